@@ -1,0 +1,123 @@
+import { composeCall } from './compose.js'
+import { createDecoderTable, type DecoderTable } from './decoder.js'
+import { DataStreamsError } from './errors.js'
+import { parseFeedIDs } from './feed-id.js'
+import { createLifetime } from './lifetime.js'
+import { createLog } from './log.js'
+import { checkFunction, checkNumber, checkURL, MAX_TIMER } from './options.js'
+import { createRest, type Rest } from './rest.js'
+import { createSend } from './send.js'
+import { checkPlugins, describeStack, type Stack } from './stack.js'
+import {
+  asyncDispose,
+  type ConnectionStatusCallback,
+  createStream,
+  type Stream,
+  type StreamOptions,
+} from './stream.js'
+import { createHttp, type Fetch } from './transport/http.js'
+import { type Connect, connectWithWs } from './transport/ws.js'
+import type { DataOf, Handler, Plugins } from './types.js'
+
+/** What a client is made of. */
+export interface ClientOptions<Given extends Plugins = Plugins> {
+  /** The URL of the REST interface. */
+  readonly endpoint: string
+  /** The URL of the WebSocket interface. */
+  readonly wsEndpoint: string
+  /** The stack, nearest you first. */
+  readonly plugins: Given
+  /** Milliseconds one attempt of a request may take. @default 30000 */
+  readonly timeout?: number
+  /** Called once per change of a streaming connection. */
+  readonly connectionStatusCallback?: ConnectionStatusCallback
+  /** Sends requests. @default the platform's fetch */
+  readonly fetch?: Fetch
+  /** Opens streaming connections. @default through ws */
+  readonly connect?: Connect
+  /** The wall clock, in milliseconds. @default Date.now */
+  readonly now?: () => number
+}
+
+/** A client of the report service. */
+export interface Client<Data = unknown> extends Rest<Data>, AsyncDisposable {
+  /** The plugins the client is made of; `String(client.stack)` draws them. */
+  readonly stack: Stack
+  /** A stream of the reports of feeds: one feed id, several separated by commas, or a list. */
+  createStream(feedIDs: string | readonly string[], options?: StreamOptions): Stream<Data>
+  /** Ends every request and stream. Idempotent. */
+  close(): Promise<void>
+}
+
+const MAX_BODY_BYTES = 33_554_432
+
+/** Makes a client from a stack of plugins. Nothing touches the network before the first call. */
+export function createClient<const Given extends Plugins>(
+  options: ClientOptions<Given>,
+): Client<DataOf<Given>> {
+  const endpoint = checkURL('endpoint', options.endpoint, ['https:', 'http:'])
+  const wsEndpoint = checkURL('wsEndpoint', options.wsEndpoint, ['wss:', 'ws:'])
+  const timeout = checkNumber('timeout', options.timeout ?? 30_000, { min: 1, max: MAX_TIMER })
+  for (const field of ['fetch', 'connect', 'now', 'connectionStatusCallback'] as const) {
+    if (options[field] !== undefined) checkFunction(field, options[field])
+  }
+  checkPlugins(options.plugins)
+  const plugins: Plugins = [...options.plugins]
+  const { connect = connectWithWs, now = Date.now, connectionStatusCallback } = options
+  const { log, listen } = createLog()
+  const life = createLifetime()
+  const { signal, defer } = life
+  const streams = new Set<Stream>()
+
+  for (const plugin of plugins) plugin.setup?.({ kind: 'client', log, listen, signal, defer })
+  const decoders = plugins.flatMap(plugin => plugin.decoders ?? [])
+  const table = createDecoderTable(decoders, log) as DecoderTable<DataOf<Given>>
+  const send = createSend({
+    http: createHttp(options.fetch),
+    timeout,
+    maxBodyBytes: MAX_BODY_BYTES,
+    now,
+  })
+  const wire: Handler = call => (call.kind === 'request' ? send(call) : call.scope.open(call))
+  const handler = composeCall(plugins, wire)
+  log.debug?.('configuration is valid', { endpoint, wsEndpoint, timeout })
+  log.info?.('client initialized', {
+    endpoint,
+    wsEndpoint,
+    plugins: plugins.map(plugin => plugin.name),
+  })
+
+  async function close(): Promise<void> {
+    life.end(new DataStreamsError('the client was closed', { code: 'CLOSED' }))
+    await Promise.all([...streams].map(stream => stream.close()))
+  }
+
+  return {
+    stack: describeStack(plugins, `${endpoint} · ${wsEndpoint}`),
+    ...createRest({ endpoint, handler, plugins, table, log, signal }),
+    createStream(ids, streamOptions = {}) {
+      const feedIDs = parseFeedIDs(ids)
+      log.debug?.(`feed ids are valid: ${feedIDs.join(', ')}`)
+      const url = `${wsEndpoint}/api/v1/ws?feedIDs=${feedIDs}`
+      const transport = { connect, now }
+      const stream = createStream({
+        feedIDs,
+        url,
+        handler,
+        plugins,
+        table,
+        log,
+        signal,
+        options: streamOptions,
+        transport,
+        connectionStatusCallback,
+      })
+      const forget = (): void => void streams.delete(stream)
+      streams.add(stream)
+      stream.closed.then(forget, forget)
+      return stream
+    },
+    close,
+    [asyncDispose]: close,
+  }
+}

@@ -1,0 +1,226 @@
+/**
+ * What can go wrong, as a stable word to switch on. Messages may change between versions, codes do not.
+ *
+ * | code | class |
+ * |---|---|
+ * | `VALIDATION` | ValidationError |
+ * | `AUTHENTICATION` | AuthenticationError |
+ * | `API_STATUS`, `API_TIMEOUT`, `API_NETWORK`, `API_RESPONSE` | APIError |
+ * | `DECODING` | ReportDecodingError |
+ * | `WS_DIAL`, `WS_REFUSED`, `WS_LOST`, `WS_FRAME`, `WS_GAVE_UP` | WebSocketError |
+ * | `ORIGIN_DISCOVERY`, `ALL_CONNECTIONS`, `SOME_CONNECTIONS`, `FEW_CONNECTIONS` | the high-availability errors |
+ * | `PLUGIN`, `CLOSED`, `UNKNOWN` | DataStreamsError |
+ */
+export type ErrorCode =
+  | 'VALIDATION'
+  | 'AUTHENTICATION'
+  | 'API_STATUS'
+  | 'API_TIMEOUT'
+  | 'API_NETWORK'
+  | 'API_RESPONSE'
+  | 'DECODING'
+  | 'WS_DIAL'
+  | 'WS_REFUSED'
+  | 'WS_LOST'
+  | 'WS_FRAME'
+  | 'WS_GAVE_UP'
+  | 'ORIGIN_DISCOVERY'
+  | 'ALL_CONNECTIONS'
+  | 'SOME_CONNECTIONS'
+  | 'FEW_CONNECTIONS'
+  | 'PLUGIN'
+  | 'CLOSED'
+  | 'UNKNOWN'
+
+/** Facts every error can carry besides its message. */
+export interface ErrorFacts {
+  readonly code?: ErrorCode
+  readonly cause?: unknown
+}
+
+/** Facts of an error that an HTTP answer or a connection's end brought about. */
+export interface WireErrorFacts extends ErrorFacts {
+  /** The HTTP status of the answer, where there was one. */
+  readonly statusCode?: number | undefined
+  /** Milliseconds the service asked us to wait, from its Retry-After header. */
+  readonly retryAfter?: number | undefined
+}
+
+const brand = Symbol.for('sluice.error')
+
+/** The base of every error this library raises. */
+export class DataStreamsError extends Error {
+  /** What went wrong, as a stable word. */
+  readonly code: ErrorCode
+
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, 'cause' in facts ? { cause: facts.cause } : undefined)
+    this.code = facts.code ?? 'UNKNOWN'
+  }
+
+  static {
+    DataStreamsError.prototype.name = 'DataStreamsError'
+    Object.defineProperty(DataStreamsError.prototype, brand, { value: true })
+  }
+}
+
+/** A feed id, timestamp, option or other argument breaks a rule; the message names the field and the rule. */
+export class ValidationError extends DataStreamsError {
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, { code: 'VALIDATION', ...facts })
+  }
+
+  static {
+    ValidationError.prototype.name = 'ValidationError'
+  }
+}
+
+/** The service refused the credentials, the signature, the clock or the right to a feed (it answers all alike). */
+export class AuthenticationError extends DataStreamsError {
+  /** 401 or 403. */
+  readonly statusCode: number | undefined
+
+  constructor(message: string, facts: WireErrorFacts = {}) {
+    super(message, { code: 'AUTHENTICATION', ...facts })
+    this.statusCode = facts.statusCode
+  }
+
+  static {
+    AuthenticationError.prototype.name = 'AuthenticationError'
+  }
+}
+
+/** A REST call failed: an HTTP error status, a timeout, the network, or an answer that is not what was promised. */
+export class APIError extends DataStreamsError {
+  /** The HTTP status, where an answer came. */
+  readonly statusCode: number | undefined
+  /** Milliseconds the service asked us to wait before the next try. */
+  readonly retryAfter: number | undefined
+
+  constructor(message: string, facts: WireErrorFacts = {}) {
+    super(message, { code: 'API_STATUS', ...facts })
+    this.statusCode = facts.statusCode
+    this.retryAfter = facts.retryAfter
+  }
+
+  static {
+    APIError.prototype.name = 'APIError'
+  }
+}
+
+/** A report's bytes are not a report, contradict their envelope, or are of a version no decoder knows. */
+export class ReportDecodingError extends DataStreamsError {
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, { code: 'DECODING', ...facts })
+  }
+
+  static {
+    ReportDecodingError.prototype.name = 'ReportDecodingError'
+  }
+}
+
+/** A streaming connection could not be made, was lost, or carried something that is not a report. */
+export class WebSocketError extends DataStreamsError {
+  /** The HTTP status with which the upgrade was refused, where it was. */
+  readonly statusCode: number | undefined
+  /** Milliseconds the service asked us to wait before the next dial. */
+  readonly retryAfter: number | undefined
+  /** The WebSocket close code, where the connection had one. */
+  readonly closeCode: number | undefined
+
+  constructor(message: string, facts: WireErrorFacts & { readonly closeCode?: number } = {}) {
+    super(message, { code: 'WS_LOST', ...facts })
+    this.statusCode = facts.statusCode
+    this.retryAfter = facts.retryAfter
+    this.closeCode = facts.closeCode
+  }
+
+  static {
+    WebSocketError.prototype.name = 'WebSocketError'
+  }
+}
+
+/** The list of origins could not be learned; the static configuration is used instead. */
+export class OriginDiscoveryError extends DataStreamsError {
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, { code: 'ORIGIN_DISCOVERY', ...facts })
+  }
+
+  static {
+    OriginDiscoveryError.prototype.name = 'OriginDiscoveryError'
+  }
+}
+
+/** Every connection of a highly available stream failed. */
+export class MultiConnectionError extends DataStreamsError {
+  /** One cause per origin. */
+  readonly errors: readonly unknown[]
+
+  constructor(message: string, facts: ErrorFacts & { readonly errors?: readonly unknown[] } = {}) {
+    super(message, { code: 'ALL_CONNECTIONS', ...facts })
+    this.errors = facts.errors ?? []
+  }
+
+  static {
+    MultiConnectionError.prototype.name = 'MultiConnectionError'
+  }
+}
+
+/** Some connections of a highly available stream failed; the others carry on. */
+export class PartialConnectionFailureError extends DataStreamsError {
+  readonly failedConnections: number
+  readonly totalConnections: number
+
+  constructor(
+    message: string,
+    facts: ErrorFacts & { readonly failedConnections: number; readonly totalConnections: number },
+  ) {
+    super(message, { code: 'SOME_CONNECTIONS', ...facts })
+    this.failedConnections = facts.failedConnections
+    this.totalConnections = facts.totalConnections
+  }
+
+  static {
+    PartialConnectionFailureError.prototype.name = 'PartialConnectionFailureError'
+  }
+}
+
+/** Fewer connections are open than high availability needs. */
+export class InsufficientConnectionsError extends DataStreamsError {
+  readonly availableConnections: number
+  readonly requiredConnections: number
+
+  constructor(
+    message: string,
+    facts: ErrorFacts & {
+      readonly availableConnections: number
+      readonly requiredConnections: number
+    },
+  ) {
+    super(message, { code: 'FEW_CONNECTIONS', ...facts })
+    this.availableConnections = facts.availableConnections
+    this.requiredConnections = facts.requiredConnections
+  }
+
+  static {
+    InsufficientConnectionsError.prototype.name = 'InsufficientConnectionsError'
+  }
+}
+
+/**
+ * True for an error of this library, whichever copy of it (ES module or CommonJS) raised it; with `code`, only for
+ * that one. Use it instead of `instanceof` where two copies may live in one process.
+ */
+export function isStreamsError(error: unknown, code?: ErrorCode): error is DataStreamsError {
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    (error as { [brand]?: true })[brand] === true &&
+    (code === undefined || (error as DataStreamsError).code === code)
+  )
+}
+
+/** What somebody threw, as an Error. An Error is returned as it is. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown })
+}

@@ -1,0 +1,40 @@
+export { type Client, type ClientOptions, createClient } from './client.js'
+export { composeCall, composeReport } from './compose.js'
+export type { WebCrypto, WebCryptoKey } from './crypto.js'
+export {
+  type BaseFields,
+  createDecodeReport,
+  createDecoderTable,
+  type Decoded,
+  type Decoder,
+  type DecoderTable,
+  defineDecoder,
+  type Fields,
+  type FieldType,
+} from './decoder.js'
+export * from './errors.js'
+export {
+  feedResolution,
+  feedVersion,
+  getReportVersion,
+  isFeedID,
+  parseFeedID,
+  parseFeedIDs,
+} from './feed-id.js'
+export type { Blob } from './full-report.js'
+export { Report } from './report.js'
+export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'
+export { sleep } from './sleep.js'
+export type { Stack, StackEntry } from './stack.js'
+export {
+  type ConnectionStatusCallback,
+  ConnectionStatus,
+  type Stream,
+  type StreamEvents,
+  type StreamMetrics,
+  type StreamOptions,
+} from './stream.js'
+export type { Fetch } from './transport/http.js'
+export type { Connect, Dial, Socket, SocketEvents } from './transport/ws.js'
+export type * from './types.js'
+export { VERSION } from './version.js'

@@ -1,0 +1,70 @@
+import { ValidationError } from './errors.js'
+
+/** Rules for the values users hand in. Each check returns the value and throws ValidationError naming field and rule. */
+
+export function checkURL(field: string, value: unknown, schemes: readonly string[]): string {
+  const text = checkText(field, value)
+  let url: URL
+  try {
+    url = new URL(text)
+  } catch {
+    throw new ValidationError(`${field} must be a URL`)
+  }
+  if (!schemes.includes(url.protocol)) {
+    throw new ValidationError(
+      `${field} must begin with ${schemes.map(scheme => `${scheme}//`).join(' or ')}, not ${url.protocol}`,
+    )
+  }
+  if (url.username !== '' || url.password !== '')
+    throw new ValidationError(`${field} must not hold a user name or password`)
+  if (url.search !== '' || url.hash !== '')
+    throw new ValidationError(`${field} must not have a query or a fragment`)
+  return url.href.replace(/\/+$/, '')
+}
+
+export function checkText(field: string, value: unknown): string {
+  if (value === undefined || value === null) throw new ValidationError(`${field} is required`)
+  if (typeof value !== 'string')
+    throw new ValidationError(`${field} must be a string, not ${typeof value}`)
+  if (value.trim() === '') throw new ValidationError(`${field} must not be empty`)
+  return value
+}
+
+export function checkNumber(
+  field: string,
+  value: unknown,
+  rule: {
+    readonly min: number
+    readonly max?: number
+    readonly whole?: boolean
+    readonly infinite?: boolean
+  },
+): number {
+  if (typeof value !== 'number' || Number.isNaN(value)) {
+    throw new ValidationError(
+      `${field} must be a number, not ${Number.isNaN(value) ? 'NaN' : typeof value}`,
+    )
+  }
+  const { min, max = Number.MAX_SAFE_INTEGER, whole = false, infinite = false } = rule
+  if (infinite && value === Number.POSITIVE_INFINITY) return value
+  if (!Number.isFinite(value)) throw new ValidationError(`${field} must be finite`)
+  if (value < min) throw new ValidationError(`${field} must be at least ${min}, not ${value}`)
+  if (value > max) throw new ValidationError(`${field} must be at most ${max}, not ${value}`)
+  if (whole && !Number.isInteger(value))
+    throw new ValidationError(`${field} must be a whole number, not ${value}`)
+  return value
+}
+
+export function checkBoolean(field: string, value: unknown): boolean {
+  if (typeof value !== 'boolean')
+    throw new ValidationError(`${field} must be true or false, not ${typeof value}`)
+  return value
+}
+
+export function checkFunction(field: string, value: unknown): void {
+  if (typeof value !== 'function')
+    throw new ValidationError(`${field} must be a function, not ${typeof value}`)
+}
+
+/** Milliseconds a timer can count: longer ones would fire at once. */
+export const MAX_TIMER = 2_147_483_647

@@ -1,0 +1,43 @@
+import type { DecoderTable } from './decoder.js'
+
+/** A signed report as the service stores it, and its decoded fields. */
+export class Report<out Data = unknown> {
+  /** In lower case. */
+  readonly feedID: string
+  /** The signed bytes, `0x` and hexadecimal: what a verifier contract takes. */
+  readonly fullReport: string
+  /** Earliest time for which the report holds, in the feed's unit (seconds, or milliseconds for ids beginning `0x1`). */
+  readonly validFromTimestamp: number
+  /** Time of the observations, in the feed's unit. */
+  readonly observationsTimestamp: number
+  /** Which origin it came from: its id, or the URL's scheme and host where there is only one. */
+  readonly origin: string
+  readonly #table: DecoderTable<Data>
+  #decoded: Data | undefined
+
+  constructor(
+    feedID: string,
+    fullReport: string,
+    validFromTimestamp: number,
+    observationsTimestamp: number,
+    origin: string,
+    table: DecoderTable<Data>,
+  ) {
+    this.feedID = feedID
+    this.fullReport = fullReport
+    this.validFromTimestamp = validFromTimestamp
+    this.observationsTimestamp = observationsTimestamp
+    this.origin = origin
+    this.#table = table
+    this.#decoded = undefined
+  }
+
+  /**
+   * The fields, decoded on first reading and kept. Throws ReportDecodingError where the bytes break a rule or no decoder
+   * of the stack knows the version; the record around it is whole all the same.
+   */
+  get decoded(): Data {
+    this.#decoded ??= this.#table.decode(this.fullReport, this.feedID)
+    return this.#decoded
+  }
+}

@@ -1,0 +1,64 @@
+import { APIError, isStreamsError } from './errors.js'
+import { createLifetime } from './lifetime.js'
+import { describeCall, errorFromAnswer } from './status.js'
+import type { Http, HttpAnswer } from './transport/http.js'
+import type { RequestCall, RequestReply } from './types.js'
+
+/** What a request may take. */
+export interface SendOptions {
+  readonly http: Http
+  /** Milliseconds from the first byte sent to the last byte read. */
+  readonly timeout: number
+  readonly maxBodyBytes: number
+  /** The wall clock, in milliseconds. */
+  readonly now: () => number
+}
+
+/**
+ * The wire's end of a request call: resolves with an answer of success, its body read to the end; rejects with APIError
+ * or AuthenticationError, or with the reason of `call.signal`.
+ */
+export function createSend({
+  http,
+  timeout,
+  maxBodyBytes,
+  now,
+}: SendOptions): (call: RequestCall) => Promise<RequestReply> {
+  return async function send(call) {
+    const attempt = createLifetime(call.signal)
+    const timer = setTimeout(() => attempt.end(timedOut(call, timeout)), timeout)
+    let answer: HttpAnswer
+    try {
+      answer = await http({ ...call, signal: attempt.signal }, maxBodyBytes)
+    } catch (thrown) {
+      if (attempt.signal.aborted) throw attempt.signal.reason
+      throw isStreamsError(thrown) ? thrown : networkError(call, thrown)
+    } finally {
+      clearTimeout(timer)
+      attempt.end()
+    }
+    if (answer.status < 200 || answer.status > 299) throw errorFromAnswer(call, answer, now)
+    return { kind: 'request', ...answer }
+  }
+}
+
+function timedOut(call: RequestCall, timeout: number): APIError {
+  return new APIError(`${describeCall(call)} was not answered within ${timeout} ms`, {
+    code: 'API_TIMEOUT',
+  })
+}
+
+function networkError(call: RequestCall, cause: unknown): APIError {
+  return new APIError(`${describeCall(call)} failed on the network: ${networkReason(cause)}`, {
+    code: 'API_NETWORK',
+    cause,
+  })
+}
+
+/** fetch says only `fetch failed`; what failed is in the causes. */
+function networkReason(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return String(thrown)
+  if (thrown.cause !== undefined) return networkReason(thrown.cause)
+  const { code } = thrown as { code?: unknown }
+  return thrown.message || (typeof code === 'string' ? code : thrown.name)
+}

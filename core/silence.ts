@@ -1,0 +1,54 @@
+/** What is known of one feed of a stream. */
+export interface FeedState {
+  readonly feedID: string
+  /** Reports received; the hot path only counts here. */
+  reports: number
+}
+
+/** Watches which feeds have gone silent, by looking at their counts now and then. */
+export interface SilenceWatch {
+  readonly feeds: ReadonlyMap<string, FeedState>
+  start(): void
+  stop(): void
+}
+
+const LOOKS = 4
+
+/** `onChange` is told once when feeds have been silent for `staleAfter` milliseconds, and once when they are back. */
+export function createSilenceWatch(
+  feedIDs: readonly string[],
+  staleAfter: number,
+  onChange: (type: 'stale' | 'fresh', feedIDs: readonly string[]) => void,
+): SilenceWatch {
+  const states = feedIDs.map(feedID => ({ feedID, reports: 0, seen: 0, silentLooks: 0 }))
+  let timer: ReturnType<typeof setInterval> | undefined
+
+  function look(): void {
+    const stale: string[] = []
+    const fresh: string[] = []
+    for (const state of states) {
+      if (state.reports === state.seen) {
+        if (++state.silentLooks === LOOKS) stale.push(state.feedID)
+        continue
+      }
+      if (state.silentLooks >= LOOKS) fresh.push(state.feedID)
+      state.seen = state.reports
+      state.silentLooks = 0
+    }
+    if (stale.length > 0) onChange('stale', stale)
+    if (fresh.length > 0) onChange('fresh', fresh)
+  }
+
+  return {
+    feeds: new Map(states.map(state => [state.feedID, state])),
+    start() {
+      if (timer !== undefined || staleAfter === 0) return
+      timer = setInterval(look, staleAfter / LOOKS)
+      timer.unref?.()
+    },
+    stop() {
+      clearInterval(timer)
+      timer = undefined
+    },
+  }
+}

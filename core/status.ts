@@ -1,0 +1,81 @@
+import { APIError, AuthenticationError, type DataStreamsError, WebSocketError } from './errors.js'
+import type { HttpAnswer } from './transport/http.js'
+import type { Call } from './types.js'
+
+/** The service refuses requests whose timestamp is further than this from its own clock, in milliseconds. */
+const ALLOWED_SKEW = 5_000
+const MAX_DETAIL = 200
+
+/** What a call is, in one line that holds no secret: `GET /api/v1/feeds`. */
+export function describeCall(call: Call): string {
+  const { pathname, search } = new URL(call.url)
+  const target = `${pathname}${search}`
+  return `${call.method} ${target.length > 160 ? `${target.slice(0, 157)}…` : target}`
+}
+
+/** The error for an answer whose status is no success. */
+export function errorFromAnswer(
+  call: Call,
+  { status, headers, body }: HttpAnswer,
+  now: () => number,
+): DataStreamsError {
+  const facts = [`${describeCall(call)} answered ${status}`, ...detail(call, body)]
+  if (status === 401 || status === 403) {
+    const skew = clockSkew(headers, now)
+    return new AuthenticationError(
+      [
+        ...facts,
+        ...(skew === undefined ? [] : [skew]),
+        'The service answers alike for a wrong key, a wrong signature, a wrong clock and a feed you may not read.',
+      ].join('\n  '),
+      { statusCode: status },
+    )
+  }
+  const retryAfter = parseRetryAfter(headers.get('retry-after'), now)
+  if (retryAfter !== undefined) facts.push(`Retry-After: ${retryAfter / 1000} s`)
+  if (status >= 300 && status < 400)
+    facts.push('A redirect is not followed: the signature covers the URL it was made for.')
+  const message = facts.join('\n  ')
+  return call.kind === 'stream'
+    ? new WebSocketError(message, { code: 'WS_REFUSED', statusCode: status, retryAfter })
+    : new APIError(message, { statusCode: status, retryAfter })
+}
+
+/** Milliseconds to wait, from a Retry-After header: seconds or a date. Undefined where it says nothing we understand. */
+export function parseRetryAfter(value: string | null, now: () => number): number | undefined {
+  if (value === null) return undefined
+  const text = value.trim()
+  if (/^\d{1,10}$/.test(text)) return Number(text) * 1000
+  const date = /^[A-Za-z]{3}/.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now())
+}
+
+function clockSkew(headers: Headers, now: () => number): string | undefined {
+  const date = Date.parse(headers.get('date') ?? '')
+  // The header counts whole seconds, so up to one of them is no skew.
+  const skew = now() - date
+  if (Number.isNaN(skew) || (skew < ALLOWED_SKEW + 1000 && skew > -ALLOWED_SKEW)) return undefined
+  const seconds = Math.round(Math.abs(skew) / 1000)
+  return `This machine's clock is ${seconds} s ${skew > 0 ? 'ahead of' : 'behind'} the service's: more than the ${ALLOWED_SKEW / 1000} s it allows. Set the clock.`
+}
+
+/** What the service says in its own words: one short printable line, without anything that was sent in a header. */
+function detail(call: Call, body: Uint8Array): string[] {
+  if (body.length === 0 || body.length > 65_536) return []
+  let text: unknown
+  try {
+    const parsed: unknown = JSON.parse(new TextDecoder().decode(body))
+    if (typeof parsed !== 'object' || parsed === null) return []
+    const { message, error, detail } = parsed as Record<string, unknown>
+    text = [message, error, detail].find(value => typeof value === 'string')
+  } catch {
+    return []
+  }
+  if (typeof text !== 'string' || text === '') return []
+  let line = text.replace(/[^\x20-\x7e]+/g, ' ')
+  for (const value of call.headers.values())
+    if (value.length >= 4) line = line.replaceAll(value, '[redacted]')
+  return [
+    `The service says: ${line.length > MAX_DETAIL ? `${line.slice(0, MAX_DETAIL - 1)}…` : line}`,
+  ]
+}

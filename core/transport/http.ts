@@ -1,0 +1,76 @@
+import { APIError } from '../errors.js'
+
+/** The platform's fetch, or one with its signature. */
+export type Fetch = typeof fetch
+
+/** A request as it goes on the wire. */
+export interface HttpRequest {
+  readonly method: string
+  readonly url: string
+  readonly headers: Headers
+  readonly body?: string | Uint8Array
+  readonly signal: AbortSignal
+}
+
+/** An answer as it came off the wire, its body read to the end. */
+export interface HttpAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Uint8Array
+}
+
+/** Sends one request and reads its answer, whatever the status. */
+export type Http = (request: HttpRequest, maxBytes: number) => Promise<HttpAnswer>
+
+/**
+ * HTTP through ky, with its opinions off: its retry would send a signature that has grown stale, and its timeout and
+ * errors are ours to raise. A redirect is not followed, because the signature covers the URL it was made for.
+ */
+export function createHttp(fetch?: Fetch): Http {
+  return async function http({ method, url, headers, body, signal }, maxBytes) {
+    const { default: ky } = await import('ky')
+    const response = await ky(url, {
+      method,
+      headers,
+      signal,
+      retry: 0,
+      timeout: false,
+      throwHttpErrors: false,
+      redirect: 'manual',
+      ...(body === undefined ? {} : { body: body as NonNullable<RequestInit['body']> }),
+      ...(fetch === undefined ? {} : { fetch }),
+    })
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: await readBody(response, maxBytes),
+    }
+  }
+}
+
+async function readBody(response: Response, maxBytes: number): Promise<Uint8Array> {
+  if (response.body === null) return new Uint8Array()
+  const reader = response.body.getReader()
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) break
+    size += value.byteLength
+    if (size > maxBytes) {
+      await reader.cancel().catch(() => undefined)
+      throw new APIError(`the answer's body is longer than ${maxBytes} bytes`, {
+        code: 'API_RESPONSE',
+        statusCode: response.status,
+      })
+    }
+    chunks.push(value)
+  }
+  const body = new Uint8Array(size)
+  let at = 0
+  for (const chunk of chunks) {
+    body.set(chunk, at)
+    at += chunk.byteLength
+  }
+  return body
+}

@@ -1,0 +1,104 @@
+import type { IncomingMessage } from 'node:http'
+import type { RawData } from 'ws'
+
+/** The upgrade that opens a connection. */
+export interface Dial {
+  readonly url: string
+  readonly headers: Headers
+  /** Offer permessage-deflate. */
+  readonly compression: boolean
+  /** A longer message closes the connection. */
+  readonly maxMessageBytes: number
+}
+
+/** What a connection tells of its life. `ended` comes last, exactly once. */
+export interface SocketEvents {
+  opened(): void
+  /** A message, text or binary alike: the bytes are valid until the call returns. */
+  message(data: Uint8Array): void
+  /** A ping or pong came in. */
+  alive(): void
+  /** The upgrade was answered with a status of its own. */
+  refused(status: number, headers: Headers, body: Uint8Array): void
+  ended(closeCode: number, error: Error | undefined): void
+}
+
+/** A connection. All its methods may be called at any time, any number of times. */
+export interface Socket {
+  ping(): void
+  /** Says goodbye; the connection ends when the other side agrees. */
+  close(): void
+  /** Ends the connection at once. */
+  terminate(): void
+}
+
+/** Opens a connection. */
+export type Connect = (dial: Dial, events: SocketEvents) => Promise<Socket>
+
+const MAX_REFUSAL_BYTES = 65_536
+
+/** WebSocket connections through ws. */
+export const connectWithWs: Connect = async function connect(
+  { url, headers, compression, maxMessageBytes },
+  events,
+) {
+  const { WebSocket } = await import('ws')
+  const socket = new WebSocket(url, {
+    headers: Object.fromEntries(headers),
+    perMessageDeflate: compression,
+    maxPayload: maxMessageBytes,
+    followRedirects: false,
+  })
+  socket.binaryType = 'nodebuffer'
+  let failure: Error | undefined
+
+  socket.on('open', () => events.opened())
+  socket.on('message', (data: RawData) => events.message(data as Buffer))
+  socket.on('ping', () => events.alive())
+  socket.on('pong', () => events.alive())
+  socket.on('error', error => {
+    failure ??= error
+  })
+  socket.on('unexpected-response', (_request, response: IncomingMessage) => {
+    void readRefusal(response).then(body => {
+      events.refused(response.statusCode ?? 0, headersOf(response), body)
+      socket.terminate()
+    })
+  })
+  socket.on('close', code => events.ended(code, failure))
+
+  return {
+    ping() {
+      if (socket.readyState === WebSocket.OPEN) socket.ping()
+    },
+    close: () => socket.close(1000),
+    terminate: () => socket.terminate(),
+  }
+}
+
+/** The body of a refused upgrade, as far as it is short and comes. */
+function readRefusal(response: IncomingMessage): Promise<Uint8Array> {
+  return new Promise(resolve => {
+    const chunks: Buffer[] = []
+    let size = 0
+    response.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size > MAX_REFUSAL_BYTES) response.destroy()
+      else chunks.push(chunk)
+    })
+    response.on('error', () => undefined)
+    response.on('close', () => resolve(Buffer.concat(chunks)))
+  })
+}
+
+function headersOf(response: IncomingMessage): Headers {
+  const headers = new Headers()
+  for (let index = 0; index < response.rawHeaders.length; index += 2) {
+    try {
+      headers.append(response.rawHeaders[index] as string, response.rawHeaders[index + 1] as string)
+    } catch {
+      // Not a header by the standard's rules, so none we look for.
+    }
+  }
+  return headers
+}

@@ -1,0 +1,207 @@
+import type { Decoder } from './decoder.js'
+import type { Report } from './report.js'
+
+/** One thing put on the wire: a REST request, or the upgrade that opens a stream's connection. */
+export type Call = RequestCall | StreamCall
+
+interface CallFacts {
+  /** What the call is for, as the client's method is named: `getLatestReport`, `stream`, … */
+  readonly operation: string
+  /** Upper case. */
+  readonly method: string
+  /** Absolute, exactly as it is sent: what a signature covers. */
+  readonly url: string
+  /** Each attempt gets a copy of its own, so an `attempt` layer may set what it likes. */
+  readonly headers: Headers
+  /** Exactly the bytes that are sent. */
+  readonly body?: string | Uint8Array
+  /** The id of the origin asked for, where one is. */
+  readonly origin?: string
+  /** Aborted when the caller has lost interest. */
+  readonly signal: AbortSignal
+}
+
+/** A request that is answered once. */
+export interface RequestCall extends CallFacts {
+  readonly kind: 'request'
+  readonly scope: RequestScope
+}
+
+/** The upgrade that opens a stream's connection; the call lasts as long as the connection does. */
+export interface StreamCall extends CallFacts {
+  readonly kind: 'stream'
+  readonly scope: StreamScope
+}
+
+/** What came of a call. */
+export type Reply = RequestReply | StreamReply
+
+/** The answer to a request. Its status is a success: others are thrown as errors. */
+export interface RequestReply {
+  readonly kind: 'request'
+  readonly status: number
+  readonly headers: Headers
+  /** The whole body, bounded. */
+  readonly body: Uint8Array
+}
+
+/** The end of a connection that had been open. */
+export interface StreamReply {
+  readonly kind: 'stream'
+  /** How long the connection was open, in milliseconds. */
+  readonly lasted: number
+  /** Why it ended. */
+  readonly error: Error
+}
+
+/**
+ * Carries a call out. For a request it settles with the answer, for a stream when the connection has ended: it
+ * rejects when none could be opened.
+ */
+export type Handler = (call: Call) => Promise<Reply>
+
+/** Wraps a handler. Runs once per client; the handler it returns runs per call. */
+export type Layer = (next: Handler) => Handler
+
+/** Takes one report, synchronously. */
+export type Sink = (report: Report) => void
+
+/** Wraps a sink. Runs once per stream and once per request; the sink it returns runs per report. */
+export type Stage = (next: Sink, scope: StreamScope | RequestScope) => Sink
+
+/**
+ * One part of a stack. The hook is the phase, the place in the array is the order: the first plugin is the one nearest
+ * you, for calls going down and for reports coming up.
+ */
+export interface Plugin<out Data = never> {
+  /** Unique in a stack. */
+  readonly name: string
+  /** Runs once per operation, outside retry. */
+  readonly call?: Layer
+  /** Runs once per attempt, inside retry: signing lives here. */
+  readonly attempt?: Layer
+  /** Runs once per report: the hot path. */
+  readonly report?: Stage
+  /** Joined with those of the other plugins into one table; where two have a version, the plugin nearest you wins. */
+  readonly decoders?: readonly Decoder<Data>[]
+  /** Runs once per client, before anything else. */
+  readonly setup?: (scope: ClientScope) => void
+}
+
+/** A list of plugins, whatever they decode. */
+export type Plugins = readonly Plugin<unknown>[]
+
+/** The decoded reports that a stack of plugins can produce. */
+export type DataOf<Stack extends Plugins> = DataOfEach<Stack[number]>
+
+type DataOfEach<Each> =
+  Each extends Plugin<infer Data> ? (unknown extends Data ? never : Data) : never
+
+/** One line of a log: what happened, then the facts. Neither ever holds a secret, a signature or a body. */
+export type LogFunction = (message: string, facts?: Readonly<Record<string, unknown>>) => void
+
+/**
+ * Where the core and the plugins tell what they do. A level that nobody listens to is absent, so `log.debug?.(…)` does
+ * not even evaluate its arguments.
+ */
+export interface Log {
+  readonly debug?: LogFunction
+  readonly info?: LogFunction
+  readonly warn?: LogFunction
+  readonly error?: LogFunction
+  /** WebSocket pings, pongs and connection states: debug lines that are asked for apart. */
+  readonly connection?: LogFunction
+}
+
+interface ScopeFacts {
+  readonly log: Log
+  /** Aborted when the scope ends. */
+  readonly signal: AbortSignal
+  /** Runs `task` when the scope ends; the last deferred runs first. */
+  defer(task: () => void): void
+}
+
+/** What a plugin's `setup` sees: the client, from its construction to its `close`. */
+export interface ClientScope extends ScopeFacts {
+  readonly kind: 'client'
+  /** Adds a listener to the log. One that throws changes nothing. */
+  listen(listener: Log): void
+}
+
+/** The life of one request. */
+export interface RequestScope extends ScopeFacts {
+  readonly kind: 'request'
+  /** What was asked for. */
+  readonly feedIDs: readonly string[]
+  /** Makes the request fail with this error, once the reports at hand have gone through. */
+  fail(error: Error): void
+}
+
+/** The life of one stream, over all its connections. */
+export interface StreamScope extends ScopeFacts {
+  readonly kind: 'stream'
+  /** What is subscribed to. */
+  readonly feedIDs: readonly string[]
+  readonly reconnect: ReconnectOptions
+  /** What `getMetrics` shows; plugins that drop or flag reports count it here. */
+  readonly counters: StreamCounters
+  /** How many connections are open now. */
+  readonly activeConnections: number
+  /** Announces a change in a connection's life. */
+  status(status: Status): void
+  /** Raises the stream's `error` event; the stream goes on. */
+  fail(error: Error): void
+  /** The wire's end of the chain: opens the call's connection and lasts as long as it does. */
+  open(call: StreamCall): Promise<StreamReply>
+}
+
+/** How a lost connection is dialled again. */
+export interface ReconnectOptions {
+  /** How many dials in a row may fail before the stream gives up. */
+  readonly maxReconnectAttempts: number
+  /** Milliseconds before the first of them; doubled for each further one. */
+  readonly reconnectInterval: number
+}
+
+/** Counts of a stream, since it was created. */
+export interface StreamCounters {
+  /** Reports that reached you. */
+  accepted: number
+  /** Copies of reports that had reached you already. */
+  deduplicated: number
+  /** Frames that were no report, or a report that contradicts itself, its envelope or the subscription. */
+  rejected: number
+  /** Lost connections that were opened again while another was open. */
+  partialReconnects: number
+  /** Lost connections that were opened again while no other was open. */
+  fullReconnects: number
+}
+
+/** Which connection an announcement is about. */
+export interface ConnectionFacts {
+  /** The id of the origin, or the URL's scheme and host where the connection has no origin of its own. */
+  readonly origin: string
+  /** Host and port. */
+  readonly host: string
+}
+
+/** A change in the life of a stream or of one of its connections. */
+export type Status =
+  | ({ readonly type: 'connecting' } & ConnectionFacts)
+  | ({ readonly type: 'connected' } & ConnectionFacts)
+  | ({ readonly type: 'disconnected'; readonly error: Error } & ConnectionFacts)
+  | ({ readonly type: 'reconnecting' } & ReconnectingInfo)
+  | ({ readonly type: 'failed'; readonly error: Error } & ConnectionFacts)
+  | { readonly type: 'stale'; readonly feedIDs: readonly string[]; readonly silentMs: number }
+  | { readonly type: 'fresh'; readonly feedIDs: readonly string[] }
+
+/** A reconnection attempt that is about to start. */
+export interface ReconnectingInfo extends ConnectionFacts {
+  /** 1 for the first since the connection was last healthy. */
+  readonly attempt: number
+  readonly maxAttempts: number
+  /** Milliseconds until the dial. */
+  readonly delayMs: number
+  /** Why the connection before ended, or could not be made. */
+  readonly error: Error
+}

@@ -1,0 +1,76 @@
+export type { Client, ClientOptions } from './core/client.js'
+export type { WebCrypto } from './core/crypto.js'
+export {
+  type BaseFields,
+  createDecodeReport,
+  type Decoded,
+  type Decoder,
+  defineDecoder,
+  type Fields,
+  type FieldType,
+} from './core/decoder.js'
+export {
+  APIError,
+  AuthenticationError,
+  DataStreamsError,
+  type ErrorCode,
+  InsufficientConnectionsError,
+  isStreamsError,
+  MultiConnectionError,
+  OriginDiscoveryError,
+  PartialConnectionFailureError,
+  ReportDecodingError,
+  ValidationError,
+  WebSocketError,
+} from './core/errors.js'
+export { getReportVersion } from './core/feed-id.js'
+export { Report } from './core/report.js'
+export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './core/rest.js'
+export type { Stack, StackEntry } from './core/stack.js'
+export {
+  ConnectionStatus,
+  type ConnectionStatusCallback,
+  type Stream,
+  type StreamEvents,
+  type StreamMetrics,
+  type StreamMetrics as MetricsSnapshot,
+  type StreamOptions,
+} from './core/stream.js'
+export type {
+  Call,
+  ClientScope,
+  Handler,
+  Layer,
+  Log,
+  Plugin,
+  ReconnectingInfo,
+  Reply,
+  RequestScope,
+  Sink,
+  Stage,
+  Status,
+  StreamScope,
+} from './core/types.js'
+export { decoders } from './plugins/decoders.js'
+export { ExtendedMarketStatus, MarketStatus, Ripcord } from './plugins/decoders/statuses.js'
+export { type V2 as DecodedV2Report, v2 } from './plugins/decoders/v2.js'
+export { type V3 as DecodedV3Report, v3 } from './plugins/decoders/v3.js'
+export { type V4 as DecodedV4Report, v4 } from './plugins/decoders/v4.js'
+export { type V5 as DecodedV5Report, v5 } from './plugins/decoders/v5.js'
+export { type V6 as DecodedV6Report, v6 } from './plugins/decoders/v6.js'
+export { type V7 as DecodedV7Report, v7 } from './plugins/decoders/v7.js'
+export { type V8 as DecodedV8Report, v8 } from './plugins/decoders/v8.js'
+export { type V9 as DecodedV9Report, v9 } from './plugins/decoders/v9.js'
+export { type V10 as DecodedV10Report, v10 } from './plugins/decoders/v10.js'
+export { type V11 as DecodedV11Report, v11 } from './plugins/decoders/v11.js'
+export { type V12 as DecodedV12Report, v12 } from './plugins/decoders/v12.js'
+export { type V13 as DecodedV13Report, v13 } from './plugins/decoders/v13.js'
+export { type V14 as DecodedV14Report, v14 } from './plugins/decoders/v14.js'
+export { generateAuthHeaders, type HmacAuthOptions, hmacAuth } from './plugins/hmac-auth.js'
+export { type Logger, type LoggingConfig, LogLevel, logging } from './plugins/logging.js'
+export { type RetryOptions, retry } from './plugins/retry.js'
+export { type Config, createClient } from './presets/create-client.js'
+export { type DefaultPresetOptions, defaultPreset } from './presets/default.js'
+export { endpoints } from './presets/endpoints.js'
+export { formatReport } from './presets/format-report.js'
+export { allDecoders, type DecodedReport, decodeReport } from './presets/versions.js'

@@ -1,0 +1,9 @@
+module.exports = {
+  testEnvironment: 'node',
+  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  transform: { '\\.(ts|js|mjs)$': '<rootDir>/test/esbuild-transform.cjs' },
+  transformIgnorePatterns: ['/node_modules/(?!ky/)'],
+  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  modulePathIgnorePatterns: ['<rootDir>/dist'],
+  testTimeout: 20_000,
+}

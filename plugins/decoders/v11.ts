@@ -1,0 +1,36 @@
+import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+import type { ExtendedMarketStatus } from './statuses.js'
+
+/** A report of version 11: equities with extended hours. */
+export interface V11 extends BaseFields {
+  readonly version: 'V11'
+  /** Mid price. */
+  readonly mid: bigint
+  /** Time at which `mid` was last seen, in Unix nanoseconds; it may go backwards. */
+  readonly lastSeenTimestampNs: bigint
+  readonly bid: bigint
+  /** Volume at the bid; 0 where the market does not tell. */
+  readonly bidVolume: bigint
+  readonly ask: bigint
+  /** Volume at the ask; 0 where the market does not tell. */
+  readonly askVolume: bigint
+  /** Price of the last trade; 0 where the market does not tell. */
+  readonly lastTradedPrice: bigint
+  /** The session of the market. A value without a name is passed on as it is. */
+  readonly marketStatus: ExtendedMarketStatus
+}
+
+/** Decodes the feeds whose id begins with `0x000b` or `0x100b`. */
+export const v11: Decoder<V11> = defineDecoder({
+  version: 11,
+  fields: {
+    mid: 'int192',
+    lastSeenTimestampNs: 'uint64',
+    bid: 'int192',
+    bidVolume: 'int192',
+    ask: 'int192',
+    askVolume: 'int192',
+    lastTradedPrice: 'int192',
+    marketStatus: 'uint32',
+  },
+})

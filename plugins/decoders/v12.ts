@@ -1,0 +1,26 @@
+import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+import type { Ripcord } from './statuses.js'
+
+/** A report of version 12: net asset value of funds, with the next one. */
+export interface V12 extends BaseFields {
+  readonly version: 'V12'
+  /** Net asset value per share. */
+  readonly navPerShare: bigint
+  /** Net asset value per share of the next valuation. */
+  readonly nextNavPerShare: bigint
+  /** Time of the valuation, in Unix nanoseconds. */
+  readonly navDate: bigint
+  /** When it is not `Ripcord.NORMAL`, the report must not be used. */
+  readonly ripcord: Ripcord
+}
+
+/** Decodes the feeds whose id begins with `0x000c` or `0x100c`. */
+export const v12: Decoder<V12> = defineDecoder({
+  version: 12,
+  fields: {
+    navPerShare: 'int192',
+    nextNavPerShare: 'int192',
+    navDate: 'uint64',
+    ripcord: 'uint32',
+  },
+})

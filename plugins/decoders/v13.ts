@@ -1,0 +1,25 @@
+import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+
+/** A report of version 13: order books. */
+export interface V13 extends BaseFields {
+  readonly version: 'V13'
+  readonly bestAsk: bigint
+  readonly bestBid: bigint
+  /** Volume at the best ask. */
+  readonly askVolume: bigint
+  /** Volume at the best bid. */
+  readonly bidVolume: bigint
+  readonly lastTradedPrice: bigint
+}
+
+/** Decodes the feeds whose id begins with `0x000d` or `0x100d`. */
+export const v13: Decoder<V13> = defineDecoder({
+  version: 13,
+  fields: {
+    bestAsk: 'int192',
+    bestBid: 'int192',
+    askVolume: 'uint64',
+    bidVolume: 'uint64',
+    lastTradedPrice: 'int192',
+  },
+})

@@ -1,0 +1,44 @@
+import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+import type { MarketStatus } from './statuses.js'
+
+/** A report of version 14: futures. */
+export interface V14 extends BaseFields {
+  readonly version: 'V14'
+  readonly midPrice: bigint
+  readonly bidPrice: bigint
+  readonly askPrice: bigint
+  /** Time at which the contract expires, in Unix nanoseconds. */
+  readonly expiryTime: bigint
+  /** First day of notice, in Unix nanoseconds. */
+  readonly firstDayOfNotice: bigint
+  /** Time at which `midPrice` was last seen, in Unix nanoseconds. */
+  readonly lastSeenTimestampNs: bigint
+  /** Whether the market is open. A value without a name is passed on as it is. */
+  readonly marketStatus: MarketStatus
+  /** Month of the contract: one letter from F (January) to Z (December). */
+  readonly contractMonth: string
+  /** Price of the Goldman roll from one contract to the next. */
+  readonly goldmanRollPrice: bigint
+  /** The business day the roll prices are of, as the network counts them. */
+  readonly currentBusinessDay: number
+  /** Interpolated price of the Goldman roll. */
+  readonly interpolatedGoldmanRollPrice: bigint
+}
+
+/** Decodes the feeds whose id begins with `0x000e` or `0x100e`. */
+export const v14: Decoder<V14> = defineDecoder({
+  version: 14,
+  fields: {
+    midPrice: 'int192',
+    bidPrice: 'int192',
+    askPrice: 'int192',
+    expiryTime: 'uint64',
+    firstDayOfNotice: 'uint64',
+    lastSeenTimestampNs: 'uint64',
+    marketStatus: 'uint32',
+    contractMonth: 'string',
+    goldmanRollPrice: 'int192',
+    currentBusinessDay: 'uint32',
+    interpolatedGoldmanRollPrice: 'int192',
+  },
+})

@@ -1,0 +1,22 @@
+import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+
+/** A report of version 3: crypto streams. */
+export interface V3 extends BaseFields {
+  readonly version: 'V3'
+  /** Benchmark price, 18 decimals on most feeds. */
+  readonly price: bigint
+  /** Simulated price of selling; equals `price` on feeds of decentralized exchanges. */
+  readonly bid: bigint
+  /** Simulated price of buying; equals `price` on feeds of decentralized exchanges. */
+  readonly ask: bigint
+}
+
+/** Decodes the feeds whose id begins with `0x0003` or `0x1003`. */
+export const v3: Decoder<V3> = defineDecoder({
+  version: 3,
+  fields: {
+    price: 'int192',
+    bid: 'int192',
+    ask: 'int192',
+  },
+})

@@ -1,0 +1,20 @@
+import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+import type { MarketStatus } from './statuses.js'
+
+/** A report of version 4: real-world assets (deprecated for V8). */
+export interface V4 extends BaseFields {
+  readonly version: 'V4'
+  /** Benchmark price. */
+  readonly price: bigint
+  /** Whether the market is open. A value without a name is passed on as it is. */
+  readonly marketStatus: MarketStatus
+}
+
+/** Decodes the feeds whose id begins with `0x0004` or `0x1004`. */
+export const v4: Decoder<V4> = defineDecoder({
+  version: 4,
+  fields: {
+    price: 'int192',
+    marketStatus: 'uint32',
+  },
+})

@@ -1,0 +1,25 @@
+import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+import type { MarketStatus } from './statuses.js'
+
+/** A report of version 8: real-world assets that are not traded over the counter. */
+export interface V8 extends BaseFields {
+  readonly version: 'V8'
+  /** Time of the last price update in Unix nanoseconds, rounded to what a number holds; it may go backwards. */
+  readonly lastUpdateTimestamp: number
+  /** The same, exact. */
+  readonly lastUpdateTimestampRaw: bigint
+  /** Mid price. */
+  readonly midPrice: bigint
+  /** Whether the market is open. A value without a name is passed on as it is. */
+  readonly marketStatus: MarketStatus
+}
+
+/** Decodes the feeds whose id begins with `0x0008` or `0x1008`. */
+export const v8: Decoder<V8> = defineDecoder({
+  version: 8,
+  fields: {
+    lastUpdateTimestamp: 'uint64-twin',
+    midPrice: 'int192',
+    marketStatus: 'uint32',
+  },
+})

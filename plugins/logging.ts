@@ -1,0 +1,143 @@
+import { asError, ValidationError } from '../core/errors.js'
+import { checkBoolean, checkFunction } from '../core/options.js'
+import { describeCall } from '../core/status.js'
+import type { Handler, Log, LogFunction, Plugin, Sink } from '../core/types.js'
+
+/** How much is logged: each level includes those above it. */
+export const LogLevel: {
+  readonly DEBUG: 0
+  readonly INFO: 1
+  readonly WARN: 2
+  readonly ERROR: 3
+} = Object.freeze({
+  /** Feed id validation, decoding steps, auth headers, requests and answers, origins of reports. */
+  DEBUG: 0,
+  /** Client initialization, successful calls, connections and their changes. */
+  INFO: 1,
+  /** Retries, reconnections, timeouts, invalid data. */
+  WARN: 2,
+  /** Failed authentication, network, decoding and requests; crashes of handlers and plugins. */
+  ERROR: 3,
+})
+/** How much is logged. */
+export type LogLevel = (typeof LogLevel)[keyof typeof LogLevel]
+
+/** Whatever has some of these functions, called with a message and an object of facts: console, pino, winston, … */
+export interface Logger {
+  debug?(message: string, ...args: unknown[]): void
+  info?(message: string, ...args: unknown[]): void
+  warn?(message: string, ...args: unknown[]): void
+  error?(message: string, ...args: unknown[]): void
+}
+
+/** Options of `logging`. */
+export interface LoggingConfig {
+  /** Where the lines go; without one, nothing is logged. */
+  readonly logger?: Logger
+  /** The lowest level that is logged. @default LogLevel.INFO */
+  readonly logLevel?: LogLevel
+  /** Log WebSocket pings, pongs and connection states too, with DEBUG. @default false */
+  readonly enableConnectionDebug?: boolean
+}
+
+const levels = ['debug', 'info', 'warn', 'error'] as const
+
+/**
+ * Writes what the core and the plugins do to a logger of yours. No line holds a secret, a signature, a body or an
+ * Authorization value, and a logger that throws changes nothing.
+ */
+export function logging(options: LoggingConfig = {}): Plugin {
+  const { logger, logLevel = LogLevel.INFO, enableConnectionDebug = false } = options
+  if (!Object.values(LogLevel).includes(logLevel)) {
+    throw new ValidationError(
+      `logging.logLevel must be one of LogLevel: ${Object.values(LogLevel).join(', ')}`,
+    )
+  }
+  checkBoolean('logging.enableConnectionDebug', enableConnectionDebug)
+  if (
+    logger !== undefined &&
+    ((typeof logger !== 'object' && typeof logger !== 'function') || logger === null)
+  ) {
+    throw new ValidationError(
+      'logging.logger must be an object with some of debug, info, warn and error',
+    )
+  }
+  const listener: { -readonly [Level in keyof Log]: Log[Level] } = {}
+  for (const level of levels) {
+    if (logger?.[level] === undefined) continue
+    checkFunction(`logging.logger.${level}`, logger[level])
+    if (LogLevel[level.toUpperCase() as keyof typeof LogLevel] >= logLevel)
+      listener[level] = writer(logger, level)
+  }
+  if (enableConnectionDebug && listener.debug !== undefined) listener.connection = listener.debug
+
+  function logCalls(next: Handler): Handler {
+    return async function logCall(call) {
+      // A stream's life is told by the core as it happens.
+      if (call.kind === 'stream') return next(call)
+      const { log } = call.scope
+      const started = performance.now()
+      try {
+        const reply = await next(call)
+        log.info?.(`${call.operation} succeeded in ${Math.round(performance.now() - started)} ms`)
+        return reply
+      } catch (thrown) {
+        if (!call.signal.aborted)
+          log.error?.(`${call.operation} failed: ${asError(thrown).message}`, factsOf(thrown))
+        throw thrown
+      }
+    }
+  }
+
+  function logAttempts(next: Handler): Handler {
+    return async function logAttempt(call) {
+      const { log } = call.scope
+      log.debug?.(`→ ${describeCall(call)}`, { operation: call.operation, origin: call.origin })
+      try {
+        const reply = await next(call)
+        if (reply.kind === 'request')
+          log.debug?.(`← ${reply.status}, ${reply.body.byteLength} bytes`, {
+            operation: call.operation,
+          })
+        return reply
+      } catch (thrown) {
+        const write = call.kind === 'stream' && !call.signal.aborted ? log.error : log.debug
+        write?.(`attempt of ${call.operation} failed: ${asError(thrown).message}`, factsOf(thrown))
+        throw thrown
+      }
+    }
+  }
+
+  function logReports(next: Sink, scope: { readonly log: Log }): Sink {
+    if (scope.log.debug === undefined) return next
+    return function logReport(report) {
+      scope.log.debug?.(
+        `report of feed ${report.feedID} at ${report.observationsTimestamp} from ${report.origin}`,
+      )
+      next(report)
+    }
+  }
+
+  return {
+    name: 'logging',
+    setup: scope => scope.listen(listener),
+    call: logCalls,
+    attempt: logAttempts,
+    report: logReports,
+  }
+}
+
+function writer(logger: Logger, level: (typeof levels)[number]): LogFunction {
+  return function write(message, facts) {
+    return facts === undefined ? logger[level]?.(message) : logger[level]?.(message, facts)
+  }
+}
+
+function factsOf(thrown: unknown): Record<string, unknown> {
+  const { name, code, statusCode } = thrown as {
+    name?: unknown
+    code?: unknown
+    statusCode?: unknown
+  }
+  return { name, code, statusCode }
+}

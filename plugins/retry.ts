@@ -1,0 +1,130 @@
+import { asError, isStreamsError, WebSocketError, type WireErrorFacts } from '../core/errors.js'
+import { checkNumber, MAX_TIMER } from '../core/options.js'
+import { sleep } from '../core/sleep.js'
+import { connectionFacts } from '../core/connection.js'
+import type { Handler, Plugin, Reply, RequestCall, StreamCall } from '../core/types.js'
+
+/** Options of `retry`. */
+export interface RetryOptions {
+  /** How often a request is tried again. @default 3 */
+  readonly attempts?: number
+  /** Milliseconds before the first new try of a request, doubled for each further one, with jitter. @default 1000 */
+  readonly delay?: number
+  /** Milliseconds that no delay exceeds. @default 10000 */
+  readonly maxDelay?: number
+  /** Milliseconds the service may ask us to wait (Retry-After); when it asks for more, we give up. @default 60000 */
+  readonly maxRetryAfter?: number
+  /** Milliseconds a connection must last, before the count of failed dials starts anew. @default 2000 */
+  readonly healthyAfter?: number
+  /** From 0 to 1, for the jitter. @default Math.random */
+  readonly random?: () => number
+}
+
+/**
+ * Tries a request again after 429, 5xx, a network error or a timeout, and dials a lost connection again: a stream is a
+ * call that settles when its connection has ended, so reconnecting is retrying. How often and how fast a stream is
+ * dialled are options of the stream.
+ *
+ * The delay before try n is `delay · 2^(n-1)`, at most `maxDelay`, of which a random half is taken off: clients that
+ * failed together don't come back together. A Retry-After of the service takes its place.
+ */
+export function retry(options: RetryOptions = {}): Plugin {
+  const { random = Math.random } = options
+  const attempts = checkNumber('attempts', options.attempts ?? 3, {
+    min: 0,
+    whole: true,
+    infinite: true,
+  })
+  const firstDelay = checkNumber('delay', options.delay ?? 1000, { min: 0, max: MAX_TIMER })
+  const maxDelay = checkNumber('maxDelay', options.maxDelay ?? 10_000, { min: 0, max: MAX_TIMER })
+  const maxRetryAfter = checkNumber('maxRetryAfter', options.maxRetryAfter ?? 60_000, {
+    min: 0,
+    max: MAX_TIMER,
+  })
+  const healthyAfter = checkNumber('healthyAfter', options.healthyAfter ?? 2000, { min: 0 })
+
+  function delayBefore(attempt: number, base: number, error: unknown): number {
+    const { retryAfter } = error as WireErrorFacts
+    if (retryAfter !== undefined) return retryAfter
+    return Math.min(maxDelay, base * 2 ** Math.min(attempt - 1, 30)) * (0.5 + random() / 2)
+  }
+
+  async function retryRequest(next: Handler, call: RequestCall): Promise<Reply> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await next(call)
+      } catch (error) {
+        if (call.signal.aborted || attempt > attempts || !isTransient(error)) throw error
+        const delay = delayBefore(attempt, firstDelay, error)
+        if (delay > Math.max(maxDelay, maxRetryAfter)) throw error
+        const { operation } = call
+        call.scope.log.warn?.(
+          `${operation}: retry ${attempt} of ${attempts} in ${Math.round(delay)} ms`,
+          {
+            operation,
+            why: asError(error).message,
+          },
+        )
+        await sleep(delay, call.signal)
+      }
+    }
+  }
+
+  async function reconnect(next: Handler, call: StreamCall): Promise<Reply> {
+    const { maxReconnectAttempts: maxAttempts, reconnectInterval } = call.scope.reconnect
+    for (let attempt = 1; ; attempt++) {
+      let error: Error
+      try {
+        const end = await next(call)
+        if (call.signal.aborted || end.kind !== 'stream') return end
+        if (end.lasted >= healthyAfter) attempt = 1
+        error = end.error
+      } catch (thrown) {
+        error = asError(thrown)
+        if (call.signal.aborted || !isTransient(error)) throw error
+      }
+      const facts = connectionFacts(call)
+      const delayMs = delayBefore(attempt, reconnectInterval, error)
+      if (attempt > maxAttempts || delayMs > Math.max(maxDelay, maxRetryAfter))
+        throw gaveUp(facts.host, attempt - 1, error)
+      call.scope.log.warn?.(
+        `reconnecting to ${facts.host}: attempt ${attempt} of ${maxAttempts} in ${Math.round(delayMs)} ms`,
+        {
+          ...facts,
+          why: error.message,
+        },
+      )
+      call.scope.status({ type: 'reconnecting', ...facts, attempt, maxAttempts, delayMs, error })
+      await sleep(delayMs, call.signal)
+    }
+  }
+
+  function withRetry(next: Handler): Handler {
+    return function retryCall(call) {
+      return call.kind === 'request' ? retryRequest(next, call) : reconnect(next, call)
+    }
+  }
+  return { name: 'retry', call: withRetry }
+}
+
+/** True where another try may fare better: the network, a timeout, a lost connection, 429 and 5xx. */
+function isTransient(error: unknown): boolean {
+  if (!isStreamsError(error)) return false
+  const { statusCode } = error as WireErrorFacts
+  if (error.code === 'API_STATUS' || error.code === 'WS_REFUSED')
+    return statusCode === 429 || (statusCode ?? 0) >= 500
+  return (
+    error.code === 'API_NETWORK' ||
+    error.code === 'API_TIMEOUT' ||
+    error.code === 'WS_DIAL' ||
+    error.code === 'WS_LOST'
+  )
+}
+
+function gaveUp(host: string, attempts: number, cause: Error): WebSocketError {
+  const often = attempts === 1 ? '1 attempt' : `${attempts} attempts`
+  return new WebSocketError(`gave up on ${host} after ${often} to reconnect: ${cause.message}`, {
+    code: 'WS_GAVE_UP',
+    cause,
+  })
+}

@@ -1,0 +1,84 @@
+import { type Client, type ClientOptions, createClient as createClientOf } from '../core/client.js'
+import { ValidationError } from '../core/errors.js'
+import { checkBoolean, checkNumber, MAX_TIMER } from '../core/options.js'
+import type { DataOf, Plugins } from '../core/types.js'
+import type { LoggingConfig } from '../plugins/logging.js'
+import { defaultPreset } from './default.js'
+import type { DecodedReport } from './versions.js'
+
+/** Configuration of a client with a preset stack. */
+export interface Config extends Omit<ClientOptions, 'plugins'> {
+  /** The API key. */
+  readonly apiKey: string
+  /** The user secret. */
+  readonly userSecret: string
+  /** The URL of the REST interface. */
+  readonly endpoint: string
+  /** The URL of the WebSocket interface. */
+  readonly wsEndpoint: string
+  /** Milliseconds one attempt of a request may take. @default 30000 */
+  readonly timeout?: number
+  /** How often a request is tried again. @default 3 */
+  readonly retryAttempts?: number
+  /** Milliseconds before the first new try of a request, doubled for each further one. @default 1000 */
+  readonly retryDelay?: number
+  /** Where log lines go, and how many. @default silent */
+  readonly logging?: LoggingConfig
+  /** One connection per origin. Not in this version: `true` is refused. @default false */
+  readonly haMode?: boolean
+  /** Milliseconds a connection of high availability may take to open. @default 10000 */
+  readonly haConnectionTimeout?: number
+  readonly plugins?: never
+}
+
+const presetFields = [
+  'apiKey',
+  'userSecret',
+  'retryAttempts',
+  'retryDelay',
+  'logging',
+  'haMode',
+  'haConnectionTimeout',
+] as const
+
+/**
+ * Makes a client: with the default preset from a configuration, or with your own stack from `plugins`.
+ *
+ * @example
+ * ```ts
+ * const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint })
+ * const report = await client.getLatestReport(feedID)
+ * ```
+ */
+export function createClient(config: Config): Client<DecodedReport>
+export function createClient<const Given extends Plugins>(
+  options: ClientOptions<Given>,
+): Client<DataOf<Given>>
+export function createClient(config: Config | ClientOptions): Client {
+  if (typeof config !== 'object' || config === null)
+    throw new ValidationError('config must be an object')
+  if (config.plugins === undefined)
+    return createClientOf({ ...config, plugins: presetOf(config as Config) })
+  for (const field of presetFields) {
+    if ((config as Partial<Config>)[field] === undefined) continue
+    throw new ValidationError(
+      `${field} belongs to the preset stack: with plugins, give it to the plugin it is for`,
+    )
+  }
+  return createClientOf(config as ClientOptions)
+}
+
+function presetOf(config: Config): Plugins {
+  const {
+    haMode = false,
+    haConnectionTimeout = 10_000,
+    retryAttempts = 3,
+    retryDelay = 1000,
+  } = config
+  checkNumber('retryAttempts', retryAttempts, { min: 0, whole: true, infinite: true })
+  checkNumber('retryDelay', retryDelay, { min: 0, max: MAX_TIMER })
+  checkNumber('haConnectionTimeout', haConnectionTimeout, { min: 1, max: MAX_TIMER })
+  if (checkBoolean('haMode', haMode))
+    throw new ValidationError('haMode must be false: this version has one connection per stream')
+  return defaultPreset(config)
+}

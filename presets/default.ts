@@ -1,0 +1,31 @@
+import type { Plugin } from '../core/types.js'
+import { decoders } from '../plugins/decoders.js'
+import { hmacAuth } from '../plugins/hmac-auth.js'
+import { type LoggingConfig, logging } from '../plugins/logging.js'
+import { retry } from '../plugins/retry.js'
+import { allDecoders, type DecodedReport } from './versions.js'
+
+/** Options of `defaultPreset`. */
+export interface DefaultPresetOptions {
+  /** The API key. */
+  readonly apiKey: string
+  /** The user secret. */
+  readonly userSecret: string
+  /** How often a request is tried again. @default 3 */
+  readonly retryAttempts?: number
+  /** Milliseconds before the first new try of a request, doubled for each further one. @default 1000 */
+  readonly retryDelay?: number
+  /** Where log lines go, and how many. @default silent */
+  readonly logging?: LoggingConfig
+}
+
+/** One connection, every version decoded: the stack of `createClient` unless it is told otherwise. */
+export function defaultPreset(options: DefaultPresetOptions): readonly Plugin<DecodedReport>[] {
+  const { apiKey, userSecret, retryAttempts = 3, retryDelay = 1000 } = options
+  return [
+    logging(options.logging),
+    decoders(...allDecoders),
+    retry({ attempts: retryAttempts, delay: retryDelay }),
+    hmacAuth({ apiKey, userSecret }),
+  ]
+}
