@@ -1,4 +1,5 @@
 export type { Client, ClientOptions } from './core/client.js'
+export { ConnectionStatus } from './core/connections.js'
 export type { WebCrypto } from './core/crypto.js'
 export {
   type BaseFields,
@@ -27,15 +28,14 @@ export { getReportVersion } from './core/feed-id.js'
 export { Report } from './core/report.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './core/rest.js'
 export type { Stack, StackEntry } from './core/stack.js'
-export {
-  ConnectionStatus,
-  type ConnectionStatusCallback,
-  type Stream,
-  type StreamEvents,
-  type StreamMetrics,
-  type StreamMetrics as MetricsSnapshot,
-  type StreamOptions,
+export type {
+  ConnectionStatusCallback,
+  Stream,
+  StreamEvents,
+  StreamMetrics,
+  StreamMetrics as MetricsSnapshot,
 } from './core/stream.js'
+export type { StreamOptions } from './core/stream-options.js'
 export type {
   Call,
   ClientScope,
@@ -51,7 +51,6 @@ export type {
   Status,
   StreamScope,
 } from './core/types.js'
-export { decoders } from './plugins/decoders.js'
 export { ExtendedMarketStatus, MarketStatus, Ripcord } from './plugins/decoders/statuses.js'
 export { type V2 as DecodedV2Report, v2 } from './plugins/decoders/v2.js'
 export { type V3 as DecodedV3Report, v3 } from './plugins/decoders/v3.js'
@@ -66,6 +65,7 @@ export { type V11 as DecodedV11Report, v11 } from './plugins/decoders/v11.js'
 export { type V12 as DecodedV12Report, v12 } from './plugins/decoders/v12.js'
 export { type V13 as DecodedV13Report, v13 } from './plugins/decoders/v13.js'
 export { type V14 as DecodedV14Report, v14 } from './plugins/decoders/v14.js'
+export { decoders } from './plugins/decoders.js'
 export { generateAuthHeaders, type HmacAuthOptions, hmacAuth } from './plugins/hmac-auth.js'
 export { type Logger, type LoggingConfig, LogLevel, logging } from './plugins/logging.js'
 export { type RetryOptions, retry } from './plugins/retry.js'

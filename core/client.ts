@@ -1,5 +1,6 @@
 import { composeCall } from './compose.js'
 import { createDecoderTable, type DecoderTable } from './decoder.js'
+import { asyncDispose } from './dispose.js'
 import { DataStreamsError } from './errors.js'
 import { parseFeedIDs } from './feed-id.js'
 import { createLifetime } from './lifetime.js'
@@ -8,13 +9,8 @@ import { checkFunction, checkNumber, checkURL, MAX_TIMER } from './options.js'
 import { createRest, type Rest } from './rest.js'
 import { createSend } from './send.js'
 import { checkPlugins, describeStack, type Stack } from './stack.js'
-import {
-  asyncDispose,
-  type ConnectionStatusCallback,
-  createStream,
-  type Stream,
-  type StreamOptions,
-} from './stream.js'
+import { type ConnectionStatusCallback, createStream, type Stream } from './stream.js'
+import type { StreamOptions } from './stream-options.js'
 import { createHttp, type Fetch } from './transport/http.js'
 import { type Connect, connectWithWs } from './transport/ws.js'
 import type { DataOf, Handler, Plugins } from './types.js'

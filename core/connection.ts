@@ -1,4 +1,4 @@
-import { WebSocketError } from './errors.js'
+import { asError, isError, WebSocketError } from './errors.js'
 import { describeCall, errorFromAnswer } from './status.js'
 import type { Connect, Socket } from './transport/ws.js'
 import type { ConnectionFacts, StreamCall, StreamReply } from './types.js'
@@ -68,9 +68,9 @@ export function runConnection(
       else socket.terminate()
     }
     function aborted(): void {
-      if (socket === undefined || openedAt === undefined) fail(abortReason(call.signal))
+      if (socket === undefined || openedAt === undefined) fail(asError(call.signal.reason))
       else {
-        failure ??= abortReason(call.signal)
+        failure ??= asError(call.signal.reason)
         socket.close()
         goodbye = setTimeout(() => socket?.terminate(), GOODBYE)
       }
@@ -159,7 +159,7 @@ export function runConnection(
 }
 
 function dialError(call: StreamCall, { host }: ConnectionFacts, cause: unknown): WebSocketError {
-  const why = cause instanceof Error && cause.message !== '' ? `: ${cause.message}` : ''
+  const why = isError(cause) && cause.message !== '' ? `: ${cause.message}` : ''
   return new WebSocketError(`${describeCall(call)}: no connection to ${host}${why}`, {
     code: 'WS_DIAL',
     cause,
@@ -179,10 +179,6 @@ function lostError(
       ...(cause === undefined ? {} : { cause }),
     },
   )
-}
-
-function abortReason(signal: AbortSignal): Error {
-  return signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason))
 }
 
 /** What the outside world calls the connection that a stream call opens. */

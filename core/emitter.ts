@@ -11,6 +11,15 @@ export interface Emitter<Events extends object> {
 
 type AnyHandler = (argument?: unknown) => unknown
 
+/** True for a promise, of whatever realm or library. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof (value as PromiseLike<unknown>).then === 'function'
+  )
+}
+
 /** Events through eventemitter3, each handler on its own: what one throws, or rejects with, goes to `onThrow`. */
 export function createEmitter<Events extends object>(
   onThrow: (event: keyof Events, thrown: unknown) => void,
@@ -26,7 +35,7 @@ export function createEmitter<Events extends object>(
       function guardedHandler(argument) {
         try {
           const result = handler(argument)
-          if (result instanceof Promise) result.catch(thrown => onThrow(event, thrown))
+          if (isThenable(result)) result.then(undefined, thrown => onThrow(event, thrown))
         } catch (thrown) {
           onThrow(event, thrown)
         }

@@ -220,7 +220,12 @@ export function isStreamsError(error: unknown, code?: ErrorCode): error is DataS
   )
 }
 
-/** What somebody threw, as an Error. An Error is returned as it is. */
+/** What somebody threw, as an Error. An Error, of whatever realm, is returned as it is. */
 export function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown })
+  return isError(thrown) ? thrown : new Error(String(thrown), { cause: thrown })
+}
+
+/** True for an Error, also one of another realm, for which `instanceof` is false. */
+export function isError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error || Object.prototype.toString.call(thrown) === '[object Error]'
 }

@@ -10,8 +10,8 @@ export function parseFrame(data: Uint8Array): unknown {
   let frame: unknown
   try {
     frame = JSON.parse(text.decode(data))
-  } catch (cause) {
-    throw badFrame(data, 'it is not JSON', cause)
+  } catch {
+    throw badFrame(data, 'it is not JSON')
   }
   if (typeof frame !== 'object' || frame === null || !('report' in frame)) {
     throw badFrame(data, 'it is not an object with a report')
@@ -20,10 +20,8 @@ export function parseFrame(data: Uint8Array): unknown {
 }
 
 /** The error for a message that breaks `rule`. It says nothing of what the message held. */
-export function badFrame(data: Uint8Array, rule: string, cause?: unknown): WebSocketError {
+export function badFrame(data: Uint8Array, rule: string): WebSocketError {
   return new WebSocketError(`a message of ${data.byteLength} bytes is refused: ${rule}`, {
     code: 'WS_FRAME',
-    // What JSON.parse says quotes the message it failed on.
-    ...(cause === undefined || cause instanceof SyntaxError ? {} : { cause }),
   })
 }

@@ -1,5 +1,6 @@
 export { type Client, type ClientOptions, createClient } from './client.js'
 export { composeCall, composeReport } from './compose.js'
+export { ConnectionStatus } from './connections.js'
 export type { WebCrypto, WebCryptoKey } from './crypto.js'
 export {
   type BaseFields,
@@ -26,14 +27,13 @@ export { Report } from './report.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'
 export { sleep } from './sleep.js'
 export type { Stack, StackEntry } from './stack.js'
-export {
-  type ConnectionStatusCallback,
-  ConnectionStatus,
-  type Stream,
-  type StreamEvents,
-  type StreamMetrics,
-  type StreamOptions,
+export type {
+  ConnectionStatusCallback,
+  Stream,
+  StreamEvents,
+  StreamMetrics,
 } from './stream.js'
+export type { StreamOptions } from './stream-options.js'
 export type { Fetch } from './transport/http.js'
 export type { Connect, Dial, Socket, SocketEvents } from './transport/ws.js'
 export type * from './types.js'

@@ -1,3 +1,4 @@
+import { isThenable } from './emitter.js'
 import type { Log, LogFunction } from './types.js'
 
 type Level = keyof Log
@@ -16,7 +17,7 @@ export function createLog(): { readonly log: Log; readonly listen: (listener: Lo
         before?.(message, facts)
         try {
           const result: unknown = write.call(listener, message, facts)
-          if (result instanceof Promise) result.catch(ignore)
+          if (isThenable(result)) result.then(undefined, ignore)
         } catch {
           // A listener's failure is its own: it must not change what it listens to.
         }

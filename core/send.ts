@@ -1,4 +1,4 @@
-import { APIError, isStreamsError } from './errors.js'
+import { APIError, isError, isStreamsError } from './errors.js'
 import { createLifetime } from './lifetime.js'
 import { describeCall, errorFromAnswer } from './status.js'
 import type { Http, HttpAnswer } from './transport/http.js'
@@ -57,7 +57,7 @@ function networkError(call: RequestCall, cause: unknown): APIError {
 
 /** fetch says only `fetch failed`; what failed is in the causes. */
 function networkReason(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return String(thrown)
+  if (!isError(thrown)) return String(thrown)
   if (thrown.cause !== undefined) return networkReason(thrown.cause)
   const { code } = thrown as { code?: unknown }
   return thrown.message || (typeof code === 'string' ? code : thrown.name)

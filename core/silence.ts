@@ -1,3 +1,5 @@
+import type { Status } from './types.js'
+
 /** What is known of one feed of a stream. */
 export interface FeedState {
   readonly feedID: string
@@ -14,11 +16,11 @@ export interface SilenceWatch {
 
 const LOOKS = 4
 
-/** `onChange` is told once when feeds have been silent for `staleAfter` milliseconds, and once when they are back. */
+/** Tells once when feeds have been silent for `staleAfter` milliseconds, and once when they are back. */
 export function createSilenceWatch(
   feedIDs: readonly string[],
   staleAfter: number,
-  onChange: (type: 'stale' | 'fresh', feedIDs: readonly string[]) => void,
+  tell: (status: Extract<Status, { readonly type: 'stale' | 'fresh' }>) => void,
 ): SilenceWatch {
   const states = feedIDs.map(feedID => ({ feedID, reports: 0, seen: 0, silentLooks: 0 }))
   let timer: ReturnType<typeof setInterval> | undefined
@@ -35,8 +37,8 @@ export function createSilenceWatch(
       state.seen = state.reports
       state.silentLooks = 0
     }
-    if (stale.length > 0) onChange('stale', stale)
-    if (fresh.length > 0) onChange('fresh', fresh)
+    if (stale.length > 0) tell({ type: 'stale', feedIDs: stale, silentMs: staleAfter })
+    if (fresh.length > 0) tell({ type: 'fresh', feedIDs: fresh })
   }
 
   return {

@@ -1,6 +1,6 @@
 import { defaultCrypto, type WebCrypto } from '../core/crypto.js'
-import { checkFunction, checkText } from '../core/options.js'
 import { ValidationError } from '../core/errors.js'
+import { checkFunction, checkText } from '../core/options.js'
 import type { Handler, Plugin } from '../core/types.js'
 
 /** Options of `hmacAuth`. */

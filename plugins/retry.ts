@@ -1,7 +1,7 @@
+import { connectionFacts } from '../core/connection.js'
 import { asError, isStreamsError, WebSocketError, type WireErrorFacts } from '../core/errors.js'
 import { checkNumber, MAX_TIMER } from '../core/options.js'
 import { sleep } from '../core/sleep.js'
-import { connectionFacts } from '../core/connection.js'
 import type { Handler, Plugin, Reply, RequestCall, StreamCall } from '../core/types.js'
 
 /** Options of `retry`. */

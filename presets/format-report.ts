@@ -1,7 +1,13 @@
 import type { BaseFields } from '../core/decoder.js'
 
-/** A decoded report as text, a line a field; values are not scaled. */
-export function formatReport(report: BaseFields & { readonly version: string }): string {
+/**
+ * A decoded report as text, a line a field; values are not scaled. The version is the report's own; the second argument
+ * is there for programs that were written for another SDK.
+ */
+export function formatReport(
+  report: BaseFields & { readonly version: string },
+  _version?: string,
+): string {
   const names = Object.keys(report)
   const width = Math.max(...names.map(name => name.length))
   return Object.entries(report)
