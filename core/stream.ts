@@ -235,7 +235,9 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
 
   function start(): void {
     state = 'running'
-    log.info?.(`stream of ${feedIDs.length} feeds starts`, { feedIDs })
+    log.info?.(`stream of ${feedIDs.length} feed${feedIDs.length === 1 ? '' : 's'} starts`, {
+      feedIDs,
+    })
     silence.start()
     const headers = new Headers({ 'user-agent': `sluice/${VERSION}` })
     const { signal } = life

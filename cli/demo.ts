@@ -1,0 +1,122 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import pc from 'picocolors'
+import { type DataEngine, startDataEngine } from '../local/index.js'
+import { createClient } from '../presets/create-client.js'
+import { formatReport } from '../presets/format-report.js'
+import type { Credentials } from './credentials.js'
+import { createView, shortID } from './view.js'
+
+/** How long and where the demonstration runs. */
+export interface DemoOptions {
+  readonly seconds: number
+  /** Aborted when the user has seen enough. */
+  readonly signal: AbortSignal
+  /** The real service; without it, a local data engine. */
+  readonly credentials: Credentials | undefined
+  readonly out: NodeJS.WriteStream
+}
+
+const STREAMED_FEEDS = 8
+
+/** Lists feeds, decodes a report, streams some feeds, and holds what came against what was published. */
+export async function demo({ seconds, signal, credentials, out }: DemoOptions): Promise<number> {
+  const say = (text = ''): void => void out.write(`${text}\n`)
+  const engine = credentials === undefined ? await startDataEngine() : undefined
+  const { apiKey, userSecret, endpoint, wsEndpoint } = (credentials ?? engine) as Credentials
+  const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint })
+  try {
+    say(
+      pc.bold(
+        engine ? `A local data engine signs reports at ${endpoint}` : `The service at ${endpoint}`,
+      ),
+    )
+    say(String(client.stack))
+
+    const feeds = await client.listFeeds()
+    say()
+    say(pc.bold(`${feeds.length} feeds`))
+    if (feeds.length === 0) return 0
+    const chosen = pickFeeds(feeds.map(feed => feed.feedID))
+    const latest = await client.getLatestReport(chosen[0] as string)
+    say()
+    say(
+      pc.bold(
+        `The latest report of ${shortID(latest.feedID)}, ${latest.fullReport.length / 2 - 1} signed bytes`,
+      ),
+    )
+    say(formatReport(latest.decoded))
+
+    say()
+    say(
+      pc.bold(
+        `Streaming ${chosen.length} feeds${seconds === Number.POSITIVE_INFINITY ? '; Ctrl-C ends it' : ` for ${seconds} seconds`}`,
+      ),
+    )
+    engine?.pause()
+    const stream = client.createStream(chosen)
+    const view = createView(out, chosen)
+    const delivered: string[] = []
+    stream.on('report', report => {
+      delivered.push(`${report.feedID}:${report.observationsTimestamp}`)
+      view.show(report)
+    })
+    stream.on('error', error => say(pc.red(error.message)))
+    stream.on('reconnecting', ({ attempt, delayMs }) =>
+      say(pc.yellow(`reconnecting: attempt ${attempt} in ${Math.round(delayMs)} ms`)),
+    )
+    await stream.connect()
+    const before = engine?.ledger().length ?? 0
+    engine?.resume()
+    await Promise.race([
+      wait(Math.min(seconds * 1000, 2_147_483_647), undefined, { signal }).catch(() => undefined),
+      stream.closed,
+    ])
+    engine?.pause()
+    await wait(200)
+    const metrics = stream.getMetrics()
+    await stream.close()
+    view.end()
+
+    say()
+    if (engine === undefined) {
+      say(
+        `delivered ${delivered.length}, rejected ${metrics.rejected}, reconnections ${metrics.fullReconnects}`,
+      )
+      return 0
+    }
+    return summarize(engine, before, chosen, delivered, say)
+  } finally {
+    await client.close()
+    await engine?.close()
+  }
+}
+
+function summarize(
+  engine: DataEngine,
+  before: number,
+  chosen: readonly string[],
+  delivered: readonly string[],
+  say: (text: string) => void,
+): number {
+  const published = engine
+    .ledger()
+    .slice(before)
+    .filter(({ feedID }) => chosen.includes(feedID))
+    .map(({ feedID, observationsTimestamp }) => `${feedID}:${observationsTimestamp}`)
+  const distinct = new Set(delivered)
+  const lost = published.filter(key => !distinct.has(key)).length
+  const duplicated = delivered.length - distinct.size
+  say(pc.bold('Delivered, against the engine’s ledger'))
+  say(`published   ${published.length}`)
+  say(`delivered   ${distinct.size}`)
+  say(`lost        ${lost}`)
+  say(`duplicated  ${duplicated}`)
+  return lost === 0 && duplicated === 0 && published.length > 0 ? 0 : 1
+}
+
+/** One feed of each version first, so that the table shows many kinds of reports. */
+function pickFeeds(feedIDs: readonly string[]): readonly string[] {
+  const versions = feedIDs.map(feedID => feedID.slice(0, 6))
+  const firsts = feedIDs.filter((_, index) => versions.indexOf(versions[index] as string) === index)
+  return [...new Set([...firsts, ...feedIDs])].slice(0, STREAMED_FEEDS)
+}

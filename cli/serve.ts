@@ -1,0 +1,31 @@
+import pc from 'picocolors'
+import { type DataEngineOptions, startDataEngine } from '../local/index.js'
+
+/** Runs a local data engine until `signal` aborts, and says how to reach it. */
+export async function serve(
+  options: DataEngineOptions,
+  signal: AbortSignal,
+  out: NodeJS.WriteStream,
+): Promise<number> {
+  const engine = await startDataEngine(options)
+  const { f, signers } = engine.network
+  out.write(
+    [
+      pc.bold('A local data engine is running; Ctrl-C ends it'),
+      `REST_URL=${engine.endpoint}`,
+      `WS_URL=${engine.wsEndpoint}`,
+      `API_KEY=${engine.apiKey}`,
+      `USER_SECRET=${engine.userSecret}`,
+      '',
+      `${engine.feeds.length} feeds; every report signed by ${f + 1} of ${signers.length} signers`,
+      ...engine.feeds.map(feedID => `  ${feedID}`),
+      '',
+    ].join('\n'),
+  )
+  await new Promise<void>(resolve => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  await engine.close()
+  return 0
+}

@@ -1,0 +1,178 @@
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs'
+import { Command, InvalidArgumentError } from 'commander'
+import type { Client } from '../core/client.js'
+import { ValidationError } from '../core/errors.js'
+import type { Report } from '../core/report.js'
+import { VERSION } from '../core/version.js'
+import type { DataEngineOptions } from '../local/index.js'
+import { createClient } from '../presets/create-client.js'
+import { formatReport } from '../presets/format-report.js'
+import { type DecodedReport, decodeReport } from '../presets/versions.js'
+import { findCredentials } from './credentials.js'
+import { demo } from './demo.js'
+import { exitCodeOf, explain } from './exit-code.js'
+import { serve } from './serve.js'
+import { createView } from './view.js'
+
+const stop = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+
+const { stdout } = process
+const say = (text: string): void => void stdout.write(`${text}\n`)
+const json = (value: unknown): string =>
+  JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? each.toString() : each))
+
+const program = new Command('sluice')
+  .description('Signed data reports from the command line')
+  .version(VERSION)
+  .addHelpText(
+    'after',
+    `
+Credentials come from API_KEY and USER_SECRET (or API_SECRET, STREAMS_API_KEY, STREAMS_API_SECRET); REST_URL and WS_URL
+say where, the testnet if they don't.
+
+Examples:
+  $ sluice demo
+  $ sluice serve --port 8080 --interval 250
+  $ sluice decode 0x0006f9b5… --json
+  $ sluice stream 0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782 --json
+
+Ends with 0 when all went well, 2 for wrong arguments, 3 when not let in, 4 for the network or the service, 5 for a report
+that is none, 1 for anything else.`,
+  )
+
+program
+  .command('demo')
+  .description(
+    'stream signed reports from a local data engine, or from the service where there are credentials',
+  )
+  .option('--watch', 'go on until Ctrl-C')
+  .option('--seconds <n>', 'how long to stream', number, 10)
+  .action(async (options: { watch?: boolean; seconds: number }) => {
+    const seconds = options.watch ? Number.POSITIVE_INFINITY : options.seconds
+    process.exitCode = await demo({
+      seconds,
+      signal: stop.signal,
+      credentials: findCredentials(process.env),
+      out: stdout,
+    })
+  })
+
+program
+  .command('serve')
+  .description('run a local data engine: REST, WebSocket and a network of signers, on loopback')
+  .option('--port <n>', 'the port', number, 8080)
+  .option('--interval <ms>', 'milliseconds between two reports of a feed', number, 1000)
+  .option('--origins <n>', 'how many origins to advertise', number, 1)
+  .option('--seed <n>', 'what keys and values are made from', number, 1)
+  .option('--feeds <ids>', 'feed ids, separated by commas')
+  .option('--api-key <key>', 'the key to let in')
+  .option('--user-secret <secret>', 'the secret to let in')
+  .option('--replay <file>', 'publish the recorded reports of an NDJSON file instead')
+  .action(async (options: ServeOptions) => {
+    const { port, interval, origins, seed, feeds, apiKey, userSecret, replay } = options
+    const engine: DataEngineOptions = {
+      port,
+      origins,
+      seed,
+      intervalMs: interval,
+      retain: 3600,
+      ...(feeds === undefined ? {} : { feeds: feeds.split(',').map(id => id.trim()) }),
+      ...(apiKey === undefined ? {} : { apiKey }),
+      ...(userSecret === undefined ? {} : { userSecret }),
+      ...(replay === undefined ? {} : { replay }),
+    }
+    process.exitCode = await serve(engine, stop.signal, stdout)
+  })
+
+interface ServeOptions {
+  readonly port: number
+  readonly interval: number
+  readonly origins: number
+  readonly seed: number
+  readonly feeds?: string
+  readonly apiKey?: string
+  readonly userSecret?: string
+  readonly replay?: string
+}
+
+program
+  .command('decode')
+  .description('decode a report, given as hexadecimal digits; - reads it from standard input')
+  .argument('<fullReport>')
+  .argument('[feedID]', 'the feed it must be of; read from the report when absent')
+  .option('--json', 'print JSON, big integers as strings')
+  .action((given: string, feedID: string | undefined, options: { json?: boolean }) => {
+    const fullReport = (given === '-' ? readFileSync(0, 'utf8') : given).trim()
+    const decoded = decodeReport(fullReport, feedID ?? `0x${fullReport.slice(514, 578)}`)
+    say(options.json ? json(decoded) : formatReport(decoded))
+  })
+
+program
+  .command('feeds')
+  .description('list the feeds the credentials may read')
+  .option('--json', 'print NDJSON')
+  .action(async (options: { json?: boolean }) => {
+    for (const feed of await connected().listFeeds({ signal: stop.signal }))
+      say(options.json ? json(feed) : feed.feedID)
+  })
+
+program
+  .command('latest')
+  .description('fetch and decode the latest report of a feed')
+  .argument('<feedID>')
+  .option('--json', 'print JSON, big integers as strings')
+  .action(async (feedID: string, options: { json?: boolean }) => {
+    const report = await connected().getLatestReport(feedID, { signal: stop.signal })
+    say(options.json ? record(report) : formatReport(report.decoded))
+  })
+
+program
+  .command('stream')
+  .description('stream feeds until Ctrl-C')
+  .argument('<feedIDs...>')
+  .option('--json', 'print NDJSON, big integers as strings')
+  .action(async (feedIDs: string[], options: { json?: boolean }) => {
+    const stream = connected().createStream(feedIDs, { signal: stop.signal })
+    const view = options.json ? undefined : createView(stdout, stream.feedIDs)
+    stream.on('report', report => (view ? view.show(report) : say(record(report))))
+    stream.on('error', error => void process.stderr.write(`${error.message}\n`))
+    try {
+      await stream.connect()
+      await stream.closed
+    } finally {
+      view?.end()
+    }
+  })
+
+function connected(): Client<DecodedReport> {
+  const credentials = findCredentials(process.env)
+  if (credentials === undefined) {
+    throw new ValidationError('API_KEY and USER_SECRET must be set in the environment')
+  }
+  return createClient(credentials)
+}
+
+function record(report: Report<DecodedReport>): string {
+  let decoded: DecodedReport | undefined
+  try {
+    decoded = report.decoded
+  } catch {
+    // A version without a decoder is printed as it came.
+  }
+  return json({ ...report, decoded })
+}
+
+function number(text: string): number {
+  const value = Number(text)
+  if (text.trim() === '' || !(value >= 0))
+    throw new InvalidArgumentError('must be a number from 0 on')
+  return value
+}
+
+program.exitOverride(error => process.exit(error.exitCode === 0 ? 0 : 2))
+program.parseAsync().catch((thrown: unknown) => {
+  process.stderr.write(`sluice: ${explain(thrown)}\n`)
+  process.exitCode = stop.signal.aborted ? 0 : exitCodeOf(thrown)
+})

@@ -1,0 +1,99 @@
+import pc from 'picocolors'
+import type { Report } from '../core/report.js'
+import type { DecodedReport } from '../presets/versions.js'
+
+const head = new Set([
+  'version',
+  'feedID',
+  'validFromTimestamp',
+  'observationsTimestamp',
+  'nativeFee',
+  'linkFee',
+  'expiresAt',
+])
+
+const NO_WRAP = '\x1b[?7l'
+const WRAP = '\x1b[?7h'
+
+/** A feed id, short enough for a column. */
+export function shortID(feedID: string): string {
+  return `${feedID.slice(0, 10)}…${feedID.slice(-4)}`
+}
+
+/** A number with 18 decimals, as most feeds have, cut to 4. */
+export function scaled(value: bigint): string {
+  const digits = (value < 0n ? -value : value).toString().padStart(19, '0')
+  return `${value < 0n ? '-' : ''}${digits.slice(0, -18)}.${digits.slice(-18, -14)}`
+}
+
+/** The fields of a report's version in one line. */
+export function summarize(decoded: DecodedReport): string {
+  return Object.entries(decoded)
+    .filter(([name]) => !head.has(name) && !name.endsWith('Raw'))
+    .slice(0, 4)
+    .map(
+      ([name, value]) =>
+        `${name} ${typeof value === 'bigint' && !/time|date|volume/i.test(name) ? scaled(value) : value}`,
+    )
+    .join('  ')
+}
+
+/** The time of a report's observations, as a clock shows it. */
+export function observedAt({ feedID, observationsTimestamp }: Report): string {
+  const ms = feedID[2] === '0' ? observationsTimestamp * 1000 : observationsTimestamp
+  return new Date(ms).toISOString().slice(11, feedID[2] === '0' ? 19 : 23)
+}
+
+/** Reports as they come: a table that is drawn anew on a terminal, plain lines elsewhere. */
+export interface View {
+  show(report: Report<DecodedReport>): void
+  end(): void
+}
+
+/** Draws on `out`. */
+export function createView(out: NodeJS.WriteStream, feedIDs: readonly string[]): View {
+  if (!out.isTTY) {
+    return {
+      show: report => void out.write(`${line(report)}\n`),
+      end: () => undefined,
+    }
+  }
+  const rows = new Map<string, { count: number; report?: Report<DecodedReport> }>(
+    feedIDs.map(id => [id, { count: 0 }]),
+  )
+  let drawn = 0
+
+  function draw(): void {
+    const lines = [...rows].map(([feedID, { count, report }]) => {
+      const what = report === undefined ? pc.dim('waiting') : line(report)
+      return ` ${pc.green(String(count).padStart(5))}  ${report === undefined ? `${shortID(feedID)}  ${what}` : what}`
+    })
+    const up = drawn > 0 ? `\x1b[${drawn}A` : ''
+    out.write(`${up}${NO_WRAP}${lines.map(text => `\x1b[2K${text}`).join('\n')}\n${WRAP}`)
+    drawn = lines.length
+  }
+  const timer = setInterval(draw, 100)
+  draw()
+  return {
+    show(report) {
+      const row = rows.get(report.feedID)
+      if (row === undefined) return
+      row.count++
+      row.report = report
+    },
+    end() {
+      clearInterval(timer)
+      draw()
+    },
+  }
+}
+
+function line(report: Report<DecodedReport>): string {
+  const time = observedAt(report)
+  try {
+    const { decoded } = report
+    return `${shortID(report.feedID)}  ${decoded.version.padEnd(3)}  ${time.padEnd(12)}  ${summarize(decoded)}`
+  } catch {
+    return `${shortID(report.feedID)}  ?    ${time.padEnd(12)}  (no decoder)`
+  }
+}

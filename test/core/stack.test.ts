@@ -1,0 +1,144 @@
+import { describe, expect, test } from '@jest/globals'
+import { composeCall, composeReport, type Handler, type Report } from '../../core/index.js'
+import { createClient, decoders, defaultPreset, type Plugin, v3 } from '../../index.js'
+
+const config = { endpoint: 'https://api.example', wsEndpoint: 'wss://ws.example' }
+
+describe('the order of a stack', () => {
+  const letters = (name: string, trace: string[]): Plugin => ({
+    name,
+    call: next => async call => {
+      trace.push(`${name}↓`)
+      const reply = await next(call)
+      trace.push(`${name}↑`)
+      return reply
+    },
+    attempt: next => call => {
+      trace.push(name.toUpperCase())
+      return next(call)
+    },
+    report: next => report => {
+      trace.push(`${name}·`)
+      next(report)
+    },
+  })
+
+  test('the first plugin is nearest you, for calls and for reports', async () => {
+    const trace: string[] = []
+    const stack = [letters('a', trace), letters('b', trace)]
+    const wire: Handler = async () => {
+      trace.push('wire')
+      return { kind: 'request', status: 200, headers: new Headers(), body: new Uint8Array() }
+    }
+    await composeCall(stack, wire)({ headers: new Headers() } as never)
+    composeReport(stack, () => trace.push('you'), {} as never)({} as Report)
+    expect(trace.join(' ')).toBe('a↓ b↓ A B wire b↑ a↑ b· a· you')
+  })
+
+  test('every attempt starts from the headers of the call, wherever retry stands', async () => {
+    const seen: string[][] = []
+    const twice: Plugin = {
+      name: 'twice',
+      call: next => async call => {
+        await next(call)
+        return next(call)
+      },
+    }
+    const mark: Plugin = {
+      name: 'mark',
+      attempt: next => call => {
+        call.headers.append('x-mark', String(seen.length))
+        return next(call)
+      },
+    }
+    const wire: Handler = async call => {
+      seen.push([...call.headers.values()])
+      return { kind: 'request', status: 200, headers: new Headers(), body: new Uint8Array() }
+    }
+    for (const stack of [
+      [twice, mark],
+      [mark, twice],
+    ]) {
+      await composeCall(stack, wire)({ headers: new Headers({ 'x-own': 'y' }) } as never)
+    }
+    expect(seen).toEqual([
+      ['0', 'y'],
+      ['1', 'y'],
+      ['2', 'y'],
+      ['3', 'y'],
+    ])
+  })
+
+  test('a hook that makes no function is an error that names plugin and hook', () => {
+    const bad: Plugin = { name: 'bad', call: () => undefined as never }
+    expect(() => createClient({ ...config, plugins: [bad] })).toThrow(
+      /plugin bad: call must return a function/,
+    )
+  })
+})
+
+describe('client.stack', () => {
+  test('is the default preset as data and as a picture', () => {
+    const client = createClient({ ...config, apiKey: 'key', userSecret: 'secret' })
+    expect(client.stack.map(plugin => plugin.name)).toEqual([
+      'logging',
+      'decoders',
+      'retry',
+      'hmac-auth',
+    ])
+    expect(String(client.stack)).toBe(
+      [
+        'you',
+        ' │ ↓ call        ↑ report',
+        ' ├ logging       call · attempt · report',
+        ' ├ decoders      V2 … V14',
+        ' ├ retry         call',
+        ' ├ hmac-auth     attempt',
+        'wire             https://api.example · wss://ws.example',
+      ].join('\n'),
+    )
+    expect(Object.isFrozen(client.stack)).toBe(true)
+  })
+
+  test('is changed by ordinary array work', () => {
+    const preset = defaultPreset({ apiKey: 'key', userSecret: 'secret' })
+    const mine: Plugin = { name: 'mine', report: next => next }
+    const client = createClient({
+      ...config,
+      plugins: [mine, ...preset.filter(({ name }) => name !== 'retry')],
+    })
+    expect(client.stack.map(({ name }) => name)).toEqual([
+      'mine',
+      'logging',
+      'decoders',
+      'hmac-auth',
+    ])
+  })
+})
+
+describe('a list that is no stack', () => {
+  test.each([
+    [
+      'a name that stands twice',
+      [decoders(v3), decoders(v3)],
+      /plugins\[1\] and plugins\[0\] are both named "decoders"/,
+    ],
+    [
+      'a factory that was not called',
+      [decoders],
+      /plugins\[0\] must be a plugin.*was the factory not called/,
+    ],
+    ['a plugin without a name', [{}], /plugins\[0\]\.name/],
+    [
+      'a hook that is no function',
+      [{ name: 'x', report: 3 }],
+      /plugins\[0\] \(x\): report must be a function/,
+    ],
+    ['decoders that are no list', [{ name: 'x', decoders: v3 }], /decoders must be an array/],
+    ['a decoder that is none', [{ name: 'x', decoders: [{}] }], /a decoder must have a version/],
+    ['null', [null], /plugins\[0\] must be a plugin/],
+    ['no list', {}, /plugins must be an array/],
+  ])('%s is refused', (_name, plugins, message) => {
+    expect(() => createClient({ ...config, plugins: plugins as never })).toThrow(message)
+  })
+})

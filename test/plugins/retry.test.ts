@@ -1,0 +1,239 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import type { Handler, Reply, StreamScope } from '../../core/types.js'
+import { APIError, type Call, retry, type Status, WebSocketError } from '../../index.js'
+
+beforeEach(() => void jest.useFakeTimers())
+afterEach(() => void jest.useRealTimers())
+
+const scopeFacts = { log: {}, feedIDs: [], defer: () => undefined, fail: () => undefined }
+
+function requestCall(signal = new AbortController().signal): Call {
+  return {
+    kind: 'request',
+    operation: 'listFeeds',
+    method: 'GET',
+    url: 'https://api.example/x',
+    headers: new Headers(),
+    signal,
+    scope: { ...scopeFacts, kind: 'request', signal },
+  }
+}
+
+function streamCall(reconnect: { maxReconnectAttempts?: number; reconnectInterval?: number } = {}) {
+  const controller = new AbortController()
+  const { signal } = controller
+  const statuses: Status[] = []
+  const scope: StreamScope = {
+    ...scopeFacts,
+    kind: 'stream',
+    signal,
+    reconnect: { maxReconnectAttempts: 5, reconnectInterval: 1000, ...reconnect },
+    counters: {
+      accepted: 0,
+      deduplicated: 0,
+      rejected: 0,
+      partialReconnects: 0,
+      fullReconnects: 0,
+    },
+    activeConnections: 0,
+    status: status => void statuses.push(status),
+    open: () => Promise.reject(new Error('unused')),
+  }
+  const url = 'wss://ws.example/x'
+  const call: Call = {
+    kind: 'stream',
+    operation: 'stream',
+    method: 'GET',
+    url,
+    headers: new Headers(),
+    signal,
+    scope,
+  }
+  return { call, controller, statuses }
+}
+
+/** Runs a call through retry; when each attempt was made, and what came of it in the end. */
+function run(call: Call, outcomes: (Reply | Error)[], options: Parameters<typeof retry>[0] = {}) {
+  const attempts: number[] = []
+  const started = performance.now()
+  const wire: Handler = async () => {
+    attempts.push(Math.round(performance.now() - started))
+    const outcome = outcomes[Math.min(attempts.length, outcomes.length) - 1] as Reply | Error
+    if (outcome instanceof Error) throw outcome
+    return outcome
+  }
+  const handler = retry({ random: () => 1, ...options }).call?.(wire) as Handler
+  const result: { value?: unknown; error?: unknown } = {}
+  const done = handler(call).then(
+    value => void Object.assign(result, { value }),
+    error => void Object.assign(result, { error }),
+  )
+  return { attempts, result, done }
+}
+
+const ok: Reply = { kind: 'request', status: 200, headers: new Headers(), body: new Uint8Array() }
+const status = (statusCode: number, retryAfter?: number) =>
+  new APIError('x', { statusCode, retryAfter })
+const ended = (lasted: number): Reply => ({
+  kind: 'stream',
+  lasted,
+  error: new WebSocketError('closed'),
+})
+const refused = new WebSocketError('x', { code: 'WS_DIAL' })
+
+describe('a request', () => {
+  test('is tried 3 more times by default, the delay before try n being 1000 · 2^(n-1)', async () => {
+    const { attempts, result, done } = run(requestCall(), [status(500)])
+    await jest.runAllTimersAsync()
+    await done
+    expect(attempts).toEqual([0, 1000, 3000, 7000])
+    expect(result.error).toMatchObject({ statusCode: 500 })
+  })
+
+  test('waits at most 10 s, and a random half less', async () => {
+    const long = run(requestCall(), [status(500)], { attempts: 6 })
+    await jest.runAllTimersAsync()
+    await long.done
+    expect(long.attempts).toEqual([0, 1000, 3000, 7000, 15_000, 25_000, 35_000])
+    const half = run(requestCall(), [status(500)], { random: () => 0 })
+    await jest.runAllTimersAsync()
+    await half.done
+    expect(half.attempts).toEqual([0, 500, 1500, 3500])
+  })
+
+  test.each([
+    ['429', status(429), true],
+    ['500', status(500), true],
+    ['503', status(503), true],
+    ['599', status(599), true],
+    ['a network error', new APIError('x', { code: 'API_NETWORK' }), true],
+    ['a timeout', new APIError('x', { code: 'API_TIMEOUT' }), true],
+    ['400', status(400), false],
+    ['404', status(404), false],
+    ['408', status(408), false],
+    ['a redirect', status(302), false],
+    [
+      'an answer that is not what was promised',
+      new APIError('x', { code: 'API_RESPONSE', statusCode: 200 }),
+      false,
+    ],
+    ['somebody else’s error', new TypeError('x'), false],
+  ])('after %s: tried again is %p', async (_name, error, isRetried) => {
+    const { attempts, result, done } = run(requestCall(), [error as Error, ok])
+    await jest.runAllTimersAsync()
+    await done
+    expect(attempts).toHaveLength(isRetried ? 2 : 1)
+    expect(isRetried ? result.value : result.error).toBe(isRetried ? ok : error)
+  })
+
+  test('waits as long as the service asks, up to maxRetryAfter', async () => {
+    const asked = run(requestCall(), [status(429, 30_000), ok])
+    await jest.runAllTimersAsync()
+    await asked.done
+    expect(asked.attempts).toEqual([0, 30_000])
+    const tooLong = run(requestCall(), [status(429, 61_000), ok])
+    await jest.runAllTimersAsync()
+    await tooLong.done
+    expect(tooLong.attempts).toEqual([0])
+    expect(tooLong.result.error).toMatchObject({ retryAfter: 61_000 })
+  })
+
+  test('ends with the reason of its signal while it waits, and leaves no timer', async () => {
+    const controller = new AbortController()
+    const { attempts, result, done } = run(requestCall(controller.signal), [status(500)])
+    await jest.advanceTimersByTimeAsync(1500)
+    controller.abort('enough')
+    await done
+    expect(attempts).toEqual([0, 1000])
+    expect(result.error).toBe('enough')
+    expect(jest.getTimerCount()).toBe(0)
+  })
+})
+
+describe('a stream', () => {
+  test('is dialled 5 more times by default, then it is over', async () => {
+    const { call, statuses } = streamCall()
+    const { attempts, result, done } = run(call, [refused])
+    await jest.runAllTimersAsync()
+    await done
+    expect(attempts).toEqual([0, 1000, 3000, 7000, 15_000, 25_000])
+    expect(result.error).toMatchObject({ code: 'WS_GAVE_UP', cause: refused })
+    expect(
+      statuses.map(({ type, ...rest }) => [type, (rest as { attempt?: number }).attempt]),
+    ).toEqual([1, 2, 3, 4, 5].map(attempt => ['reconnecting', attempt]))
+  })
+
+  test('never waits longer than 10 s', async () => {
+    const { call } = streamCall({ reconnectInterval: 10_000, maxReconnectAttempts: 3 })
+    const { attempts, done } = run(call, [refused])
+    await jest.runAllTimersAsync()
+    await done
+    expect(attempts).toEqual([0, 10_000, 20_000, 30_000])
+  })
+
+  test('counts anew only after a connection that lasted', async () => {
+    const { call } = streamCall({ maxReconnectAttempts: 2 })
+    const flapping = run(call, [ended(100)])
+    await jest.runAllTimersAsync()
+    await flapping.done
+    expect(flapping.attempts).toHaveLength(3)
+    const healthy = streamCall({ maxReconnectAttempts: 2 })
+    const { attempts } = run(healthy.call, [
+      refused,
+      refused,
+      ended(2000),
+      refused,
+      ended(60_000),
+      refused,
+      refused,
+      refused,
+    ])
+    await jest.advanceTimersByTimeAsync(60_000)
+    expect(attempts.length).toBe(7)
+  })
+
+  test('is not dialled again after a refusal that no waiting mends', async () => {
+    const fatal = new WebSocketError('x', { code: 'WS_REFUSED', statusCode: 400 })
+    const { call } = streamCall()
+    const { attempts, result, done } = run(call, [fatal])
+    await jest.runAllTimersAsync()
+    await done
+    expect(attempts).toHaveLength(1)
+    expect(result.error).toBe(fatal)
+  })
+
+  test('that was closed ends without another dial', async () => {
+    const { call, controller } = streamCall()
+    const { attempts, done } = run(call, [refused])
+    await jest.advanceTimersByTimeAsync(500)
+    controller.abort(new Error('closed'))
+    await done
+    expect(attempts).toHaveLength(1)
+    expect(jest.getTimerCount()).toBe(0)
+  })
+})
+
+test.each([
+  ['attempts', -1],
+  ['attempts', 0.5],
+  ['delay', Number.NaN],
+  ['maxDelay', 1e12],
+  ['healthyAfter', -1],
+])('the option %s: %p is refused by name', (option, value) => {
+  expect(() => retry({ [option]: value })).toThrow(new RegExp(option))
+})
+
+test('one retry in two stacks keeps their counts apart', async () => {
+  const plugin = retry({ random: () => 1, attempts: 1 })
+  const counts = [0, 0]
+  const handlers = counts.map((_, index) =>
+    plugin.call?.(async () => {
+      counts[index] = (counts[index] ?? 0) + 1
+      throw status(500)
+    }),
+  )
+  const both = Promise.allSettled(handlers.map(handler => handler?.(requestCall())))
+  await jest.runAllTimersAsync()
+  await both
+  expect(counts).toEqual([2, 2])
+})

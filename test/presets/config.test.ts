@@ -1,0 +1,96 @@
+import { inspect } from 'node:util'
+import { describe, expect, test } from '@jest/globals'
+import { type Config, createClient, retry, ValidationError } from '../../index.js'
+
+const good: Config = {
+  apiKey: 'the-api-key',
+  userSecret: 'the-user-secret',
+  endpoint: 'https://api.example',
+  wsEndpoint: 'wss://ws.example',
+}
+
+describe('a configuration', () => {
+  const wrong: [string, unknown, RegExp][] = [
+    ['apiKey', undefined, /apiKey is required/],
+    ['apiKey', null, /apiKey is required/],
+    ['apiKey', 5, /apiKey must be a string, not number/],
+    ['apiKey', ' ', /apiKey must not be empty/],
+    ['userSecret', undefined, /userSecret is required/],
+    ['userSecret', {}, /userSecret must be a string, not object/],
+    ['userSecret', '', /userSecret must not be empty/],
+    ['endpoint', undefined, /endpoint is required/],
+    ['endpoint', 5, /endpoint must be a string/],
+    ['endpoint', '', /endpoint must not be empty/],
+    ['endpoint', 'api.example', /endpoint must be a URL/],
+    ['endpoint', 'wss://api.example', /endpoint must begin with https:\/\/ or http:\/\/, not wss:/],
+    ['endpoint', 'https://user:pass@api.example', /endpoint must not hold a user name or password/],
+    ['endpoint', 'https://api.example?x=1', /endpoint must not have a query/],
+    ['wsEndpoint', undefined, /wsEndpoint is required/],
+    [
+      'wsEndpoint',
+      'https://ws.example',
+      /wsEndpoint must begin with wss:\/\/ or ws:\/\/, not https:/,
+    ],
+    ['wsEndpoint', 'nonsense', /wsEndpoint must be a URL/],
+    ['timeout', 0, /timeout must be at least 1, not 0/],
+    ['timeout', -1, /timeout must be at least 1/],
+    ['timeout', Number.NaN, /timeout must be a number, not NaN/],
+    ['timeout', '30', /timeout must be a number, not string/],
+    ['timeout', Number.POSITIVE_INFINITY, /timeout must be finite/],
+    ['timeout', 3e9, /timeout must be at most/],
+    ['retryAttempts', -1, /retryAttempts must be at least 0/],
+    ['retryAttempts', 1.5, /retryAttempts must be a whole number/],
+    ['retryAttempts', Number.NaN, /retryAttempts must be a number, not NaN/],
+    ['retryAttempts', true, /retryAttempts must be a number, not boolean/],
+    ['retryDelay', -1, /retryDelay must be at least 0/],
+    ['retryDelay', Number.NaN, /retryDelay must be a number, not NaN/],
+    ['haMode', 'yes', /haMode must be true or false, not string/],
+    ['haConnectionTimeout', 0, /haConnectionTimeout must be at least 1/],
+    ['haConnectionTimeout', Number.NaN, /haConnectionTimeout must be a number/],
+    ['connectionStatusCallback', 'x', /connectionStatusCallback must be a function, not string/],
+    ['logging', 5, /logging must be an object/],
+    ['logging', { logger: 5 }, /logging\.logger must be an object/],
+    ['logging', { logger: { info: 'x' } }, /logging\.logger\.info must be a function/],
+    ['logging', { logLevel: 9 }, /logging\.logLevel must be one of LogLevel/],
+    ['logging', { logLevel: 'DEBUG' }, /logging\.logLevel must be one of LogLevel/],
+    [
+      'logging',
+      { enableConnectionDebug: 1 },
+      /logging\.enableConnectionDebug must be true or false/,
+    ],
+    ['fetch', 1, /fetch must be a function/],
+    ['connect', {}, /connect must be a function/],
+    ['now', 0, /now must be a function/],
+  ]
+  test.each(wrong)('with %s: %p is refused by name', (field, value, message) => {
+    const config = { ...good, [field]: value } as Config
+    expect(() => createClient(config)).toThrow(ValidationError)
+    expect(() => createClient(config)).toThrow(message)
+  })
+
+  test.each([[undefined], [null], ['x']])('that is %p is refused', config => {
+    expect(() => createClient(config as never)).toThrow(/config must be an object/)
+  })
+
+  test('that is whole makes a client, whose inspection shows no secret', () => {
+    const client = createClient({
+      ...good,
+      timeout: 1,
+      retryAttempts: 0,
+      retryDelay: 0,
+      haMode: false,
+    })
+    const shown = inspect([client, client.createStream(`0x0003${'00'.repeat(30)}`)], {
+      depth: 12,
+      showHidden: true,
+    })
+    expect(shown).not.toMatch(/the-api-key|the-user-secret/)
+  })
+
+  test('of a preset beside plugins is refused, since it would have no effect', () => {
+    const stack = { endpoint: good.endpoint, wsEndpoint: good.wsEndpoint, plugins: [retry()] }
+    expect(() => createClient({ ...stack, retryAttempts: 5 } as never)).toThrow(
+      /retryAttempts belongs to the preset/,
+    )
+  })
+})
