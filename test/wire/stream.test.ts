@@ -1,5 +1,5 @@
-import { createServer, type Socket } from 'node:net'
 import type { AddressInfo } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { createClient, isStreamsError, type Status, type StreamOptions } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'

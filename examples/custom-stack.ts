@@ -1,0 +1,44 @@
+// A stack of your own: only what this program needs, and a plugin that measures how old reports are when they arrive.
+import { createClient, decoders, hmacAuth, type Plugin, retry, v3 } from 'sluice'
+import { startDataEngine } from 'sluice/local'
+
+const engine = await startDataEngine({ intervalMs: 1000 })
+const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+const [ethUsd] = engine.feeds as [string]
+
+/** State of a stream lives inside `report`: two streams that share the plugin don't share it. */
+function lag(announce: (worst: number) => void): Plugin {
+  return {
+    name: 'lag',
+    report: next => {
+      let worst = 0
+      return function measureLag(report) {
+        const seconds = Date.now() / 1000 - report.observationsTimestamp
+        if (seconds > worst) announce((worst = seconds))
+        next(report)
+      }
+    },
+  }
+}
+
+const client = createClient({
+  endpoint,
+  wsEndpoint,
+  plugins: [
+    lag(worst => console.log(`worst lag ${worst.toFixed(3)} s`)),
+    decoders(v3),
+    retry({ attempts: 10, delay: 250 }),
+    hmacAuth({ apiKey, userSecret }),
+  ],
+})
+console.log(String(client.stack))
+
+const stream = client.createStream(ethUsd)
+const first = new Promise<bigint>(resolve =>
+  stream.once('report', report => resolve(report.decoded.price)),
+)
+await stream.connect()
+console.log(`price ${await first}`)
+
+await client.close()
+await engine.close()

@@ -1,0 +1,87 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+
+const entry = (name: string) => JSON.stringify(join(__dirname, '../../dist/esm', name))
+
+/** Runs a program in a process of its own, on the built package; it must end by itself. */
+function run(body: string): Promise<{ code: number | null; out: string; lingered: number }> {
+  const program = `
+    import { createClient } from ${entry('index.js')}
+    import { startDataEngine } from ${entry('local/index.js')}
+    const feedID = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
+    const engine = await startDataEngine({ feeds: [feedID], intervalMs: 20 })
+    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+    const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint })
+    const pause = ms => new Promise(resolve => setTimeout(resolve, ms))
+    const finish = async () => { await engine.close(); console.log('closed ' + performance.now()) }
+    ${body}
+  `
+  return new Promise(resolve => {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program])
+    let lastWord = 0
+    let out = ''
+    child.stdout.on('data', chunk => {
+      out += chunk
+      lastWord = performance.now()
+    })
+    child.stderr.on('data', chunk => {
+      out += chunk
+    })
+    const guard = setTimeout(() => child.kill('SIGKILL'), 15_000)
+    child.on('close', code => {
+      clearTimeout(guard)
+      resolve({ code, out, lingered: performance.now() - lastWord })
+    })
+  })
+}
+
+test.each([
+  ['a client that was never used', ''],
+  ['a stream that was never connected', 'client.createStream(feedID)'],
+  ['REST calls', 'await client.listFeeds(); await client.getLatestReport(feedID)'],
+  [
+    'a stream that was closed while open',
+    'const stream = client.createStream(feedID); await stream.connect(); await pause(100); await stream.close()',
+  ],
+  [
+    'a stream that was closed while dialling',
+    'engine.blackhole(true); const stream = client.createStream(feedID); stream.connect().catch(() => {}); await pause(100); await stream.close(); engine.blackhole(false)',
+  ],
+  [
+    'a stream that was closed while waiting to reconnect',
+    'const stream = client.createStream(feedID, { reconnectInterval: 10000 }); await stream.connect(); engine.disconnect(1000); await pause(100); await stream.close()',
+  ],
+  [
+    'a stream that gave up',
+    'const stream = client.createStream(feedID, { maxReconnectAttempts: 0 }); await stream.connect(); engine.disconnect(); await stream.closed.catch(() => {})',
+  ],
+  [
+    'a connect that was rejected',
+    'engine.fail({ status: 401 }); await client.createStream(feedID).connect().catch(() => {})',
+  ],
+  [
+    'handlers, callbacks and frames that go wrong, with nobody listening for errors',
+    `const stream = client.createStream(feedID)
+     stream.on('report', () => { throw new Error('mine') })
+     stream.on('status', async () => { throw new Error('mine') })
+     await stream.connect(); engine.send('garbage'); engine.disconnect(); await pause(1500); await stream.close()`,
+  ],
+])('a process ends by itself, unharmed, after %s', async (_name, body) => {
+  const { code, out, lingered } = await run(`${body}; await finish()`)
+  expect(out).toMatch(/^closed [\d.]+\n$/)
+  expect(code).toBe(0)
+  // A handle that was left would hold it until the guard kills it, or a timer runs out.
+  expect(lingered).toBeLessThan(1500)
+})
+
+test('a process stays alive while its stream waits to reconnect', async () => {
+  const { code, out } = await run(`
+    const stream = client.createStream(feedID, { reconnectInterval: 400, maxReconnectAttempts: 3 })
+    await stream.connect()
+    await engine.close()
+    stream.on('error', error => console.log(error.code))
+  `)
+  expect(out).toBe('WS_GAVE_UP\n')
+  expect(code).toBe(0)
+})
