@@ -4,7 +4,7 @@ import { type DataEngine, startDataEngine } from '../local/index.js'
 import { createClient } from '../presets/create-client.js'
 import { formatReport } from '../presets/format-report.js'
 import type { Credentials } from './credentials.js'
-import { createView, shortID } from './view.js'
+import { createView, shortID, type View } from './view.js'
 
 /** How long and where the demonstration runs. */
 export interface DemoOptions {
@@ -24,6 +24,7 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
   const engine = credentials === undefined ? await startDataEngine() : undefined
   const { apiKey, userSecret, endpoint, wsEndpoint } = (credentials ?? engine) as Credentials
   const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint })
+  let view: View | undefined
   try {
     say(
       pc.bold(
@@ -54,15 +55,15 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
     )
     engine?.pause()
     const stream = client.createStream(chosen)
-    const view = createView(out, chosen)
+    view = createView(out, chosen)
     const delivered: string[] = []
     stream.on('report', report => {
       delivered.push(`${report.feedID}:${report.observationsTimestamp}`)
-      view.show(report)
+      view?.show(report)
     })
-    stream.on('error', error => say(pc.red(error.message)))
+    stream.on('error', error => view?.note(pc.red(error.message)))
     stream.on('reconnecting', ({ attempt, delayMs }) =>
-      say(pc.yellow(`reconnecting: attempt ${attempt} in ${Math.round(delayMs)} ms`)),
+      view?.note(pc.yellow(`reconnecting: attempt ${attempt} in ${Math.round(delayMs)} ms`)),
     )
     await stream.connect()
     const before = engine?.ledger().length ?? 0
@@ -76,6 +77,7 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
     const metrics = stream.getMetrics()
     await stream.close()
     view.end()
+    view = undefined
 
     say()
     if (engine === undefined) {
@@ -84,8 +86,10 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
       )
       return 0
     }
-    return summarize(engine, before, chosen, delivered, say)
+    const verdict = summarize(engine, before, chosen, delivered, say)
+    return signal.aborted && delivered.length === 0 ? 0 : verdict
   } finally {
+    view?.end()
     await client.close()
     await engine?.close()
   }

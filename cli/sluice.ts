@@ -26,6 +26,7 @@ const json = (value: unknown): string =>
 const program = new Command('sluice')
   .description('Signed data reports from the command line')
   .version(VERSION)
+  .exitOverride(error => process.exit(error.exitCode === 0 ? 0 : 2))
   .addHelpText(
     'after',
     `
@@ -171,7 +172,6 @@ function number(text: string): number {
   return value
 }
 
-program.exitOverride(error => process.exit(error.exitCode === 0 ? 0 : 2))
 program.parseAsync().catch((thrown: unknown) => {
   process.stderr.write(`sluice: ${explain(thrown)}\n`)
   process.exitCode = stop.signal.aborted ? 0 : exitCodeOf(thrown)

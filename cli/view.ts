@@ -12,9 +12,6 @@ const head = new Set([
   'expiresAt',
 ])
 
-const NO_WRAP = '\x1b[?7l'
-const WRAP = '\x1b[?7h'
-
 /** A feed id, short enough for a column. */
 export function shortID(feedID: string): string {
   return `${feedID.slice(0, 10)}…${feedID.slice(-4)}`
@@ -47,6 +44,8 @@ export function observedAt({ feedID, observationsTimestamp }: Report): string {
 /** Reports as they come: a table that is drawn anew on a terminal, plain lines elsewhere. */
 export interface View {
   show(report: Report<DecodedReport>): void
+  /** Says something in between. */
+  note(text: string): void
   end(): void
 }
 
@@ -55,6 +54,7 @@ export function createView(out: NodeJS.WriteStream, feedIDs: readonly string[]):
   if (!out.isTTY) {
     return {
       show: report => void out.write(`${line(report)}\n`),
+      note: text => void out.write(`${text}\n`),
       end: () => undefined,
     }
   }
@@ -64,12 +64,12 @@ export function createView(out: NodeJS.WriteStream, feedIDs: readonly string[]):
   let drawn = 0
 
   function draw(): void {
+    const width = (out.columns || 80) - 8
     const lines = [...rows].map(([feedID, { count, report }]) => {
-      const what = report === undefined ? pc.dim('waiting') : line(report)
-      return ` ${pc.green(String(count).padStart(5))}  ${report === undefined ? `${shortID(feedID)}  ${what}` : what}`
+      const text = report === undefined ? `${shortID(feedID)}  waiting` : line(report)
+      return `\x1b[2K ${pc.green(String(count).padStart(5))} ${text.slice(0, width)}\n`
     })
-    const up = drawn > 0 ? `\x1b[${drawn}A` : ''
-    out.write(`${up}${NO_WRAP}${lines.map(text => `\x1b[2K${text}`).join('\n')}\n${WRAP}`)
+    out.write(`${drawn > 0 ? `\x1b[${drawn}A` : ''}${lines.join('')}`)
     drawn = lines.length
   }
   const timer = setInterval(draw, 100)
@@ -80,6 +80,11 @@ export function createView(out: NodeJS.WriteStream, feedIDs: readonly string[]):
       if (row === undefined) return
       row.count++
       row.report = report
+    },
+    note(text) {
+      out.write(`${drawn > 0 ? `\x1b[${drawn}A\x1b[J` : ''}${text}\n`)
+      drawn = 0
+      draw()
     },
     end() {
       clearInterval(timer)

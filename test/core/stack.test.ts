@@ -142,3 +142,27 @@ describe('a list that is no stack', () => {
     expect(() => createClient({ ...config, plugins: plugins as never })).toThrow(message)
   })
 })
+
+test('two clients that share one list of plugins share no state', async () => {
+  const answers = [503, 200, 503, 503, 200]
+  const seen: number[] = []
+  const fetch = async (): Promise<Response> => {
+    const status = answers[seen.length] ?? 200
+    seen.push(status)
+    return new Response('{"feeds":[]}', { status })
+  }
+  const plugins = defaultPreset({
+    apiKey: 'key',
+    userSecret: 'secret',
+    retryAttempts: 2,
+    retryDelay: 0,
+  })
+  const clients = [
+    createClient({ ...config, fetch, plugins }),
+    createClient({ ...config, fetch, plugins }),
+  ]
+  for (const client of clients) expect(await client.listFeeds()).toEqual([])
+  expect(seen).toEqual(answers)
+  await clients[0]?.close()
+  expect(await clients[1]?.listFeeds()).toEqual([])
+})

@@ -1,0 +1,190 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '../../local/index.js'
+
+const command = join(__dirname, '../../dist/esm/cli/sluice.js')
+const [published] = (
+  JSON.parse(readFileSync(join(__dirname, '../vectors/published-reports.json'), 'utf8')) as {
+    reports: { feedID: string; fullReport: string; decoded: Record<string, string> }[]
+  }
+).reports
+
+let engine: DataEngine
+const running = new Set<ChildProcess>()
+beforeAll(async () => {
+  engine = await startDataEngine({ feeds: [published?.feedID as string], intervalMs: 50 })
+})
+afterEach(() => {
+  for (const child of running) child.kill('SIGKILL')
+  running.clear()
+})
+afterAll(() => engine.close())
+
+interface Ran {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+function start(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  input = '',
+): { child: ChildProcess; ended: Promise<Ran>; out: () => string } {
+  const child = spawn(process.execPath, [command, ...args], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+  })
+  running.add(child)
+  let out = ''
+  let err = ''
+  child.stdout.on('data', chunk => {
+    out += chunk
+  })
+  child.stderr.on('data', chunk => {
+    err += chunk
+  })
+  child.stdin.end(input)
+  const ended = new Promise<Ran>(resolve => child.on('close', code => resolve({ code, out, err })))
+  return { child, ended, out: () => out }
+}
+const run = (args: readonly string[], env?: Record<string, string>, input?: string) =>
+  start(args, env, input).ended
+const credentials = () => ({
+  API_KEY: engine.apiKey,
+  USER_SECRET: engine.userSecret,
+  REST_URL: engine.endpoint,
+  WS_URL: engine.wsEndpoint,
+})
+async function until(condition: () => boolean): Promise<void> {
+  for (let waited = 0; !condition(); waited += 10) {
+    if (waited > 10_000) throw new Error(`did not come true: ${String(condition)}`)
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+}
+
+describe('sluice demo', () => {
+  test('streams from a local engine and finds nothing lost or doubled', async () => {
+    const { code, out, err } = await run(['demo', '--seconds', '2'])
+    expect(err).toBe('')
+    expect(out).toMatch(/20 feeds/)
+    expect(out).toMatch(/├ hmac-auth {5}attempt/)
+    expect(out).toMatch(/V3 {3}\d\d:\d\d:\d\d {6}price \d+\.\d{4}/)
+    const [, publishedCount, delivered] =
+      /published {3}(\d+)\ndelivered {3}(\d+)\nlost {8}0\nduplicated {2}0\n/.exec(out) ?? []
+    expect(Number(publishedCount)).toBeGreaterThanOrEqual(8)
+    expect(delivered).toBe(publishedCount)
+    expect(code).toBe(0)
+  })
+
+  test('--watch goes on until Ctrl-C, and still sums up', async () => {
+    const { child, ended, out } = start(['demo', '--watch'])
+    await until(() => /V3 +\d\d:/.test(out()))
+    child.kill('SIGINT')
+    const { code } = await ended
+    expect(out()).toMatch(/lost {8}0/)
+    expect(code).toBe(0)
+  })
+
+  test('streams from the service that the environment names', async () => {
+    const { code, out } = await run(['demo', '--seconds', '1'], credentials())
+    expect(out).toContain(`The service at ${engine.endpoint}`)
+    expect(out).toMatch(/delivered \d+, rejected 0/)
+    expect(code).toBe(0)
+  })
+})
+
+describe('sluice serve', () => {
+  test('runs an engine that another command can use', async () => {
+    const { child, ended, out } = start([
+      'serve',
+      '--port',
+      '0',
+      '--api-key',
+      'key',
+      '--user-secret',
+      'secret',
+      '--interval',
+      '50',
+    ])
+    await until(() => /USER_SECRET=(.*)\n/.test(out()))
+    const env = Object.fromEntries(
+      [...out().matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
+    ) as Record<string, string>
+    const feeds = await run(['feeds'], env)
+    expect(feeds.out.trim().split('\n')).toHaveLength(20)
+    const streaming = start(['stream', feeds.out.split('\n')[0] as string, '--json'], env)
+    await until(() => streaming.out().split('\n').length > 3)
+    streaming.child.kill('SIGTERM')
+    expect((await streaming.ended).code).toBe(0)
+    const [line] = streaming.out().split('\n')
+    expect(JSON.parse(line as string).decoded).toMatchObject({
+      version: 'V3',
+      price: expect.stringMatching(/^\d+$/),
+    })
+    child.kill('SIGTERM')
+    expect((await ended).code).toBe(0)
+  })
+})
+
+describe('sluice decode', () => {
+  test('prints the fields of a report, whose feed it reads itself', async () => {
+    const { code, out } = await run(['decode', published?.fullReport as string, '--json'])
+    expect(code).toBe(0)
+    expect(JSON.parse(out)).toMatchObject({
+      version: 'V3',
+      feedID: published?.feedID,
+      price: published?.decoded.price,
+    })
+  })
+
+  test('reads from a pipe', async () => {
+    const { code, out } = await run(['decode', '-'], {}, `${published?.fullReport}\n`)
+    expect(code).toBe(0)
+    expect(out).toMatch(new RegExp(`price +${published?.decoded.price}\n`))
+  })
+
+  test('ends with 5 for what is no report', async () => {
+    const { code, err } = await run(['decode', `${published?.fullReport.slice(0, -64)}`])
+    expect(code).toBe(5)
+    expect(err).toMatch(/^sluice: fullReport of feed 0x.* is refused/)
+  })
+})
+
+describe('exit codes', () => {
+  test.each([
+    ['wrong arguments', ['demo', '--seconds', 'soon'], {}, 2, /must be a number/],
+    ['an unknown command', ['dance'], {}, 2, /unknown command/],
+    ['no credentials', ['feeds'], {}, 2, /API_KEY and USER_SECRET/],
+    [
+      'a feed id that is none',
+      ['latest', '0x12'],
+      { API_KEY: 'a', USER_SECRET: 'b' },
+      2,
+      /feedID must be/,
+    ],
+  ])('%s', async (_name, args, env, expected, message) => {
+    const { code, err } = await run(args, env as Record<string, string>)
+    expect(err).toMatch(message)
+    expect(code).toBe(expected)
+  })
+
+  test('not let in is 3, no network is 4, help is 0', async () => {
+    const { feedID } = published as { feedID: string }
+    expect(await run(['latest', feedID], { ...credentials(), USER_SECRET: 'wrong' })).toMatchObject(
+      { code: 3 },
+    )
+    engine.fail({ status: 404 })
+    expect(await run(['latest', feedID], credentials())).toMatchObject({ code: 4 })
+    expect(await run(['--help'])).toMatchObject({ code: 0 })
+    const { code, out } = await run(['latest', feedID], {
+      STREAMS_API_KEY: engine.apiKey,
+      STREAMS_API_SECRET: engine.userSecret,
+      REST_URL: engine.endpoint,
+      WS_URL: engine.wsEndpoint,
+    })
+    expect(out).toMatch(/version +V3/)
+    expect(code).toBe(0)
+  })
+})
