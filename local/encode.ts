@@ -1,0 +1,87 @@
+import type { Field, FieldType } from './schemas.js'
+
+/** What a field of a report can be given as. */
+export type FieldValue = bigint | number | string
+
+/** The parts of a signed report, all hex without `0x`; words are 64 digits. */
+export interface SignedParts {
+  /** Config digest, epoch and round, extra hash. */
+  readonly context: readonly [string, string, string]
+  readonly blob: string
+  readonly rs: readonly string[]
+  readonly ss: readonly string[]
+  /** Byte i is the recovery id (0 or 1) of signature i. */
+  readonly vs: string
+}
+
+/** The smallest and the largest value of an integer type. */
+export function rangeOf(type: Exclude<FieldType, 'bytes32' | 'string'>): readonly [bigint, bigint] {
+  if (type === 'int192') return [-(2n ** 191n), 2n ** 191n - 1n]
+  return [0n, 2n ** BigInt(type.slice('uint'.length)) - 1n]
+}
+
+/** Non-negative integer to a 32-byte big-endian word in hex. */
+export function word(value: bigint | number): string {
+  return value.toString(16).padStart(64, '0')
+}
+
+function paddedBytes(hex: string): string {
+  return hex.padEnd(Math.ceil(hex.length / 64) * 64, '0')
+}
+
+/** Checks a field's value against its type. Throws an error that names the field and the rule. */
+export function checkField({ name, type }: Field, value: FieldValue): bigint | string {
+  if (type === 'string' || type === 'bytes32') {
+    if (typeof value !== 'string')
+      throw new TypeError(`${name}: ${type} takes a string, got a ${typeof value}`)
+    if (type === 'bytes32' && !/^0x[0-9a-f]{64}$/.test(value)) {
+      throw new RangeError(`${name}: bytes32 takes 0x and 64 lower-case hex digits`)
+    }
+    return value
+  }
+  if (typeof value !== 'bigint' && !Number.isSafeInteger(value)) {
+    const got = typeof value === 'number' ? value : `a ${typeof value}`
+    throw new TypeError(`${name}: ${type} takes a bigint or a safe integer, got ${got}`)
+  }
+  const integer = BigInt(value)
+  const [least, most] = rangeOf(type)
+  if (integer < least || integer > most) {
+    throw new RangeError(`${name}: ${type} takes ${least} to ${most}, got ${integer}`)
+  }
+  return integer
+}
+
+/** `abi.encode(field, field, …)` in hex: a head of one word per field, then the strings the head points to. */
+export function encodeBlob(
+  fields: readonly Field[],
+  values: Readonly<Record<string, FieldValue>>,
+): string {
+  let head = ''
+  let tail = ''
+  for (const field of fields) {
+    const value = values[field.name]
+    if (value === undefined) throw new TypeError(`${field.name}: no value`)
+    const checked = checkField(field, value)
+    if (typeof checked === 'bigint') {
+      head += word(BigInt.asUintN(256, checked))
+    } else if (field.type === 'bytes32') {
+      head += checked.slice(2)
+    } else {
+      const text = Buffer.from(checked, 'utf8')
+      head += word(fields.length * 32 + tail.length / 2)
+      tail += word(text.length) + paddedBytes(text.toString('hex'))
+    }
+  }
+  return head + tail
+}
+
+/** `abi.encode(bytes32[3], bytes, bytes32[], bytes32[], bytes32)` with `0x`: the report as it goes on the wire. */
+export function encodeFullReport({ context, blob, rs, ss, vs }: SignedParts): string {
+  const blobAt = 7 * 32
+  const blobTail = word(blob.length / 2) + paddedBytes(blob)
+  const rsAt = blobAt + blobTail.length / 2
+  const rsTail = word(rs.length) + rs.join('')
+  const ssAt = rsAt + rsTail.length / 2
+  const ssTail = word(ss.length) + ss.join('')
+  return `0x${context.join('')}${word(blobAt)}${word(rsAt)}${word(ssAt)}${vs}${blobTail}${rsTail}${ssTail}`
+}

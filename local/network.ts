@@ -1,0 +1,63 @@
+import { secp256k1 } from '@noble/curves/secp256k1'
+import { keccak_256 } from '@noble/hashes/sha3'
+import { encodeFullReport, word } from './encode.js'
+import { seededBytes } from './random.js'
+
+/** The signer set a report is checked against. */
+export interface SignerSet {
+  /** 32 bytes in hex with `0x`, the first word of every report this network signs. */
+  readonly configDigest: string
+  /** How many signers may be faulty: a report carries f + 1 signatures. */
+  readonly f: number
+  /** Addresses of all signers, lower-case, with `0x`. */
+  readonly signers: readonly string[]
+}
+
+/** A signer set with its keys. */
+export interface Network {
+  readonly set: SignerSet
+  /** Signs a report blob (hex) and returns the full report. Equal arguments give equal bytes (RFC 6979). */
+  readonly sign: (blob: string, seqNr: number) => string
+}
+
+// The number of the signing network, in the upper bytes of the extra hash.
+const donID = 3n
+
+function addressOf(key: Uint8Array): string {
+  const uncompressed = secp256k1.getPublicKey(key, false)
+  return `0x${Buffer.from(keccak_256(uncompressed.subarray(1)).subarray(12)).toString('hex')}`
+}
+
+/** What the signers sign: keccak256(keccak256(blob) ‖ context), all in hex without `0x`. */
+export function reportDigest(blob: string, context: readonly string[]): Uint8Array {
+  const hash = keccak_256(Buffer.from(blob, 'hex'))
+  return keccak_256(Buffer.concat([hash, Buffer.from(context.join(''), 'hex')]))
+}
+
+/** Makes n signers and their config digest from the seed. */
+export function createNetwork(seed: number, nodes: number, f: number): Network {
+  const keys = Array.from({ length: nodes }, (_, i) => seededBytes(seed, `signer ${i}`))
+  const signers = Object.freeze(keys.map(addressOf))
+  // 0x0009 is the kind of digest that report networks of this generation use.
+  const digest = `0009${seededBytes(seed, `config ${nodes} ${f}`).toString('hex').slice(4)}`
+
+  function sign(blob: string, seqNr: number): string {
+    // Epoch and round, the last five bytes of this word, are the sequence number divided by 256 and its remainder.
+    const context = [digest, word(seqNr), word((donID << 32n) | 1n)] as const
+    const hash = reportDigest(blob, context)
+    const rs: string[] = []
+    const ss: string[] = []
+    let vs = ''
+    for (let i = 0; i <= f; i++) {
+      const key = keys[(seqNr + i) % nodes] as Uint8Array
+      const signature = secp256k1.sign(hash, key)
+      rs.push(word(signature.r))
+      ss.push(word(signature.s))
+      vs += signature.recovery.toString(16).padStart(2, '0')
+    }
+    return encodeFullReport({ context, blob, rs, ss, vs: vs.padEnd(64, '0') })
+  }
+
+  const set = Object.freeze({ configDigest: `0x${digest}`, f, signers })
+  return { set, sign }
+}
