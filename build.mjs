@@ -1,111 +1,216 @@
 // Builds dist/esm and dist/cjs, one output file per source file, with declarations beside each.
-// With --if-needed: installs and builds only what is missing or out of date.
-import { execFileSync } from 'node:child_process'
+// With --if-needed: installs and builds only what is missing or out of date, and says nothing when nothing is.
+import { execFile, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
+  chmodSync,
   cpSync,
   existsSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, sep } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 const root = dirname(fileURLToPath(import.meta.url))
 const at = (...parts) => join(root, ...parts)
+const exists = path => existsSync(at(path))
+const say = message => console.error(`sluice: ${message}`)
+
 const folders = ['core', 'plugins', 'presets', 'local', 'cli']
+const settings = ['build.mjs', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']
 
-const sources = () => [
-  'index.ts',
-  ...folders
-    .flatMap(folder => readdirSync(at(folder), { recursive: true }).map(file => join(folder, file)))
-    .filter(file => file.endsWith('.ts')),
-]
+/** A failure whose message is all there is to say. */
+class BuildError extends Error {}
 
-/** A digest of the named files: equal digests, equal build. */
-function digest(files) {
+/** The files below a folder. (`readdir` is not recursive in Node 20.0.) */
+function walk(folder) {
+  return readdirSync(at(folder), { withFileTypes: true }).flatMap(entry => {
+    const path = join(folder, entry.name)
+    return entry.isDirectory() ? walk(path) : [path]
+  })
+}
+
+function findSources() {
+  const files = folders.filter(exists).flatMap(walk)
+  return ['index.ts', ...files.filter(file => file.endsWith('.ts'))]
+}
+
+/** A digest of all that goes into a build: equal digests, equal builds. */
+function digestInput() {
   const hash = createHash('sha256')
-  for (const file of files.sort())
-    hash
-      .update(`${file}\0`)
-      .update(readFileSync(at(file)))
-      .update('\0')
+  for (const file of [...findSources(), ...settings].sort()) {
+    hash.update(`${file}\0`)
+    hash.update(readFileSync(at(file)))
+    hash.update('\0')
+  }
   return hash.digest('hex')
 }
 
-const stamped = (stamp, value) => existsSync(stamp) && readFileSync(stamp, 'utf8') === value
-
-function installIfNeeded() {
-  const stamp = at('node_modules', '.sluice-installed')
-  const wanted = digest(['package-lock.json'])
-  if (stamped(stamp, wanted)) return
-  console.error('sluice: installing dependencies (npm ci)')
-  execFileSync('npm', ['ci'], {
-    cwd: root,
-    stdio: ['ignore', 'ignore', 'inherit'],
-    shell: process.platform === 'win32',
-  })
-  writeFileSync(stamp, wanted)
-}
-
-async function build() {
-  const { build: bundle } = await import('esbuild')
-  rmSync(at('dist'), { recursive: true, force: true })
-  const entryPoints = sources().map(file => at(file))
-  const common = {
-    entryPoints,
-    outbase: root,
-    platform: 'node',
-    target: 'node20',
-    logLevel: 'warning',
-  }
-  await bundle({ ...common, format: 'esm', outdir: at('dist/esm') })
-  await bundle({
-    ...common,
-    format: 'cjs',
-    outdir: at('dist/cjs'),
-    supported: { 'dynamic-import': true },
-  })
-  execFileSync(
-    process.execPath,
-    [at('node_modules/typescript/bin/tsc'), '-p', at('tsconfig.build.json')],
-    {
-      cwd: root,
-      stdio: 'inherit',
-    },
+/** Whether node_modules holds what package-lock.json asks for. Packages for other platforms may be absent. */
+function isInstalled() {
+  if (!exists('node_modules/.package-lock.json')) return false
+  const [wanted, installed] = ['package-lock.json', 'node_modules/.package-lock.json'].map(
+    file => JSON.parse(readFileSync(at(file), 'utf8')).packages,
   )
-  // The declarations are the same for both formats; the nearest package.json says which one they describe.
-  cpSync(at('dist/esm'), at('dist/cjs'), {
-    recursive: true,
-    filter: source => !/\.(js|json)$/.test(source),
+  return Object.entries(wanted).every(([path, { version, optional }]) => {
+    if (path === '') return true
+    const found = installed[path]
+    return found === undefined ? optional === true : found.version === version && exists(path)
   })
-  mkdirSync(at('dist/cjs'), { recursive: true })
-  writeFileSync(at('dist/esm/package.json'), '{ "type": "module", "sideEffects": false }\n')
-  writeFileSync(at('dist/cjs/package.json'), '{ "type": "commonjs", "sideEffects": false }\n')
 }
 
-async function buildIfNeeded() {
-  const stamp = at('dist', '.built')
-  const wanted = digest([
-    ...sources(),
-    'build.mjs',
-    'package-lock.json',
-    'tsconfig.json',
-    'tsconfig.build.json',
-  ])
-  if (stamped(stamp, wanted)) return
-  console.error('sluice: building dist')
-  await build()
-  writeFileSync(stamp, wanted)
+function install() {
+  say('installing dependencies (npm ci)')
+  const args = ['ci', '--include=dev', '--loglevel=error']
+  const options = { cwd: root, stdio: ['ignore', process.stderr, process.stderr] }
+  const npm = process.env.npm_execpath ?? ''
+  const { status, error } = /^npm-cli\.c?js$/.test(basename(npm))
+    ? spawnSync(process.execPath, [npm, ...args], options)
+    : spawnSync('npm', args, { ...options, shell: process.platform === 'win32' })
+  if (status !== 0) {
+    throw new BuildError(`npm ci failed${error === undefined ? '' : `: ${error.message}`}`)
+  }
 }
 
-if (process.argv.includes('--if-needed')) {
-  installIfNeeded()
-  await buildIfNeeded()
-} else {
-  await build()
-  console.error(`sluice: built ${relative(process.cwd(), at('dist')) || 'dist'}`)
+async function compile(format, files, outdir) {
+  const { build } = await import('esbuild')
+  try {
+    await build({
+      entryPoints: files.map(file => at(file)),
+      outbase: root,
+      outdir,
+      format,
+      platform: 'node',
+      target: 'node20.0',
+      // ky is an ES module only, which Node 20 can't require: the CommonJS build has to import it.
+      supported: { 'dynamic-import': true },
+      logLevel: 'warning',
+    })
+  } catch {
+    throw new BuildError('esbuild refused the sources, see above')
+  }
+}
+
+function declare(outDir) {
+  const tsc = at('node_modules', 'typescript', 'bin', 'tsc')
+  const args = [tsc, '-p', at('tsconfig.build.json'), '--outDir', outDir, '--pretty', 'false']
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, args, { cwd: root, maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {
+      if (error === null) resolve()
+      else reject(new BuildError(`TypeScript found errors:\n${stdout}${stderr}`.trimEnd()))
+    })
+  })
+}
+
+async function buildInto(folder) {
+  const esm = join(folder, 'esm')
+  const cjs = join(folder, 'cjs')
+  const types = join(folder, 'types')
+  const files = findSources()
+  // The command is an ES module, whoever starts it.
+  const library = files.filter(file => !file.startsWith(`cli${sep}`))
+  const tasks = [compile('esm', files, esm), compile('cjs', library, cjs), declare(types)]
+  for (const { reason } of await Promise.allSettled(tasks)) if (reason !== undefined) throw reason
+
+  // The declarations are the same for both formats; the nearest package.json says which one they describe.
+  rmSync(join(types, 'cli'), { recursive: true, force: true })
+  for (const to of [esm, cjs]) cpSync(types, to, { recursive: true })
+  rmSync(types, { recursive: true })
+  writeFileSync(join(esm, 'package.json'), '{ "type": "module", "sideEffects": false }\n')
+  writeFileSync(join(cjs, 'package.json'), '{ "type": "commonjs", "sideEffects": false }\n')
+  const command = join(esm, 'cli', 'sluice.js')
+  if (existsSync(command)) chmodSync(command, 0o755)
+}
+
+/** Builds beside dist, then changes places with it, so that nobody sees half a build. */
+async function build(input) {
+  const made = at(`dist.new-${process.pid}`)
+  try {
+    await buildInto(made)
+    writeFileSync(join(made, '.built'), input)
+    if (exists('dist')) await move(at('dist'), at(`dist.old-${process.pid}`))
+    await move(made, at('dist'))
+  } finally {
+    const left = readdirSync(root).filter(name => /^dist\.(new|old)-\d+$/.test(name))
+    for (const name of left) rmSync(at(name), { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+/** Windows refuses to move a folder while a file in it is open. */
+async function move(from, to) {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      renameSync(from, to)
+      return
+    } catch (error) {
+      if (attempt === 20 || !['EPERM', 'EACCES', 'EBUSY'].includes(error.code)) throw error
+      await sleep(100)
+    }
+  }
+}
+
+const isBuilt = input => exists('dist/.built') && readFileSync(at('dist/.built'), 'utf8') === input
+
+const lock = at('dist.lock')
+
+/** Runs a task while no other process runs one in this folder. */
+async function alone(task) {
+  for (let turns = 1; !takeLock(); turns++) {
+    if (turns === 10) say('waiting for another build to end')
+    await sleep(200)
+  }
+  try {
+    await task()
+  } finally {
+    rmSync(lock, { force: true })
+  }
+}
+
+function takeLock() {
+  try {
+    writeFileSync(lock, String(process.pid), { flag: 'wx' })
+    return true
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error
+    if (isAbandoned()) rmSync(lock, { force: true })
+    return false
+  }
+}
+
+function isAbandoned() {
+  try {
+    const age = Date.now() - statSync(lock).mtimeMs
+    const owner = Number(readFileSync(lock, 'utf8'))
+    if (owner === 0) return age > 5000
+    process.kill(owner, 0)
+    return age > 900_000
+  } catch (error) {
+    return error.code === 'ESRCH'
+  }
+}
+
+async function main() {
+  const isForced = !process.argv.includes('--if-needed')
+  if (!isForced && isInstalled() && isBuilt(digestInput())) return
+  await alone(async function installAndBuild() {
+    if (!isInstalled()) install()
+    const input = digestInput()
+    if (!isForced && isBuilt(input)) return
+    say('building dist')
+    await build(input)
+  })
+}
+
+try {
+  await main()
+} catch (error) {
+  if (!(error instanceof BuildError)) throw error
+  say(`the build failed. ${error.message}`)
+  process.exitCode = 1
 }

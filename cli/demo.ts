@@ -1,10 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import pc from 'picocolors'
 import { type DataEngine, startDataEngine } from '../local/index.js'
 import { createClient } from '../presets/create-client.js'
 import { formatReport } from '../presets/format-report.js'
 import type { Credentials } from './credentials.js'
-import { createView, shortID, type View } from './view.js'
+import { bold, createView, red, shortID, type View, yellow } from './view.js'
 
 /** How long and where the demonstration runs. */
 export interface DemoOptions {
@@ -27,7 +26,7 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
   let view: View | undefined
   try {
     say(
-      pc.bold(
+      bold(
         engine ? `A local data engine signs reports at ${endpoint}` : `The service at ${endpoint}`,
       ),
     )
@@ -35,13 +34,13 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
 
     const feeds = await client.listFeeds()
     say()
-    say(pc.bold(`${feeds.length} feeds`))
+    say(bold(`${feeds.length} feeds`))
     if (feeds.length === 0) return 0
     const chosen = pickFeeds(feeds.map(feed => feed.feedID))
     const latest = await client.getLatestReport(chosen[0] as string)
     say()
     say(
-      pc.bold(
+      bold(
         `The latest report of ${shortID(latest.feedID)}, ${latest.fullReport.length / 2 - 1} signed bytes`,
       ),
     )
@@ -49,7 +48,7 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
 
     say()
     say(
-      pc.bold(
+      bold(
         `Streaming ${chosen.length} feeds${seconds === Number.POSITIVE_INFINITY ? '; Ctrl-C ends it' : ` for ${seconds} seconds`}`,
       ),
     )
@@ -61,9 +60,9 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
       delivered.push(`${report.feedID}:${report.observationsTimestamp}`)
       view?.show(report)
     })
-    stream.on('error', error => view?.note(pc.red(error.message)))
+    stream.on('error', error => view?.note(red(error.message)))
     stream.on('reconnecting', ({ attempt, delayMs }) =>
-      view?.note(pc.yellow(`reconnecting: attempt ${attempt} in ${Math.round(delayMs)} ms`)),
+      view?.note(yellow(`reconnecting: attempt ${attempt} in ${Math.round(delayMs)} ms`)),
     )
     await stream.connect()
     const before = engine?.ledger().length ?? 0
@@ -110,7 +109,7 @@ function summarize(
   const distinct = new Set(delivered)
   const lost = published.filter(key => !distinct.has(key)).length
   const duplicated = delivered.length - distinct.size
-  say(pc.bold('Delivered, against the engine’s ledger'))
+  say(bold('Delivered, against the engine’s ledger'))
   say(`published   ${published.length}`)
   say(`delivered   ${distinct.size}`)
   say(`lost        ${lost}`)

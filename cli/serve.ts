@@ -1,5 +1,5 @@
-import pc from 'picocolors'
 import { type DataEngineOptions, startDataEngine } from '../local/index.js'
+import { bold } from './view.js'
 
 /** Runs a local data engine until `signal` aborts, and says how to reach it. */
 export async function serve(
@@ -11,7 +11,7 @@ export async function serve(
   const { f, signers } = engine.network
   out.write(
     [
-      pc.bold('A local data engine is running; Ctrl-C ends it'),
+      bold('A local data engine is running; Ctrl-C ends it'),
       `REST_URL=${engine.endpoint}`,
       `WS_URL=${engine.wsEndpoint}`,
       `API_KEY=${engine.apiKey}`,

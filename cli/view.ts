@@ -12,6 +12,12 @@ const head = new Set([
   'expiresAt',
 ])
 
+/** Colours, where the terminal has them and NO_COLOR does not forbid it. */
+type Colour = (text: string) => string
+export const bold: Colour = pc.bold
+export const red: Colour = pc.red
+export const yellow: Colour = pc.yellow
+
 /** A feed id, short enough for a column. */
 export function shortID(feedID: string): string {
   return `${feedID.slice(0, 10)}…${feedID.slice(-4)}`

@@ -95,6 +95,9 @@ export function defineDecoder<const Version extends number, const Schema extends
   for (const name of names.flatMap(name =>
     fields[name] === 'uint64-twin' ? [name, `${name}Raw`] : [name],
   )) {
+    // An object lists names that are numbers first, so their fields would be read in another order than written.
+    if (!/^\p{L}/u.test(name))
+      throw new ValidationError(`fields.${name} must have a name that begins with a letter`)
     if (taken.has(name))
       throw new ValidationError(`fields.${name} is decoded already: a name stands once in a report`)
     taken.add(name)
@@ -153,13 +156,17 @@ export interface DecoderTable<out Data = unknown> {
   decode(fullReport: string, feedID: string): Data
 }
 
+/** What a decoder decodes to, or any of several. */
+type DecodedBy<Each extends Decoder> = Each extends Decoder<infer Data> ? Data : never
+
 /** Joins decoders into a table. Where two have a version, the first wins. */
-export function createDecoderTable<Data>(
-  decoders: Iterable<Decoder<Data>>,
+export function createDecoderTable<Each extends Decoder>(
+  decoders: Iterable<Each>,
   log: Log = {},
-): DecoderTable<Data> {
+): DecoderTable<DecodedBy<Each>> {
+  type Data = DecodedBy<Each>
   const table = new Map<number, Decoder<Data>>()
-  for (const decoder of decoders) {
+  for (const decoder of decoders as Iterable<Decoder<Data>>) {
     if (typeof decoder?.decode !== 'function' || !Number.isInteger(decoder.version)) {
       throw new ValidationError(
         'a decoder must have a version, a whole number, and a decode function',
@@ -183,7 +190,9 @@ export function createDecoderTable<Data>(
       log.debug?.('report decoded', { feedID, version: feedVersion(feedID) })
       return data
     } catch (thrown) {
-      const error = isStreamsError(thrown) ? thrown : refuse(feedID, 'its decoder threw', thrown)
+      const error = isStreamsError(thrown, 'DECODING')
+        ? thrown
+        : refuse(feedID, 'its decoder threw', thrown)
       log.error?.(`report decoding failed: ${error.message}`, { feedID })
       throw error
     }
@@ -192,9 +201,9 @@ export function createDecoderTable<Data>(
 }
 
 /** Makes a `decodeReport` from decoders: the table of a stack standing alone. */
-export function createDecodeReport<Data>(
-  decoders: Iterable<Decoder<Data>>,
-): (fullReport: string, feedID: string) => Data {
+export function createDecodeReport<Each extends Decoder>(
+  decoders: Iterable<Each>,
+): (fullReport: string, feedID: string) => DecodedBy<Each> {
   const table = createDecoderTable(decoders)
   return function decodeReport(fullReport, feedID) {
     const id = parseFeedID(feedID)

@@ -85,8 +85,9 @@ export function readHead(fullReport: string, feedID: string): Head {
 export function openBlob(fullReport: string, feedID: string): Blob {
   checkSize(fullReport, feedID)
   scratch ??= allocate()
-  const written = scratch.bytes.write(fullReport.slice(2), 'hex')
-  if (written !== (fullReport.length - 2) / 2) {
+  // Writing stops at the first character that is no digit, but past Latin-1 it takes a character for its low byte.
+  const isASCII = Buffer.byteLength(fullReport) === fullReport.length
+  if (!isASCII || scratch.bytes.write(fullReport.slice(2), 'hex') !== (fullReport.length - 2) / 2) {
     throw refuse(feedID, 'it has a character that is no hexadecimal digit')
   }
   const { blobLength } = checkHead(fullReport, feedID, scratch.report, readUintOfBytes)

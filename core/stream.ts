@@ -239,19 +239,25 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       feedIDs,
     })
     silence.start()
+    run().then(end, thrown => end(asError(thrown)))
+  }
+
+  /** The stream's one call, down the stack; what it settles with is why the stream ended. */
+  async function run(): Promise<Error> {
     const headers = new Headers({ 'user-agent': `sluice/${VERSION}` })
     const { signal } = life
-    parts
-      .handler({ kind: 'stream', operation: 'stream', method: 'GET', url, headers, signal, scope })
-      .then(
-        reply =>
-          end(
-            reply.kind === 'stream'
-              ? reply.error
-              : new Error('a plugin answered it with the reply of a request'),
-          ),
-        thrown => end(asError(thrown)),
-      )
+    const reply = await parts.handler({
+      kind: 'stream',
+      operation: 'stream',
+      method: 'GET',
+      url,
+      headers,
+      signal,
+      scope,
+    })
+    return reply.kind === 'stream'
+      ? reply.error
+      : new Error('a plugin answered it with the reply of a request')
   }
 
   /** Nothing of the stream is left running: says so, once. */

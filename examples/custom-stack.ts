@@ -14,7 +14,10 @@ function lag(announce: (worst: number) => void): Plugin {
       let worst = 0
       return function measureLag(report) {
         const seconds = Date.now() / 1000 - report.observationsTimestamp
-        if (seconds > worst) announce((worst = seconds))
+        if (seconds > worst) {
+          worst = seconds
+          announce(worst)
+        }
         next(report)
       }
     },

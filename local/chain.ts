@@ -1,5 +1,5 @@
 import { checkField, encodeBlob, rangeOf } from './encode.js'
-import { type Feed, type ReportFields, headTimes, unknownField } from './feeds.js'
+import { type Feed, headTimes, type ReportFields, unknownField } from './feeds.js'
 import type { Network } from './network.js'
 import { reportSchema } from './schemas.js'
 import { createWalk } from './walk.js'

@@ -1,4 +1,4 @@
-import { type FieldValue, checkField } from './encode.js'
+import { checkField, type FieldValue } from './encode.js'
 import { type Resolution, reportSchema } from './schemas.js'
 
 /** Fields of a report by name, as its version names them. */

@@ -1,6 +1,6 @@
-import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
-import type { Duplex } from 'node:stream'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 
 /** What a listener does with what comes in. */
 export interface Handlers {

@@ -1,6 +1,6 @@
-import { type Feed, type FeedSpec, checkFeed, defaultFeeds, readFeedID } from './feeds.js'
-import type { RecordedReport } from './replay.js'
 import type { SignedReport } from './chain.js'
+import { checkFeed, defaultFeeds, type Feed, type FeedSpec, readFeedID } from './feeds.js'
+import type { RecordedReport } from './replay.js'
 
 /** How to start a data engine. Every option has a default. */
 export interface DataEngineOptions {

@@ -1,4 +1,4 @@
-import { type Answer, Refusal, jsonAnswer } from './answer.js'
+import { type Answer, jsonAnswer, Refusal } from './answer.js'
 import { type Feed, isFeedID } from './feeds.js'
 import type { Ledger, PublishedReport } from './ledger.js'
 

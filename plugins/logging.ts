@@ -47,7 +47,8 @@ const levels = ['debug', 'info', 'warn', 'error'] as const
  * Authorization value, and a logger that throws changes nothing.
  */
 export function logging(options: LoggingConfig = {}): Plugin {
-  if (typeof options !== 'object' || options === null) throw new ValidationError('logging must be an object')
+  if (typeof options !== 'object' || options === null)
+    throw new ValidationError('logging must be an object')
   const { logger, logLevel = LogLevel.INFO, enableConnectionDebug = false } = options
   if (!Object.values(LogLevel).includes(logLevel)) {
     throw new ValidationError(

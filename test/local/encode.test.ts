@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals'
 import { AbiCoder, recoverAddress as ethersRecover } from 'ethers'
 import fc from 'fast-check'
 import { decodeAbiParameters, encodeAbiParameters } from 'viem'
-import { type FieldValue, encodeBlob, encodeFullReport } from '../../local/encode.js'
+import { encodeBlob, encodeFullReport, type FieldValue } from '../../local/encode.js'
 import { reportDigest } from '../../local/network.js'
 import { type Field, reportSchema } from '../../local/schemas.js'
 

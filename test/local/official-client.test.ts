@@ -1,4 +1,4 @@
-import { type DataStreamsClient, createClient, decodeReport } from '@chainlink/data-streams-sdk'
+import { createClient, type DataStreamsClient, decodeReport } from '@chainlink/data-streams-sdk'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type DataEngine, type PublishedReport, startDataEngine } from '../../local/index.js'
 import { reportSchema } from '../../local/schemas.js'

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { AbiCoder, keccak256, recoverAddress as ethersRecover } from 'ethers'
+import { AbiCoder, recoverAddress as ethersRecover, keccak256 } from 'ethers'
 import fc from 'fast-check'
 import { recoverAddress as viemRecover } from 'viem'
 import { type DataEngineOptions, type PublishedReport, startDataEngine } from '../../local/index.js'

@@ -1,0 +1,276 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import ts from 'typescript'
+import { VERSION } from '../core/version.js'
+
+const root = join(__dirname, '..')
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+
+/** Where a source file may import our own from, and whether types only. */
+const directions: Readonly<Record<string, Readonly<Record<string, 'all' | 'types'>>>> = {
+  core: { core: 'all' },
+  plugins: { core: 'all' },
+  presets: { core: 'all', plugins: 'all', presets: 'all' },
+  local: { core: 'types', local: 'all' },
+  'index.ts': { core: 'all', plugins: 'all', presets: 'all' },
+  cli: { core: 'all', plugins: 'all', presets: 'all', local: 'all', 'index.ts': 'all', cli: 'all' },
+  examples: { 'index.ts': 'all', core: 'all', plugins: 'all', presets: 'all', local: 'all' },
+}
+
+/** Third-party packages, and the files that know them. */
+const owners: Readonly<Record<string, RegExp>> = {
+  ky: /^core\/transport\/http\.ts$/,
+  ws: /^(core\/transport\/ws|local\/websocket-server)\.ts$/,
+  eventemitter3: /^core\/emitter\.ts$/,
+  '@peculiar/webcrypto': /^core\/crypto\.ts$/,
+  '@noble/curves': /^local\//,
+  '@noble/hashes': /^local\//,
+  commander: /^cli\//,
+  picocolors: /^cli\//,
+}
+
+interface Import {
+  readonly from: string
+  readonly isType: boolean
+}
+
+interface Manifest {
+  readonly version: string
+  readonly main: string
+  readonly types: string
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly exports: Readonly<Record<string, unknown>>
+  readonly typesVersions: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>
+}
+
+const manifest: Manifest = JSON.parse(read('package.json'))
+
+function filesBelow(path: string): string[] {
+  return readdirSync(join(root, path), { withFileTypes: true }).flatMap(entry => {
+    const inner = `${path}/${entry.name}`
+    return entry.isDirectory() ? filesBelow(inner) : inner.endsWith('.ts') ? [inner] : []
+  })
+}
+
+const sources: readonly string[] = [
+  'index.ts',
+  ...['core', 'plugins', 'presets', 'local', 'cli', 'examples'].flatMap(filesBelow),
+]
+
+function findNodes(text: string): ts.Node[] {
+  const nodes: ts.Node[] = []
+  function visit(node: ts.Node): void {
+    nodes.push(node)
+    ts.forEachChild(node, visit)
+  }
+  visit(ts.createSourceFile('source.ts', text, ts.ScriptTarget.Latest, true))
+  return nodes
+}
+
+/** What a node imports: `import`, `export … from`, `import()` as a call and as a type, `require()`. */
+function importOf(node: ts.Node): Import | undefined {
+  const textOf = (literal: ts.Node | undefined): string =>
+    literal !== undefined && ts.isStringLiteralLike(literal) ? literal.text : '(not a literal)'
+  if (ts.isImportDeclaration(node)) {
+    // `import { type A } from` still runs the module: only `import type` is gone after the build.
+    return { from: textOf(node.moduleSpecifier), isType: node.importClause?.isTypeOnly === true }
+  }
+  if (ts.isExportDeclaration(node) && node.moduleSpecifier !== undefined)
+    return { from: textOf(node.moduleSpecifier), isType: node.isTypeOnly }
+  if (ts.isImportTypeNode(node)) {
+    const { argument } = node
+    return {
+      from: textOf(ts.isLiteralTypeNode(argument) ? argument.literal : undefined),
+      isType: true,
+    }
+  }
+  if (ts.isExternalModuleReference(node)) return { from: textOf(node.expression), isType: false }
+  if (!ts.isCallExpression(node)) return undefined
+  const { expression } = node
+  const isCall =
+    expression.kind === ts.SyntaxKind.ImportKeyword ||
+    (ts.isIdentifier(expression) && expression.text === 'require')
+  return isCall ? { from: textOf(node.arguments[0]), isType: false } : undefined
+}
+
+function importsOf(text: string): Import[] {
+  return findNodes(text).flatMap(node => importOf(node) ?? [])
+}
+
+/** `core` for a file of core, `index.ts` for itself. */
+const houseOf = (path: string): string => path.split('/')[0] as string
+
+const isRelative = (from: string): boolean => /^\.{1,2}\//.test(from)
+const isNode = (from: string): boolean => from.startsWith('node:')
+
+function packageOf(from: string): string {
+  return from
+    .split('/')
+    .slice(0, from.startsWith('@') ? 2 : 1)
+    .join('/')
+}
+
+/** What is wrong with the imports of a file. */
+function wrongImports(path: string, text: string): string[] {
+  const house = houseOf(path)
+  return importsOf(text).flatMap(({ from, isType }) => {
+    const found = `${path} imports ${from}`
+    if (isRelative(from)) {
+      if (!from.endsWith('.js')) return [`${found} without its extension`]
+      const target = join(path, '..', from).replaceAll('\\', '/').replace(/\.js$/, '.ts')
+      if (house === 'plugins' && houseOf(target) === 'plugins') {
+        const isShared =
+          path.startsWith('plugins/decoders/') && target === 'plugins/decoders/statuses.ts'
+        return isShared ? [] : [`${found}: a plugin knows no other`]
+      }
+      const allowed = directions[house]?.[houseOf(target)]
+      if (allowed === undefined) return [`${found}: not in that direction`]
+      return allowed === 'types' && !isType ? [`${found}: types only`] : []
+    }
+    if (isNode(from)) {
+      const isFree = ['local', 'cli', 'examples'].includes(house)
+      return isFree || isType ? [] : [`${found}: types only`]
+    }
+    const name = packageOf(from)
+    if (name === 'sluice') return house === 'examples' ? [] : [`${found}: that is itself`]
+    if (!(name in manifest.dependencies)) return [`${found}: not a dependency`]
+    return owners[name]?.test(path) === true ? [] : [`${found}: others know it`]
+  })
+}
+
+/** What is wrong with the words of a file. */
+function wrongWords(path: string, text: string): string[] {
+  const isLibrary = !['cli', 'examples'].includes(houseOf(path))
+  return findNodes(text).flatMap(node => {
+    if (ts.isEnumDeclaration(node)) return [`${path}: enum`]
+    if (node.kind === ts.SyntaxKind.AnyKeyword) return [`${path}: any`]
+    if (!isLibrary || !ts.isIdentifier(node)) return []
+    // A property of that name is somebody else's; the global is ours to avoid.
+    const isProperty =
+      (ts.isPropertyAccessExpression(node.parent) && node.parent.name === node) ||
+      ts.isPropertyAssignment(node.parent) ||
+      ts.isPropertySignature(node.parent)
+    const isGlobal = node.text === 'process' || node.text === 'console'
+    return isGlobal && !isProperty ? [`${path}: ${node.text}`] : []
+  })
+}
+
+/** The published files of an entry, by format. */
+function entryOf(path: string): unknown {
+  const files = (format: string): object => ({
+    types: `./dist/${format}/${path}.d.ts`,
+    default: `./dist/${format}/${path}.js`,
+  })
+  return { import: files('esm'), require: files('cjs') }
+}
+
+/** The source of an entry, without its ending: `./core` is core/index. */
+function sourceOf(entry: string): string {
+  if (entry === '.') return 'index'
+  const path = entry.slice(2)
+  return path.includes('/') ? path : `${path}/index`
+}
+
+const entries = Object.keys(manifest.exports).filter(entry => entry !== './package.json')
+
+describe('the house', () => {
+  test.each(sources)('%s imports in one direction', path => {
+    expect(wrongImports(path, read(path))).toEqual([])
+  })
+
+  test.each(sources)('%s keeps to the words of the house', path => {
+    expect(wrongWords(path, read(path))).toEqual([])
+  })
+
+  test.each(Object.keys(manifest.dependencies))('%s is known by one file of a house', name => {
+    const knowing = sources.filter(path =>
+      importsOf(read(path)).some(({ from }) => !isRelative(from) && packageOf(from) === name),
+    )
+    expect(Object.keys(owners)).toContain(name)
+    expect(knowing.length).toBeGreaterThan(0)
+    expect(knowing.map(houseOf)).toEqual([...new Set(knowing.map(houseOf))])
+  })
+
+  test.each([
+    ['core/x.ts', "import { retry } from '../plugins/retry.js'", 'not in that direction'],
+    ['core/x.ts', "import type { Config } from '../presets/create-client.js'", 'that direction'],
+    ['core/x.ts', "export { createClient } from '../index.js'", 'not in that direction'],
+    ['core/x.ts', "const x = await import('../local/index.js')", 'not in that direction'],
+    ['core/x.ts', "type X = import('../plugins/retry.js').RetryOptions", 'not in that direction'],
+    ['core/x.ts', "const x = require('../plugins/retry.js')", 'not in that direction'],
+    ['core/x.ts', "import x = require('../plugins/retry.js')", 'not in that direction'],
+    ['core/x.ts', "import './errors'", 'without its extension'],
+    ['core/x.ts', "import { createHmac } from 'node:crypto'", 'types only'],
+    ['core/x.ts', "import { type Socket } from 'node:net'", 'types only'],
+    ['core/x.ts', "import ky from 'ky'", 'others know it'],
+    ['core/x.ts', "import type { Options } from 'ky'", 'others know it'],
+    ['core/x.ts', "import { ethers } from 'ethers'", 'not a dependency'],
+    ['core/x.ts', "import fs from 'fs'", 'not a dependency'],
+    ['core/x.ts', "import { createClient } from 'sluice'", 'that is itself'],
+    ['core/x.ts', 'const x = await import(name)', 'not a dependency'],
+    ['plugins/x.ts', "import { retry } from './retry.js'", 'knows no other'],
+    ['plugins/x.ts', "import { v3 } from './decoders/v3.js'", 'knows no other'],
+    ['plugins/decoders/v99.ts', "import { v3 } from './v3.js'", 'knows no other'],
+    ['plugins/x.ts', "import { defaultPreset } from '../presets/default.js'", 'that direction'],
+    ['plugins/x.ts', "import { keccak_256 } from '@noble/hashes/sha3'", 'others know it'],
+    ['presets/x.ts', "import { startDataEngine } from '../local/index.js'", 'that direction'],
+    ['local/x.ts', "import { defineDecoder } from '../core/decoder.js'", 'types only'],
+    ['local/x.ts', "import { type Report } from '../core/report.js'", 'types only'],
+    ['local/x.ts', "import { retry } from '../plugins/retry.js'", 'not in that direction'],
+    ['cli/x.ts', "import ky from 'ky'", 'others know it'],
+  ])('would notice: %s: %s', (path, text, complaint) => {
+    expect(wrongImports(path, text)).toEqual([expect.stringContaining(complaint)])
+  })
+
+  test.each([
+    ['core/x.ts', "import { asError } from './errors.js'"],
+    ['core/x.ts', "import type { IncomingMessage } from 'node:http'"],
+    ['core/transport/http.ts', "import ky from 'ky'"],
+    ['plugins/decoders/v99.ts', "import { MarketStatus } from './statuses.js'"],
+    ['local/x.ts', "import type { Report } from '../core/report.js'"],
+    ['local/x.ts', "import { createServer } from 'node:http'"],
+    ['examples/x.ts', "import { createClient } from 'sluice'"],
+  ])('would not mind: %s: %s', (path, text) => {
+    expect(wrongImports(path, text)).toEqual([])
+  })
+
+  test.each([
+    ['core/x.ts', 'const key = process.env.API_KEY', 'process'],
+    ['core/x.ts', 'const { env } = process', 'process'],
+    ['local/x.ts', "console.log('here')", 'console'],
+    ['index.ts', 'const log = console', 'console'],
+    ['core/x.ts', 'enum Color { red }', 'enum'],
+    ['core/x.ts', 'let x: any', 'any'],
+    ['cli/x.ts', 'const x = y as any', 'any'],
+  ])('would notice: %s: %s', (path, text, word) => {
+    expect(wrongWords(path, text)).toEqual([`${path}: ${word}`])
+  })
+})
+
+describe('the package', () => {
+  test.each(entries)('%s is a source file in both formats', entry => {
+    const source = sourceOf(entry)
+    expect(sources).toContain(`${source}.ts`)
+    expect(manifest.exports[entry]).toEqual(entryOf(source))
+  })
+
+  test.each(sources.filter(path => houseOf(path) === 'plugins'))('%s has an entry', path => {
+    expect(entries).toContain(`./${path.replace(/\.ts$/, '')}`)
+  })
+
+  test('older resolvers find the same entries', () => {
+    const subpaths = entries.filter(entry => entry !== '.')
+    expect(manifest.typesVersions).toEqual({
+      '*': Object.fromEntries(
+        subpaths.map(entry => [entry.slice(2), [`./dist/cjs/${sourceOf(entry)}.d.ts`]]),
+      ),
+    })
+    expect(manifest.main).toBe('./dist/cjs/index.js')
+    expect(manifest.types).toBe('./dist/cjs/index.d.ts')
+  })
+
+  test('the version in the code is that of the package', () => {
+    expect(VERSION).toBe(manifest.version)
+  })
+})

@@ -1,0 +1,3 @@
+import work from './work.cjs'
+
+await work.work(name => import(name))

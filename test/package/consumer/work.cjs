@@ -1,0 +1,76 @@
+// What a program does with the installed package, whichever way it loads it: `load` is import or require.
+const assert = require('node:assert/strict')
+const manifest = require('sluice/package.json')
+const { reports } = require('./published-reports.json')
+
+const entries = Object.keys(manifest.exports)
+  .filter(entry => entry !== './package.json')
+  .map(entry => `sluice${entry.slice(1)}`)
+
+/** Every entry loads, and holds something. */
+async function loadAll(load) {
+  for (const entry of entries) {
+    const names = Object.keys(await load(entry))
+    assert.ok(names.length > 0, `${entry} is empty`)
+    assert.ok(!names.includes('default'), `${entry} has a default export`)
+  }
+  await assert.rejects(async () => load('sluice/core/errors.js'), {
+    code: 'ERR_PACKAGE_PATH_NOT_EXPORTED',
+  })
+}
+
+async function decodeAll(load) {
+  const { decodeReport } = await load('sluice')
+  const { createDecodeReport } = await load('sluice/core')
+  const { v3 } = await load('sluice/plugins/decoders/v3')
+  const { v4 } = await load('sluice/plugins/decoders/v4')
+  assert.ok(reports.length > 0)
+  for (const decode of [decodeReport, createDecodeReport([v3, v4])]) {
+    for (const { fullReport, feedID, version, decoded } of reports) {
+      const actual = decode(fullReport, feedID)
+      assert.equal(actual.version, version)
+      for (const [name, value] of Object.entries(decoded))
+        assert.equal(String(actual[name]), value, name)
+    }
+  }
+}
+
+/** A request and a stream, on real sockets. */
+async function talk(load) {
+  const { createClient, isStreamsError } = await load('sluice')
+  const { startDataEngine } = await load('sluice/local')
+  const engine = await startDataEngine({ intervalMs: 50 })
+  const { endpoint, wsEndpoint, apiKey, userSecret } = engine
+  const feedID = engine.feeds.find(id => id.startsWith('0x0003'))
+  const client = createClient({ endpoint, wsEndpoint, apiKey, userSecret })
+  try {
+    const latest = await client.getLatestReport(feedID)
+    assert.equal(latest.feedID, feedID)
+    assert.equal(typeof latest.decoded.price, 'bigint')
+
+    const stream = client.createStream([feedID])
+    const arrived = new Promise((resolve, reject) => {
+      stream.on('report', resolve)
+      stream.on('error', reject)
+    })
+    await stream.connect()
+    const report = await arrived
+    assert.equal(report.feedID, feedID)
+    assert.equal(report.decoded.version, 'V3')
+    await stream.close()
+
+    const stranger = createClient({ endpoint, wsEndpoint, apiKey, userSecret: 'wrong' })
+    await assert.rejects(stranger.listFeeds(), error => isStreamsError(error, 'AUTHENTICATION'))
+    await stranger.close()
+  } finally {
+    await client.close()
+    await engine.close()
+  }
+}
+
+exports.entries = entries
+exports.work = async function work(load) {
+  await loadAll(load)
+  await decodeAll(load)
+  await talk(load)
+}
