@@ -5,7 +5,7 @@ import { DataStreamsError } from './errors.js'
 import { parseFeedIDs } from './feed-id.js'
 import { createLifetime } from './lifetime.js'
 import { createLog } from './log.js'
-import { checkFunction, checkNumber, checkURL, MAX_TIMER } from './options.js'
+import { checkFunction, checkNumber, checkURL, checkURLs, MAX_TIMER } from './options.js'
 import { createRest, type Rest } from './rest.js'
 import { createSend } from './send.js'
 import { checkPlugins, describeStack, type Stack } from './stack.js'
@@ -19,7 +19,7 @@ import type { DataOf, Handler, Plugins } from './types.js'
 export interface ClientOptions<Given extends Plugins = Plugins> {
   /** The URL of the REST interface. */
   readonly endpoint: string
-  /** The URL of the WebSocket interface. */
+  /** The URL of the WebSocket interface; several, separated by commas, for a stack with `haDiscovery`. */
   readonly wsEndpoint: string
   /** The stack, nearest you first. */
   readonly plugins: Given
@@ -52,7 +52,8 @@ export function createClient<const Given extends Plugins>(
   options: ClientOptions<Given>,
 ): Client<DataOf<Given>> {
   const endpoint = checkURL('endpoint', options.endpoint, ['https:', 'http:'])
-  const wsEndpoint = checkURL('wsEndpoint', options.wsEndpoint, ['wss:', 'ws:'])
+  const wsEndpoints = checkURLs('wsEndpoint', options.wsEndpoint, ['wss:', 'ws:'])
+  const wsEndpoint = wsEndpoints.join(',')
   const timeout = checkNumber('timeout', options.timeout ?? 30_000, { min: 1, max: MAX_TIMER })
   for (const field of ['fetch', 'connect', 'now', 'connectionStatusCallback'] as const) {
     if (options[field] !== undefined) checkFunction(field, options[field])
@@ -94,11 +95,11 @@ export function createClient<const Given extends Plugins>(
     createStream(ids, streamOptions = {}) {
       const feedIDs = parseFeedIDs(ids)
       log.debug?.(`feed ids are valid: ${feedIDs.join(', ')}`)
-      const url = `${wsEndpoint}/api/v1/ws?feedIDs=${feedIDs}`
+      const urls = wsEndpoints.map(base => `${base}/api/v1/ws?feedIDs=${feedIDs}`)
       const transport = { connect, now }
       const stream = createStream({
         feedIDs,
-        url,
+        urls,
         handler,
         plugins,
         table,

@@ -21,6 +21,8 @@ export interface ConnectionOptions {
 /** What the stream hears of a connection. */
 export interface ConnectionEvents {
   opened(): void
+  /** A ping was answered, after so many milliseconds. */
+  answered(roundTripMs: number): void
   message(data: Uint8Array): void
 }
 
@@ -46,6 +48,7 @@ export function runConnection(
     let failure: Error | undefined
     let openedAt: number | undefined
     let isAlive = true
+    let pingedAt: number | undefined
     let settled = false
     let stopPinging = (): void => {}
     const deadline = setTimeout(timedOut, options.connectTimeout)
@@ -116,6 +119,8 @@ export function runConnection(
         },
         alive() {
           isAlive = true
+          if (pingedAt !== undefined) events.answered(performance.now() - pingedAt)
+          pingedAt = undefined
           log.connection?.('pong received', { ...facts })
         },
         refused(status, headers, body) {
@@ -149,6 +154,7 @@ export function runConnection(
           fail(new WebSocketError(`connection lost: ${silence}`))
         } else {
           socket?.ping()
+          pingedAt = performance.now()
           log.connection?.('ping sent', { ...facts })
         }
       }, options.pingInterval)

@@ -20,20 +20,45 @@ export type ConnectionStatus = (typeof ConnectionStatus)[keyof typeof Connection
 /** A change of one connection. */
 export type ConnectionChange = Extract<Status, ConnectionFacts>
 
+/** What one origin has brought, as it was when asked for. */
+export interface OriginMetrics {
+  readonly status: ConnectionStatus
+  /** Reports received, copies included. */
+  readonly received: number
+  /** Reports that this origin brought before any other did. */
+  readonly first: number
+  /** Reports among those that came after a newer one of their feed. */
+  readonly late: number
+  /** When its last report came, in Unix milliseconds; undefined before the first. */
+  readonly lastSeenAt: number | undefined
+  /** Milliseconds from the last ping to its pong; undefined before the first. */
+  readonly roundTripMs: number | undefined
+}
+
+/** One connection of a stream; the counts are written on the hot path. */
+export interface Connection {
+  readonly facts: ConnectionFacts
+  status: ConnectionStatus
+  wasOpen: boolean
+  received: number
+  first: number
+  late: number
+  lastSeenAt: number | undefined
+  roundTripMs: number | undefined
+}
+
 /** The connections of a stream, by origin. */
 export interface Connections {
   /** How many are open. */
   readonly open: number
-  readonly all: readonly ConnectionFacts[]
+  readonly all: Iterable<Connection>
+  /** The connection of an origin; made on first asking. */
+  of(facts: ConnectionFacts): Connection
+  /** The connection of an origin, if there is one. */
+  find(origin: string): Connection | undefined
   change(change: ConnectionChange): void
-  /** Where each stands. */
-  status(): Readonly<Record<string, ConnectionStatus>>
-}
-
-interface Connection {
-  readonly facts: ConnectionFacts
-  status: ConnectionStatus
-  wasOpen: boolean
+  /** What each has brought. */
+  metrics(): Readonly<Record<string, OriginMetrics>>
 }
 
 /** Keeps account of a stream's connections; `announce` hears when one opens or is lost. */
@@ -52,6 +77,11 @@ export function createConnections(
       facts: { origin, host },
       status: 'disconnected',
       wasOpen: false,
+      received: 0,
+      first: 0,
+      late: 0,
+      lastSeenAt: undefined,
+      roundTripMs: undefined,
     }
     connections.set(origin, connection)
     return connection
@@ -61,7 +91,8 @@ export function createConnections(
     const connection = connectionOf(to)
     const { facts } = connection
     const wasConnected = connection.status === 'connected'
-    connection.status = to.type
+    connection.status = to.type === 'left' ? 'disconnected' : to.type
+    if (to.type === 'left') connections.delete(facts.origin)
     if (to.type === 'connected') {
       if (connection.wasOpen) countReconnection(facts)
       else log.info?.(`connected to ${facts.host}`, { ...facts })
@@ -70,9 +101,8 @@ export function createConnections(
       announce(true, facts)
     } else if (wasConnected) {
       open--
-      log.info?.(`disconnected from ${facts.host}${'error' in to ? `: ${to.error.message}` : ''}`, {
-        ...facts,
-      })
+      const why = 'error' in to ? `: ${to.error.message}` : ''
+      log.info?.(`disconnected from ${facts.host}${why}`, { ...facts })
       announce(false, facts)
     }
   }
@@ -94,12 +124,17 @@ export function createConnections(
       return open
     },
     get all() {
-      return [...connections.values()].map(connection => connection.facts)
+      return connections.values()
     },
+    of: connectionOf,
+    find: origin => connections.get(origin),
     change,
-    status: () =>
-      Object.freeze(
-        Object.fromEntries([...connections].map(([origin, { status }]) => [origin, status])),
-      ),
+    metrics() {
+      const entries = Array.from(connections, ([origin, connection]) => {
+        const { status, received, first, late, lastSeenAt, roundTripMs } = connection
+        return [origin, Object.freeze({ status, received, first, late, lastSeenAt, roundTripMs })]
+      })
+      return Object.freeze(Object.fromEntries(entries))
+    },
   }
 }

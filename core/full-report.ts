@@ -94,6 +94,12 @@ export function openBlob(fullReport: string, feedID: string): Blob {
   return { feedID, view: scratch.blob, length: blobLength }
 }
 
+/** The digits of a report's blob, without those of context and signatures. The report's encoding has been checked. */
+export function blobDigits(fullReport: string): string {
+  const start = 2 + DIGITS * BLOB
+  return fullReport.slice(start, start + 2 * readUintOfText(fullReport, BLOB - 1))
+}
+
 /** The error for a report of `feedID` that breaks `rule`. */
 export function refuse(feedID: string, rule: string, cause?: unknown): ReportDecodingError {
   return new ReportDecodingError(

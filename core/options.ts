@@ -22,6 +22,19 @@ export function checkURL(field: string, value: unknown, schemes: readonly string
   return url.href.replace(/\/+$/, '')
 }
 
+/** One URL or several, separated by commas. */
+export function checkURLs(
+  field: string,
+  value: unknown,
+  schemes: readonly string[],
+): readonly string[] {
+  const parts = checkText(field, value).split(',')
+  const urls = parts.map((part, index) =>
+    checkURL(parts.length === 1 ? field : `${field}[${index}]`, part.trim(), schemes),
+  )
+  return [...new Set(urls)]
+}
+
 export function checkText(field: string, value: unknown): string {
   if (value === undefined || value === null) throw new ValidationError(`${field} is required`)
   if (typeof value !== 'string')

@@ -1,7 +1,12 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { composeReport } from './compose.js'
 import { type ConnectionOptions, connectionFacts, runConnection } from './connection.js'
-import { type ConnectionStatus, createConnections } from './connections.js'
+import {
+  type Connection,
+  type ConnectionStatus,
+  createConnections,
+  type OriginMetrics,
+} from './connections.js'
 import type { DecoderTable } from './decoder.js'
 import { createDeferred } from './deferred.js'
 import { asyncDispose } from './dispose.js'
@@ -39,6 +44,8 @@ export interface StreamEvents<Data = unknown> {
   disconnected: () => void
   /** A reconnection attempt is about to start. */
   reconnecting: (info: ReconnectingInfo) => void
+  /** Two reports of one observation differ in their values; the first is the one that was delivered. */
+  conflict: (conflict: { readonly first: Report<Data>; readonly other: Report<Data> }) => void
   /** Anything changed in the life of a connection or a feed. */
   status: (status: Status) => void
 }
@@ -51,6 +58,8 @@ export interface StreamMetrics extends Readonly<StreamCounters> {
   readonly configuredConnections: number
   /** By origin: its id, or the URL's scheme and host where the connection has no origin of its own. */
   readonly originStatus: Readonly<Record<string, ConnectionStatus>>
+  /** What each origin has brought. */
+  readonly origins: Readonly<Record<string, OriginMetrics>>
 }
 
 /** A stream of reports, over one connection or several. */
@@ -79,7 +88,8 @@ export type ConnectionStatusCallback = (isConnected: boolean, host: string, orig
 /** What the client knows that a stream needs. */
 export interface StreamParts<Data> {
   readonly feedIDs: readonly string[]
-  readonly url: string
+  /** Where the stream can be had, one URL at least. */
+  readonly urls: readonly string[]
   readonly handler: Handler
   readonly plugins: Plugins
   readonly table: DecoderTable<Data>
@@ -95,13 +105,14 @@ const MAX_MESSAGE_BYTES = 1_048_576
 
 /** Makes a stream. Nothing happens before `connect`. */
 export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
-  const { feedIDs, url, log, table } = parts
+  const { feedIDs, urls, log, table } = parts
   const options = checkStreamOptions(parts.options)
   const life = createLifetime(parts.signal, parts.options.signal)
   const emitter = createEmitter<StreamEvents<Data>>(handlerThrew)
   const counters = {
     accepted: 0,
     deduplicated: 0,
+    late: 0,
     rejected: 0,
     partialReconnects: 0,
     fullReconnects: 0,
@@ -121,20 +132,44 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     feedIDs,
     log,
     signal: life.signal,
+    urls,
     reconnect: options,
-    counters,
     get activeConnections() {
       return connections.open
     },
     defer: life.defer,
+    count,
     status: changeStatus,
+    watch,
+    conflict,
     fail,
     open,
   }
   const sink = composeReport(parts.plugins, deliver, scope)
 
+  const watchers = new Set<(status: Status) => void>()
+
   function emit(event: keyof StreamEvents, argument?: unknown): void {
     if (!isSilent) emitter.emit(event, argument)
+  }
+
+  function watch(listener: (status: Status) => void): () => void {
+    watchers.add(listener)
+    return () => void watchers.delete(listener)
+  }
+
+  function count(as: 'deduplicated' | 'late', { origin }: Report): void {
+    counters[as]++
+    const connection = connections.find(origin)
+    if (as === 'late' && connection !== undefined) connection.late++
+  }
+
+  function conflict(first: Report, other: Report): void {
+    const { feedID, observationsTimestamp } = first
+    log.warn?.(`two reports of feed ${feedID} at ${observationsTimestamp} differ`, {
+      origins: [first.origin, other.origin],
+    })
+    emit('conflict', { first, other })
   }
 
   function fail(error: Error): void {
@@ -158,12 +193,16 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   function deliver(report: Report): void {
     if (isSilent) return
     counters.accepted++
+    const connection = connections.find(report.origin)
+    if (connection !== undefined) connection.first++
     emitter.emit('report', report)
   }
 
-  function receive(data: Uint8Array, origin: string): void {
-    const report = readReport(data, origin)
+  function receive(data: Uint8Array, connection: Connection): void {
+    const report = readReport(data, connection.facts.origin)
     if (report === undefined) return
+    connection.received++
+    connection.lastSeenAt = parts.transport.now()
     try {
       sink(report)
     } catch (cause) {
@@ -196,16 +235,24 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     if ('origin' in status) connections.change(status)
     else
       log.warn?.(`${status.feedIDs.length} feeds are ${status.type}`, { feedIDs: status.feedIDs })
+    for (const watcher of watchers) watcher(status)
     emit('status', status)
     if (status.type === 'reconnecting') emit('reconnecting', status)
     else if (status.type === 'connected' && connections.open === 1) up()
-    else if (status.type === 'disconnected' && connections.open === 0 && opened.isSettled) down()
+    else if (
+      (status.type === 'disconnected' || status.type === 'left') &&
+      connections.open === 0 &&
+      opened.isSettled
+    )
+      down()
   }
 
   function up(): void {
     isDown = false
     if (!opened.isSettled)
-      log.info?.(`connection mode: ${connections.all.length > 1 ? 'high availability' : 'single'}`)
+      log.info?.(
+        `connection mode: ${[...connections.all].length > 1 ? 'high availability' : 'single'}`,
+      )
     emit('connected')
     opened.resolve()
   }
@@ -218,12 +265,22 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
 
   async function open(call: StreamCall): Promise<StreamReply> {
     const facts = connectionFacts(call)
-    const how = { ...options, ...parts.transport, maxMessageBytes: MAX_MESSAGE_BYTES }
+    const connection = connections.of(facts)
+    const { connectTimeout = options.connectTimeout } = call
+    const how = {
+      ...options,
+      ...parts.transport,
+      connectTimeout,
+      maxMessageBytes: MAX_MESSAGE_BYTES,
+    }
     changeStatus({ type: 'connecting', ...facts })
     try {
       const reply = await runConnection(call, facts, how, {
         opened: () => changeStatus({ type: 'connected', ...facts }),
-        message: data => receive(data, facts.origin),
+        answered(roundTripMs) {
+          connection.roundTripMs = roundTripMs
+        },
+        message: data => receive(data, connection),
       })
       changeStatus({ type: 'disconnected', error: reply.error, ...facts })
       return reply
@@ -250,7 +307,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       kind: 'stream',
       operation: 'stream',
       method: 'GET',
-      url,
+      url: urls[0] as string,
       headers,
       signal,
       scope,
@@ -274,7 +331,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
         ? error
         : new WebSocketError(`the stream failed: ${error.message}`, { cause: error })
       log.error?.(`the stream has ended: ${failure.message}`)
-      for (const facts of connections.all)
+      for (const { facts } of [...connections.all])
         changeStatus({ type: 'failed', error: failure, ...facts })
       emit('error', failure)
       down()
@@ -324,13 +381,15 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     },
     close,
     getMetrics() {
-      const originStatus = connections.status()
+      const origins = connections.metrics()
+      const status = Object.entries(origins).map(([origin, { status }]) => [origin, status])
       return Object.freeze({
         ...counters,
         totalReceived: counters.accepted + counters.deduplicated,
         activeConnections: connections.open,
-        configuredConnections: Math.max(1, Object.keys(originStatus).length),
-        originStatus,
+        configuredConnections: Math.max(1, status.length),
+        originStatus: Object.freeze(Object.fromEntries(status)),
+        origins,
       })
     },
     [asyncDispose]: close,

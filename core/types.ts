@@ -30,6 +30,8 @@ export interface RequestCall extends CallFacts {
 /** The upgrade that opens a stream's connection; the call lasts as long as the connection does. */
 export interface StreamCall extends CallFacts {
   readonly kind: 'stream'
+  /** Milliseconds the connection may take to open, where it is not what the stream says. */
+  readonly connectTimeout?: number
   readonly scope: StreamScope
 }
 
@@ -142,13 +144,19 @@ export interface StreamScope extends ScopeFacts {
   readonly kind: 'stream'
   /** What is subscribed to. */
   readonly feedIDs: readonly string[]
+  /** Where the stream can be had: the URL of the call, and any others that were configured. */
+  readonly urls: readonly string[]
   readonly reconnect: ReconnectOptions
-  /** What `getMetrics` shows; plugins that drop or flag reports count it here. */
-  readonly counters: StreamCounters
   /** How many connections are open now. */
   readonly activeConnections: number
+  /** Counts a report in `getMetrics`, for the stream and for the origin it came from. */
+  count(as: 'deduplicated' | 'late', report: Report): void
   /** Announces a change in a connection's life. */
   status(status: Status): void
+  /** Hears of every change, before the user does; the function returned ends that. */
+  watch(listener: (status: Status) => void): () => void
+  /** Raises the stream's `conflict` event. */
+  conflict(first: Report, other: Report): void
   /** Raises the stream's `error` event; the stream goes on. */
   fail(error: Error): void
   /** The wire's end of the chain: opens the call's connection and lasts as long as it does. */
@@ -169,6 +177,8 @@ export interface StreamCounters {
   accepted: number
   /** Copies of reports that had reached you already. */
   deduplicated: number
+  /** Accepted reports that came after a newer one of their feed. */
+  late: number
   /** Frames that were no report, or a report that contradicts itself, its envelope or the subscription. */
   rejected: number
   /** Lost connections that were opened again while another was open. */
@@ -192,6 +202,7 @@ export type Status =
   | ({ readonly type: 'disconnected'; readonly error: Error } & ConnectionFacts)
   | ({ readonly type: 'reconnecting' } & ReconnectingInfo)
   | ({ readonly type: 'failed'; readonly error: Error } & ConnectionFacts)
+  | ({ readonly type: 'left' } & ConnectionFacts)
   | { readonly type: 'stale'; readonly feedIDs: readonly string[]; readonly silentMs: number }
   | { readonly type: 'fresh'; readonly feedIDs: readonly string[] }
 

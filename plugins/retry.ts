@@ -1,5 +1,6 @@
 import { connectionFacts } from '../core/connection.js'
 import { asError, isStreamsError, WebSocketError, type WireErrorFacts } from '../core/errors.js'
+import { createLifetime } from '../core/lifetime.js'
 import { checkNumber, MAX_TIMER } from '../core/options.js'
 import { sleep } from '../core/sleep.js'
 import type { Handler, Plugin, Reply, RequestCall, StreamCall } from '../core/types.js'
@@ -16,6 +17,10 @@ export interface RetryOptions {
   readonly maxRetryAfter?: number
   /** Milliseconds a connection must last, before the count of failed dials starts anew. @default 2000 */
   readonly healthyAfter?: number
+  /**
+   * Milliseconds between two dials of a connection that can't be had, while others carry the stream. @default 30000
+   */
+  readonly probeInterval?: number
   /** From 0 to 1, for the jitter. @default Math.random */
   readonly random?: () => number
 }
@@ -39,6 +44,10 @@ export function retry(options: RetryOptions = {}): Plugin {
   const maxDelay = checkNumber('maxDelay', options.maxDelay ?? 10_000, { min: 0, max: MAX_TIMER })
   const maxRetryAfter = checkNumber('maxRetryAfter', options.maxRetryAfter ?? 60_000, {
     min: 0,
+    max: MAX_TIMER,
+  })
+  const probeInterval = checkNumber('probeInterval', options.probeInterval ?? 30_000, {
+    min: 1,
     max: MAX_TIMER,
   })
   const healthyAfter = checkNumber('healthyAfter', options.healthyAfter ?? 2000, { min: 0 })
@@ -71,31 +80,37 @@ export function retry(options: RetryOptions = {}): Plugin {
   }
 
   async function reconnect(next: Handler, call: StreamCall): Promise<Reply> {
-    const { maxReconnectAttempts: maxAttempts, reconnectInterval } = call.scope.reconnect
+    const { scope, signal } = call
+    const { maxReconnectAttempts: maxAttempts, reconnectInterval } = scope.reconnect
+    let hadCompany = false
     for (let attempt = 1; ; attempt++) {
       let error: Error
       try {
         const end = await next(call)
-        if (call.signal.aborted || end.kind !== 'stream') return end
+        if (signal.aborted || end.kind !== 'stream') return end
         if (end.lasted >= healthyAfter) attempt = 1
         error = end.error
       } catch (thrown) {
         error = asError(thrown)
-        if (call.signal.aborted || !isTransient(error)) throw error
+        if (signal.aborted) throw error
       }
+      const isAlone = scope.activeConnections === 0
+      if (isAlone && hadCompany) attempt = 1
+      hadCompany = !isAlone
       const facts = connectionFacts(call)
-      const delayMs = delayBefore(attempt, reconnectInterval, error)
-      if (attempt > maxAttempts || delayMs > Math.max(maxDelay, maxRetryAfter))
-        throw gaveUp(facts.host, attempt - 1, error)
-      call.scope.log.warn?.(
+      let delayMs = delayBefore(attempt, reconnectInterval, error)
+      const isHopeless = !isTransient(error) || delayMs > Math.max(maxDelay, maxRetryAfter)
+      if (isAlone && isHopeless) throw error
+      if (isAlone && attempt > maxAttempts) throw gaveUp(facts.host, attempt - 1, error)
+      // While others carry the stream there is no giving up, and no hurry either.
+      const isProbing = isHopeless || attempt > maxAttempts
+      if (isProbing) delayMs = probeInterval * (0.5 + random() / 2)
+      scope.log.warn?.(
         `reconnecting to ${facts.host}: attempt ${attempt} of ${maxAttempts} in ${Math.round(delayMs)} ms`,
-        {
-          ...facts,
-          why: error.message,
-        },
+        { ...facts, why: error.message },
       )
-      call.scope.status({ type: 'reconnecting', ...facts, attempt, maxAttempts, delayMs, error })
-      await sleep(delayMs, call.signal)
+      scope.status({ type: 'reconnecting', ...facts, attempt, maxAttempts, delayMs, error })
+      await (isProbing ? sleepInCompany(delayMs, call) : sleep(delayMs, signal))
     }
   }
 
@@ -105,6 +120,22 @@ export function retry(options: RetryOptions = {}): Plugin {
     }
   }
   return { name: 'retry', call: withRetry }
+}
+
+/** Sleeps, but no longer than others carry the stream. */
+async function sleepInCompany(ms: number, { scope, signal }: StreamCall): Promise<void> {
+  const life = createLifetime(signal)
+  const unwatch = scope.watch(() => {
+    if (scope.activeConnections === 0) life.end()
+  })
+  try {
+    await sleep(ms, life.signal)
+  } catch {
+    if (signal.aborted) throw signal.reason
+  } finally {
+    unwatch()
+    life.end()
+  }
 }
 
 /** True where another try may fare better: the network, a timeout, a lost connection, 429 and 5xx. */

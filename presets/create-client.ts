@@ -4,6 +4,7 @@ import { checkBoolean, checkNumber, MAX_TIMER } from '../core/options.js'
 import type { DataOf, Plugins } from '../core/types.js'
 import type { LoggingConfig } from '../plugins/logging.js'
 import { defaultPreset } from './default.js'
+import { haPreset } from './ha.js'
 import type { DecodedReport } from './versions.js'
 
 /** Configuration of a client with a preset stack. */
@@ -24,7 +25,7 @@ export interface Config extends Omit<ClientOptions, 'plugins'> {
   readonly retryDelay?: number
   /** Where log lines go, and how many. @default silent */
   readonly logging?: LoggingConfig
-  /** One connection per origin. Not in this version: `true` is refused. @default false */
+  /** One connection per origin, failover, and copies delivered once; on mainnet only. @default false */
   readonly haMode?: boolean
   /** Milliseconds a connection of high availability may take to open. @default 10000 */
   readonly haConnectionTimeout?: number
@@ -78,7 +79,5 @@ function presetOf(config: Config): Plugins {
   checkNumber('retryAttempts', retryAttempts, { min: 0, whole: true, infinite: true })
   checkNumber('retryDelay', retryDelay, { min: 0, max: MAX_TIMER })
   checkNumber('haConnectionTimeout', haConnectionTimeout, { min: 1, max: MAX_TIMER })
-  if (checkBoolean('haMode', haMode))
-    throw new ValidationError('haMode must be false: this version has one connection per stream')
-  return defaultPreset(config)
+  return checkBoolean('haMode', haMode) ? haPreset(config) : defaultPreset(config)
 }

@@ -1,5 +1,6 @@
 import type { Plugin } from '../core/types.js'
 import { decoders } from '../plugins/decoders.js'
+import { dedup } from '../plugins/dedup.js'
 import { hmacAuth } from '../plugins/hmac-auth.js'
 import { type LoggingConfig, logging } from '../plugins/logging.js'
 import { retry } from '../plugins/retry.js'
@@ -25,6 +26,7 @@ export function defaultPreset(options: DefaultPresetOptions): readonly Plugin<De
   return [
     logging(options.logging),
     decoders(...allDecoders),
+    dedup(),
     retry({ attempts: retryAttempts, delay: retryDelay }),
     hmacAuth({ apiKey, userSecret }),
   ]

@@ -23,19 +23,22 @@ function streamCall(reconnect: { maxReconnectAttempts?: number; reconnectInterva
   const controller = new AbortController()
   const { signal } = controller
   const statuses: Status[] = []
+  const company = { open: 0, watchers: new Set<(status: Status) => void>() }
   const scope: StreamScope = {
     ...scopeFacts,
     kind: 'stream',
     signal,
     reconnect: { maxReconnectAttempts: 5, reconnectInterval: 1000, ...reconnect },
-    counters: {
-      accepted: 0,
-      deduplicated: 0,
-      rejected: 0,
-      partialReconnects: 0,
-      fullReconnects: 0,
+    urls: [],
+    get activeConnections() {
+      return company.open
     },
-    activeConnections: 0,
+    count: () => undefined,
+    watch(listener) {
+      company.watchers.add(listener)
+      return () => void company.watchers.delete(listener)
+    },
+    conflict: () => undefined,
     status: status => void statuses.push(status),
     open: () => Promise.reject(new Error('unused')),
   }
@@ -49,7 +52,7 @@ function streamCall(reconnect: { maxReconnectAttempts?: number; reconnectInterva
     signal,
     scope,
   }
-  return { call, controller, statuses }
+  return { call, controller, statuses, company }
 }
 
 /** Runs a call through retry; when each attempt was made, and what came of it in the end. */
@@ -210,6 +213,54 @@ describe('a stream', () => {
     await done
     expect(attempts).toHaveLength(1)
     expect(jest.getTimerCount()).toBe(0)
+  })
+})
+
+describe('a stream of several connections', () => {
+  test('is probed slowly, and never given up, while others carry it', async () => {
+    const { call, company, controller } = streamCall()
+    company.open = 1
+    const { attempts, done } = run(call, [refused])
+    await jest.advanceTimersByTimeAsync(600_000)
+    expect(attempts.slice(0, 6)).toEqual([0, 1000, 3000, 7000, 15_000, 25_000])
+    expect(attempts.length).toBeGreaterThan(20)
+    expect(attempts.length).toBeLessThanOrEqual(60)
+    controller.abort()
+    await done
+    expect(jest.getTimerCount()).toBe(0)
+    expect(company.watchers.size).toBe(0)
+  })
+
+  test('is probed even after a refusal that no waiting mends, but not alone', async () => {
+    const fatal = new WebSocketError('x', { code: 'WS_REFUSED', statusCode: 401 })
+    const { call, company } = streamCall()
+    company.open = 1
+    const { attempts, result, done } = run(call, [fatal])
+    await jest.advanceTimersByTimeAsync(31_000)
+    expect(attempts).toEqual([0, 30_000])
+    company.open = 0
+    for (const watcher of company.watchers) watcher({} as Status)
+    await jest.advanceTimersByTimeAsync(0)
+    await done
+    expect(attempts).toHaveLength(3)
+    expect(result.error).toBe(fatal)
+  })
+
+  test('is dialled at once, with all its attempts, when the last of the others is lost', async () => {
+    const { call, company, controller } = streamCall({ maxReconnectAttempts: 2 })
+    company.open = 1
+    const { attempts, result, done } = run(call, [refused])
+    await jest.advanceTimersByTimeAsync(100_000)
+    const before = attempts.length
+    company.open = 0
+    for (const watcher of company.watchers) watcher({} as Status)
+    await jest.advanceTimersByTimeAsync(0)
+    expect(attempts.length).toBe(before + 1)
+    await jest.advanceTimersByTimeAsync(3000)
+    await done
+    expect(attempts.length).toBe(before + 3)
+    expect(result.error).toMatchObject({ code: 'WS_GAVE_UP' })
+    controller.abort()
   })
 })
 

@@ -1,0 +1,34 @@
+import type { Plugin } from '../core/types.js'
+import { decoders } from '../plugins/decoders.js'
+import { dedup } from '../plugins/dedup.js'
+import { haDiscovery } from '../plugins/ha-discovery.js'
+import { hmacAuth } from '../plugins/hmac-auth.js'
+import { logging } from '../plugins/logging.js'
+import { retry } from '../plugins/retry.js'
+import type { DefaultPresetOptions } from './default.js'
+import { allDecoders, type DecodedReport } from './versions.js'
+
+/** Options of `haPreset`. */
+export interface HaPresetOptions extends DefaultPresetOptions {
+  /** Milliseconds a connection may take to open. @default 10000 */
+  readonly haConnectionTimeout?: number
+}
+
+/** One connection per origin, copies delivered once: the stack of `createClient` with `haMode: true`. */
+export function haPreset(options: HaPresetOptions): readonly Plugin<DecodedReport>[] {
+  const {
+    apiKey,
+    userSecret,
+    retryAttempts = 3,
+    retryDelay = 1000,
+    haConnectionTimeout = 10_000,
+  } = options
+  return [
+    logging(options.logging),
+    decoders(...allDecoders),
+    dedup(),
+    haDiscovery({ connectTimeout: haConnectionTimeout }),
+    retry({ attempts: retryAttempts, delay: retryDelay }),
+    hmacAuth({ apiKey, userSecret }),
+  ]
+}

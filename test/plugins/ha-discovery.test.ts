@@ -1,0 +1,39 @@
+import { describe, expect, test } from '@jest/globals'
+import { haDiscovery, parseOrigins } from '../../plugins/ha-discovery.js'
+
+describe('the header X-Cll-Available-Origins', () => {
+  test.each([
+    ['{001,002}', ['001', '002']],
+    ['001,002', ['001', '002']],
+    [' { 001 , 002 } ', ['001', '002']],
+    ['001', ['001']],
+    ['{001,001,002}', ['001', '002']],
+    ['{001,,002,}', ['001', '002']],
+    ['{001,bad id,0\r\nX-Injected: 1,002}', ['001', '002']],
+    [`{001,${'x'.repeat(65)}}`, ['001']],
+    ['{eu-1.a_b}', ['eu-1.a_b']],
+  ])('%j names %j', (header, origins) => {
+    expect(parseOrigins(header)).toEqual(origins)
+  })
+
+  test('names sixteen origins at most, however long it is', () => {
+    expect(
+      parseOrigins(Array.from({ length: 1_000_000 }, (_, index) => index).join(',')),
+    ).toHaveLength(16)
+  })
+
+  test.each([[null], [''], ['{}'], ['{ , }'], ['ä,ö']])(
+    'that is %j names none, which is an error',
+    header => {
+      expect(() => parseOrigins(header)).toThrow(/X-Cll-Available-Origins/)
+    },
+  )
+})
+
+test.each([
+  ['connectTimeout', 0],
+  ['refreshInterval', Number.NaN],
+  ['stagger', -1],
+])('the option %s: %p is refused by name', (option, value) => {
+  expect(() => haDiscovery({ [option]: value })).toThrow(new RegExp(option))
+})
