@@ -2,7 +2,7 @@
 import { composeReport } from './compose.js'
 import { type ConnectionOptions, connectionFacts, runConnection } from './connection.js'
 import { type ConnectionStatus, createConnections } from './connections.js'
-import type { DecoderTable } from './decoder.js'
+import type { DecoderTable } from './decoder-table.js'
 import { createDeferred } from './deferred.js'
 import { asyncDispose } from './dispose.js'
 import { createEmitter } from './emitter.js'
