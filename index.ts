@@ -3,13 +3,12 @@ export { ConnectionStatus } from './core/connections.js'
 export type { WebCrypto } from './core/crypto.js'
 export {
   type BaseFields,
-  createDecodeReport,
   type Decoded,
   type Decoder,
   defineDecoder,
   type Fields,
-  type FieldType,
 } from './core/decoder.js'
+export { createDecodeReport } from './core/decoder-table.js'
 export {
   APIError,
   AuthenticationError,
@@ -25,6 +24,7 @@ export {
   WebSocketError,
 } from './core/errors.js'
 export { getReportVersion } from './core/feed-id.js'
+export type { FieldType } from './core/field.js'
 export { Report } from './core/report.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './core/rest.js'
 export type { Stack, StackEntry } from './core/stack.js'

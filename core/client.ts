@@ -1,5 +1,5 @@
 import { composeCall } from './compose.js'
-import { createDecoderTable, type DecoderTable } from './decoder.js'
+import { createDecoderTable, type DecoderTable } from './decoder-table.js'
 import { asyncDispose } from './dispose.js'
 import { DataStreamsError } from './errors.js'
 import { parseFeedIDs } from './feed-id.js'

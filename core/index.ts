@@ -4,15 +4,12 @@ export { ConnectionStatus } from './connections.js'
 export type { WebCrypto, WebCryptoKey } from './crypto.js'
 export {
   type BaseFields,
-  createDecodeReport,
-  createDecoderTable,
   type Decoded,
   type Decoder,
-  type DecoderTable,
   defineDecoder,
   type Fields,
-  type FieldType,
 } from './decoder.js'
+export { createDecodeReport, createDecoderTable, type DecoderTable } from './decoder-table.js'
 export * from './errors.js'
 export {
   feedResolution,
@@ -22,6 +19,7 @@ export {
   parseFeedID,
   parseFeedIDs,
 } from './feed-id.js'
+export type { FieldType } from './field.js'
 export type { Blob } from './full-report.js'
 export { Report } from './report.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'

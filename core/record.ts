@@ -1,4 +1,4 @@
-import type { DecoderTable } from './decoder.js'
+import type { DecoderTable } from './decoder-table.js'
 import { isFeedID } from './feed-id.js'
 import { readHead, refuse } from './full-report.js'
 import { Report } from './report.js'

@@ -1,4 +1,4 @@
-import type { DecoderTable } from './decoder.js'
+import type { DecoderTable } from './decoder-table.js'
 
 /** A signed report as the service stores it, and its decoded fields. */
 export class Report<out Data = unknown> {
@@ -14,6 +14,7 @@ export class Report<out Data = unknown> {
   readonly origin: string
   readonly #table: DecoderTable<Data>
   #decoded: Data | undefined
+  #failure: unknown
 
   constructor(
     feedID: string,
@@ -30,6 +31,7 @@ export class Report<out Data = unknown> {
     this.origin = origin
     this.#table = table
     this.#decoded = undefined
+    this.#failure = undefined
   }
 
   /**
@@ -37,7 +39,14 @@ export class Report<out Data = unknown> {
    * of the stack knows the version; the record around it is whole all the same.
    */
   get decoded(): Data {
-    this.#decoded ??= this.#table.decode(this.fullReport, this.feedID)
-    return this.#decoded
+    if (this.#decoded !== undefined) return this.#decoded
+    if (this.#failure !== undefined) throw this.#failure
+    try {
+      this.#decoded = this.#table.decode(this.fullReport, this.feedID)
+      return this.#decoded
+    } catch (thrown) {
+      this.#failure = thrown
+      throw thrown
+    }
   }
 }

@@ -1,5 +1,5 @@
 import { composeReport } from './compose.js'
-import type { DecoderTable } from './decoder.js'
+import type { DecoderTable } from './decoder-table.js'
 import { APIError, DataStreamsError, ValidationError } from './errors.js'
 import { feedResolution, isFeedID, parseFeedID, parseFeedIDs } from './feed-id.js'
 import { createLifetime } from './lifetime.js'

@@ -7,7 +7,7 @@ import {
   createConnections,
   type OriginMetrics,
 } from './connections.js'
-import type { DecoderTable } from './decoder.js'
+import type { DecoderTable } from './decoder-table.js'
 import { createDeferred } from './deferred.js'
 import { asyncDispose } from './dispose.js'
 import { createEmitter } from './emitter.js'

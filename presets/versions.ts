@@ -1,5 +1,5 @@
 import type { Decoder } from '../core/decoder.js'
-import { createDecodeReport } from '../core/decoder.js'
+import { createDecodeReport } from '../core/decoder-table.js'
 import { type V2, v2 } from '../plugins/decoders/v2.js'
 import { type V3, v3 } from '../plugins/decoders/v3.js'
 import { type V4, v4 } from '../plugins/decoders/v4.js'

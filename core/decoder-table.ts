@@ -1,0 +1,69 @@
+import type { Decoder } from './decoder.js'
+import { isStreamsError, ReportDecodingError, ValidationError } from './errors.js'
+import { feedVersion, parseFeedID } from './feed-id.js'
+import { openBlob, refuse } from './full-report.js'
+import type { Log } from './types.js'
+
+/** A table of decoders by version, and decoding through it. */
+export interface DecoderTable<out Data = unknown> {
+  readonly versions: readonly number[]
+  /** Decodes a report of a feed (in normal form). Throws ReportDecodingError. */
+  decode(fullReport: string, feedID: string): Data
+}
+
+/** What a decoder decodes to, or any of several. */
+type DecodedBy<Each extends Decoder> = Each extends Decoder<infer Data> ? Data : never
+
+/** Joins decoders into a table. Where two have a version, the first wins. */
+export function createDecoderTable<Each extends Decoder>(
+  decoders: Iterable<Each>,
+  log: Log = {},
+): DecoderTable<DecodedBy<Each>> {
+  type Data = DecodedBy<Each>
+  const table = new Map<number, Decoder<Data>>()
+  for (const decoder of decoders as Iterable<Decoder<Data>>) {
+    if (typeof decoder?.decode !== 'function' || !Number.isInteger(decoder.version)) {
+      throw new ValidationError(
+        'a decoder must have a version, a whole number, and a decode function',
+      )
+    }
+    if (!table.has(decoder.version)) table.set(decoder.version, decoder)
+  }
+  function decodeThrough(fullReport: string, feedID: string): Data {
+    const version = feedVersion(feedID)
+    const decoder = table.get(version)
+    if (decoder === undefined) {
+      throw new ReportDecodingError(
+        `report of feed ${feedID} is of version V${version}, for which the stack has no decoder`,
+      )
+    }
+    return decoder.decode(openBlob(fullReport, feedID))
+  }
+  function decode(fullReport: string, feedID: string): Data {
+    try {
+      const data = decodeThrough(fullReport, feedID)
+      log.debug?.('report decoded', { feedID, version: feedVersion(feedID) })
+      return data
+    } catch (thrown) {
+      const error = isStreamsError(thrown, 'DECODING')
+        ? thrown
+        : refuse(feedID, 'its decoder threw', thrown)
+      log.error?.(`report decoding failed: ${error.message}`, { feedID })
+      throw error
+    }
+  }
+  return { versions: [...table.keys()], decode }
+}
+
+/** Makes a `decodeReport` from decoders: the table of a stack standing alone. */
+export function createDecodeReport<Each extends Decoder>(
+  decoders: Iterable<Each>,
+): (fullReport: string, feedID: string) => DecodedBy<Each> {
+  const table = createDecoderTable(decoders)
+  return function decodeReport(fullReport, feedID) {
+    const id = parseFeedID(feedID)
+    if (typeof fullReport !== 'string')
+      throw refuse(id, `it must be a string, not ${typeof fullReport}`)
+    return table.decode(fullReport, id)
+  }
+}

@@ -1,0 +1,11 @@
+import { test } from '@jest/globals'
+import { checkAgreement } from './decoder-agreement.js'
+import { versions } from './report-arbitrary.js'
+
+test.each(versions)(
+  'random reports of version %i, in milliseconds, decode as by viem and ethers',
+  version => {
+    checkAgreement(version, 'ms', 5_000)
+  },
+  120_000,
+)

@@ -1,0 +1,84 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, test } from '@jest/globals'
+import { createDecoderTable } from '../../core/decoder-table.js'
+import { isStreamsError } from '../../core/errors.js'
+import { toReport } from '../../core/record.js'
+import { allDecoders, decodeReport } from '../../presets/versions.js'
+import { checkMutants } from './decoder-mutants.js'
+import { publishedReports } from './published-reports.js'
+import { versions } from './report-arbitrary.js'
+import { mutants } from './report-mutations.js'
+
+test.each(versions)(
+  'mutated reports of version %i, in seconds, are refused or mean what they say',
+  version => {
+    const tally = checkMutants(version, 's', { numRuns: 500, mutantsPerRun: 100 })
+    expect(tally.refused + tally.decoded).toBe(50_000)
+    expect(tally.refused).toBeGreaterThan(25_000)
+    expect(tally.decoded).toBeGreaterThan(5_000)
+  },
+  120_000,
+)
+
+const [published] = publishedReports as [(typeof publishedReports)[0]]
+const table = createDecoderTable(allDecoders)
+
+test('a text of 10 MB is refused without being read', () => {
+  const { feedID, fullReport } = published
+  const size = 10_000_000
+  const texts = [
+    '0x'.padEnd(size, '0'),
+    fullReport.padEnd(size, '0'),
+    fullReport.padEnd(size, '\uff11'),
+    ' '.repeat(size),
+  ]
+  const start = performance.now()
+  for (const text of texts) {
+    for (let time = 0; time < 250; time++) {
+      for (const read of [
+        () => decodeReport(text, feedID),
+        () => toReport({ feedID, fullReport: text }, 'test', table),
+      ]) {
+        try {
+          read()
+          throw new Error('it was taken for a report')
+        } catch (error) {
+          if (!isStreamsError(error, 'DECODING')) throw error
+          if (error.message.length >= 400) throw new Error('its message is long')
+        }
+      }
+    }
+  }
+  // Reading 20 GB would take far longer on any machine.
+  expect(performance.now() - start).toBeLessThan(2_000)
+})
+
+test('memory does not grow with the reports that are decoded or refused', () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const { feedID, fullReport } = published
+  const original = {
+    version: 3,
+    resolution: 's',
+    feedID: feedID as `0x${string}`,
+    fullReport: fullReport as `0x${string}`,
+  } as const
+  const decodeMutants = (seed: number): void => {
+    for (const mutant of mutants(original, seed, 10_000)) {
+      try {
+        decodeReport(mutant.fullReport, mutant.feedID)
+        toReport(mutant, 'test', table)
+      } catch {}
+    }
+  }
+  const heapAfter = (seed: number): number => {
+    decodeMutants(seed)
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const before = heapAfter(1)
+  const after = [2, 3, 4].map(heapAfter)
+  // 30,000 reports of 1.5 kB went through: 45 MB, had they been kept.
+  expect(Math.min(...after) - before).toBeLessThan(4_000_000)
+})

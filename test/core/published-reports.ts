@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** A report that the service published, with its fields by an independent decoder. */
+export interface PublishedReport {
+  readonly feedID: string
+  readonly version: string
+  readonly fullReport: string
+  /** Integers in decimal. */
+  readonly decoded: Readonly<Record<string, string>>
+}
+
+const file = join(__dirname, '../vectors/published-reports.json')
+
+export const publishedReports: readonly PublishedReport[] = JSON.parse(
+  readFileSync(file, 'utf8'),
+).reports
