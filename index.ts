@@ -1,4 +1,5 @@
-export type { Client, ClientOptions } from './core/client.js'
+export type { Client, Client as DataStreamsClient, ClientOptions } from './core/client.js'
+export type { OriginMetrics } from './core/connections.js'
 export { ConnectionStatus } from './core/connections.js'
 export type { WebCrypto } from './core/crypto.js'
 export {
@@ -28,7 +29,6 @@ export type { FieldType } from './core/field.js'
 export { Report } from './core/report.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './core/rest.js'
 export type { Stack, StackEntry } from './core/stack.js'
-export type { OriginMetrics } from './core/connections.js'
 export type {
   ConnectionStatusCallback,
   Stream,
@@ -74,7 +74,13 @@ export { type Logger, type LoggingConfig, LogLevel, logging } from './plugins/lo
 export { type RetryOptions, retry } from './plugins/retry.js'
 export { type Config, createClient } from './presets/create-client.js'
 export { type DefaultPresetOptions, defaultPreset } from './presets/default.js'
-export { type HaPresetOptions, haPreset } from './presets/ha.js'
+export {
+  DEFAULT_RETRY_ATTEMPTS,
+  DEFAULT_RETRY_DELAY,
+  DEFAULT_TIMEOUT,
+  getCurrentTimestamp,
+} from './presets/defaults.js'
 export { endpoints } from './presets/endpoints.js'
 export { formatReport } from './presets/format-report.js'
+export { type HaPresetOptions, haPreset } from './presets/ha.js'
 export { allDecoders, type DecodedReport, decodeReport } from './presets/versions.js'

@@ -32,12 +32,12 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
     )
     say(String(client.stack))
 
-    const feeds = await client.listFeeds()
+    const feeds = await client.listFeeds({ signal })
     say()
     say(bold(`${feeds.length} feeds`))
     if (feeds.length === 0) return 0
     const chosen = pickFeeds(feeds.map(feed => feed.feedID))
-    const latest = await client.getLatestReport(chosen[0] as string)
+    const latest = await client.getLatestReport(chosen[0] as string, { signal })
     say()
     say(
       bold(
@@ -64,13 +64,16 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
     stream.on('reconnecting', ({ attempt, delayMs }) =>
       view?.note(yellow(`reconnecting: attempt ${attempt} in ${Math.round(delayMs)} ms`)),
     )
-    await stream.connect()
+    const enough = new Promise<void>(resolve =>
+      signal.addEventListener('abort', () => resolve(), { once: true }),
+    )
+    await Promise.race([stream.connect(), enough])
     const before = engine?.ledger().length ?? 0
     engine?.resume()
-    await Promise.race([
-      wait(Math.min(seconds * 1000, 2_147_483_647), undefined, { signal }).catch(() => undefined),
-      stream.closed,
-    ])
+    const time = wait(Math.min(seconds * 1000, 2_147_483_647), undefined, { signal }).catch(
+      () => undefined,
+    )
+    await Promise.race([time, enough, stream.closed])
     engine?.pause()
     await wait(200)
     const metrics = stream.getMetrics()

@@ -1,4 +1,4 @@
-import { asError, type ErrorCode, isStreamsError } from '../core/errors.js'
+import { type ErrorCode, isStreamsError } from '../core/errors.js'
 
 const codes: { readonly [Code in ErrorCode]?: number } = {
   VALIDATION: 2,
@@ -17,9 +17,4 @@ const codes: { readonly [Code in ErrorCode]?: number } = {
 /** How a command ends: 0 well, 2 wrong arguments, 3 not let in, 4 the network or the service, 5 a bad report, 1 else. */
 export function exitCodeOf(thrown: unknown): number {
   return isStreamsError(thrown) ? (codes[thrown.code] ?? 1) : 1
-}
-
-/** What a command says when it fails. */
-export function explain(thrown: unknown): string {
-  return asError(thrown).message
 }

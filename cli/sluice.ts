@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
 import type { Client } from '../core/client.js'
-import { ValidationError } from '../core/errors.js'
+import { asError, ReportDecodingError, ValidationError } from '../core/errors.js'
+import { isFeedID } from '../core/feed-id.js'
 import type { Report } from '../core/report.js'
 import { VERSION } from '../core/version.js'
 import type { DataEngineOptions } from '../local/index.js'
@@ -11,7 +12,7 @@ import { formatReport } from '../presets/format-report.js'
 import { type DecodedReport, decodeReport } from '../presets/versions.js'
 import { findCredentials } from './credentials.js'
 import { demo } from './demo.js'
-import { exitCodeOf, explain } from './exit-code.js'
+import { exitCodeOf } from './exit-code.js'
 import { serve } from './serve.js'
 import { createView } from './view.js'
 
@@ -19,6 +20,11 @@ const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
 
 const { stdout } = process
+stdout.on('error', error => {
+  // Whoever read has seen enough, as `head` has.
+  if ((error as NodeJS.ErrnoException).code === 'EPIPE') process.exit(0)
+  throw error
+})
 const say = (text: string): void => void stdout.write(`${text}\n`)
 const json = (value: unknown): string =>
   JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? each.toString() : each))
@@ -84,8 +90,13 @@ program
       ...(userSecret === undefined ? {} : { userSecret }),
       ...(replay === undefined ? {} : { replay }),
     }
-    process.exitCode = await serve(engine, stop.signal, stdout)
+    process.exitCode = await serve(engine, stop.signal, stdout).catch(refuseRange)
   })
+
+/** The engine says of wrong options that they are out of range. */
+function refuseRange(thrown: unknown): never {
+  throw thrown instanceof RangeError ? new ValidationError(thrown.message) : thrown
+}
 
 interface ServeOptions {
   readonly port: number
@@ -106,7 +117,11 @@ program
   .option('--json', 'print JSON, big integers as strings')
   .action((given: string, feedID: string | undefined, options: { json?: boolean }) => {
     const fullReport = (given === '-' ? readFileSync(0, 'utf8') : given).trim()
-    const decoded = decodeReport(fullReport, feedID ?? `0x${fullReport.slice(514, 578)}`)
+    const signedFor = `0x${fullReport.slice(514, 578)}`
+    if (feedID === undefined && !isFeedID(signedFor)) {
+      throw new ReportDecodingError('fullReport is refused: it is cut short, or not hexadecimal')
+    }
+    const decoded = decodeReport(fullReport, feedID ?? signedFor)
     say(options.json ? json(decoded) : formatReport(decoded))
   })
 
@@ -138,10 +153,17 @@ program
     const stream = connected().createStream(feedIDs, { signal: stop.signal })
     const view = options.json ? undefined : createView(stdout, stream.feedIDs)
     stream.on('report', report => (view ? view.show(report) : say(record(report))))
-    stream.on('error', error => void process.stderr.write(`${error.message}\n`))
+    let told: unknown
+    stream.on('error', error => {
+      told = error
+      process.stderr.write(`sluice: ${error.message}\n`)
+    })
     try {
       await stream.connect()
       await stream.closed
+    } catch (thrown) {
+      if (thrown !== told) throw thrown
+      process.exitCode = exitCodeOf(thrown)
     } finally {
       view?.end()
     }
@@ -173,6 +195,7 @@ function number(text: string): number {
 }
 
 program.parseAsync().catch((thrown: unknown) => {
-  process.stderr.write(`sluice: ${explain(thrown)}\n`)
-  process.exitCode = stop.signal.aborted ? 0 : exitCodeOf(thrown)
+  if (stop.signal.aborted) return
+  process.stderr.write(`sluice: ${asError(thrown).message}\n`)
+  process.exitCode = exitCodeOf(thrown)
 })

@@ -1,11 +1,19 @@
 import { composeCall } from './compose.js'
 import { createDecoderTable, type DecoderTable } from './decoder-table.js'
 import { asyncDispose } from './dispose.js'
-import { DataStreamsError } from './errors.js'
+import { isThenable } from './emitter.js'
+import { DataStreamsError, ValidationError } from './errors.js'
 import { parseFeedIDs } from './feed-id.js'
 import { createLifetime } from './lifetime.js'
 import { createLog } from './log.js'
-import { checkFunction, checkNumber, checkURL, checkURLs, MAX_TIMER } from './options.js'
+import {
+  checkFunction,
+  checkNumber,
+  checkOptions,
+  checkURL,
+  checkURLs,
+  MAX_TIMER,
+} from './options.js'
 import { createRest, type Rest } from './rest.js'
 import { createSend } from './send.js'
 import { checkPlugins, describeStack, type Stack } from './stack.js'
@@ -51,6 +59,8 @@ const MAX_BODY_BYTES = 33_554_432
 export function createClient<const Given extends Plugins>(
   options: ClientOptions<Given>,
 ): Client<DataOf<Given>> {
+  if (typeof options !== 'object' || options === null)
+    throw new ValidationError('options must be an object')
   const endpoint = checkURL('endpoint', options.endpoint, ['https:', 'http:'])
   const wsEndpoints = checkURLs('wsEndpoint', options.wsEndpoint, ['wss:', 'ws:'])
   const wsEndpoint = wsEndpoints.join(',')
@@ -66,7 +76,12 @@ export function createClient<const Given extends Plugins>(
   const { signal, defer } = life
   const streams = new Set<Stream>()
 
-  for (const plugin of plugins) plugin.setup?.({ kind: 'client', log, listen, signal, defer })
+  for (const plugin of plugins) {
+    const result: unknown = plugin.setup?.({ kind: 'client', log, listen, signal, defer })
+    if (!isThenable(result)) continue
+    result.then(undefined, () => undefined)
+    throw new ValidationError(`plugin ${plugin.name}: setup must not be async`)
+  }
   const decoders = plugins.flatMap(plugin => plugin.decoders ?? [])
   const table = createDecoderTable(decoders, log) as DecoderTable<DataOf<Given>>
   const send = createSend({
@@ -92,7 +107,8 @@ export function createClient<const Given extends Plugins>(
   return {
     stack: describeStack(plugins, `${endpoint} · ${wsEndpoint}`),
     ...createRest({ endpoint, handler, plugins, table, log, signal }),
-    createStream(ids, streamOptions = {}) {
+    createStream(ids, streamOptions) {
+      if (signal.aborted) throw signal.reason
       const feedIDs = parseFeedIDs(ids)
       log.debug?.(`feed ids are valid: ${feedIDs.join(', ')}`)
       const urls = wsEndpoints.map(base => `${base}/api/v1/ws?feedIDs=${feedIDs}`)
@@ -105,7 +121,7 @@ export function createClient<const Given extends Plugins>(
         table,
         log,
         signal,
-        options: streamOptions,
+        options: checkOptions('options', streamOptions),
         transport,
         connectionStatusCallback,
       })

@@ -1,4 +1,4 @@
-import { ValidationError } from './errors.js'
+import { DataStreamsError, ValidationError } from './errors.js'
 import type { Handler, Plugin, Plugins, RequestScope, Sink, StreamScope } from './types.js'
 
 /**
@@ -6,15 +6,17 @@ import type { Handler, Plugin, Plugins, RequestScope, Sink, StreamScope } from '
  * layer to the wire. Each attempt starts from its own copy of the headers, so that nothing of a failed one survives.
  */
 export function composeCall(plugins: Plugins, wire: Handler): Handler {
-  const attempt = plugins.reduceRight(
-    (next, plugin) => (plugin.attempt ? made(plugin, 'attempt', plugin.attempt(next)) : next),
-    wire,
+  const attempt = composeLayers(plugins, 'attempt', wire)
+  return composeLayers(plugins, 'call', call =>
+    attempt({ ...call, headers: new Headers(call.headers) }),
   )
-  const freshAttempt: Handler = call => attempt({ ...call, headers: new Headers(call.headers) })
-  return plugins.reduceRight(
-    (next, plugin) => (plugin.call ? made(plugin, 'call', plugin.call(next)) : next),
-    freshAttempt,
-  )
+}
+
+function composeLayers(plugins: Plugins, hook: 'call' | 'attempt', wire: Handler): Handler {
+  return plugins.reduceRight((next, plugin) => {
+    const layer = plugin[hook]
+    return layer === undefined ? next : checked(plugin, hook, made(plugin, hook, layer(next)))
+  }, wire)
 }
 
 /** The sink that takes a report from the wire through every `report` stage to `sink`. */
@@ -23,15 +25,31 @@ export function composeReport(
   sink: Sink,
   scope: StreamScope | RequestScope,
 ): Sink {
-  return plugins.reduce(
-    (next, plugin) => (plugin.report ? made(plugin, 'report', plugin.report(next, scope)) : next),
-    sink,
-  )
+  return plugins.reduce((next, plugin) => {
+    if (plugin.report === undefined) return next
+    const stage = made(plugin, 'report', plugin.report(next, scope))
+    if (stage.constructor.name !== 'AsyncFunction') return stage
+    throw new ValidationError(
+      `plugin ${plugin.name}: report must return a function that is not async`,
+    )
+  }, sink)
 }
 
-function made<Made>(plugin: Plugin<unknown>, hook: string, value: Made): Made {
+function made<Made>(plugin: Plugin, hook: string, value: Made): Made & object {
   if (typeof value === 'function') return value
   throw new ValidationError(
     `plugin ${plugin.name}: ${hook} must return a function, not ${typeof value}`,
   )
+}
+
+/** A forgotten `return next(call)` is said to be one, and of which plugin. */
+function checked(plugin: Plugin, hook: string, handler: Handler): Handler {
+  return async function checkReply(call) {
+    const reply = await handler(call)
+    if (reply?.kind === call.kind) return reply
+    throw new DataStreamsError(
+      `plugin ${plugin.name}: ${hook} must return the reply that next(call) gives`,
+      { code: 'PLUGIN' },
+    )
+  }
 }

@@ -1,4 +1,5 @@
-import { asError, isError, WebSocketError } from './errors.js'
+import { asError, foreignCause, isError, WebSocketError } from './errors.js'
+import { onAbort } from './on-abort.js'
 import { describeCall, errorFromAnswer } from './status.js'
 import type { Connect, Socket } from './transport/ws.js'
 import type { ConnectionFacts, StreamCall, StreamReply } from './types.js'
@@ -51,6 +52,7 @@ export function runConnection(
     let pingedAt: number | undefined
     let settled = false
     let stopPinging = (): void => {}
+    let forget = (): void => {}
     const deadline = setTimeout(timedOut, options.connectTimeout)
     let goodbye: ReturnType<typeof setTimeout> | undefined
 
@@ -84,7 +86,7 @@ export function runConnection(
       clearTimeout(deadline)
       clearTimeout(goodbye)
       stopPinging()
-      call.signal.removeEventListener('abort', aborted)
+      forget()
       log.connection?.(`connection to ${facts.host} ended`, { ...facts, closeCode })
       if (openedAt === undefined) {
         reject(failure ?? dialError(call, facts, error))
@@ -95,7 +97,7 @@ export function runConnection(
     }
 
     if (call.signal.aborted) return aborted()
-    call.signal.addEventListener('abort', aborted)
+    forget = onAbort(call.signal, aborted)
     log.connection?.(`dialling ${facts.host}`, { ...facts })
     const dial = {
       url: call.url,
@@ -121,7 +123,7 @@ export function runConnection(
           isAlive = true
           if (pingedAt !== undefined) events.answered(performance.now() - pingedAt)
           pingedAt = undefined
-          log.connection?.('pong received', { ...facts })
+          log.connection?.('ping or pong received', { ...facts })
         },
         refused(status, headers, body) {
           failure ??= errorFromAnswer(call, { status, headers, body }, options.now)
@@ -168,7 +170,7 @@ function dialError(call: StreamCall, { host }: ConnectionFacts, cause: unknown):
   const why = isError(cause) && cause.message !== '' ? `: ${cause.message}` : ''
   return new WebSocketError(`${describeCall(call)}: no connection to ${host}${why}`, {
     code: 'WS_DIAL',
-    cause,
+    ...(cause === undefined ? {} : { cause: foreignCause(cause) }),
   })
 }
 
@@ -182,7 +184,7 @@ function lostError(
     `connection to ${host} was closed with code ${closeCode ?? 'none'}${why}`,
     {
       ...(closeCode === undefined ? {} : { closeCode }),
-      ...(cause === undefined ? {} : { cause }),
+      ...(cause === undefined ? {} : { cause: foreignCause(cause) }),
     },
   )
 }

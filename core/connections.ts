@@ -39,6 +39,8 @@ export interface OriginMetrics {
 export interface Connection {
   readonly facts: ConnectionFacts
   status: ConnectionStatus
+  /** How many are open: one, unless a plugin dials an origin more than once. */
+  open: number
   wasOpen: boolean
   received: number
   first: number
@@ -76,6 +78,7 @@ export function createConnections(
     const connection: Connection = {
       facts: { origin, host },
       status: 'disconnected',
+      open: 0,
       wasOpen: false,
       received: 0,
       first: 0,
@@ -90,21 +93,27 @@ export function createConnections(
   function change(to: ConnectionChange): void {
     const connection = connectionOf(to)
     const { facts } = connection
-    const wasConnected = connection.status === 'connected'
-    connection.status = to.type === 'left' ? 'disconnected' : to.type
+    if (to.type === 'connected') opened(connection)
+    else if (to.type === 'disconnected' && to.wasOpen) lost(connection, to.error)
+    connection.status =
+      connection.open > 0 ? 'connected' : to.type === 'left' ? 'disconnected' : to.type
     if (to.type === 'left') connections.delete(facts.origin)
-    if (to.type === 'connected') {
-      if (connection.wasOpen) countReconnection(facts)
-      else log.info?.(`connected to ${facts.host}`, { ...facts })
-      connection.wasOpen = true
-      open++
-      announce(true, facts)
-    } else if (wasConnected) {
-      open--
-      const why = 'error' in to ? `: ${to.error.message}` : ''
-      log.info?.(`disconnected from ${facts.host}${why}`, { ...facts })
-      announce(false, facts)
-    }
+  }
+
+  function opened(connection: Connection): void {
+    const { facts } = connection
+    if (connection.wasOpen) countReconnection(facts)
+    else log.info?.(`connected to ${facts.host}`, { ...facts })
+    connection.wasOpen = true
+    open++
+    if (++connection.open === 1) announce(true, facts)
+  }
+
+  function lost(connection: Connection, error: Error): void {
+    const { facts } = connection
+    log.info?.(`disconnected from ${facts.host}: ${error.message}`, { ...facts })
+    open--
+    if (--connection.open === 0) announce(false, facts)
   }
 
   function countReconnection(facts: ConnectionFacts): void {

@@ -42,7 +42,7 @@ export function createDecoderTable<Each extends Decoder>(
   function decode(fullReport: string, feedID: string): Data {
     try {
       const data = decodeThrough(fullReport, feedID)
-      log.debug?.('report decoded', { feedID, version: feedVersion(feedID) })
+      log.debug?.(`report of feed ${feedID} decoded`)
       return data
     } catch (thrown) {
       const error = isStreamsError(thrown, 'DECODING')

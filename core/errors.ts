@@ -220,6 +220,28 @@ export function isStreamsError(error: unknown, code?: ErrorCode): error is DataS
   )
 }
 
+/**
+ * What a library or the platform threw, as a cause that can be shown: its name, message, code and causes. Whatever else it
+ * carries stays behind, because parse errors carry the bytes they failed on, and those may echo what we sent.
+ */
+export function foreignCause(thrown: unknown, depth = 0): Error {
+  if (!isError(thrown))
+    return new Error(
+      typeof thrown === 'string' ? thrown : `something of type ${typeof thrown} was thrown`,
+    )
+  const cause =
+    thrown.cause === undefined || depth === 4
+      ? {}
+      : { cause: foreignCause(thrown.cause, depth + 1) }
+  const clean = new Error(thrown.message, cause)
+  const { code } = thrown as { code?: unknown }
+  clean.name = String(thrown.name)
+  clean.stack = String(thrown.stack)
+  return typeof code === 'string' || typeof code === 'number'
+    ? Object.assign(clean, { code })
+    : clean
+}
+
 /** What somebody threw, as an Error. An Error, of whatever realm, is returned as it is. */
 export function asError(thrown: unknown): Error {
   return isError(thrown) ? thrown : new Error(String(thrown), { cause: thrown })

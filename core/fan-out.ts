@@ -6,6 +6,7 @@ import {
   PartialConnectionFailureError,
 } from './errors.js'
 import { createLifetime, type Lifetime } from './lifetime.js'
+import { onAbort } from './on-abort.js'
 import { sleep } from './sleep.js'
 import type { Handler, StreamCall } from './types.js'
 
@@ -45,15 +46,16 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
     if (!('origin' in status) || status.type === 'connecting' || status.type === 'reconnecting')
       return
     const { origin } = status
-    const wasOpen = open.delete(origin)
+    open.delete(origin)
     const wasFailing = failing.delete(origin)
     if (status.type === 'connected') open.add(origin)
     // A connection that was open and ended is dialled again at once; only when that fails is it missing.
-    else if (status.type === 'disconnected' && !wasOpen && branches.has(origin)) failing.add(origin)
+    else if (status.type === 'disconnected' && !status.wasOpen && branches.has(origin))
+      failing.add(origin)
     announce(failing.has(origin) && !wasFailing)
   })
   scope.defer(unwatch)
-  signal.addEventListener('abort', () => {
+  onAbort(signal, () => {
     if (branches.size === 0) fail(asError(signal.reason))
   })
 
@@ -82,7 +84,12 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
     }
   }
 
-  async function run(origin: string, call: StreamCall, life: Lifetime, delayMs: number): Promise<void> {
+  async function run(
+    origin: string,
+    call: StreamCall,
+    life: Lifetime,
+    delayMs: number,
+  ): Promise<void> {
     let failure: Error
     try {
       await sleep(delayMs, life.signal)

@@ -1,4 +1,5 @@
 import { ValidationError } from './errors.js'
+import { kindOf } from './kind.js'
 
 const pattern = /^0x[0-9a-f]{64}$/i
 
@@ -11,7 +12,7 @@ export function isFeedID(value: unknown): value is string {
 export function parseFeedID(value: unknown, field = 'feedID'): string {
   if (typeof value !== 'string') {
     throw new ValidationError(
-      `${field} must be a string: 0x and 64 hexadecimal digits, not ${kind(value)}`,
+      `${field} must be a string: 0x and 64 hexadecimal digits, not ${kindOf(value)}`,
     )
   }
   if (!pattern.test(value)) {
@@ -26,7 +27,7 @@ export function parseFeedID(value: unknown, field = 'feedID'): string {
 export function parseFeedIDs(value: unknown, field = 'feedIDs'): readonly string[] {
   const list = typeof value === 'string' ? value.split(',').map(id => id.trim()) : value
   if (!Array.isArray(list))
-    throw new ValidationError(`${field} must be a feed id or a list of them, not ${kind(value)}`)
+    throw new ValidationError(`${field} must be a feed id or a list of them, not ${kindOf(value)}`)
   if (list.length === 0) throw new ValidationError(`${field} must name at least one feed`)
   return [...new Set(list.map((id, index) => parseFeedID(id, `${field}[${index}]`)))]
 }
@@ -46,8 +47,4 @@ const versionName = (feedID: string): `V${number}` => `V${feedVersion(feedID)}`
 /** The report version that a feed's id announces, as reports name it: `'V3'` for `0x0003…`. */
 export function getReportVersion(feedID: string): `V${number}` {
   return versionName(parseFeedID(feedID))
-}
-
-function kind(value: unknown): string {
-  return value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value
 }

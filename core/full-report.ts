@@ -44,7 +44,10 @@ export interface Head {
 export interface Blob {
   /** In normal form. */
   readonly feedID: string
-  /** Begins with the blob's first byte. */
+  /**
+   * Begins with the blob's first byte, and goes on behind its last. It is written over by the next report: take from it
+   * what you decode, and keep nothing of it.
+   */
   readonly view: DataView
   /** In bytes. */
   readonly length: number
@@ -60,44 +63,32 @@ const MAX_SIGNATURES = 32
 const MAX_BYTES = 65_536
 
 const DIGITS = 64
-const ZEROS_50 = '0'.repeat(50)
-const ZEROS_56 = '0'.repeat(56)
-const NO_DIGIT = 16
-/** The value of a hexadecimal digit by its character code. */
-const DIGIT_OF: Uint8Array = Uint8Array.from({ length: 128 }, (_, code) => {
-  const value = Number.parseInt(String.fromCharCode(code), 16)
-  return Number.isNaN(value) ? NO_DIGIT : value
-})
 
 /**
- * Checks the encoding of a report and reads the blob's own times, holding its feed id against `feedID` (in normal
- * form). The digits of the fields are not looked at. Throws ReportDecodingError.
+ * Checks the encoding of a report to the last digit and reads the blob's own times, holding its feed id against `feedID`
+ * (in normal form). Throws ReportDecodingError.
  */
 export function readHead(fullReport: string, feedID: string): Head {
-  checkSize(fullReport, feedID)
-  return checkHead(fullReport, feedID, fullReport, readUintOfText)
+  return checkHead(fullReport, feedID, readBytes(fullReport, feedID))
 }
 
 /**
- * Opens a report's blob after checking everything `readHead` does, and every digit. The view is written over by the
- * next call: read what you need of it at once. Throws ReportDecodingError.
+ * Opens a report's blob after checking everything `readHead` does. The view is written over by the next call: read what
+ * you need of it at once. Throws ReportDecodingError.
  */
 export function openBlob(fullReport: string, feedID: string): Blob {
-  checkSize(fullReport, feedID)
-  scratch ??= allocate()
-  // Writing stops at the first character that is no digit, but past Latin-1 it takes a character for its low byte.
-  const isASCII = Buffer.byteLength(fullReport) === fullReport.length
-  if (!isASCII || scratch.bytes.write(fullReport.slice(2), 'hex') !== (fullReport.length - 2) / 2) {
-    throw refuse(feedID, 'it has a character that is no hexadecimal digit')
-  }
-  const { blobLength } = checkHead(fullReport, feedID, scratch.report, readUintOfBytes)
-  return { feedID, view: scratch.blob, length: blobLength }
+  const bytes = readBytes(fullReport, feedID)
+  const { blobLength } = checkHead(fullReport, feedID, bytes)
+  return { feedID, view: bytes.blob, length: blobLength }
 }
 
-/** The digits of a report's blob, without those of context and signatures. The report's encoding has been checked. */
+/** The digits of a report's blob, without those of context and signatures. The encoding must have been checked. */
 export function blobDigits(fullReport: string): string {
   const start = 2 + DIGITS * BLOB
-  return fullReport.slice(start, start + 2 * readUintOfText(fullReport, BLOB - 1))
+  return fullReport.slice(
+    start,
+    start + 2 * Number.parseInt(fullReport.slice(start - 8, start), 16),
+  )
 }
 
 /** The error for a report of `feedID` that breaks `rule`. */
@@ -108,20 +99,27 @@ export function refuse(feedID: string, rule: string, cause?: unknown): ReportDec
   )
 }
 
-let scratch:
-  | { readonly bytes: Buffer; readonly report: DataView; readonly blob: DataView }
-  | undefined
+/** A report's bytes, which the next report is written over. */
+interface Bytes {
+  readonly buffer: Buffer
+  /** From the report's first byte on. */
+  readonly report: DataView
+  /** From the blob's first byte on. */
+  readonly blob: DataView
+}
 
-function allocate(): NonNullable<typeof scratch> {
-  const bytes = Buffer.alloc(MAX_BYTES)
+let scratch: Bytes | undefined
+
+function allocate(): Bytes {
+  const buffer = Buffer.alloc(MAX_BYTES)
   return {
-    bytes,
-    report: new DataView(bytes.buffer, bytes.byteOffset),
-    blob: new DataView(bytes.buffer, bytes.byteOffset + 32 * BLOB),
+    buffer,
+    report: new DataView(buffer.buffer, buffer.byteOffset, MAX_BYTES),
+    blob: new DataView(buffer.buffer, buffer.byteOffset + 32 * BLOB, MAX_BYTES - 32 * BLOB),
   }
 }
 
-function checkSize(fullReport: string, feedID: string): void {
+function readBytes(fullReport: string, feedID: string): Bytes {
   const digits = fullReport.length - 2
   if (digits > 2 * MAX_BYTES) throw refuse(feedID, `it is longer than ${MAX_BYTES} bytes`)
   if (!fullReport.startsWith('0x')) throw refuse(feedID, 'it does not start with 0x')
@@ -130,19 +128,17 @@ function checkSize(fullReport: string, feedID: string): void {
   }
   if (digits < DIGITS * (BLOB + 2))
     throw refuse(feedID, `it is cut short: ${digits / DIGITS} words`)
+  scratch ??= allocate()
+  // Writing stops at the first character that is no digit, but past Latin-1 it takes a character for its low byte.
+  const isASCII = Buffer.byteLength(fullReport) === fullReport.length
+  if (!isASCII || scratch.buffer.write(fullReport.slice(2), 'hex') !== digits / 2) {
+    throw refuse(feedID, 'it has a character that is no hexadecimal digit')
+  }
+  return scratch
 }
 
-/** Reads the number in a word of 32 bytes: NaN if it is over 2^53 - 1 or not hexadecimal. */
-type ReadUint<Source> = (source: Source, word: number) => number
-
-/** The checks of `readHead`, on a report's text or on its bytes. */
-function checkHead<Source>(
-  fullReport: string,
-  feedID: string,
-  source: Source,
-  readUint: ReadUint<Source>,
-): Head {
-  const blobLength = checkEncoding((fullReport.length - 2) / DIGITS, feedID, source, readUint)
+function checkHead(fullReport: string, feedID: string, { report }: Bytes): Head {
+  const blobLength = checkEncoding(report, (fullReport.length - 2) / DIGITS, feedID)
   const isBlockBased = feedVersion(feedID) < 2
   if (blobLength < 32 * (isBlockBased ? 2 : HEAD_WORDS)) {
     throw refuse(feedID, `its blob of ${blobLength} bytes is shorter than a report’s head`)
@@ -152,8 +148,8 @@ function checkHead<Source>(
   if (!feedID.endsWith(signedFor) && !feedID.endsWith(signedFor.toLowerCase())) {
     throw refuse(feedID, `it is signed for feed 0x${signedFor}`)
   }
-  const first = readUint(source, BLOB + 1)
-  const second = isBlockBased ? first : readUint(source, BLOB + 2)
+  const first = readUint(report, BLOB + 1)
+  const second = isBlockBased ? first : readUint(report, BLOB + 2)
   return {
     validFromTimestamp: isBlockBased ? undefined : checkTime(first, 'validFromTimestamp', feedID),
     observationsTimestamp: checkTime(second, 'observationsTimestamp', feedID),
@@ -162,30 +158,25 @@ function checkHead<Source>(
 }
 
 /** Checks every offset and length around the blob; returns the blob's length in bytes. */
-function checkEncoding<Source>(
-  words: number,
-  feedID: string,
-  source: Source,
-  readUint: ReadUint<Source>,
-): number {
+function checkEncoding(report: DataView, words: number, feedID: string): number {
   // The comparisons are written so that NaN, which stands for what is no number of ours, fails them.
-  const blobLength = readUint(source, BLOB - 1)
+  const blobLength = readUint(report, BLOB - 1)
   if (blobLength % 32 !== 0)
     throw refuse(feedID, 'the length of its blob is not whole words of 32 bytes')
   const rs = BLOB + blobLength / 32
   if (!(rs < words)) throw refuse(feedID, 'the length of its blob goes past the end')
-  const signatures = readUint(source, rs)
+  const signatures = readUint(report, rs)
   if (!(signatures <= MAX_SIGNATURES))
     throw refuse(feedID, `it has more than ${MAX_SIGNATURES} signatures`)
   const ss = rs + 1 + signatures
   if (words !== ss + 1 + signatures) {
     throw refuse(feedID, `its parts take ${ss + 1 + signatures} words, but there are ${words}`)
   }
-  if (readUint(source, ss) !== signatures) throw refuse(feedID, 'rawRs and rawSs differ in length')
+  if (readUint(report, ss) !== signatures) throw refuse(feedID, 'rawRs and rawSs differ in length')
   if (
-    readUint(source, 3) !== 32 * (BLOB - 1) ||
-    readUint(source, 4) !== 32 * rs ||
-    readUint(source, 5) !== 32 * ss
+    readUint(report, 3) !== 32 * (BLOB - 1) ||
+    readUint(report, 4) !== 32 * rs ||
+    readUint(report, 5) !== 32 * ss
   ) {
     throw refuse(feedID, 'an offset does not point where its part begins')
   }
@@ -193,8 +184,7 @@ function checkEncoding<Source>(
 }
 
 function checkTime(value: number, field: string, feedID: string): number {
-  if (Number.isNaN(value))
-    throw refuse(feedID, `${field} is no time: it is over 2^53 - 1, or not hexadecimal`)
+  if (Number.isNaN(value)) throw refuse(feedID, `${field} is no time: it is over 2^53 - 1`)
   if (value > 0xffff_ffff && feedResolution(feedID) === 's') {
     throw refuse(feedID, `${field} is ${value}, more than the 32 bits of a time in seconds`)
   }
@@ -214,27 +204,7 @@ export function readSafeUint(view: DataView, at: number): number {
   return high === 0 && value <= Number.MAX_SAFE_INTEGER ? value : Number.NaN
 }
 
-function readUintOfBytes(report: DataView, word: number): number {
+/** The word at an index as a number, or NaN if it is over 2^53 - 1. */
+function readUint(report: DataView, word: number): number {
   return readSafeUint(report, 32 * word)
-}
-
-function readUintOfText(fullReport: string, word: number): number {
-  const end = 2 + DIGITS * (word + 1)
-  // Nearly every number here has 32 bits, and long runs of zeros compare fast.
-  if (fullReport.startsWith(ZEROS_56, end - DIGITS)) return readDigits(fullReport, end - 8, end)
-  if (!fullReport.startsWith(ZEROS_50, end - DIGITS)) return Number.NaN
-  const value = readDigits(fullReport, end - 14, end)
-  return value <= Number.MAX_SAFE_INTEGER ? value : Number.NaN
-}
-
-function readDigits(fullReport: string, start: number, end: number): number {
-  let value = 0
-  let bits = 0
-  for (let at = start; at < end; at++) {
-    const code = fullReport.charCodeAt(at)
-    const digit = code < 128 ? (DIGIT_OF[code] as number) : NO_DIGIT
-    bits |= digit
-    value = value * 16 + digit
-  }
-  return bits < NO_DIGIT ? value : Number.NaN
 }

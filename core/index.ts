@@ -1,6 +1,7 @@
 export { type Client, type ClientOptions, createClient } from './client.js'
 export { composeCall, composeReport } from './compose.js'
-export { ConnectionStatus } from './connections.js'
+export { connectionFacts } from './connection.js'
+export { ConnectionStatus, type OriginMetrics } from './connections.js'
 export type { WebCrypto, WebCryptoKey } from './crypto.js'
 export {
   type BaseFields,
@@ -11,6 +12,7 @@ export {
 } from './decoder.js'
 export { createDecodeReport, createDecoderTable, type DecoderTable } from './decoder-table.js'
 export * from './errors.js'
+export { createFanOut, type FanOut } from './fan-out.js'
 export {
   feedResolution,
   feedVersion,
@@ -21,10 +23,12 @@ export {
 } from './feed-id.js'
 export type { FieldType } from './field.js'
 export type { Blob } from './full-report.js'
+export { createLifetime, type Lifetime } from './lifetime.js'
 export { Report } from './report.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'
 export { sleep } from './sleep.js'
 export type { Stack, StackEntry } from './stack.js'
+export { describeCall } from './status.js'
 export type {
   ConnectionStatusCallback,
   Stream,

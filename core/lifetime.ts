@@ -1,3 +1,6 @@
+import { isThenable } from './emitter.js'
+import { onAbort } from './on-abort.js'
+
 /** A life with an end: what was deferred to it runs then, the last deferred first. */
 export interface Lifetime {
   readonly signal: AbortSignal
@@ -10,24 +13,15 @@ export interface Lifetime {
 export function createLifetime(...parents: readonly (AbortSignal | undefined)[]): Lifetime {
   const controller = new AbortController()
   const tasks: (() => void)[] = []
+  const forget = parents.map(parent => parent && onAbort(parent, () => end(parent.reason)))
 
   function end(reason?: unknown): void {
     if (controller.signal.aborted) return
-    for (const parent of parents) parent?.removeEventListener('abort', endWithParent)
+    for (const each of forget) each?.()
     controller.abort(reason)
-    for (let task = tasks.pop(); task !== undefined; task = tasks.pop()) {
-      try {
-        task()
-      } catch {
-        // The others must still run.
-      }
-    }
-  }
-  function endWithParent(this: AbortSignal): void {
-    end(this.reason)
+    for (let task = tasks.pop(); task !== undefined; task = tasks.pop()) runTask(task)
   }
 
-  for (const parent of parents) parent?.addEventListener('abort', endWithParent)
   const over = parents.find(parent => parent?.aborted)
   if (over !== undefined) end(over.reason)
 
@@ -35,8 +29,16 @@ export function createLifetime(...parents: readonly (AbortSignal | undefined)[])
     signal: controller.signal,
     end,
     defer(task) {
-      if (controller.signal.aborted) task()
+      if (controller.signal.aborted) runTask(task)
       else tasks.push(task)
     },
   }
+}
+
+/** The others must still run. */
+function runTask(task: () => void): void {
+  try {
+    const result: unknown = task()
+    if (isThenable(result)) result.then(undefined, () => undefined)
+  } catch {}
 }

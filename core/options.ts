@@ -74,6 +74,30 @@ export function checkBoolean(field: string, value: unknown): boolean {
   return value
 }
 
+/** An AbortSignal, or none. */
+export function checkSignal(field: string, value: unknown): AbortSignal | undefined {
+  if (value === undefined) return undefined
+  const { aborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>
+  if (typeof aborted === 'boolean' && typeof addEventListener === 'function')
+    return value as AbortSignal
+  const isController = typeof value === 'object' && value !== null && 'abort' in value
+  throw new ValidationError(
+    `${field} must be an AbortSignal${isController ? ': give the signal of the controller' : ''}`,
+  )
+}
+
+/** An object of options, or none. */
+export function checkOptions<Options extends object>(
+  field: string,
+  value: Options | undefined,
+): Options {
+  if (value === undefined) return {} as Options
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ValidationError(`${field} must be an object`)
+  }
+  return value
+}
+
 export function checkFunction(field: string, value: unknown): void {
   if (typeof value !== 'function')
     throw new ValidationError(`${field} must be a function, not ${typeof value}`)

@@ -1,6 +1,7 @@
 import type { DecoderTable } from './decoder-table.js'
 import { isFeedID } from './feed-id.js'
 import { readHead, refuse } from './full-report.js'
+import { kindOf } from './kind.js'
 import { Report } from './report.js'
 
 /** A rule of the envelope that was broken, in the words of the sender's format. */
@@ -14,7 +15,7 @@ export class EnvelopeError extends Error {}
  */
 export function toReport(record: unknown, origin: string, table: DecoderTable): Report {
   if (typeof record !== 'object' || record === null)
-    throw new EnvelopeError(`report must be an object, not ${kind(record)}`)
+    throw new EnvelopeError(`report must be an object, not ${kindOf(record)}`)
   const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = record as Record<
     string,
     unknown
@@ -22,7 +23,7 @@ export function toReport(record: unknown, origin: string, table: DecoderTable): 
   if (!isFeedID(feedID))
     throw new EnvelopeError('report.feedID must be 0x and 64 hexadecimal digits')
   if (typeof fullReport !== 'string')
-    throw new EnvelopeError(`report.fullReport must be a string, not ${kind(fullReport)}`)
+    throw new EnvelopeError(`report.fullReport must be a string, not ${kindOf(fullReport)}`)
   const id = feedID.toLowerCase()
   const head = readHead(fullReport, id)
   const observed = checkTime(
@@ -49,8 +50,4 @@ function checkTime<Signed extends number | undefined>(
     throw refuse(feedID, `the envelope’s ${field} is ${value}, the signed one ${signed}`)
   }
   return value
-}
-
-function kind(value: unknown): string {
-  return value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value
 }

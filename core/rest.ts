@@ -1,9 +1,9 @@
 import { composeReport } from './compose.js'
 import type { DecoderTable } from './decoder-table.js'
-import { APIError, DataStreamsError, ValidationError } from './errors.js'
+import { APIError, asError, DataStreamsError, isStreamsError, ValidationError } from './errors.js'
 import { feedResolution, isFeedID, parseFeedID, parseFeedIDs } from './feed-id.js'
 import { createLifetime } from './lifetime.js'
-import { checkNumber } from './options.js'
+import { checkNumber, checkOptions, checkSignal } from './options.js'
 import { EnvelopeError, toReport } from './record.js'
 import type { Report } from './report.js'
 import { describeCall } from './status.js'
@@ -78,7 +78,15 @@ export interface RestParts<Data> {
 }
 
 type Answer = Readonly<Record<string, unknown>>
-type Pass<Data> = (records: readonly unknown[]) => Report<Data>[]
+
+/** What an operation does with its answer. */
+interface Exchange<Data> {
+  readonly call: RequestCall
+  /** Checks the records of the answer. */
+  accept(records: readonly unknown[]): Report[]
+  /** Takes reports through the stack; plugins may hold some back. */
+  passUp(received: readonly Report[]): Report<Data>[]
+}
 
 export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
   const { endpoint, handler, plugins, table, log } = parts
@@ -89,9 +97,12 @@ export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
     path: string,
     feedIDs: readonly string[],
     options: RequestOptions | undefined,
-    read: (answer: Answer, pass: Pass<Data>, call: RequestCall) => Result,
+    read: (answer: Answer, exchange: Exchange<Data>) => Result,
   ): Promise<Result> {
-    const life = createLifetime(parts.signal, options?.signal)
+    const life = createLifetime(
+      parts.signal,
+      checkSignal('signal', checkOptions('options', options).signal),
+    )
     const { signal, defer } = life
     let failure: Error | undefined
     const fail = (error: Error): void => {
@@ -108,53 +119,38 @@ export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
       signal,
       scope,
     }
+    const exchange: Exchange<Data> = {
+      call,
+      accept: records => records.map(record => accept(call, record)),
+      passUp(received) {
+        const passed: Report[] = []
+        const sink = composeReport(plugins, report => passed.push(report), scope)
+        for (const report of received) sink(report)
+        log.info?.(`${operation}: ${plural(passed.length, 'report')} retrieved`, { feedIDs })
+        return passed as Report<Data>[]
+      },
+    }
+    const started = performance.now()
     try {
       if (signal.aborted) throw signal.reason
-      const reply = await handler(call)
-      if (reply.kind !== 'request') {
-        throw new DataStreamsError(
-          `${describeCall(call)}: a plugin answered with the reply of a stream`,
-          { code: 'PLUGIN' },
-        )
-      }
-      const origin = new URL(call.url).origin
-      const result = read(
-        parseBody(call, reply),
-        records => passUp(call, records, origin, scope),
-        call,
-      )
+      const result = read(parseBody(call, (await handler(call)) as RequestReply), exchange)
       if (failure !== undefined) throw failure
+      log.info?.(`${operation} succeeded in ${Math.round(performance.now() - started)} ms`)
       return result
+    } catch (thrown) {
+      if (signal.aborted) throw signal.reason
+      const error = isStreamsError(thrown) ? thrown : pluginThrew(call, thrown)
+      log.error?.(`${operation} failed: ${error.message}`, { name: error.name, code: error.code })
+      throw error
     } finally {
       life.end()
     }
   }
 
-  function passUp(
-    call: RequestCall,
-    records: readonly unknown[],
-    origin: string,
-    scope: RequestScope,
-  ): Report<Data>[] {
-    const reports: Report[] = []
-    const sink = composeReport(plugins, report => reports.push(report), scope)
-    for (const record of records) sink(readReport(call, record, origin, scope.feedIDs))
-    log.info?.(
-      `${call.operation}: ${reports.length} report${reports.length === 1 ? '' : 's'} retrieved`,
-      { feedIDs: scope.feedIDs },
-    )
-    return reports as Report<Data>[]
-  }
-
-  function readReport(
-    call: RequestCall,
-    record: unknown,
-    origin: string,
-    feedIDs: readonly string[],
-  ): Report {
+  function accept(call: RequestCall, record: unknown): Report {
     try {
-      const report = toReport(record, origin, table)
-      if (feedIDs.includes(report.feedID)) return report
+      const report = toReport(record, new URL(call.url).origin, table)
+      if (call.scope.feedIDs.includes(report.feedID)) return report
       throw new EnvelopeError(`it is of feed ${report.feedID}, which was not asked for`)
     } catch (thrown) {
       throw thrown instanceof EnvelopeError ? badAnswer(call, thrown.message) : thrown
@@ -162,8 +158,8 @@ export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
   }
 
   /** The one report of an answer. */
-  function readOne(answer: Answer, pass: Pass<Data>, call: RequestCall): Report<Data> {
-    const [report] = pass([answer.report])
+  function readOne(answer: Answer, { call, accept, passUp }: Exchange<Data>): Report<Data> {
+    const [report] = passUp(accept([answer.report]))
     if (report !== undefined) return report
     throw new DataStreamsError(`${describeCall(call)}: a plugin withheld the report`, {
       code: 'PLUGIN',
@@ -178,7 +174,7 @@ export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
 
   return {
     async listFeeds(options) {
-      return request('listFeeds', '/api/v1/feeds', [], options, (answer, _pass, call) =>
+      return request('listFeeds', '/api/v1/feeds', [], options, (answer, { call }) =>
         list(call, answer, 'feeds').map((feed, index) => readFeed(call, feed, index)),
       )
     },
@@ -207,34 +203,51 @@ export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
       const most =
         limit === undefined ? '' : `&limit=${checkNumber('limit', limit, { min: 1, whole: true })}`
       const path = `/api/v1/reports/page?feedID=${feedIDs}&startTimestamp=${time}${most}`
-      return request('getReportsPage', path, feedIDs, options, (answer, pass, call) => {
-        const reports = pass(list(call, answer, 'reports'))
-        const last = reports.reduce(
-          (latest, report) => Math.max(latest, report.observationsTimestamp),
-          -1,
-        )
-        return Object.assign(reports, { nextStartTime: last < 0 ? undefined : last + 1 })
-      })
+      return request(
+        'getReportsPage',
+        path,
+        feedIDs,
+        options,
+        (answer, { call, accept, passUp }) => {
+          const received = accept(list(call, answer, 'reports')).sort(byTime)
+          const [first, last] = [received[0], received.at(-1)]
+          if (first !== undefined && first.observationsTimestamp < time) {
+            throw badAnswer(
+              call,
+              `a report at ${first.observationsTimestamp} is older than the page`,
+            )
+          }
+          // From what was received, not from what plugins let through: the next page begins where this one ends.
+          const nextStartTime = last === undefined ? undefined : last.observationsTimestamp + 1
+          return Object.assign(passUp(received), { nextStartTime })
+        },
+      )
     },
 
     async getReportsBulk(feedIDs, timestamp, options) {
       const asked = checkFeeds(feedIDs, 'feedIDs')
       const time = checkTime('timestamp', timestamp, asked)
       const path = `/api/v1/reports/bulk?feedIDs=${asked}&timestamp=${time}`
-      return request('getReportsBulk', path, asked, options, (answer, pass, call) => {
-        const records = list(call, answer, 'reports')
-        const byFeed = new Map(pass(records).map(report => [report.feedID, report]))
-        const answered = new Set(
-          records.map(record => (record as { feedID: string }).feedID.toLowerCase()),
-        )
-        const missing = asked.filter(id => !answered.has(id))
-        if (missing.length > 0)
+      return request('getReportsBulk', path, asked, options, (answer, { call, accept, passUp }) => {
+        const received = accept(list(call, answer, 'reports'))
+        const byFeed = new Map(received.map(report => [report.feedID, report]))
+        if (byFeed.size < received.length) throw badAnswer(call, 'it has two reports of one feed')
+        const missing = asked.filter(id => !byFeed.has(id))
+        if (missing.length > 0) {
           log.warn?.(`getReportsBulk: no report at ${time} for ${missing.join(', ')}`, { missing })
-        const reports = asked.flatMap(id => byFeed.get(id) ?? [])
-        return Object.assign(reports, { missing })
+        }
+        return Object.assign(passUp(asked.flatMap(id => byFeed.get(id) ?? [])), { missing })
       })
     },
   }
+}
+
+function byTime(one: Report, other: Report): number {
+  return one.observationsTimestamp - other.observationsTimestamp
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 /** A time in the unit of the feeds. Milliseconds for a feed that counts seconds are a mistake, and said to be one. */
@@ -279,6 +292,11 @@ function readFeed(call: RequestCall, value: unknown, index: number): Feed {
     ...(typeof asset === 'string' ? { asset } : {}),
     ...(typeof quoteAsset === 'string' ? { quoteAsset } : {}),
   }
+}
+
+function pluginThrew(call: RequestCall, cause: unknown): DataStreamsError {
+  const message = `${describeCall(call)}: a plugin threw: ${asError(cause).message}`
+  return new DataStreamsError(message, { code: 'PLUGIN', cause })
 }
 
 function badAnswer(call: RequestCall, rule: string, statusCode?: number): APIError {

@@ -1,4 +1,4 @@
-import { APIError, isError, isStreamsError } from './errors.js'
+import { APIError, foreignCause, isError, isStreamsError } from './errors.js'
 import { createLifetime } from './lifetime.js'
 import { describeCall, errorFromAnswer } from './status.js'
 import type { Http, HttpAnswer } from './transport/http.js'
@@ -51,7 +51,7 @@ function timedOut(call: RequestCall, timeout: number): APIError {
 function networkError(call: RequestCall, cause: unknown): APIError {
   return new APIError(`${describeCall(call)} failed on the network: ${networkReason(cause)}`, {
     code: 'API_NETWORK',
-    cause,
+    cause: foreignCause(cause),
   })
 }
 

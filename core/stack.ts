@@ -34,7 +34,7 @@ export function checkPlugins(plugins: unknown): asserts plugins is Plugins {
     const other = places.get(name)
     if (other !== undefined) {
       throw new ValidationError(
-        `${place} and plugins[${other}] are both named ${JSON.stringify(name)}: a name stands once in a stack`,
+        `${place} and plugins[${other}] are both named ${JSON.stringify(name)}: a name stands once in a stack; give one another name, or leave one out`,
       )
     }
     places.set(name, index)

@@ -59,23 +59,47 @@ function clockSkew(headers: Headers, now: () => number): string | undefined {
   return `This machine's clock is ${seconds} s ${skew > 0 ? 'ahead of' : 'behind'} the service's: more than the ${ALLOWED_SKEW / 1000} s it allows. Set the clock.`
 }
 
-/** What the service says in its own words: one short printable line, without anything that was sent in a header. */
+/** What the service says in its own words: one short printable line, unless it repeats what was sent in a header. */
 function detail(call: Call, body: Uint8Array): string[] {
   if (body.length === 0 || body.length > 65_536) return []
-  let text: unknown
-  try {
-    const parsed: unknown = JSON.parse(new TextDecoder().decode(body))
-    if (typeof parsed !== 'object' || parsed === null) return []
-    const { message, error, detail } = parsed as Record<string, unknown>
-    text = [message, error, detail].find(value => typeof value === 'string')
-  } catch {
-    return []
-  }
-  if (typeof text !== 'string' || text === '') return []
-  let line = text.replace(/[^\x20-\x7e]+/g, ' ')
-  for (const value of call.headers.values())
-    if (value.length >= 4) line = line.replaceAll(value, '[redacted]')
+  const text = messageOf(new TextDecoder().decode(body))
+  if (text === undefined || text === '') return []
+  if (repeatsHeader(text, call.headers))
+    return ['What the service says repeats what was sent, so it is left out.']
+  const line = text.replace(/[^\x20-\x7e]+/g, ' ')
   return [
     `The service says: ${line.length > MAX_DETAIL ? `${line.slice(0, MAX_DETAIL - 1)}…` : line}`,
   ]
+}
+
+function messageOf(json: string): string | undefined {
+  try {
+    const parsed: unknown = JSON.parse(json)
+    if (typeof parsed !== 'object' || parsed === null) return undefined
+    const { message, error, detail } = parsed as Record<string, unknown>
+    return [message, error, detail].find(value => typeof value === 'string')
+  } catch {
+    return undefined
+  }
+}
+
+/** Long enough to be no coincidence, short enough to find a secret that was cut. */
+const REPEATED = 8
+
+/** True where a run of a header's value stands in the text, whatever the case and whatever stands in between. */
+function repeatsHeader(text: string, headers: Headers): boolean {
+  const squeezed = squeeze(text)
+  for (const [name, value] of headers) {
+    if (name === 'accept' || name === 'user-agent') continue
+    const secret = squeeze(value)
+    for (let at = 0; at + REPEATED <= secret.length; at++) {
+      if (squeezed.includes(secret.slice(at, at + REPEATED))) return true
+    }
+    if (secret !== '' && secret.length < REPEATED && squeezed.includes(secret)) return true
+  }
+  return false
+}
+
+function squeeze(text: string): string {
+  return text.toLowerCase().replace(/[^a-z0-9]/g, '')
 }

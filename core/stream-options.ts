@@ -1,4 +1,4 @@
-import { checkBoolean, checkNumber, MAX_TIMER } from './options.js'
+import { checkBoolean, checkNumber, checkOptions, checkSignal, MAX_TIMER } from './options.js'
 
 /** Options of one stream. */
 export interface StreamOptions {
@@ -24,7 +24,8 @@ export interface StreamOptions {
 }
 
 /** The options of a stream, each with a value that holds its rule. */
-export type CheckedStreamOptions = Required<Omit<StreamOptions, 'signal'>>
+export type CheckedStreamOptions = Required<Omit<StreamOptions, 'signal'>> &
+  Pick<StreamOptions, 'signal'>
 
 const MIN_INTERVAL = 200
 const MAX_INTERVAL = 10_000
@@ -39,7 +40,8 @@ export function checkStreamOptions(options: StreamOptions): CheckedStreamOptions
     missedPings = 3,
     staleAfter = 30_000,
     compression = false,
-  } = options
+    signal,
+  } = checkOptions('options', options)
   checkNumber('reconnectInterval', reconnectInterval, { min: 0 })
   return {
     maxReconnectAttempts: checkNumber('maxReconnectAttempts', maxReconnectAttempts, {
@@ -53,5 +55,6 @@ export function checkStreamOptions(options: StreamOptions): CheckedStreamOptions
     missedPings: checkNumber('missedPings', missedPings, { min: 1, whole: true }),
     staleAfter: checkNumber('staleAfter', staleAfter, { min: 0, max: MAX_TIMER }),
     compression: checkBoolean('compression', compression),
+    ...(checkSignal('signal', signal) === undefined ? {} : { signal: signal as AbortSignal }),
   }
 }

@@ -10,10 +10,11 @@ import {
 import type { DecoderTable } from './decoder-table.js'
 import { createDeferred } from './deferred.js'
 import { asyncDispose } from './dispose.js'
-import { createEmitter } from './emitter.js'
+import { createEmitter, isThenable } from './emitter.js'
 import { asError, DataStreamsError, isStreamsError, WebSocketError } from './errors.js'
 import { badFrame, parseFrame } from './frame.js'
 import { createLifetime } from './lifetime.js'
+import { checkFunction } from './options.js'
 import { EnvelopeError, toReport } from './record.js'
 import type { Report } from './report.js'
 import { createSilenceWatch } from './silence.js'
@@ -102,12 +103,14 @@ export interface StreamParts<Data> {
 }
 
 const MAX_MESSAGE_BYTES = 1_048_576
+/** Milliseconds `close` waits at most. */
+const CLOSE_TIMEOUT = 900
 
 /** Makes a stream. Nothing happens before `connect`. */
 export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const { feedIDs, urls, log, table } = parts
   const options = checkStreamOptions(parts.options)
-  const life = createLifetime(parts.signal, parts.options.signal)
+  const life = createLifetime(parts.signal, options.signal)
   const emitter = createEmitter<StreamEvents<Data>>(handlerThrew)
   const counters = {
     accepted: 0,
@@ -184,7 +187,9 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
 
   function announce(isConnected: boolean, { host, origin }: ConnectionFacts): void {
     try {
-      parts.connectionStatusCallback?.(isConnected, host, origin)
+      const result: unknown = parts.connectionStatusCallback?.(isConnected, host, origin)
+      if (isThenable(result))
+        result.then(undefined, thrown => handlerThrew('connectionStatusCallback', thrown))
     } catch (thrown) {
       handlerThrew('connectionStatusCallback', thrown)
     }
@@ -233,8 +238,9 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
 
   function changeStatus(status: Status): void {
     if ('origin' in status) connections.change(status)
-    else
-      log.warn?.(`${status.feedIDs.length} feeds are ${status.type}`, { feedIDs: status.feedIDs })
+    else if (status.type === 'stale')
+      log.warn?.(`no report for ${status.silentMs} ms of ${status.feedIDs.join(', ')}`)
+    else log.info?.(`reports again of ${status.feedIDs.join(', ')}`)
     for (const watcher of watchers) watcher(status)
     emit('status', status)
     if (status.type === 'reconnecting') emit('reconnecting', status)
@@ -282,10 +288,10 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
         },
         message: data => receive(data, connection),
       })
-      changeStatus({ type: 'disconnected', error: reply.error, ...facts })
+      changeStatus({ type: 'disconnected', wasOpen: true, error: reply.error, ...facts })
       return reply
     } catch (thrown) {
-      changeStatus({ type: 'disconnected', error: asError(thrown), ...facts })
+      changeStatus({ type: 'disconnected', wasOpen: false, error: asError(thrown), ...facts })
       throw thrown
     }
   }
@@ -312,9 +318,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       signal,
       scope,
     })
-    return reply.kind === 'stream'
-      ? reply.error
-      : new Error('a plugin answered it with the reply of a request')
+    return (reply as StreamReply).error
   }
 
   /** Nothing of the stream is left running: says so, once. */
@@ -323,13 +327,16 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     silence.stop()
     if (isSilent) {
       opened.reject(
-        new DataStreamsError('the stream was closed before it was connected', { code: 'CLOSED' }),
+        new DataStreamsError('the stream was closed before it was connected', {
+          code: 'CLOSED',
+          cause: life.signal.reason,
+        }),
       )
       closed.resolve()
     } else {
       failure = isStreamsError(error)
         ? error
-        : new WebSocketError(`the stream failed: ${error.message}`, { cause: error })
+        : new DataStreamsError(`a plugin threw: ${error.message}`, { code: 'PLUGIN', cause: error })
       log.error?.(`the stream has ended: ${failure.message}`)
       for (const { facts } of [...connections.all])
         changeStatus({ type: 'failed', error: failure, ...facts })
@@ -345,7 +352,13 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   async function close(): Promise<void> {
     isSilent = true
     life.end(new DataStreamsError('the stream was closed', { code: 'CLOSED' }))
-    await closed.promise.catch(() => undefined)
+    // A plugin that does not heed its signal must not hold up who closes.
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const enough = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, CLOSE_TIMEOUT)
+    })
+    await Promise.race([closed.promise.catch(() => undefined), enough])
+    clearTimeout(timer)
   }
 
   life.defer(() => {
@@ -357,14 +370,17 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     feedIDs,
     closed: closed.promise,
     on(event, handler) {
+      checkFunction('handler', handler)
       emitter.on(event, handler)
       return stream
     },
     once(event, handler) {
+      checkFunction('handler', handler)
       emitter.once(event, handler)
       return stream
     },
     off(event, handler) {
+      if (handler !== undefined) checkFunction('handler', handler)
       emitter.off(event, handler)
       return stream
     },

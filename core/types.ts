@@ -75,7 +75,7 @@ export type Stage = (next: Sink, scope: StreamScope | RequestScope) => Sink
  * One part of a stack. The hook is the phase, the place in the array is the order: the first plugin is the one nearest
  * you, for calls going down and for reports coming up.
  */
-export interface Plugin<out Data = never> {
+export interface Plugin<out Data = unknown> {
   /** Unique in a stack. */
   readonly name: string
   /** Runs once per operation, outside retry. */
@@ -91,10 +91,12 @@ export interface Plugin<out Data = never> {
 }
 
 /** A list of plugins, whatever they decode. */
-export type Plugins = readonly Plugin<unknown>[]
+export type Plugins = readonly Plugin[]
 
-/** The decoded reports that a stack of plugins can produce. */
-export type DataOf<Stack extends Plugins> = DataOfEach<Stack[number]>
+/** The decoded reports that a stack of plugins can produce; unknown where the plugins don't say. */
+export type DataOf<Stack extends Plugins> = [DataOfEach<Stack[number]>] extends [never]
+  ? unknown
+  : DataOfEach<Stack[number]>
 
 type DataOfEach<Each> =
   Each extends Plugin<infer Data> ? (unknown extends Data ? never : Data) : never
@@ -199,7 +201,12 @@ export interface ConnectionFacts {
 export type Status =
   | ({ readonly type: 'connecting' } & ConnectionFacts)
   | ({ readonly type: 'connected' } & ConnectionFacts)
-  | ({ readonly type: 'disconnected'; readonly error: Error } & ConnectionFacts)
+  | ({
+      readonly type: 'disconnected'
+      /** False where the dial had failed. */
+      readonly wasOpen: boolean
+      readonly error: Error
+    } & ConnectionFacts)
   | ({ readonly type: 'reconnecting' } & ReconnectingInfo)
   | ({ readonly type: 'failed'; readonly error: Error } & ConnectionFacts)
   | ({ readonly type: 'left' } & ConnectionFacts)

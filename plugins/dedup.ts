@@ -30,7 +30,7 @@ interface Seen {
  *
  * Two reports of one observation whose values differ raise a `conflict`; the one that came first is delivered.
  */
-export function dedup(options: DedupOptions = {}): Plugin {
+export function dedup(options: DedupOptions = {}): Plugin<never> {
   const window = checkNumber('window', options.window ?? 512, {
     min: KEPT,
     max: 1_000_000,

@@ -33,7 +33,7 @@ const MIN_REFRESH = 30_000
  * go. Several URLs in `wsEndpoint` are the list; else the service is asked, by a signed `HEAD /`, and where it does not
  * tell, the one URL there is will do.
  */
-export function haDiscovery(options: HaDiscoveryOptions = {}): Plugin {
+export function haDiscovery(options: HaDiscoveryOptions = {}): Plugin<never> {
   const settings: Settings = {
     connectTimeout: checkNumber('connectTimeout', options.connectTimeout ?? 10_000, {
       min: 1,

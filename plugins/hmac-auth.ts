@@ -19,7 +19,7 @@ export interface HmacAuthOptions {
  * Signs every attempt of every call, REST requests and stream upgrades alike. As it runs inside retry, no attempt
  * carries the signature of another.
  */
-export function hmacAuth(options: HmacAuthOptions): Plugin {
+export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   const apiKey = checkKey('apiKey', options?.apiKey)
   const userSecret = checkText('userSecret', options.userSecret)
   const { now = Date.now, crypto } = options

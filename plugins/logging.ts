@@ -46,7 +46,7 @@ const levels = ['debug', 'info', 'warn', 'error'] as const
  * Writes what the core and the plugins do to a logger of yours. No line holds a secret, a signature, a body or an
  * Authorization value, and a logger that throws changes nothing.
  */
-export function logging(options: LoggingConfig = {}): Plugin {
+export function logging(options: LoggingConfig = {}): Plugin<never> {
   if (typeof options !== 'object' || options === null)
     throw new ValidationError('logging must be an object')
   const { logger, logLevel = LogLevel.INFO, enableConnectionDebug = false } = options
@@ -72,24 +72,6 @@ export function logging(options: LoggingConfig = {}): Plugin {
       listener[level] = writer(logger, level)
   }
   if (enableConnectionDebug && listener.debug !== undefined) listener.connection = listener.debug
-
-  function logCalls(next: Handler): Handler {
-    return async function logCall(call) {
-      // A stream's life is told by the core as it happens.
-      if (call.kind === 'stream') return next(call)
-      const { log } = call.scope
-      const started = performance.now()
-      try {
-        const reply = await next(call)
-        log.info?.(`${call.operation} succeeded in ${Math.round(performance.now() - started)} ms`)
-        return reply
-      } catch (thrown) {
-        if (!call.signal.aborted)
-          log.error?.(`${call.operation} failed: ${asError(thrown).message}`, factsOf(thrown))
-        throw thrown
-      }
-    }
-  }
 
   function logAttempts(next: Handler): Handler {
     return async function logAttempt(call) {
@@ -123,7 +105,6 @@ export function logging(options: LoggingConfig = {}): Plugin {
   return {
     name: 'logging',
     setup: scope => scope.listen(listener),
-    call: logCalls,
     attempt: logAttempts,
     report: logReports,
   }

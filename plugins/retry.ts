@@ -13,7 +13,10 @@ export interface RetryOptions {
   readonly delay?: number
   /** Milliseconds that no delay exceeds. @default 10000 */
   readonly maxDelay?: number
-  /** Milliseconds the service may ask us to wait (Retry-After); when it asks for more, we give up. @default 60000 */
+  /**
+   * Milliseconds the service may ask us to wait (Retry-After). When it asks for more, a request fails at once and says
+   * so, and a stream waits no longer than this. @default 60000
+   */
   readonly maxRetryAfter?: number
   /** Milliseconds a connection must last, before the count of failed dials starts anew. @default 2000 */
   readonly healthyAfter?: number
@@ -31,9 +34,10 @@ export interface RetryOptions {
  * dialled are options of the stream.
  *
  * The delay before try n is `delay · 2^(n-1)`, at most `maxDelay`, of which a random half is taken off: clients that
- * failed together don't come back together. A Retry-After of the service takes its place.
+ * failed together don't come back together. Where the service asks for a longer wait (Retry-After), it gets it, and up to
+ * a tenth more; a request for which it asks for more than `maxRetryAfter` is not tried again.
  */
-export function retry(options: RetryOptions = {}): Plugin {
+export function retry(options: RetryOptions = {}): Plugin<never> {
   const { random = Math.random } = options
   const attempts = checkNumber('attempts', options.attempts ?? 3, {
     min: 0,
@@ -53,9 +57,9 @@ export function retry(options: RetryOptions = {}): Plugin {
   const healthyAfter = checkNumber('healthyAfter', options.healthyAfter ?? 2000, { min: 0 })
 
   function delayBefore(attempt: number, base: number, error: unknown): number {
-    const { retryAfter } = error as WireErrorFacts
-    if (retryAfter !== undefined) return retryAfter
-    return Math.min(maxDelay, base * 2 ** Math.min(attempt - 1, 30)) * (0.5 + random() / 2)
+    const { retryAfter = 0 } = error as WireErrorFacts
+    const backoff = Math.min(maxDelay, base * 2 ** Math.min(attempt - 1, 30)) * (0.5 + random() / 2)
+    return retryAfter === 0 ? backoff : Math.max(backoff, retryAfter * (1 + random() / 10))
   }
 
   async function retryRequest(next: Handler, call: RequestCall): Promise<Reply> {
@@ -64,15 +68,12 @@ export function retry(options: RetryOptions = {}): Plugin {
         return await next(call)
       } catch (error) {
         if (call.signal.aborted || attempt > attempts || !isTransient(error)) throw error
+        if (((error as WireErrorFacts).retryAfter ?? 0) > maxRetryAfter) throw error
         const delay = delayBefore(attempt, firstDelay, error)
-        if (delay > Math.max(maxDelay, maxRetryAfter)) throw error
         const { operation } = call
         call.scope.log.warn?.(
-          `${operation}: retry ${attempt} of ${attempts} in ${Math.round(delay)} ms`,
-          {
-            operation,
-            why: asError(error).message,
-          },
+          `${operation}: retry ${attempt} of ${attempts} in ${Math.round(delay)} ms, after: ${asError(error).message}`,
+          { operation },
         )
         await sleep(delay, call.signal)
       }
@@ -98,16 +99,19 @@ export function retry(options: RetryOptions = {}): Plugin {
       if (isAlone && hadCompany) attempt = 1
       hadCompany = !isAlone
       const facts = connectionFacts(call)
-      let delayMs = delayBefore(attempt, reconnectInterval, error)
-      const isHopeless = !isTransient(error) || delayMs > Math.max(maxDelay, maxRetryAfter)
+      let delayMs = Math.min(
+        delayBefore(attempt, reconnectInterval, error),
+        Math.max(maxDelay, maxRetryAfter),
+      )
+      const isHopeless = !isTransient(error)
       if (isAlone && isHopeless) throw error
       if (isAlone && attempt > maxAttempts) throw gaveUp(facts.host, attempt - 1, error)
       // While others carry the stream there is no giving up, and no hurry either.
       const isProbing = isHopeless || attempt > maxAttempts
       if (isProbing) delayMs = probeInterval * (0.5 + random() / 2)
       scope.log.warn?.(
-        `reconnecting to ${facts.host}: attempt ${attempt} of ${maxAttempts} in ${Math.round(delayMs)} ms`,
-        { ...facts, why: error.message },
+        `reconnecting to ${facts.host}: attempt ${attempt} of ${maxAttempts} in ${Math.round(delayMs)} ms, after: ${error.message}`,
+        { ...facts },
       )
       scope.status({ type: 'reconnecting', ...facts, attempt, maxAttempts, delayMs, error })
       await (isProbing ? sleepInCompany(delayMs, call) : sleep(delayMs, signal))

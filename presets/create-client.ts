@@ -51,10 +51,10 @@ const presetFields = [
  * const report = await client.getLatestReport(feedID)
  * ```
  */
-export function createClient(config: Config): Client<DecodedReport>
 export function createClient<const Given extends Plugins>(
   options: ClientOptions<Given>,
 ): Client<DataOf<Given>>
+export function createClient(config: Config): Client<DecodedReport>
 export function createClient(config: Config | ClientOptions): Client {
   if (typeof config !== 'object' || config === null)
     throw new ValidationError('config must be an object')

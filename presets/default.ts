@@ -18,6 +18,8 @@ export interface DefaultPresetOptions {
   readonly retryDelay?: number
   /** Where log lines go, and how many. @default silent */
   readonly logging?: LoggingConfig
+  /** The wall clock, in milliseconds, that requests are signed by. @default Date.now */
+  readonly now?: () => number
 }
 
 /** One connection, every version decoded: the stack of `createClient` unless it is told otherwise. */
@@ -28,6 +30,6 @@ export function defaultPreset(options: DefaultPresetOptions): readonly Plugin<De
     decoders(...allDecoders),
     dedup(),
     retry({ attempts: retryAttempts, delay: retryDelay }),
-    hmacAuth({ apiKey, userSecret }),
+    hmacAuth({ apiKey, userSecret, ...(options.now === undefined ? {} : { now: options.now }) }),
   ]
 }

@@ -29,6 +29,6 @@ export function haPreset(options: HaPresetOptions): readonly Plugin<DecodedRepor
     dedup(),
     haDiscovery({ connectTimeout: haConnectionTimeout }),
     retry({ attempts: retryAttempts, delay: retryDelay }),
-    hmacAuth({ apiKey, userSecret }),
+    hmacAuth({ apiKey, userSecret, ...(options.now === undefined ? {} : { now: options.now }) }),
   ]
 }

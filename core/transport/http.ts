@@ -40,11 +40,30 @@ export function createHttp(fetch?: Fetch): Http {
       ...(body === undefined ? {} : { body: body as NonNullable<RequestInit['body']> }),
       ...(fetch === undefined ? {} : { fetch }),
     })
+    const { status, headers: answered } = response
+    const isSuccess = status >= 200 && status < 300
     return {
-      status: response.status,
-      headers: response.headers,
-      body: await readBody(response, maxBytes),
+      status,
+      headers: answered,
+      body: isSuccess ? await readBody(response, maxBytes) : await readRefusal(response),
     }
+  }
+}
+
+/** A refusal is told by its status; of what it says, what comes soon and is short will do. */
+const MAX_REFUSAL_BYTES = 65_536
+const REFUSAL_TIMEOUT = 1000
+
+async function readRefusal(response: Response): Promise<Uint8Array> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const nothing = new Promise<Uint8Array>(resolve => {
+    timer = setTimeout(resolve, REFUSAL_TIMEOUT, new Uint8Array())
+  })
+  const body = readBody(response, MAX_REFUSAL_BYTES).catch(() => new Uint8Array())
+  try {
+    return await Promise.race([body, nothing])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -35,7 +35,9 @@ export interface Socket {
 /** Opens a connection. */
 export type Connect = (dial: Dial, events: SocketEvents) => Promise<Socket>
 
+/** A refusal is told by its status; of what it says, what comes soon and is short will do. */
 const MAX_REFUSAL_BYTES = 65_536
+const REFUSAL_TIMEOUT = 1000
 
 /** WebSocket connections through ws. */
 export const connectWithWs: Connect = async function connect(
@@ -76,18 +78,22 @@ export const connectWithWs: Connect = async function connect(
   }
 }
 
-/** The body of a refused upgrade, as far as it is short and comes. */
 function readRefusal(response: IncomingMessage): Promise<Uint8Array> {
   return new Promise(resolve => {
     const chunks: Buffer[] = []
     let size = 0
+    const finish = (): void => {
+      clearTimeout(timer)
+      resolve(Buffer.concat(chunks))
+    }
+    const timer = setTimeout(finish, REFUSAL_TIMEOUT)
     response.on('data', (chunk: Buffer) => {
       size += chunk.length
       if (size > MAX_REFUSAL_BYTES) response.destroy()
       else chunks.push(chunk)
     })
     response.on('error', () => undefined)
-    response.on('close', () => resolve(Buffer.concat(chunks)))
+    response.on('close', finish)
   })
 }
 

@@ -564,7 +564,7 @@ describe('a table of decoders', () => {
     table.decode(fullReport, feedID)
     expect(() => table.decode(fullReport.slice(0, -64), feedID)).toThrow()
     expect(lines).toEqual([
-      ['debug', 'report decoded', { feedID, version: 7 }],
+      ['debug', `report of feed ${feedID} decoded`, undefined],
       ['error', expect.stringMatching(/^report decoding failed: .*words/), { feedID }],
     ])
   })

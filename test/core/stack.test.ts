@@ -30,7 +30,7 @@ describe('the order of a stack', () => {
       trace.push('wire')
       return { kind: 'request', status: 200, headers: new Headers(), body: new Uint8Array() }
     }
-    await composeCall(stack, wire)({ headers: new Headers() } as never)
+    await composeCall(stack, wire)({ kind: 'request', headers: new Headers() } as never)
     composeReport(stack, () => trace.push('you'), {} as never)({} as Report)
     expect(trace.join(' ')).toBe('a↓ b↓ A B wire b↑ a↑ b· a· you')
   })
@@ -59,7 +59,10 @@ describe('the order of a stack', () => {
       [twice, mark],
       [mark, twice],
     ]) {
-      await composeCall(stack, wire)({ headers: new Headers({ 'x-own': 'y' }) } as never)
+      await composeCall(
+        stack,
+        wire,
+      )({ kind: 'request', headers: new Headers({ 'x-own': 'y' }) } as never)
     }
     expect(seen).toEqual([
       ['0', 'y'],
@@ -83,6 +86,7 @@ describe('client.stack', () => {
     expect(client.stack.map(plugin => plugin.name)).toEqual([
       'logging',
       'decoders',
+      'dedup',
       'retry',
       'hmac-auth',
     ])
@@ -90,8 +94,9 @@ describe('client.stack', () => {
       [
         'you',
         ' │ ↓ call        ↑ report',
-        ' ├ logging       call · attempt · report',
+        ' ├ logging       attempt · report',
         ' ├ decoders      V2 … V14',
+        ' ├ dedup         report',
         ' ├ retry         call',
         ' ├ hmac-auth     attempt',
         'wire             https://api.example · wss://ws.example',
@@ -111,6 +116,7 @@ describe('client.stack', () => {
       'mine',
       'logging',
       'decoders',
+      'dedup',
       'hmac-auth',
     ])
   })

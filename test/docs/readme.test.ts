@@ -69,6 +69,15 @@ test('every block compiles under strict', () => {
   expect(blocks.length).toBeGreaterThan(7)
 }, 60_000)
 
+test('every npm script that it names is there', () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  const named = [...readme.matchAll(/npm run ([\w:]+)/g)].map(match => match[1] as string)
+  expect(named.length).toBeGreaterThan(3)
+  for (const name of named) expect(Object.keys(scripts)).toContain(name)
+})
+
 function run(path: string): Promise<{ code: number | null; out: string }> {
   return new Promise(resolve => {
     const child = spawn(process.execPath, [path])

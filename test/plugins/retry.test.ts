@@ -133,13 +133,24 @@ describe('a request', () => {
     const asked = run(requestCall(), [status(429, 30_000), ok])
     await jest.runAllTimersAsync()
     await asked.done
-    expect(asked.attempts).toEqual([0, 30_000])
+    // A tenth more at most, so that those who were asked together don't come back together.
+    expect(asked.attempts).toEqual([0, 33_000])
     const tooLong = run(requestCall(), [status(429, 61_000), ok])
     await jest.runAllTimersAsync()
     await tooLong.done
     expect(tooLong.attempts).toEqual([0])
     expect(tooLong.result.error).toMatchObject({ retryAfter: 61_000 })
   })
+
+  test.each([0, 1])(
+    'never waits less than its own delay, whatever Retry-After says: %d ms',
+    async retryAfter => {
+      const { attempts, done } = run(requestCall(), [status(503, retryAfter)])
+      await jest.runAllTimersAsync()
+      await done
+      expect(attempts).toEqual([0, 1000, 3000, 7000])
+    },
+  )
 
   test('ends with the reason of its signal while it waits, and leaves no timer', async () => {
     const controller = new AbortController()
@@ -164,6 +175,19 @@ describe('a stream', () => {
     expect(
       statuses.map(({ type, ...rest }) => [type, (rest as { attempt?: number }).attempt]),
     ).toEqual([1, 2, 3, 4, 5].map(attempt => ['reconnecting', attempt]))
+  })
+
+  test('waits no longer than maxRetryAfter, however long the service asks it to, and does not give up for it', async () => {
+    const { call } = streamCall({ maxReconnectAttempts: 2 })
+    const busy = new WebSocketError('x', {
+      code: 'WS_REFUSED',
+      statusCode: 429,
+      retryAfter: 86_400_000,
+    })
+    const { attempts, done } = run(call, [busy])
+    await jest.runAllTimersAsync()
+    await done
+    expect(attempts).toEqual([0, 60_000, 120_000])
   })
 
   test('never waits longer than 10 s', async () => {

@@ -61,6 +61,23 @@ test.each([
     'engine.fail({ status: 401 }); await client.createStream(feedID).connect().catch(() => {})',
   ],
   [
+    'a dozen requests and streams at once',
+    `await Promise.all(Array.from({ length: 12 }, () => client.getLatestReport(feedID)))
+     const signal = new AbortController().signal
+     await Promise.all(Array.from({ length: 12 }, () => client.listFeeds({ signal })))
+     const streams = Array.from({ length: 12 }, () => client.createStream(feedID, { signal }))
+     await Promise.all(streams.map(stream => stream.connect())); await client.close()`,
+  ],
+  [
+    'a status callback and deferred tasks that reject',
+    `const other = createClient({ apiKey, userSecret, endpoint, wsEndpoint, connectionStatusCallback: async () => { throw new Error('mine') } })
+     await other.createStream(feedID).connect(); await pause(50); await other.close()`,
+  ],
+  [
+    'a wrong signal',
+    `await client.listFeeds({ signal: new AbortController() }).catch(() => {}); await client.close()`,
+  ],
+  [
     'handlers, callbacks and frames that go wrong, with nobody listening for errors',
     `const stream = client.createStream(feedID)
      stream.on('report', () => { throw new Error('mine') })

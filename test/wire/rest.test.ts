@@ -371,7 +371,7 @@ describe('a hostile server', () => {
     expect(error.message).toMatch(/longer than 33554432 bytes/)
   })
 
-  test('an error body that echoes the credentials is redacted, shortened and kept printable', async () => {
+  test('an error body that echoes the credentials is left out', async () => {
     reply = (request, response) => {
       response.statusCode = 400
       response.end(
@@ -381,7 +381,7 @@ describe('a hostile server', () => {
       )
     }
     const error = await failureOf(hostile().listFeeds())
-    expect(error.message).toContain('[redacted]')
+    expect(error.message).toContain('repeats what was sent')
     expect(error.message).not.toContain(engine.apiKey)
     expect(error.message).not.toMatch(/[0-9a-f]{64}/)
     expect(error.message.length).toBeLessThan(500)

@@ -83,6 +83,17 @@ describe('a stream', () => {
     )
     expect(new Set(decoded)).toEqual(new Set(['V3']))
     expect(stream.getMetrics()).toEqual({
+      late: 0,
+      origins: {
+        [engine.wsEndpoint]: {
+          status: 'connected',
+          received: 40,
+          first: 40,
+          late: 0,
+          lastSeenAt: expect.any(Number),
+          roundTripMs: undefined,
+        },
+      },
       accepted: 40,
       deduplicated: 0,
       rejected: 0,
@@ -680,8 +691,6 @@ describe('close', () => {
     await stream.connect()
     await client.close()
     await stream.closed
-    expect(isStreamsError(await failureOf(client.createStream(ethUsd).connect()), 'CLOSED')).toBe(
-      true,
-    )
+    expect(() => client.createStream(ethUsd)).toThrow(/the client was closed/)
   })
 })
