@@ -32,7 +32,7 @@ const REQUIRED = 2
  * one can't be had any more, and once when less than two are left. All end with `call.signal`.
  */
 export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanOut {
-  const branches = new Map<string, { readonly life: Lifetime; readonly host: string }>()
+  const branches = new Map<string, Lifetime>()
   const failures = new Map<string, Error>()
   const open = new Set<string>()
   const failing = new Set<string>()
@@ -101,9 +101,13 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
     } catch (thrown) {
       failure = asError(thrown)
     }
-    const hasLeft = branches.get(origin)?.life !== life
+    const hasLeft = branches.get(origin) !== life
     life.end()
-    if (hasLeft) return
+    if (hasLeft) {
+      const { host } = connectionFacts(call)
+      if (!branches.has(origin)) scope.status({ type: 'left', origin, host })
+      return
+    }
     branches.delete(origin)
     failures.set(origin, failure)
     if (branches.size > 0) return
@@ -122,19 +126,17 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
     },
     open,
     join(call, delayMs) {
-      const { origin, host } = connectionFacts(call)
+      const { origin } = connectionFacts(call)
       if (branches.has(origin) || signal.aborted) return
       const life = createLifetime(signal)
       failures.delete(origin)
-      branches.set(origin, { life, host })
+      branches.set(origin, life)
       void run(origin, call, life, delayMs)
     },
     leave(origin) {
-      const branch = branches.get(origin)
-      if (branch === undefined) return
+      const life = branches.get(origin)
       branches.delete(origin)
-      branch.life.end(new Error(`origin ${origin} is no longer offered`))
-      scope.status({ type: 'left', origin, host: branch.host })
+      life?.end(new Error(`origin ${origin} is no longer offered`))
     },
     ended,
   }

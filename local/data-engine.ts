@@ -1,19 +1,21 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { jsonAnswer, writeRawAnswer } from './answer.js'
 import { type Chain, createChain, type SignedReport } from './chain.js'
+import { createDeliveries, type Delivery } from './deliveries.js'
 import { createFaults, type Failure } from './faults.js'
 import type { Feed, ReportFields } from './feeds.js'
+import { createFrontDoor } from './front-door.js'
 import { createLedger, type PublishedReport } from './ledger.js'
 import { createListener, host } from './listener.js'
 import { createNetwork, type SignerSet } from './network.js'
 import { checkFeeds, checkOptions, type DataEngineOptions } from './options.js'
+import { createOrigin, type EngineOrigin, type Origin } from './origin.js'
 import { createRateLimit } from './rate-limit.js'
 import { readRecording } from './replay.js'
 import { createRequestLog, type RequestRecord } from './request-log.js'
 import { createEndpoints, createFindFeed } from './rest.js'
 import { createSchedule } from './schedule.js'
 import { createService } from './service.js'
-import { createStreams } from './websocket-server.js'
+import type { Frame } from './websocket-server.js'
 
 /** Where a report that is published by hand goes. */
 export interface PublishOptions {
@@ -41,14 +43,24 @@ export interface DataEngine {
   readonly feeds: readonly string[]
   /** The signers of the reports made here; recorded reports have signers of their own. */
   readonly network: SignerSet
-  /** The ids in the header `X-Cll-Available-Origins`. */
-  readonly origins: readonly string[]
+  /**
+   * The origins. Of two or more each has its own port; the engine's endpoints are then those of a front door, which
+   * serves REST itself, names the origins in the header `X-Cll-Available-Origins`, and hands an upgrade to the one that
+   * its `X-Cll-Origin` names: a dead one is answered with 502. Without the header, or if there is no such origin, any
+   * live one gets it, in turn.
+   */
+  readonly origins: readonly EngineOrigin[]
   /** How many streams are open. */
   readonly connections: number
   /** Every report published and still kept, in order. */
   ledger(): PublishedReport[]
   /** The latest 10 000 requests and upgrades, in the order they came. */
   requests(): RequestRecord[]
+  /**
+   * The streams a report of the ledger has been written to: not those it was kept from or sent corrupt, and those in a
+   * blackhole only when it ends. A stream that got it twice is there twice.
+   */
+  deliveries(report: PublishedReport): Delivery[]
   /**
    * Publishes the feed's next report now, with those fields overridden, and returns its ledger entry. The next report
    * goes on from its observationsTimestamp, unless that is more than a day ahead.
@@ -71,9 +83,11 @@ export interface DataEngine {
   send(raw: string | Uint8Array, feedID?: string): number
   /** While on, connections stay open and nothing is answered; afterwards what was held back goes out. */
   blackhole(on: boolean): void
+  /** While on, the front door hands upgrades that name a dead origin to a live one. Off at the start. */
+  reroute(on: boolean): void
   /** Takes the service away: nothing listens, all connections are destroyed. Publishing goes on. */
   stop(): Promise<void>
-  /** Brings the service back on the same port. */
+  /** Brings the service back on the same ports, but for origins that are killed. */
   start(): Promise<void>
   /** Ends everything, for good. */
   close(): Promise<void>
@@ -84,14 +98,10 @@ export interface DataEngine {
 const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as typeof Symbol.asyncDispose)
 
-function frameOf({
-  feedID,
-  fullReport,
-  validFromTimestamp,
-  observationsTimestamp,
-}: SignedReport): Buffer {
-  const report = { feedID, fullReport, validFromTimestamp, observationsTimestamp }
-  return Buffer.from(JSON.stringify({ report }))
+function frameOf(report: PublishedReport): Frame {
+  const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
+  const envelope = { feedID, fullReport, validFromTimestamp, observationsTimestamp }
+  return { data: Buffer.from(JSON.stringify({ report: envelope })), feedID, report }
 }
 
 /**
@@ -103,42 +113,60 @@ function frameOf({
  */
 export async function startDataEngine(options: DataEngineOptions = {}): Promise<DataEngine> {
   const settings = checkOptions(options)
-  const { apiKey, userSecret, origins, intervalMs, seed, now } = settings
+  const { apiKey, userSecret, intervalMs, seed, now } = settings
   const recording = options.replay === undefined ? undefined : await readRecording(options.replay)
   const feeds = checkFeeds(options.feeds, recording, intervalMs)
   const network = createNetwork(seed, settings.nodes, settings.f)
   const ledger = createLedger(settings.retain)
   const log = createRequestLog()
   const faults = createFaults()
-
-  const headers = (): Record<string, string> => ({
-    date: new Date(now()).toUTCString(),
-    'x-cll-available-origins': `{${origins.join(',')}}`,
-  })
-  const streams = createStreams({
-    maxBufferedBytes: settings.maxBufferedBytes,
-    headers,
-    refuse: (socket, message) => writeRawAnswer(socket, jsonAnswer({ message }, 400, headers())),
-  })
+  const deliveries = createDeliveries(now)
   const findFeed = createFindFeed(feeds)
-  const service = createService({
+  const parts = {
     credentials: { apiKey, userSecret },
     endpoints: createEndpoints(feeds, findFeed, ledger),
     findFeed,
-    streams,
-    faults,
     log,
     rateLimit: settings.rateLimit === undefined ? undefined : createRateLimit(settings.rateLimit),
-    origins,
     now,
-    headers,
-  })
-  const listener = createListener(settings.port, service)
+    headers: () => ({
+      date: new Date(now()).toUTCString(),
+      'x-cll-available-origins': `{${listed().join(',')}}`,
+    }),
+  }
+  let streamsOpened = 0
+  const streams = {
+    maxBufferedBytes: settings.maxBufferedBytes,
+    compression: settings.compression,
+    nextNumber: () => ++streamsOpened,
+  }
+  const isSingle = settings.origins.length === 1
+  const origins = settings.origins.map(id =>
+    createOrigin({
+      id,
+      port: isSingle ? settings.port : 0,
+      seed,
+      service: parts,
+      faults,
+      streams,
+      deliveries,
+    }),
+  )
+  const frontDoor = createFrontDoor(createService({ ...parts, faults }), origins)
+  // A single origin is the engine's own listener.
+  const listener =
+    isSingle && origins[0] !== undefined
+      ? origins[0].listener
+      : createListener(settings.port, frontDoor.handlers)
 
   const chains = new Map<string, Chain>()
   let replayed = 0
   let isClosed = false
   let closing: Promise<void> | undefined
+
+  function listed(): string[] {
+    return origins.filter(origin => origin.isAdvertised).map(origin => origin.id)
+  }
 
   function chainOf(feed: Feed): Chain {
     const found = chains.get(feed.feedID)
@@ -169,6 +197,16 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     return report
   }
 
+  function stream(report: PublishedReport): void {
+    const frame = frameOf(report)
+    for (const origin of origins) origin.publish(frame, report)
+  }
+
+  /** Adds up what is done at every origin. */
+  function sum(count: (origin: Origin) => number): number {
+    return origins.reduce((total, origin) => total + count(origin), 0)
+  }
+
   function checkOpen(): void {
     if (isClosed) throw new Error('the data engine is closed')
   }
@@ -178,7 +216,7 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     const feed = feeds.get(feedID.toLowerCase())
     if (feed === undefined) throw new RangeError(`publish: there is no feed ${feedID}`)
     const report = record(chainOf(feed).next(now(), fields), now(), to)
-    if (report.streamed) streams.send(frameOf(report), report.feedID)
+    if (report.streamed) stream(report)
     return report
   }
 
@@ -190,7 +228,7 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     if (replayed === recording?.length) schedule.stop()
     const report = record(recorded, now())
     chains.get(report.feedID)?.follow(report)
-    streams.send(frameOf(report), report.feedID)
+    stream(report)
     return report
   }
 
@@ -217,19 +255,37 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
 
   const schedule = createSchedule(findTasks())
   await makeHistory()
-  await listener.open()
+  try {
+    await open()
+  } catch (error) {
+    await close()
+    throw error
+  }
   schedule.start()
+
+  async function open(): Promise<void> {
+    await Promise.all(origins.map(origin => origin.start()))
+    if (!isSingle) await listener.open()
+  }
 
   async function start(): Promise<void> {
     checkOpen()
-    await listener.open()
+    await open()
+  }
+
+  async function stop(): Promise<void> {
+    await Promise.all([listener.close(), ...origins.map(origin => origin.stop())])
+  }
+
+  async function closeAll(): Promise<void> {
+    await Promise.all([listener.close(), ...origins.map(origin => origin.close())])
   }
 
   function close(): Promise<void> {
     isClosed = true
     schedule.stop()
     faults.clear()
-    closing ??= listener.close()
+    closing ??= closeAll()
     return closing
   }
 
@@ -240,12 +296,13 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     userSecret,
     feeds: Object.freeze([...feeds.keys()]),
     network: network.set,
-    origins: Object.freeze([...origins]),
+    origins: Object.freeze(origins.map(origin => origin.handle)),
     get connections() {
-      return streams.count
+      return sum(origin => origin.handle.connections)
     },
     ledger: ledger.all,
     requests: log.all,
+    deliveries: deliveries.of,
     publish,
     replayNext,
     pause: schedule.stop,
@@ -253,13 +310,17 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
       if (!isClosed && (recording === undefined || replayed < recording.length)) schedule.start()
     },
     fail: faults.fail,
-    disconnect: streams.disconnect,
-    send: (raw, feedID) => streams.send(raw, feedID?.toLowerCase()),
+    disconnect: code => sum(origin => origin.handle.disconnect(code)),
+    send(raw, feedID) {
+      const frame = { data: raw, feedID: feedID?.toLowerCase(), report: undefined }
+      return sum(origin => origin.send(frame))
+    },
     blackhole(on) {
-      streams.hold(on)
+      for (const origin of origins) origin.blackhole(on)
       faults.blackhole(on)
     },
-    stop: listener.close,
+    reroute: frontDoor.reroute,
+    stop,
     start,
     close,
     [asyncDispose]: close,

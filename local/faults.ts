@@ -41,21 +41,32 @@ export interface Failure {
 export interface Faults {
   /** Adds a failure; the function returned takes it away again. */
   readonly fail: (failure: Failure) => () => void
+  /** Answers upgrades with a status, so many of them; undefined ends it. */
+  readonly refuse: (status: number | undefined, times?: number) => void
   /** While on, nothing is answered. */
   readonly blackhole: (on: boolean) => void
   /** Goes on at once, or when the blackhole ends, or never if the socket is gone by then. */
   readonly whenReachable: (socket: Duplex, go: () => void) => void
-  /** Lets a request through, with the failure it is to be answered with, if there is one. */
-  readonly meet: (request: IncomingMessage, go: (answer: Answer | undefined) => void) => void
+  /** Lets a request or an upgrade through, with the failure it is to be answered with, if there is one. */
+  readonly meet: (
+    request: IncomingMessage,
+    isUpgrade: boolean,
+    go: (answer: Answer | undefined) => void,
+  ) => void
+  /** Uses up the failure a request or an upgrade is to be answered with. */
+  readonly take: (request: IncomingMessage, isUpgrade: boolean) => Failure | undefined
   /** Forgets every failure, delay and held request. */
   readonly clear: () => void
 }
 
-function checkFailure({ status, times = 1, delayMs = 0, headers = {} }: Failure): void {
+function checkFailure(
+  what: string,
+  { status, times = 1, delayMs = 0, headers = {} }: Failure,
+): void {
   if (!Number.isInteger(status) || status < 200 || status > 599) {
-    throw new RangeError(`fail: status is 200 to 599, got ${status}`)
+    throw new RangeError(`${what}: status is 200 to 599, got ${status}`)
   }
-  if (!(times > 0)) throw new RangeError(`fail: times is 1 or more, got ${times}`)
+  if (!(times > 0)) throw new RangeError(`${what}: times is 1 or more, got ${times}`)
   if (!(delayMs >= 0)) throw new RangeError(`fail: delayMs is 0 or more, got ${delayMs}`)
   for (const [name, value] of Object.entries(headers)) {
     validateHeaderName(name)
@@ -76,18 +87,26 @@ function answerOf({ status, body, headers, retryAfter }: Failure): Answer {
   }
 }
 
-/** No faults, yet. */
-export function createFaults(): Faults {
+/** No faults, yet, but the failures of the wider ones. */
+export function createFaults(wider?: Faults): Faults {
   interface Armed {
     readonly failure: Failure
     left: number
   }
   const armed = new Set<Armed>()
+  let refusal: Armed | undefined
   const delays = new Set<NodeJS.Timeout>()
   let held: (() => void)[] = []
   let isBlackhole = false
 
-  function take({ method, url = '' }: IncomingMessage): Failure | undefined {
+  function take(request: IncomingMessage, isUpgrade: boolean): Failure | undefined {
+    const { method, url = '' } = request
+    if (isUpgrade && refusal !== undefined) {
+      const { failure } = refusal
+      refusal.left--
+      if (refusal.left <= 0) refusal = undefined
+      return failure
+    }
     for (const entry of armed) {
       const { failure } = entry
       if (failure.method !== undefined && failure.method !== method) continue
@@ -96,7 +115,7 @@ export function createFaults(): Faults {
       if (entry.left <= 0) armed.delete(entry)
       return failure
     }
-    return undefined
+    return wider?.take(request, isUpgrade)
   }
 
   function whenReachable(socket: Duplex, go: () => void): void {
@@ -105,10 +124,14 @@ export function createFaults(): Faults {
     else go()
   }
 
-  function meet(request: IncomingMessage, go: (answer: Answer | undefined) => void): void {
+  function meet(
+    request: IncomingMessage,
+    isUpgrade: boolean,
+    go: (answer: Answer | undefined) => void,
+  ): void {
     const { socket } = request
     whenReachable(socket, function decide() {
-      const failure = take(request)
+      const failure = take(request, isUpgrade)
       if (failure === undefined) return go(undefined)
       const answer = answerOf(failure)
       if (!failure.delayMs) return go(answer)
@@ -122,10 +145,14 @@ export function createFaults(): Faults {
 
   return {
     fail(failure) {
-      checkFailure(failure)
+      checkFailure('fail', failure)
       const entry = { failure, left: failure.times ?? 1 }
       armed.add(entry)
       return () => void armed.delete(entry)
+    },
+    refuse(status, times = Number.POSITIVE_INFINITY) {
+      if (status !== undefined) checkFailure('refuse', { status, times })
+      refusal = status === undefined ? undefined : { failure: { status }, left: times }
     },
     blackhole(on) {
       isBlackhole = on
@@ -136,8 +163,10 @@ export function createFaults(): Faults {
     },
     whenReachable,
     meet,
+    take,
     clear() {
       armed.clear()
+      refusal = undefined
       for (const delay of delays) clearTimeout(delay)
       delays.clear()
       held = []

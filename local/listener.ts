@@ -14,9 +14,11 @@ export interface Handlers {
 export interface Listener {
   /** The port; known after the first opening, and kept. */
   readonly port: number
+  /** Whether connections come in now. */
+  readonly isOpen: boolean
   readonly open: () => Promise<void>
-  /** Stops listening and destroys every connection. */
-  readonly close: () => Promise<void>
+  /** Stops listening and ends every connection, by a reset if so told. */
+  readonly close: (how?: 'reset') => Promise<void>
 }
 
 export const host = '127.0.0.1'
@@ -31,6 +33,7 @@ export function createListener(wantedPort: number, handlers: Handlers): Listener
   let port = wantedPort
   let hasBeenOpen = false
   let running: { server: Server; ready: Promise<void> } | undefined
+  let ended: Promise<void> = Promise.resolve()
 
   function track(socket: Socket): void {
     sockets.add(socket)
@@ -77,7 +80,7 @@ export function createListener(wantedPort: number, handlers: Handlers): Listener
         hasBeenOpen = true
       },
       function failed(error) {
-        running = undefined
+        if (running?.server === server) running = undefined
         throw error
       },
     )
@@ -85,19 +88,28 @@ export function createListener(wantedPort: number, handlers: Handlers): Listener
     return ready
   }
 
-  async function close(): Promise<void> {
-    const closing = running
-    if (closing === undefined) return
-    running = undefined
-    await closing.ready.catch(() => {})
-    const closed = new Promise<void>(resolve => closing.server.close(() => resolve()))
-    for (const socket of sockets) socket.destroy()
+  async function end({ server, ready }: NonNullable<typeof running>, how?: 'reset'): Promise<void> {
+    await ready.catch(() => {})
+    const closed = new Promise<void>(resolve => server.close(() => resolve()))
+    for (const socket of sockets) {
+      if (how === 'reset') socket.resetAndDestroy()
+      else socket.destroy()
+    }
     await closed
+  }
+
+  function close(how?: 'reset'): Promise<void> {
+    if (running !== undefined) ended = end(running, how)
+    running = undefined
+    return ended
   }
 
   return {
     get port() {
       return port
+    },
+    get isOpen() {
+      return running?.server.listening === true
     },
     open,
     close,

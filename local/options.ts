@@ -10,7 +10,8 @@ export interface DataEngineOptions {
    */
   readonly feeds?: readonly (string | FeedSpec)[]
   /**
-   * How many origins are advertised, as 001, 002, …
+   * How many origins there are, as 001, 002, … Of two or more each has a port of its own, and the engine's is that of
+   * a front door, which serves REST and hands upgrades to them.
    * @default 1
    */
   readonly origins?: number
@@ -81,6 +82,12 @@ export interface DataEngineOptions {
    * @default 8 MiB
    */
   readonly maxBufferedBytes?: number
+  /**
+   * Whether frames are compressed for clients that offer it; at hundreds of reports a second that costs more than all
+   * the rest.
+   * @default true
+   */
+  readonly compression?: boolean
 }
 
 /** The numbers among the options, checked and complete. */
@@ -98,6 +105,7 @@ export interface Settings {
   readonly nodes: number
   readonly f: number
   readonly maxBufferedBytes: number
+  readonly compression: boolean
 }
 
 function integer(
@@ -143,6 +151,7 @@ export function checkOptions(options: DataEngineOptions): Settings {
     nodes: integer('nodes', options.nodes ?? 3 * f + 1, 3 * f + 1, 31),
     f,
     maxBufferedBytes: integer('maxBufferedBytes', options.maxBufferedBytes ?? 8 * 1024 * 1024, 1),
+    compression: options.compression ?? true,
   }
 }
 

@@ -11,6 +11,8 @@ export interface RequestRecord {
   readonly at: number
   /** The status it was answered with, 101 for an accepted stream; undefined while it is unanswered. */
   readonly status: number | undefined
+  /** The number of the stream it opened, from 1; undefined if it opened none. */
+  readonly stream: number | undefined
   /** Why it was refused, also where the answer itself doesn't say. */
   readonly reason: string | undefined
 }
@@ -38,6 +40,7 @@ export function createRequestLog(): RequestLog {
       origin: typeof origin === 'string' ? origin : undefined,
       at,
       status: undefined,
+      stream: undefined,
       reason: undefined,
     }
     records.push(record)

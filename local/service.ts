@@ -9,16 +9,29 @@ import type { OpenRecord, RequestLog } from './request-log.js'
 import { type Endpoint, type FindFeed, readFeedIDs } from './rest.js'
 import type { Streams } from './websocket-server.js'
 
+/** What a listener hands its requests to. */
+export interface Service {
+  readonly request: Handlers['request']
+  readonly unreadable: Handlers['unreadable']
+  /** Takes upgrades that open streams here. */
+  readonly upgradeTo: (streams: Streams) => Handlers['upgrade']
+  /** Answers an upgrade that gets no further; the reason is for the log alone. */
+  readonly turnAway: (
+    request: IncomingMessage,
+    socket: Duplex,
+    answer: Answer,
+    reason: string,
+  ) => void
+}
+
 /** What the service is made of. */
 export interface ServiceParts {
   readonly credentials: Credentials
   readonly endpoints: ReadonlyMap<string, Endpoint>
   readonly findFeed: FindFeed
-  readonly streams: Streams
   readonly faults: Faults
   readonly log: RequestLog
   readonly rateLimit: RateLimit | undefined
-  readonly origins: readonly string[]
   readonly now: () => number
   /** Headers of every answer, in lower case. */
   readonly headers: () => Readonly<Record<string, string>>
@@ -46,9 +59,9 @@ async function readBody(request: IncomingMessage): Promise<Uint8Array> {
   return Buffer.concat(chunks)
 }
 
-/** What a listener hands its requests to: the order of checks, the same for REST and for streams. */
-export function createService(parts: ServiceParts): Handlers {
-  const { credentials, endpoints, findFeed, streams, faults, log, rateLimit, origins, now } = parts
+/** The order of checks, the same for REST and for streams. */
+export function createService(parts: ServiceParts): Service {
+  const { credentials, endpoints, findFeed, faults, log, rateLimit, now } = parts
 
   function refused(error: unknown, record: OpenRecord): Answer {
     const refusal =
@@ -88,12 +101,8 @@ export function createService(parts: ServiceParts): Handlers {
     return endpoint === undefined ? { status: 200, headers: {}, body: '' } : endpoint(query)
   }
 
-  /** The origin a stream comes in through: the one it names, or the first when it names none that exists. */
-  function originOf(record: OpenRecord): string {
-    return origins.find(origin => origin === record.origin) ?? (origins[0] as string)
-  }
-
   function openStream(
+    streams: Streams,
     request: IncomingMessage,
     socket: Duplex,
     head: Buffer,
@@ -104,8 +113,8 @@ export function createService(parts: ServiceParts): Handlers {
     checkMethod(request, 'GET')
     admit(request, new Uint8Array(), pathname)
     const feedIDs = readFeedIDs(query).map(id => findFeed(id).feedID)
-    const isOpen = streams.accept(request, socket, head, { feedIDs, origin: originOf(record) })
-    record.status = isOpen ? 101 : 400
+    record.stream = streams.accept(request, socket, head, feedIDs)
+    record.status = record.stream === undefined ? 400 : 101
   }
 
   return {
@@ -114,21 +123,30 @@ export function createService(parts: ServiceParts): Handlers {
       const record = log.open(request, now())
       const reply = (answer: Answer): void =>
         faults.whenReachable(socket, () => writeAnswer(response, complete(answer, record)))
-      faults.meet(request, function goOn(failure) {
+      faults.meet(request, false, function goOn(failure) {
         if (failure !== undefined) return reply(failure)
         answer(request).then(reply, error => reply(refused(error, record)))
       })
     },
 
-    upgrade(request, socket, head) {
+    upgradeTo: streams =>
+      function upgrade(request, socket, head) {
+        const record = log.open(request, now())
+        faults.meet(request, true, function goOn(failure) {
+          if (failure !== undefined) return writeRawAnswer(socket, complete(failure, record))
+          try {
+            openStream(streams, request, socket, head, record)
+          } catch (error) {
+            writeRawAnswer(socket, complete(refused(error, record), record))
+          }
+        })
+      },
+
+    turnAway(request, socket, answer, reason) {
       const record = log.open(request, now())
-      faults.meet(request, function goOn(failure) {
-        if (failure !== undefined) return writeRawAnswer(socket, complete(failure, record))
-        try {
-          openStream(request, socket, head, record)
-        } catch (error) {
-          writeRawAnswer(socket, complete(refused(error, record), record))
-        }
+      faults.meet(request, true, function goOn(failure) {
+        if (failure === undefined) record.reason = reason
+        writeRawAnswer(socket, complete(failure ?? answer, record))
       })
     },
 

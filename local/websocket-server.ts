@@ -2,26 +2,32 @@ import type { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
+import type { PublishedReport } from './ledger.js'
 
-/** What a stream asked for. */
-export interface Subscription {
-  /** Lower-case. */
-  readonly feedIDs: readonly string[]
-  /** The origin it came in through. */
-  readonly origin: string
+/** What goes out to streams in one frame. */
+export interface Frame {
+  /** Text, or bytes for a binary frame. */
+  readonly data: string | Uint8Array
+  /** Whose subscribers get it; undefined is every stream. */
+  readonly feedID: string | undefined
+  /** The report it holds, unharmed. */
+  readonly report: PublishedReport | undefined
 }
 
 /** The open streams and what is sent to them. */
 export interface Streams {
-  /** Completes the handshake; false if the request was no proper WebSocket handshake, and has been refused. */
+  /**
+   * Completes the handshake and returns the stream's number; undefined if the request was no proper WebSocket handshake,
+   * and has been refused.
+   */
   readonly accept: (
     request: IncomingMessage,
     socket: Duplex,
     head: Buffer,
-    subscription: Subscription,
-  ) => boolean
-  /** Sends a frame, text or binary, to the subscribers of a feed or to all. Returns how many there were. */
-  readonly send: (data: string | Uint8Array, feedID?: string) => number
+    feedIDs: readonly string[],
+  ) => number | undefined
+  /** Sends a frame to its subscribers. Returns how many there were. */
+  readonly send: (frame: Frame) => number
   /** Closes all streams with a close code, or resets their connections. Returns how many there were. */
   readonly disconnect: (code?: number) => number
   /** While held, streams neither read nor write, and stay open. */
@@ -34,15 +40,26 @@ export interface Streams {
 export interface StreamsOptions {
   /** A stream whose client leaves more than this unread is closed. */
   readonly maxBufferedBytes: number
+  /** Whether clients may have their frames compressed. */
+  readonly compression: boolean
+  /** Numbers the streams. */
+  readonly nextNumber: () => number
+  /** Hears of each report that was written to a stream. */
+  readonly onSent: (report: PublishedReport, stream: number) => void
   /** Headers of the answer that accepts a stream. */
   readonly headers: () => Readonly<Record<string, string>>
   /** Refuses a request that is no proper WebSocket handshake. */
   readonly refuse: (socket: Duplex, message: string) => void
 }
 
-interface Connection extends Subscription {
+interface Connection {
+  readonly number: number
+  /** Lower-case. */
+  readonly feedIDs: readonly string[]
   readonly stream: WebSocket
   readonly socket: Duplex
+  /** The reports that go out when the hold ends. */
+  unsent: PublishedReport[]
   /** Fell behind while held, so that it would miss frames: closed when the hold ends. */
   overrun: boolean
 }
@@ -62,11 +79,12 @@ function checkCloseCode(code: number): void {
 }
 
 /** No streams, yet. */
-export function createStreams({ maxBufferedBytes, headers, refuse }: StreamsOptions): Streams {
+export function createStreams(options: StreamsOptions): Streams {
+  const { maxBufferedBytes, compression, nextNumber, onSent, headers, refuse } = options
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
-    perMessageDeflate: true,
+    perMessageDeflate: compression,
     maxPayload: maxIncomingBytes,
   })
   server.on('headers', function addHeaders(lines: string[]) {
@@ -78,7 +96,9 @@ export function createStreams({ maxBufferedBytes, headers, refuse }: StreamsOpti
   const subscribers = new Map<string, Set<Connection>>()
   let isHeld = false
 
-  const isOpen = ({ stream }: Connection): boolean => stream.readyState === stream.OPEN
+  // A stream learns of the end of its socket a little later.
+  const isOpen = ({ stream, socket }: Connection): boolean =>
+    stream.readyState === stream.OPEN && !socket.destroyed
 
   function add(connection: Connection): void {
     connections.add(connection)
@@ -99,43 +119,55 @@ export function createStreams({ maxBufferedBytes, headers, refuse }: StreamsOpti
     socket.cork()
   }
 
-  function releaseOne({ stream, socket, overrun }: Connection): void {
+  function releaseOne(connection: Connection): void {
+    const { number, stream, socket, unsent, overrun } = connection
+    connection.unsent = []
     socket.uncork()
     stream.resume()
     if (overrun) stream.terminate()
+    if (isOpen(connection)) for (const report of unsent) onSent(report, number)
   }
 
   function accept(
     request: IncomingMessage,
     socket: Duplex,
     head: Buffer,
-    subscription: Subscription,
-  ): boolean {
-    let isAccepted = false
-    server.handleUpgrade(request, socket, head, function accepted(stream) {
-      isAccepted = true
-      const connection = { ...subscription, stream, socket, overrun: false }
+    feedIDs: readonly string[],
+  ): number | undefined {
+    let accepted: Connection | undefined
+    server.handleUpgrade(request, socket, head, function accept(stream) {
+      const number = nextNumber()
+      const connection = { number, feedIDs, stream, socket, unsent: [], overrun: false }
+      accepted = connection
       add(connection)
       stream.on('error', () => {})
       stream.once('close', () => remove(connection))
     })
-    return isAccepted
+    return accepted?.number
   }
 
-  function sendTo(connection: Connection, data: string | Uint8Array): void {
-    const { stream } = connection
-    if (stream.bufferedAmount <= maxBufferedBytes)
-      stream.send(data, { binary: typeof data !== 'string' })
-    else if (isHeld) connection.overrun = true
-    else stream.terminate()
+  function sendTo(connection: Connection, { data, report }: Frame): void {
+    const { number, stream } = connection
+    if (stream.bufferedAmount > maxBufferedBytes) {
+      if (isHeld) connection.overrun = true
+      else stream.terminate()
+      return
+    }
+    stream.send(data, { binary: typeof data !== 'string' })
+    if (report === undefined) return
+    if (isHeld) connection.unsent.push(report)
+    else onSent(report, number)
   }
 
-  function send(data: string | Uint8Array, feedID?: string): number {
-    const to = feedID === undefined ? connections : subscribers.get(feedID)
-    if (to === undefined) return 0
-    const open = [...to].filter(isOpen)
-    for (const connection of open) sendTo(connection, data)
-    return open.length
+  function send(frame: Frame): number {
+    const to = frame.feedID === undefined ? connections : subscribers.get(frame.feedID)
+    let count = 0
+    for (const connection of to ?? []) {
+      if (!isOpen(connection)) continue
+      count++
+      sendTo(connection, frame)
+    }
+    return count
   }
 
   function disconnect(code?: number): number {

@@ -22,6 +22,7 @@ export interface Changes {
 }
 
 type Key = Pick<DataEngine, 'apiKey' | 'userSecret'>
+type Dialled = Pick<DataEngine, 'apiKey' | 'userSecret' | 'wsEndpoint'>
 
 export function signedHeaders(
   key: Key,
@@ -93,7 +94,7 @@ export interface OpenStream {
 }
 
 export function openStream(
-  engine: DataEngine,
+  engine: Dialled,
   path: string,
   changes: Changes = {},
   options: ClientOptions = {},
@@ -137,7 +138,7 @@ export function openStream(
 
 /** The answer to an upgrade that is refused. */
 export function refusedStream(
-  engine: DataEngine,
+  engine: Dialled,
   path: string,
   changes: Changes = {},
 ): Promise<Reply> {

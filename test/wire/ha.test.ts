@@ -1,0 +1,361 @@
+import { afterEach, describe, expect, test } from '@jest/globals'
+import {
+  createClient,
+  type DecodedReport,
+  haDiscovery,
+  type Report,
+  type Status,
+  type StreamOptions,
+} from '../../index.js'
+import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../local/index.js'
+
+const ethUsd = '0x10035a7b9c1d3e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7'
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+async function start(options: DataEngineOptions = {}): Promise<DataEngine> {
+  const engine = await startDataEngine({
+    feeds: [ethUsd],
+    intervalMs: 0,
+    history: 0,
+    origins: 2,
+    ...options,
+  })
+  closers.push(() => engine.close())
+  return engine
+}
+
+/** A highly available stream and all that came of it. */
+function open(engine: DataEngine, options: StreamOptions = {}, config: object = {}) {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const client = createClient({
+    apiKey,
+    userSecret,
+    endpoint,
+    wsEndpoint,
+    haMode: true,
+    retryDelay: 20,
+    ...config,
+  })
+  closers.push(() => client.close())
+  const stream = client.createStream(engine.feeds, { reconnectInterval: 200, ...options })
+  const seen = {
+    times: [] as number[],
+    errors: [] as (Error & Record<string, unknown>)[],
+    events: [] as string[],
+    statuses: [] as Status[],
+    conflicts: [] as { first: Report<DecodedReport>; other: Report<DecodedReport> }[],
+  }
+  stream.on('report', report => void seen.times.push(report.observationsTimestamp))
+  stream.on('error', error => void seen.errors.push(error as (typeof seen.errors)[number]))
+  stream.on('status', status => void seen.statuses.push(status))
+  stream.on('conflict', conflict => void seen.conflicts.push(conflict))
+  for (const name of ['connected', 'disconnected', 'reconnecting'] as const)
+    stream.on(name, () => void seen.events.push(name))
+  return { client, stream, seen }
+}
+
+async function until(condition: () => boolean, ms = 10_000): Promise<void> {
+  const end = performance.now() + ms
+  while (!condition()) {
+    if (performance.now() > end)
+      throw new Error(`did not come true within ${ms} ms: ${String(condition)}`)
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+}
+const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
+const failureOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => undefined,
+    (error: Error & Record<string, unknown>) => error,
+  )
+const names = (errors: readonly Error[]) => errors.map(error => error.name)
+const status = (type: string) => (each: Status) => each.type === type
+
+describe('discovery', () => {
+  test('opens a connection per origin, and delivers each report once', async () => {
+    const engine = await start()
+    const { stream, seen } = open(engine)
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    const published = Array.from({ length: 50 }, () => engine.publish(ethUsd).observationsTimestamp)
+    await until(() => stream.getMetrics().totalReceived === 100)
+    expect(seen.times).toEqual(published)
+    expect(stream.getMetrics()).toMatchObject({
+      accepted: 50,
+      deduplicated: 50,
+      configuredConnections: 2,
+      originStatus: { '001': 'connected', '002': 'connected' },
+      origins: { '001': { received: 50 }, '002': { received: 50 } },
+    })
+    const { origins } = stream.getMetrics()
+    expect((origins['001']?.first ?? 0) + (origins['002']?.first ?? 0)).toBe(50)
+    expect(engine.requests().filter(request => request.method === 'HEAD')).toHaveLength(1)
+    expect(seen.errors).toEqual([])
+  })
+
+  test('takes several URLs of wsEndpoint as they are', async () => {
+    const engine = await start()
+    const urls = engine.origins.map(origin => origin.wsEndpoint)
+    const { stream, seen } = open(engine, {}, { wsEndpoint: urls.join(', ') })
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    engine.publish(ethUsd)
+    await until(() => stream.getMetrics().totalReceived === 2)
+    expect(seen.times).toHaveLength(1)
+    expect(Object.keys(stream.getMetrics().originStatus)).toEqual(urls)
+    expect(engine.requests().filter(request => request.method === 'HEAD')).toHaveLength(0)
+  })
+
+  test.each([
+    ['is refused', { status: 503, times: 4 }],
+    ['does not say', { status: 200, body: '', headers: { 'X-Cll-Available-Origins': '{}' } }],
+  ])('that %s is one error, and the configured URL is used', async (_name, failure) => {
+    const engine = await start({ origins: 1 })
+    engine.fail({ method: 'HEAD', ...failure })
+    const { stream, seen } = open(engine)
+    await stream.connect()
+    expect(names(seen.errors)).toEqual(['OriginDiscoveryError'])
+    expect(seen.errors[0]?.cause).toBeDefined()
+    engine.publish(ethUsd)
+    await until(() => seen.times.length === 1)
+  })
+
+  test('of one origin only says so and carries on', async () => {
+    const engine = await start({ origins: 1 })
+    const { stream, seen } = open(engine)
+    await stream.connect()
+    expect(names(seen.errors)).toEqual(['InsufficientConnectionsError'])
+    expect(seen.errors[0]).toMatchObject({ availableConnections: 1, requiredConnections: 2 })
+  })
+
+  test('joins an origin that appears and leaves one that goes', async () => {
+    const engine = await start({ origins: 3 })
+    engine.origins[2]?.leave()
+    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+    const { hmacAuth, retry, dedup } = await import('../../index.js')
+    const plugins = [
+      dedup(),
+      haDiscovery({ refreshInterval: 100, stagger: 5 }),
+      retry(),
+      hmacAuth({ apiKey, userSecret }),
+    ]
+    const client = createClient({ endpoint, wsEndpoint, plugins })
+    closers.push(() => client.close())
+    const stream = client.createStream(engine.feeds)
+    const left: string[] = []
+    stream.on('status', each => void (each.type === 'left' && left.push(each.origin)))
+    await stream.connect()
+    await until(() => Object.keys(stream.getMetrics().originStatus).join() === '001,002')
+    engine.origins[2]?.join()
+    await until(() => stream.getMetrics().activeConnections === 3)
+    engine.origins[0]?.leave()
+    await until(() => left.join() === '001')
+    await until(() => engine.origins[0]?.connections === 0)
+    expect(Object.keys(stream.getMetrics().originStatus)).toEqual(['002', '003'])
+  })
+})
+
+describe('an origin that fails', () => {
+  test('is carried by the other, and is back by itself', async () => {
+    const engine = await start()
+    const [first] = engine.origins
+    const callbacks: unknown[][] = []
+    const { stream, seen } = open(
+      engine,
+      {},
+      { connectionStatusCallback: (...call: unknown[]) => void callbacks.push(call) },
+    )
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    await first?.kill()
+    const published: number[] = []
+    for (let at = 0; at < 10; at++) published.push(engine.publish(ethUsd).observationsTimestamp)
+    await until(() => seen.times.length === 10)
+    expect(seen.times).toEqual(published)
+    await until(() => names(seen.errors).includes('InsufficientConnectionsError'))
+    expect(names(seen.errors)).toEqual([
+      'PartialConnectionFailureError',
+      'InsufficientConnectionsError',
+    ])
+    expect(seen.errors[0]).toMatchObject({ failedConnections: 1, totalConnections: 2 })
+    await first?.restart()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    expect(seen.events.filter(event => event !== 'reconnecting')).toEqual(['connected'])
+    expect(stream.getMetrics()).toMatchObject({ partialReconnects: 1, fullReconnects: 0 })
+    const { host } = new URL(engine.wsEndpoint)
+    expect(callbacks.filter(([, , origin]) => origin === '001')).toEqual(
+      [true, false, true].map(up => [up, host, '001']),
+    )
+  })
+
+  test('by refusing its first upgrade with 503 is up within 5 s of recovering', async () => {
+    const engine = await start()
+    engine.origins[1]?.refuse(503)
+    const { stream, seen } = open(engine, { reconnectInterval: 1000 })
+    await stream.connect()
+    await until(() => seen.statuses.filter(status('reconnecting')).length >= 1)
+    expect(stream.getMetrics().originStatus).toEqual({ '001': 'connected', '002': 'reconnecting' })
+    engine.origins[1]?.refuse(undefined)
+    const started = performance.now()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    expect(performance.now() - started).toBeLessThan(5000)
+  })
+
+  test.each([
+    ['by refusing with 401', (engine: DataEngine) => engine.origins[1]?.refuse(401, 1)],
+    ['by not answering its handshake', (engine: DataEngine) => engine.origins[1]?.blackhole(true)],
+  ])('%s does not keep connect waiting', async (_name, fail) => {
+    const engine = await start()
+    fail(engine)
+    const { stream, seen } = open(engine, {}, { haConnectionTimeout: 150 })
+    const started = performance.now()
+    await stream.connect()
+    expect(performance.now() - started).toBeLessThan(2000)
+    await until(() => names(seen.errors).includes('InsufficientConnectionsError'))
+    engine.publish(ethUsd)
+    await until(() => seen.times.length === 1)
+  })
+
+  test('with all others too is a MultiConnectionError with a cause each, from connect and on error', async () => {
+    const engine = await start()
+    for (const origin of engine.origins) origin.refuse(503)
+    const { stream, seen } = open(engine, { maxReconnectAttempts: 1 })
+    const error = await failureOf(stream.connect())
+    expect(error).toMatchObject({ name: 'MultiConnectionError', code: 'ALL_CONNECTIONS' })
+    expect(error?.errors).toHaveLength(2)
+    expect(seen.errors.filter(each => each === error)).toHaveLength(1)
+    expect(seen.events.at(-1)).toBe('disconnected')
+    expect(await failureOf(stream.closed)).toBe(error)
+    for (const origin of engine.origins) origin.refuse(undefined)
+    await pause(600)
+    expect(engine.connections).toBe(0)
+  })
+})
+
+describe('copies', () => {
+  test('that are doubled, late and out of order are delivered once, and late is no copy', async () => {
+    const engine = await start()
+    const [first, second] = engine.origins
+    const { stream, seen } = open(engine)
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    first?.duplicate(0.5)
+    first?.reorder(4)
+    second?.drop(0.7)
+    second?.delay(40)
+    const published = Array.from(
+      { length: 200 },
+      () => engine.publish(ethUsd).observationsTimestamp,
+    )
+    first?.reorder(0)
+    await until(() => seen.times.length === published.length)
+    await pause(100)
+    expect([...seen.times].sort()).toEqual(published)
+    const { accepted, deduplicated, totalReceived, late, rejected } = stream.getMetrics()
+    expect({ accepted, rejected }).toEqual({ accepted: 200, rejected: 0 })
+    expect(totalReceived).toBe(accepted + deduplicated)
+    expect(late).toBeGreaterThan(0)
+  })
+
+  test('at 100, 102, 101, 103 are all delivered once', async () => {
+    const engine = await start()
+    const { stream, seen } = open(engine)
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    for (const time of [100, 102, 101, 103])
+      engine.publish(ethUsd, { validFromTimestamp: time, observationsTimestamp: time })
+    await until(() => stream.getMetrics().totalReceived === 8)
+    expect(seen.times).toEqual([100, 102, 101, 103])
+    expect(stream.getMetrics()).toMatchObject({ accepted: 4, deduplicated: 4, late: 1 })
+  })
+
+  test('whose values differ raise a conflict', async () => {
+    const engine = await start()
+    const { stream, seen } = open(engine)
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    const time = engine.publish(ethUsd, { price: 10n, bid: 9n, ask: 11n }).observationsTimestamp
+    engine.publish(ethUsd, {
+      validFromTimestamp: time,
+      observationsTimestamp: time,
+      price: 20n,
+      bid: 19n,
+      ask: 21n,
+    })
+    await until(() => stream.getMetrics().totalReceived === 4)
+    expect(seen.times).toEqual([time])
+    expect(seen.conflicts.length).toBeGreaterThan(0)
+    expect(seen.conflicts[0]?.first.decoded).toMatchObject({ price: 10n })
+    expect(seen.conflicts[0]?.other.decoded).toMatchObject({ price: 20n })
+  })
+
+  test('with a far-future time mute nothing', async () => {
+    const engine = await start()
+    const { stream, seen } = open(engine)
+    await stream.connect()
+    engine.publish(ethUsd, {
+      validFromTimestamp: 4_102_444_800_000,
+      observationsTimestamp: 4_102_444_800_000,
+    })
+    for (let at = 0; at < 3; at++) engine.publish(ethUsd)
+    await until(() => seen.times.length === 4)
+  })
+
+  test('that are corrupt are errors, and the other origin’s are delivered', async () => {
+    const engine = await start()
+    const { stream, seen } = open(engine)
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    engine.origins[0]?.corrupt(1)
+    const published = Array.from(
+      { length: 100 },
+      () => engine.publish(ethUsd).observationsTimestamp,
+    )
+    await until(() => seen.times.length === 100)
+    expect([...seen.times].sort()).toEqual(published)
+    // A change within a signature is seen by nobody who does not verify it.
+    await until(() => stream.getMetrics().totalReceived + stream.getMetrics().rejected === 200)
+    expect(stream.getMetrics().rejected).toBeGreaterThan(20)
+  })
+})
+
+describe('close', () => {
+  test.each([
+    ['while discovering', (engine: DataEngine) => engine.blackhole(true), 30],
+    ['while dialling', () => undefined, 0],
+    [
+      'while shaking hands',
+      (engine: DataEngine) => engine.origins.forEach(origin => origin.blackhole(true)),
+      150,
+    ],
+    [
+      'while waiting',
+      (engine: DataEngine) => engine.origins.forEach(origin => origin.refuse(503)),
+      300,
+    ],
+    ['while one is open', (engine: DataEngine) => engine.origins[0]?.refuse(503), 300],
+    ['while both are open', () => undefined, 300],
+  ])('%s leaves nothing, and no event comes after', async (_name, prepare, ms) => {
+    const engine = await start()
+    prepare(engine)
+    const { stream, seen } = open(engine)
+    stream.connect().catch(() => undefined)
+    await pause(ms)
+    const started = performance.now()
+    await stream.close()
+    expect(performance.now() - started).toBeLessThan(1000)
+    const before = JSON.stringify([seen.events, seen.statuses.length, seen.errors.length])
+    engine.blackhole(false)
+    for (const origin of engine.origins) {
+      origin.blackhole(false)
+      origin.refuse(undefined)
+    }
+    engine.publish(ethUsd)
+    await pause(200)
+    expect(engine.connections).toBe(0)
+    expect(JSON.stringify([seen.events, seen.statuses.length, seen.errors.length])).toBe(before)
+  })
+})
