@@ -20,9 +20,11 @@ const STREAMED_FEEDS = 8
 /** Lists feeds, decodes a report, streams some feeds, and holds what came against what was published. */
 export async function demo({ seconds, signal, credentials, out }: DemoOptions): Promise<number> {
   const say = (text = ''): void => void out.write(`${text}\n`)
-  const engine = credentials === undefined ? await startDataEngine() : undefined
+  const engine = credentials === undefined ? await startDataEngine({ origins: 2 }) : undefined
   const { apiKey, userSecret, endpoint, wsEndpoint } = (credentials ?? engine) as Credentials
-  const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint })
+  const isMainnet = wsEndpoint.includes('//ws.dataengine.')
+  const haMode = engine !== undefined || isMainnet || wsEndpoint.includes(',')
+  const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint, haMode })
   let view: View | undefined
   try {
     say(

@@ -328,12 +328,16 @@ describe('close', () => {
     ['while dialling', () => undefined, 0],
     [
       'while shaking hands',
-      (engine: DataEngine) => engine.origins.forEach(origin => origin.blackhole(true)),
+      (engine: DataEngine) => {
+        for (const origin of engine.origins) origin.blackhole(true)
+      },
       150,
     ],
     [
       'while waiting',
-      (engine: DataEngine) => engine.origins.forEach(origin => origin.refuse(503)),
+      (engine: DataEngine) => {
+        for (const origin of engine.origins) origin.refuse(503)
+      },
       300,
     ],
     ['while one is open', (engine: DataEngine) => engine.origins[0]?.refuse(503), 300],
