@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Stream } from '../core/stream.js'
 import { type DataEngine, startDataEngine } from '../local/index.js'
 import { createClient } from '../presets/create-client.js'
 import { formatReport } from '../presets/format-report.js'
 import type { Credentials } from './credentials.js'
-import { bold, createView, red, shortID, type View, yellow } from './view.js'
+import { bold, createView, green, red, shortID, type View, yellow } from './view.js'
 
 /** How long and where the demonstration runs. */
 export interface DemoOptions {
@@ -62,20 +63,25 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
       delivered.push(`${report.feedID}:${report.observationsTimestamp}`)
       view?.show(report)
     })
-    stream.on('error', error => view?.note(red(error.message)))
-    stream.on('reconnecting', ({ attempt, delayMs }) =>
-      view?.note(yellow(`reconnecting: attempt ${attempt} in ${Math.round(delayMs)} ms`)),
-    )
+    const note = (text: string): void => view?.note(text)
+    stream.on('error', error => note(red(error.message)))
+    stream.on('status', status => {
+      if (status.type === 'connected') note(green(`${status.origin} is connected`))
+      if (status.type === 'disconnected' && status.wasOpen)
+        note(yellow(`${status.origin} is lost: ${status.error.message}`))
+    })
     const enough = new Promise<void>(resolve =>
       signal.addEventListener('abort', () => resolve(), { once: true }),
     )
-    await Promise.race([stream.connect(), enough])
+    await Promise.race([connectAll(stream, haMode ? 2 : 1), enough])
     const before = engine?.ledger().length ?? 0
     engine?.resume()
     const time = wait(Math.min(seconds * 1000, 2_147_483_647), undefined, { signal }).catch(
       () => undefined,
     )
+    const story = engine && killForAWhile(engine, seconds, signal, text => note(yellow(text)))
     await Promise.race([time, enough, stream.closed])
+    await story
     engine?.pause()
     await wait(200)
     const metrics = stream.getMetrics()
@@ -90,12 +96,49 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
       )
       return 0
     }
+    for (const [origin, { received, first, late }] of Object.entries(metrics.origins)) {
+      say(`origin ${origin}: received ${received}, first with ${first}, late with ${late}`)
+    }
+    say()
     const verdict = summarize(engine, before, chosen, delivered, say)
     return signal.aborted && delivered.length === 0 ? 0 : verdict
   } finally {
     view?.end()
     await client.close()
     await engine?.close()
+  }
+}
+
+/** Waits for the first connection, and a moment for the others. */
+async function connectAll(stream: Stream, connections: number): Promise<void> {
+  await stream.connect()
+  for (
+    let waited = 0;
+    stream.getMetrics().activeConnections < connections && waited < 2000;
+    waited += 50
+  )
+    await wait(50)
+}
+
+/** Takes an origin away half way and brings it back, while the other carries the stream. */
+async function killForAWhile(
+  engine: DataEngine,
+  seconds: number,
+  signal: AbortSignal,
+  say: (text: string) => void,
+): Promise<void> {
+  const [origin] = engine.origins
+  if (origin === undefined) return
+  const half = (Math.min(seconds, 10) * 1000) / 2
+  try {
+    await wait(half, undefined, { signal })
+    say(`origin ${origin.id} is killed`)
+    await origin.kill()
+    await wait(half / 2, undefined, { signal })
+    say(`origin ${origin.id} is started again`)
+    await origin.restart()
+  } catch {
+    // Seen enough before the story was over.
   }
 }
 

@@ -17,6 +17,9 @@ export async function serve(
       `API_KEY=${engine.apiKey}`,
       `USER_SECRET=${engine.userSecret}`,
       '',
+      ...(engine.origins.length > 1
+        ? engine.origins.map(origin => `origin ${origin.id} at ${origin.wsEndpoint}`)
+        : []),
       `${engine.feeds.length} feeds; every report signed by ${f + 1} of ${signers.length} signers`,
       ...engine.feeds.map(feedID => `  ${feedID}`),
       '',

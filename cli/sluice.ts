@@ -71,7 +71,7 @@ program
   .description('run a local data engine: REST, WebSocket and a network of signers, on loopback')
   .option('--port <n>', 'the port', number, 8080)
   .option('--interval <ms>', 'milliseconds between two reports of a feed', number, 1000)
-  .option('--origins <n>', 'how many origins to advertise', number, 1)
+  .option('--origins <n>', 'how many origins to run', number, 1)
   .option('--seed <n>', 'what keys and values are made from', number, 1)
   .option('--feeds <ids>', 'feed ids, separated by commas')
   .option('--api-key <key>', 'the key to let in')

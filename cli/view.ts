@@ -17,6 +17,7 @@ type Colour = (text: string) => string
 export const bold: Colour = pc.bold
 export const red: Colour = pc.red
 export const yellow: Colour = pc.yellow
+export const green: Colour = pc.green
 
 /** A feed id, short enough for a column. */
 export function shortID(feedID: string): string {
@@ -73,7 +74,7 @@ export function createView(out: NodeJS.WriteStream, feedIDs: readonly string[]):
     const width = (out.columns || 80) - 8
     const lines = [...rows].map(([feedID, { count, report }]) => {
       const text = report === undefined ? `${shortID(feedID)}  waiting` : line(report)
-      return `\x1b[2K ${pc.green(String(count).padStart(5))} ${text.slice(0, width)}\n`
+      return `\x1b[2K ${green(String(count).padStart(5))} ${text.slice(0, width)}\n`
     })
     out.write(`${drawn > 0 ? `\x1b[${drawn}A` : ''}${lines.join('')}`)
     drawn = lines.length

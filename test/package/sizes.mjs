@@ -9,15 +9,17 @@ import { build } from 'esbuild'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 18000,
-  './core': 14800,
-  './local': 13200,
+  '.': 22000,
+  './core': 17000,
+  './local': 15800,
   './plugins/decoders': 150,
   './plugins/decoders/v3': 2900,
+  './plugins/dedup': 1700,
+  './plugins/ha-discovery': 5000,
   './plugins/hmac-auth': 1600,
   './plugins/logging': 1900,
-  './plugins/retry': 2200,
-  './presets/default': 7700,
+  './plugins/retry': 2750,
+  './presets/default': 8500,
   './presets/versions': 4800,
 }
 
