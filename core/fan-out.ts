@@ -35,7 +35,8 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
   const branches = new Map<string, Lifetime>()
   const failures = new Map<string, Error>()
   const open = new Set<string>()
-  const failing = new Set<string>()
+  /** Origins that can't be had, and whether that has been announced. */
+  const failing = new Map<string, boolean>()
   let isThin = false
   let fail: (error: Error) => void
   const ended = new Promise<never>((_resolve, reject) => {
@@ -47,27 +48,28 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
       return
     const { origin } = status
     open.delete(origin)
-    const wasFailing = failing.delete(origin)
     if (status.type === 'connected') open.add(origin)
     // A connection that was open and ended is dialled again at once; only when that fails is it missing.
-    else if (status.type === 'disconnected' && !status.wasOpen && branches.has(origin))
-      failing.add(origin)
-    announce(failing.has(origin) && !wasFailing)
+    const isMissing = status.type === 'disconnected' && !status.wasOpen && branches.has(origin)
+    if (!isMissing) failing.delete(origin)
+    else if (!failing.has(origin)) failing.set(origin, false)
+    announce()
   })
   scope.defer(unwatch)
   onAbort(signal, () => {
     if (branches.size === 0) fail(asError(signal.reason))
   })
 
-  function announce(isNewFailure: boolean): void {
+  function announce(): void {
     if (open.size >= REQUIRED) isThin = false
     if (open.size === 0 || open.size + failing.size < branches.size) return
     const of = `${open.size} of ${branches.size} connections`
-    if (isNewFailure) {
+    if ([...failing.values()].includes(false)) {
+      for (const origin of failing.keys()) failing.set(origin, true)
       const counts = { failedConnections: failing.size, totalConnections: branches.size }
       scope.fail(
         new PartialConnectionFailureError(
-          `${of} are open; failing: ${[...failing].join(', ')}`,
+          `${of} are open; failing: ${[...failing.keys()].join(', ')}`,
           counts,
         ),
       )

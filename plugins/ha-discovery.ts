@@ -82,8 +82,17 @@ async function keepToTheList(
     const looked = performance.now()
     lookSoon = false
     do await sleep(Math.min(settings.refreshInterval, MIN_REFRESH), signal)
-    while (!lookSoon && performance.now() - looked < settings.refreshInterval)
+    while (
+      !lookSoon &&
+      hasAll(fanOut, calls) &&
+      performance.now() - looked < settings.refreshInterval
+    )
   }
+}
+
+/** False where the connection of an origin has ended for good while others went on. */
+function hasAll(fanOut: FanOut, calls: readonly StreamCall[]): boolean {
+  return calls.every(call => fanOut.origins.includes(connectionFacts(call).origin))
 }
 
 /** An origin that is no longer offered is left once another one is open. */

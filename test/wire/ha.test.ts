@@ -205,7 +205,8 @@ describe('an origin that fails', () => {
   })
 
   test.each([
-    ['by refusing with 401', (engine: DataEngine) => engine.origins[1]?.refuse(401, 1)],
+    ['by refusing with 401', (engine: DataEngine) => engine.origins[1]?.refuse(401)],
+    ['by being down', (engine: DataEngine) => void engine.origins[0]?.kill()],
     ['by not answering its handshake', (engine: DataEngine) => engine.origins[1]?.blackhole(true)],
   ])('%s does not keep connect waiting', async (_name, fail) => {
     const engine = await start()
@@ -215,6 +216,10 @@ describe('an origin that fails', () => {
     await stream.connect()
     expect(performance.now() - started).toBeLessThan(2000)
     await until(() => names(seen.errors).includes('InsufficientConnectionsError'))
+    expect(names(seen.errors)).toEqual([
+      'PartialConnectionFailureError',
+      'InsufficientConnectionsError',
+    ])
     engine.publish(ethUsd)
     await until(() => seen.times.length === 1)
   })
