@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { until } from '../waiting.js'
 
 const command = join(__dirname, '../../dist/esm/cli/sluice.js')
 const [published] = (
@@ -57,12 +58,6 @@ const credentials = () => ({
   REST_URL: engine.endpoint,
   WS_URL: engine.wsEndpoint,
 })
-async function until(condition: () => boolean): Promise<void> {
-  for (let waited = 0; !condition(); waited += 10) {
-    if (waited > 10_000) throw new Error(`did not come true: ${String(condition)}`)
-    await new Promise(resolve => setTimeout(resolve, 10))
-  }
-}
 
 describe('sluice demo', () => {
   test('streams from a local engine and finds nothing lost or doubled', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { createClient, endpoints } from '../../index.js'
 import { haDiscovery, parseOrigins } from '../../plugins/ha-discovery.js'
 
 describe('the header X-Cll-Available-Origins', () => {
@@ -28,6 +29,31 @@ describe('the header X-Cll-Available-Origins', () => {
       expect(() => parseOrigins(header)).toThrow(/X-Cll-Available-Origins/)
     },
   )
+})
+
+test('on the testnet, where there is one origin, it is said that high availability exists on mainnet only', async () => {
+  const client = createClient({
+    apiKey: 'key',
+    userSecret: 'secret',
+    ...endpoints.testnet,
+    haMode: true,
+    fetch: async () => new Response(null, { headers: { 'X-Cll-Available-Origins': '{001}' } }),
+    connect: async (_dial, events) => {
+      setImmediate(() => events.opened())
+      return {
+        ping: () => undefined,
+        close: () => events.ended(1000, undefined),
+        terminate: () => events.ended(1006, undefined),
+      }
+    },
+  })
+  const stream = client.createStream(`0x0003${'ab'.repeat(30)}`)
+  const errors: Error[] = []
+  stream.on('error', error => void errors.push(error))
+  await stream.connect()
+  expect(errors.map(error => error.name)).toEqual(['InsufficientConnectionsError'])
+  expect(errors[0]?.message).toMatch(/high availability exists on mainnet only/)
+  await client.close()
 })
 
 test.each([

@@ -8,6 +8,7 @@ import {
   type StreamOptions,
 } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { pause, until } from '../waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const unknownVersion = `0x0fff${'ab'.repeat(30)}`
@@ -58,13 +59,6 @@ function setUp(logging: LoggingConfig, config: object = {}) {
 }
 
 const settled = (promise: Promise<unknown>) => promise.catch(() => undefined)
-const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
-async function until(condition: () => boolean): Promise<void> {
-  for (let waited = 0; !condition(); waited += 5) {
-    if (waited > 8000) throw new Error(`did not come true: ${String(condition)}`)
-    await pause(5)
-  }
-}
 
 type Logged = ReturnType<typeof record>
 const fast: StreamOptions = { reconnectInterval: 200 }

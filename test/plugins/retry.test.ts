@@ -190,6 +190,27 @@ describe('a stream', () => {
     expect(attempts).toEqual([0, 60_000, 120_000])
   })
 
+  test('with Infinity attempts is dialled through an outage of any length, and is back', async () => {
+    const { call, controller } = streamCall({ maxReconnectAttempts: Number.POSITIVE_INFINITY })
+    const started = performance.now()
+    const attempts: number[] = []
+    let isOpen = false
+    const wire: Handler = async () => {
+      const at = performance.now() - started
+      attempts.push(at)
+      if (at < 21_600_000) throw refused
+      isOpen = true
+      return new Promise<Reply>(() => undefined)
+    }
+    void retry({ random: () => 1 }).call?.(wire)(call)
+    await jest.advanceTimersByTimeAsync(60_000)
+    expect(attempts.length).toBe(9)
+    await jest.advanceTimersByTimeAsync(21_600_000)
+    expect(isOpen).toBe(true)
+    expect(attempts.length).toBeLessThanOrEqual(21_600 / 10 + 5)
+    controller.abort()
+  })
+
   test('never waits longer than 10 s', async () => {
     const { call } = streamCall({ reconnectInterval: 10_000, maxReconnectAttempts: 3 })
     const { attempts, done } = run(call, [refused])

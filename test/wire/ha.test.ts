@@ -8,6 +8,7 @@ import {
   type StreamOptions,
 } from '../../index.js'
 import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../local/index.js'
+import { failureOf, pause, until } from '../waiting.js'
 
 const ethUsd = '0x10035a7b9c1d3e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7'
 const closers: (() => Promise<unknown>)[] = []
@@ -57,20 +58,6 @@ function open(engine: DataEngine, options: StreamOptions = {}, config: object = 
   return { client, stream, seen }
 }
 
-async function until(condition: () => boolean, ms = 10_000): Promise<void> {
-  const end = performance.now() + ms
-  while (!condition()) {
-    if (performance.now() > end)
-      throw new Error(`did not come true within ${ms} ms: ${String(condition)}`)
-    await new Promise(resolve => setTimeout(resolve, 5))
-  }
-}
-const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
-const failureOf = (promise: Promise<unknown>) =>
-  promise.then(
-    () => undefined,
-    (error: Error & Record<string, unknown>) => error,
-  )
 const names = (errors: readonly Error[]) => errors.map(error => error.name)
 const status = (type: string) => (each: Status) => each.type === type
 

@@ -4,6 +4,7 @@ import { inspect } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { createClient, defaultPreset, isStreamsError, type Plugin } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { failureOf } from '../waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 
@@ -61,14 +62,6 @@ const stackOf = (extra: Plugin[]) => {
   closers.push(() => client.close())
   return client
 }
-
-const failureOf = (promise: Promise<unknown>): Promise<Error & Record<string, unknown>> =>
-  promise.then(
-    () => {
-      throw new Error('resolved')
-    },
-    error => error,
-  )
 
 /** Everything there is to see of an error, and of what lies underneath it. */
 const shown = (error: unknown) =>

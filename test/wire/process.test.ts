@@ -10,9 +10,10 @@ function run(body: string): Promise<{ code: number | null; out: string; lingered
     import { createClient } from ${entry('index.js')}
     import { startDataEngine } from ${entry('local/index.js')}
     const feedID = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
-    const engine = await startDataEngine({ feeds: [feedID], intervalMs: 20 })
+    const engine = await startDataEngine({ feeds: [feedID], intervalMs: 20, origins: 2 })
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine
     const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint })
+    const ha = createClient({ apiKey, userSecret, endpoint, wsEndpoint, haMode: true })
     const pause = ms => new Promise(resolve => setTimeout(resolve, ms))
     const finish = async () => { await engine.close(); console.log('closed ' + performance.now()) }
     ${body}
@@ -59,6 +60,22 @@ test.each([
   [
     'a connect that was rejected',
     'engine.fail({ status: 401 }); await client.createStream(feedID).connect().catch(() => {})',
+  ],
+  [
+    'a highly available stream that was closed while open',
+    'const stream = ha.createStream(feedID); await stream.connect(); await pause(300); await stream.close()',
+  ],
+  [
+    'a highly available stream that was closed while discovering',
+    'engine.blackhole(true); const stream = ha.createStream(feedID); stream.connect().catch(() => {}); await pause(50); await stream.close(); engine.blackhole(false)',
+  ],
+  [
+    'a highly available stream that was closed while probing a dead origin',
+    'const stream = ha.createStream(feedID, { maxReconnectAttempts: 0 }); await stream.connect(); await engine.origins[1].kill(); await pause(400); await stream.close()',
+  ],
+  [
+    'a highly available stream that gave up',
+    'for (const origin of engine.origins) origin.refuse(503); await ha.createStream(feedID, { maxReconnectAttempts: 0 }).connect().catch(() => {})',
   ],
   [
     'a dozen requests and streams at once',

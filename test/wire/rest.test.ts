@@ -10,6 +10,7 @@ import {
   ValidationError,
 } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { failureOf } from '../waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const secondFeed = `0x0003${'ab'.repeat(30)}`
@@ -35,15 +36,6 @@ const clientOf = (config: object = {}) => {
   const { apiKey, userSecret, endpoint, wsEndpoint } = engine
   return createClient({ apiKey, userSecret, endpoint, wsEndpoint, retryDelay: 5, ...config })
 }
-
-/** What a promise rejects with. */
-const failureOf = (promise: Promise<unknown>): Promise<Error & Record<string, unknown>> =>
-  promise.then(
-    value => {
-      throw new Error(`resolved with ${String(value)}`)
-    },
-    error => error,
-  )
 
 describe('the six operations', () => {
   test('listFeeds lists the feeds the credentials may read', async () => {

@@ -3,6 +3,7 @@ import { createServer, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { createClient, isStreamsError, type Status, type StreamOptions } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { failureOf, pause, until } from '../waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const btcUsd = `0x0003${'ab'.repeat(30)}`
@@ -52,21 +53,6 @@ function open(
   closers.push(() => client.close())
   return { client, stream, seen }
 }
-
-async function until(condition: () => boolean, ms = 8000): Promise<void> {
-  const end = performance.now() + ms
-  while (!condition()) {
-    if (performance.now() > end)
-      throw new Error(`did not come true within ${ms} ms: ${String(condition)}`)
-    await new Promise(resolve => setTimeout(resolve, 5))
-  }
-}
-const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
-const failureOf = (promise: Promise<unknown>) =>
-  promise.then(
-    () => undefined,
-    (error: Error) => error,
-  )
 
 describe('a stream', () => {
   test('delivers every report once, in order, decoded', async () => {
