@@ -95,8 +95,8 @@ export function createConnections(
     const { facts } = connection
     if (to.type === 'connected') opened(connection)
     else if (to.type === 'disconnected' && to.wasOpen) lost(connection, to.error)
-    connection.status =
-      connection.open > 0 ? 'connected' : to.type === 'left' ? 'disconnected' : to.type
+    if (connection.open > 0) connection.status = 'connected'
+    else connection.status = to.type === 'left' || to.type === 'joined' ? 'disconnected' : to.type
     if (to.type === 'left') connections.delete(facts.origin)
   }
 

@@ -207,11 +207,38 @@ export class InsufficientConnectionsError extends DataStreamsError {
   }
 }
 
+/** The class of the errors with a code. */
+export type ErrorOf<Code extends ErrorCode> = Code extends keyof ClassOfCode
+  ? ClassOfCode[Code]
+  : DataStreamsError
+
+interface ClassOfCode {
+  VALIDATION: ValidationError
+  AUTHENTICATION: AuthenticationError
+  API_STATUS: APIError
+  API_TIMEOUT: APIError
+  API_NETWORK: APIError
+  API_RESPONSE: APIError
+  DECODING: ReportDecodingError
+  WS_DIAL: WebSocketError
+  WS_REFUSED: WebSocketError
+  WS_LOST: WebSocketError
+  WS_FRAME: WebSocketError
+  WS_GAVE_UP: WebSocketError
+  ORIGIN_DISCOVERY: OriginDiscoveryError
+  ALL_CONNECTIONS: MultiConnectionError
+  SOME_CONNECTIONS: PartialConnectionFailureError
+  FEW_CONNECTIONS: InsufficientConnectionsError
+}
+
 /**
  * True for an error of this library, whichever copy of it (ES module or CommonJS) raised it; with `code`, only for
  * that one. Use it instead of `instanceof` where two copies may live in one process.
  */
-export function isStreamsError(error: unknown, code?: ErrorCode): error is DataStreamsError {
+export function isStreamsError<Code extends ErrorCode = ErrorCode>(
+  error: unknown,
+  code?: Code,
+): error is ErrorOf<Code> {
   return (
     typeof error === 'object' &&
     error !== null &&

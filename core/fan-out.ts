@@ -8,15 +8,13 @@ import {
 import { createLifetime, type Lifetime } from './lifetime.js'
 import { onAbort } from './on-abort.js'
 import { sleep } from './sleep.js'
-import type { Handler, StreamCall } from './types.js'
+import type { Handler, Status, StreamCall } from './types.js'
 
 /** Several connections that carry one stream, each a call of its own with its own retry. */
 export interface FanOut {
-  /** The origins that have a connection, or are trying to. */
-  readonly origins: readonly string[]
-  /** Those of them whose connection is open. */
-  readonly open: ReadonlySet<string>
-  /** Starts a connection after a while, unless its origin has one. */
+  /** The origins that were joined and not left, with what became of their connections. */
+  readonly origins: ReadonlyMap<string, { readonly isOpen: boolean; readonly hasEnded: boolean }>
+  /** Starts a connection after a while, unless its origin has one that has not ended for good. */
   join(call: StreamCall, delayMs: number): void
   /** Ends the connection of an origin. */
   leave(origin: string): void
@@ -27,59 +25,74 @@ export interface FanOut {
 /** Below this, the loss of one more connection is the loss of the stream. */
 const REQUIRED = 2
 
+interface Branch {
+  readonly host: string
+  readonly life: Lifetime
+  isOpen: boolean
+  /** Its connection can't be had, or doesn't last. */
+  isFailing: boolean
+  /** That has been announced. */
+  isAnnounced: boolean
+  hasEnded: boolean
+  failure: Error | undefined
+}
+
 /**
  * Carries a stream over connections that come and go, and announces when they are fewer than they should be: once when
  * one can't be had any more, and once when less than two are left. All end with `call.signal`.
  */
 export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanOut {
-  const branches = new Map<string, Lifetime>()
-  const failures = new Map<string, Error>()
-  const open = new Set<string>()
-  /** Origins that can't be had, and whether that has been announced. */
-  const failing = new Map<string, boolean>()
+  const branches = new Map<string, Branch>()
   let isThin = false
   let fail: (error: Error) => void
   const ended = new Promise<never>((_resolve, reject) => {
     fail = reject
   })
-
-  const unwatch = scope.watch(function keepAccount(status) {
-    if (!('origin' in status) || status.type === 'connecting' || status.type === 'reconnecting')
-      return
-    const { origin } = status
-    open.delete(origin)
-    if (status.type === 'connected') open.add(origin)
-    // A connection that was open and ended is dialled again at once; only when that fails is it missing.
-    const isMissing = status.type === 'disconnected' && !status.wasOpen && branches.has(origin)
-    if (!isMissing) failing.delete(origin)
-    else if (!failing.has(origin)) failing.set(origin, false)
-    announce()
-  })
+  const unwatch = scope.watch(keepAccount)
   scope.defer(unwatch)
   onAbort(signal, () => {
-    if (branches.size === 0) fail(asError(signal.reason))
+    if (running() === 0) fail(asError(signal.reason))
   })
 
+  function running(): number {
+    return [...branches.values()].filter(branch => !branch.hasEnded).length
+  }
+
+  function keepAccount(status: Status): void {
+    const branch = 'origin' in status ? branches.get(status.origin) : undefined
+    if (branch === undefined) return
+    if (status.type === 'connected') {
+      branch.isOpen = true
+      // One that opens and closes again at once is no better than one that does not open.
+      if (!branch.isFailing) branch.isAnnounced = false
+      branch.isFailing = false
+    } else if (status.type === 'disconnected') {
+      branch.isOpen = false
+      // One that was open and ended is dialled again at once; only when that fails is it missing.
+      if (!status.wasOpen) branch.isFailing = true
+    } else if (status.type === 'reconnecting' && status.attempt > 1) branch.isFailing = true
+    announce()
+  }
+
   function announce(): void {
-    if (open.size >= REQUIRED) isThin = false
-    if (open.size === 0 || open.size + failing.size < branches.size) return
-    const of = `${open.size} of ${branches.size} connections`
-    if ([...failing.values()].includes(false)) {
-      for (const origin of failing.keys()) failing.set(origin, true)
-      const counts = { failedConnections: failing.size, totalConnections: branches.size }
-      scope.fail(
-        new PartialConnectionFailureError(
-          `${of} are open; failing: ${[...failing.keys()].join(', ')}`,
-          counts,
-        ),
-      )
+    const all = [...branches.values()]
+    const open = all.filter(branch => branch.isOpen).length
+    const failing = [...branches].filter(([, branch]) => branch.isFailing && !branch.isOpen)
+    if (open >= REQUIRED) isThin = false
+    if (open === 0 || open + failing.length < all.length || failing.length === 0) return
+    const state = `${open} of ${all.length} connections are open`
+    if (failing.some(([, branch]) => !branch.isAnnounced)) {
+      for (const [, branch] of failing) branch.isAnnounced = true
+      const names = failing.map(([origin]) => origin).join(', ')
+      const counts = { failedConnections: failing.length, totalConnections: all.length }
+      scope.fail(new PartialConnectionFailureError(`${state}; failing: ${names}`, counts))
     }
-    if (open.size < REQUIRED && failing.size > 0 && !isThin) {
+    if (open < REQUIRED && !isThin) {
       isThin = true
-      const counts = { availableConnections: open.size, requiredConnections: REQUIRED }
+      const counts = { availableConnections: open, requiredConnections: REQUIRED }
       scope.fail(
         new InsufficientConnectionsError(
-          `${of} are open, less than ${REQUIRED}: there is no redundancy`,
+          `${state}, less than ${REQUIRED}: there is no redundancy`,
           counts,
         ),
       )
@@ -89,56 +102,61 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
   async function run(
     origin: string,
     call: StreamCall,
-    life: Lifetime,
+    branch: Branch,
     delayMs: number,
   ): Promise<void> {
-    let failure: Error
+    const { life } = branch
     try {
       await sleep(delayMs, life.signal)
       const reply = await next({ ...call, signal: life.signal })
-      failure =
-        reply.kind === 'stream'
-          ? reply.error
-          : new Error('a plugin answered with the reply of a request')
+      if (reply.kind === 'stream') branch.failure = reply.error
     } catch (thrown) {
-      failure = asError(thrown)
+      branch.failure = asError(thrown)
     }
-    const hasLeft = branches.get(origin) !== life
     life.end()
-    if (hasLeft) {
-      const { host } = connectionFacts(call)
-      if (!branches.has(origin)) scope.status({ type: 'left', origin, host })
+    const facts = connectionFacts(call)
+    if (branches.get(origin) !== branch) {
+      if (!branches.has(origin)) scope.status({ type: 'left', ...facts })
       return
     }
-    branches.delete(origin)
-    failures.set(origin, failure)
-    if (branches.size > 0) return
+    branch.hasEnded = true
+    branch.isOpen = false
+    branch.isFailing = true
+    if (!signal.aborted) scope.status({ type: 'failed', error: asError(branch.failure), ...facts })
+    if (running() > 0) return announce()
     unwatch()
-    const causes = [...failures].map(([name, error]) => `${name}: ${error.message}`)
-    fail(
-      new MultiConnectionError(`all connections failed\n  ${causes.join('\n  ')}`, {
-        errors: [...failures.values()],
-      }),
+    const failures = [...branches].map(
+      ([name, { failure }]) => `${name}: ${asError(failure).message}`,
     )
+    const errors = [...branches.values()].map(({ failure }) => failure)
+    fail(new MultiConnectionError(`all connections failed\n  ${failures.join('\n  ')}`, { errors }))
   }
 
   return {
-    get origins() {
-      return [...branches.keys()]
-    },
-    open,
+    origins: branches,
     join(call, delayMs) {
-      const { origin } = connectionFacts(call)
-      if (branches.has(origin) || signal.aborted) return
-      const life = createLifetime(signal)
-      failures.delete(origin)
-      branches.set(origin, life)
-      void run(origin, call, life, delayMs)
+      const { origin, host } = connectionFacts(call)
+      const known = branches.get(origin)
+      if ((known !== undefined && !known.hasEnded) || signal.aborted) return
+      const branch: Branch = {
+        host,
+        life: createLifetime(signal),
+        isOpen: false,
+        isFailing: false,
+        isAnnounced: known?.isAnnounced ?? false,
+        hasEnded: false,
+        failure: undefined,
+      }
+      branches.set(origin, branch)
+      scope.status({ type: 'joined', origin, host })
+      void run(origin, call, branch, delayMs)
     },
     leave(origin) {
-      const life = branches.get(origin)
+      const branch = branches.get(origin)
+      if (branch === undefined) return
       branches.delete(origin)
-      life?.end(new Error(`origin ${origin} is no longer offered`))
+      if (branch.hasEnded) scope.status({ type: 'left', origin, host: branch.host })
+      else branch.life.end(new Error(`origin ${origin} is no longer offered`))
     },
     ended,
   }

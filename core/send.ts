@@ -1,6 +1,7 @@
+import { abortable } from './abortable.js'
 import { APIError, foreignCause, isError, isStreamsError } from './errors.js'
 import { createLifetime } from './lifetime.js'
-import { describeCall, errorFromAnswer } from './status.js'
+import { describeCall, errorFromAnswer, repeatsHeader } from './status.js'
 import type { Http, HttpAnswer } from './transport/http.js'
 import type { RequestCall, RequestReply } from './types.js'
 
@@ -29,7 +30,10 @@ export function createSend({
     const timer = setTimeout(() => attempt.end(timedOut(call, timeout)), timeout)
     let answer: HttpAnswer
     try {
-      answer = await http({ ...call, signal: attempt.signal }, maxBodyBytes)
+      answer = await abortable(
+        http({ ...call, signal: attempt.signal }, maxBodyBytes),
+        attempt.signal,
+      )
     } catch (thrown) {
       if (attempt.signal.aborted) throw attempt.signal.reason
       throw isStreamsError(thrown) ? thrown : networkError(call, thrown)
@@ -38,8 +42,13 @@ export function createSend({
       attempt.end()
     }
     if (answer.status < 200 || answer.status > 299) throw errorFromAnswer(call, answer, now)
-    return { kind: 'request', ...answer }
+    return { kind: 'request', ...answer, headers: withoutEchoes(answer.headers, call.headers) }
   }
+}
+
+/** An answer's header that repeats what was sent may hold a secret, and nobody needs it. */
+function withoutEchoes(answered: Headers, sent: Headers): Headers {
+  return new Headers([...answered].filter(([, value]) => !repeatsHeader(value, sent)))
 }
 
 function timedOut(call: RequestCall, timeout: number): APIError {

@@ -87,7 +87,7 @@ function messageOf(json: string): string | undefined {
 const REPEATED = 8
 
 /** True where a run of a header's value stands in the text, whatever the case and whatever stands in between. */
-function repeatsHeader(text: string, headers: Headers): boolean {
+export function repeatsHeader(text: string, headers: Headers): boolean {
   const squeezed = squeeze(text)
   for (const [name, value] of headers) {
     if (name === 'accept' || name === 'user-agent') continue

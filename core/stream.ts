@@ -338,8 +338,9 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
         ? error
         : new DataStreamsError(`a plugin threw: ${error.message}`, { code: 'PLUGIN', cause: error })
       log.error?.(`the stream has ended: ${failure.message}`)
-      for (const { facts } of [...connections.all])
-        changeStatus({ type: 'failed', error: failure, ...facts })
+      for (const { facts, status } of [...connections.all]) {
+        if (status !== 'failed') changeStatus({ type: 'failed', error: failure, ...facts })
+      }
       emit('error', failure)
       down()
       life.end(failure)

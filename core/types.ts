@@ -209,6 +209,7 @@ export type Status =
     } & ConnectionFacts)
   | ({ readonly type: 'reconnecting' } & ReconnectingInfo)
   | ({ readonly type: 'failed'; readonly error: Error } & ConnectionFacts)
+  | ({ readonly type: 'joined' } & ConnectionFacts)
   | ({ readonly type: 'left' } & ConnectionFacts)
   | { readonly type: 'stale'; readonly feedIDs: readonly string[]; readonly silentMs: number }
   | { readonly type: 'fresh'; readonly feedIDs: readonly string[] }

@@ -1,3 +1,4 @@
+import { abortable } from '../core/abortable.js'
 import { connectionFacts } from '../core/connection.js'
 import {
   asError,
@@ -25,8 +26,8 @@ type Settings = Required<HaDiscoveryOptions>
 
 /** More origins than this are not connected to: a hostile list must not become a storm. */
 const MAX_ORIGINS = 16
-/** The list is asked for no more often than this, in milliseconds. */
-const MIN_REFRESH = 30_000
+/** Milliseconds after which the list is asked for again when something went wrong. */
+const SOON = 30_000
 
 /**
  * Opens one connection per origin of the service, each with its own retry, and keeps to the list as origins come and
@@ -69,73 +70,79 @@ async function keepToTheList(
   settings: Settings,
 ): Promise<void> {
   const { scope, signal } = call
+  let offered: readonly StreamCall[] = []
   let lookSoon = false
   scope.defer(
     scope.watch(({ type }) => {
-      if (type === 'reconnecting') lookSoon = true
+      if (type === 'reconnecting' || type === 'failed') lookSoon = true
+      if (type === 'connected') leaveOthers(fanOut, offered)
     }),
   )
   for (let isFirst = true; ; isFirst = false) {
-    const calls = await findCalls(next, call, settings, isFirst)
-    for (const [index, each] of calls.entries()) fanOut.join(each, index * settings.stagger)
-    leaveOthers(fanOut, calls)
+    const found = await findCalls(next, call, settings, isFirst)
+    offered = found.calls ?? offered
+    offered.forEach((each, index) => fanOut.join(each, index * settings.stagger))
+    leaveOthers(fanOut, offered)
     const looked = performance.now()
-    lookSoon = false
-    do await sleep(Math.min(settings.refreshInterval, MIN_REFRESH), signal)
-    while (
-      !lookSoon &&
-      hasAll(fanOut, calls) &&
-      performance.now() - looked < settings.refreshInterval
-    )
+    lookSoon = found.lookSoon
+    do await sleep(Math.min(settings.refreshInterval, SOON), signal)
+    while (!lookSoon && performance.now() - looked < settings.refreshInterval)
   }
 }
 
-/** False where the connection of an origin has ended for good while others went on. */
-function hasAll(fanOut: FanOut, calls: readonly StreamCall[]): boolean {
-  return calls.every(call => fanOut.origins.includes(connectionFacts(call).origin))
-}
-
-/** An origin that is no longer offered is left once another one is open. */
-function leaveOthers(fanOut: FanOut, calls: readonly StreamCall[]): void {
-  if (calls.length === 0) return
-  const offered = new Set(calls.map(call => connectionFacts(call).origin))
-  for (const origin of fanOut.origins) {
-    const othersOpen = [...fanOut.open].some(other => other !== origin && offered.has(other))
-    if (!offered.has(origin) && othersOpen) fanOut.leave(origin)
+/** An origin that is no longer offered is left once another one is open, or when there are too many. */
+function leaveOthers(fanOut: FanOut, offered: readonly StreamCall[]): void {
+  const names = new Set(offered.map(call => connectionFacts(call).origin))
+  const isCarried = [...names].some(origin => fanOut.origins.get(origin)?.isOpen)
+  for (const origin of [...fanOut.origins.keys()]) {
+    if (names.size === 0 || names.has(origin)) continue
+    if (isCarried || fanOut.origins.size > 2 * MAX_ORIGINS) fanOut.leave(origin)
   }
 }
 
-/** A call per origin. When the list can't be had, the configured URL at first, and later nothing new. */
+interface Found {
+  /** A call per origin; undefined where nothing new is known. */
+  readonly calls: readonly StreamCall[] | undefined
+  /** The list could not be had, so it is worth asking again. */
+  readonly lookSoon: boolean
+}
+
+/** A call per origin. When the list can't be had, the configured URL at first, and later what is known. */
 async function findCalls(
   next: Handler,
   call: StreamCall,
   settings: Settings,
   isFirst: boolean,
-): Promise<readonly StreamCall[]> {
+): Promise<Found> {
   const { scope, url } = call
   const { connectTimeout } = settings
-  if (scope.urls.length > 1) return scope.urls.map(each => ({ ...call, url: each, connectTimeout }))
+  if (scope.urls.length > 1) {
+    return {
+      calls: scope.urls.map(each => ({ ...call, url: each, connectTimeout })),
+      lookSoon: false,
+    }
+  }
   const alone = { ...call, connectTimeout }
   try {
     const origins = await discoverOrigins(next, call, connectTimeout)
     scope.log.debug?.(`origins discovered: ${origins.join(', ')}`, { origins })
     if (isFirst && origins.length === 1) announceLoneOrigin(call)
-    return origins.map(origin => {
+    const calls = origins.map(origin => {
       const headers = new Headers(call.headers)
       headers.set('x-cll-origin', origin)
       return { ...alone, origin, headers }
     })
+    return { calls, lookSoon: false }
   } catch (thrown) {
     if (call.signal.aborted) throw thrown
     const cause = asError(thrown)
-    const { host } = new URL(url)
     const instead = isFirst
       ? 'the configured URL is used instead'
       : 'the connections stay as they are'
-    const message = `the origins of ${host} could not be discovered: ${cause.message}`
-    scope.log.warn?.(`fallback to static origins: ${message}; ${instead}`)
-    if (isFirst) scope.fail(new OriginDiscoveryError(`${message}; ${instead}`, { cause }))
-    return isFirst ? [alone] : []
+    const message = `the origins of ${new URL(url).host} could not be discovered: ${cause.message}; ${instead}`
+    scope.log.warn?.(`fallback to static origins: ${message}`)
+    if (isFirst) scope.fail(new OriginDiscoveryError(message, { cause }))
+    return { calls: isFirst ? [alone] : undefined, lookSoon: true }
   }
 }
 
@@ -161,7 +168,7 @@ async function discoverOrigins(
     scope: { kind: 'request', feedIDs: [], log, signal, defer, fail: () => undefined },
   }
   try {
-    const reply = await next(request)
+    const reply = await abortable(next(request), signal)
     return parseOrigins(
       reply.kind === 'request' ? reply.headers.get('x-cll-available-origins') : null,
     )

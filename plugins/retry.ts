@@ -3,7 +3,7 @@ import { asError, isStreamsError, WebSocketError, type WireErrorFacts } from '..
 import { createLifetime } from '../core/lifetime.js'
 import { checkNumber, MAX_TIMER } from '../core/options.js'
 import { sleep } from '../core/sleep.js'
-import type { Handler, Plugin, Reply, RequestCall, StreamCall } from '../core/types.js'
+import type { Handler, Plugin, Reply, RequestCall, StreamCall, StreamScope } from '../core/types.js'
 
 /** Options of `retry`. */
 export interface RetryOptions {
@@ -83,38 +83,47 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
   async function reconnect(next: Handler, call: StreamCall): Promise<Reply> {
     const { scope, signal } = call
     const { maxReconnectAttempts: maxAttempts, reconnectInterval } = scope.reconnect
-    let hadCompany = false
-    for (let attempt = 1; ; attempt++) {
-      let error: Error
-      try {
-        const end = await next(call)
-        if (signal.aborted || end.kind !== 'stream') return end
-        if (end.lasted >= healthyAfter) attempt = 1
-        error = end.error
-      } catch (thrown) {
-        error = asError(thrown)
-        if (signal.aborted) throw error
+    const company = watchCompany(scope)
+    let hasBeenOpen = false
+    try {
+      for (let attempt = 1; ; attempt++) {
+        let error: Error
+        try {
+          const end = await next(call)
+          if (signal.aborted || end.kind !== 'stream') return end
+          if (end.lasted >= healthyAfter) attempt = 1
+          hasBeenOpen = true
+          error = end.error
+        } catch (thrown) {
+          error = asError(thrown)
+          if (signal.aborted) throw error
+        }
+        const isAlone = scope.activeConnections === 0
+        // Those who were probed slowly while others carried the stream have all their attempts when they are needed.
+        if (isAlone && company.takeLasted() >= healthyAfter) attempt = 1
+        // What let us in before may let us in again.
+        const isHopeless = !isTransient(error) && !(hasBeenOpen && isRefusal(error))
+        const facts = connectionFacts(call)
+        if (isAlone && isHopeless) throw error
+        if (isAlone && attempt > maxAttempts) throw gaveUp(facts.host, attempt - 1, error)
+        // While others carry the stream there is no giving up, and no hurry either.
+        const isProbing = isHopeless || attempt > maxAttempts
+        const delayMs = isProbing
+          ? probeInterval * (0.5 + random() / 2)
+          : Math.min(
+              delayBefore(attempt, reconnectInterval, error),
+              Math.max(maxDelay, maxRetryAfter),
+            )
+        scope.log.warn?.(
+          `reconnecting to ${facts.host}: attempt ${attempt} of ${maxAttempts} in ${Math.round(delayMs)} ms, after: ${error.message}`,
+          { ...facts },
+        )
+        scope.status({ type: 'reconnecting', ...facts, attempt, maxAttempts, delayMs, error })
+        const isAsked = (error as WireErrorFacts).retryAfter !== undefined
+        await (isAlone || isAsked ? sleep(delayMs, signal) : sleepInCompany(delayMs, call))
       }
-      const isAlone = scope.activeConnections === 0
-      if (isAlone && hadCompany) attempt = 1
-      hadCompany = !isAlone
-      const facts = connectionFacts(call)
-      let delayMs = Math.min(
-        delayBefore(attempt, reconnectInterval, error),
-        Math.max(maxDelay, maxRetryAfter),
-      )
-      const isHopeless = !isTransient(error)
-      if (isAlone && isHopeless) throw error
-      if (isAlone && attempt > maxAttempts) throw gaveUp(facts.host, attempt - 1, error)
-      // While others carry the stream there is no giving up, and no hurry either.
-      const isProbing = isHopeless || attempt > maxAttempts
-      if (isProbing) delayMs = probeInterval * (0.5 + random() / 2)
-      scope.log.warn?.(
-        `reconnecting to ${facts.host}: attempt ${attempt} of ${maxAttempts} in ${Math.round(delayMs)} ms, after: ${error.message}`,
-        { ...facts },
-      )
-      scope.status({ type: 'reconnecting', ...facts, attempt, maxAttempts, delayMs, error })
-      await (isProbing ? sleepInCompany(delayMs, call) : sleep(delayMs, signal))
+    } finally {
+      company.end()
     }
   }
 
@@ -124,6 +133,27 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
     }
   }
   return { name: 'retry', call: withRetry }
+}
+
+/** Keeps the time for which a stream had connections without a break. */
+function watchCompany(scope: StreamScope): { takeLasted(): number; end(): void } {
+  let since = scope.activeConnections > 0 ? performance.now() : undefined
+  let lasted = 0
+  const end = scope.watch(() => {
+    if (scope.activeConnections > 0) since ??= performance.now()
+    else if (since !== undefined) {
+      lasted = performance.now() - since
+      since = undefined
+    }
+  })
+  return {
+    end,
+    takeLasted() {
+      const taken = lasted
+      lasted = 0
+      return taken
+    },
+  }
 }
 
 /** Sleeps, but no longer than others carry the stream. */
@@ -140,6 +170,10 @@ async function sleepInCompany(ms: number, { scope, signal }: StreamCall): Promis
     unwatch()
     life.end()
   }
+}
+
+function isRefusal(error: unknown): boolean {
+  return isStreamsError(error, 'AUTHENTICATION') || isStreamsError(error, 'WS_REFUSED')
 }
 
 /** True where another try may fare better: the network, a timeout, a lost connection, 429 and 5xx. */

@@ -56,6 +56,60 @@ test('on the testnet, where there is one origin, it is said that high availabili
   await client.close()
 })
 
+test('what the service repeats of the credentials is taken for no origin', async () => {
+  const client = createClient({
+    apiKey: 'the-api-key-0123456789',
+    userSecret: 'secret',
+    ...endpoints.mainnet,
+    haMode: true,
+    fetch: async input => {
+      const { headers } = input as Request
+      const echo = `{${headers.get('authorization')},${headers.get('x-authorization-signature-sha256')}}`
+      return new Response(null, { headers: { 'X-Cll-Available-Origins': echo } })
+    },
+    connect: async (_dial, events) => {
+      setImmediate(() => events.opened())
+      return {
+        ping: () => undefined,
+        close: () => events.ended(1000, undefined),
+        terminate: () => events.ended(1006, undefined),
+      }
+    },
+  })
+  const stream = client.createStream(`0x0003${'ab'.repeat(30)}`)
+  const errors: Error[] = []
+  stream.on('error', error => void errors.push(error))
+  await stream.connect()
+  expect(errors.map(error => error.name)).toEqual(['OriginDiscoveryError'])
+  expect(JSON.stringify([errors[0]?.message, stream.getMetrics()])).not.toMatch(
+    /the-api-key|[0-9a-f]{64}/,
+  )
+  await client.close()
+})
+
+test('a discovery that ignores its signal does not keep connect waiting', async () => {
+  const client = createClient({
+    apiKey: 'key',
+    userSecret: 'secret',
+    ...endpoints.mainnet,
+    haMode: true,
+    haConnectionTimeout: 100,
+    fetch: () => new Promise(() => undefined),
+    connect: async (_dial, events) => {
+      setImmediate(() => events.opened())
+      return {
+        ping: () => undefined,
+        close: () => events.ended(1000, undefined),
+        terminate: () => events.ended(1006, undefined),
+      }
+    },
+  })
+  const started = performance.now()
+  await client.createStream(`0x0003${'ab'.repeat(30)}`).connect()
+  expect(performance.now() - started).toBeLessThan(2000)
+  await client.close()
+})
+
 test.each([
   ['connectTimeout', 0],
   ['refreshInterval', Number.NaN],

@@ -392,11 +392,11 @@ describe('a logger', () => {
       engine.fail({ status, body: JSON.stringify({ message: `refused ${apiKey}` }) })
       await settled(client.getLatestReport(ethUsd))
     }
-    const opened = client.createStream(ethUsd, fast)
+    const opened = client.createStream(ethUsd, { ...fast, maxReconnectAttempts: 1 })
     await opened.connect()
     engine.publish(ethUsd)
     engine.disconnect(1011)
-    engine.fail({ status: 401, path: '/api/v1/ws' })
+    engine.fail({ status: 401, path: '/api/v1/ws', times: 9 })
     await settled(opened.closed)
     const text = JSON.stringify(logged.lines)
     expect(logged.lines.length).toBeGreaterThan(20)

@@ -227,6 +227,140 @@ describe('an origin that fails', () => {
   })
 })
 
+describe('the account', () => {
+  const own = async (engine: DataEngine, options: object, streamOptions: StreamOptions = {}) => {
+    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+    const { dedup, hmacAuth, retry } = await import('../../index.js')
+    const plugins = [
+      dedup(),
+      haDiscovery({ stagger: 5, ...options }),
+      retry({ delay: 5 }),
+      hmacAuth({ apiKey, userSecret }),
+    ]
+    const client = createClient({ endpoint, wsEndpoint, plugins })
+    closers.push(() => client.close())
+    const stream = client.createStream(engine.feeds, { reconnectInterval: 200, ...streamOptions })
+    const errors: (Error & Record<string, unknown>)[] = []
+    stream.on('error', error => void errors.push(error as (typeof errors)[number]))
+    return { stream, errors }
+  }
+
+  test('names all connections from the first moment on', async () => {
+    const { stream } = open(await start({ origins: 3 }))
+    await stream.connect()
+    expect(stream.getMetrics()).toMatchObject({ configuredConnections: 3 })
+  })
+
+  test('does not grow while the list of origins changes', async () => {
+    const engine = await start({ origins: 6 })
+    const [a, b, c, d, e, f] = engine.origins
+    for (const origin of [c, d, e, f]) origin?.leave()
+    const { stream } = await own(engine, { refreshInterval: 50 })
+    await stream.connect()
+    for (const [leaving, joining] of [
+      [
+        [a, b],
+        [c, d],
+      ],
+      [
+        [c, d],
+        [e, f],
+      ],
+      [
+        [e, f],
+        [a, b],
+      ],
+    ] as const) {
+      for (const origin of joining) origin?.join()
+      for (const origin of leaving) origin?.leave()
+      const names = joining.map(origin => origin?.id).join()
+      await until(() => Object.keys(stream.getMetrics().originStatus).join() === names)
+      await until(() => engine.connections === 2)
+    }
+  })
+
+  test('of an origin that gave up is right, and it is looked for again', async () => {
+    const engine = await start()
+    const [first, second] = engine.origins
+    first?.refuse(403)
+    second?.refuse(503)
+    const { stream, errors } = await own(
+      engine,
+      { refreshInterval: 300 },
+      { maxReconnectAttempts: 50 },
+    )
+    const connecting = stream.connect()
+    await until(() => stream.getMetrics().originStatus['001'] === 'failed')
+    second?.refuse(undefined)
+    await connecting
+    await until(() => errors.length === 2)
+    expect(errors[0]).toMatchObject({
+      name: 'PartialConnectionFailureError',
+      failedConnections: 1,
+      totalConnections: 2,
+    })
+    expect(errors[1]).toMatchObject({
+      name: 'InsufficientConnectionsError',
+      availableConnections: 1,
+    })
+    first?.refuse(undefined)
+    await until(() => stream.getMetrics().activeConnections === 2, 20_000)
+    expect(errors).toHaveLength(2)
+  })
+
+  test('of an origin that accepts and closes again and again says that it is failing', async () => {
+    const engine = await start()
+    const { stream, errors } = await own(engine, {})
+    stream.on('status', ({ type, ...facts }) => {
+      if (type === 'connected' && 'origin' in facts && facts.origin === '001')
+        setTimeout(() => engine.origins[0]?.disconnect(1000), 5)
+    })
+    await stream.connect()
+    await until(() => errors.length >= 2)
+    expect(names(errors).slice(0, 2)).toEqual([
+      'PartialConnectionFailureError',
+      'InsufficientConnectionsError',
+    ])
+  })
+
+  test('of a list that could not be had at first is mended', async () => {
+    const engine = await start()
+    engine.fail({ method: 'HEAD', status: 500, times: 4 })
+    const { stream, errors } = await own(engine, { refreshInterval: 200 })
+    await stream.connect()
+    expect(names(errors)).toEqual(['OriginDiscoveryError'])
+    await until(() => Object.keys(stream.getMetrics().originStatus).join() === '001,002')
+    await until(() => stream.getMetrics().activeConnections === 2)
+  })
+})
+
+describe('the last connection', () => {
+  test('when it is lost, the others are dialled at once, however long they were to wait', async () => {
+    const engine = await start()
+    const [first, second] = engine.origins
+    const { stream, seen } = open(engine, { reconnectInterval: 10_000 })
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    await first?.kill()
+    await until(() => seen.statuses.some(status('reconnecting')))
+    await first?.restart()
+    const started = performance.now()
+    await second?.kill()
+    await until(() => seen.events.filter(event => event === 'connected').length === 2)
+    expect(performance.now() - started).toBeLessThan(2000)
+  })
+
+  test('and the others, when none of them lasts, end the stream after their attempts', async () => {
+    const engine = await start()
+    const { stream } = open(engine, { maxReconnectAttempts: 2 })
+    const timer = setInterval(() => engine.disconnect(1000), 250)
+    const error = await failureOf(stream.connect().then(() => stream.closed))
+    clearInterval(timer)
+    expect(error).toMatchObject({ code: 'ALL_CONNECTIONS' })
+    for (const { dials } of engine.origins) expect(dials).toBeLessThan(12)
+  })
+})
+
 describe('copies', () => {
   test('that are doubled, late and out of order are delivered once, and late is no copy', async () => {
     const engine = await start()

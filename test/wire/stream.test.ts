@@ -494,6 +494,7 @@ describe('handlers of your own', () => {
     await until(() => after.length === 2)
     expect(calls).toBe(2)
     expect(seen.reports).toHaveLength(2)
+    expect(seen.errors.length).toBeGreaterThan(3)
     expect(seen.errors.every(error => error === mine)).toBe(true)
     expect(stream.getMetrics().accepted).toBe(2)
   })
