@@ -81,7 +81,7 @@ async function keepToTheList(
   for (let isFirst = true; ; isFirst = false) {
     const found = await findCalls(next, call, settings, isFirst)
     offered = found.calls ?? offered
-    offered.forEach((each, index) => fanOut.join(each, index * settings.stagger))
+    for (const [index, each] of offered.entries()) fanOut.join(each, index * settings.stagger)
     leaveOthers(fanOut, offered)
     const looked = performance.now()
     lookSoon = found.lookSoon

@@ -1,6 +1,16 @@
 import { describe, expect, test } from '@jest/globals'
-import { createClient, endpoints } from '../../index.js'
+import { type ClientOptions, createClient, endpoints } from '../../index.js'
 import { haDiscovery, parseOrigins } from '../../plugins/ha-discovery.js'
+
+/** A wire on which every connection opens and nothing comes. */
+const openAtOnce: ClientOptions['connect'] = async (_dial, events) => {
+  setImmediate(() => events.opened())
+  return {
+    ping: () => undefined,
+    close: () => events.ended(1000, undefined),
+    terminate: () => events.ended(1006, undefined),
+  }
+}
 
 describe('the header X-Cll-Available-Origins', () => {
   test.each([
@@ -38,14 +48,7 @@ test('on the testnet, where there is one origin, it is said that high availabili
     ...endpoints.testnet,
     haMode: true,
     fetch: async () => new Response(null, { headers: { 'X-Cll-Available-Origins': '{001}' } }),
-    connect: async (_dial, events) => {
-      setImmediate(() => events.opened())
-      return {
-        ping: () => undefined,
-        close: () => events.ended(1000, undefined),
-        terminate: () => events.ended(1006, undefined),
-      }
-    },
+    connect: openAtOnce,
   })
   const stream = client.createStream(`0x0003${'ab'.repeat(30)}`)
   const errors: Error[] = []
@@ -67,14 +70,7 @@ test('what the service repeats of the credentials is taken for no origin', async
       const echo = `{${headers.get('authorization')},${headers.get('x-authorization-signature-sha256')}}`
       return new Response(null, { headers: { 'X-Cll-Available-Origins': echo } })
     },
-    connect: async (_dial, events) => {
-      setImmediate(() => events.opened())
-      return {
-        ping: () => undefined,
-        close: () => events.ended(1000, undefined),
-        terminate: () => events.ended(1006, undefined),
-      }
-    },
+    connect: openAtOnce,
   })
   const stream = client.createStream(`0x0003${'ab'.repeat(30)}`)
   const errors: Error[] = []
@@ -95,14 +91,7 @@ test('a discovery that ignores its signal does not keep connect waiting', async 
     haMode: true,
     haConnectionTimeout: 100,
     fetch: () => new Promise(() => undefined),
-    connect: async (_dial, events) => {
-      setImmediate(() => events.opened())
-      return {
-        ping: () => undefined,
-        close: () => events.ended(1000, undefined),
-        terminate: () => events.ended(1006, undefined),
-      }
-    },
+    connect: openAtOnce,
   })
   const started = performance.now()
   await client.createStream(`0x0003${'ab'.repeat(30)}`).connect()
