@@ -79,5 +79,10 @@ function presetOf(config: Config): Plugins {
   checkNumber('retryAttempts', retryAttempts, { min: 0, whole: true, infinite: true })
   checkNumber('retryDelay', retryDelay, { min: 0, max: MAX_TIMER })
   checkNumber('haConnectionTimeout', haConnectionTimeout, { min: 1, max: MAX_TIMER })
+  if (!haMode && typeof config.wsEndpoint === 'string' && config.wsEndpoint.includes(',')) {
+    throw new ValidationError(
+      'wsEndpoint names several URLs: set haMode for a connection to each, or give one',
+    )
+  }
   return checkBoolean('haMode', haMode) ? haPreset(config) : defaultPreset(config)
 }

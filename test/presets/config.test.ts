@@ -32,6 +32,7 @@ describe('a configuration', () => {
       /wsEndpoint must begin with wss:\/\/ or ws:\/\/, not https:/,
     ],
     ['wsEndpoint', 'nonsense', /wsEndpoint must be a URL/],
+    ['wsEndpoint', 'wss://a.example,wss://b.example', /several URLs: set haMode/],
     ['timeout', 0, /timeout must be at least 1, not 0/],
     ['timeout', -1, /timeout must be at least 1/],
     ['timeout', Number.NaN, /timeout must be a number, not NaN/],
