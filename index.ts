@@ -35,7 +35,7 @@ export type {
   StreamEvents,
   StreamMetrics,
   StreamMetrics as MetricsSnapshot,
-} from './core/stream.js'
+} from './core/stream-api.js'
 export type { StreamOptions } from './core/stream-options.js'
 export type {
   Call,

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Stream } from '../core/stream.js'
+import type { Stream } from '../core/stream-api.js'
 import { type DataEngine, startDataEngine } from '../local/index.js'
 import { createClient } from '../presets/create-client.js'
 import { formatReport } from '../presets/format-report.js'

@@ -34,7 +34,7 @@ export type {
   Stream,
   StreamEvents,
   StreamMetrics,
-} from './stream.js'
+} from './stream-api.js'
 export type { StreamOptions } from './stream-options.js'
 export type { Fetch } from './transport/http.js'
 export type { Connect, Dial, Socket, SocketEvents } from './transport/ws.js'
