@@ -88,9 +88,8 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     fail,
     open,
   }
-  const sink = composeReport(parts.plugins, deliver, scope)
-
   const watchers = new Set<(status: Status) => void>()
+  const sink = composeReport(parts.plugins, deliver, scope)
 
   function emit(event: keyof StreamEvents, argument?: unknown): void {
     if (!isSilent) emitter.emit(event, argument)

@@ -4,6 +4,7 @@ import { checkBoolean, checkNumber, MAX_TIMER } from '../core/options.js'
 import type { DataOf, Plugins } from '../core/types.js'
 import type { LoggingConfig } from '../plugins/logging.js'
 import { defaultPreset } from './default.js'
+import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
 import { haPreset } from './ha.js'
 import type { DecodedReport } from './versions.js'
 
@@ -73,8 +74,8 @@ function presetOf(config: Config): Plugins {
   const {
     haMode = false,
     haConnectionTimeout = 10_000,
-    retryAttempts = 3,
-    retryDelay = 1000,
+    retryAttempts = DEFAULT_RETRY_ATTEMPTS,
+    retryDelay = DEFAULT_RETRY_DELAY,
   } = config
   checkNumber('retryAttempts', retryAttempts, { min: 0, whole: true, infinite: true })
   checkNumber('retryDelay', retryDelay, { min: 0, max: MAX_TIMER })

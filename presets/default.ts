@@ -4,6 +4,7 @@ import { dedup } from '../plugins/dedup.js'
 import { hmacAuth } from '../plugins/hmac-auth.js'
 import { type LoggingConfig, logging } from '../plugins/logging.js'
 import { retry } from '../plugins/retry.js'
+import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
 import { allDecoders, type DecodedReport } from './versions.js'
 
 /** Options of `defaultPreset`. */
@@ -24,7 +25,12 @@ export interface DefaultPresetOptions {
 
 /** One connection, every version decoded: the stack of `createClient` unless it is told otherwise. */
 export function defaultPreset(options: DefaultPresetOptions): readonly Plugin<DecodedReport>[] {
-  const { apiKey, userSecret, retryAttempts = 3, retryDelay = 1000 } = options
+  const {
+    apiKey,
+    userSecret,
+    retryAttempts = DEFAULT_RETRY_ATTEMPTS,
+    retryDelay = DEFAULT_RETRY_DELAY,
+  } = options
   return [
     logging(options.logging),
     decoders(...allDecoders),

@@ -6,6 +6,7 @@ import { hmacAuth } from '../plugins/hmac-auth.js'
 import { logging } from '../plugins/logging.js'
 import { retry } from '../plugins/retry.js'
 import type { DefaultPresetOptions } from './default.js'
+import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
 import { allDecoders, type DecodedReport } from './versions.js'
 
 /** Options of `haPreset`. */
@@ -19,8 +20,8 @@ export function haPreset(options: HaPresetOptions): readonly Plugin<DecodedRepor
   const {
     apiKey,
     userSecret,
-    retryAttempts = 3,
-    retryDelay = 1000,
+    retryAttempts = DEFAULT_RETRY_ATTEMPTS,
+    retryDelay = DEFAULT_RETRY_DELAY,
     haConnectionTimeout = 10_000,
   } = options
   return [

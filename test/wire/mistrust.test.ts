@@ -301,6 +301,21 @@ describe('a plugin that goes wrong', () => {
   })
 })
 
+describe('a plugin that listens', () => {
+  test('hears of connections from its report stage on', async () => {
+    const heard: string[] = []
+    const curious: Plugin = {
+      name: 'curious',
+      report: (next, scope) => {
+        if (scope.kind === 'stream') scope.watch(({ type }) => void heard.push(type))
+        return next
+      },
+    }
+    await stackOf([curious]).createStream(ethUsd).connect()
+    expect(heard).toEqual(['connecting', 'connected'])
+  })
+})
+
 describe('a wrong argument', () => {
   test.each([
     [
