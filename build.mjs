@@ -22,7 +22,7 @@ const at = (...parts) => join(root, ...parts)
 const exists = path => existsSync(at(path))
 const say = message => console.error(`sluice: ${message}`)
 
-const folders = ['core', 'plugins', 'presets', 'local', 'cli']
+const folders = ['core', 'tdh2', 'plugins', 'presets', 'local', 'confidential-http', 'cli']
 const settings = ['build.mjs', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']
 
 /** A failure whose message is all there is to say. */
@@ -91,6 +91,8 @@ async function compile(format, files, outdir) {
       // ky is an ES module only, which Node 20 can't require: the CommonJS build has to import it.
       supported: { 'dynamic-import': true },
       logLevel: 'warning',
+      // What runs in both formats asks for __dirname first.
+      logOverride: { 'empty-import-meta': 'silent' },
     })
   } catch {
     throw new BuildError('esbuild refused the sources, see above')

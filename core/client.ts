@@ -1,7 +1,6 @@
 import { composeCall } from './compose.js'
 import { createDecoderTable, type DecoderTable } from './decoder-table.js'
 import { asyncDispose } from './dispose.js'
-import { isThenable } from './emitter.js'
 import { DataStreamsError, ValidationError } from './errors.js'
 import { parseFeedIDs } from './feed-id.js'
 import { createLifetime } from './lifetime.js'
@@ -16,6 +15,7 @@ import {
 } from './options.js'
 import { createRest, type Rest } from './rest.js'
 import { createSend } from './send.js'
+import { setUp } from './set-up.js'
 import { checkPlugins, describeStack, type Stack } from './stack.js'
 import { createStream } from './stream.js'
 import type { ConnectionStatusCallback, Stream } from './stream-api.js'
@@ -77,12 +77,7 @@ export function createClient<const Given extends Plugins>(
   const { signal, defer } = life
   const streams = new Set<Stream>()
 
-  for (const plugin of plugins) {
-    const result: unknown = plugin.setup?.({ kind: 'client', log, listen, signal, defer })
-    if (!isThenable(result)) continue
-    result.then(undefined, () => undefined)
-    throw new ValidationError(`plugin ${plugin.name}: setup must not be async`)
-  }
+  setUp(plugins, { kind: 'client', log, listen, signal, defer })
   const decoders = plugins.flatMap(plugin => plugin.decoders ?? [])
   const table = createDecoderTable(decoders, log) as DecoderTable<DataOf<Given>>
   const send = createSend({
@@ -91,7 +86,11 @@ export function createClient<const Given extends Plugins>(
     maxBodyBytes: MAX_BODY_BYTES,
     now,
   })
-  const wire: Handler = call => (call.kind === 'request' ? send(call) : call.scope.open(call))
+  const wire: Handler = async function carry(call) {
+    if (call.kind === 'request') return send(call)
+    if (call.kind === 'stream') return call.scope.open(call)
+    throw new ValidationError('a confidential call is for an enclave, not for this client')
+  }
   const handler = composeCall(plugins, wire)
   log.debug?.('configuration is valid', { endpoint, wsEndpoint, timeout })
   log.info?.('client initialized', {

@@ -1,5 +1,5 @@
 /** Bytes that no other thread can change. (`Uint8Array<ArrayBuffer>`, which TypeScript has from 5.7 on.) */
-type Bytes = Uint8Array & { readonly buffer: ArrayBuffer }
+export type Bytes = Uint8Array & { readonly buffer: ArrayBuffer }
 
 /**
  * What this library needs of WebCrypto, so that `globalThis.crypto`, or any other provider, can take the place of the
@@ -13,10 +13,19 @@ export interface WebCrypto {
       key: Bytes,
       algorithm: { readonly name: string; readonly hash?: string },
       extractable: boolean,
-      usages: 'sign'[],
+      usages: ('sign' | 'encrypt' | 'decrypt')[],
     ): Promise<WebCryptoKey>
     sign(algorithm: 'HMAC', key: WebCryptoKey, data: Bytes): Promise<ArrayBuffer>
+    encrypt(algorithm: AesGcm, key: WebCryptoKey, data: Bytes): Promise<ArrayBuffer>
+    decrypt(algorithm: AesGcm, key: WebCryptoKey, data: Bytes): Promise<ArrayBuffer>
   }
+  getRandomValues(array: Bytes): Bytes
+}
+
+/** AES-GCM with a 12-byte nonce, a 16-byte tag behind the ciphertext, and no associated data. */
+export interface AesGcm {
+  readonly name: 'AES-GCM'
+  readonly iv: Bytes
 }
 
 /** A key as its provider knows it. */

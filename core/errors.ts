@@ -9,7 +9,10 @@
  * | `DECODING` | ReportDecodingError |
  * | `WS_DIAL`, `WS_REFUSED`, `WS_LOST`, `WS_FRAME`, `WS_GAVE_UP` | WebSocketError |
  * | `ORIGIN_DISCOVERY`, `ALL_CONNECTIONS`, `SOME_CONNECTIONS`, `FEW_CONNECTIONS` | the high-availability errors |
- * | `PLUGIN`, `CLOSED`, `UNKNOWN` | DataStreamsError |
+ * | `ENCLAVE`, `TEMPLATE`, `LIMIT`, `POLICY`, `ENCRYPTION`, `UPSTREAM_TIMEOUT`, `UPSTREAM_HOST`, `UPSTREAM_REFUSED`, `UPSTREAM_CLOSED`, `UPSTREAM_TLS`, `UPSTREAM_ANSWER` | EnclaveError |
+ * | `VAULT` | VaultError |
+ * | `TDH2` | TDH2Error |
+ * | `PLUGIN`, `CLOSED`, `CAPABILITY`, `UNKNOWN` | DataStreamsError |
  */
 export type ErrorCode =
   | 'VALIDATION'
@@ -28,8 +31,22 @@ export type ErrorCode =
   | 'ALL_CONNECTIONS'
   | 'SOME_CONNECTIONS'
   | 'FEW_CONNECTIONS'
+  | 'ENCLAVE'
+  | 'TEMPLATE'
+  | 'LIMIT'
+  | 'POLICY'
+  | 'ENCRYPTION'
+  | 'UPSTREAM_TIMEOUT'
+  | 'UPSTREAM_HOST'
+  | 'UPSTREAM_REFUSED'
+  | 'UPSTREAM_CLOSED'
+  | 'UPSTREAM_TLS'
+  | 'UPSTREAM_ANSWER'
+  | 'VAULT'
+  | 'TDH2'
   | 'PLUGIN'
   | 'CLOSED'
+  | 'CAPABILITY'
   | 'UNKNOWN'
 
 /** Facts every error can carry besides its message. */
@@ -207,6 +224,39 @@ export class InsufficientConnectionsError extends DataStreamsError {
   }
 }
 
+/** The enclave refused a confidential request, could not carry it out, or is not there. */
+export class EnclaveError extends DataStreamsError {
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, { code: 'ENCLAVE', ...facts })
+  }
+
+  static {
+    EnclaveError.prototype.name = 'EnclaveError'
+  }
+}
+
+/** The vault does not have a secret, will not release it, or can't: too few of its nodes gave a good share. */
+export class VaultError extends DataStreamsError {
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, { code: 'VAULT', ...facts })
+  }
+
+  static {
+    VaultError.prototype.name = 'VaultError'
+  }
+}
+
+/** A key, ciphertext or decryption share of the threshold encryption is malformed or does not verify. */
+export class TDH2Error extends DataStreamsError {
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, { code: 'TDH2', ...facts })
+  }
+
+  static {
+    TDH2Error.prototype.name = 'TDH2Error'
+  }
+}
+
 /** The class of the errors with a code. */
 export type ErrorOf<Code extends ErrorCode> = Code extends keyof ClassOfCode
   ? ClassOfCode[Code]
@@ -229,6 +279,19 @@ interface ClassOfCode {
   ALL_CONNECTIONS: MultiConnectionError
   SOME_CONNECTIONS: PartialConnectionFailureError
   FEW_CONNECTIONS: InsufficientConnectionsError
+  ENCLAVE: EnclaveError
+  TEMPLATE: EnclaveError
+  LIMIT: EnclaveError
+  POLICY: EnclaveError
+  ENCRYPTION: EnclaveError
+  UPSTREAM_TIMEOUT: EnclaveError
+  UPSTREAM_HOST: EnclaveError
+  UPSTREAM_REFUSED: EnclaveError
+  UPSTREAM_CLOSED: EnclaveError
+  UPSTREAM_TLS: EnclaveError
+  UPSTREAM_ANSWER: EnclaveError
+  VAULT: VaultError
+  TDH2: TDH2Error
 }
 
 /**

@@ -86,15 +86,20 @@ export function checkSignal(field: string, value: unknown): AbortSignal | undefi
   )
 }
 
-/** An object of options, or none. */
+/** An object of options, or none; where `names` are given, with no others among them. */
 export function checkOptions<Options extends object>(
   field: string,
   value: Options | undefined,
+  names?: readonly (keyof Options & string)[],
 ): Options {
   if (value === undefined) return {} as Options
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new ValidationError(`${field} must be an object`)
   }
+  const known: readonly string[] = names ?? Object.keys(value)
+  const unknown = Object.keys(value).find(name => !known.includes(name))
+  if (unknown !== undefined)
+    throw new ValidationError(`${field}.${unknown} is unknown: there are ${known.join(', ')}`)
   return value
 }
 

@@ -64,8 +64,8 @@ function networkError(call: RequestCall, cause: unknown): APIError {
   })
 }
 
-/** fetch says only `fetch failed`; what failed is in the causes. */
-function networkReason(thrown: unknown): string {
+/** What failed on the network: fetch says only `fetch failed`, and the reason is in the causes. */
+export function networkReason(thrown: unknown): string {
   if (!isError(thrown)) return String(thrown)
   if (thrown.cause !== undefined) return networkReason(thrown.cause)
   const { code } = thrown as { code?: unknown }

@@ -1,8 +1,11 @@
 import type { Decoder } from './decoder.js'
 import type { Report } from './report.js'
 
-/** One thing put on the wire: a REST request, or the upgrade that opens a stream's connection. */
-export type Call = RequestCall | StreamCall
+/**
+ * One thing put on the wire: a REST request, the upgrade that opens a stream's connection, or a request that an enclave
+ * makes.
+ */
+export type Call = RequestCall | StreamCall | ConfidentialCall
 
 interface CallFacts {
   /** What the call is for, as the client's method is named: `getLatestReport`, `stream`, … */
@@ -35,8 +38,60 @@ export interface StreamCall extends CallFacts {
   readonly scope: StreamScope
 }
 
+/** A request that an enclave makes for somebody who must not see the secrets in it. */
+export interface ConfidentialCall extends CallFacts {
+  readonly kind: 'confidential'
+  /**
+   * Every line of each header, as the caller named and ordered them. What a layer sets in `headers` is sent besides, in
+   * place of lines of that name.
+   */
+  readonly multiHeaders: HeaderLines
+  /** Whose secrets may be used: an address, as 40 hexadecimal digits. */
+  readonly owner: string
+  /** The secrets asked for. */
+  readonly secrets: readonly SecretName[]
+  /** The secrets that have been released, by key. */
+  readonly released: ReadonlyMap<string, string>
+  /** What is no secret and fills placeholders all the same. */
+  readonly publicValues: ReadonlyMap<string, string>
+  /** Certificates in PEM that take the place of the platform's root certificates. */
+  readonly customRootCaCertPem?: string
+  /** Milliseconds from `startedAt` to the last byte of the answer. */
+  readonly timeout?: number
+  /** When the caller made the request, in milliseconds of Unix time. */
+  readonly startedAt: number
+  /** Whether the answer's body is yet to be encrypted: the layer that does so hands false on, and the wire refuses true. */
+  readonly encryptOutput: boolean
+  /** How the wire is to connect. */
+  readonly connection: ConnectionRules
+  readonly scope: ConfidentialScope
+}
+
+/** Every line of each header, by name. */
+export type HeaderLines = ReadonlyMap<string, readonly string[]>
+
+/** What a secret is kept under in the vault. */
+export interface SecretName {
+  /** An address, as 40 hexadecimal digits. */
+  readonly owner: string
+  readonly namespace: string
+  readonly key: string
+}
+
+/** How the enclave's wire connects. Nothing here can turn the verification of certificates off. */
+export interface ConnectionRules {
+  /** Root certificates in PEM. @default those of the platform */
+  readonly ca?: readonly string[]
+  /** Decides about each address before it is dialled. @default all are dialled */
+  readonly mayDial?: (address: string) => boolean
+  /** Characters that the templates of a request may come to, filled. @default 1024000 */
+  readonly maxRequestBytes?: number
+  /** Bytes an answer may have, unpacked. @default 1024000 */
+  readonly maxResponseBytes?: number
+}
+
 /** What came of a call. */
-export type Reply = RequestReply | StreamReply
+export type Reply = RequestReply | StreamReply | ConfidentialReply
 
 /** The answer to a request. Its status is a success: others are thrown as errors. */
 export interface RequestReply {
@@ -44,6 +99,15 @@ export interface RequestReply {
   readonly status: number
   readonly headers: Headers
   /** The whole body, bounded. */
+  readonly body: Uint8Array
+}
+
+/** The answer to a confidential request, whatever its status. */
+export interface ConfidentialReply {
+  readonly kind: 'confidential'
+  readonly status: number
+  readonly multiHeaders: HeaderLines
+  /** The whole body, bounded; encrypted where that was asked for. */
   readonly body: Uint8Array
 }
 
@@ -139,6 +203,11 @@ export interface RequestScope extends ScopeFacts {
   readonly feedIDs: readonly string[]
   /** Makes the request fail with this error, once the reports at hand have gone through. */
   fail(error: Error): void
+}
+
+/** The life of one confidential request. */
+export interface ConfidentialScope extends ScopeFacts {
+  readonly kind: 'confidential'
 }
 
 /** The life of one stream, over all its connections. */

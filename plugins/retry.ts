@@ -129,7 +129,8 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
 
   function withRetry(next: Handler): Handler {
     return function retryCall(call) {
-      return call.kind === 'request' ? retryRequest(next, call) : reconnect(next, call)
+      if (call.kind === 'request') return retryRequest(next, call)
+      return call.kind === 'stream' ? reconnect(next, call) : next(call)
     }
   }
   return { name: 'retry', call: withRetry }

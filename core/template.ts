@@ -1,0 +1,119 @@
+import { EnclaveError } from './errors.js'
+
+/** The value of a name; undefined where it has none. */
+export type FindValue = (name: string) => string | undefined
+
+/** `{{.name}}`, perhaps with space around the name and trim markers, which need a space of their own. */
+const placeholder =
+  /\{\{(-[ \t\r\n])?[ \t\r\n]*\.((?![0-9])[_\p{L}\p{Nd}]+)(?:([ \t\r\n]+-)|[ \t\r\n]*)\}\}/uy
+const commentStart = /\{\{(-[ \t\r\n])?\/\*/uy
+const commentEnd = /\*\/([ \t\r\n]-)?\}\}/uy
+
+/**
+ * A template of Go's text/template, filled in one pass: what a value holds is not looked at again. Of the language it
+ * knows `{{.name}}`, comments, space inside the braces and trim markers; all else between braces is an error, and so is
+ * what comes to more than `maxLength` characters.
+ */
+export function renderTemplate(
+  field: string,
+  template: string,
+  find: FindValue,
+  maxLength: number = Number.POSITIVE_INFINITY,
+): string {
+  const parts: string[] = []
+  let length = 0
+  function push(part: string): void {
+    length += part.length
+    if (length > maxLength)
+      throw new EnclaveError(`${field}: with its placeholders filled, the request is too long`, {
+        code: 'LIMIT',
+      })
+    parts.push(part)
+  }
+  let at = 0
+  let trimNext = false
+  for (;;) {
+    const start = template.indexOf('{{', at)
+    const text = template.slice(at, start === -1 ? undefined : start)
+    const rest = trimNext ? text.replace(/^[ \t\r\n]+/, '') : text
+    if (start === -1) {
+      push(rest)
+      return parts.join('')
+    }
+    const action = readAction(template, start)
+    if (action === undefined) throw unknownAction(field, template, start)
+    push(action.trimBefore ? trimEnd(rest) : rest)
+    if (action.name !== undefined) {
+      const value = find(action.name)
+      if (value === undefined) throw noValue(field, action.name)
+      push(value)
+    }
+    trimNext = action.trimAfter
+    at = action.end
+  }
+}
+
+interface Action {
+  /** Absent for a comment. */
+  readonly name?: string
+  readonly trimBefore: boolean
+  readonly trimAfter: boolean
+  readonly end: number
+}
+
+function readAction(template: string, start: number): Action | undefined {
+  const found = matchAt(placeholder, template, start)
+  if (found !== null) {
+    const [all, left, name, right] = found
+    return {
+      ...(name === undefined ? {} : { name }),
+      trimBefore: left !== undefined,
+      trimAfter: right !== undefined,
+      end: start + all.length,
+    }
+  }
+  const opened = matchAt(commentStart, template, start)
+  if (opened === null) return undefined
+  const close = template.indexOf('*/', start + opened[0].length)
+  const closed = close === -1 ? null : matchAt(commentEnd, template, close)
+  if (closed === null) return undefined
+  return {
+    trimBefore: opened[1] !== undefined,
+    trimAfter: closed[1] !== undefined,
+    end: close + closed[0].length,
+  }
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at
+  return pattern.exec(text)
+}
+
+function trimEnd(text: string): string {
+  let end = text.length
+  while (end > 0 && ' \t\r\n'.includes(text[end - 1] as string)) end--
+  return text.slice(0, end)
+}
+
+const MAX_QUOTE = 40
+
+/** Names and actions are quoted in errors, but not all of a long one. */
+function shorten(text: string): string {
+  return text.length > MAX_QUOTE ? `${text.slice(0, MAX_QUOTE)}…` : text
+}
+
+function noValue(field: string, name: string): EnclaveError {
+  return new EnclaveError(
+    `${field}: nothing is known for the placeholder {{.${shorten(name)}}}: list it in vaultDonSecrets or templatePublicValues`,
+    { code: 'TEMPLATE' },
+  )
+}
+
+function unknownAction(field: string, template: string, start: number): EnclaveError {
+  const close = template.indexOf('}}', start)
+  const action = template.slice(start, close === -1 ? undefined : close + 2)
+  return new EnclaveError(
+    `${field}: ${JSON.stringify(shorten(action))} is no placeholder: write {{.name}}, a letter or underscore first and then letters, digits and underscores`,
+    { code: 'TEMPLATE' },
+  )
+}

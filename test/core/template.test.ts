@@ -1,0 +1,23 @@
+import { expect, test } from '@jest/globals'
+import { renderTemplate } from '../../core/template.js'
+
+const values = new Map([
+  ['a', 'x'.repeat(50_000)],
+  ['b', '12345'],
+])
+const render = (template: string, maxLength?: number): string =>
+  renderTemplate('body', template, name => values.get(name), maxLength)
+
+test('a template comes to as much as it may, and to no character more', () => {
+  expect(render('{{.b}}-{{.b}}', 11)).toBe('12345-12345')
+  expect(() => render('{{.b}}-{{.b}}', 10)).toThrow(
+    'body: with its placeholders filled, the request is too long',
+  )
+  expect(() => render('{{.b}}{{.b}} ', 10)).toThrow(/too long/)
+})
+
+test('a short template that would come to gigabytes is refused before it does', () => {
+  const before = process.memoryUsage().heapUsed
+  expect(() => render('{{.a}}'.repeat(100_000), 125_000)).toThrow(/too long/)
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(50_000_000)
+})
