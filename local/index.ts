@@ -1,3 +1,8 @@
+export {
+  type CertificateAuthority,
+  createCertificateAuthority,
+  type IssuedCertificate,
+} from './certificate.js'
 export type { SignedReport } from './chain.js'
 export type { DataEngine, PublishOptions } from './data-engine.js'
 export { startDataEngine } from './data-engine.js'
@@ -5,9 +10,19 @@ export type { Delivery } from './deliveries.js'
 export type { FieldValue } from './encode.js'
 export type { Failure } from './faults.js'
 export type { FeedSpec, ReportFields } from './feeds.js'
+export {
+  type HTTPSHandler,
+  type HTTPSServer,
+  type HTTPSServerOptions,
+  startHTTPSServer,
+} from './https-server.js'
 export type { PublishedReport } from './ledger.js'
 export type { SignerSet } from './network.js'
 export type { DataEngineOptions } from './options.js'
 export type { EngineOrigin } from './origin.js'
 export type { RecordedReport } from './replay.js'
 export type { RequestRecord } from './request-log.js'
+export { createVault, type VaultOptions } from './vault/create-vault.js'
+export type { VaultNode } from './vault/node.js'
+export { openVault, type Vault } from './vault/open-vault.js'
+export type { SecretRef } from './vault/secret-name.js'

@@ -1,0 +1,152 @@
+import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
+import { isIP } from 'node:net'
+import { ValidationError } from '../core/errors.js'
+
+/** A certificate and its private key, in PEM: what a TLS server takes. */
+export interface IssuedCertificate {
+  readonly cert: string
+  readonly key: string
+}
+
+/** A certificate authority that nobody trusts until told to. Its key is kept nowhere. */
+export interface CertificateAuthority {
+  /** Its own certificate in PEM: what a client must be told to trust. */
+  readonly ca: string
+  /** A certificate for host names and IP addresses, valid for a day. */
+  issue(options: { readonly hosts: readonly string[] }): IssuedCertificate
+}
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+
+/**
+ * A fresh certificate authority with a P-256 key, valid for a day from an hour ago.
+ *
+ * @example
+ * const { ca, issue } = await createCertificateAuthority()
+ * const { cert, key } = issue({ hosts: ['localhost', '127.0.0.1'] })
+ */
+export async function createCertificateAuthority(): Promise<CertificateAuthority> {
+  const der = await import('asn1js')
+  const authority = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const authorityName = `Local authority ${randomBytes(8).toString('hex')}`
+  const notBefore = new Date(Date.now() - HOUR)
+  const notAfter = new Date(notBefore.getTime() + DAY)
+
+  const sequence = (...value: Asn1[]): Asn1 => new der.Sequence({ value })
+  const oid = (value: string): Asn1 => new der.ObjectIdentifier({ value })
+  const bytes = (valueHex: Uint8Array): Asn1 => new der.OctetString({ valueHex })
+  const bits = (valueHex: Uint8Array, unusedBits = 0): Asn1 =>
+    new der.BitString({ valueHex, unusedBits })
+  const yes = (): Asn1 => new der.Boolean({ value: true })
+  /** `[number]`, holding either bytes or another value. */
+  const tagged = (tagNumber: number, held: Uint8Array | Asn1): Asn1 =>
+    held instanceof Uint8Array
+      ? new der.Primitive({ idBlock: { tagClass: 3, tagNumber }, valueHex: held })
+      : new der.Constructed({ idBlock: { tagClass: 3, tagNumber }, value: [held] })
+  const encode = (value: Asn1): Uint8Array => new Uint8Array(value.toBER())
+
+  const nameOf = (commonName: string): Asn1 =>
+    sequence(
+      new der.Set({
+        value: [sequence(oid('2.5.4.3'), new der.Utf8String({ value: commonName }))],
+      }),
+    )
+  const extension = (id: string, isCritical: boolean, value: Asn1): Asn1 =>
+    sequence(oid(id), ...(isCritical ? [yes()] : []), bytes(encode(value)))
+  const signatureAlgorithm = (): Asn1 => sequence(oid('1.2.840.10045.4.3.2'))
+
+  function certify(subject: string, key: KeyObject, extensions: readonly Asn1[]): string {
+    const content = sequence(
+      tagged(0, new der.Integer({ value: 2 })),
+      der.Integer.fromBigInt(BigInt(`0x01${randomBytes(15).toString('hex')}`)),
+      signatureAlgorithm(),
+      nameOf(authorityName),
+      sequence(new der.UTCTime({ valueDate: notBefore }), new der.UTCTime({ valueDate: notAfter })),
+      nameOf(subject),
+      der.fromBER(spkiOf(key)).result,
+      tagged(
+        3,
+        sequence(
+          extension('2.5.29.14', false, bytes(keyIdOf(key))),
+          extension('2.5.29.35', false, sequence(tagged(0, keyIdOf(authority.publicKey)))),
+          ...extensions,
+        ),
+      ),
+    )
+    const signature = sign('sha256', encode(content), authority.privateKey)
+    return pemOf(encode(sequence(content, signatureAlgorithm(), bits(signature))))
+  }
+
+  const basicConstraints = (...value: Asn1[]): Asn1 =>
+    extension('2.5.29.19', true, sequence(...value))
+  /** The bits of a key's uses, the first one on the left. */
+  const keyUsage = (uses: number, unusedBits: number): Asn1 =>
+    extension('2.5.29.15', true, bits(Uint8Array.of(uses), unusedBits))
+
+  return {
+    ca: certify(authorityName, authority.publicKey, [
+      basicConstraints(yes(), new der.Integer({ value: 0 })),
+      keyUsage(0b0000_0110, 1),
+    ]),
+    issue({ hosts }) {
+      const names = checkHosts(hosts).map(function alternative(host) {
+        const address = addressBytes(host)
+        return address === undefined ? tagged(2, Buffer.from(host)) : tagged(7, address)
+      })
+      const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      const cert = certify('Local server', publicKey, [
+        basicConstraints(),
+        keyUsage(0b1000_0000, 7),
+        extension('2.5.29.37', false, sequence(oid('1.3.6.1.5.5.7.3.1'))),
+        extension('2.5.29.17', false, sequence(...names)),
+      ])
+      return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string }
+    },
+  }
+}
+
+type Asn1 = InstanceType<typeof import('asn1js').BaseBlock>
+
+function spkiOf(key: KeyObject): Buffer {
+  return key.export({ type: 'spki', format: 'der' })
+}
+
+function keyIdOf(key: KeyObject): Uint8Array {
+  return createHash('sha256').update(spkiOf(key)).digest().subarray(0, 20)
+}
+
+function pemOf(certificate: Uint8Array): string {
+  const lines =
+    Buffer.from(certificate)
+      .toString('base64')
+      .match(/.{1,64}/g) ?? []
+  return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n')
+}
+
+function checkHosts(hosts: readonly string[]): readonly string[] {
+  if (!Array.isArray(hosts) || hosts.length === 0)
+    throw new ValidationError('hosts must be a list of at least one host name or IP address')
+  for (const [index, host] of hosts.entries()) {
+    const isHost =
+      typeof host === 'string' &&
+      !host.includes('%') &&
+      (isIP(host) !== 0 || /^(\*\.)?[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/i.test(host))
+    if (!isHost) throw new ValidationError(`hosts[${index}] must be a host name or an IP address`)
+  }
+  return hosts
+}
+
+/** The 4 or 16 bytes of an IP address; undefined for a host name. */
+function addressBytes(host: string): Uint8Array | undefined {
+  const version = isIP(host)
+  if (version === 0) return undefined
+  if (version === 4) return Uint8Array.from(host.split('.'), Number)
+  // A URL writes every form of an address in one: groups of hexadecimal digits, at most one run of zeros left out.
+  const [before = '', after] = new URL(`http://[${host}]`).hostname.slice(1, -1).split('::')
+  const groupsOf = (text = ''): string[] => (text === '' ? [] : text.split(':'))
+  const groups = [groupsOf(before), groupsOf(after)] as const
+  const zeros = Array.from({ length: 8 - groups[0].length - groups[1].length }, () => '0')
+  const digits = [...groups[0], ...zeros, ...groups[1]].map(group => group.padStart(4, '0'))
+  return Buffer.from(digits.join(''), 'hex')
+}

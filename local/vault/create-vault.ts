@@ -1,0 +1,88 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ValidationError, VaultError } from '../../core/errors.js'
+import { generateKeys } from '../../tdh2/index.js'
+import { fileError, makeFolder } from './files.js'
+import { hexOf, MANIFEST_FILE, MAX_NODES, readManifest, writeManifest } from './manifest.js'
+import { NODES_FOLDER, writeShare } from './node.js'
+import { checkDirectory, openVault, type Vault } from './open-vault.js'
+import { checkOwner, randomOwner } from './secret-name.js'
+
+/** How a vault is made. */
+export interface VaultOptions {
+  /**
+   * How many nodes there are, at most 31.
+   * @default 3
+   */
+  readonly nodes?: number
+  /**
+   * How many nodes it takes to release a secret.
+   * @default 2, or 1 where there is but one node
+   */
+  readonly threshold?: number
+  /**
+   * The owner of secrets that name none: an address, 40 hexadecimal digits with or without 0x.
+   * @default a random one
+   */
+  readonly owner?: string
+}
+
+/**
+ * Makes a vault with a fresh key in a directory, which may exist but must not be a vault. Whoever can read the directory
+ * can decrypt what is in it: this is a vault for development, with every node on one machine.
+ *
+ *     vault.json                             threshold, nodes, owner, public key
+ *     nodes/0.json …                         a node's private share, as TDH2's JSON
+ *     secrets/<owner>/<namespace>/<key>.json owner, namespace, key, ciphertext
+ *
+ * In file names an upper-case X is written -x. Names that begin with a dot are drafts of files being written, and can be
+ * deleted when nobody writes. Only their owner can read the files.
+ *
+ * @example
+ * const vault = await createVault('./vault')
+ * await vault.put({ key: 'API_KEY' }, value)
+ */
+export async function createVault(directory: string, options: VaultOptions = {}): Promise<Vault> {
+  const folder = checkDirectory(directory)
+  if (typeof options !== 'object' || options === null)
+    throw new ValidationError('options must be an object')
+  const { nodes = 3 } = options
+  checkCount('nodes', nodes, MAX_NODES)
+  const { threshold = Math.min(2, nodes) } = options
+  checkCount('threshold', threshold, nodes)
+  const owner = options.owner === undefined ? randomOwner() : checkOwner('owner', options.owner)
+
+  try {
+    await makeFolder(folder)
+    await claim(folder)
+    const { publicKey, shares } = generateKeys({ threshold, nodes })
+    for (const share of shares) await writeShare(folder, share)
+    // It is the last, so that a vault is whole or none.
+    await writeManifest(folder, { threshold, owner, publicKey, publicKeyHex: hexOf(publicKey) })
+  } catch (error) {
+    throw error instanceof VaultError ? error : fileError(folder, 'written', error)
+  }
+  return openVault(folder)
+}
+
+/** Of several who make a vault in one place at once, one can make the folder. */
+async function claim(folder: string): Promise<void> {
+  if ((await readManifest(folder).catch(() => true)) !== undefined)
+    throw new VaultError(`${folder} is a vault already: it has ${MANIFEST_FILE}`)
+  try {
+    await mkdir(join(folder, NODES_FOLDER), { mode: 0o700 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    throw new VaultError(
+      `${folder} has nodes but no ${MANIFEST_FILE}: it is being made, or part of a vault`,
+      { cause: error },
+    )
+  }
+}
+
+function checkCount(field: string, value: unknown, most: number): void {
+  if (!Number.isInteger(value) || (value as number) < 1 || (value as number) > most)
+    throw new ValidationError(
+      `${field} must be a whole number of 1 to ${most}, not ${String(value)}`,
+    )
+}

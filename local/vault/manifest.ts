@@ -1,0 +1,82 @@
+import { join } from 'node:path'
+import { VaultError } from '../../core/errors.js'
+import { formatPublicKey, type PublicKey, parsePublicKey } from '../../tdh2/index.js'
+import { readFields, writeWhole } from './files.js'
+import { checkOwner } from './secret-name.js'
+
+/** What a vault says about itself: its vault.json. */
+export interface Manifest {
+  readonly threshold: number
+  readonly owner: string
+  readonly publicKey: PublicKey
+  /** Lower-case hexadecimal digits of the public key's JSON. */
+  readonly publicKeyHex: string
+}
+
+const VERSION = 1
+const MAX_BYTES = 65_536
+/** Nodes a vault may have. */
+export const MAX_NODES = 31
+/** The file that makes a directory a vault. */
+export const MANIFEST_FILE = 'vault.json'
+
+/** Writes the manifest of a vault. */
+export async function writeManifest(
+  directory: string,
+  { threshold, owner, publicKey, publicKeyHex }: Manifest,
+): Promise<void> {
+  const nodes = publicKey.hArray.length
+  const fields = { version: VERSION, threshold, nodes, owner, publicKey: publicKeyHex }
+  await writeWhole(join(directory, MANIFEST_FILE), `${JSON.stringify(fields, null, 2)}\n`)
+}
+
+/** Reads the manifest of a vault; undefined where the directory is none. */
+export async function readManifest(directory: string): Promise<Manifest | undefined> {
+  const fields = await readFields(join(directory, MANIFEST_FILE), MANIFEST_FILE, MAX_BYTES)
+  if (fields === undefined) return undefined
+  const { version, threshold, nodes } = fields
+  if (version !== VERSION) throw wrong(`its version is not ${VERSION}`)
+  const publicKey = readPublicKey(fields.publicKey)
+  if (nodes !== publicKey.hArray.length)
+    throw wrong(`nodes is not the number that publicKey has, ${publicKey.hArray.length}`)
+  if (nodes > MAX_NODES) throw wrong(`there are more than ${MAX_NODES} nodes`)
+  if (!isCount(threshold) || threshold > nodes)
+    throw wrong(`threshold is not a whole number of 1 to ${nodes}`)
+  return {
+    threshold,
+    owner: readOwner(fields.owner),
+    publicKey,
+    publicKeyHex: hexOf(publicKey),
+  }
+}
+
+/** A public key as it is published. */
+export function hexOf(publicKey: PublicKey): string {
+  return Buffer.from(formatPublicKey(publicKey)).toString('hex')
+}
+
+function readOwner(owner: unknown): string {
+  try {
+    return checkOwner('owner', owner)
+  } catch (error) {
+    throw wrong((error as Error).message, error)
+  }
+}
+
+function readPublicKey(hex: unknown): PublicKey {
+  if (typeof hex !== 'string' || !/^([0-9a-f]{2})+$/.test(hex))
+    throw wrong('publicKey is not lower-case hexadecimal digits')
+  try {
+    return parsePublicKey(Buffer.from(hex, 'hex').toString())
+  } catch (error) {
+    throw wrong(`publicKey is none: ${(error as Error).message}`, error)
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 1
+}
+
+function wrong(what: string, cause?: unknown): VaultError {
+  return new VaultError(`${MANIFEST_FILE}: ${what}`, cause === undefined ? {} : { cause })
+}

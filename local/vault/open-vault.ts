@@ -1,0 +1,120 @@
+import { isUtf8 } from 'node:buffer'
+import { resolve } from 'node:path'
+import { ValidationError, VaultError } from '../../core/errors.js'
+import type { SecretName } from '../../core/types.js'
+import { encrypt, ownerLabel, type PublicKey } from '../../tdh2/index.js'
+import { decryptResponse } from './decrypt-response.js'
+import { MANIFEST_FILE, readManifest } from './manifest.js'
+import { createNode, type VaultNode } from './node.js'
+import { checkName, checkNamespace, checkOwner, type SecretRef } from './secret-name.js'
+import { createSecretStore, MAX_CIPHERTEXT_BYTES } from './secret-store.js'
+
+/**
+ * Secrets in a directory, encrypted with a key whose secret half nobody has: each node holds a share of it, and it takes a
+ * threshold of nodes to release a secret.
+ */
+export interface Vault {
+  /** Absolute. */
+  readonly directory: string
+  /** How many nodes it takes. */
+  readonly threshold: number
+  readonly nodes: readonly VaultNode[]
+  /** The owner of secrets that name none: an address, as 40 lower-case hexadecimal digits. */
+  readonly owner: string
+  /** What secrets are encrypted with. */
+  readonly publicKey: PublicKey
+  /** The public key as it is published: lower-case hexadecimal digits of its JSON text. */
+  readonly publicKeyHex: string
+  /** Encrypts a secret and keeps it, in place of an older one of that name. A value is UTF-8 of at most 1022 bytes. */
+  put(name: SecretRef, value: string | Uint8Array): Promise<void>
+  /** The names of the secrets, sorted; with a filter, those of an owner or namespace only. */
+  list(filter?: {
+    readonly owner?: string
+    readonly namespace?: string
+  }): Promise<readonly SecretName[]>
+  /** Forgets a secret. */
+  remove(name: SecretRef): Promise<void>
+  /** A secret as it is kept: JSON text that anybody may see. */
+  ciphertext(name: SecretName): Promise<string>
+  /**
+   * Decrypts the body of a response that was encrypted with the vault's key: what its receiver does. Secrets can't be had
+   * this way, because nodes tell them by their label.
+   */
+  decryptResponse(body: Uint8Array | string): Promise<Uint8Array>
+}
+
+/** The value whose ciphertext has 2000 bytes. */
+const MAX_VALUE_BYTES = 1022
+
+/**
+ * Opens a vault. Nodes whose share is missing or wrong only show when they are asked: there may be enough others.
+ *
+ * @example
+ * const vault = await openVault('./vault')
+ * await vault.put({ key: 'API_KEY' }, value)
+ */
+export async function openVault(directory: string): Promise<Vault> {
+  const folder = checkDirectory(directory)
+  const manifest = await readManifest(folder)
+  if (manifest === undefined)
+    throw new VaultError(`${folder} is not a vault: it has no ${MANIFEST_FILE}`)
+  const { threshold, owner, publicKey, publicKeyHex } = manifest
+  const store = createSecretStore(folder)
+  const nodes = publicKey.hArray.map((_, index) => createNode(index, folder, publicKey, store))
+  return {
+    directory: folder,
+    threshold,
+    nodes: nodes.map(({ index, release }) => ({ index, release })),
+    owner,
+    publicKey,
+    publicKeyHex,
+    async put(given, value) {
+      const name = checkName(given, owner)
+      const label = ownerLabel(name.owner)
+      const ciphertext = await encrypt(publicKey, bytesOf(name, value), { label })
+      if (Buffer.byteLength(ciphertext) > MAX_CIPHERTEXT_BYTES)
+        throw new VaultError(`a ciphertext came out longer than ${MAX_CIPHERTEXT_BYTES} bytes`)
+      await store.write(name, ciphertext)
+    },
+    async list(filter = {}) {
+      const wanted = {
+        owner: filter.owner === undefined ? undefined : checkOwner('owner', filter.owner),
+        namespace: filter.namespace === undefined ? undefined : checkNamespace(filter.namespace),
+      }
+      const names = await store.list(wanted.owner)
+      return wanted.namespace === undefined
+        ? names
+        : names.filter(({ namespace }) => namespace === wanted.namespace)
+    },
+    async remove(given) {
+      await store.remove(checkName(given, owner))
+    },
+    async ciphertext(given) {
+      return store.read(checkName(given))
+    },
+    decryptResponse(body) {
+      return decryptResponse({ publicKey, threshold, nodes }, body)
+    },
+  }
+}
+
+/** A directory as an absolute path. */
+export function checkDirectory(directory: unknown): string {
+  if (typeof directory !== 'string' || directory === '')
+    throw new ValidationError('directory must be a path')
+  return resolve(directory)
+}
+
+/** A copy of a value's bytes. No message about a value says anything of it but its size. */
+function bytesOf({ key }: SecretName, value: unknown): Uint8Array {
+  if (typeof value !== 'string' && !(value instanceof Uint8Array))
+    throw new ValidationError(`the value of ${key} must be a string or a Uint8Array`)
+  const bytes = typeof value === 'string' ? Buffer.from(value) : Uint8Array.from(value)
+  const isText = typeof value === 'string' ? !/\p{Surrogate}/u.test(value) : isUtf8(bytes)
+  if (!isText) throw new ValidationError(`the value of ${key} must be well-formed Unicode text`)
+  if (bytes.byteLength > MAX_VALUE_BYTES)
+    throw new ValidationError(
+      `the value of ${key} must have at most ${MAX_VALUE_BYTES} bytes, not ${bytes.byteLength}`,
+    )
+  return bytes
+}

@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto'
+import { ValidationError } from '../../core/errors.js'
+import type { SecretName } from '../../core/types.js'
+
+/** Which secret: its namespace is main and its owner that of the vault, where they are not given. */
+export interface SecretRef {
+  readonly key: string
+  readonly namespace?: string
+  /** An address: 40 hexadecimal digits of either case, with or without 0x. */
+  readonly owner?: string
+}
+
+const MAX_LENGTH = 64
+
+/** The whole name of a secret, in the one form it is kept under. */
+export function checkName(name: SecretRef, defaultOwner?: string): SecretName {
+  if (typeof name !== 'object' || name === null)
+    throw new ValidationError('name must be an object with key, namespace and owner')
+  return {
+    owner: checkOwner('owner', name.owner ?? defaultOwner),
+    namespace: checkNamespace(name.namespace),
+    key: checkWord('key', name.key),
+  }
+}
+
+/** The namespace a secret is kept in: main, where none or an empty one is given. */
+export function checkNamespace(namespace: string | undefined): string {
+  return namespace === undefined || namespace === '' ? 'main' : checkWord('namespace', namespace)
+}
+
+/** An address as 40 lower-case hexadecimal digits. */
+export function checkOwner(field: string, owner: unknown): string {
+  const [, digits] = /^(?:0x)?([0-9a-f]{40})$/i.exec(typeof owner === 'string' ? owner : '') ?? []
+  if (digits === undefined)
+    throw new ValidationError(`${field} must be an address: 40 hexadecimal digits`)
+  // Its label would be the one of encrypted responses, which anybody may have decrypted.
+  if (/^0+$/.test(digits)) throw new ValidationError(`${field} must not be the zero address`)
+  return digits.toLowerCase()
+}
+
+/** An address that nobody has the key of. */
+export function randomOwner(): string {
+  return randomBytes(20).toString('hex')
+}
+
+function checkWord(field: string, word: unknown): string {
+  if (typeof word !== 'string' || word === '')
+    throw new ValidationError(`${field} must be a string that is not empty`)
+  if (!/^\w+$/.test(word))
+    throw new ValidationError(`${field} must only hold letters of ASCII, digits and _`)
+  if (word.length > MAX_LENGTH)
+    throw new ValidationError(`${field} must have at most ${MAX_LENGTH} bytes, not ${word.length}`)
+  return word
+}
+
+/** A name for messages. */
+export function formatName({ owner, namespace, key }: SecretName): string {
+  return `0x${owner}::${namespace}::${key}`
+}
+
+/**
+ * A key or namespace as a file name that differs from others in more than case, and is none of those that some systems
+ * keep for themselves. Names have no '-', so it is free to mark what was changed.
+ */
+export function fileNameOf(word: string): string {
+  const lower = word.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)
+  return /^(con|prn|aux|nul|com\d|lpt\d)$/.test(lower) ? `${lower}-` : lower
+}
