@@ -1,0 +1,116 @@
+import { abortable } from '../core/abortable.js'
+import { ValidationError } from '../core/errors.js'
+import { checkOptions, checkSignal } from '../core/options.js'
+import {
+  CAPABILITY_ID,
+  type CapabilityCall,
+  type CapabilityReply,
+  type CapabilityRuntime,
+  METHOD,
+} from './capability.js'
+import { nameKind } from './request/fields.js'
+import { normalizeRequest } from './request/normalize-request.js'
+import { normalizeResponse } from './response/normalize-response.js'
+import type { ConfidentialHTTPRequest, ConfidentialHTTPRequestJson, HTTPResponse } from './types.js'
+
+/** Options of a ConfidentialHTTPClient. */
+export interface ConfidentialHTTPClientOptions {
+  /** Passed to the runtime with each call: one that encodes protobuf needs it. */
+  readonly inputSchema?: unknown
+  /** Passed to the runtime with each call: one that encodes protobuf needs it. */
+  readonly outputSchema?: unknown
+}
+
+/** A request that has been handed to the runtime. */
+export interface SentRequest {
+  /** Blocks until the response is there. However often it is called, it gives the same response, or throws the same error. */
+  result(): HTTPResponse
+}
+
+/** Makes HTTP requests from inside an enclave, which puts the secrets in. */
+export class ConfidentialHTTPClient {
+  readonly #schemas: ConfidentialHTTPClientOptions
+
+  constructor(options: ConfidentialHTTPClientOptions = {}) {
+    const { inputSchema, outputSchema } = checkOptions('options', options)
+    this.#schemas = {
+      ...(inputSchema !== undefined && { inputSchema }),
+      ...(outputSchema !== undefined && { outputSchema }),
+    }
+  }
+
+  /** Hands the request to the runtime at once; `result()` waits for the response. Throws ValidationError where the request breaks a rule. */
+  sendRequest(
+    runtime: CapabilityRuntime,
+    input: ConfidentialHTTPRequest | ConfidentialHTTPRequestJson,
+  ): SentRequest {
+    const reply = this.#call(runtime, input, undefined)
+    return {
+      result: once(function readResult() {
+        const response = reply.result()
+        if (!isPromise(response)) return normalizeResponse(response)
+        response.then(undefined, () => undefined)
+        throw new ValidationError('this runtime answers with a promise: use sendRequestAsync')
+      }),
+    }
+  }
+
+  /** Makes the request and resolves with the response: for runtimes that need not block. */
+  async sendRequestAsync(
+    runtime: CapabilityRuntime,
+    input: ConfidentialHTTPRequest | ConfidentialHTTPRequestJson,
+    options: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<HTTPResponse> {
+    const signal = checkSignal('options.signal', checkOptions('options', options).signal)
+    signal?.throwIfAborted()
+    const reply = this.#call(runtime, input, signal)
+    const response = Promise.resolve(
+      typeof reply.resultAsync === 'function' ? reply.resultAsync() : reply.result(),
+    )
+    return normalizeResponse(await (signal === undefined ? response : abortable(response, signal)))
+  }
+
+  #call(
+    runtime: CapabilityRuntime,
+    input: unknown,
+    signal: AbortSignal | undefined,
+  ): CapabilityReply {
+    const payload = normalizeRequest(input)
+    if (typeof (runtime as Partial<CapabilityRuntime> | undefined)?.callCapability !== 'function')
+      throw new ValidationError(
+        `runtime must have a function callCapability, which ${nameKind(runtime)} has not`,
+      )
+    const call: CapabilityCall = {
+      capabilityId: CAPABILITY_ID,
+      method: METHOD,
+      payload,
+      ...this.#schemas,
+      ...(signal !== undefined && { signal }),
+    }
+    const reply = runtime.callCapability(call)
+    if (typeof (reply as Partial<CapabilityReply> | undefined)?.result !== 'function')
+      throw new ValidationError('runtime.callCapability must return an object with result()')
+    return reply
+  }
+}
+
+/** Does its work when first called, and gives the same outcome from then on. */
+function once<Value>(work: () => Value): () => Value {
+  let outcome: { readonly value: Value } | { readonly error: unknown } | undefined
+  function tryWork(): NonNullable<typeof outcome> {
+    try {
+      return { value: work() }
+    } catch (error) {
+      return { error }
+    }
+  }
+  return function readOutcome() {
+    outcome ??= tryWork()
+    if ('error' in outcome) throw outcome.error
+    return outcome.value
+  }
+}
+
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { then?: unknown } | undefined)?.then === 'function'
+}

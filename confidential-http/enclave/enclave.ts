@@ -1,0 +1,142 @@
+import { composeCall } from '../../core/compose.js'
+import { DataStreamsError, EnclaveError, ValidationError } from '../../core/errors.js'
+import { createLifetime } from '../../core/lifetime.js'
+import { createLog } from '../../core/log.js'
+import { checkOptions } from '../../core/options.js'
+import { setUp } from '../../core/set-up.js'
+import { checkPlugins, describeStack, type Stack } from '../../core/stack.js'
+import type {
+  ConfidentialCall,
+  ConfidentialReply,
+  ConfidentialScope,
+  Log,
+  Plugins,
+} from '../../core/types.js'
+import { logOutcome } from '../log-outcome.js'
+import { durationMs } from '../request/duration.js'
+import {
+  type ConfidentialHTTPRequestMessage,
+  normalizeRequest,
+} from '../request/normalize-request.js'
+import { checkOwner } from '../runtime/check-owner.js'
+import type { HTTPResponse } from '../types.js'
+import { askUpstream } from './upstream.js'
+
+/** What an enclave is made of. */
+export interface EnclaveOptions {
+  /** The stack, nearest the caller first. */
+  readonly plugins: Plugins
+}
+
+/** On whose behalf a request is made. */
+export interface Caller {
+  /** Whose secrets may be used: an address, as 40 hexadecimal digits, with or without 0x. */
+  readonly owner: string
+  /** When the request was made, in milliseconds of Unix time. @default now */
+  readonly startedAt?: number
+  /** Aborted when the caller has lost interest. */
+  readonly signal?: AbortSignal
+}
+
+/** Makes requests with secrets that nobody outside sees. */
+export interface Enclave {
+  readonly stack: Stack
+  /** Makes one request. What comes in is checked in full, whoever it comes from. */
+  send(request: unknown, caller: Caller): Promise<HTTPResponse>
+  /** Hears what the enclave and its plugins tell of their work. */
+  listen(listener: Log): void
+  /** Ends every request. */
+  close(): void
+}
+
+/** Makes an enclave of a stack of plugins. It is as confidential as the thread or process it runs in. */
+export function createEnclave(options: EnclaveOptions): Enclave {
+  const { plugins: given } = checkOptions('options', options, ['plugins'])
+  checkPlugins(given)
+  const plugins: Plugins = [...given]
+  const { log, listen } = createLog()
+  const life = createLifetime()
+  setUp(plugins, { kind: 'client', log, listen, signal: life.signal, defer: life.defer })
+  const handler = composeCall(plugins, async function ask(call) {
+    if (call.kind !== 'confidential')
+      throw new ValidationError('an enclave carries confidential calls only')
+    // Whoever encrypts the answer takes that off the call.
+    if (call.encryptOutput)
+      throw new EnclaveError('encryptOutput is true, but no plugin of the stack encrypts', {
+        code: 'ENCRYPTION',
+      })
+    return askUpstream(call)
+  })
+
+  async function send(input: unknown, caller: Caller): Promise<HTTPResponse> {
+    const message = normalizeRequest(input)
+    const owner = checkOwner('caller.owner', checkOptions('caller', caller).owner)
+    const { signal, defer, end } = createLifetime(life.signal, caller.signal)
+    if (signal.aborted) throw signal.reason
+    const scope: ConfidentialScope = { kind: 'confidential', log, signal, defer }
+    const call = toCall(message, { ...caller, owner }, scope)
+    try {
+      const response = handler(call).then(reply => toResponse(reply as ConfidentialReply))
+      return await logOutcome(log, message, { startedAt: call.startedAt, signal }, response)
+    } finally {
+      end()
+    }
+  }
+
+  return {
+    stack: describeStack(plugins, 'https://…'),
+    send,
+    listen,
+    close: () => life.end(new DataStreamsError('the enclave was closed', { code: 'CLOSED' })),
+  }
+}
+
+function toCall(
+  { request, vaultDonSecrets }: ConfidentialHTTPRequestMessage,
+  caller: Caller,
+  scope: ConfidentialScope,
+): ConfidentialCall {
+  const { body, timeout, customRootCaCertPem: pem } = request
+  const { owner } = caller
+  return {
+    kind: 'confidential',
+    operation: 'SendRequest',
+    method: request.method,
+    url: request.url,
+    headers: new Headers(),
+    multiHeaders: new Map(
+      Object.entries(request.multiHeaders).map(([name, { values }]) => [name, values]),
+    ),
+    ...(body.case === undefined ? {} : { body: body.value }),
+    owner,
+    secrets: vaultDonSecrets.map(({ key, namespace, owner: named }) => ({
+      key,
+      namespace,
+      owner: named === undefined ? owner : named.replace(/^0x/i, '').toLowerCase(),
+    })),
+    released: new Map(),
+    publicValues: new Map(Object.entries(request.templatePublicValues)),
+    ...(pem.length === 0 ? {} : { customRootCaCertPem: new TextDecoder().decode(pem) }),
+    ...(timeout === undefined ? {} : { timeout: durationMs(timeout) }),
+    startedAt: caller.startedAt ?? Date.now(),
+    encryptOutput: request.encryptOutput,
+    connection: {},
+    signal: scope.signal,
+    scope,
+  }
+}
+
+function toResponse({ status, multiHeaders, body }: ConfidentialReply): HTTPResponse {
+  const name = 'capabilities.networking.confidentialhttp.v1alpha'
+  return {
+    $typeName: `${name}.HTTPResponse`,
+    statusCode: status,
+    body,
+    multiHeaders: Object.fromEntries(
+      [...multiHeaders].map(([header, values]) => [
+        header,
+        { $typeName: `${name}.HeaderValues`, values: [...values] },
+      ]),
+    ),
+  }
+}

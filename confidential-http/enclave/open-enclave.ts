@@ -1,0 +1,59 @@
+import { asError, foreignCause, ValidationError } from '../../core/errors.js'
+import type { Plugins } from '../../core/types.js'
+import { openVault } from '../../local/vault/open-vault.js'
+import type { LimitsOptions } from '../../plugins/confidential-http/limits.js'
+import type { NetworkPolicyOptions } from '../../plugins/confidential-http/network-policy.js'
+import { type ConfidentialPresetOptions, confidentialPreset } from '../../presets/confidential.js'
+import { createEnclave, type Enclave } from './enclave.js'
+
+/** How an enclave is set up, in values that can be handed to another thread. */
+export interface EnclaveSettings {
+  /** The vault's directory. */
+  readonly vault: string
+  /** Where requests may go. @default public addresses, over HTTPS */
+  readonly network?: NetworkPolicyOptions
+  /** How much and how long. */
+  readonly limits?: LimitsOptions
+  /** The URL of a module whose default export makes the stack, given what `confidentialPreset` is. @default `confidentialPreset` */
+  readonly stack?: string
+}
+
+/** The enclave, and whose secrets it uses unless told otherwise. */
+export interface OpenEnclave {
+  readonly enclave: Enclave
+  readonly owner: string
+}
+
+/** Opens the vault and puts an enclave before it. */
+export async function openEnclave(settings: EnclaveSettings): Promise<OpenEnclave> {
+  const { vault: directory, network, limits, stack } = settings
+  const vault = await openVault(directory)
+  const makePlugins = stack === undefined ? confidentialPreset : await loadStack(stack)
+  const plugins = await makePlugins({
+    vault,
+    ...(network === undefined ? {} : { network }),
+    ...(limits === undefined ? {} : { limits }),
+  })
+  return { enclave: createEnclave({ plugins }), owner: vault.owner }
+}
+
+type MakePlugins = (options: ConfidentialPresetOptions) => Plugins | Promise<Plugins>
+
+async function load(url: string): Promise<{ default?: unknown }> {
+  try {
+    return (await import(url)) as { default?: unknown }
+  } catch (thrown) {
+    const { code } = thrown as { code?: unknown }
+    const why = typeof code === 'string' ? code : asError(thrown).name
+    throw new ValidationError(`stack could not be loaded: ${why}`, { cause: foreignCause(thrown) })
+  }
+}
+
+async function loadStack(url: string): Promise<MakePlugins> {
+  const module = await load(url)
+  // A CommonJS module's exports are the default export of what `import` gives.
+  const { default: exported } = module
+  const make = (exported as { default?: unknown } | undefined)?.default ?? exported
+  if (typeof make === 'function') return make as MakePlugins
+  throw new ValidationError('stack must be a module whose default export is a function')
+}

@@ -1,0 +1,42 @@
+export { EnclaveError, isStreamsError, ValidationError, VaultError } from '../core/errors.js'
+export type { LimitsOptions } from '../plugins/confidential-http/limits.js'
+export type { NetworkPolicyOptions } from '../plugins/confidential-http/network-policy.js'
+export { type ConfidentialPresetOptions, confidentialPreset } from '../presets/confidential.js'
+export type { CapabilityCall, CapabilityReply, CapabilityRuntime } from './capability.js'
+export { ConfidentialHTTPClient, type ConfidentialHTTPClientOptions } from './client.js'
+export {
+  type Caller,
+  createEnclave,
+  type Enclave,
+  type EnclaveOptions,
+} from './enclave/enclave.js'
+export {
+  type EnclaveServer,
+  type EnclaveServerOptions,
+  startEnclaveServer,
+} from './remote/enclave-server.js'
+export { type HTTPRequestOptions, httpRequest } from './request/http-request.js'
+export { decryptResponse } from './response/decrypt-response.js'
+export { getHeader, getHeaders, json, ok, text } from './response/response.js'
+export { createLocalRuntime, type LocalRuntimeOptions } from './runtime/local-runtime.js'
+export {
+  createKeys,
+  createRemoteRuntime,
+  type KeyPair,
+  type RemoteRuntimeOptions,
+} from './runtime/remote-runtime.js'
+export type { Runtime, RuntimeOptions, RuntimeReply } from './runtime/runtime.js'
+export type {
+  ConfidentialHTTPRequest,
+  ConfidentialHTTPRequestJson,
+  Duration,
+  DurationJson,
+  HeaderValues,
+  HeaderValuesJson,
+  HTTPRequest,
+  HTTPRequestJson,
+  HTTPResponse,
+  HTTPResponseJson,
+  SecretIdentifier,
+  SecretIdentifierJson,
+} from './types.js'

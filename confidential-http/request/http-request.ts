@@ -1,0 +1,141 @@
+import { encodeBase64 } from '../../core/base64.js'
+import { foreignCause, ValidationError } from '../../core/errors.js'
+import type { Duration, DurationJson, HeaderValuesJson, HTTPRequestJson } from '../types.js'
+import { readBytes, readCertificate } from './byte-fields.js'
+import { isBytes } from './bytes.js'
+import { formatDuration, parseDuration } from './duration.js'
+import { type Field, nameKind, openMessage, readMap, readString } from './fields.js'
+
+/** Options of `httpRequest`. */
+export interface HTTPRequestOptions {
+  /** The URL of the API's endpoint, absolute. */
+  readonly url: string
+  /** The HTTP method. @default 'GET' */
+  readonly method?: string | undefined
+  /** The body: a string is a template, a Uint8Array is sent as it is, anything else becomes JSON, which is a template too. */
+  readonly body?: unknown
+  /** The body as a template. */
+  readonly bodyString?: string | undefined
+  /** The body as raw bytes, in base64 where it is a string. */
+  readonly bodyBytes?: Uint8Array | string | undefined
+  /** The headers, each with its value; none are added, so say here what the body is. They replace those of `multiHeaders`. */
+  readonly headers?: HeaderOptions | undefined
+  /** The headers that have several values. */
+  readonly multiHeaders?: HeaderOptions | undefined
+  /** Values that are no secret and fill placeholders in body and headers. */
+  readonly templateValues?: { readonly [name: string]: string | undefined } | undefined
+  /** The root certificate by which the server's certificate is checked: PEM, or base64 of PEM. */
+  readonly customRootCaCertPem?: Uint8Array | string | undefined
+  /** How long the request may take: milliseconds, or a duration such as `'5s'`. */
+  readonly timeout?: number | Duration | DurationJson | undefined
+  /** Whether the body of the response is encrypted inside the enclave. @default false */
+  readonly encryptOutput?: boolean | undefined
+}
+
+/** Headers by name: a value, a list of values, or `{ values }`. */
+export interface HeaderOptions {
+  readonly [name: string]: string | readonly string[] | HeaderValuesJson | undefined
+}
+
+const OPTIONS = {
+  typeName: 'HTTPRequestOptions',
+  fields: [
+    'url',
+    'method',
+    'body',
+    'bodyString',
+    'bodyBytes',
+    'headers',
+    'multiHeaders',
+    'templateValues',
+    'customRootCaCertPem',
+    'timeout',
+    'encryptOutput',
+  ],
+  hints: {
+    templatePublicValues: 'give templateValues',
+    vaultDonSecrets: 'it belongs beside the request, not in it',
+  },
+} as const
+
+type Option = (name: (typeof OPTIONS.fields)[number]) => Field
+
+/** Makes an HTTPRequestJson of what one has at hand. What is only passed on is checked when it is sent. */
+export function httpRequest(options: HTTPRequestOptions): HTTPRequestJson {
+  const option = openMessage({ path: 'options', value: options ?? undefined }, OPTIONS)
+  const given = <Value>(name: Parameters<Option>[0]): Value | undefined =>
+    option(name).value as Value | undefined
+  const templatePublicValues = given<HTTPRequestJson['templatePublicValues']>('templateValues')
+  const encryptOutput = given<boolean>('encryptOutput')
+  const certificate = option('customRootCaCertPem')
+  const timeout = option('timeout')
+  const multiHeaders = {
+    ...readMap(option('multiHeaders'), Number.POSITIVE_INFINITY, toHeaderValues),
+    ...readMap(option('headers'), Number.POSITIVE_INFINITY, toHeaderValues),
+  }
+  return {
+    url: given<string>('url'),
+    method: given<string>('method') ?? 'GET',
+    ...toBody(option),
+    ...(Object.keys(multiHeaders).length > 0 && { multiHeaders }),
+    ...(templatePublicValues !== undefined && { templatePublicValues }),
+    ...(certificate.value !== undefined && {
+      customRootCaCertPem: encodeBase64(readCertificate(certificate)),
+    }),
+    ...(timeout.value !== undefined && { timeout: toDuration(timeout) }),
+    ...(encryptOutput !== undefined && { encryptOutput }),
+  }
+}
+
+function toBody(option: Option): Pick<HTTPRequestJson, 'bodyString' | 'bodyBytes'> {
+  const [body, bodyString, bodyBytes] = [option('body'), option('bodyString'), option('bodyBytes')]
+  if ([body, bodyString, bodyBytes].filter(({ value }) => value !== undefined).length > 1)
+    throw new ValidationError(
+      'httpRequest: specify the request body using only one of: body, bodyString or bodyBytes',
+    )
+  if (bodyString.value !== undefined) return { bodyString: readString(bodyString) }
+  if (bodyBytes.value !== undefined) return { bodyBytes: encodeBase64(readBytes(bodyBytes)) }
+  if (body.value === undefined) return {}
+  if (isBytes(body.value)) return { bodyBytes: encodeBase64(body.value) }
+  return { bodyString: typeof body.value === 'string' ? body.value : toJSON(body) }
+}
+
+/** A bigint becomes a string, as JSON's numbers are often read as doubles. */
+function toJSON({ path, value }: Field): string {
+  // A Map, a FormData or a promise would become {} without a word.
+  const tag = Object.prototype.toString.call(value)
+  const isClass = typeof value === 'object' && tag !== '[object Object]' && !Array.isArray(value)
+  if (isClass && typeof (value as { toJSON?: unknown }).toJSON !== 'function')
+    throw new ValidationError(
+      `${path} must be a string, a Uint8Array or what JSON can hold, not ${nameKind(value)}`,
+    )
+  let text: string | undefined
+  try {
+    text = JSON.stringify(value, (_, each: unknown) =>
+      typeof each === 'bigint' ? String(each) : each,
+    )
+  } catch (error) {
+    throw new ValidationError(`${path} must be what JSON can hold`, { cause: foreignCause(error) })
+  }
+  if (text === undefined)
+    throw new ValidationError(`${path} must be what JSON can hold, not ${nameKind(value)}`)
+  return text
+}
+
+function toHeaderValues({ value }: Field): HeaderValuesJson {
+  if (typeof value === 'string') return { values: [value] }
+  return Array.isArray(value) ? { values: [...value] } : (value as HeaderValuesJson)
+}
+
+/** A number is in milliseconds, as all timeouts of this library are. */
+function toDuration({ path, value }: Field): DurationJson {
+  if (typeof value !== 'number') return formatDuration(parseDuration(path, value))
+  if (!Number.isFinite(value))
+    throw new ValidationError(`${path} must be a number of milliseconds, or a duration such as 5s`)
+  const nanos = BigInt(Math.round(value * 1_000_000))
+  if (nanos <= 0n) throw new ValidationError(`${path} must be more than 0`)
+  const seconds = nanos / 1_000_000_000n
+  return formatDuration(
+    parseDuration(path, { seconds, nanos: Number(nanos - seconds * 1_000_000_000n) }),
+  )
+}

@@ -1,0 +1,40 @@
+import { openAesGcm } from '../../core/aes-gcm.js'
+import type { WebCrypto } from '../../core/crypto.js'
+import { ValidationError } from '../../core/errors.js'
+import { parseKey } from '../../core/hex-key.js'
+import { checkOptions } from '../../core/options.js'
+import { readBytes } from '../request/byte-fields.js'
+import { isBytes } from '../request/bytes.js'
+import type { HTTPResponse, HTTPResponseJson } from '../types.js'
+import { openResponse, readBody } from './normalize-response.js'
+
+/** Options of `decryptResponse`. */
+export interface DecryptResponseOptions {
+  /** Decrypts. @default @peculiar/webcrypto */
+  readonly crypto?: WebCrypto | undefined
+}
+
+/**
+ * Decrypts what an enclave encrypted under the secret `san_marino_aes_gcm_encryption_key`: a response, or its body as
+ * bytes or base64. The key is that secret's 64 hexadecimal digits, or its 32 bytes. Rejects with EnclaveError, code
+ * `ENCRYPTION`, where the key is another, or anything has been changed on the way.
+ */
+export async function decryptResponse(
+  response: Uint8Array | string | HTTPResponse | HTTPResponseJson,
+  key: string | Uint8Array,
+  options: DecryptResponseOptions = {},
+): Promise<Uint8Array> {
+  const { crypto } = checkOptions('options', options)
+  const body =
+    isBytes(response) || typeof response === 'string'
+      ? readBytes({ path: 'body', value: response })
+      : readBody(openResponse(response))
+  return openAesGcm(readKey(key), body, crypto)
+}
+
+function readKey(key: unknown): Uint8Array {
+  if (!isBytes(key)) return parseKey('key', key)
+  if (key.byteLength !== 32)
+    throw new ValidationError(`key must be 32 bytes, not ${key.byteLength}`)
+  return key
+}

@@ -1,0 +1,64 @@
+import { ValidationError } from '../../core/errors.js'
+import { checkOptions, checkText } from '../../core/options.js'
+import {
+  limits as checkLimits,
+  type LimitsOptions,
+} from '../../plugins/confidential-http/limits.js'
+import {
+  networkPolicy as checkNetwork,
+  type NetworkPolicyOptions,
+} from '../../plugins/confidential-http/network-policy.js'
+import type { LocalThreadSettings } from '../enclave/enclave-thread.js'
+import { threadFile } from '../thread/thread-file.js'
+import { checkOwner } from './check-owner.js'
+import { createRuntime, type Runtime, type RuntimeOptions } from './runtime.js'
+
+/** Options of `createLocalRuntime`. */
+export interface LocalRuntimeOptions extends RuntimeOptions {
+  /** The vault, or its directory. */
+  readonly vault: string | { readonly directory: string }
+  /** Whose secrets may be used: an address. @default the owner the vault was made for */
+  readonly owner?: string
+  /** Where requests may go. @default public addresses and this machine's own, over HTTPS */
+  readonly network?: NetworkPolicyOptions
+  /** How much and how long. */
+  readonly limits?: LimitsOptions
+  /**
+   * The URL of a module whose default export makes the enclave's stack, as `confidentialPreset` does. It is loaded in the
+   * enclave's thread. @default `confidentialPreset`
+   */
+  readonly stack?: string | URL
+}
+
+/**
+ * A runtime whose enclave is a thread of this process. The vault is opened there and secrets are released there: nothing
+ * of them comes to the thread that calls.
+ */
+export function createLocalRuntime(options: LocalRuntimeOptions): Runtime {
+  const { vault, owner, network, limits, stack } = checkOptions('options', options, [
+    'vault',
+    'owner',
+    'network',
+    'limits',
+    'stack',
+    'logging',
+    'memoryMb',
+  ])
+  const settings: LocalThreadSettings = {
+    vault: checkText('vault', typeof vault === 'object' ? vault?.directory : vault),
+    network: { ...checkOptions('network', network), loopback: network?.loopback ?? true },
+    ...(limits === undefined ? {} : { limits }),
+    ...(owner === undefined ? {} : { owner: checkOwner('owner', owner) }),
+    ...(stack === undefined ? {} : { stack: String(stack) }),
+  }
+  if (settings.stack !== undefined && !URL.canParse(settings.stack))
+    throw new ValidationError('stack must be an absolute URL, such as new URL(…, import.meta.url)')
+  checkNetwork(settings.network)
+  checkLimits(limits)
+  return createRuntime({
+    file: threadFile('enclave/enclave-thread.js'),
+    settings,
+    options,
+    defaultTimeout: limits?.defaultTimeout ?? Math.min(5000, limits?.maxTimeout ?? 5000),
+  })
+}

@@ -1,0 +1,63 @@
+import { formatKey, parseKey } from '../../core/hex-key.js'
+import { checkNumber, checkOptions, checkURL, MAX_TIMER } from '../../core/options.js'
+import { boxKeys } from '../../core/sealed-box.js'
+import type { RemoteSettings } from '../remote/ask-enclave.js'
+import { threadFile } from '../thread/thread-file.js'
+import { createRuntime, type Runtime, type RuntimeOptions } from './runtime.js'
+
+/** Options of `createRemoteRuntime`. */
+export interface RemoteRuntimeOptions extends RuntimeOptions {
+  /** Where the enclave listens. */
+  readonly url: string
+  /** The enclave's public key, 64 hexadecimal digits: the one thing that says it is the right enclave. */
+  readonly enclaveKey: string
+  /** The caller's own secret key, 64 hexadecimal digits; the enclave knows its public key. */
+  readonly callerKey: string
+  /** The timeout of a request that names none, in milliseconds. @default 5000 */
+  readonly defaultTimeout?: number
+}
+
+/** A runtime whose enclave is a process elsewhere, which `sluice enclave` starts. */
+export function createRemoteRuntime(options: RemoteRuntimeOptions): Runtime {
+  const {
+    url,
+    enclaveKey,
+    callerKey,
+    defaultTimeout: given,
+  } = checkOptions('options', options, [
+    'url',
+    'enclaveKey',
+    'callerKey',
+    'defaultTimeout',
+    'logging',
+    'memoryMb',
+  ])
+  parseKey('enclaveKey', enclaveKey)
+  parseKey('callerKey', callerKey)
+  const defaultTimeout = checkNumber('defaultTimeout', given ?? 5000, { min: 1, max: MAX_TIMER })
+  const settings: RemoteSettings = {
+    url: checkURL('url', url, ['http:', 'https:']),
+    enclaveKey,
+    callerKey,
+  }
+  return createRuntime({
+    file: threadFile('remote/remote-thread.js'),
+    settings,
+    options,
+    defaultTimeout,
+  })
+}
+
+/** A key pair for a caller or an enclave, each half 64 hexadecimal digits. */
+export interface KeyPair {
+  /** What others know it by. */
+  readonly publicKey: string
+  /** What only it knows. */
+  readonly secretKey: string
+}
+
+/** Makes a key pair for a caller or an enclave; that of a secret key where one is given. */
+export function createKeys(secretKey?: string): KeyPair {
+  const keys = boxKeys(secretKey === undefined ? undefined : parseKey('secretKey', secretKey))
+  return { publicKey: formatKey(keys.publicKey), secretKey: formatKey(keys.secretKey) }
+}

@@ -1,0 +1,61 @@
+import {
+  DataStreamsError,
+  EnclaveError,
+  type ErrorCode,
+  type ErrorFacts,
+  isStreamsError,
+  TDH2Error,
+  ValidationError,
+  VaultError,
+} from '../../core/errors.js'
+
+/** All that leaves the enclave of an error. */
+export interface Failure {
+  readonly code: ErrorCode
+  readonly message: string
+}
+
+/** What may be told of what was thrown inside. The words of others stay there: they may repeat a secret. */
+export function toFailure(thrown: unknown): Failure {
+  if (isStreamsError(thrown)) return { code: thrown.code, message: thrown.message }
+  return { code: 'ENCLAVE', message: `the enclave failed inside, with ${kindOfError(thrown)}` }
+}
+
+const languageErrors: readonly (new (message?: string) => Error)[] = [
+  TypeError,
+  RangeError,
+  ReferenceError,
+  SyntaxError,
+]
+
+/** What the language and the platform call an error. A name of its own may be anything, also a secret. */
+export function kindOfError(thrown: unknown): string {
+  const kind = languageErrors.find(each => thrown instanceof each)?.name ?? 'Error'
+  const { code } = (thrown ?? {}) as { code?: unknown }
+  return typeof code === 'string' && /^(ERR_[A-Z0-9_]+|E[A-Z]{3,14})$/.test(code)
+    ? `${kind} ${code}`
+    : kind
+}
+
+type ErrorClass = new (message: string, facts: ErrorFacts) => DataStreamsError
+
+const classes: ReadonlyMap<ErrorCode, ErrorClass> = new Map<ErrorCode, ErrorClass>([
+  ['VALIDATION', ValidationError],
+  ['VAULT', VaultError],
+  ['TDH2', TDH2Error],
+  ['PLUGIN', DataStreamsError],
+  ['CLOSED', DataStreamsError],
+  ['UNKNOWN', DataStreamsError],
+])
+
+/** The error it was, outside. */
+export function fromFailure({ code, message }: Failure): DataStreamsError {
+  const ErrorOfCode = classes.get(code) ?? EnclaveError
+  return new ErrorOfCode(message, { code })
+}
+
+/** True for what `toFailure` makes, after a journey. */
+export function isFailure(value: unknown): value is Failure {
+  const { code, message } = (value ?? {}) as Partial<Failure>
+  return typeof code === 'string' && typeof message === 'string'
+}

@@ -1,0 +1,84 @@
+import host from 'node:process'
+import { workerData } from 'node:worker_threads'
+import { EnclaveError } from '../../core/errors.js'
+import type { Log } from '../../core/types.js'
+import { durationMs } from '../request/duration.js'
+import type { ConfidentialHTTPRequestMessage } from '../request/normalize-request.js'
+import type { HTTPResponse } from '../types.js'
+import { type Failure, kindOfError, toFailure } from './failure.js'
+import type { FromThread, ThreadData, ToThread } from './thread-messages.js'
+import { createTurns } from './turns.js'
+
+/** Answers one request of the calling thread. */
+export type Answer = (
+  request: ConfidentialHTTPRequestMessage,
+  facts: { readonly startedAt: number; readonly signal: AbortSignal },
+) => Promise<HTTPResponse>
+
+/** Runs in a thread of its own: opens what answers, then answers each request, and wakes who waits for it. */
+export function serveThread<Settings>(
+  open: (settings: Settings, log: Log) => Promise<Answer>,
+): void {
+  const { settings, port, messages, levels } = workerData as ThreadData<Settings>
+  const counter = new Int32Array(messages)
+  const running = new Map<number, AbortController>()
+  const takeTurn = createTurns()
+
+  function tell(message: FromThread): void {
+    port.postMessage(message)
+    Atomics.add(counter, 0, 1)
+    Atomics.notify(counter, 0)
+  }
+
+  // Left to the platform, an error nobody catches would be handed to the calling thread, or printed, with all it carries.
+  function fail(thrown: unknown): void {
+    tell({ type: 'end', why: `nobody caught an error, ${kindOfError(thrown)}` })
+    host.exit(70)
+  }
+  host.on('uncaughtException', fail)
+  host.on('unhandledRejection', fail)
+  host.on('exit', code => tell({ type: 'end', why: `exit code ${code}` }))
+
+  const log: Log = Object.fromEntries(
+    levels.map(level => [
+      level,
+      (message: string, facts?: Readonly<Record<string, unknown>>) =>
+        tell({ type: 'log', level, message, facts }),
+    ]),
+  )
+  const opened = open(settings, log)
+  const tellOpened = (failure?: Failure): void => tell({ type: 'opened', failure })
+  opened.then(
+    () => tellOpened(),
+    thrown => tellOpened(toFailure(thrown)),
+  )
+
+  async function answer({ id, request, startedAt }: ToThread & { type: 'request' }): Promise<void> {
+    const controller = new AbortController()
+    const { signal } = controller
+    running.set(id, controller)
+    try {
+      const carry = await opened
+      const isLate = (): boolean => isTimeUp(request, startedAt)
+      await takeTurn(() => signal.aborted || isLate())
+      signal.throwIfAborted()
+      if (isLate()) throw new EnclaveError('the time for the request was up before its turn came')
+      const response = await carry(request, { startedAt, signal })
+      tell({ type: 'response', id, response })
+    } catch (thrown) {
+      tell({ type: 'failure', id, failure: toFailure(thrown) })
+    } finally {
+      running.delete(id)
+    }
+  }
+
+  port.on('close', () => host.exit())
+  port.on('message', (message: ToThread) => {
+    if (message.type === 'request') void answer(message)
+    else running.get(message.id)?.abort()
+  })
+}
+
+function isTimeUp({ request }: ConfidentialHTTPRequestMessage, startedAt: number): boolean {
+  return request.timeout !== undefined && Date.now() > startedAt + durationMs(request.timeout)
+}

@@ -1,0 +1,210 @@
+import host from 'node:process'
+import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
+import { asError, EnclaveError } from '../../core/errors.js'
+import { onAbort } from '../../core/on-abort.js'
+import { MAX_TIMER } from '../../core/options.js'
+import type { Log } from '../../core/types.js'
+import type { ConfidentialHTTPRequestMessage } from '../request/normalize-request.js'
+import type { HTTPResponse } from '../types.js'
+import { fromFailure, kindOfError } from './failure.js'
+import { createPending, type Outcome } from './pending.js'
+import type { FromThread, ThreadData, ToThread } from './thread-messages.js'
+
+/** A request on its way. */
+export interface Sent {
+  /** Blocks until the answer is there, or the time is up. */
+  wait(): HTTPResponse
+  /** Settles when `wait` would return, without blocking. To be called once. */
+  settled(): Promise<HTTPResponse>
+}
+
+/** A thread that answers requests. */
+export interface Thread {
+  /** False once it has ended, or said that it does. */
+  isUsable(): boolean
+  /**
+   * `timeout` is in milliseconds; a thread that does not answer in it is taken for dead. `signal` is aborted when nobody
+   * wants the answer any more.
+   */
+  send(request: ConfidentialHTTPRequestMessage, timeout: number, signal?: AbortSignal): Sent
+  /** Resolves when the thread is gone. */
+  end(reason: Error): Promise<void>
+}
+
+/** How a thread is started. */
+export interface ThreadOptions<Settings> {
+  readonly file: string
+  readonly settings: Settings
+  /** Megabytes its heap may grow to. */
+  readonly memoryMb: number
+  readonly log: Log
+}
+
+const levels: readonly (keyof Log)[] = ['debug', 'info', 'warn', 'error', 'connection']
+
+/** How long ending a thread may take, in milliseconds. */
+const MAX_STOP = 800
+/** How long a thread may take to start, in milliseconds. Were it ended sooner, a slow machine would never see one ready. */
+const MAX_START = 10_000
+
+/** Starts a thread. It does not keep the process alive, but a request somebody awaits does. */
+export function startThread<Settings>(options: ThreadOptions<Settings>): Thread {
+  const { log } = options
+  const { port1: port, port2 } = new MessageChannel()
+  const messages = new SharedArrayBuffer(4)
+  const counter = new Int32Array(messages)
+  const workerData: ThreadData<Settings> = {
+    settings: options.settings,
+    port: port2,
+    messages,
+    levels: levels.filter(level => log[level] !== undefined),
+  }
+  const worker = new Worker(options.file, {
+    workerData,
+    transferList: [port2],
+    resourceLimits: { maxOldGenerationSizeMb: options.memoryMb },
+    name: 'sluice',
+    // Node passes on what it was started with; of this a program in a file will have nothing.
+    ...(host.execArgv.some(each => each.startsWith('--input-type')) && { execArgv: [] }),
+  })
+  worker.unref()
+  const startedAt = performance.now()
+  const pending = createPending(port)
+  let isReady = false
+  let ended: Error | undefined
+  let gone: Promise<unknown> = Promise.resolve()
+
+  function receive(message: FromThread): void {
+    switch (message.type) {
+      case 'log':
+        log[message.level]?.(message.message, message.facts)
+        break
+      case 'response':
+        pending.settle(message.id, { response: message.response })
+        break
+      case 'failure':
+        pending.settle(message.id, { error: fromFailure(message.failure) })
+        break
+      case 'opened':
+        isReady = true
+        if (message.failure !== undefined) fail(fromFailure(message.failure))
+        break
+      case 'end':
+        die(message.why)
+        break
+    }
+  }
+
+  /** Takes what lies there: the event loop may not have had a turn for long. */
+  function receiveAll(): void {
+    for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port))
+      receive(next.message as FromThread)
+  }
+
+  /** A thread whose port closes ends itself, unless it hangs. Early releases of Node 20 may never end one from outside. */
+  function stop(): Promise<void> {
+    return new Promise(resolve => {
+      const timer = setTimeout(() => {
+        worker.terminate().catch(() => undefined)
+        setTimeout(resolve, MAX_STOP / 2)
+      }, MAX_STOP / 2)
+      worker.once('exit', () => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+
+  async function end(reason: Error): Promise<void> {
+    if (ended === undefined) {
+      ended = reason
+      gone = stop()
+      pending.settleAll({ error: reason })
+      port.close()
+    }
+    await gone
+  }
+
+  function fail(error: Error): void {
+    if (ended === undefined) log.error?.(error.message)
+    void end(error)
+  }
+  function die(why: string): void {
+    fail(new EnclaveError(`the enclave's thread ended: ${why}; the next request starts another`))
+  }
+  worker.on('error', thrown => die(kindOfError(thrown)))
+  worker.on('exit', code => die(`exit code ${code}`))
+  port.on('message', receive)
+  port.unref()
+
+  function send(
+    request: ConfidentialHTTPRequestMessage,
+    timeout: number,
+    signal?: AbortSignal,
+  ): Sent {
+    const { id, entry } = pending.add()
+    const deadline = performance.now() + timeout
+    const timeLeft = (): number => Math.min(MAX_TIMER, deadline - performance.now())
+    post({ type: 'request', id, request, startedAt: Date.now() })
+    if (signal !== undefined) entry.forget = onAbort(signal, () => drop(asError(signal.reason)))
+    if (ended !== undefined) pending.settle(id, { error: ended })
+
+    function drop(error: Error): void {
+      post({ type: 'cancel', id })
+      pending.settle(id, { error })
+    }
+
+    function giveUp(): void {
+      receiveAll()
+      if (entry.outcome !== undefined) return
+      if (isReady || performance.now() - startedAt > MAX_START)
+        fail(
+          new EnclaveError(
+            `the enclave's thread did not answer within ${Math.round(timeout)} ms and was ended; the next request starts another`,
+          ),
+        )
+      else
+        drop(
+          new EnclaveError(
+            `the enclave's thread was still starting after ${Math.round(timeout)} ms: ask again, or allow the request more time`,
+          ),
+        )
+    }
+
+    function wait(): HTTPResponse {
+      for (;;) {
+        const seen = Atomics.load(counter, 0)
+        receiveAll()
+        if (entry.outcome !== undefined) return unwrap(entry.outcome)
+        const left = timeLeft()
+        if (left > 0) Atomics.wait(counter, 0, seen, left)
+        else giveUp()
+      }
+    }
+
+    async function settled(): Promise<HTTPResponse> {
+      const timer = setTimeout(giveUp, timeLeft())
+      try {
+        return unwrap(await pending.outcome(entry))
+      } finally {
+        clearTimeout(timer)
+      }
+    }
+    return { wait, settled }
+  }
+
+  function post(message: ToThread): void {
+    port.postMessage(message)
+  }
+
+  function isUsable(): boolean {
+    receiveAll()
+    return ended === undefined
+  }
+  return { isUsable, send, end }
+}
+
+function unwrap(outcome: Outcome): HTTPResponse {
+  if ('error' in outcome) throw outcome.error
+  return outcome.response
+}

@@ -1,0 +1,41 @@
+import type { Log } from '../../core/types.js'
+import type { ConfidentialHTTPRequestMessage } from '../request/normalize-request.js'
+import type { HTTPResponse } from '../types.js'
+import type { Failure } from './failure.js'
+
+/** What the calling thread tells the enclave's. */
+export type ToThread =
+  | {
+      readonly type: 'request'
+      readonly id: number
+      readonly request: ConfidentialHTTPRequestMessage
+      /** In milliseconds of Unix time. */
+      readonly startedAt: number
+    }
+  | { readonly type: 'cancel'; readonly id: number }
+
+/** What the enclave's thread tells the calling one. */
+export type FromThread =
+  /** It is ready; or never will be, where there is a failure. */
+  | { readonly type: 'opened'; readonly failure: Failure | undefined }
+  | { readonly type: 'response'; readonly id: number; readonly response: HTTPResponse }
+  | { readonly type: 'failure'; readonly id: number; readonly failure: Failure }
+  | {
+      readonly type: 'log'
+      readonly level: keyof Log
+      readonly message: string
+      readonly facts: Readonly<Record<string, unknown>> | undefined
+    }
+  /** Its last word. One that is killed, or runs out of memory, has none. */
+  | { readonly type: 'end'; readonly why: string }
+
+/** What a thread is started with. */
+export interface ThreadData<Settings> {
+  readonly settings: Settings
+  /** Where it listens and answers. */
+  readonly port: import('node:worker_threads').MessagePort
+  /** One Int32, counted up with every message: the calling thread sleeps on it. */
+  readonly messages: SharedArrayBuffer
+  /** The log levels somebody listens to. */
+  readonly levels: readonly (keyof Log)[]
+}

@@ -1,0 +1,104 @@
+import { confidentialLayer } from '../../core/confidential-layer.js'
+import { EnclaveError } from '../../core/errors.js'
+import { createLifetime } from '../../core/lifetime.js'
+import { checkNumber, checkOptions, MAX_TIMER } from '../../core/options.js'
+import type { ConfidentialCall, Plugin } from '../../core/types.js'
+
+/** Options of `limits`. Sizes are in bytes, times in milliseconds. */
+export interface LimitsOptions {
+  /** The longest timeout a request may ask for; one that asks for more is refused. @default 10000 */
+  readonly maxTimeout?: number
+  /** The timeout of a request that names none. @default 5000, or `maxTimeout` where that is less */
+  readonly defaultTimeout?: number
+  /**
+   * What URL, headers, body, public values and root certificates of a request may come to, and its headers and body once
+   * placeholders are filled. @default 125000
+   */
+  readonly maxRequestBytes?: number
+  /** What the body of an answer may come to, unpacked. @default 500000 */
+  readonly maxResponseBytes?: number
+}
+
+/** Refuses what is too much, and ends what takes too long. The timeout counts from when the caller made the request. */
+export function limits(options?: LimitsOptions): Plugin<never> {
+  const given = checkOptions('limits', options, [
+    'maxTimeout',
+    'defaultTimeout',
+    'maxRequestBytes',
+    'maxResponseBytes',
+  ])
+  const maxTimeout = checkNumber('limits.maxTimeout', given.maxTimeout ?? 10_000, {
+    min: 1,
+    max: MAX_TIMER,
+  })
+  const defaultTimeout = checkNumber(
+    'limits.defaultTimeout',
+    given.defaultTimeout ?? Math.min(5000, maxTimeout),
+    { min: 1, max: maxTimeout },
+  )
+  const maxRequestBytes = checkNumber('limits.maxRequestBytes', given.maxRequestBytes ?? 125_000, {
+    min: 1,
+    whole: true,
+  })
+  const maxResponseBytes = checkNumber(
+    'limits.maxResponseBytes',
+    given.maxResponseBytes ?? 500_000,
+    { min: 0, whole: true },
+  )
+
+  return {
+    name: 'limits',
+    call: confidentialLayer(async function limit(call, next) {
+      const timeout = call.timeout ?? defaultTimeout
+      if (timeout > maxTimeout)
+        throw tooMuch(`timeout must be at most ${maxTimeout} ms, not ${timeout}`)
+      const size = sizeOf(call)
+      if (size > maxRequestBytes)
+        throw tooMuch(`the request must be at most ${maxRequestBytes} bytes, not ${size}`)
+
+      const life = createLifetime(call.signal)
+      // The clock of whoever made the request may be ahead of ours.
+      const elapsed = Math.max(0, Date.now() - call.startedAt)
+      const left = Math.max(0, timeout - elapsed)
+      const timer = setTimeout(() => life.end(timedOut(timeout)), left)
+      try {
+        return await next({
+          ...call,
+          signal: life.signal,
+          connection: { ...call.connection, maxRequestBytes, maxResponseBytes },
+        })
+      } finally {
+        clearTimeout(timer)
+        life.end()
+      }
+    }),
+  }
+}
+
+function sizeOf(call: ConfidentialCall): number {
+  const { url, multiHeaders, body = '', publicValues, customRootCaCertPem = '' } = call
+  const parts = [
+    url,
+    ...[...multiHeaders].flatMap(([name, lines]) => [name, ...lines]),
+    body,
+    ...[...publicValues].flat(),
+    customRootCaCertPem,
+  ]
+  return parts.reduce((size, part) => size + byteLength(part), 0)
+}
+
+const encoder = new TextEncoder()
+
+function byteLength(part: string | Uint8Array): number {
+  return (typeof part === 'string' ? encoder.encode(part) : part).byteLength
+}
+
+function tooMuch(rule: string): EnclaveError {
+  return new EnclaveError(rule, { code: 'LIMIT' })
+}
+
+function timedOut(timeout: number): EnclaveError {
+  return new EnclaveError(`the request was not answered within ${timeout} ms`, {
+    code: 'UPSTREAM_TIMEOUT',
+  })
+}

@@ -1,0 +1,55 @@
+import { sealAesGcm } from '../../core/aes-gcm.js'
+import { confidentialLayer } from '../../core/confidential-layer.js'
+import { EnclaveError } from '../../core/errors.js'
+import { parseKey } from '../../core/hex-key.js'
+import type { Plugin } from '../../core/types.js'
+import { encrypt, MAX_PLAINTEXT, type PublicKey } from '../../tdh2/index.js'
+
+/** The secret that holds the caller's AES key, as 64 hexadecimal digits. It fills no placeholder. */
+export const AES_KEY_SECRET = 'san_marino_aes_gcm_encryption_key'
+
+/** Options of `responseEncryption`. */
+export interface ResponseEncryptionOptions {
+  /** The vault's master public key, for answers to requests that list no AES key. */
+  readonly publicKey: PublicKey
+}
+
+/**
+ * Encrypts the body of the answer where the request asks for it (`encryptOutput`): with AES-256-GCM under the secret
+ * `san_marino_aes_gcm_encryption_key` where that is listed, else with TDH2 under the vault's master public key. Status
+ * and headers stay readable. TDH2 takes answers of at most 768000 bytes.
+ */
+export function responseEncryption({ publicKey }: ResponseEncryptionOptions): Plugin<never> {
+  async function seal(body: Uint8Array, key: Uint8Array | undefined): Promise<Uint8Array> {
+    if (key !== undefined) return sealAesGcm(key, body)
+    return new TextEncoder().encode(await encrypt(publicKey, body))
+  }
+
+  return {
+    name: 'response-encryption',
+    call: confidentialLayer(async function encryptAnswer(call, next) {
+      const digits = call.released.get(AES_KEY_SECRET)
+      if (!call.encryptOutput) {
+        if (digits === undefined) return next(call)
+        throw new EnclaveError(
+          `${AES_KEY_SECRET} is listed, but encryptOutput is not true: the answer would come unencrypted`,
+          { code: 'ENCRYPTION' },
+        )
+      }
+      const key = digits === undefined ? undefined : parseKey(`secret ${AES_KEY_SECRET}`, digits)
+      const released = new Map(call.released)
+      released.delete(AES_KEY_SECRET)
+      const { maxResponseBytes = MAX_PLAINTEXT } = call.connection
+      const connection = {
+        ...call.connection,
+        ...(key === undefined && { maxResponseBytes: Math.min(maxResponseBytes, MAX_PLAINTEXT) }),
+      }
+      try {
+        const reply = await next({ ...call, connection, released, encryptOutput: false })
+        return { ...reply, body: await seal(reply.body, key) }
+      } finally {
+        key?.fill(0)
+      }
+    }),
+  }
+}

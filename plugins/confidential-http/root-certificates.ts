@@ -1,0 +1,41 @@
+import { X509Certificate } from 'node:crypto'
+import { confidentialLayer } from '../../core/confidential-layer.js'
+import { ValidationError } from '../../core/errors.js'
+import type { Plugin } from '../../core/types.js'
+
+const certificate = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
+const MAX_CERTIFICATES = 64
+
+/**
+ * Lets a request bring the root certificates by which the external server is verified. They take the place of the
+ * platform's for that request; what they do not verify is refused.
+ */
+export function rootCertificates(): Plugin<never> {
+  return {
+    name: 'root-certificates',
+    attempt: confidentialLayer(async function trustRoots(call, next) {
+      const { customRootCaCertPem, connection } = call
+      if (customRootCaCertPem === undefined) return next(call)
+      return next({ ...call, connection: { ...connection, ca: readPem(customRootCaCertPem) } })
+    }),
+  }
+}
+
+function readPem(pem: string): readonly string[] {
+  const certificates = pem.match(certificate) ?? []
+  if (certificates.length === 0) throw badPem('must hold a certificate in PEM')
+  if (certificates.length > MAX_CERTIFICATES)
+    throw badPem(`must hold at most ${MAX_CERTIFICATES} certificates`)
+  for (const [index, each] of certificates.entries()) {
+    try {
+      new X509Certificate(each)
+    } catch {
+      throw badPem(`must hold certificates: number ${index + 1} can't be read as one`)
+    }
+  }
+  return certificates
+}
+
+function badPem(rule: string): ValidationError {
+  return new ValidationError(`request.customRootCaCertPem ${rule}`)
+}

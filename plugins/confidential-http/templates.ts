@@ -1,0 +1,52 @@
+import { confidentialLayer } from '../../core/confidential-layer.js'
+import { EnclaveError } from '../../core/errors.js'
+import { renderTemplate } from '../../core/template.js'
+import type { HeaderLines, Plugin } from '../../core/types.js'
+
+/** What all templates of a request may come to, where no limit says: a few short ones can make a body of any length. */
+const MAX_FILLED = 1_024_000
+
+/**
+ * Fills `{{.name}}` in a body given as text and in header values: with the public value of that name where there is
+ * one, else with the released secret. Names that have neither are errors, and nothing is sent.
+ */
+export function templates(): Plugin<never> {
+  return {
+    name: 'templates',
+    attempt: confidentialLayer(async function fillPlaceholders(call, next) {
+      const { body, multiHeaders } = call
+      const find = (name: string): string | undefined =>
+        call.publicValues.get(name) ?? call.released.get(name)
+      let left = call.connection.maxRequestBytes ?? MAX_FILLED
+      function fill(field: string, template: string): string {
+        const filled = renderTemplate(field, template, find, left)
+        left -= filled.length
+        return filled
+      }
+      return next({
+        ...call,
+        multiHeaders: fillHeaders(multiHeaders, fill),
+        ...(typeof body === 'string' && { body: fill('request.bodyString', body) }),
+      })
+    }),
+  }
+}
+
+type Fill = (field: string, template: string) => string
+
+function fillHeaders(headers: HeaderLines, fill: Fill): HeaderLines {
+  const filled = [...headers].map(([name, lines]) => {
+    const values = lines.map((line, index) => {
+      const field = `request.multiHeaders.${name}.values[${index}]`
+      const value = fill(field, line)
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a header can't hold
+      if (!/[\x00-\x08\x0a-\x1f\x7f]/.test(value)) return value
+      throw new EnclaveError(
+        `${field} must not hold CR, LF, NUL or another control character once its placeholders are filled`,
+        { code: 'TEMPLATE' },
+      )
+    })
+    return [name, values] as const
+  })
+  return new Map(filled)
+}

@@ -1,0 +1,40 @@
+import { confidentialLayer } from '../../core/confidential-layer.js'
+import { asError, type ErrorCode, isStreamsError } from '../../core/errors.js'
+import type { ConfidentialReply, Plugin } from '../../core/types.js'
+import { withhold } from '../../core/withhold.js'
+
+/** What the caller is answered where the external server could not be asked, or did not answer. */
+const answers: { readonly [Code in ErrorCode]?: readonly [status: number, body: string] } = {
+  POLICY: [400, 'upstream request blocked by enclave network policy'],
+  UPSTREAM_HOST: [502, 'upstream host unreachable'],
+  UPSTREAM_REFUSED: [502, 'upstream connection refused'],
+  UPSTREAM_CLOSED: [502, 'upstream closed the connection before responding'],
+  UPSTREAM_TIMEOUT: [504, 'upstream request timed out'],
+}
+
+/** Gives the failures of the way to the external server as answers, under the statuses and texts of the service. */
+export function upstreamFailures(): Plugin<never> {
+  return {
+    name: 'upstream-failures',
+    call: confidentialLayer(async function answerFailure(call, next) {
+      try {
+        return await next(call)
+      } catch (thrown) {
+        const answer = isStreamsError(thrown) ? answers[thrown.code] : undefined
+        if (answer === undefined) throw thrown
+        const { message } = asError(withhold(thrown, call.released.values()))
+        call.scope.log.warn?.(`${call.operation}: ${message}`)
+        return reply(...answer)
+      }
+    }),
+  }
+}
+
+function reply(status: number, body: string): ConfidentialReply {
+  return {
+    kind: 'confidential',
+    status,
+    multiHeaders: new Map(),
+    body: new TextEncoder().encode(body),
+  }
+}

@@ -1,0 +1,39 @@
+import { ValidationError } from '../core/errors.js'
+import { checkOptions } from '../core/options.js'
+import type { Plugin } from '../core/types.js'
+import { type LimitsOptions, limits } from '../plugins/confidential-http/limits.js'
+import {
+  type NetworkPolicyOptions,
+  networkPolicy,
+} from '../plugins/confidential-http/network-policy.js'
+import { responseEncryption } from '../plugins/confidential-http/response-encryption.js'
+import { rootCertificates } from '../plugins/confidential-http/root-certificates.js'
+import { type SecretVault, secrets } from '../plugins/confidential-http/secrets.js'
+import { templates } from '../plugins/confidential-http/templates.js'
+import { upstreamFailures } from '../plugins/confidential-http/upstream-failures.js'
+
+/** Options of `confidentialPreset`. */
+export interface ConfidentialPresetOptions {
+  /** Where secrets are released from. */
+  readonly vault: SecretVault
+  /** Where requests may go. @default public addresses, over HTTPS */
+  readonly network?: NetworkPolicyOptions
+  /** How much and how long. */
+  readonly limits?: LimitsOptions
+}
+
+/** What an enclave is made of. */
+export function confidentialPreset(options: ConfidentialPresetOptions): readonly Plugin<never>[] {
+  const { vault } = checkOptions('options', options, ['vault', 'network', 'limits'])
+  if (typeof vault !== 'object' || vault === null)
+    throw new ValidationError('vault must be an open vault: openVault opens the one of a directory')
+  return [
+    limits(options.limits),
+    secrets({ vault }),
+    responseEncryption({ publicKey: vault.publicKey }),
+    upstreamFailures(),
+    templates(),
+    networkPolicy(options.network),
+    rootCertificates(),
+  ]
+}

@@ -1,0 +1,50 @@
+// A stack for enclaves that go wrong: how is told by the path of the URL.
+const { confidentialPreset } = require('../../dist/cjs/confidential-http/index.js')
+
+/** Errors as careless code makes them: whatever they carry is a secret. */
+function tellingError({ released }) {
+  const [secret] = released.values()
+  class TellingError extends Error {}
+  const error = new TellingError(`failed with ${secret}`, { cause: { secret } })
+  error.name = secret
+  error.code = secret
+  error.bytes = Buffer.from(secret)
+  return error
+}
+
+const never = new Promise(() => {})
+
+const faults = {
+  '/exit': () => process.exit(3),
+  '/spin': () => {
+    for (;;);
+  },
+  '/memory': () => {
+    const kept = []
+    for (;;) kept.push(new Array(1000).fill({}))
+  },
+  '/throw': call => {
+    throw tellingError(call)
+  },
+  '/throw-later': call => {
+    setTimeout(() => {
+      throw tellingError(call)
+    })
+    return never
+  },
+  '/reject-later': call => {
+    void Promise.reject(tellingError(call))
+    return never
+  },
+  '/function': () => ({
+    kind: 'confidential',
+    status: 200,
+    multiHeaders: new Map(),
+    body: () => 0,
+  }),
+}
+
+module.exports = function faultyStack(options) {
+  const attempt = next => async call => faults[new URL(call.url).pathname]?.(call) ?? next(call)
+  return [...confidentialPreset(options), { name: 'faults', attempt }]
+}

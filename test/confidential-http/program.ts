@@ -1,0 +1,64 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { faultyStack, type World } from './world.js'
+
+/** How a caller's program makes its runtime: the one thing that differs between them. */
+export interface CallerText {
+  readonly kind: 'local' | 'remote'
+  readonly options: Readonly<Record<string, unknown>>
+}
+
+export function callerText(world: World, kind: CallerText['kind']): CallerText {
+  const { vault, enclaveURL: url, enclaveKey, callerKey } = world
+  return kind === 'local'
+    ? { kind, options: { vault, stack: faultyStack } }
+    : { kind, options: { url, enclaveKey, callerKey } }
+}
+
+/** What a program printed, how it ended, and how long it took from its last word to its end. */
+export interface Ran {
+  readonly code: number | null
+  readonly out: string
+  readonly lingered: number
+}
+
+/**
+ * Runs a program on the built package, in a process of its own: it has `client`, `createRuntime(more)` and `given`, and
+ * `input` of that.
+ */
+export function runProgram(
+  body: string,
+  given: CallerText & Readonly<Record<string, unknown>>,
+  args: readonly string[] = [],
+  format: 'cjs' | 'esm' = 'cjs',
+): Promise<Ran> {
+  const path = JSON.stringify(join(__dirname, `../../dist/${format}/confidential-http/index.js`))
+  const program = `
+    ${format === 'cjs' ? `const sluice = require(${path})` : `import * as sluice from ${path}`}
+    const given = JSON.parse(process.env.GIVEN), { input } = given
+    const client = new sluice.ConfidentialHTTPClient()
+    const createRuntime = (more = {}) =>
+      given.kind === 'local'
+        ? sluice.createLocalRuntime({ ...given.options, ...more })
+        : sluice.createRemoteRuntime({ ...given.options, ...more })
+    ${body}
+  `
+  const type = format === 'cjs' ? [] : ['--input-type=module']
+  return new Promise(resolve => {
+    const child = spawn(process.execPath, [...args, ...type, '-e', program], {
+      env: { PATH: process.env.PATH, GIVEN: JSON.stringify(given) },
+    })
+    let out = ''
+    let lastWord = 0
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', chunk => {
+        out += chunk
+        lastWord = performance.now()
+      })
+    const guard = setTimeout(() => child.kill('SIGKILL'), 50_000)
+    child.on('close', code => {
+      clearTimeout(guard)
+      resolve({ code, out, lingered: performance.now() - lastWord })
+    })
+  })
+}

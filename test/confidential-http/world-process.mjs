@@ -1,0 +1,91 @@
+// What a caller talks to, in a process of its own: an external server, a vault, and an enclave that listens.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createKeys, startEnclaveServer } from '../../dist/cjs/confidential-http/index.js'
+import { createVault, startHTTPSServer } from '../../dist/cjs/local/index.js'
+
+const [secrets, otherSecrets] = JSON.parse(process.env.SECRETS)
+const directory = mkdtempSync(join(tmpdir(), 'sluice-world-'))
+const vault = await createVault(join(directory, 'vault'))
+const otherOwner = 'ab'.repeat(20)
+for (const [key, value] of Object.entries(secrets)) await vault.put({ key }, value)
+for (const [key, value] of Object.entries(otherSecrets))
+  await vault.put({ key, owner: otherOwner }, value)
+
+let released
+let hold = new Promise(resolve => {
+  released = resolve
+})
+const connections = new Set()
+const pause = ms => new Promise(resolve => setTimeout(resolve, ms))
+
+const server = await startHTTPSServer({
+  async handler(request, response) {
+    const { socket, method, url, headers } = request
+    if (!connections.has(socket)) {
+      connections.add(socket)
+      socket.once('close', () => connections.delete(socket))
+    }
+    let body = ''
+    for await (const chunk of request) body += chunk
+    process.send({ hit: { method, path: url, headers, body } })
+    if (url === '/hang') return
+    if (url === '/hold') await hold
+    if (url === '/trickle') {
+      response.writeHead(200)
+      while (!response.destroyed) {
+        response.write('.')
+        await pause(50)
+      }
+      return
+    }
+    response.setHeader('X-Answered', 'yes')
+    response.end(`an answer of the external server`)
+  },
+})
+
+const enclaveKeys = createKeys()
+const caller = createKeys()
+const otherCaller = createKeys()
+const lines = []
+const log = Object.fromEntries(
+  ['debug', 'info', 'warn', 'error', 'connection'].map(level => [
+    level,
+    (message, facts) => lines.push(`${level} ${message} ${JSON.stringify(facts) ?? ''}`),
+  ]),
+)
+const enclave = await startEnclaveServer({
+  vault: vault.directory,
+  key: enclaveKeys.secretKey,
+  callers: { [caller.publicKey]: vault.owner, [otherCaller.publicKey]: otherOwner },
+  network: { loopback: true },
+  stack: new URL('faulty-stack.cjs', import.meta.url).href,
+  log,
+})
+
+process.on('message', async message => {
+  if (message === 'release') {
+    released()
+    hold = new Promise(resolve => {
+      released = resolve
+    })
+  } else if (message === 'connections') process.send({ connections: connections.size })
+  else if (message === 'lines') process.send({ lines })
+})
+process.on('disconnect', () => process.exit())
+process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
+
+process.send({
+  ready: {
+    vault: vault.directory,
+    owner: vault.owner,
+    otherOwner,
+    url: server.url,
+    ca: server.ca,
+    enclaveURL: enclave.url,
+    enclaveKey: enclave.publicKey,
+    callerKey: caller.secretKey,
+    otherCallerKey: otherCaller.secretKey,
+  },
+})

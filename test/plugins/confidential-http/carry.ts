@@ -1,0 +1,59 @@
+import { composeCall } from '../../../core/compose.js'
+import type { ConfidentialCall, ConfidentialReply, Log, Plugin } from '../../../core/types.js'
+
+export const OWNER = '00112233445566778899aabbccddeeff00112233'
+
+export function callOf(fields: Partial<ConfidentialCall> = {}): ConfidentialCall {
+  const { signal } = new AbortController()
+  return {
+    kind: 'confidential',
+    operation: 'SendRequest',
+    method: 'POST',
+    url: 'https://api.example/',
+    headers: new Headers(),
+    multiHeaders: new Map(),
+    owner: OWNER,
+    secrets: [],
+    released: new Map(),
+    publicValues: new Map(),
+    startedAt: Date.now(),
+    encryptOutput: false,
+    connection: {},
+    signal,
+    scope: { kind: 'confidential', log: {}, signal, defer() {} },
+    ...fields,
+  }
+}
+
+export function replyOf(fields: Partial<ConfidentialReply> = {}): ConfidentialReply {
+  return {
+    kind: 'confidential',
+    status: 200,
+    multiHeaders: new Map(),
+    body: new Uint8Array(),
+    ...fields,
+  }
+}
+
+/** Sends a call through plugins to a wire that remembers what it was given. */
+export function carry(
+  plugins: readonly Plugin[],
+  call: ConfidentialCall,
+  answer: (call: ConfidentialCall) => ConfidentialReply | Promise<ConfidentialReply> = () =>
+    replyOf(),
+): { readonly reply: Promise<ConfidentialReply>; readonly sent: readonly ConfidentialCall[] } {
+  const sent: ConfidentialCall[] = []
+  const handler = composeCall(plugins, async function wire(given) {
+    sent.push(given as ConfidentialCall)
+    return answer(given as ConfidentialCall)
+  })
+  return { reply: handler(call) as Promise<ConfidentialReply>, sent }
+}
+
+/** A log that keeps every line. */
+export function keepLog(): { readonly log: Log; readonly lines: string[] } {
+  const lines: string[] = []
+  const write = (message: string, facts?: object): void =>
+    void lines.push(`${message} ${JSON.stringify(facts)}`)
+  return { log: { debug: write, info: write, warn: write, error: write }, lines }
+}

@@ -1,0 +1,309 @@
+import { inspect } from 'node:util'
+import { describe, expect, test } from '@jest/globals'
+import { DataStreamsError, EnclaveError, VaultError } from '../../../core/errors.js'
+import { boxKeys, seal } from '../../../core/sealed-box.js'
+import type { ConfidentialCall, SecretName } from '../../../core/types.js'
+import { limits } from '../../../plugins/confidential-http/limits.js'
+import {
+  type SecretNode,
+  type SecretVault,
+  secrets,
+} from '../../../plugins/confidential-http/secrets.js'
+import {
+  createShare,
+  encrypt,
+  generateKeys,
+  ownerLabel,
+  parseCiphertext,
+} from '../../../tdh2/index.js'
+import { failureOf } from '../../waiting.js'
+import { callOf, carry, keepLog, OWNER, replyOf } from './carry.js'
+
+const SECRET = 'sk-live-"quoted"\nand on'
+const OTHER = 'f'.repeat(40)
+const nodes = 3
+const threshold = 2
+const { publicKey, shares } = generateKeys({ threshold, nodes })
+const foreign = generateKeys({ threshold, nodes })
+
+const nameOf = (key: string, owner = OWNER): SecretName => ({ owner, namespace: 'main', key })
+
+/** A node's behaviour, given its honest answer. */
+type Trick = (honest: Uint8Array, recipient: Uint8Array) => Uint8Array | Promise<Uint8Array>
+
+interface Kept {
+  readonly vault: SecretVault
+  /** The nodes asked, in order. */
+  readonly asked: number[]
+  /** The keys that shares were sealed to. */
+  readonly recipients: string[]
+}
+
+/** A vault in memory, whose nodes may misbehave. */
+async function vaultOf(
+  values: Readonly<Record<string, string | Uint8Array>> = { apiKey: SECRET },
+  tricks: Readonly<Record<number, Trick>> = {},
+  label: Uint8Array = ownerLabel(OWNER),
+): Promise<Kept> {
+  const asked: number[] = []
+  const recipients: string[] = []
+  const stored = new Map<string, string>()
+  for (const [key, value] of Object.entries(values))
+    stored.set(key, await encrypt(publicKey, Buffer.from(value), { label }))
+  async function ciphertext({ key }: SecretName): Promise<string> {
+    const found = stored.get(key)
+    if (found === undefined) throw new VaultError(`key does not exist: ${key}`)
+    return found
+  }
+  const vaultNodes = shares.map(
+    (share): SecretNode => ({
+      index: share.index,
+      async release(name, recipient) {
+        asked.push(share.index)
+        recipients.push(Buffer.from(recipient).toString('hex'))
+        const text = createShare(parseCiphertext(publicKey, await ciphertext(name)), share)
+        const honest = Uint8Array.from(Buffer.from(text))
+        const trick = tricks[share.index]
+        return trick === undefined ? seal(honest, recipient) : trick(honest, recipient)
+      },
+    }),
+  )
+  return { vault: { publicKey, threshold, nodes: vaultNodes, ciphertext }, asked, recipients }
+}
+
+const ask = (vault: SecretVault, fields: Partial<ConfidentialCall> = {}) =>
+  carry([secrets({ vault })], callOf({ secrets: [nameOf('apiKey')], ...fields }))
+
+const shown = (error: unknown): string =>
+  `${inspect(error, { depth: 20, showHidden: true })} ${String((error as Error).stack)}`
+
+describe('secrets', () => {
+  test('releases what the call asks for, for that call', async () => {
+    const { vault, asked } = await vaultOf({ apiKey: SECRET, other: '', third: '\ufeffключ' })
+    const { reply, sent } = ask(vault, { secrets: [nameOf('third'), nameOf('apiKey')] })
+    expect(await reply).toEqual(replyOf())
+    expect([...(sent[0]?.released ?? [])]).toEqual([
+      ['third', '\ufeffключ'],
+      ['apiKey', SECRET],
+    ])
+    // As many nodes as it takes, and no more.
+    expect(asked).toEqual([0, 1, 0, 1])
+  })
+
+  test('asks no node where the call names no secret', async () => {
+    const { vault, asked } = await vaultOf()
+    const { reply, sent } = ask(vault, { secrets: [] })
+    await reply
+    expect(sent[0]?.released).toEqual(new Map())
+    expect(asked).toEqual([])
+  })
+
+  test('has shares sealed to a key of that call alone', async () => {
+    const { vault, recipients } = await vaultOf({ apiKey: SECRET, other: 'x' })
+    await ask(vault, { secrets: [nameOf('apiKey'), nameOf('other')] }).reply
+    expect(new Set(recipients).size).toBe(1)
+    await ask(vault).reply
+    expect(new Set(recipients).size).toBe(2)
+  })
+
+  test('tells the log names, and no value', async () => {
+    const { vault } = await vaultOf()
+    const { log, lines } = keepLog()
+    await ask(vault, { scope: { ...callOf().scope, log } }).reply
+    expect(lines).toEqual(['secrets released: apiKey undefined'])
+  })
+
+  const tampered = (change: (share: Record<string, string>) => object): Trick =>
+    function tamper(honest, recipient) {
+      const fields = JSON.parse(Buffer.from(honest).toString()) as Record<string, string>
+      return seal(Uint8Array.from(Buffer.from(JSON.stringify(change(fields)))), recipient)
+    }
+  const flipped = (text: string | undefined): string =>
+    `${text?.startsWith('A') ? 'B' : 'A'}${text?.slice(1)}`
+  const otherShare =
+    (make: () => Promise<string>): Trick =>
+    async (_honest, recipient) =>
+      seal(Uint8Array.from(Buffer.from(await make())), recipient)
+  const tricks: readonly (readonly [string, Trick, RegExp])[] = [
+    [
+      'seals its share to another key',
+      honest => seal(honest, boxKeys().publicKey),
+      /node 1: its share does not open/,
+    ],
+    ['sends its share open', honest => honest, /node 1: its share does not open/],
+    ['sends nothing', () => new Uint8Array(), /node 1: its share does not open/],
+    [
+      'seals something else',
+      (_honest, recipient) => seal(Uint8Array.of(0xff, 0xfe), recipient),
+      /node 1: \S+/,
+    ],
+    [
+      'sends the share of another node',
+      otherShare(async () => {
+        const { vault } = await current
+        return createShare(
+          parseCiphertext(publicKey, await vault.ciphertext(nameOf('apiKey'))),
+          shares[2] as (typeof shares)[number],
+        )
+      }),
+      /node 1: its share is that of node 2/,
+    ],
+    [
+      'sends the share of another ciphertext',
+      otherShare(async () =>
+        createShare(
+          parseCiphertext(
+            publicKey,
+            await encrypt(publicKey, Buffer.from('else'), { label: ownerLabel(OWNER) }),
+          ),
+          shares[1] as (typeof shares)[number],
+        ),
+      ),
+      /node 1: .*verif/,
+    ],
+    [
+      'sends the share of another vault',
+      otherShare(async () => {
+        const { vault } = await current
+        return createShare(
+          parseCiphertext(publicKey, await vault.ciphertext(nameOf('apiKey'))),
+          foreign.shares[1] as (typeof shares)[number],
+        )
+      }),
+      /node 1: .*verif/,
+    ],
+    [
+      'tampers with its share',
+      tampered(share => ({ ...share, F_i: flipped(share.F_i) })),
+      /node 1: /,
+    ],
+    ['fails', () => Promise.reject(new VaultError('node is down')), /node 1: node is down/],
+    [
+      'fails with words of others',
+      () => Promise.reject(new TypeError(SECRET)),
+      /node 1: it failed with TypeError/,
+    ],
+    ['throws nothing at all', () => Promise.reject(undefined), /node 1: it failed with Error/],
+  ]
+  let current: Promise<Kept>
+
+  test.each(tricks)('skips a node that %s, and names it where too few are left', async (...row) => {
+    const [, trick, reason] = row
+    current = vaultOf({ apiKey: SECRET }, { 1: trick })
+    const { vault, asked } = await current
+    const { reply, sent } = ask(vault)
+    await reply
+    expect(sent[0]?.released.get('apiKey')).toBe(SECRET)
+    expect(asked).toEqual([0, 1, 2])
+
+    const down: Trick = () => Promise.reject(new VaultError('down'))
+    current = vaultOf({ apiKey: SECRET }, { 1: trick, 2: down })
+    const few = await current
+    const failed = ask(few.vault)
+    const error = await failureOf(failed.reply)
+    expect(error).toMatchObject({ name: 'VaultError', code: 'VAULT' })
+    expect(error.message).toMatch(/^secret apiKey: 1 of the 2 shares it takes are good\n/)
+    expect(error.message).toMatch(reason)
+    expect(error.message).toMatch(/\n {2}node 2: down$/)
+    expect(shown(error)).not.toContain('sk-live')
+    expect(few.asked).toEqual([0, 1, 2])
+    expect(failed.sent).toEqual([])
+  })
+
+  test('refuses what is not the caller’s, without a look at it', async () => {
+    const { vault, asked } = await vaultOf()
+    const { reply, sent } = ask(
+      { ...vault, ciphertext: () => Promise.reject(new Error('asked')) },
+      {
+        secrets: [nameOf('apiKey', OTHER)],
+      },
+    )
+    expect(await failureOf(reply)).toMatchObject({
+      code: 'VAULT',
+      message: `secret apiKey: its owner ${OTHER} is not ${OWNER}, whom this request is made for`,
+    })
+    expect([asked, sent]).toEqual([[], []])
+  })
+
+  test('refuses a ciphertext that was put there for another owner, or for none', async () => {
+    for (const label of [ownerLabel(OTHER), new Uint8Array(32)]) {
+      const { vault, asked } = await vaultOf({ apiKey: SECRET }, {}, label)
+      expect(await failureOf(ask(vault).reply)).toMatchObject({
+        code: 'VAULT',
+        message: `secret apiKey: what is stored was not encrypted for ${OWNER}`,
+      })
+      expect(asked).toEqual([])
+    }
+  })
+
+  test('refuses what is no ciphertext of this vault', async () => {
+    const { vault } = await vaultOf()
+    const elsewhere = await encrypt(foreign.publicKey, Buffer.from('x'), {
+      label: ownerLabel(OWNER),
+    })
+    const stored = JSON.parse(await vault.ciphertext(nameOf('apiKey')))
+    for (const text of ['', 'no JSON', '{}', JSON.stringify({ ...stored, TDH2Ctxt: elsewhere })]) {
+      const error = await failureOf(ask({ ...vault, ciphertext: async () => text }).reply)
+      expect(error).toMatchObject({
+        code: 'VAULT',
+        message: 'secret apiKey: what is stored is no ciphertext of this vault',
+      })
+    }
+  })
+
+  test('hands on that a secret is missing', async () => {
+    const { vault } = await vaultOf()
+    const { reply, sent } = ask(vault, { secrets: [nameOf('apiKey'), nameOf('missing')] })
+    expect(await failureOf(reply)).toMatchObject({
+      code: 'VAULT',
+      message: 'key does not exist: missing',
+    })
+    expect(sent).toEqual([])
+  })
+
+  test('refuses a value that is no UTF-8, without showing its bytes', async () => {
+    const { vault } = await vaultOf({ apiKey: Buffer.from('sk-live\xff', 'latin1') })
+    const error = await failureOf(ask(vault).reply)
+    expect(error).toMatchObject({
+      code: 'VAULT',
+      message: 'secret apiKey: its value is not valid UTF-8',
+    })
+    expect(shown(error)).not.toMatch(/sk-live|73, 6b/)
+  })
+
+  test('gives up waiting for nodes when the time of the request is over', async () => {
+    const { vault } = await vaultOf({ apiKey: SECRET }, { 0: () => new Promise(() => {}) })
+    const call = callOf({ secrets: [nameOf('apiKey')], timeout: 30 })
+    const { reply, sent } = carry([limits(), secrets({ vault })], call)
+    expect(await failureOf(reply)).toMatchObject({
+      name: 'VaultError',
+      message: 'the secrets were not released in time',
+    })
+    expect(sent).toEqual([])
+  })
+
+  test('gives up waiting when the caller does, for the reason the caller gives', async () => {
+    const caller = new AbortController()
+    const { vault } = await vaultOf({ apiKey: SECRET }, { 0: () => new Promise(() => {}) })
+    const { reply } = ask(vault, { signal: caller.signal })
+    const reason = new DataStreamsError('the enclave was closed', { code: 'CLOSED' })
+    caller.abort(reason)
+    expect(await failureOf(reply)).toBe(reason)
+  })
+
+  test('withholds an error that repeats a secret, and hands on every other', async () => {
+    const { vault } = await vaultOf()
+    const other = new EnclaveError('the key is wrong', { code: 'LIMIT' })
+    const told = new EnclaveError('the key is wrong', { cause: new Error(`not ${SECRET}`) })
+    const failWith = (thrown: unknown) =>
+      failureOf(
+        carry([secrets({ vault })], callOf({ secrets: [nameOf('apiKey')] }), () =>
+          Promise.reject(thrown),
+        ).reply,
+      )
+    expect(await failWith(other)).toBe(other)
+    const withheld = await failWith(told)
+    expect(withheld.message).toMatch(/the reason repeats a secret$/)
+    expect(shown(withheld)).not.toContain('sk-live')
+  })
+})

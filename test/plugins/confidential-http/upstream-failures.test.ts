@@ -1,0 +1,59 @@
+import { describe, expect, test } from '@jest/globals'
+import { EnclaveError, type ErrorCode } from '../../../core/errors.js'
+import { upstreamFailures } from '../../../plugins/confidential-http/upstream-failures.js'
+import { failureOf } from '../../waiting.js'
+import { callOf, carry, keepLog } from './carry.js'
+
+const fail = (thrown: unknown, fields: Parameters<typeof callOf>[0] = {}) =>
+  carry([upstreamFailures()], callOf(fields), () => Promise.reject(thrown)).reply
+
+describe('upstreamFailures', () => {
+  test.each<[ErrorCode, number, string]>([
+    ['POLICY', 400, 'upstream request blocked by enclave network policy'],
+    ['UPSTREAM_HOST', 502, 'upstream host unreachable'],
+    ['UPSTREAM_REFUSED', 502, 'upstream connection refused'],
+    ['UPSTREAM_CLOSED', 502, 'upstream closed the connection before responding'],
+    ['UPSTREAM_TIMEOUT', 504, 'upstream request timed out'],
+  ])('answers %s with %i', async (code, status, body) => {
+    const reply = await fail(new EnclaveError('inner words', { code }))
+    expect({ ...reply, body: Buffer.from(reply.body).toString() }).toEqual({
+      kind: 'confidential',
+      status,
+      multiHeaders: new Map(),
+      body,
+    })
+  })
+
+  test.each<ErrorCode>([
+    'ENCLAVE',
+    'TEMPLATE',
+    'LIMIT',
+    'ENCRYPTION',
+    'UPSTREAM_TLS',
+    'UPSTREAM_ANSWER',
+    'VAULT',
+    'VALIDATION',
+    'CLOSED',
+  ])('leaves %s an error', async code => {
+    const error = new EnclaveError('inner words', { code })
+    expect(await failureOf(fail(error))).toBe(error)
+  })
+
+  test('leaves the errors of others alone, whatever code they have', async () => {
+    for (const thrown of [Object.assign(new Error(), { code: 'POLICY' }), undefined, 'POLICY'])
+      await expect(fail(thrown)).rejects.toBe(thrown)
+  })
+
+  test('logs the reason, unless that repeats a secret', async () => {
+    const { log, lines } = keepLog()
+    const { scope } = callOf()
+    const fields = { scope: { ...scope, log }, released: new Map([['k', 'the-secret']]) }
+    await fail(new EnclaveError('the address', { code: 'POLICY' }), fields)
+    await fail(new EnclaveError('about the-secret', { code: 'POLICY' }), fields)
+    expect(lines).toEqual([
+      'SendRequest: the address undefined',
+      expect.stringContaining('the reason repeats a secret'),
+    ])
+    expect(lines.join()).not.toContain('the-secret')
+  })
+})
