@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { Command, InvalidArgumentError } from 'commander'
+import { Command } from 'commander'
 import type { Client } from '../core/client.js'
 import { asError, ReportDecodingError, ValidationError } from '../core/errors.js'
 import { isFeedID } from '../core/feed-id.js'
@@ -10,10 +10,14 @@ import type { DataEngineOptions } from '../local/index.js'
 import { createClient } from '../presets/create-client.js'
 import { formatReport } from '../presets/format-report.js'
 import { type DecodedReport, decodeReport } from '../presets/versions.js'
+import { confidentialDemo } from './confidential-demo.js'
 import { findCredentials } from './credentials.js'
 import { demo } from './demo.js'
+import { addEnclaveCommands } from './enclave.js'
 import { exitCodeOf } from './exit-code.js'
+import { number } from './number.js'
 import { serve } from './serve.js'
+import { addVaultCommands } from './vault-commands.js'
 import { createView } from './view.js'
 
 const stop = new AbortController()
@@ -43,6 +47,7 @@ Examples:
   $ sluice demo
   $ sluice serve --port 8080 --interval 250
   $ sluice decode 0x0006f9b5… --json
+  $ sluice vault put API_KEY < key.txt
   $ sluice stream 0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782 --json
 
 Ends with 0 when all went well, 2 for wrong arguments, 3 when not let in, 4 for the network or the service, 5 for a report
@@ -52,18 +57,21 @@ that is none, 1 for anything else.`,
 program
   .command('demo')
   .description(
-    'stream signed reports from a local data engine, or from the service where there are credentials',
+    'stream signed reports from a local data engine, or from the service where there are credentials; then make a confidential request',
   )
   .option('--watch', 'go on until Ctrl-C')
   .option('--seconds <n>', 'how long to stream', number, 10)
   .action(async (options: { watch?: boolean; seconds: number }) => {
     const seconds = options.watch ? Number.POSITIVE_INFINITY : options.seconds
-    process.exitCode = await demo({
+    const streamed = await demo({
       seconds,
       signal: stop.signal,
       credentials: findCredentials(process.env),
       out: stdout,
     })
+    if (!stop.signal.aborted) say('')
+    const confidential = stop.signal.aborted ? 0 : await confidentialDemo(stdout)
+    process.exitCode = streamed || confidential
   })
 
 program
@@ -169,6 +177,16 @@ program
     }
   })
 
+addVaultCommands(program, {
+  get input() {
+    return process.stdin
+  },
+  out: stdout,
+  env: process.env,
+  signal: stop.signal,
+})
+addEnclaveCommands(program, stop.signal)
+
 function connected(): Client<DecodedReport> {
   const credentials = findCredentials(process.env)
   if (credentials === undefined) {
@@ -185,13 +203,6 @@ function record(report: Report<DecodedReport>): string {
     // A version without a decoder is printed as it came.
   }
   return json({ ...report, decoded })
-}
-
-function number(text: string): number {
-  const value = Number(text)
-  if (text.trim() === '' || !(value >= 0))
-    throw new InvalidArgumentError('must be a number from 0 on')
-  return value
 }
 
 program.parseAsync().catch((thrown: unknown) => {

@@ -1,0 +1,45 @@
+// A request whose secret only the enclave sees, here a thread of this process; the answer comes back encrypted.
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  ConfidentialHTTPClient,
+  createLocalRuntime,
+  decryptResponse,
+  httpRequest,
+  ok,
+} from 'sluice/confidential-http'
+import { createVault, startHTTPSServer } from 'sluice/local'
+
+// What stands for an API: it tells whether it got the secret.
+const api = await startHTTPSServer({
+  handler: ({ headers }, response) =>
+    void response.end(JSON.stringify({ known: headers['x-api-key'] === 'the-secret' })),
+})
+
+// In earnest `sluice vault put` does this, in a process of its own: here this one knows the secret.
+const folder = await mkdtemp(join(tmpdir(), 'sluice-example-'))
+const vault = await createVault(join(folder, 'vault'))
+await vault.put({ key: 'apiKey' }, 'the-secret')
+const aesKey = randomBytes(32).toString('hex')
+await vault.put({ key: 'san_marino_aes_gcm_encryption_key' }, aesKey)
+
+const runtime = createLocalRuntime({ vault })
+const client = new ConfidentialHTTPClient()
+const response = await client.sendRequestAsync(runtime, {
+  vaultDonSecrets: [{ key: 'apiKey' }, { key: 'san_marino_aes_gcm_encryption_key' }],
+  request: httpRequest({
+    url: `${api.url}/accounts/42`,
+    headers: { 'X-Api-Key': '{{.apiKey}}' },
+    customRootCaCertPem: api.ca,
+    encryptOutput: true,
+    timeout: '3s',
+  }),
+})
+console.log(`ok ${ok(response)}, ${response.body.length} encrypted bytes`)
+console.log(new TextDecoder().decode(await decryptResponse(response, aesKey)))
+
+await runtime.close()
+await api.close()
+await rm(folder, { recursive: true })

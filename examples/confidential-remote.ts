@@ -1,0 +1,51 @@
+// The same request through an enclave elsewhere: only the runtime's construction differs.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  ConfidentialHTTPClient,
+  createKeys,
+  createRemoteRuntime,
+  json,
+  startEnclaveServer,
+} from 'sluice/confidential-http'
+import { createVault, startHTTPSServer } from 'sluice/local'
+
+const api = await startHTTPSServer({
+  handler: ({ headers }, response) =>
+    void response.end(JSON.stringify({ known: headers['x-api-key'] === 'the-secret' })),
+})
+
+// The other host: `sluice vault init`, `sluice vault put` and `sluice enclave` do this.
+const folder = await mkdtemp(join(tmpdir(), 'sluice-example-'))
+const vault = await createVault(join(folder, 'vault'))
+await vault.put({ key: 'apiKey' }, 'the-secret')
+const caller = createKeys()
+const enclave = await startEnclaveServer({
+  vault: vault.directory,
+  key: createKeys().secretKey,
+  callers: { [caller.publicKey]: vault.owner },
+  network: { loopback: true },
+})
+
+// This host: it knows where the enclave is, and pins its key.
+const runtime = createRemoteRuntime({
+  url: enclave.url,
+  enclaveKey: enclave.publicKey,
+  callerKey: caller.secretKey,
+})
+const response = await new ConfidentialHTTPClient().sendRequestAsync(runtime, {
+  vaultDonSecrets: [{ key: 'apiKey' }],
+  request: {
+    url: api.url,
+    method: 'GET',
+    multiHeaders: { 'X-Api-Key': { values: ['{{.apiKey}}'] } },
+    customRootCaCertPem: api.ca,
+  },
+})
+console.log(json(response))
+
+await runtime.close()
+await enclave.close()
+await api.close()
+await rm(folder, { recursive: true })

@@ -1,0 +1,137 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { ConfidentialHTTPClient, createRemoteRuntime, json } from '../../confidential-http/index.js'
+import { createVault, startHTTPSServer, type Vault } from '../../local/index.js'
+import { until } from '../waiting.js'
+
+const command = join(__dirname, '../../dist/esm/cli/sluice.js')
+const SECRET = 'a-secret-of-the-enclave'
+
+let folder: string
+let vault: Vault
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-enclave-'))
+  vault = await createVault(join(folder, 'vault'))
+  await vault.put({ key: 'token' }, SECRET)
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+interface Running {
+  readonly child: ChildProcess
+  readonly output: { out: string; err: string }
+  readonly ended: Promise<number | null>
+}
+
+function start(args: readonly string[]): Running {
+  const child = spawn(process.execPath, [command, ...args], {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? '', NO_COLOR: '1' },
+  })
+  const output = { out: '', err: '' }
+  child.stdout.on('data', chunk => {
+    output.out += chunk
+  })
+  child.stderr.on('data', chunk => {
+    output.err += chunk
+  })
+  return { child, output, ended: new Promise(resolve => child.on('close', resolve)) }
+}
+
+async function run(
+  args: readonly string[],
+): Promise<{ code: number | null; out: string; err: string }> {
+  const { output, ended } = start(args)
+  return { code: await ended, ...output }
+}
+
+describe('sluice keygen', () => {
+  test('writes a key that only its owner can read, prints the public half, and overwrites nothing', async () => {
+    const { code, out, err } = await run(['keygen', 'once.key'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toMatch(/^[0-9a-f]{64}\n$/)
+    const written = readFileSync(join(folder, 'once.key'), 'utf8')
+    expect(written).toMatch(/^[0-9a-f]{64}\n$/)
+    expect(written).not.toBe(out)
+    expect(statSync(join(folder, 'once.key')).mode & 0o777).toBe(0o600)
+    const again = await run(['keygen', 'once.key'])
+    expect(again.code).toBe(2)
+    expect(again.err).toMatch(/once\.key was not written: EEXIST/)
+    expect(readFileSync(join(folder, 'once.key'), 'utf8')).toBe(written)
+  })
+})
+
+describe('sluice enclave', () => {
+  test('serves the callers it knows until it is interrupted, and logs no secret', async () => {
+    const enclaveKey = (await run(['keygen', 'enclave.key'])).out.trim()
+    const callerKey = (await run(['keygen', 'caller.key'])).out.trim()
+    const api = await startHTTPSServer({
+      handler: ({ headers }, response) =>
+        void response.end(JSON.stringify({ right: headers.authorization === SECRET })),
+    })
+    const { child, output, ended } = start([
+      ...['enclave', '--key', 'enclave.key', '--caller', callerKey],
+      ...['--port', '0', '--loopback'],
+    ])
+    await until(() => output.out.includes('ENCLAVE_KEY='), 10_000)
+    const [, url = ''] = /ENCLAVE_URL=(.*)/.exec(output.out) ?? []
+    expect(output.out).toContain(`ENCLAVE_KEY=${enclaveKey}\n`)
+
+    const runtime = createRemoteRuntime({
+      url,
+      enclaveKey,
+      callerKey: readFileSync(join(folder, 'caller.key'), 'utf8').trim(),
+    })
+    const response = await new ConfidentialHTTPClient().sendRequestAsync(runtime, {
+      vaultDonSecrets: [{ key: 'token' }],
+      request: {
+        url: api.url,
+        method: 'GET',
+        multiHeaders: { Authorization: { values: ['{{.token}}'] } },
+        customRootCaCertPem: api.ca,
+      },
+    })
+    expect(json(response)).toEqual({ right: true })
+    await runtime.close()
+    await api.close()
+    child.kill('SIGINT')
+    expect(await ended).toBe(0)
+    expect(output.err).toMatch(/info .*200/)
+    expect(output.out + output.err).not.toContain(SECRET)
+  }, 60_000)
+
+  test.each<[string, readonly string[], RegExp]>([
+    ['no caller', [], /callers must name at least one public key/],
+    [
+      'a caller that is no key',
+      ['--caller', 'me'],
+      /callers: each key must be 64 hexadecimal digits/,
+    ],
+    ['an owner that is no address', ['--caller', `${'a'.repeat(64)}=me`], /must be an address/],
+    [
+      'a port that is none',
+      ['--caller', 'a'.repeat(64), '--port', '70000'],
+      /port must be at most/,
+    ],
+    [
+      'a directory that is no vault',
+      ['--caller', 'a'.repeat(64), '--vault', 'x'],
+      /x is not a vault/,
+    ],
+    [
+      'a file that is no key',
+      ['--caller', 'a'.repeat(64), '--key', 'vault/vault.json'],
+      /key must be 64/,
+    ],
+    ['a file that is not there', ['--caller', 'a'.repeat(64), '--key', 'nowhere'], /--key: ENOENT/],
+  ])('refuses %s', async (_what, args, message) => {
+    const key = join(folder, 'refused.key')
+    await run(['keygen', 'refused.key'])
+    const { code, err } = await run(['enclave', '--key', key, '--port', '0', ...args])
+    expect(err).toMatch(message)
+    expect(err.split('\n')).toHaveLength(2)
+    expect(code).not.toBe(0)
+  })
+})
