@@ -24,10 +24,36 @@ void [apiKey, userSecret, endpoint, wsEndpoint, ethUsd, btcUsd]
 setTimeout(() => process.exit(0), 800)
 `
 
+/** What the blocks about confidential HTTP take for granted: a folder to work in, a vault, an API and an AES key. */
+const confidentialPrelude = `
+import { mkdtempSync as makeReadmeFolder } from 'node:fs'
+import { tmpdir as readmeTmpdir } from 'node:os'
+import { createVault as createReadmeVault, startHTTPSServer as startReadmeAPI } from 'sluice/local'
+process.chdir(makeReadmeFolder(\`\${readmeTmpdir()}/sluice-readme-\`))
+const readmeAPI = await startReadmeAPI()
+const aesKey = 'ab'.repeat(32)
+void [readmeAPI, aesKey]
+setTimeout(() => process.exit(0), 4000).unref()
+`
+const readmeVault = `
+const readmeVault = await createReadmeVault('./vault')
+await readmeVault.put({ key: 'apiKey' }, 'a-secret')
+await readmeVault.put({ key: 'san_marino_aes_gcm_encryption_key' }, aesKey)
+`
+
 /** Imports first, then the prelude unless the block has a service of its own, then the block. */
 function programOf(block: string): string {
-  const imports = block.match(/^import .*$/gm) ?? []
-  const body = block.replace(/^import .*$/gm, '')
+  const imports = block.match(/^import [^']*'.*'$/gm) ?? []
+  const body = block.replace(/^import [^']*'.*'$/gm, '')
+  if (/'sluice\/confidential-http'|createVault/.test(block)) {
+    const closed = body.replace(
+      /url: 'https:\/\/api\.example\.com(\/[^']*)'/,
+      'customRootCaCertPem: readmeAPI.ca, url: readmeAPI.url + "$1"',
+    )
+    const vault = body.includes('createVault(') ? '' : readmeVault
+    const ending = 'await readmeAPI.close()'
+    return `${imports.join('\n')}\n${confidentialPrelude}${vault}\n${closed}\n${ending}`
+  }
   const own = body.includes('startDataEngine(')
     ? prelude
         .replace(/const \{ apiKey.*\n/, '')
@@ -124,6 +150,8 @@ describe('every example runs', () => {
     'custom-stack': /├ lag {11}report[\s\S]*price \d{20}/,
     'third-party-decoder':
       /price: 3141500000000000000n,\n {2}halted: true,\n {2}updatedAt: 1753900000123456789n/,
+    'confidential-local': /ok true, 42 encrypted bytes\n\{"known":true\}/,
+    'confidential-remote': /\{ known: true \}/,
     'third-party-logger': /listFeeds succeeded[\s\S]*warn: 1/,
   }
   test.each(Object.entries(expected))('%s', async (name, output) => {

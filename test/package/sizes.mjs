@@ -11,7 +11,9 @@ import { build } from 'esbuild'
 export const budgets = {
   '.': 22000,
   './core': 17000,
-  './local': 15800,
+  './confidential-http': 29500,
+  './local': 26500,
+  './plugins/confidential-http/templates': 2000,
   './plugins/decoders': 150,
   './plugins/decoders/v3': 2900,
   './plugins/dedup': 1700,
@@ -19,8 +21,10 @@ export const budgets = {
   './plugins/hmac-auth': 1600,
   './plugins/logging': 1900,
   './plugins/retry': 2750,
+  './presets/confidential': 10200,
   './presets/default': 8500,
   './presets/versions': 4800,
+  './tdh2': 5700,
 }
 
 /** The weight of one entry of an unpacked package. */

@@ -31,7 +31,10 @@ function sourcesBelow(path) {
 
 /** The build of every source file and the papers, and nothing else. */
 export function checkFiles({ files }) {
-  const library = ['index.ts', ...['core', 'plugins', 'presets', 'local'].flatMap(sourcesBelow)]
+  const library = [
+    'index.ts',
+    ...['core', 'tdh2', 'plugins', 'presets', 'local', 'confidential-http'].flatMap(sourcesBelow),
+  ]
   const expected = [
     'CHANGELOG.md',
     'LICENSE',
@@ -63,7 +66,7 @@ export function checkDeclarations({ files, unpacked }) {
         .split('\n')
         .filter(line => isForeign(line) && !/^\s*(\*|\/\/ )/.test(line))
         // What runs on the platform's own servers may speak of them.
-        .filter(line => !(/\/local\//.test(file) && /['"]node:/.test(line)))
+        .filter(line => !(/\/(local|confidential-http)\//.test(file) && /['"]node:/.test(line)))
         .map(line => `${file}: ${line}`),
     )
   assert.deepEqual(foreign, [])

@@ -21,6 +21,18 @@ import {
   type WebCrypto,
 } from 'sluice'
 import {
+  type CapabilityRuntime,
+  ConfidentialHTTPClient,
+  type ConfidentialHTTPRequest,
+  type ConfidentialHTTPRequestJson,
+  type ConfidentialPresetOptions,
+  confidentialPreset,
+  createLocalRuntime,
+  type HTTPResponse,
+  json,
+  ok,
+} from 'sluice/confidential-http'
+import {
   createDecodeReport,
   createClient as createPlainClient,
   type Decoded,
@@ -29,6 +41,7 @@ import {
   type Sink,
   VERSION,
 } from 'sluice/core'
+import { templates } from 'sluice/plugins/confidential-http/templates'
 import { decoders as decodersOfEntry } from 'sluice/plugins/decoders'
 import { MarketStatus } from 'sluice/plugins/decoders/statuses'
 import { type V2, v2 } from 'sluice/plugins/decoders/v2'
@@ -49,6 +62,7 @@ import { type Logger, logging } from 'sluice/plugins/logging'
 import { retry } from 'sluice/plugins/retry'
 import { defaultPreset as presetOfEntry } from 'sluice/presets/default'
 import { allDecoders } from 'sluice/presets/versions'
+import { type PublicKey, parsePublicKey } from 'sluice/tdh2'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const holds = <Claim extends true>(claim: Claim): Claim => claim
@@ -116,6 +130,37 @@ function watch(seen: Seen): Plugin {
 
 // Console is a logger, and so is what has some of its functions.
 const loggers: readonly Logger[] = [console, { info: (message: string) => void message }]
+
+// A confidential request, in each of its forms, on whatever has the one member a runtime needs.
+const message: ConfidentialHTTPRequest = {
+  vaultDonSecrets: [{ key: 'token', namespace: 'main' }],
+  request: {
+    url: 'https://api.example',
+    method: 'POST',
+    body: { case: 'bodyString', value: '{{.token}}' },
+    timeout: { seconds: 5n, nanos: 0 },
+    encryptOutput: true,
+  },
+}
+const plainJson: ConfidentialHTTPRequestJson = {
+  vaultDonSecrets: [{ key: 'token' }],
+  request: { url: 'https://api.example', method: 'POST', bodyBytes: 'AAEC', timeout: '5s' },
+}
+export async function askInConfidence(runtime: CapabilityRuntime): Promise<unknown> {
+  const client = new ConfidentialHTTPClient()
+  const response: HTTPResponse = await client.sendRequestAsync(runtime, message)
+  const blocking = client.sendRequest(runtime, plainJson)
+  holds<Same<ReturnType<typeof blocking.result>, HTTPResponse>>(true)
+  // @ts-expect-error: a request has a body of its own name
+  void client.sendRequest(runtime, { request: { url: 'x', method: 'GET', headers: {} } })
+  const isOk: boolean = ok(response)
+  return isOk ? json(response) : undefined
+}
+export const inConfidence: readonly unknown[] = [createLocalRuntime, parsePublicKey]
+export function ownEnclave({ vault }: ConfidentialPresetOptions): PublicKey {
+  const stack: readonly Plugin[] = [...confidentialPreset({ vault }).slice(1), templates()]
+  return stack.length > 0 ? vault.publicKey : parsePublicKey('')
+}
 
 // The platform's own WebCrypto can take the place of the default one.
 const crypto: WebCrypto = globalThis.crypto

@@ -1,5 +1,8 @@
 // What a program does with the installed package, whichever way it loads it: `load` is import or require.
 const assert = require('node:assert/strict')
+const { mkdtempSync, rmSync } = require('node:fs')
+const { tmpdir } = require('node:os')
+const { join } = require('node:path')
 const manifest = require('sluice/package.json')
 const { reports } = require('./published-reports.json')
 
@@ -68,9 +71,61 @@ async function talk(load) {
   }
 }
 
+/** A confidential request, through a thread and through a server, each way of waiting for it. */
+async function talkInConfidence(load) {
+  const { createVault, startHTTPSServer } = await load('sluice/local')
+  const confidential = await load('sluice/confidential-http')
+  const { ConfidentialHTTPClient, createKeys, text } = confidential
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-consumer-'))
+  const vault = await createVault(join(folder, 'vault'))
+  await vault.put({ key: 'token' }, 'of-the-consumer')
+  const api = await startHTTPSServer({
+    handler: (request, response) =>
+      void response.end(request.headers.authorization === 'of-the-consumer' ? 'right' : 'wrong'),
+  })
+  const keys = createKeys()
+  const caller = createKeys()
+  const server = await confidential.startEnclaveServer({
+    vault: vault.directory,
+    key: keys.secretKey,
+    callers: { [caller.publicKey]: vault.owner },
+    network: { loopback: true },
+  })
+  const { url, publicKey: enclaveKey } = server
+  const runtimes = [
+    confidential.createLocalRuntime({ vault }),
+    confidential.createRemoteRuntime({ url, enclaveKey, callerKey: caller.secretKey }),
+  ]
+  try {
+    for (const runtime of runtimes) {
+      const response = await new ConfidentialHTTPClient().sendRequestAsync(runtime, {
+        vaultDonSecrets: [{ key: 'token' }],
+        request: {
+          url: api.url,
+          method: 'GET',
+          multiHeaders: { Authorization: { values: ['{{.token}}'] } },
+          customRootCaCertPem: api.ca,
+          timeout: '10s',
+        },
+      })
+      assert.equal(text(response), 'right')
+    }
+    const blocked = { request: { url: 'http://127.0.0.1/', method: 'GET', timeout: '10s' } }
+    const reply = new ConfidentialHTTPClient().sendRequest(runtimes[0], blocked)
+    assert.equal(reply.result().statusCode, 400)
+    assert.equal(reply.result(), reply.result())
+  } finally {
+    for (const runtime of runtimes) await runtime.close()
+    await server.close()
+    await api.close()
+    rmSync(folder, { recursive: true })
+  }
+}
+
 exports.entries = entries
 exports.work = async function work(load) {
   await loadAll(load)
   await decodeAll(load)
   await talk(load)
+  await talkInConfidence(load)
 }

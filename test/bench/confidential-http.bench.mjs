@@ -1,0 +1,112 @@
+// What the enclave costs: the same HTTPS request, bare and through it, in turns, to a server in a process of its own.
+import { fork } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import {
+  ConfidentialHTTPClient,
+  createKeys,
+  createLocalRuntime,
+  createRemoteRuntime,
+  decryptResponse,
+} from '../../dist/esm/confidential-http/index.js'
+import { createVault } from '../../dist/esm/local/index.js'
+
+const ROUNDS = 300
+const WARMUP = 30
+const SECRET = 'a-secret-of-an-ordinary-length'
+const AES_KEY = '7'.repeat(64)
+const BODY = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_blockNumber', params: [] })
+
+export default async function bench() {
+  const directory = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
+  const vault = await createVault(join(directory, 'vault'))
+  await vault.put({ key: 'token' }, SECRET)
+  await vault.put({ key: 'san_marino_aes_gcm_encryption_key' }, AES_KEY)
+  const enclave = createKeys()
+  const caller = createKeys()
+  const servers = fork(fileURLToPath(new URL('confidential-http-servers.mjs', import.meta.url)), [
+    vault.directory,
+    enclave.secretKey,
+    caller.publicKey,
+    vault.owner,
+  ])
+  const { url, ca, enclaveURL } = await new Promise(resolve => servers.once('message', resolve))
+  const local = createLocalRuntime({ vault })
+  const remote = createRemoteRuntime({
+    url: enclaveURL,
+    enclaveKey: enclave.publicKey,
+    callerKey: caller.secretKey,
+  })
+  const client = new ConfidentialHTTPClient()
+  const input = ({ secrets = ['token'], authorization = 'Bearer {{.token}}', ...rest } = {}) => ({
+    vaultDonSecrets: secrets.map(key => ({ key })),
+    request: {
+      url,
+      method: 'POST',
+      bodyString: BODY,
+      multiHeaders: { Authorization: { values: [authorization] } },
+      customRootCaCertPem: ca,
+      ...rest,
+    },
+  })
+  const both = ['token', 'san_marino_aes_gcm_encryption_key']
+  const ways = {
+    'bare HTTPS request': () => bare(url, ca),
+    'enclave, no secret': () =>
+      client.sendRequestAsync(local, input({ secrets: [], authorization: `Bearer ${SECRET}` })),
+    'enclave, one secret': () => client.sendRequestAsync(local, input()),
+    'the same, blocking': async () => client.sendRequest(local, input()).result(),
+    'one secret, answer encrypted and decrypted': async () => {
+      const answer = await client.sendRequestAsync(
+        local,
+        input({ secrets: both, encryptOutput: true }),
+      )
+      await decryptResponse(answer.body, AES_KEY)
+    },
+    'remote enclave, one secret': () => client.sendRequestAsync(remote, input()),
+  }
+  const times = Object.fromEntries(Object.keys(ways).map(name => [name, []]))
+  for (let round = -WARMUP; round < ROUNDS; round++) {
+    for (const [name, way] of Object.entries(ways)) {
+      const start = performance.now()
+      await way()
+      if (round >= 0) times[name].push(performance.now() - start)
+    }
+  }
+  await local.close()
+  await remote.close()
+  servers.kill()
+  rmSync(directory, { recursive: true })
+
+  const sorted = Object.values(times).map(list => list.sort((one, other) => one - other))
+  const at = (list, share) => list[Math.min(list.length - 1, Math.floor(list.length * share))]
+  const [base] = sorted
+  console.log(
+    `${ROUNDS} rounds, each way once a round, a new connection for every request; vault of 3 nodes, 2 needed; ms\n`,
+  )
+  console.log(`${''.padEnd(44)}  median     p99   over bare (median)`)
+  for (const [index, name] of Object.keys(ways).entries()) {
+    const list = sorted[index]
+    const over = index === 0 ? '' : `+${(at(list, 0.5) - at(base, 0.5)).toFixed(1)}`
+    console.log(
+      `${name.padEnd(44)} ${at(list, 0.5).toFixed(1).padStart(7)} ${at(list, 0.99).toFixed(1).padStart(7)}   ${over}`,
+    )
+  }
+}
+
+function bare(url, ca) {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${SECRET}`, 'content-length': String(BODY.length) }
+    const sent = request(url, { method: 'POST', agent: false, ca, headers }, answer => {
+      const chunks = []
+      answer.on('data', chunk => chunks.push(chunk))
+      answer.on('end', () => resolve(Buffer.concat(chunks)))
+      answer.on('error', reject)
+    })
+    sent.on('error', reject)
+    sent.end(BODY)
+  })
+}
