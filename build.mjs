@@ -22,7 +22,16 @@ const at = (...parts) => join(root, ...parts)
 const exists = path => existsSync(at(path))
 const say = message => console.error(`sluice: ${message}`)
 
-const folders = ['core', 'tdh2', 'plugins', 'presets', 'local', 'confidential-http', 'cli']
+const folders = [
+  'core',
+  'tdh2',
+  'plugins',
+  'presets',
+  'cursors',
+  'local',
+  'confidential-http',
+  'cli',
+]
 const settings = ['build.mjs', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']
 
 /** A failure whose message is all there is to say. */

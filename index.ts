@@ -1,7 +1,7 @@
 export type { Client, Client as DataStreamsClient, ClientOptions } from './core/client.js'
-export type { OriginMetrics } from './core/connections.js'
 export { ConnectionStatus } from './core/connections.js'
 export type { WebCrypto } from './core/crypto.js'
+export type { CursorStore } from './core/cursor.js'
 export {
   type BaseFields,
   type Decoded,
@@ -26,7 +26,10 @@ export {
 } from './core/errors.js'
 export { getReportVersion } from './core/feed-id.js'
 export type { FieldType } from './core/field.js'
+export type { HistoryOptions } from './core/history.js'
+export type { OriginMetrics } from './core/origins.js'
 export { Report } from './core/report.js'
+export type { OverflowPolicy } from './core/report-queue.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './core/rest.js'
 export type { Stack, StackEntry } from './core/stack.js'
 export type {
@@ -40,6 +43,8 @@ export type { StreamOptions } from './core/stream-options.js'
 export type {
   Call,
   ClientScope,
+  Gap,
+  GapCause,
   Handler,
   Layer,
   Log,
@@ -52,6 +57,7 @@ export type {
   Status,
   StreamScope,
 } from './core/types.js'
+export { type ContinuityOptions, continuity } from './plugins/continuity.js'
 export { ExtendedMarketStatus, MarketStatus, Ripcord } from './plugins/decoders/statuses.js'
 export { type V2 as DecodedV2Report, v2 } from './plugins/decoders/v2.js'
 export { type V3 as DecodedV3Report, v3 } from './plugins/decoders/v3.js'
@@ -71,6 +77,7 @@ export { type DedupOptions, dedup } from './plugins/dedup.js'
 export { type HaDiscoveryOptions, haDiscovery } from './plugins/ha-discovery.js'
 export { generateAuthHeaders, type HmacAuthOptions, hmacAuth } from './plugins/hmac-auth.js'
 export { type Logger, type LoggingConfig, LogLevel, logging } from './plugins/logging.js'
+export { type RateLimitOptions, rateLimit } from './plugins/rate-limit.js'
 export { type RetryOptions, retry } from './plugins/retry.js'
 export { type Config, createClient } from './presets/create-client.js'
 export { type DefaultPresetOptions, defaultPreset } from './presets/default.js'

@@ -3,6 +3,7 @@ import { createDecoderTable, type DecoderTable } from './decoder-table.js'
 import { asyncDispose } from './dispose.js'
 import { DataStreamsError, ValidationError } from './errors.js'
 import { parseFeedIDs } from './feed-id.js'
+import { type HistoryOptions, iterateHistory } from './history.js'
 import { createLifetime } from './lifetime.js'
 import { createLog } from './log.js'
 import {
@@ -13,6 +14,7 @@ import {
   checkURLs,
   MAX_TIMER,
 } from './options.js'
+import type { Report } from './report.js'
 import { createRest, type Rest } from './rest.js'
 import { createSend } from './send.js'
 import { setUp } from './set-up.js'
@@ -50,6 +52,11 @@ export interface Client<Data = unknown> extends Rest<Data>, AsyncDisposable {
   readonly stack: Stack
   /** A stream of the reports of feeds: one feed id, several separated by commas, or a list. */
   createStream(feedIDs: string | readonly string[], options?: StreamOptions): Stream<Data>
+  /**
+   * Iterates the reports of a feed that were observed from one time to another, both included, ascending. Pages are
+   * fetched one by one as they are needed; who leaves the loop fetches no more.
+   */
+  reports(feedID: string, options: HistoryOptions): AsyncGenerator<Report<Data>, void, undefined>
   /** Ends every request and stream. Idempotent. */
   close(): Promise<void>
 }
@@ -104,23 +111,24 @@ export function createClient<const Given extends Plugins>(
     await Promise.all([...streams].map(stream => stream.close()))
   }
 
+  const { rest, fetchPage } = createRest({ endpoint, handler, plugins, table, log, signal })
   return {
     stack: describeStack(plugins, `${endpoint} · ${wsEndpoint}`),
-    ...createRest({ endpoint, handler, plugins, table, log, signal }),
+    ...rest,
     createStream(ids, streamOptions) {
       if (signal.aborted) throw signal.reason
       const feedIDs = parseFeedIDs(ids)
       log.debug?.(`feed ids are valid: ${feedIDs.join(', ')}`)
-      const urls = wsEndpoints.map(base => `${base}/api/v1/ws?feedIDs=${feedIDs}`)
       const transport = { connect, now }
       const stream = createStream({
         feedIDs,
-        urls,
+        bases: wsEndpoints,
         handler,
         plugins,
         table,
         log,
         signal,
+        fetchPage,
         options: checkOptions('options', streamOptions),
         transport,
         connectionStatusCallback,
@@ -130,6 +138,8 @@ export function createClient<const Given extends Plugins>(
       stream.closed.then(forget, forget)
       return stream
     },
+    reports: (feedID, historyOptions) =>
+      iterateHistory(rest.getReportsPage, feedID, historyOptions),
     close,
     [asyncDispose]: close,
   }

@@ -3,6 +3,7 @@ import { onAbort } from './on-abort.js'
 import { describeCall, errorFromAnswer } from './status.js'
 import type { Connect, Socket } from './transport/ws.js'
 import type { ConnectionFacts, StreamCall, StreamReply } from './types.js'
+import type { Valve } from './valve.js'
 
 /** What a connection's life is measured by. */
 export interface ConnectionOptions {
@@ -17,6 +18,8 @@ export interface ConnectionOptions {
   readonly missedPings: number
   readonly compression: boolean
   readonly maxMessageBytes: number
+  /** Holds the connection back. */
+  readonly valve?: Valve
 }
 
 /** What the stream hears of a connection. */
@@ -29,13 +32,26 @@ export interface ConnectionEvents {
 
 /** After saying goodbye we wait this long for the answer, in milliseconds. */
 const GOODBYE = 300
+/**
+ * So many pings may be unanswered. Where the peer has more to send than we take, its answers wait behind that, and a peer
+ * that has too many answers to send may well hang up.
+ */
+const MAX_UNANSWERED = 16
+/** After the process was held up: what lay there unread is read within so many milliseconds, and proves nothing. */
+const READING = 100
+/** After that, a peer that answers nothing for so many milliseconds is dead. */
+const PROBE = 500
 
 /**
  * One connection, from the dial to its end. Resolves when an open connection has ended, with why; rejects when none
- * could be opened. When `call.signal` aborts, the connection is closed and then it settles too.
+ * could be opened. When `call.signal` aborts, the connection is closed, what still comes is taken, and then it settles too.
  *
- * A dead peer does not close its socket, so the connection is pinged. Whatever comes in proves life, not only the pong;
- * and after the process itself was held up, what came meanwhile is read first.
+ * A dead peer does not close its socket, so the connection is pinged. Whatever comes in proves life, not only the pong.
+ * While the connection is paused nothing comes in, so nothing is judged; neither are the peer's pings answered, so it gets
+ * pongs unasked.
+ *
+ * A process that slept, or was busy, has read nothing: then no ping counts as missed. But the peer may be long gone, so it
+ * is pinged at once and has less time to answer than usual.
  */
 export function runConnection(
   call: StreamCall,
@@ -48,10 +64,15 @@ export function runConnection(
     let socket: Socket | undefined
     let failure: Error | undefined
     let openedAt: number | undefined
-    let isAlive = true
+    /** Counts what came in. */
+    let signs = 0
+    let unanswered = 0
     let pingedAt: number | undefined
     let settled = false
+    let isPaused = false
+    let isLeaving = false
     let stopPinging = (): void => {}
+    let leaveValve = (): void => {}
     let forget = (): void => {}
     const deadline = setTimeout(timedOut, options.connectTimeout)
     let goodbye: ReturnType<typeof setTimeout> | undefined
@@ -75,7 +96,10 @@ export function runConnection(
     function aborted(): void {
       if (socket === undefined || openedAt === undefined) fail(asError(call.signal.reason))
       else {
+        isLeaving = failure === undefined
         failure ??= asError(call.signal.reason)
+        // A paused connection would not read the answer to the goodbye.
+        socket.resume?.()
         socket.close()
         goodbye = setTimeout(() => socket?.terminate(), GOODBYE)
       }
@@ -86,6 +110,7 @@ export function runConnection(
       clearTimeout(deadline)
       clearTimeout(goodbye)
       stopPinging()
+      leaveValve()
       forget()
       log.connection?.(`connection to ${facts.host} ended`, { ...facts, closeCode })
       if (openedAt === undefined) {
@@ -112,15 +137,18 @@ export function runConnection(
           clearTimeout(deadline)
           openedAt = performance.now()
           stopPinging = startPinging()
+          enterValve()
           log.connection?.(`connection to ${facts.host} is open`, { ...facts })
           events.opened()
         },
         message(data) {
-          isAlive = true
-          if (failure === undefined) events.message(data)
+          signs++
+          // What was sent before the other side has heard of the goodbye is still good.
+          if (failure === undefined || isLeaving) events.message(data)
         },
         alive() {
-          isAlive = true
+          signs++
+          unanswered = 0
           if (pingedAt !== undefined) events.answered(performance.now() - pingedAt)
           pingedAt = undefined
           log.connection?.('ping or pong received', { ...facts })
@@ -134,6 +162,7 @@ export function runConnection(
         made => {
           socket = made
           if (settled || failure !== undefined) made.terminate()
+          else if (openedAt !== undefined) enterValve()
         },
         error => {
           failure ??= dialError(call, facts, error)
@@ -141,29 +170,109 @@ export function runConnection(
         },
       )
 
+    function enterValve(): void {
+      // Who opens before the socket is at hand enters with it.
+      if (options.valve === undefined || socket === undefined) return
+      const made = socket
+      const canPause = made.pause !== undefined && made.resume !== undefined
+      leaveValve()
+      leaveValve = options.valve.add({
+        canPause,
+        pause() {
+          isPaused = canPause
+          if (canPause) made.pause?.()
+        },
+        resume() {
+          isPaused = false
+          // From now on the peer has its full time to answer.
+          signs++
+          if (failure === undefined) made.resume?.()
+        },
+      })
+    }
+
     function startPinging(): () => void {
       let missed = 0
-      let lastTick = performance.now()
-      const timer = setInterval(() => {
-        const sinceTick = performance.now() - lastTick
-        lastTick += sinceTick
-        const wasHeldUp = sinceTick > 2 * options.pingInterval
+      let seen = -1
+      let ticked = readClocks(options)
+      let probe: ReturnType<typeof setTimeout> | undefined
+      const timer = setInterval(tick, options.pingInterval)
+      timer.unref?.()
+
+      function tick(): void {
+        const before = ticked
+        ticked = readClocks(options)
+        const heldUpFor = longest(before, ticked)
+        const isAlive = signs !== seen || isPaused
+        seen = signs
         if (isAlive) missed = 0
-        else if (!wasHeldUp) missed++
-        isAlive = false
-        if (missed >= options.missedPings) {
-          const silence = `nothing came from ${facts.host} for ${missed} pings, ${options.pingInterval} ms apart`
-          fail(new WebSocketError(`connection lost: ${silence}`))
+        if (heldUpFor > 2 * options.pingInterval) {
+          log.connection?.(`held up for ${Math.round(heldUpFor)} ms`, { ...facts })
+          startProbe()
+        } else if (!isAlive && ++missed >= options.missedPings) {
+          lost(`for ${missed} pings, ${options.pingInterval} ms apart`)
+          return
+        }
+        ping()
+      }
+
+      function ping(): void {
+        if (isPaused || unanswered >= MAX_UNANSWERED) {
+          pingedAt = undefined
+          socket?.pong?.()
+          log.connection?.('pong sent unasked', { ...facts })
         } else {
-          socket?.ping()
+          unanswered++
           pingedAt = performance.now()
+          socket?.ping()
           log.connection?.('ping sent', { ...facts })
         }
-      }, options.pingInterval)
-      timer.unref?.()
-      return () => clearInterval(timer)
+      }
+
+      function startProbe(): void {
+        let before = signs
+        wait(READING, function askAgain() {
+          before = signs
+          ping()
+          // A timer that is late fires before what came meanwhile is read: hence the wait after the wait.
+          wait(PROBE, () => wait(READING / 2, judge))
+        })
+        function judge(): void {
+          if (signs === before && !isPaused)
+            lost(`within ${PROBE} ms after this process was held up`)
+        }
+      }
+
+      function wait(ms: number, then: () => void): void {
+        clearTimeout(probe)
+        probe = setTimeout(then, ms)
+        probe.unref?.()
+      }
+
+      function lost(silence: string): void {
+        fail(new WebSocketError(`connection lost: nothing came from ${facts.host} ${silence}`))
+      }
+
+      return () => {
+        clearInterval(timer)
+        clearTimeout(probe)
+      }
     }
   })
+}
+
+interface Clocks {
+  readonly monotonic: number
+  readonly wall: number
+}
+
+function readClocks({ now }: Pick<ConnectionOptions, 'now'>): Clocks {
+  return { monotonic: performance.now(), wall: now() }
+}
+
+/** Milliseconds by the clock that counted more: while a machine sleeps, the monotonic one stands still. */
+function longest(from: Clocks, to: Clocks): number {
+  return Math.max(to.monotonic - from.monotonic, to.wall - from.wall)
 }
 
 function dialError(call: StreamCall, { host }: ConnectionFacts, cause: unknown): WebSocketError {

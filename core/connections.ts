@@ -20,71 +20,51 @@ export type ConnectionStatus = (typeof ConnectionStatus)[keyof typeof Connection
 /** A change of one connection. */
 export type ConnectionChange = Extract<Status, ConnectionFacts>
 
-/** What one origin has brought, as it was when asked for. */
-export interface OriginMetrics {
-  readonly status: ConnectionStatus
-  /** Reports received, copies included. */
-  readonly received: number
-  /** Reports that this origin brought before any other did. */
-  readonly first: number
-  /** Reports among those that came after a newer one of their feed. */
-  readonly late: number
-  /** When its last report came, in Unix milliseconds; undefined before the first. */
-  readonly lastSeenAt: number | undefined
-  /** Milliseconds from the last ping to its pong; undefined before the first. */
-  readonly roundTripMs: number | undefined
-}
-
-/** One connection of a stream; the counts are written on the hot path. */
+/** One connection of a lane. */
 export interface Connection {
   readonly facts: ConnectionFacts
-  status: ConnectionStatus
+  readonly status: ConnectionStatus
   /** How many are open: one, unless a plugin dials an origin more than once. */
-  open: number
-  wasOpen: boolean
-  received: number
-  first: number
-  late: number
-  lastSeenAt: number | undefined
-  roundTripMs: number | undefined
+  readonly open: number
+  /** What changed last. */
+  readonly last: ConnectionChange
 }
 
-/** The connections of a stream, by origin. */
+/** The connections of a lane, by origin. */
 export interface Connections {
   /** How many are open. */
   readonly open: number
-  readonly all: Iterable<Connection>
-  /** The connection of an origin; made on first asking. */
-  of(facts: ConnectionFacts): Connection
-  /** The connection of an origin, if there is one. */
-  find(origin: string): Connection | undefined
+  readonly all: ReadonlyMap<string, Connection>
   change(change: ConnectionChange): void
-  /** What each has brought. */
-  metrics(): Readonly<Record<string, OriginMetrics>>
 }
 
-/** Keeps account of a stream's connections; `announce` hears when one opens or is lost. */
+interface State {
+  readonly facts: ConnectionFacts
+  status: ConnectionStatus
+  open: number
+  wasOpen: boolean
+  last: ConnectionChange
+}
+
+/** Keeps account of a lane's connections; `announce` hears when one opens or is lost. */
 export function createConnections(
   counters: StreamCounters,
   log: Log,
   announce: (isConnected: boolean, facts: ConnectionFacts) => void,
 ): Connections {
-  const connections = new Map<string, Connection>()
+  const connections = new Map<string, State>()
   let open = 0
 
-  function connectionOf({ origin, host }: ConnectionFacts): Connection {
+  function connectionOf(change: ConnectionChange): State {
+    const { origin, host } = change
     const known = connections.get(origin)
     if (known !== undefined) return known
-    const connection: Connection = {
+    const connection: State = {
       facts: { origin, host },
       status: 'disconnected',
       open: 0,
       wasOpen: false,
-      received: 0,
-      first: 0,
-      late: 0,
-      lastSeenAt: undefined,
-      roundTripMs: undefined,
+      last: change,
     }
     connections.set(origin, connection)
     return connection
@@ -93,6 +73,7 @@ export function createConnections(
   function change(to: ConnectionChange): void {
     const connection = connectionOf(to)
     const { facts } = connection
+    connection.last = to
     if (to.type === 'connected') opened(connection)
     else if (to.type === 'disconnected' && to.wasOpen) lost(connection, to.error)
     if (connection.open > 0) connection.status = 'connected'
@@ -100,7 +81,7 @@ export function createConnections(
     if (to.type === 'left') connections.delete(facts.origin)
   }
 
-  function opened(connection: Connection): void {
+  function opened(connection: State): void {
     const { facts } = connection
     if (connection.wasOpen) countReconnection(facts)
     else log.info?.(`connected to ${facts.host}`, { ...facts })
@@ -109,7 +90,7 @@ export function createConnections(
     if (++connection.open === 1) announce(true, facts)
   }
 
-  function lost(connection: Connection, error: Error): void {
+  function lost(connection: State, error: Error): void {
     const { facts } = connection
     log.info?.(`disconnected from ${facts.host}: ${error.message}`, { ...facts })
     open--
@@ -132,18 +113,7 @@ export function createConnections(
     get open() {
       return open
     },
-    get all() {
-      return connections.values()
-    },
-    of: connectionOf,
-    find: origin => connections.get(origin),
+    all: connections,
     change,
-    metrics() {
-      const entries = Array.from(connections, ([origin, connection]) => {
-        const { status, received, first, late, lastSeenAt, roundTripMs } = connection
-        return [origin, Object.freeze({ status, received, first, late, lastSeenAt, roundTripMs })]
-      })
-      return Object.freeze(Object.fromEntries(entries))
-    },
   }
 }

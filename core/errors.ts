@@ -12,7 +12,7 @@
  * | `ENCLAVE`, `TEMPLATE`, `LIMIT`, `POLICY`, `ENCRYPTION`, `UPSTREAM_TIMEOUT`, `UPSTREAM_HOST`, `UPSTREAM_REFUSED`, `UPSTREAM_CLOSED`, `UPSTREAM_TLS`, `UPSTREAM_ANSWER` | EnclaveError |
  * | `VAULT` | VaultError |
  * | `TDH2` | TDH2Error |
- * | `PLUGIN`, `CLOSED`, `CAPABILITY`, `UNKNOWN` | DataStreamsError |
+ * | `PLUGIN`, `CLOSED`, `OVERFLOW`, `CAPABILITY`, `UNKNOWN` | DataStreamsError |
  */
 export type ErrorCode =
   | 'VALIDATION'
@@ -46,6 +46,7 @@ export type ErrorCode =
   | 'TDH2'
   | 'PLUGIN'
   | 'CLOSED'
+  | 'OVERFLOW'
   | 'CAPABILITY'
   | 'UNKNOWN'
 

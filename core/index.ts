@@ -1,7 +1,7 @@
 export { type Client, type ClientOptions, createClient } from './client.js'
 export { composeCall, composeReport } from './compose.js'
 export { connectionFacts } from './connection.js'
-export { ConnectionStatus, type OriginMetrics } from './connections.js'
+export { ConnectionStatus } from './connections.js'
 export type { WebCrypto, WebCryptoKey } from './crypto.js'
 export {
   type BaseFields,
@@ -23,8 +23,11 @@ export {
 } from './feed-id.js'
 export type { FieldType } from './field.js'
 export type { Blob } from './full-report.js'
+export type { HistoryOptions } from './history.js'
 export { createLifetime, type Lifetime } from './lifetime.js'
+export type { OriginMetrics } from './origins.js'
 export { Report } from './report.js'
+export type { OverflowPolicy } from './report-queue.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'
 export { sleep } from './sleep.js'
 export type { Stack, StackEntry } from './stack.js'

@@ -2,7 +2,7 @@ import type { DecoderTable } from './decoder-table.js'
 import { isFeedID } from './feed-id.js'
 import { readHead, refuse } from './full-report.js'
 import { kindOf } from './kind.js'
-import { Report } from './report.js'
+import { Report, type ReportSource } from './report.js'
 
 /** A rule of the envelope that was broken, in the words of the sender's format. */
 export class EnvelopeError extends Error {}
@@ -13,7 +13,12 @@ export class EnvelopeError extends Error {}
  *
  * Throws EnvelopeError where the record has not the promised shape, ReportDecodingError where the report itself is bad.
  */
-export function toReport(record: unknown, origin: string, table: DecoderTable): Report {
+export function toReport(
+  record: unknown,
+  origin: string,
+  table: DecoderTable,
+  source: ReportSource = 'request',
+): Report {
   if (typeof record !== 'object' || record === null)
     throw new EnvelopeError(`report must be an object, not ${kindOf(record)}`)
   const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = record as Record<
@@ -33,7 +38,7 @@ export function toReport(record: unknown, origin: string, table: DecoderTable): 
     id,
   )
   const validFrom = checkTime(validFromTimestamp, head.validFromTimestamp, 'validFromTimestamp', id)
-  return new Report(id, fullReport, validFrom ?? observed, observed, origin, table)
+  return new Report(id, fullReport, validFrom ?? observed, observed, origin, source, table)
 }
 
 function checkTime<Signed extends number | undefined>(

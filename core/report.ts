@@ -1,5 +1,8 @@
 import type { DecoderTable } from './decoder-table.js'
 
+/** How a report came. */
+export type ReportSource = 'live' | 'backfill' | 'request'
+
 /** A signed report as the service stores it, and its decoded fields. */
 export class Report<out Data = unknown> {
   /** In lower case. */
@@ -12,6 +15,8 @@ export class Report<out Data = unknown> {
   readonly observationsTimestamp: number
   /** Which origin it came from: its id, or the URL's scheme and host where there is only one. */
   readonly origin: string
+  /** How it came: `live` over a stream's connection, `backfill` where a stream fetched it later, `request` as you asked. */
+  readonly source: ReportSource
   readonly #table: DecoderTable<Data>
   #decoded: Data | undefined
   #failure: unknown
@@ -22,6 +27,7 @@ export class Report<out Data = unknown> {
     validFromTimestamp: number,
     observationsTimestamp: number,
     origin: string,
+    source: ReportSource,
     table: DecoderTable<Data>,
   ) {
     this.feedID = feedID
@@ -29,6 +35,7 @@ export class Report<out Data = unknown> {
     this.validFromTimestamp = validFromTimestamp
     this.observationsTimestamp = observationsTimestamp
     this.origin = origin
+    this.source = source
     this.#table = table
     this.#decoded = undefined
     this.#failure = undefined

@@ -5,9 +5,17 @@ import { feedResolution, isFeedID, parseFeedID, parseFeedIDs } from './feed-id.j
 import { createLifetime } from './lifetime.js'
 import { checkNumber, checkOptions, checkSignal } from './options.js'
 import { EnvelopeError, toReport } from './record.js'
-import type { Report } from './report.js'
+import type { Report, ReportSource } from './report.js'
 import { describeCall } from './status.js'
-import type { Handler, Log, Plugins, RequestCall, RequestReply, RequestScope } from './types.js'
+import type {
+  Handler,
+  Log,
+  Plugins,
+  RequestCall,
+  RequestReply,
+  RequestScope,
+  StreamScope,
+} from './types.js'
 import { VERSION } from './version.js'
 
 /** Options of one request. */
@@ -77,18 +85,24 @@ export interface RestParts<Data> {
   readonly signal: AbortSignal
 }
 
+/** The status of an answer that lacks some of what was asked for. */
+const PARTIAL = 206
+
 type Answer = Readonly<Record<string, unknown>>
 
 /** What an operation does with its answer. */
 interface Exchange<Data> {
   readonly call: RequestCall
   /** Checks the records of the answer. */
-  accept(records: readonly unknown[]): Report[]
+  accept(records: readonly unknown[], source?: ReportSource): Report[]
   /** Takes reports through the stack; plugins may hold some back. */
   passUp(received: readonly Report[]): Report<Data>[]
 }
 
-export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
+export function createRest<Data>(parts: RestParts<Data>): {
+  readonly rest: Rest<Data>
+  readonly fetchPage: StreamScope['fetchPage']
+} {
   const { endpoint, handler, plugins, table, log } = parts
 
   /** One operation: the call down the stack, and what `read` finds in the answer up through it. */
@@ -97,7 +111,7 @@ export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
     path: string,
     feedIDs: readonly string[],
     options: RequestOptions | undefined,
-    read: (answer: Answer, exchange: Exchange<Data>) => Result,
+    read: (answer: Answer, exchange: Exchange<Data>, status: number) => Result,
   ): Promise<Result> {
     const life = createLifetime(
       parts.signal,
@@ -121,7 +135,7 @@ export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
     }
     const exchange: Exchange<Data> = {
       call,
-      accept: records => records.map(record => accept(call, record)),
+      accept: (records, source = 'request') => records.map(record => accept(call, record, source)),
       passUp(received) {
         const passed: Report[] = []
         const sink = composeReport(plugins, report => passed.push(report), scope)
@@ -133,7 +147,8 @@ export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
     const started = performance.now()
     try {
       if (signal.aborted) throw signal.reason
-      const result = read(parseBody(call, (await handler(call)) as RequestReply), exchange)
+      const reply = (await handler(call)) as RequestReply
+      const result = read(parseBody(call, reply), exchange, reply.status)
       if (failure !== undefined) throw failure
       log.info?.(`${operation} succeeded in ${Math.round(performance.now() - started)} ms`)
       return result
@@ -147,9 +162,9 @@ export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
     }
   }
 
-  function accept(call: RequestCall, record: unknown): Report {
+  function accept(call: RequestCall, record: unknown, source: ReportSource): Report {
     try {
-      const report = toReport(record, new URL(call.url).origin, table)
+      const report = toReport(record, new URL(call.url).origin, table, source)
       if (call.scope.feedIDs.includes(report.feedID)) return report
       throw new EnvelopeError(`it is of feed ${report.feedID}, which was not asked for`)
     } catch (thrown) {
@@ -172,7 +187,20 @@ export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
     return feedIDs
   }
 
-  return {
+  /** The reports of a page, checked and ascending. */
+  function readPage(
+    answer: Answer,
+    { call, accept }: Exchange<Data>,
+    startTime: number,
+    source: ReportSource,
+  ): Report[] {
+    const received = accept(list(call, answer, 'reports'), source).sort(byTime)
+    const [first] = received
+    if (first === undefined || first.observationsTimestamp >= startTime) return received
+    throw badAnswer(call, `a report at ${first.observationsTimestamp} is older than the page`)
+  }
+
+  const rest: Rest<Data> = {
     async listFeeds(options) {
       return request('listFeeds', '/api/v1/feeds', [], options, (answer, { call }) =>
         list(call, answer, 'feeds').map((feed, index) => readFeed(call, feed, index)),
@@ -203,25 +231,13 @@ export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
       const most =
         limit === undefined ? '' : `&limit=${checkNumber('limit', limit, { min: 1, whole: true })}`
       const path = `/api/v1/reports/page?feedID=${feedIDs}&startTimestamp=${time}${most}`
-      return request(
-        'getReportsPage',
-        path,
-        feedIDs,
-        options,
-        (answer, { call, accept, passUp }) => {
-          const received = accept(list(call, answer, 'reports')).sort(byTime)
-          const [first, last] = [received[0], received.at(-1)]
-          if (first !== undefined && first.observationsTimestamp < time) {
-            throw badAnswer(
-              call,
-              `a report at ${first.observationsTimestamp} is older than the page`,
-            )
-          }
-          // From what was received, not from what plugins let through: the next page begins where this one ends.
-          const nextStartTime = last === undefined ? undefined : last.observationsTimestamp + 1
-          return Object.assign(passUp(received), { nextStartTime })
-        },
-      )
+      return request('getReportsPage', path, feedIDs, options, (answer, exchange) => {
+        const received = readPage(answer, exchange, time, 'request')
+        // From what was received, not from what plugins let through: the next page begins where this one ends.
+        const last = received.at(-1)
+        const nextStartTime = last === undefined ? undefined : last.observationsTimestamp + 1
+        return Object.assign(exchange.passUp(received), { nextStartTime })
+      })
     },
 
     async getReportsBulk(feedIDs, timestamp, options) {
@@ -240,6 +256,21 @@ export function createRest<Data>(parts: RestParts<Data>): Rest<Data> {
       })
     },
   }
+
+  function fetchPage(
+    feedID: string,
+    startTime: number,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<readonly Report[]> {
+    const path = `/api/v1/reports/page?feedID=${feedID}&startTimestamp=${startTime}&limit=${limit}`
+    return request('getReportsPage', path, [feedID], { signal }, (answer, exchange, status) => {
+      // What part of a page lacks may well be there.
+      if (status === PARTIAL) throw badAnswer(exchange.call, 'the page is partial', status)
+      return readPage(answer, exchange, startTime, 'backfill')
+    })
+  }
+  return { rest, fetchPage }
 }
 
 function byTime(one: Report, other: Report): number {

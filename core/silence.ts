@@ -9,26 +9,33 @@ export interface FeedState {
 
 /** Watches which feeds have gone silent, by looking at their counts now and then. */
 export interface SilenceWatch {
+  /** The feeds watched. */
   readonly feeds: ReadonlyMap<string, FeedState>
+  add(feedIDs: readonly string[]): void
+  remove(feedIDs: readonly string[]): void
   start(): void
   stop(): void
 }
 
 const LOOKS = 4
 
-/** Tells once when feeds have been silent for `staleAfter` milliseconds, and once when they are back. */
+/**
+ * Tells once when feeds have been silent for `staleAfter` milliseconds, and once when they are back. It does not look while
+ * they are held back.
+ */
 export function createSilenceWatch(
-  feedIDs: readonly string[],
   staleAfter: number,
   tell: (status: Extract<Status, { readonly type: 'stale' | 'fresh' }>) => void,
+  isHeld: () => boolean,
 ): SilenceWatch {
-  const states = feedIDs.map(feedID => ({ feedID, reports: 0, seen: 0, silentLooks: 0 }))
+  const feeds = new Map<string, FeedState & { seen: number; silentLooks: number }>()
   let timer: ReturnType<typeof setInterval> | undefined
 
   function look(): void {
+    if (isHeld()) return
     const stale: string[] = []
     const fresh: string[] = []
-    for (const state of states) {
+    for (const state of feeds.values()) {
       if (state.reports === state.seen) {
         if (++state.silentLooks === LOOKS) stale.push(state.feedID)
         continue
@@ -42,7 +49,14 @@ export function createSilenceWatch(
   }
 
   return {
-    feeds: new Map(states.map(state => [state.feedID, state])),
+    feeds,
+    add(feedIDs) {
+      for (const feedID of feedIDs)
+        feeds.set(feedID, { feedID, reports: 0, seen: 0, silentLooks: 0 })
+    },
+    remove(feedIDs) {
+      for (const feedID of feedIDs) feeds.delete(feedID)
+    },
     start() {
       if (timer !== undefined || staleAfter === 0) return
       timer = setInterval(look, staleAfter / LOOKS)

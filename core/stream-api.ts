@@ -1,7 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import type { ConnectionStatus, OriginMetrics } from './connections.js'
+import type { ConnectionStatus } from './connections.js'
+import type { OriginMetrics } from './origins.js'
 import type { Report } from './report.js'
-import type { ReconnectingInfo, Status, StreamCounters } from './types.js'
+import type { Gap, ReconnectingInfo, Status, StreamCounters } from './types.js'
 
 /** What a stream emits, and what its handlers are given. */
 export interface StreamEvents<Data = unknown> {
@@ -9,12 +10,14 @@ export interface StreamEvents<Data = unknown> {
   report: (report: Report<Data>) => void
   /** Something failed. The stream goes on, unless `closed` settles. */
   error: (error: Error) => void
-  /** The stream has its first open connection: at the start, and after an outage. */
+  /** The stream has its first open connection, and one for every feed: at the start, and after an outage. */
   connected: () => void
-  /** The stream has lost its last connection, or gives up before it had one: once per outage. */
+  /** The stream has lost its last connection, or the last for some feeds, or gives up before it had one: once per outage. */
   disconnected: () => void
   /** A reconnection attempt is about to start. */
   reconnecting: (info: ReconnectingInfo) => void
+  /** Reports of a feed are missing for good. */
+  gap: (gap: Gap) => void
   /** Two reports of one observation differ in their values; the first is the one that was delivered. */
   conflict: (conflict: { readonly first: Report<Data>; readonly other: Report<Data> }) => void
   /** Anything changed in the life of a connection or a feed. */
@@ -35,17 +38,42 @@ export interface StreamMetrics extends Readonly<StreamCounters> {
 
 /** A stream of reports, over one connection or several. */
 export interface Stream<Data = unknown> extends AsyncDisposable {
-  /** What is subscribed to, in normal form. */
+  /** What is subscribed to now, in normal form. */
   readonly feedIDs: readonly string[]
   on<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
   once<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
   /** Removes a handler, or all of the event. */
   off<Name extends keyof StreamEvents<Data>>(event: Name, handler?: StreamEvents<Data>[Name]): this
   /**
-   * Resolves with the first open connection; rejects when there is none to be had, and leaves nothing running then.
+   * Resolves with the first open connection for every feed; rejects when there is none to be had, and leaves nothing running then.
    * While the stream is connected or about to be, returns the same promise.
    */
   connect(): Promise<void>
+  /**
+   * Adds feeds, as `createStream` takes them; what is subscribed to already stays so. Resolves once their reports come:
+   * connections for them are opened before others are closed, so nothing is lost at the change, and the copies that come
+   * meanwhile are what `dedup` is for. Rejects when no connection can be had, and changes nothing then. Changes are made
+   * in the order they are asked for; before `connect`, at once.
+   */
+  subscribe(feedIDs: string | readonly string[]): Promise<void>
+  /**
+   * Removes feeds; at least one must remain. From their turn on none of their reports is delivered. Resolves once
+   * connections without them have taken over; where those can't be had it rejects, and the service goes on sending them in
+   * vain, until the next change.
+   */
+  unsubscribe(feedIDs: string | readonly string[]): Promise<void>
+  /**
+   * The next report to be taken, one call one report, in the order of the calls. The first call, or the first iteration,
+   * connects the stream if need be, and from then on reports are queued; those of before are not given. A call says that
+   * what earlier calls gave has been dealt with. Rejects when the stream has ended: with its failure, after what was queued
+   * has been taken, or with a DataStreamsError of code `CLOSED`.
+   */
+  read(): Promise<Report<Data>>
+  /**
+   * Iterates the reports, as `read` does; several iterations share them out. `close` ends the loop, and nothing more is
+   * given; a failure is thrown once what was queued has been taken. Leaving the loop closes the stream.
+   */
+  [Symbol.asyncIterator](): AsyncIterableIterator<Report<Data>>
   /** Closes the stream. No event comes after the call. Idempotent; settles within a second. */
   close(): Promise<void>
   /** Resolves when the stream was closed, rejects with the error that ended it. */

@@ -1,4 +1,7 @@
+import type { CursorStore } from './cursor.js'
+import { ValidationError } from './errors.js'
 import { checkBoolean, checkNumber, checkOptions, checkSignal, MAX_TIMER } from './options.js'
+import { type OverflowPolicy, overflowPolicies } from './report-queue.js'
 
 /** Options of one stream. */
 export interface StreamOptions {
@@ -19,16 +22,34 @@ export interface StreamOptions {
   readonly staleAfter?: number
   /** Offer permessage-deflate: about a third of the bytes for more work on each message. @default false */
   readonly compression?: boolean
+  /** Reports that wait for who iterates or reads the stream, before `overflow` decides. @default 1024 */
+  readonly queue?: number
+  /**
+   * What becomes of reports when they are taken too slowly, once `queue` of them wait. `block` holds the connections
+   * back, and drops nothing; a connection that a `connect` of your own opened without `pause` and `resume` can't be held
+   * back, so with one of these the stream ends when twice as many wait. `drop-oldest` drops the report that has waited
+   * longest, `latest-per-feed` the one of the same feed that has, if there is one; what is dropped is counted, and
+   * announced as gaps. `close` ends the stream. Where nobody iterates or reads, nothing is queued. @default 'block'
+   */
+  readonly overflow?: OverflowPolicy
+  /**
+   * Where is kept how far you have come, feed by feed: a stream with the same store goes on from there, and what was missed
+   * meanwhile is fetched. `fileCursors` of `sluice/cursors` keeps it in a file.
+   */
+  readonly cursors?: CursorStore
+  /** Milliseconds between two savings of the cursors: what you took since then comes again after a crash. @default 1000 */
+  readonly saveInterval?: number
   /** Aborting it closes the stream. */
   readonly signal?: AbortSignal
 }
 
 /** The options of a stream, each with a value that holds its rule. */
-export type CheckedStreamOptions = Required<Omit<StreamOptions, 'signal'>> &
-  Pick<StreamOptions, 'signal'>
+export type CheckedStreamOptions = Required<Omit<StreamOptions, 'signal' | 'cursors'>> &
+  Pick<StreamOptions, 'signal' | 'cursors'>
 
 const MIN_INTERVAL = 200
 const MAX_INTERVAL = 10_000
+const MAX_QUEUE = 16_777_216
 
 /** Checks a stream's options and fills in what is missing. Throws ValidationError naming the option. */
 export function checkStreamOptions(options: StreamOptions): CheckedStreamOptions {
@@ -40,6 +61,10 @@ export function checkStreamOptions(options: StreamOptions): CheckedStreamOptions
     missedPings = 3,
     staleAfter = 30_000,
     compression = false,
+    queue = 1024,
+    overflow = 'block',
+    saveInterval = 1000,
+    cursors,
     signal,
   } = checkOptions('options', options)
   checkNumber('reconnectInterval', reconnectInterval, { min: 0 })
@@ -55,6 +80,16 @@ export function checkStreamOptions(options: StreamOptions): CheckedStreamOptions
     missedPings: checkNumber('missedPings', missedPings, { min: 1, whole: true }),
     staleAfter: checkNumber('staleAfter', staleAfter, { min: 0, max: MAX_TIMER }),
     compression: checkBoolean('compression', compression),
+    queue: checkNumber('queue', queue, { min: 1, max: MAX_QUEUE, whole: true }),
+    overflow: checkOverflow(overflow),
+    saveInterval: checkNumber('saveInterval', saveInterval, { min: 0, max: MAX_TIMER }),
+    ...(cursors === undefined ? {} : { cursors }),
     ...(checkSignal('signal', signal) === undefined ? {} : { signal: signal as AbortSignal }),
   }
+}
+
+function checkOverflow(value: unknown): OverflowPolicy {
+  const policy = overflowPolicies.find(each => each === value)
+  if (policy !== undefined) return policy
+  throw new ValidationError(`overflow must be one of ${overflowPolicies.join(', ')}`)
 }

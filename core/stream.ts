@@ -1,36 +1,34 @@
+import { abortable } from './abortable.js'
+import { createAnnouncements } from './announcements.js'
 import { composeReport } from './compose.js'
-import { type ConnectionOptions, connectionFacts, runConnection } from './connection.js'
-import { type Connection, createConnections } from './connections.js'
+import type { ConnectionOptions } from './connection.js'
+import { createConsumption } from './consumption.js'
+import { createCursors } from './cursor.js'
 import type { DecoderTable } from './decoder-table.js'
 import { createDeferred } from './deferred.js'
 import { asyncDispose } from './dispose.js'
-import { createEmitter, isThenable } from './emitter.js'
-import { asError, DataStreamsError, isStreamsError } from './errors.js'
-import { badFrame, parseFrame } from './frame.js'
+import { asError, DataStreamsError } from './errors.js'
+import { notOpened } from './lane.js'
+import { createLanes } from './lanes.js'
 import { createLifetime } from './lifetime.js'
-import { checkFunction } from './options.js'
-import { EnvelopeError, toReport } from './record.js'
+import { createCounters, readMetrics } from './metrics.js'
+import { createOrigins } from './origins.js'
+import { createReception } from './reception.js'
 import type { Report } from './report.js'
+import { shardCapacity, streamURL } from './shards.js'
 import { createSilenceWatch } from './silence.js'
-import type { ConnectionStatusCallback, Stream, StreamEvents } from './stream-api.js'
+import type { ConnectionStatusCallback, Stream } from './stream-api.js'
+import { createStreamHandlers } from './stream-handlers.js'
 import { checkStreamOptions, type StreamOptions } from './stream-options.js'
-import type {
-  ConnectionFacts,
-  Handler,
-  Log,
-  Plugins,
-  Status,
-  StreamCall,
-  StreamReply,
-  StreamScope,
-} from './types.js'
-import { VERSION } from './version.js'
+import { createSubscription } from './subscription.js'
+import type { Handler, Log, Plugins, StreamScope } from './types.js'
+import { createValve } from './valve.js'
 
 /** What the client knows that a stream needs. */
 export interface StreamParts<Data> {
   readonly feedIDs: readonly string[]
-  /** Where the stream can be had, one URL at least. */
-  readonly urls: readonly string[]
+  /** What the stream's URLs begin with, one at least. */
+  readonly bases: readonly string[]
   readonly handler: Handler
   readonly plugins: Plugins
   readonly table: DecoderTable<Data>
@@ -38,6 +36,7 @@ export interface StreamParts<Data> {
   /** Ends with the client. */
   readonly signal: AbortSignal
   readonly options: StreamOptions
+  readonly fetchPage: StreamScope['fetchPage']
   readonly transport: Pick<ConnectionOptions, 'connect' | 'now'>
   readonly connectionStatusCallback?: ConnectionStatusCallback | undefined
 }
@@ -48,155 +47,144 @@ const CLOSE_TIMEOUT = 900
 
 /** Makes a stream. Nothing happens before `connect`. */
 export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
-  const { feedIDs, urls, log, table } = parts
+  const { bases, handler, log, table, transport } = parts
   const options = checkStreamOptions(parts.options)
   const life = createLifetime(parts.signal, options.signal)
-  const emitter = createEmitter<StreamEvents<Data>>(handlerThrew)
-  const counters = {
-    accepted: 0,
-    deduplicated: 0,
-    late: 0,
-    rejected: 0,
-    partialReconnects: 0,
-    fullReconnects: 0,
-  }
-  const connections = createConnections(counters, log, announce)
-  const silence = createSilenceWatch(feedIDs, options.staleAfter, changeStatus)
+  const handlers = createStreamHandlers<Data>(log, parts.connectionStatusCallback)
+  const { emit } = handlers
+  const counters = createCounters()
+  const origins = createOrigins()
+  const valve = createValve()
+  const announcements = createAnnouncements({
+    log,
+    handlers,
+    counters,
+    origins,
+    hear(status) {
+      for (const lane of lanes.all) lane.hear(status)
+    },
+  })
+  const cursors =
+    options.cursors &&
+    createCursors({
+      store: options.cursors,
+      saveInterval: options.saveInterval,
+      failed: announcements.fail,
+    })
+  let resumed: ReadonlyMap<string, number> = new Map()
+  const silence = createSilenceWatch(options.staleAfter, announcements.status, () => valve.isShut)
   const opened = createDeferred()
   const closed = createDeferred()
   let state: 'idle' | 'running' | 'ended' = 'idle'
-  /** From the moment of closing on, nothing is emitted. */
-  let isSilent = false
   let isDown = false
   let failure: Error | undefined
+  /** Why the stream is about to end by itself; no report is delivered any more. */
+  let doom: Error | undefined
 
   const scope: StreamScope = {
     kind: 'stream',
-    feedIDs,
+    get feedIDs() {
+      return subscription.feedIDs
+    },
     log,
     signal: life.signal,
-    urls,
+    get urls() {
+      return bases.map(base => streamURL(base, subscription.feedIDs))
+    },
     reconnect: options,
     get activeConnections() {
-      return connections.open
+      return lanes.open
+    },
+    get uncovered() {
+      return lanes.uncovered
     },
     defer: life.defer,
-    count,
-    status: changeStatus,
-    watch,
-    conflict,
-    fail,
-    open,
+    ...announcements,
+    get cursors() {
+      return resumed
+    },
+    gap(gap) {
+      announcements.gap(gap)
+      cursors?.skipped(gap)
+    },
+    vacant: (feedID, from, to) => cursors?.skipped({ feedID, from, to }),
+    fetchPage: parts.fetchPage,
+    receive: report => sink(report),
+    room: () => consumption.room(),
+    open: notOpened,
   }
-  const watchers = new Set<(status: Status) => void>()
+  const lanes = createLanes({
+    scope,
+    bases,
+    handler,
+    connection: { ...options, ...transport, valve, maxMessageBytes: MAX_MESSAGE_BYTES },
+    counters,
+    origins,
+    receive: createReception({
+      table,
+      log,
+      now: transport.now,
+      counters,
+      feeds: silence.feeds,
+      sink: scope.receive,
+      fail: announcements.fail,
+    }),
+    changed: announcements.status,
+    announce: handlers.announce,
+    up,
+    down,
+    ended: error => end(doom ?? error),
+  })
+  const subscription = createSubscription({
+    feedIDs: parts.feedIDs,
+    capacity: shardCapacity(bases),
+    lanes,
+    silence,
+    signal: life.signal,
+    connected: () => (state === 'idle' ? undefined : opened.promise),
+    changed(type, feedIDs) {
+      announcements.status({ type, feedIDs })
+      if (type === 'unsubscribed') cursors?.forget(feedIDs)
+    },
+  })
+  const consumption = createConsumption<Data>({
+    size: options.queue,
+    overflow: options.overflow,
+    valve,
+    slow: queued => announcements.status({ type: 'slow', queued }),
+    dropped() {
+      counters.dropped++
+    },
+    gap: scope.gap,
+    consumed: report => cursors?.consumed(report),
+    overflowed(error) {
+      doom = error
+      for (const lane of lanes.all) lane.end(error)
+    },
+    start() {
+      if (state === 'idle') start()
+    },
+    close,
+    reason: () => life.signal.reason,
+  })
   const sink = composeReport(parts.plugins, deliver, scope)
 
-  function emit(event: keyof StreamEvents, argument?: unknown): void {
-    if (!isSilent) emitter.emit(event, argument)
-  }
-
-  function watch(listener: (status: Status) => void): () => void {
-    watchers.add(listener)
-    return () => void watchers.delete(listener)
-  }
-
-  function count(as: 'deduplicated' | 'late', { origin }: Report): void {
-    counters[as]++
-    const connection = connections.find(origin)
-    if (as === 'late' && connection !== undefined) connection.late++
-  }
-
-  function conflict(first: Report, other: Report): void {
-    const { feedID, observationsTimestamp } = first
-    log.warn?.(`two reports of feed ${feedID} at ${observationsTimestamp} differ`, {
-      origins: [first.origin, other.origin],
-    })
-    emit('conflict', { first, other })
-  }
-
-  function fail(error: Error): void {
-    emit('error', error)
-  }
-
-  /** What users' own code threw stays as it is. Only for what an error handler threw there is nowhere left to go. */
-  function handlerThrew(event: string, thrown: unknown): void {
-    log.error?.(`the handler of ${event} threw: ${asError(thrown).message}`)
-    if (event !== 'error') emit('error', thrown)
-  }
-
-  function announce(isConnected: boolean, { host, origin }: ConnectionFacts): void {
-    try {
-      const result: unknown = parts.connectionStatusCallback?.(isConnected, host, origin)
-      if (isThenable(result))
-        result.then(undefined, thrown => handlerThrew('connectionStatusCallback', thrown))
-    } catch (thrown) {
-      handlerThrew('connectionStatusCallback', thrown)
-    }
-  }
-
   function deliver(report: Report): void {
-    if (isSilent) return
+    // A plugin may have held it back until its feed was no longer subscribed.
+    if (handlers.isSilent || doom !== undefined || !silence.feeds.has(report.feedID)) return
     counters.accepted++
-    const connection = connections.find(report.origin)
-    if (connection !== undefined) connection.first++
-    emitter.emit('report', report)
-  }
-
-  function receive(data: Uint8Array, connection: Connection): void {
-    const report = readReport(data, connection.facts.origin)
-    if (report === undefined) return
-    connection.received++
-    connection.lastSeenAt = parts.transport.now()
-    try {
-      sink(report)
-    } catch (cause) {
-      const message = `a plugin threw on a report of feed ${report.feedID}: ${asError(cause).message}`
-      log.error?.(message)
-      fail(new DataStreamsError(message, { code: 'PLUGIN', cause }))
-    }
-  }
-
-  /** The report in a message, once nothing about it is in doubt; what is refused is announced and counted. */
-  function readReport(data: Uint8Array, origin: string): Report | undefined {
-    try {
-      const report = toReport(parseFrame(data), origin, table)
-      const feed = silence.feeds.get(report.feedID)
-      if (feed === undefined)
-        throw new EnvelopeError(`it is of feed ${report.feedID}, which is not subscribed`)
-      feed.reports++
-      return report
-    } catch (thrown) {
-      const error =
-        thrown instanceof EnvelopeError ? badFrame(data, thrown.message) : asError(thrown)
-      counters.rejected++
-      log.warn?.(`invalid data: ${error.message}`)
-      fail(error)
-      return undefined
-    }
-  }
-
-  function changeStatus(status: Status): void {
-    if ('origin' in status) connections.change(status)
-    else if (status.type === 'stale')
-      log.warn?.(`no report for ${status.silentMs} ms of ${status.feedIDs.join(', ')}`)
-    else log.info?.(`reports again of ${status.feedIDs.join(', ')}`)
-    for (const watcher of watchers) watcher(status)
-    emit('status', status)
-    if (status.type === 'reconnecting') emit('reconnecting', status)
-    else if (status.type === 'connected' && connections.open === 1) up()
-    else if (
-      (status.type === 'disconnected' || status.type === 'left') &&
-      connections.open === 0 &&
-      opened.isSettled
-    )
-      down()
+    if (report.source === 'backfill') counters.backfilled++
+    const traffic = origins.find(report.origin)
+    if (traffic !== undefined) traffic.first++
+    emit('report', report)
+    consumption.push(report)
   }
 
   function up(): void {
     isDown = false
     if (!opened.isSettled)
       log.info?.(
-        `connection mode: ${[...connections.all].length > 1 ? 'high availability' : 'single'}`,
+        `connection mode: ${lanes.all.some(({ connections }) => connections.all.size > 1) ? 'high availability' : 'single'}`,
       )
     emit('connected')
     opened.resolve()
@@ -208,120 +196,87 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     emit('disconnected')
   }
 
-  async function open(call: StreamCall): Promise<StreamReply> {
-    const facts = connectionFacts(call)
-    const connection = connections.of(facts)
-    const { connectTimeout = options.connectTimeout } = call
-    const how = {
-      ...options,
-      ...parts.transport,
-      connectTimeout,
-      maxMessageBytes: MAX_MESSAGE_BYTES,
-    }
-    changeStatus({ type: 'connecting', ...facts })
-    try {
-      const reply = await runConnection(call, facts, how, {
-        opened: () => changeStatus({ type: 'connected', ...facts }),
-        answered(roundTripMs) {
-          connection.roundTripMs = roundTripMs
-        },
-        message: data => receive(data, connection),
-      })
-      changeStatus({ type: 'disconnected', wasOpen: true, error: reply.error, ...facts })
-      return reply
-    } catch (thrown) {
-      changeStatus({ type: 'disconnected', wasOpen: false, error: asError(thrown), ...facts })
-      throw thrown
-    }
-  }
-
   function start(): void {
     state = 'running'
+    const { feedIDs } = subscription
     log.info?.(`stream of ${feedIDs.length} feed${feedIDs.length === 1 ? '' : 's'} starts`, {
       feedIDs,
     })
     silence.start()
-    run().then(end, thrown => end(asError(thrown)))
+    if (cursors === undefined) subscription.start()
+    else abortable(cursors.load(), life.signal).then(resume, () => end(asError(life.signal.reason)))
   }
 
-  /** The stream's one call, down the stack; what it settles with is why the stream ended. */
-  async function run(): Promise<Error> {
-    const headers = new Headers({ 'user-agent': `sluice/${VERSION}` })
-    const { signal } = life
-    const reply = await parts.handler({
-      kind: 'stream',
-      operation: 'stream',
-      method: 'GET',
-      url: urls[0] as string,
-      headers,
-      signal,
-      scope,
-    })
-    return (reply as StreamReply).error
+  function resume(from: ReadonlyMap<string, number>): void {
+    resumed = from
+    const known = subscription.feedIDs.filter(feedID => from.has(feedID)).length
+    log.info?.(`stream resumes: ${known} of its feeds have a cursor`)
+    subscription.start()
   }
 
   /** Nothing of the stream is left running: says so, once. */
   function end(error: Error): void {
     state = 'ended'
     silence.stop()
-    if (isSilent) {
+    if (handlers.isSilent) {
       opened.reject(
         new DataStreamsError('the stream was closed before it was connected', {
           code: 'CLOSED',
           cause: life.signal.reason,
         }),
       )
-      closed.resolve()
+      if (cursors === undefined) closed.resolve()
+      else void atMost(CLOSE_TIMEOUT, cursors.flush()).then(closed.resolve)
     } else {
-      failure = isStreamsError(error)
-        ? error
-        : new DataStreamsError(`a plugin threw: ${error.message}`, { code: 'PLUGIN', cause: error })
+      failure = error
+      consumption.end(error)
+      void cursors?.flush()
       log.error?.(`the stream has ended: ${failure.message}`)
-      for (const { facts, status } of [...connections.all]) {
-        if (status !== 'failed') changeStatus({ type: 'failed', error: failure, ...facts })
-      }
+      for (const lane of lanes.all)
+        for (const { facts, status } of [...lane.connections.all.values()])
+          if (status !== 'failed') lane.change({ type: 'failed', error, ...facts })
       emit('error', failure)
       down()
       life.end(failure)
       opened.reject(failure)
       closed.reject(failure)
     }
-    emitter.clear()
+    handlers.clear()
   }
 
   async function close(): Promise<void> {
-    isSilent = true
+    handlers.silence()
+    consumption.end()
     life.end(new DataStreamsError('the stream was closed', { code: 'CLOSED' }))
     // A plugin that does not heed its signal must not hold up who closes.
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const enough = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, CLOSE_TIMEOUT)
-    })
-    await Promise.race([closed.promise.catch(() => undefined), enough])
-    clearTimeout(timer)
+    await atMost(
+      CLOSE_TIMEOUT,
+      // What was taken after a failure is saved as well.
+      closed.promise.catch(() => cursors?.flush()),
+    )
   }
 
   life.defer(() => {
-    isSilent = true
+    handlers.silence()
+    if (failure === undefined) consumption.end()
     if (state === 'idle') end(asError(life.signal.reason))
   })
 
   const stream: Stream<Data> = {
-    feedIDs,
+    get feedIDs() {
+      return subscription.feedIDs
+    },
     closed: closed.promise,
     on(event, handler) {
-      checkFunction('handler', handler)
-      emitter.on(event, handler)
+      handlers.on(event, handler)
       return stream
     },
     once(event, handler) {
-      checkFunction('handler', handler)
-      emitter.once(event, handler)
+      handlers.once(event, handler)
       return stream
     },
     off(event, handler) {
-      if (handler !== undefined) checkFunction('handler', handler)
-      emitter.off(event, handler)
+      handlers.off(event, handler)
       return stream
     },
     connect() {
@@ -335,20 +290,23 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
         }),
       )
     },
+    subscribe: subscription.subscribe,
+    unsubscribe: subscription.unsubscribe,
+    read: consumption.read,
+    [Symbol.asyncIterator]: consumption.iterate,
     close,
-    getMetrics() {
-      const origins = connections.metrics()
-      const status = Object.entries(origins).map(([origin, { status }]) => [origin, status])
-      return Object.freeze({
-        ...counters,
-        totalReceived: counters.accepted + counters.deduplicated,
-        activeConnections: connections.open,
-        configuredConnections: Math.max(1, status.length),
-        originStatus: Object.freeze(Object.fromEntries(status)),
-        origins,
-      })
-    },
+    getMetrics: () => readMetrics(counters, lanes, origins),
     [asyncDispose]: close,
   }
   return stream
+}
+
+/** Resolves when the work has, or after so many milliseconds. */
+async function atMost(ms: number, work: Promise<void>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const enough = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([work, enough])
+  clearTimeout(timer)
 }

@@ -213,19 +213,41 @@ export interface ConfidentialScope extends ScopeFacts {
 /** The life of one stream, over all its connections. */
 export interface StreamScope extends ScopeFacts {
   readonly kind: 'stream'
-  /** What is subscribed to. */
+  /** What is subscribed to now. */
   readonly feedIDs: readonly string[]
   /** Where the stream can be had: the URL of the call, and any others that were configured. */
   readonly urls: readonly string[]
   readonly reconnect: ReconnectOptions
   /** How many connections are open now. */
   readonly activeConnections: number
+  /** The feeds that no open connection carries now; of a stream with many, some may be carried and others not. */
+  readonly uncovered: readonly string[]
   /** Counts a report in `getMetrics`, for the stream and for the origin it came from. */
   count(as: 'deduplicated' | 'late', report: Report): void
   /** Announces a change in a connection's life. */
   status(status: Status): void
   /** Hears of every change, before the user does; the function returned ends that. */
   watch(listener: (status: Status) => void): () => void
+  /** Where the stream goes on from: the time up to which a feed's reports had reached you before, in the feed's unit. */
+  readonly cursors: ReadonlyMap<string, number>
+  /**
+   * Reports of a feed from a time on, ascending, marked as backfill: fetched through the client's own stack, as
+   * `getReportsPage` does. They do not go up the stream's stack by themselves.
+   */
+  fetchPage(
+    feedID: string,
+    startTime: number,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<readonly Report[]>
+  /** Takes a report up the whole stack of the stream, as if it had come over a connection. */
+  receive(report: Report): void
+  /** Resolves when whoever reads the stream has room for more; at once where nobody is behind. */
+  room(): Promise<void>
+  /** Raises the stream's `gap` event, and counts it: these reports will not come. */
+  gap(gap: Gap): void
+  /** Says that a stretch of a feed's time, both ends included, holds no report: nothing is missing there. */
+  vacant(feedID: string, from: number, to: number): void
   /** Raises the stream's `conflict` event. */
   conflict(first: Report, other: Report): void
   /** Raises the stream's `error` event; the stream goes on. */
@@ -233,6 +255,20 @@ export interface StreamScope extends ScopeFacts {
   /** The wire's end of the chain: opens the call's connection and lasts as long as it does. */
   open(call: StreamCall): Promise<StreamReply>
 }
+
+/** An interval of a feed in which reports are missing for good. Both ends belong to it; times are in the feed's unit. */
+export interface Gap {
+  readonly feedID: string
+  readonly from: number
+  readonly to: number
+  readonly cause: GapCause
+}
+
+/**
+ * Why reports will not come: the service has none (`upstream`), they could not be fetched (`unavailable`), they are too many
+ * or too old to be fetched (`bound`), or you did not take them in time (`overflow`).
+ */
+export type GapCause = 'upstream' | 'unavailable' | 'bound' | 'overflow'
 
 /** How a lost connection is dialled again. */
 export interface ReconnectOptions {
@@ -250,6 +286,12 @@ export interface StreamCounters {
   deduplicated: number
   /** Accepted reports that came after a newer one of their feed. */
   late: number
+  /** Accepted reports that were missing and fetched later. */
+  backfilled: number
+  /** Accepted reports that were thrown away because you did not take them in time. */
+  dropped: number
+  /** Gaps announced. */
+  gaps: number
   /** Frames that were no report, or a report that contradicts itself, its envelope or the subscription. */
   rejected: number
   /** Lost connections that were opened again while another was open. */
@@ -282,6 +324,9 @@ export type Status =
   | ({ readonly type: 'left' } & ConnectionFacts)
   | { readonly type: 'stale'; readonly feedIDs: readonly string[]; readonly silentMs: number }
   | { readonly type: 'fresh'; readonly feedIDs: readonly string[] }
+  | { readonly type: 'subscribed'; readonly feedIDs: readonly string[] }
+  | { readonly type: 'unsubscribed'; readonly feedIDs: readonly string[] }
+  | { readonly type: 'slow'; readonly queued: number }
 
 /** A reconnection attempt that is about to start. */
 export interface ReconnectingInfo extends ConnectionFacts {

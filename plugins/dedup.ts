@@ -7,7 +7,7 @@ import type { Plugin } from '../core/types.js'
 export interface DedupOptions {
   /**
    * How many observations of each feed are remembered, at 8 bytes each: a copy that comes after that many newer reports
-   * is delivered again. @default 512
+   * is delivered again. Of reports that were fetched because they were missing, eight times as many. @default 512
    */
   readonly window?: number
 }
@@ -15,11 +15,22 @@ export interface DedupOptions {
 /** How many of the newest reports of a feed are kept whole, to hold copies against them. */
 const KEPT = 8
 
-/** What was seen of one feed; both lists are written round and round. */
-interface Seen {
-  readonly times: Float64Array
-  readonly reports: (Report | undefined)[]
+/** What is fetched comes in masses, and copies of it may still be on their way: this much more of it is remembered. */
+const FETCHED = 8
+
+/** Times of observation, written round and round. */
+interface Times {
+  readonly ring: Float64Array
   count: number
+}
+
+/** What was seen of one feed. */
+interface Seen {
+  readonly live: Times
+  /** Apart, so that what is fetched does not push out what is live. */
+  fetched: Times | undefined
+  /** Written round and round, as often as `live` was. */
+  readonly reports: (Report | undefined)[]
   latest: number
 }
 
@@ -47,35 +58,52 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
         let seen = feeds.get(feedID)
         if (seen === undefined) {
           seen = {
-            times: new Float64Array(window),
+            live: createTimes(window),
+            fetched: undefined,
             reports: [],
-            count: 0,
             latest: Number.NEGATIVE_INFINITY,
           }
           feeds.set(feedID, seen)
         }
-        if (time <= seen.latest && hasSeen(seen, time)) {
+        const { live, fetched } = seen
+        if (
+          time <= seen.latest &&
+          (hasSeen(live, time) || (fetched !== undefined && hasSeen(fetched, time)))
+        ) {
           scope.count('deduplicated', report)
           const first = seen.reports.find(each => each?.observationsTimestamp === time)
           if (first !== undefined && !isCopy(first, report)) scope.conflict(first, report)
           return
         }
         if (time > seen.latest) seen.latest = time
-        else scope.count('late', report)
-        seen.times[seen.count % window] = time
-        seen.reports[seen.count % KEPT] = report
-        seen.count++
+        else if (report.source === 'live') scope.count('late', report)
+        if (report.source === 'backfill') {
+          seen.fetched ??= createTimes(FETCHED * window)
+          add(seen.fetched, time)
+        } else {
+          seen.reports[live.count % KEPT] = report
+          add(live, time)
+        }
         next(report)
       }
     },
   }
 }
 
+function createTimes(length: number): Times {
+  return { ring: new Float64Array(length), count: 0 }
+}
+
+function add(times: Times, time: number): void {
+  times.ring[times.count % times.ring.length] = time
+  times.count++
+}
+
 /** Copies follow one another closely, so the newest are looked at first. */
-function hasSeen({ times, count }: Seen, time: number): boolean {
-  const oldest = Math.max(0, count - times.length)
+function hasSeen({ ring, count }: Times, time: number): boolean {
+  const oldest = Math.max(0, count - ring.length)
   for (let index = count - 1; index >= oldest; index--)
-    if (times[index % times.length] === time) return true
+    if (ring[index % ring.length] === time) return true
   return false
 }
 

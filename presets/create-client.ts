@@ -2,7 +2,9 @@ import { type Client, type ClientOptions, createClient as createClientOf } from 
 import { ValidationError } from '../core/errors.js'
 import { checkBoolean, checkNumber, MAX_TIMER } from '../core/options.js'
 import type { DataOf, Plugins } from '../core/types.js'
+import type { ContinuityOptions } from '../plugins/continuity.js'
 import type { LoggingConfig } from '../plugins/logging.js'
+import type { RateLimitOptions } from '../plugins/rate-limit.js'
 import { defaultPreset } from './default.js'
 import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
 import { haPreset } from './ha.js'
@@ -24,6 +26,10 @@ export interface Config extends Omit<ClientOptions, 'plugins'> {
   readonly retryAttempts?: number
   /** Milliseconds before the first new try of a request, doubled for each further one. @default 1000 */
   readonly retryDelay?: number
+  /** How missing reports are fetched, and in which order reports come. */
+  readonly continuity?: ContinuityOptions
+  /** How many requests go out to an endpoint. @default 10 in a second */
+  readonly rateLimit?: RateLimitOptions
   /** Where log lines go, and how many. @default silent */
   readonly logging?: LoggingConfig
   /** One connection per origin, failover, and copies delivered once; on mainnet only. @default false */
@@ -38,6 +44,8 @@ const presetFields = [
   'userSecret',
   'retryAttempts',
   'retryDelay',
+  'continuity',
+  'rateLimit',
   'logging',
   'haMode',
   'haConnectionTimeout',

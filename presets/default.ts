@@ -1,8 +1,10 @@
 import type { Plugin } from '../core/types.js'
+import { type ContinuityOptions, continuity } from '../plugins/continuity.js'
 import { decoders } from '../plugins/decoders.js'
 import { dedup } from '../plugins/dedup.js'
 import { hmacAuth } from '../plugins/hmac-auth.js'
 import { type LoggingConfig, logging } from '../plugins/logging.js'
+import { type RateLimitOptions, rateLimit } from '../plugins/rate-limit.js'
 import { retry } from '../plugins/retry.js'
 import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
 import { allDecoders, type DecodedReport } from './versions.js'
@@ -17,6 +19,10 @@ export interface DefaultPresetOptions {
   readonly retryAttempts?: number
   /** Milliseconds before the first new try of a request, doubled for each further one. @default 1000 */
   readonly retryDelay?: number
+  /** How missing reports are fetched, and in which order reports come. */
+  readonly continuity?: ContinuityOptions
+  /** How many requests go out to an endpoint. @default 10 in a second */
+  readonly rateLimit?: RateLimitOptions
   /** Where log lines go, and how many. @default silent */
   readonly logging?: LoggingConfig
   /** The wall clock, in milliseconds, that requests are signed by. @default Date.now */
@@ -34,8 +40,10 @@ export function defaultPreset(options: DefaultPresetOptions): readonly Plugin<De
   return [
     logging(options.logging),
     decoders(...allDecoders),
+    continuity(options.continuity),
     dedup(),
     retry({ attempts: retryAttempts, delay: retryDelay }),
+    rateLimit(options.rateLimit),
     hmacAuth({ apiKey, userSecret, ...(options.now === undefined ? {} : { now: options.now }) }),
   ]
 }

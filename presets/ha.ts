@@ -1,9 +1,11 @@
 import type { Plugin } from '../core/types.js'
+import { continuity } from '../plugins/continuity.js'
 import { decoders } from '../plugins/decoders.js'
 import { dedup } from '../plugins/dedup.js'
 import { haDiscovery } from '../plugins/ha-discovery.js'
 import { hmacAuth } from '../plugins/hmac-auth.js'
 import { logging } from '../plugins/logging.js'
+import { rateLimit } from '../plugins/rate-limit.js'
 import { retry } from '../plugins/retry.js'
 import type { DefaultPresetOptions } from './default.js'
 import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
@@ -27,9 +29,11 @@ export function haPreset(options: HaPresetOptions): readonly Plugin<DecodedRepor
   return [
     logging(options.logging),
     decoders(...allDecoders),
+    continuity(options.continuity),
     dedup(),
     haDiscovery({ connectTimeout: haConnectionTimeout }),
     retry({ attempts: retryAttempts, delay: retryDelay }),
+    rateLimit(options.rateLimit),
     hmacAuth({ apiKey, userSecret, ...(options.now === undefined ? {} : { now: options.now }) }),
   ]
 }

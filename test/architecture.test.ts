@@ -13,6 +13,7 @@ const directions: Readonly<Record<string, Readonly<Record<string, 'all' | 'types
   tdh2: { core: 'all', tdh2: 'all' },
   plugins: { core: 'all', tdh2: 'all' },
   presets: { core: 'all', plugins: 'all', presets: 'all' },
+  cursors: { core: 'types', cursors: 'all' },
   local: { core: 'types', tdh2: 'all', local: 'all' },
   'confidential-http': {
     core: 'all',
@@ -45,7 +46,12 @@ const directions: Readonly<Record<string, Readonly<Record<string, 'all' | 'types
 }
 
 /** What of core's holds no opinion, so that even the local engine may run it. */
-const primitives: readonly string[] = ['core/errors.ts', 'core/sealed-box.ts']
+const primitives: readonly string[] = [
+  'core/errors.ts',
+  'core/sealed-box.ts',
+  'core/options.ts',
+  'core/feed-id.ts',
+]
 
 /** Third-party packages, and the files that know them. */
 const owners: Readonly<Record<string, RegExp>> = {
@@ -94,6 +100,7 @@ const sources: readonly string[] = [
     'tdh2',
     'plugins',
     'presets',
+    'cursors',
     'local',
     'confidential-http',
     'cli',
@@ -177,7 +184,7 @@ function wrongImports(path: string, text: string): string[] {
     if (isNode(from)) {
       // The enclave is a thread or process of Node, and so are its plugins.
       const isFree =
-        ['local', 'confidential-http', 'cli', 'examples'].includes(house) ||
+        ['cursors', 'local', 'confidential-http', 'cli', 'examples'].includes(house) ||
         path.startsWith('plugins/confidential-http/')
       return isFree || isType ? [] : [`${found}: types only`]
     }

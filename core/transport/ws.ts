@@ -25,7 +25,16 @@ export interface SocketEvents {
 
 /** A connection. All its methods may be called at any time, any number of times. */
 export interface Socket {
+  /** Asks for a sign of life. */
   ping(): void
+  /** Gives a sign of life that nobody asked for, and asks for none. */
+  pong?(): void
+  /**
+   * Reads nothing more, so that the other side has to wait, until `resume`; messages that were read already may still come.
+   * Without these two, a stream whose reports are taken too slowly can't be held back.
+   */
+  pause?(): void
+  resume?(): void
   /** Says goodbye; the connection ends when the other side agrees. */
   close(): void
   /** Ends the connection at once. */
@@ -73,6 +82,11 @@ export const connectWithWs: Connect = async function connect(
     ping() {
       if (socket.readyState === WebSocket.OPEN) socket.ping()
     },
+    pong() {
+      if (socket.readyState === WebSocket.OPEN) socket.pong()
+    },
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
     close: () => socket.close(1000),
     terminate: () => socket.terminate(),
   }

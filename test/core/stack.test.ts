@@ -86,8 +86,10 @@ describe('client.stack', () => {
     expect(client.stack.map(plugin => plugin.name)).toEqual([
       'logging',
       'decoders',
+      'continuity',
       'dedup',
       'retry',
+      'rate-limit',
       'hmac-auth',
     ])
     expect(String(client.stack)).toBe(
@@ -96,8 +98,10 @@ describe('client.stack', () => {
         ' │ ↓ call        ↑ report',
         ' ├ logging       attempt · report',
         ' ├ decoders      V2 … V14',
+        ' ├ continuity    report',
         ' ├ dedup         report',
         ' ├ retry         call',
+        ' ├ rate-limit    attempt',
         ' ├ hmac-auth     attempt',
         'wire             https://api.example · wss://ws.example',
       ].join('\n'),
@@ -116,7 +120,9 @@ describe('client.stack', () => {
       'mine',
       'logging',
       'decoders',
+      'continuity',
       'dedup',
+      'rate-limit',
       'hmac-auth',
     ])
   })

@@ -9,20 +9,23 @@ import { build } from 'esbuild'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 22000,
-  './core': 17000,
+  '.': 33000,
+  './core': 23500,
+  './cursors': 1800,
   './confidential-http': 29500,
   './local': 26500,
   './plugins/confidential-http/templates': 2000,
+  './plugins/continuity': 6000,
   './plugins/decoders': 150,
   './plugins/decoders/v3': 2900,
   './plugins/dedup': 1700,
   './plugins/ha-discovery': 5000,
   './plugins/hmac-auth': 1600,
   './plugins/logging': 1900,
+  './plugins/rate-limit': 1900,
   './plugins/retry': 2750,
   './presets/confidential': 10200,
-  './presets/default': 8500,
+  './presets/default': 14500,
   './presets/versions': 4800,
   './tdh2': 5700,
 }

@@ -33,7 +33,9 @@ function sourcesBelow(path) {
 export function checkFiles({ files }) {
   const library = [
     'index.ts',
-    ...['core', 'tdh2', 'plugins', 'presets', 'local', 'confidential-http'].flatMap(sourcesBelow),
+    ...['core', 'tdh2', 'plugins', 'presets', 'local', 'cursors', 'confidential-http'].flatMap(
+      sourcesBelow,
+    ),
   ]
   const expected = [
     'CHANGELOG.md',

@@ -10,7 +10,7 @@ const feedB = `0x0003${'bb'.repeat(30)}`
 function report(
   time: number,
   feedID = feedA,
-  { blob = '00', signatures = '11', origin = '001' } = {},
+  { blob = '00', signatures = '11', origin = '001', source = 'live' as Report['source'] } = {},
 ): Report {
   const word = (value: number | string) => String(value).padStart(64, '0')
   const words = [0, 0, 0, 'e0', 0, 0, signatures, '20', blob, 0, 0].map(word)
@@ -20,6 +20,7 @@ function report(
     validFromTimestamp: time,
     fullReport: `0x${words.join('')}`,
     origin,
+    source,
   } as Report
 }
 
@@ -97,6 +98,17 @@ describe('dedup', () => {
     sink(report(9))
     sink(report(1))
     expect(times()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 1])
+  })
+
+  test('forgets nothing of what is live for what is fetched meanwhile, and remembers much of that', () => {
+    const { sink, times, counts } = stage({ window: 8 })
+    const fetched = { source: 'backfill' as const }
+    for (let time = 1001; time <= 1008; time++) sink(report(time))
+    for (let time = 901; time <= 964; time++) sink(report(time, feedA, fetched))
+    for (let time = 901; time <= 964; time++) sink(report(time))
+    for (let time = 1001; time <= 1008; time++) sink(report(time))
+    expect(times()).toHaveLength(72)
+    expect(counts).toEqual({ deduplicated: 72, late: 0 })
   })
 
   test('agrees with a set, for any order and number of copies within its window', () => {

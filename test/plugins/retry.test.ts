@@ -28,6 +28,13 @@ function streamCall(reconnect: { maxReconnectAttempts?: number; reconnectInterva
     ...scopeFacts,
     kind: 'stream',
     signal,
+    uncovered: [],
+    cursors: new Map(),
+    fetchPage: async () => [],
+    receive: () => undefined,
+    room: async () => undefined,
+    gap: () => undefined,
+    vacant: () => undefined,
     reconnect: { maxReconnectAttempts: 5, reconnectInterval: 1000, ...reconnect },
     urls: [],
     get activeConnections() {

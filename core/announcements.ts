@@ -1,0 +1,66 @@
+import type { Origins } from './origins.js'
+import type { StreamHandlers } from './stream-handlers.js'
+import type { Log, Status, StreamCounters, StreamScope } from './types.js'
+
+/** The part of a stream's scope that tells: its user, whoever watches, the log and the counters. */
+export type Announcements = Pick<
+  StreamScope,
+  'count' | 'status' | 'watch' | 'gap' | 'conflict' | 'fail'
+>
+
+/** What announcements need of their stream. */
+export interface AnnouncementsParts<Data> {
+  readonly log: Log
+  readonly handlers: StreamHandlers<Data>
+  readonly counters: StreamCounters
+  readonly origins: Origins
+  /** Hears of what is no change of a connection. */
+  hear(status: Status): void
+}
+
+/** Tells of what happens to a stream. */
+export function createAnnouncements<Data>(parts: AnnouncementsParts<Data>): Announcements {
+  const { log, handlers, counters, origins, hear } = parts
+  const { emit } = handlers
+  const watchers = new Set<(status: Status) => void>()
+
+  function write(status: Status): void {
+    if (status.type === 'stale')
+      log.warn?.(`no report for ${status.silentMs} ms of ${status.feedIDs.join(', ')}`)
+    else if (status.type === 'fresh') log.info?.(`reports again of ${status.feedIDs.join(', ')}`)
+    else if (status.type === 'subscribed' || status.type === 'unsubscribed')
+      log.info?.(`${status.type}: ${status.feedIDs.join(', ')}`)
+    else if (status.type === 'slow') log.warn?.(`${status.queued} reports wait to be taken`)
+  }
+
+  return {
+    count(as, { origin }) {
+      counters[as]++
+      const traffic = origins.find(origin)
+      if (as === 'late' && traffic !== undefined) traffic.late++
+    },
+    status(status) {
+      write(status)
+      for (const watcher of watchers) watcher(status)
+      if (!('origin' in status)) hear(status)
+      emit('status', status)
+      if (status.type === 'reconnecting') emit('reconnecting', status)
+    },
+    watch(listener) {
+      watchers.add(listener)
+      return () => void watchers.delete(listener)
+    },
+    gap(gap) {
+      counters.gaps++
+      emit('gap', gap)
+    },
+    conflict(first, other) {
+      const { feedID, observationsTimestamp } = first
+      log.warn?.(`two reports of feed ${feedID} at ${observationsTimestamp} differ`, {
+        origins: [first.origin, other.origin],
+      })
+      emit('conflict', { first, other })
+    },
+    fail: error => emit('error', error),
+  }
+}

@@ -1,0 +1,214 @@
+import { abortable } from './abortable.js'
+import { findHole } from './coverage.js'
+import { asError, type WireErrorFacts } from './errors.js'
+import { type FeedChain, follow, isQuiet, type Missing } from './feed-chain.js'
+import type { Report } from './report.js'
+import { sleep } from './sleep.js'
+import { createTurns } from './turns.js'
+import type { GapCause, StreamScope } from './types.js'
+
+/** Fetches what is missing of a stream's feeds. */
+export interface Backfill {
+  /** Looks up the chain's holes when they are due, until there are none. */
+  mend(chain: FeedChain): void
+  /** Asks once for what may have come after the newest report of the chain. */
+  probe(chain: FeedChain): void
+}
+
+/** What somebody who has chains mended must say. */
+export interface BackfillParts {
+  readonly scope: StreamScope
+  /** Whether the chain still matters. */
+  isCurrent(chain: FeedChain): boolean
+  /** Cuts off what of a hole is not to be fetched. */
+  bound(chain: FeedChain, hole: Missing): void
+  /** Cuts off what of the reports found behind the chain is not to be delivered. */
+  skip(chain: FeedChain, found: readonly Report[]): void
+  /** Nothing will come of a hole: for a cause, or because nothing is missing. */
+  settle(chain: FeedChain, hole: Missing, cause: GapCause | undefined): void
+  opened(chain: FeedChain, hole: Missing): void
+}
+
+/** Reports on a page. */
+const PAGE = 100
+/** Feeds that are fetched at once. */
+const FEEDS = 4
+/** Milliseconds after which a second look tells what the service has not from what it had not stored yet. */
+const SECOND_LOOK = 1000
+/** How often it may fail, and the milliseconds after the first time, doubled for each further one. */
+const FAILURES = 5
+const DELAY = 1000
+const MAX_DELAY = 60_000
+/** Milliseconds between two looks at what is due. */
+const PATIENCE = 250
+/** Pages of a probe, which does not know where to end. */
+const PROBE_PAGES = 10
+
+/** A backfill that ends with the stream. */
+export function createBackfill(parts: BackfillParts): Backfill {
+  const { scope, isCurrent, bound, settle } = parts
+  const { log, signal } = scope
+  const turns = createTurns(FEEDS, signal)
+  const mending = new Set<FeedChain>()
+  const probing = new Set<FeedChain>()
+
+  /** One task of a kind for each chain; only the end of the stream ends it early. */
+  async function run(
+    tasks: Set<FeedChain>,
+    chain: FeedChain,
+    task: (chain: FeedChain) => Promise<void>,
+  ): Promise<void> {
+    if (tasks.has(chain) || signal.aborted) return
+    tasks.add(chain)
+    try {
+      await task(chain)
+    } catch (thrown) {
+      if (!signal.aborted) scope.fail(asError(thrown))
+    } finally {
+      tasks.delete(chain)
+    }
+    // What has opened since the task had its last look.
+    if (tasks === mending && chain.holes.length > 0 && isCurrent(chain)) mend(chain)
+  }
+
+  function mend(chain: FeedChain): void {
+    void run(mending, chain, mendAll)
+  }
+
+  async function mendAll(chain: FeedChain): Promise<void> {
+    for (let hole = nextOf(chain); hole !== undefined; hole = nextOf(chain)) {
+      if (!isCurrent(chain)) return
+      const wait = hole.dueAt - performance.now()
+      // A hole that opens meanwhile may be due sooner.
+      if (wait > 0) await sleep(Math.min(wait, PATIENCE), signal)
+      else await inTurn(() => look(chain))
+    }
+  }
+
+  async function inTurn<Result>(task: () => Promise<Result>): Promise<Result> {
+    await turns.take()
+    try {
+      await abortable(scope.room(), signal)
+      return await task()
+    } finally {
+      turns.give()
+    }
+  }
+
+  async function look(chain: FeedChain): Promise<void> {
+    const hole = nextOf(chain)
+    // What was late may have come while we waited for our turn.
+    if (hole === undefined || hole.dueAt > performance.now()) return
+    const start = hole.from
+    let page: readonly Report[]
+    try {
+      page = await scope.fetchPage(chain.feedID, start, PAGE, signal)
+    } catch (error) {
+      if (signal.aborted) throw error
+      if (isCurrent(chain)) postpone(chain, asError(error))
+      return
+    }
+    for (const report of page) {
+      await abortable(scope.room(), signal)
+      deliver(chain, report)
+    }
+    if (!isCurrent(chain)) return
+    conclude(chain, start, page.at(-1)?.observationsTimestamp)
+  }
+
+  function deliver(chain: FeedChain, report: Report): void {
+    const hole = findHole(chain, report.observationsTimestamp)
+    if (hole === undefined || !isCurrent(chain)) return
+    if (isQuiet(hole)) bound(chain, hole)
+    if (findHole(chain, report.observationsTimestamp) === undefined) return
+    receive(report)
+    // One that a plugin below us has kept for itself is not missing either.
+    follow(chain, report, opened => parts.opened(chain, opened))
+  }
+
+  function receive(report: Report): void {
+    try {
+      scope.receive(report)
+    } catch (thrown) {
+      scope.fail(asError(thrown))
+    }
+  }
+
+  /** A page that begins at `start` and ends at `end` shows what the service has between them, and an empty one all. */
+  function conclude(chain: FeedChain, start: number, end: number | undefined): void {
+    const now = performance.now()
+    for (const hole of [...chain.holes]) {
+      if (hole.from < start || (end !== undefined && end <= hole.to)) continue
+      hole.failures = 0
+      if (hole.dueAt > now) continue
+      hole.looks++
+      if (hole.looks === 1) hole.dueAt = now + SECOND_LOOK
+      else settle(chain, hole, isQuiet(hole) ? undefined : 'upstream')
+    }
+  }
+
+  function postpone(chain: FeedChain, error: Error): void {
+    const now = performance.now()
+    for (const hole of [...chain.holes]) {
+      if (hole.dueAt > now) continue
+      // While the service is away it proves nothing.
+      if (scope.activeConnections > 0) hole.failures++
+      if (hole.failures > FAILURES) settle(chain, hole, 'unavailable')
+      else hole.dueAt = now + delayAfter(hole.failures, error)
+    }
+    log.warn?.(`reports of feed ${chain.feedID} could not be fetched: ${error.message}`)
+  }
+
+  async function probeOnce(chain: FeedChain): Promise<void> {
+    const { newest } = chain
+    // Whatever comes by itself will show by itself what is missing before it.
+    const isSilent = () => isCurrent(chain) && chain.newest === newest
+    const found: Report[] = []
+    let failures = 0
+    for (let pages = 0; pages < PROBE_PAGES && isSilent(); ) {
+      const start = (found.at(-1)?.observationsTimestamp ?? chain.last) + 1
+      try {
+        const page = await inTurn(async () =>
+          isSilent() ? await scope.fetchPage(chain.feedID, start, PAGE, signal) : [],
+        )
+        if (page.length === 0) break
+        found.push(...page)
+        pages++
+      } catch (thrown) {
+        if (signal.aborted) throw thrown
+        const error = asError(thrown)
+        // While the service is away it proves nothing.
+        if (scope.activeConnections > 0) failures++
+        log.warn?.(`reports of feed ${chain.feedID} could not be fetched: ${error.message}`)
+        if (failures > FAILURES) {
+          log.warn?.(`feed ${chain.feedID} has been silent since ${chain.last}: given up asking`)
+          break
+        }
+        await sleep(delayAfter(failures, error), signal)
+      }
+    }
+    if (!isSilent()) return
+    parts.skip(chain, found)
+    for (const report of found) {
+      await abortable(scope.room(), signal)
+      if (isCurrent(chain) && report.observationsTimestamp > chain.last) receive(report)
+    }
+  }
+
+  return {
+    mend,
+    probe: chain => void run(probing, chain, probeOnce),
+  }
+}
+
+function nextOf({ holes }: FeedChain): Missing | undefined {
+  let next: Missing | undefined
+  for (const hole of holes) if (next === undefined || hole.dueAt < next.dueAt) next = hole
+  return next
+}
+
+function delayAfter(failures: number, error: Error): number {
+  const { retryAfter = 0 } = error as WireErrorFacts
+  const backoff = DELAY * 2 ** Math.max(0, failures - 1)
+  return Math.min(MAX_DELAY, Math.max(backoff, retryAfter))
+}

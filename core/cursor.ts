@@ -1,0 +1,231 @@
+import {
+  type Coverage,
+  cover,
+  findHole,
+  frontierOf,
+  LONGEST_RANGE,
+  type Second,
+  wholeSince,
+  wholeSinceIn,
+} from './coverage.js'
+import { DataStreamsError, foreignCause, isStreamsError } from './errors.js'
+import { feedResolution } from './feed-id.js'
+import { checkFunction, checkNumber, MAX_TIMER } from './options.js'
+import type { Report } from './report.js'
+
+/** Where cursors are kept: for each feed the time, in its unit, up to which you have had everything. */
+export interface CursorStore {
+  /** What was saved last; an empty record where nothing was. */
+  load(): Promise<Readonly<Record<string, number>>>
+  /** Takes the place of what was saved before. Never called again before it has settled. */
+  save(cursors: Readonly<Record<string, number>>): Promise<void>
+}
+
+/** How far each feed has been consumed. */
+export interface Cursors {
+  /** Reads the store, once; what could not be read is not written over. The map is filled when it resolves. */
+  load(): Promise<ReadonlyMap<string, number>>
+  /** A report has been taken by whoever reads the stream. */
+  consumed(report: Report): void
+  /** Nothing will come of this stretch, or there is nothing in it. Both ends belong to it. */
+  skipped(stretch: { readonly feedID: string; readonly from: number; readonly to: number }): void
+  /** Nobody reads these feeds for now: what passes until the next report that does not follow on is no hole of theirs. */
+  forget(feedIDs: readonly string[]): void
+  /** Up to where a feed has been consumed, nothing left out. */
+  frontier(feedID: string): number | undefined
+  /** Saves what is not saved yet; resolves when that is done, whether or not it worked, and then it is not tried again. */
+  flush(): Promise<void>
+}
+
+/** What cursors need. */
+export interface CursorsOptions {
+  readonly store: CursorStore
+  /** Milliseconds between two saves, at least. @default 1000 */
+  readonly saveInterval?: number
+  /** Hears of each failure of the store. */
+  readonly failed: (error: Error) => void
+}
+
+/** Holes of a feed that are kept in mind; of more, the oldest is taken for consumed. */
+const MAX_HOLES = 1024
+
+interface Consumed extends Coverage {
+  readonly second: Second
+  /** Where the feed was when it was forgotten, or has come to since without a break. */
+  forgotten: number | undefined
+}
+
+/**
+ * Keeps how far each feed has been consumed, and saves it now and then. A feed's cursor stays below the first report that
+ * has neither been consumed nor been announced as missing, whatever came after it.
+ */
+export function createCursors(options: CursorsOptions): Cursors {
+  const { store, failed } = options
+  const saveInterval = checkNumber('saveInterval', options.saveInterval ?? 1000, {
+    min: 0,
+    max: MAX_TIMER,
+  })
+  for (const name of ['load', 'save'] as const) checkFunction(`cursors.${name}`, store?.[name])
+  const feeds = new Map<string, Consumed>()
+  const loaded = new Map<string, number>()
+  let loading: Promise<ReadonlyMap<string, number>> | undefined
+  let isReadable = false
+  /** Something is not saved. */
+  let isChanged = false
+  /** Some of it has not been tried to save either. */
+  let isFresh = false
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let saving: Promise<void> = Promise.resolve()
+  let isSaving = false
+  /** Calls of flush that wait. */
+  let flushes = 0
+  let isFlushed = false
+
+  async function read(): Promise<ReadonlyMap<string, number>> {
+    try {
+      for (const [feedID, cursor] of Object.entries(checkRecord(await store.load()))) {
+        const name = `the cursor of ${feedID.slice(0, 80)}`
+        loaded.set(feedID.toLowerCase(), checkNumber(name, cursor, { min: 0, whole: true }))
+      }
+      for (const [feedID, cursor] of loaded) feeds.set(feedID, begin(feedID, cursor))
+      isReadable = true
+    } catch (thrown) {
+      loaded.clear()
+      failed(storeError('read', thrown))
+    }
+    return loaded
+  }
+
+  function changed(): void {
+    isChanged = true
+    isFresh = true
+    arm()
+  }
+
+  function arm(): void {
+    if (timer !== undefined || isSaving || flushes > 0 || !isReadable || !isChanged) return
+    // Nobody waits for a stream that has ended, so what failed at its end is not tried for ever.
+    if (isFlushed && !isFresh) return
+    timer = setTimeout(saveNow, saveInterval)
+    timer.unref?.()
+  }
+
+  function saveNow(): void {
+    timer = undefined
+    saving = save()
+  }
+
+  async function save(): Promise<void> {
+    if (!isChanged || !isReadable) return
+    isChanged = false
+    isFresh = false
+    isSaving = true
+    const cursors: Record<string, number> = {}
+    for (const [feedID, feed] of feeds) cursors[feedID] = frontierOf(feed)
+    try {
+      await store.save(cursors)
+    } catch (thrown) {
+      isChanged = true
+      failed(storeError('saved', thrown))
+    } finally {
+      isSaving = false
+    }
+    // What has changed meanwhile, or could not be saved, is saved next time.
+    arm()
+  }
+
+  return {
+    load() {
+      loading ??= read()
+      return loading
+    },
+    consumed(report) {
+      const { feedID, validFromTimestamp: from, observationsTimestamp: to } = report
+      let feed = feeds.get(feedID)
+      if (feed === undefined) {
+        feed = begin(feedID, to)
+        feeds.set(feedID, feed)
+      } else if (feed.forgotten !== undefined && to > feed.forgotten) {
+        remember(feed, feed.forgotten, from, to)
+      } else if (from === feed.last + 1 && to >= from && to - from < LONGEST_RANGE * feed.second) {
+        feed.last = to
+      } else {
+        take(feed, from, to)
+      }
+      changed()
+    },
+    skipped({ feedID, from, to }) {
+      const feed = feeds.get(feedID)
+      if (feed === undefined) return
+      cover(feed, from, to)
+      changed()
+    },
+    forget(feedIDs) {
+      for (const feedID of feedIDs) {
+        const feed = feeds.get(feedID)
+        if (feed !== undefined) feed.forgotten = feed.last
+      }
+    },
+    frontier(feedID) {
+      const feed = feeds.get(feedID)
+      return feed === undefined ? undefined : frontierOf(feed)
+    },
+    async flush() {
+      flushes++
+      isFlushed = true
+      clearTimeout(timer)
+      timer = undefined
+      saving = saving.then(save)
+      try {
+        await saving
+      } finally {
+        flushes--
+        arm()
+      }
+    },
+  }
+}
+
+function begin(feedID: string, last: number): Consumed {
+  return {
+    second: feedResolution(feedID) === 's' ? 1 : 1000,
+    last,
+    holes: [],
+    forgotten: undefined,
+  }
+}
+
+/**
+ * A report of a feed that was forgotten. One that follows on may have been queued before; the first that does not begins
+ * anew, whatever lies below it. Holes above it stay, since they are known already.
+ */
+function remember(feed: Consumed, forgotten: number, from: number, to: number): void {
+  if (from === forgotten + 1 && to - from < LONGEST_RANGE * feed.second) {
+    feed.forgotten = to
+    cover(feed, from, to)
+    return
+  }
+  feed.forgotten = undefined
+  cover(feed, 0, to)
+}
+
+/** Other things than records, such as a Map, would seem to be empty, and be written over. */
+function checkRecord(given: unknown): Readonly<Record<string, unknown>> {
+  const kind = Object.prototype.toString.call(given).slice(8, -1)
+  if (kind !== 'Object') throw new DataStreamsError(`load gave no record but ${kind}`)
+  return given as Readonly<Record<string, unknown>>
+}
+
+function storeError(done: 'read' | 'saved', thrown: unknown): DataStreamsError {
+  const cause = isStreamsError(thrown) ? thrown : foreignCause(thrown)
+  return new DataStreamsError(`cursors could not be ${done}: ${cause.message}`, { cause })
+}
+
+/** A report in a hole, or beyond what is known: it stands for what it says it does, where that can be believed. */
+function take(feed: Consumed, from: number, to: number): void {
+  const hole = findHole(feed, to)
+  if (hole !== undefined) cover(feed, wholeSinceIn(hole, from, to, feed.second), to)
+  else if (to > feed.last) cover(feed, wholeSince(from, to, feed.last + 1, feed.second), to)
+  const [oldest] = feed.holes
+  if (feed.holes.length > MAX_HOLES && oldest !== undefined) cover(feed, oldest.from, oldest.to)
+}

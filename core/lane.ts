@@ -1,0 +1,186 @@
+import { type ConnectionOptions, connectionFacts, runConnection } from './connection.js'
+import { type Connections, createConnections } from './connections.js'
+import { asError, DataStreamsError, isStreamsError } from './errors.js'
+import { createLifetime } from './lifetime.js'
+import type { Origins } from './origins.js'
+import type { Reception } from './reception.js'
+import { streamURL } from './shards.js'
+import type {
+  ConnectionFacts,
+  Handler,
+  Status,
+  StreamCall,
+  StreamCounters,
+  StreamReply,
+  StreamScope,
+} from './types.js'
+import { VERSION } from './version.js'
+
+/** What all lanes of a stream are made of. */
+export interface LaneParts {
+  /** The stream's; a lane has one of its own that goes by it. */
+  readonly scope: StreamScope
+  /** What the stream's URLs begin with, one at least. */
+  readonly bases: readonly string[]
+  readonly handler: Handler
+  readonly connection: ConnectionOptions
+  readonly counters: StreamCounters
+  readonly origins: Origins
+  readonly receive: Reception
+  /** Hears of the changes of connections while the lane is in force, and of others always. */
+  changed(status: Status): void
+  /** Hears when a connection of the lane in force opens or is lost. */
+  announce(isConnected: boolean, facts: ConnectionFacts): void
+}
+
+/**
+ * Carries some of a stream's feeds: one call down the stack, and the connections it comes to. The plugins that the call
+ * passes see the lane as the stream, so that they never take the connections of two lanes for one another.
+ */
+export interface Lane {
+  readonly feedIDs: readonly string[]
+  readonly connections: Connections
+  /** False while it is about to take over, and when it has been taken over from: its changes are no news then. */
+  isInForce: boolean
+  /** What failed before it was in force, the latest of each name. */
+  readonly failures: ReadonlyMap<string, Error>
+  /** Settles when nothing of the lane is left, with why. */
+  readonly ended: Promise<Error>
+  /** Hears of the changes of its connections, and of what it is told. */
+  watch(listener: (status: Status) => void): () => void
+  /** Takes note of a change. */
+  change(status: Status): void
+  /** Is told of a change that is none of its connections'. */
+  hear(status: Status): void
+  end(reason: Error): void
+}
+
+/** What opens connections in the scope of the stream itself: nothing does, they are its lanes'. */
+export function notOpened(): Promise<never> {
+  const message = 'only the scope of a call opens its connection'
+  return Promise.reject(new DataStreamsError(message, { code: 'PLUGIN' }))
+}
+
+/** Starts a lane for these feeds. */
+export function createLane(parts: LaneParts, feedIDs: readonly string[], isInForce: boolean): Lane {
+  const { bases, handler, counters, origins, receive } = parts
+  const { log, fail } = parts.scope
+  const life = createLifetime(parts.scope.signal)
+  const watchers = new Set<(status: Status) => void>()
+  const failures = new Map<string, Error>()
+  const connections = createConnections(counters, log, announce)
+  const urls = bases.map(base => streamURL(base, feedIDs))
+  const scope: StreamScope = {
+    ...parts.scope,
+    feedIDs,
+    urls,
+    signal: life.signal,
+    defer: life.defer,
+    get activeConnections() {
+      return connections.open
+    },
+    get uncovered() {
+      return connections.open > 0 ? [] : feedIDs
+    },
+    status: change,
+    watch,
+    fail(error) {
+      failures.set(error.name, error)
+      if (lane.isInForce) fail(error)
+    },
+    open,
+  }
+
+  function watch(listener: (status: Status) => void): () => void {
+    watchers.add(listener)
+    return () => void watchers.delete(listener)
+  }
+
+  function announce(isConnected: boolean, facts: ConnectionFacts): void {
+    if (lane.isInForce) parts.announce(isConnected, facts)
+  }
+
+  function change(status: Status): void {
+    if ('origin' in status) {
+      connections.change(status)
+      hear(status)
+      if (!lane.isInForce) return
+    }
+    parts.changed(status)
+  }
+
+  function hear(status: Status): void {
+    for (const watcher of watchers) watcher(status)
+  }
+
+  async function open(call: StreamCall): Promise<StreamReply> {
+    const facts = connectionFacts(call)
+    const { connectTimeout = parts.connection.connectTimeout } = call
+    change({ type: 'connecting', ...facts })
+    const traffic = origins.of(facts.origin)
+    try {
+      const reply = await runConnection(
+        call,
+        facts,
+        { ...parts.connection, connectTimeout },
+        {
+          opened: () => change({ type: 'connected', ...facts }),
+          answered(roundTripMs) {
+            traffic.roundTripMs = roundTripMs
+          },
+          message(data) {
+            if (!parts.scope.signal.aborted) receive(data, facts.origin, traffic, feedIDs)
+          },
+        },
+      )
+      change({ type: 'disconnected', wasOpen: true, error: reply.error, ...facts })
+      return reply
+    } catch (thrown) {
+      change({ type: 'disconnected', wasOpen: false, error: asError(thrown), ...facts })
+      throw thrown
+    }
+  }
+
+  /** The lane's one call, down the stack; what it settles with is why the lane has ended. */
+  async function run(): Promise<Error> {
+    try {
+      const reply = await handler({
+        kind: 'stream',
+        operation: 'stream',
+        method: 'GET',
+        url: urls[0] as string,
+        headers: new Headers({ 'user-agent': `sluice/${VERSION}` }),
+        signal: life.signal,
+        scope,
+      })
+      return (reply as StreamReply).error
+    } catch (thrown) {
+      return asError(thrown)
+    }
+  }
+
+  async function live(): Promise<Error> {
+    // The lane is known to its stream before anything happens to it.
+    await undefined
+    const error = await run()
+    life.end(error)
+    if (isStreamsError(error)) return error
+    return new DataStreamsError(`a plugin threw: ${error.message}`, {
+      code: 'PLUGIN',
+      cause: error,
+    })
+  }
+
+  const lane: Lane = {
+    feedIDs,
+    connections,
+    isInForce,
+    failures,
+    ended: live(),
+    watch,
+    change,
+    hear,
+    end: life.end,
+  }
+  return lane
+}

@@ -1,0 +1,200 @@
+import { asError, DataStreamsError } from './errors.js'
+import { createLane, type Lane, type LaneParts } from './lane.js'
+import type { ShardChange } from './shards.js'
+
+/** The lanes that carry a stream between them. */
+export interface Lanes {
+  /** Those in force. */
+  readonly all: readonly Lane[]
+  /** How many connections they have open. */
+  readonly open: number
+  /** The feeds of those that have none open. */
+  readonly uncovered: readonly string[]
+  /** Starts a lane for each of these groups of feeds. */
+  start(groups: readonly (readonly string[])[]): void
+  /**
+   * Replaces lanes, make before break: once all the new ones are open, `commit` is called and they are in force, and then
+   * the old ones are ended. Rejects when one of the new can't be had, and changes nothing then.
+   */
+  change(changes: readonly ShardChange<Lane>[], commit: () => void): Promise<void>
+}
+
+/** What a stream hears of its lanes. */
+export interface LanesParts extends Omit<LaneParts, 'changed'> {
+  /** Hears of changes of the lanes in force, before `up` and `down`. */
+  changed: LaneParts['changed']
+  /** Every lane has an open connection. */
+  up(): void
+  /** One of them has none any more. */
+  down(): void
+  /** A lane in force has ended for good; or the stream has, and nothing of the lanes is left. */
+  ended(error: Error): void
+}
+
+/** A new lane should have as many connections as the one before it; for those it lacks we wait so many milliseconds. */
+const PATIENCE = 1000
+/**
+ * So many milliseconds a lane outlasts its successor's opening: what the service had published by then may still be on its
+ * way to the old connections. After that they say goodbye, and what comes before the answer is taken too.
+ */
+const LINGER = 250
+
+/** A lane that is to come, and the one it takes over from. */
+interface Succession {
+  readonly from: Lane | undefined
+  readonly lane: Lane
+}
+
+/** Keeps a stream's lanes; at first there are none. */
+export function createLanes(parts: LanesParts): Lanes {
+  const { origins } = parts
+  const { signal } = parts.scope
+  let inForce: readonly Lane[] = []
+  const running = new Set<Lane>()
+  let isUp = false
+  let isOver = false
+
+  function open(feedIDs: readonly string[], isInForce: boolean): Lane {
+    const lane = createLane({ ...parts, changed }, feedIDs, isInForce)
+    running.add(lane)
+    void lane.ended.then(error => ended(lane, error))
+    return lane
+  }
+
+  function changed(status: Parameters<LaneParts['changed']>[0]): void {
+    parts.changed(status)
+    if (status.type === 'left') forgetOrigins()
+    judge()
+  }
+
+  function judge(): void {
+    const wasUp = isUp
+    isUp = inForce.every(lane => lane.connections.open > 0)
+    if (isUp && !wasUp) parts.up()
+    else if (wasUp && !isUp) parts.down()
+  }
+
+  function forgetOrigins(): void {
+    origins.keep(Array.from(running, ({ connections }) => connections))
+  }
+
+  function ended(lane: Lane, error: Error): void {
+    running.delete(lane)
+    if (isOver) return
+    if (signal.aborted ? running.size === 0 : lane.isInForce) {
+      isOver = true
+      parts.ended(error)
+    } else if (!signal.aborted) forgetOrigins()
+  }
+
+  function retire(lane: Lane): void {
+    const timer = setTimeout(
+      () => lane.end(new DataStreamsError('other connections took over', { code: 'CLOSED' })),
+      LINGER,
+    )
+    void lane.ended.then(() => clearTimeout(timer))
+  }
+
+  /** Tells of what is different with the new lane, as if it had been the same connections all along. */
+  function tellDifference({ from, lane }: Succession): void {
+    for (const [name, error] of lane.failures)
+      if (from?.failures.get(name)?.message !== error.message) parts.scope.fail(error)
+    for (const [origin, { facts, last, open }] of lane.connections.all) {
+      const before = from?.connections.all.get(origin)
+      if (open > 0 !== (before?.open ?? 0) > 0) parts.announce(open > 0, facts)
+      if (before?.last.type !== last.type) parts.changed(last)
+    }
+    if (from !== undefined) tellOfLeaving(from, lane)
+  }
+
+  function tellOfLeaving(from: Lane, lane: Lane | undefined): void {
+    for (const [origin, { facts, open }] of from.connections.all) {
+      if (lane?.connections.all.has(origin)) continue
+      if (open > 0) parts.announce(false, facts)
+      parts.changed({ type: 'left', ...facts })
+    }
+  }
+
+  return {
+    get all() {
+      return inForce
+    },
+    get open() {
+      return inForce.reduce((sum, { connections }) => sum + connections.open, 0)
+    },
+    get uncovered() {
+      return inForce.flatMap(({ connections, feedIDs }) => (connections.open > 0 ? [] : feedIDs))
+    },
+    start(groups) {
+      inForce = groups.map(feedIDs => open(feedIDs, true))
+    },
+    async change(changes, commit) {
+      const successions = changes
+        .filter(({ to }) => to.length > 0)
+        .map(({ from, to }) => ({ from, lane: open(to, false) }))
+      try {
+        await allOpen(successions)
+        signal.throwIfAborted()
+      } catch (error) {
+        for (const { lane } of successions) lane.end(asError(error))
+        throw error
+      }
+      const leaving = changes.flatMap(({ from }) => from ?? [])
+      const successorOf = new Map(successions.map(({ from, lane }) => [from, lane]))
+      for (const lane of leaving) lane.isInForce = false
+      for (const { lane } of successions) lane.isInForce = true
+      inForce = [
+        ...inForce.flatMap(lane => (leaving.includes(lane) ? (successorOf.get(lane) ?? []) : lane)),
+        ...successions.flatMap(({ from, lane }) => (from === undefined ? lane : [])),
+      ]
+      commit()
+      for (const succession of successions) tellDifference(succession)
+      for (const lane of leaving) {
+        if (!successorOf.has(lane)) tellOfLeaving(lane, undefined)
+        retire(lane)
+      }
+      judge()
+    },
+  }
+}
+
+/**
+ * Resolves when all these lanes have an open connection at the same time, and as many of them as the lanes before, if they
+ * come soon. Rejects when one can't be had.
+ */
+function allOpen(successions: readonly Succession[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const unwatch = successions.map(({ lane }) => lane.watch(look))
+    for (const { lane } of successions) {
+      void lane.ended.then(error => {
+        stop()
+        reject(error)
+      })
+    }
+    look()
+
+    function stop(): void {
+      clearTimeout(timer)
+      for (const each of unwatch) each()
+    }
+
+    function look(): void {
+      const isLacking = successions.some(({ lane }) => lane.connections.open === 0)
+      if (isLacking) {
+        clearTimeout(timer)
+        timer = undefined
+      } else if (successions.every(isAsGood)) done()
+      else timer ??= setTimeout(done, PATIENCE)
+    }
+
+    function done(): void {
+      stop()
+      resolve()
+    }
+  })
+}
+
+function isAsGood({ from, lane }: Succession): boolean {
+  return lane.connections.open >= (from?.connections.open ?? 0)
+}

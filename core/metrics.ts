@@ -1,0 +1,40 @@
+import type { Lanes } from './lanes.js'
+import type { Origins } from './origins.js'
+import type { StreamMetrics } from './stream-api.js'
+import type { StreamCounters } from './types.js'
+
+/** A stream's counts, all zero. */
+export function createCounters(): StreamCounters {
+  return {
+    accepted: 0,
+    deduplicated: 0,
+    late: 0,
+    backfilled: 0,
+    dropped: 0,
+    gaps: 0,
+    rejected: 0,
+    partialReconnects: 0,
+    fullReconnects: 0,
+  }
+}
+
+/** What `getMetrics` answers: over all lanes, and by origin. */
+export function readMetrics(
+  counters: StreamCounters,
+  lanes: Lanes,
+  origins: Origins,
+): StreamMetrics {
+  const accounts = lanes.all.map(({ connections }) => connections)
+  const byOrigin = origins.metrics(accounts)
+  const status = Object.entries(byOrigin).map(([origin, { status }]) => [origin, status])
+  // A lane that does not know its origins yet has one connection at least.
+  const configured = accounts.reduce((sum, { all }) => sum + Math.max(1, all.size), 0)
+  return Object.freeze({
+    ...counters,
+    totalReceived: counters.accepted + counters.deduplicated,
+    activeConnections: lanes.open,
+    configuredConnections: Math.max(1, configured),
+    originStatus: Object.freeze(Object.fromEntries(status)),
+    origins: byOrigin,
+  })
+}

@@ -1,0 +1,122 @@
+import { DataStreamsError, ValidationError } from './errors.js'
+import { parseFeedIDs } from './feed-id.js'
+import type { Lanes } from './lanes.js'
+import { planShards } from './shards.js'
+import type { SilenceWatch } from './silence.js'
+
+/** What a stream is subscribed to, and how that changes. */
+export interface Subscription {
+  readonly feedIDs: readonly string[]
+  /** Opens the connections it takes. */
+  start(): void
+  subscribe(feedIDs: string | readonly string[]): Promise<void>
+  unsubscribe(feedIDs: string | readonly string[]): Promise<void>
+}
+
+/** What a subscription needs of its stream. */
+export interface SubscriptionParts {
+  readonly feedIDs: readonly string[]
+  /** How many feeds one lane may have. */
+  readonly capacity: number
+  readonly lanes: Lanes
+  readonly silence: SilenceWatch
+  /** Ends with the stream. */
+  readonly signal: AbortSignal
+  /** Undefined before `connect`; settles when the stream is connected, or can't be. */
+  connected(): Promise<void> | undefined
+  /** Hears of a change once it is in force. */
+  changed(type: 'subscribed' | 'unsubscribed', feedIDs: readonly string[]): void
+}
+
+/** Subscribes to these feeds. Throws ValidationError where they are too many. */
+export function createSubscription(parts: SubscriptionParts): Subscription {
+  const { capacity, lanes, silence, signal, changed } = parts
+  let current: readonly string[] = []
+  let lastTurn: Promise<unknown> = Promise.resolve()
+  const groups = (feedIDs: readonly string[]) =>
+    planShards([], feedIDs, capacity).map(({ to }) => to)
+
+  groups(parts.feedIDs)
+  include(parts.feedIDs)
+
+  function include(feedIDs: readonly string[]): void {
+    current = Object.freeze([...current, ...feedIDs])
+    silence.add(feedIDs)
+  }
+
+  function exclude(feedIDs: readonly string[]): void {
+    current = Object.freeze(current.filter(feedID => !feedIDs.includes(feedID)))
+    silence.remove(feedIDs)
+  }
+
+  function missing(feedIDs: readonly string[]): readonly string[] {
+    return feedIDs.filter(feedID => !silence.feeds.has(feedID))
+  }
+
+  function leaving(feedIDs: readonly string[]): readonly string[] {
+    const gone = current.filter(feedID => feedIDs.includes(feedID))
+    if (gone.length < current.length) return gone
+    throw new ValidationError('feedIDs: at least one feed must remain; close the stream instead')
+  }
+
+  /** Runs changes one after the other, in the order they were asked for, once the stream is connected. */
+  async function inTurn(connected: Promise<void>, change: () => Promise<void>): Promise<void> {
+    const turn = lastTurn.then(async function takeTurn() {
+      try {
+        await connected
+        signal.throwIfAborted()
+        await change()
+      } catch (cause) {
+        if (!signal.aborted) throw cause
+        throw new DataStreamsError('the stream has ended; its feeds can not be changed', {
+          code: 'CLOSED',
+          cause: signal.reason,
+        })
+      }
+    })
+    lastTurn = turn.catch(() => undefined)
+    return turn
+  }
+
+  async function add(feedIDs: readonly string[]): Promise<void> {
+    const added = missing(feedIDs)
+    const changes = planShards(lanes.all, [...current, ...added], capacity)
+    await lanes.change(changes, () => {
+      include(added)
+      if (added.length > 0) changed('subscribed', added)
+    })
+  }
+
+  async function remove(feedIDs: readonly string[]): Promise<void> {
+    const gone = leaving(feedIDs)
+    exclude(gone)
+    if (gone.length > 0) changed('unsubscribed', gone)
+    // One by one, because for a while each takes connections in addition.
+    for (const change of planShards(lanes.all, current, capacity))
+      await lanes.change([change], () => undefined)
+  }
+
+  return {
+    get feedIDs() {
+      return current
+    },
+    start: () => lanes.start(groups(current)),
+    async subscribe(ids) {
+      const feedIDs = parseFeedIDs(ids)
+      const connected = parts.connected()
+      if (connected !== undefined) return inTurn(connected, () => add(feedIDs))
+      const added = missing(feedIDs)
+      groups([...current, ...added])
+      include(added)
+      if (added.length > 0) changed('subscribed', added)
+    },
+    async unsubscribe(ids) {
+      const feedIDs = parseFeedIDs(ids)
+      const connected = parts.connected()
+      if (connected !== undefined) return inTurn(connected, () => remove(feedIDs))
+      const gone = leaving(feedIDs)
+      exclude(gone)
+      if (gone.length > 0) changed('unsubscribed', gone)
+    },
+  }
+}

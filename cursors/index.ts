@@ -1,0 +1,2 @@
+export type { CursorStore } from '../core/cursor.js'
+export { fileCursors } from './file-cursors.js'

@@ -1,0 +1,211 @@
+import { type Backfill, createBackfill } from '../core/backfill.js'
+import { cutHole, isFar, LONGEST_RANGE } from '../core/coverage.js'
+import { ValidationError } from '../core/errors.js'
+import {
+  createFeedChain,
+  type FeedChain,
+  follow,
+  isQuiet,
+  type Missing,
+} from '../core/feed-chain.js'
+import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
+import { watchOutages } from '../core/outages.js'
+import type { Report } from '../core/report.js'
+import { createReportOrder, type ReportOrder } from '../core/report-order.js'
+import type { GapCause, Plugin, Sink, StreamScope } from '../core/types.js'
+
+/** Options of `continuity`. */
+export interface ContinuityOptions {
+  /**
+   * `arrival` delivers live reports at once and what was missing when it comes; `sorted` delivers the reports of each
+   * feed in ascending order, and holds back those that are ahead. @default 'arrival'
+   */
+  readonly order?: 'arrival' | 'sorted'
+  /**
+   * Milliseconds of a feed's time, back from its newest report, in which missing reports are fetched; what is older is
+   * announced as a gap. @default 300000
+   */
+  readonly maxBackfill?: number
+  /** Milliseconds a report is held back at most, when sorted. @default 30000 */
+  readonly maxHold?: number
+  /** Reports of a feed that are held back at most, when sorted. @default 1000 */
+  readonly maxHeld?: number
+}
+
+type Settings = Required<ContinuityOptions>
+
+/** Milliseconds in which a report that was overtaken may still come by itself. */
+const GRACE = 250
+
+/**
+ * Misses no report: each begins where the one of its feed before ended, so what is missing between two is known, and is
+ * fetched and delivered as `backfill`. What can't be had is announced as a gap. It stands above `dedup`, so that what
+ * comes twice, live and fetched, is delivered once.
+ */
+export function continuity(given?: ContinuityOptions): Plugin<never> {
+  const options = checkOptions('continuity', given, ['order', 'maxBackfill', 'maxHold', 'maxHeld'])
+  const settings: Settings = {
+    order: checkOrder(options.order ?? 'arrival'),
+    maxBackfill: checkNumber('maxBackfill', options.maxBackfill ?? 300_000, { min: 0 }),
+    maxHold: checkNumber('maxHold', options.maxHold ?? 30_000, { min: 1, max: MAX_TIMER }),
+    maxHeld: checkNumber('maxHeld', options.maxHeld ?? 1000, { min: 1, whole: true }),
+  }
+  return {
+    name: 'continuity',
+    report: (next, scope) => (scope.kind === 'request' ? next : chained(next, scope, settings)),
+  }
+}
+
+function checkOrder(order: unknown): 'arrival' | 'sorted' {
+  if (order === 'arrival' || order === 'sorted') return order
+  throw new ValidationError(`order must be 'arrival' or 'sorted', not ${JSON.stringify(order)}`)
+}
+
+/** What has come last, be it believed or not. */
+function latestOf({ stray, newest }: FeedChain): Report | undefined {
+  return stray ?? newest
+}
+
+function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
+  const chains = new Map<string, FeedChain>()
+  /** The feeds that have had a chain: their cursors are used up. */
+  const begun = new Set<string>()
+  const silent = new Map<FeedChain, Report | undefined>()
+  const { maxHold, maxHeld } = settings
+  const backfill: Backfill = createBackfill({
+    scope,
+    isCurrent: chain => chains.get(chain.feedID) === chain,
+    bound,
+    skip,
+    settle,
+    opened,
+  })
+  const order: ReportOrder | undefined =
+    settings.order === 'arrival'
+      ? undefined
+      : createReportOrder({
+          next,
+          maxHold,
+          maxHeld,
+          giveUp: (chain, hole) => settle(chain, hole, 'bound'),
+          gap: gap => scope.gap(gap),
+        })
+  if (order !== undefined) scope.defer(order.end)
+  watchOutages(scope, { recovered, waited, unsubscribed })
+
+  function chainOf(feedID: string, last: number): FeedChain {
+    const cursor = begun.has(feedID) ? undefined : scope.cursors.get(feedID)
+    const chain = createFeedChain(feedID, cursor ?? last)
+    begun.add(feedID)
+    chains.set(feedID, chain)
+    return chain
+  }
+
+  /** Notes where feeds are, to see later which of them have said nothing since. */
+  function recovered(feedIDs: readonly string[]): void {
+    for (const feedID of feedIDs) {
+      const cursor = begun.has(feedID) ? undefined : scope.cursors.get(feedID)
+      const chain = cursor === undefined ? chains.get(feedID) : chainOf(feedID, cursor)
+      if (chain !== undefined) silent.set(chain, latestOf(chain))
+    }
+  }
+
+  function waited(feedIDs: readonly string[]): void {
+    for (const feedID of feedIDs) {
+      const chain = chains.get(feedID)
+      if (chain === undefined || !silent.has(chain)) continue
+      if (silent.get(chain) === latestOf(chain)) backfill.probe(chain)
+      silent.delete(chain)
+    }
+  }
+
+  /** Who subscribes again begins anew. */
+  function unsubscribed(feedIDs: readonly string[]): void {
+    for (const feedID of feedIDs) {
+      begun.add(feedID)
+      const chain = chains.get(feedID)
+      if (chain === undefined) continue
+      chains.delete(feedID)
+      silent.delete(chain)
+      order?.drop(chain)
+    }
+  }
+
+  function opened(chain: FeedChain, hole: Missing): void {
+    hole.dueAt += GRACE
+    if (!isQuiet(hole)) bound(chain, hole)
+    backfill.mend(chain)
+  }
+
+  function bound(chain: FeedChain, hole: Missing): void {
+    const { from } = hole
+    // A report of the longest range has nothing but older time before it.
+    const newest = isQuiet(hole) ? hole.to : chain.last
+    const to = Math.min(hole.to, oldestOf(chain, newest) - 1)
+    if (to < from) return
+    cutHole(chain, hole, from, to)
+    announce(chain, from, to, 'bound')
+  }
+
+  /** The time from which on missing reports are fetched, where `newest` is that of the newest one. */
+  function oldestOf({ second }: FeedChain, newest: number): number {
+    return newest + 1 - Math.ceil((settings.maxBackfill / 1000) * second)
+  }
+
+  function skip(chain: FeedChain, found: readonly Report[]): void {
+    let newest = chain.last
+    let before = chain.last
+    for (const { observationsTimestamp: time } of found) {
+      // One that is alone far off may be wrong.
+      if (!isFar(time, before, chain.second)) newest = time
+      before = time
+    }
+    const to = oldestOf(chain, newest) - 1
+    const from = chain.last + 1
+    const first = found[0]?.observationsTimestamp ?? Number.POSITIVE_INFINITY
+    if (first > to || to < from) return
+    chain.last = to
+    announce(chain, from, to, 'bound')
+  }
+
+  function settle(chain: FeedChain, hole: Missing, cause: GapCause | undefined): void {
+    const { from, to } = hole
+    cutHole(chain, hole, from, to)
+    if (cause !== undefined) {
+      announce(chain, from, to, cause)
+      return
+    }
+    scope.vacant(chain.feedID, from, to)
+    order?.settled(chain, hole, false)
+  }
+
+  function announce(chain: FeedChain, from: number, to: number, cause: GapCause): void {
+    const { feedID } = chain
+    scope.log.warn?.(`reports of feed ${feedID} from ${from} to ${to} are missing: ${cause}`)
+    scope.gap({ feedID, from, to, cause })
+    order?.settled(chain, { from, to }, true)
+  }
+
+  return function passChained(report) {
+    const { feedID, validFromTimestamp: from, observationsTimestamp: to } = report
+    let chain = chains.get(feedID)
+    if (
+      order === undefined &&
+      chain !== undefined &&
+      from === chain.last + 1 &&
+      to >= from &&
+      to - from < LONGEST_RANGE * chain.second &&
+      chain.stray === undefined
+    ) {
+      chain.last = to
+      chain.newest = report
+      return next(report)
+    }
+    chain ??= chainOf(feedID, to - 1)
+    const current = chain
+    const { stray } = chain
+    const verdict = follow(chain, report, hole => opened(current, hole))
+    if (order === undefined) next(report)
+    else order.take(chain, report, verdict, stray)
+  }
+}

@@ -1,0 +1,108 @@
+import { onAbort } from '../core/on-abort.js'
+import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
+import type { Handler, Plugin, Reply } from '../core/types.js'
+
+/** Options of `rateLimit`. */
+export interface RateLimitOptions {
+  /** How many requests to an endpoint go out in `per` milliseconds. @default 10 */
+  readonly requests?: number
+  /** Milliseconds. @default 1000 */
+  readonly per?: number
+}
+
+/** Milliseconds after which a request without an answer is taken to have been counted by the service. */
+const COUNTED = 5000
+
+/** The requests to one endpoint. */
+interface Endpoint {
+  /** When each of the places is free again, in milliseconds of `performance.now`. */
+  readonly freeAt: number[]
+  /** First come, first served. */
+  readonly waiting: ((place: number) => void)[]
+  timer: ReturnType<typeof setTimeout> | undefined
+}
+
+/**
+ * Keeps every attempt of every request within the service's rate limit, each endpoint for itself: those above it wait
+ * their turn. The service counts a request when it comes in, which is before it answers, so a place is free again `per`
+ * milliseconds after the answer: however long requests are on their way, no second has too many. Streams pass.
+ */
+export function rateLimit(given?: RateLimitOptions): Plugin<never> {
+  const options = checkOptions('rateLimit', given, ['requests', 'per'])
+  const requests = checkNumber('requests', options.requests ?? 10, { min: 1, whole: true })
+  const per = checkNumber('per', options.per ?? 1000, { min: 1, max: MAX_TIMER })
+
+  function serve(endpoint: Endpoint): void {
+    const { freeAt, waiting } = endpoint
+    clearTimeout(endpoint.timer)
+    endpoint.timer = undefined
+    while (waiting.length > 0) {
+      const now = performance.now()
+      const place = freeAt.length < requests ? freeAt.length : indexOfLeast(freeAt)
+      const wait = (freeAt[place] ?? now) - now
+      if (wait > 0) {
+        endpoint.timer = setTimeout(serve, Math.ceil(wait), endpoint)
+        return
+      }
+      freeAt[place] = now + COUNTED + per
+      waiting.shift()?.(place)
+    }
+  }
+
+  /** Waits for a place. */
+  function enter(endpoint: Endpoint, signal: AbortSignal): Promise<number> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason)
+      function go(place: number): void {
+        forget()
+        resolve(place)
+      }
+      const forget = onAbort(signal, () => {
+        const { waiting } = endpoint
+        waiting.splice(waiting.indexOf(go), 1)
+        serve(endpoint)
+        reject(signal.reason)
+      })
+      endpoint.waiting.push(go)
+      serve(endpoint)
+    })
+  }
+
+  function limited(next: Handler): Handler {
+    const endpoints = new Map<string, Endpoint>()
+
+    function endpointOf(method: string, url: string): Endpoint {
+      const { origin, pathname } = new URL(url)
+      const name = `${method} ${origin}${pathname}`
+      let endpoint = endpoints.get(name)
+      if (endpoint === undefined) {
+        endpoint = { freeAt: [], waiting: [], timer: undefined }
+        endpoints.set(name, endpoint)
+      }
+      return endpoint
+    }
+
+    return async function limitAttempt(call): Promise<Reply> {
+      if (call.kind !== 'request') return next(call)
+      const endpoint = endpointOf(call.method, call.url)
+      const { freeAt } = endpoint
+      const place = await enter(endpoint, call.signal)
+      const until = freeAt[place] as number
+      try {
+        return await next(call)
+      } finally {
+        // One that took too long has lost its place to another.
+        if (freeAt[place] === until) freeAt[place] = Math.min(until, performance.now() + per)
+        serve(endpoint)
+      }
+    }
+  }
+  return { name: 'rate-limit', attempt: limited }
+}
+
+function indexOfLeast(values: readonly number[]): number {
+  let least = 0
+  for (let index = 1; index < values.length; index++)
+    if ((values[index] as number) < (values[least] as number)) least = index
+  return least
+}

@@ -1,0 +1,154 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import fc from 'fast-check'
+import type { Call, Handler } from '../../core/types.js'
+import { type RateLimitOptions, rateLimit } from '../../index.js'
+
+beforeEach(() => void jest.useFakeTimers())
+afterEach(() => void jest.useRealTimers())
+
+const page = 'https://api.example/api/v1/reports/page?feedID=0x1'
+const wait = (ms: number) => jest.advanceTimersByTimeAsync(ms)
+
+/** A stack of the one plugin over a wire that takes its time. */
+function limit(options?: RateLimitOptions, delayOf: () => [number, number] = () => [5, 5]) {
+  const sent: { url: string; at: number; counted: number }[] = []
+  const wire = async (call: Call) => {
+    const [there, back] = delayOf()
+    const entry = { url: call.url, at: performance.now(), counted: performance.now() + there }
+    sent.push(entry)
+    await new Promise(resolve => setTimeout(resolve, there + back))
+    return { kind: 'request' }
+  }
+  const handler = rateLimit(options).attempt?.(wire as never) as Handler
+  const ask = (url = page, signal = new AbortController().signal, kind = 'request') =>
+    handler({ kind, method: 'GET', url, signal } as never)
+  return { sent, ask, handler }
+}
+
+/** The most that were counted in any second. */
+function densest(times: readonly number[], ms = 1000): number {
+  const sorted = [...times].sort((one, other) => one - other)
+  return Math.max(
+    ...sorted.map(start => sorted.filter(time => time >= start && time < start + ms).length),
+  )
+}
+
+describe('rateLimit', () => {
+  test('lets ten requests a second out, in the order they came', async () => {
+    const { sent, ask } = limit()
+    const done = Array.from({ length: 35 }, (_, index) => ask(`${page}&n=${index}`))
+    await wait(1)
+    expect(sent).toHaveLength(10)
+    await wait(10_000)
+    await Promise.all(done)
+    expect(sent.map(({ url }) => url)).toEqual(done.map((_, index) => `${page}&n=${index}`))
+    expect(densest(sent.map(({ counted }) => counted))).toBe(10)
+    expect((sent.at(-1)?.at ?? 0) - (sent[0]?.at ?? 0)).toBeLessThan(3100)
+  })
+
+  test('the service never counts eleven in a second, however long each is on its way', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.integer({ min: 0, max: 1500 }), fc.integer({ min: 0, max: 900 })), {
+          minLength: 20,
+          maxLength: 60,
+        }),
+        async delays => {
+          let next = 0
+          const { sent, ask } = limit(undefined, () => delays[next++] ?? [0, 0])
+          const done = delays.map(() => ask())
+          await wait(200_000)
+          await Promise.all(done)
+          expect(densest(sent.map(({ counted }) => counted))).toBeLessThanOrEqual(10)
+        },
+      ),
+      { numRuns: 50 },
+    )
+  })
+
+  test('counts each endpoint for itself, whatever the query', async () => {
+    const { sent, ask } = limit({ requests: 1 })
+    void ask()
+    void ask(`${page}&limit=5`)
+    void ask('https://api.example/api/v1/feeds')
+    await wait(1)
+    expect(sent.map(({ url }) => url)).toEqual([page, 'https://api.example/api/v1/feeds'])
+    await wait(1100)
+    expect(sent).toHaveLength(3)
+  })
+
+  test('a request that fails counts, and the next goes out after it', async () => {
+    const next = jest
+      .fn<Handler>()
+      .mockRejectedValueOnce(new Error('429'))
+      .mockResolvedValue({ kind: 'request' } as never)
+    const handler = rateLimit({ requests: 1, per: 100 }).attempt?.(next) as Handler
+    const call = { kind: 'request', method: 'GET', url: page, signal: new AbortController().signal }
+    const first = handler(call as never).catch((error: Error) => error.message)
+    const second = handler(call as never)
+    expect(await first).toBe('429')
+    expect(next).toHaveBeenCalledTimes(1)
+    await wait(101)
+    await second
+    expect(next).toHaveBeenCalledTimes(2)
+  })
+
+  test('a request that nothing answers does not hold up the others for good', async () => {
+    const { sent, ask } = limit({ requests: 1 }, () => [60_000, 0])
+    void ask()
+    void ask()
+    await wait(5000)
+    expect(sent).toHaveLength(1)
+    await wait(2000)
+    expect(sent).toHaveLength(2)
+  })
+
+  test('who loses interest while waiting is told so, and leaves his place to the next', async () => {
+    const { sent, ask } = limit({ requests: 1 })
+    const controller = new AbortController()
+    void ask()
+    const waiting = ask(`${page}&n=1`, controller.signal).catch((error: Error) => error.message)
+    void ask(`${page}&n=2`)
+    controller.abort(new Error('enough'))
+    expect(await waiting).toBe('enough')
+    await wait(1100)
+    expect(sent.map(({ url }) => url)).toEqual([page, `${page}&n=2`])
+    await expect(ask(page, controller.signal)).rejects.toThrow('enough')
+  })
+
+  test('leaves no timer when nobody waits', async () => {
+    const { ask } = limit({ requests: 1 })
+    const controller = new AbortController()
+    void ask()
+    const waiting = ask(page, controller.signal).catch(() => undefined)
+    await wait(20)
+    expect(jest.getTimerCount()).toBe(1)
+    controller.abort()
+    await waiting
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
+  test('streams pass', async () => {
+    const { sent, ask } = limit({ requests: 1 })
+    for (let at = 0; at < 3; at++) void ask(page, new AbortController().signal, 'stream')
+    await wait(1)
+    expect(sent).toHaveLength(3)
+  })
+
+  test('clients that share it share no places', async () => {
+    const plugin = rateLimit({ requests: 1 })
+    const next = jest.fn<Handler>(async () => ({ kind: 'request' }) as never)
+    const call = { kind: 'request', method: 'GET', url: page, signal: new AbortController().signal }
+    for (let at = 0; at < 2; at++) await plugin.attempt?.(next)(call as never)
+    expect(next).toHaveBeenCalledTimes(2)
+  })
+
+  test.each([
+    ['requests', 0],
+    ['requests', 1.5],
+    ['per', 0],
+    ['per', Number.NaN],
+  ])('refuses the option %s: %p by name', (option, value) => {
+    expect(() => rateLimit({ [option]: value })).toThrow(new RegExp(option))
+  })
+})
