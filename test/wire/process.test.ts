@@ -95,6 +95,20 @@ test.each([
     `await client.listFeeds({ signal: new AbortController() }).catch(() => {}); await client.close()`,
   ],
   [
+    'loops over streams that were left by break, by throw and by close',
+    `for await (const report of client.createStream(feedID)) break
+     try { for await (const report of ha.createStream(feedID)) throw new Error('mine') } catch {}
+     const stream = client.createStream(feedID); setTimeout(stream.close, 100); for await (const report of stream);`,
+  ],
+  [
+    'a stream that was held back, and closed with reports left in it',
+    `const stream = client.createStream(feedID, { queue: 2 }); await stream.read(); await pause(300); await stream.close()`,
+  ],
+  [
+    'a stream that its overflow policy has closed',
+    `const stream = client.createStream(feedID, { queue: 2, overflow: 'close' }); await stream.read(); await stream.closed.catch(() => {})`,
+  ],
+  [
     'handlers, callbacks and frames that go wrong, with nobody listening for errors',
     `const stream = client.createStream(feedID)
      stream.on('report', () => { throw new Error('mine') })

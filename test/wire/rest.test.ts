@@ -56,6 +56,7 @@ describe('the six operations', () => {
       validFromTimestamp: 1_700_000_024,
       observationsTimestamp: 1_700_000_024,
       origin: engine.endpoint,
+      source: 'request',
     })
     expect(report.decoded.version).toBe('V3')
     expect(report.decoded.observationsTimestamp).toBe(1_700_000_024)

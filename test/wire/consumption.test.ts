@@ -1,0 +1,432 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import {
+  createClient,
+  type OverflowPolicy,
+  type Report,
+  type Status,
+  type Stream,
+  type StreamOptions,
+} from '../../index.js'
+import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { failureOf, pause, until } from '../waiting.js'
+
+const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
+const feeds = [ethUsd, ...Array.from({ length: 4 }, (_, n) => `0x0003${`a${n}`.repeat(30)}`)]
+const keyOf = (report: { readonly feedID: string; readonly observationsTimestamp: number }) =>
+  `${report.feedID}:${report.observationsTimestamp}`
+
+const unhandled: unknown[] = []
+process.on('unhandledRejection', reason => unhandled.push(reason))
+afterEach(() => expect(unhandled).toEqual([]))
+
+function open(engine: DataEngine, options: StreamOptions, config: object = {}) {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint, ...config })
+  const stream = client.createStream(engine.feeds, options)
+  const statuses: Status[] = []
+  const gaps: { feedID: string; from: number; to: number; cause: string }[] = []
+  stream.on('status', status => void statuses.push(status))
+  stream.on('gap', gap => void gaps.push(gap))
+  return { client, stream, statuses, gaps }
+}
+
+/** The reports of a feed by their intervals, as a gap names them. */
+function inGaps(
+  report: { feedID: string; validFromTimestamp: number; observationsTimestamp: number },
+  gaps: readonly { feedID: string; from: number; to: number }[],
+): boolean {
+  return gaps.some(
+    gap =>
+      gap.feedID === report.feedID &&
+      gap.from <= report.validFromTimestamp &&
+      report.observationsTimestamp <= gap.to,
+  )
+}
+
+describe('a consumer ten times slower than the feeds', () => {
+  const seconds = Number(process.env.CONSUMPTION_SECONDS ?? 8)
+  const perSecond = 250
+  const size = 64
+  /** One chunk off the socket can hold so many reports, which were read before the socket was paused. */
+  const chunk = 64
+  const policies: readonly OverflowPolicy[] = ['block', 'drop-oldest', 'latest-per-feed', 'close']
+
+  let engine: DataEngine
+  const runs = new Map<OverflowPolicy, Awaited<ReturnType<typeof consume>>>()
+
+  async function consume(overflow: OverflowPolicy) {
+    const opened = open(engine, { overflow, queue: size, pingInterval: 50, missedPings: 20 })
+    const { stream } = opened
+    const given: Report[] = []
+    let longest = 0
+    let failure: unknown
+    let isSlow = true
+    function lag(): number {
+      const { accepted, dropped } = stream.getMetrics()
+      return accepted - dropped - given.length
+    }
+    const started = performance.now()
+    const reading = (async () => {
+      for await (const report of stream) {
+        given.push(report)
+        longest = Math.max(longest, lag())
+        if (isSlow && performance.now() - started < (given.length * 10_000) / perSecond)
+          await pause((given.length * 10_000) / perSecond - (performance.now() - started))
+      }
+    })().catch(thrown => {
+      failure = thrown
+    })
+    return {
+      ...opened,
+      given,
+      reading,
+      failure: () => failure,
+      longest: () => longest,
+      hurry() {
+        isSlow = false
+      },
+      lag,
+    }
+  }
+
+  beforeAll(
+    async () => {
+      engine = await startDataEngine({
+        feeds,
+        intervalMs: (feeds.length * 1000) / perSecond,
+        history: 0,
+        maxBufferedBytes: 1 << 28,
+      })
+      engine.pause()
+      for (const policy of policies) runs.set(policy, await consume(policy))
+      await until(() => engine.connections === policies.length)
+      engine.resume()
+      await pause(seconds * 1000)
+      engine.pause()
+      const published = engine.ledger().length
+      for (const run of runs.values()) run.hurry()
+      await until(() => {
+        const [block, oldest, latest] = policies.map(policy => runs.get(policy))
+        return [block, oldest, latest].every(
+          run => run?.stream.getMetrics().accepted === published && run.lag() === 0,
+        )
+      }, 30_000)
+    },
+    seconds * 1000 + 60_000,
+  )
+  afterAll(async () => {
+    for (const { client } of runs.values()) await client.close()
+    await engine.close()
+  })
+  const runOf = (policy: OverflowPolicy) => runs.get(policy) as Awaited<ReturnType<typeof consume>>
+
+  test('under block gets every report, while the queue is bounded', () => {
+    const { given, longest, stream, gaps } = runOf('block')
+    const published = engine.ledger()
+    expect(published.length).toBeGreaterThan(seconds * perSecond * 0.5)
+    expect(given.map(keyOf)).toEqual(published.map(keyOf))
+    expect(longest()).toBeGreaterThan(size / 2)
+    expect(longest()).toBeLessThanOrEqual(size + chunk)
+    expect(gaps).toEqual([])
+    expect(stream.getMetrics()).toMatchObject({
+      accepted: published.length,
+      dropped: 0,
+      gaps: 0,
+    })
+  })
+
+  test.each<OverflowPolicy>(['drop-oldest', 'latest-per-feed'])(
+    'under %s gets each report or has it announced, in order, while the queue is bounded',
+    policy => {
+      const { given, longest, stream, gaps } = runOf(policy)
+      const published = engine.ledger()
+      const got = new Set(given.map(keyOf))
+      expect(given.map(keyOf)).toEqual(published.map(keyOf).filter(key => got.has(key)))
+      for (const report of published) expect(inGaps(report, gaps)).toBe(!got.has(keyOf(report)))
+      expect(stream.getMetrics()).toMatchObject({
+        accepted: published.length,
+        dropped: published.length - given.length,
+        gaps: gaps.length,
+      })
+      expect(stream.getMetrics().dropped).toBeGreaterThan(published.length / 2)
+      expect(longest()).toBeLessThanOrEqual(size)
+      expect(new Set(gaps.map(({ cause }) => cause))).toEqual(new Set(['overflow']))
+      // What is left at the end is the latest of every feed.
+      const last = new Map(published.map(report => [report.feedID, keyOf(report)]))
+      for (const key of last.values()) expect(got.has(key)).toBe(true)
+    },
+  )
+
+  test('under close gets what was queued, and then the reason', async () => {
+    const { given, reading, failure, stream, gaps } = runOf('close')
+    await reading
+    expect(failure()).toMatchObject({ name: 'DataStreamsError', code: 'OVERFLOW' })
+    expect(await failureOf(stream.closed)).toMatchObject({ code: 'OVERFLOW' })
+    const { accepted, dropped } = stream.getMetrics()
+    expect({ accepted, dropped }).toEqual({ accepted: given.length + 1, dropped: 1 })
+    const published = engine.ledger()
+    expect(given.map(keyOf)).toEqual(published.slice(0, given.length).map(keyOf))
+    const lost = published[given.length]
+    expect(gaps).toEqual([
+      {
+        feedID: lost?.feedID,
+        from: lost?.validFromTimestamp,
+        to: lost?.observationsTimestamp,
+        cause: 'overflow',
+      },
+    ])
+  })
+
+  test.each<OverflowPolicy>(['block', 'drop-oldest', 'latest-per-feed'])(
+    'under %s keeps its one connection, and is told that it is slow',
+    policy => {
+      const { statuses, stream } = runOf(policy)
+      const types = statuses.map(({ type }) => type)
+      expect(types.filter(type => type !== 'slow')).toEqual(['connecting', 'connected'])
+      const episodes = types.length - 2
+      expect(episodes).toBeGreaterThan(0)
+      expect(episodes).toBeLessThanOrEqual(policy === 'block' ? seconds * 2 : 1)
+      expect(statuses.find(({ type }) => type === 'slow')).toMatchObject({ queued: size })
+      expect(stream.getMetrics()).toMatchObject({ activeConnections: 1, fullReconnects: 0 })
+    },
+  )
+})
+
+describe('reading and iterating', () => {
+  let engine: DataEngine
+  const closers: (() => Promise<void>)[] = []
+  beforeAll(async () => {
+    engine = await startDataEngine({ feeds: [ethUsd], intervalMs: 0, history: 0 })
+  })
+  afterEach(async () => {
+    for (const close of closers.splice(0)) await close()
+    await until(() => engine.connections === 0)
+  })
+  afterAll(() => engine.close())
+
+  function opened(options: StreamOptions = {}, config: object = {}) {
+    const made = open(engine, options, config)
+    closers.push(() => made.client.close())
+    return made
+  }
+  const publish = (count = 1) =>
+    Array.from({ length: count }, () => engine.publish(ethUsd).observationsTimestamp)
+  const connected = () => until(() => engine.connections === 1)
+  const timeOf = ({ observationsTimestamp }: Report) => observationsTimestamp
+
+  test('connect by themselves, and hand out what comes, beside the events', async () => {
+    const { stream } = opened()
+    const heard: number[] = []
+    stream.on('report', report => void heard.push(timeOf(report)))
+    const first = stream.read()
+    await connected()
+    const times = publish(3)
+    expect([timeOf(await first), timeOf(await stream.read())]).toEqual(times.slice(0, 2))
+    for await (const report of stream) {
+      expect(timeOf(report)).toBe(times[2])
+      break
+    }
+    expect(heard).toEqual(times)
+    expect(engine.connections).toBe(0)
+  })
+
+  test('what came before anybody read is not given', async () => {
+    const { stream } = opened()
+    await stream.connect()
+    publish(3)
+    await until(() => stream.getMetrics().accepted === 3)
+    const reading = stream.read()
+    const [time] = publish()
+    expect(timeOf(await reading)).toBe(time)
+  })
+
+  test('several readings at once are served in order', async () => {
+    const { stream } = opened()
+    const readings = Promise.all([stream.read(), stream.read(), stream.read()])
+    await connected()
+    const times = publish(3)
+    expect((await readings).map(timeOf)).toEqual(times)
+  })
+
+  test('two loops share the reports, each given once', async () => {
+    const { stream } = opened()
+    const got: [string, number][] = []
+    async function loop(who: string): Promise<void> {
+      for await (const report of stream) {
+        got.push([who, timeOf(report)])
+        await pause(2)
+      }
+    }
+    const loops = [loop('one'), loop('two')]
+    await connected()
+    const times = publish(20)
+    await until(() => got.length === 20)
+    await stream.close()
+    await Promise.all(loops)
+    expect(got.map(([, time]) => time)).toEqual(times)
+    expect(new Set(got.map(([who]) => who)).size).toBe(2)
+  })
+
+  test.each<[string, (stream: Stream) => Promise<unknown>, string | undefined]>([
+    [
+      'break',
+      async stream => {
+        for await (const _ of stream) break
+      },
+      undefined,
+    ],
+    [
+      'return',
+      async stream => {
+        for await (const _ of stream) return
+      },
+      undefined,
+    ],
+    [
+      'throw',
+      async stream => {
+        for await (const _ of stream) throw new Error('mine')
+      },
+      'mine',
+    ],
+    ["the iterator's throw", stream => thrown(stream[Symbol.asyncIterator]()), 'mine'],
+  ])('%s closes the stream before it goes on', async (_name, leave, message) => {
+    const { stream } = opened()
+    const left = leave(stream).then(
+      () => undefined,
+      (error: Error) => error.message,
+    )
+    await connected()
+    publish(5)
+    expect(await left).toBe(message)
+    // The engine hears of the end of a socket a turn later.
+    await until(() => engine.connections === 0)
+    await stream.closed
+    expect(await failureOf(stream.read())).toMatchObject({ code: 'CLOSED' })
+  })
+
+  async function thrown(iterator: AsyncIterableIterator<Report>): Promise<void> {
+    await iterator.next()
+    await iterator.throw?.(new Error('mine'))
+  }
+
+  test.each<[string, (made: { stream: Stream; controller: AbortController }) => unknown]>([
+    ['close', ({ stream }) => stream.close()],
+    ['abort', ({ controller }) => controller.abort(new Error('enough'))],
+  ])('%s ends a loop, and gives nothing more', async (_name, end) => {
+    const controller = new AbortController()
+    const { stream } = opened({ signal: controller.signal })
+    let count = 0
+    const waiting = stream.read()
+    const loop = (async () => {
+      for await (const _ of stream) if (++count === 2) void end({ stream, controller })
+    })()
+    await connected()
+    publish(6)
+    await waiting
+    await loop
+    expect(count).toBe(2)
+    await stream.closed
+    expect(await failureOf(stream.read())).toMatchObject({ code: 'CLOSED' })
+    for await (const _ of stream) throw new Error('a closed stream gives nothing')
+  })
+
+  test('those who wait when the stream is closed do not wait for ever', async () => {
+    const { stream } = opened()
+    const reading = failureOf(stream.read())
+    const next = stream[Symbol.asyncIterator]().next()
+    await connected()
+    await stream.close()
+    expect(await reading).toMatchObject({ code: 'CLOSED' })
+    expect(await next).toEqual({ done: true, value: undefined })
+  })
+
+  test('a failure is thrown once what was queued has been taken, by loops and readings', async () => {
+    const { stream } = opened({ maxReconnectAttempts: 0 })
+    const iterator = stream[Symbol.asyncIterator]()
+    const next = iterator.next()
+    await connected()
+    const times = publish(3)
+    await next
+    await until(() => stream.getMetrics().accepted === 3)
+    engine.disconnect()
+    expect(await failureOf(stream.closed)).toMatchObject({ code: 'WS_GAVE_UP' })
+    expect(await iterator.next()).toMatchObject({ value: { observationsTimestamp: times[1] } })
+    expect(timeOf(await stream.read())).toBe(times[2])
+    expect(await failureOf(iterator.next())).toMatchObject({ code: 'WS_GAVE_UP' })
+    expect(await iterator.next()).toEqual({ done: true, value: undefined })
+    expect(await failureOf(stream.read())).toMatchObject({ code: 'WS_GAVE_UP' })
+    expect(
+      await failureOf(
+        (async () => {
+          for await (const _ of stream) break
+        })(),
+      ),
+    ).toMatchObject({ code: 'WS_GAVE_UP' })
+  })
+
+  test('a stream that can not be had fails the loop', async () => {
+    const { stream } = opened({ maxReconnectAttempts: 0 }, { userSecret: 'wrong' })
+    const looping = (async () => {
+      for await (const _ of stream) break
+    })()
+    expect(await failureOf(looping)).toMatchObject({ code: 'AUTHENTICATION' })
+  })
+
+  test('a connection that opens while others are held back is held back too, and nothing is lost on it', async () => {
+    const { stream, statuses } = opened({ queue: 4, reconnectInterval: 200, pingInterval: 100 })
+    const reading = stream.read()
+    await connected()
+    const times = publish(8)
+    await reading
+    await until(() => statuses.some(({ type }) => type === 'slow'))
+    engine.disconnect()
+    await until(() => statuses.filter(({ type }) => type === 'connected').length === 2)
+    await connected()
+    const accepted = stream.getMetrics().accepted
+    times.push(...publish(8))
+    // Longer than a peer that answers no ping is thought to live.
+    await pause(800)
+    expect(stream.getMetrics().accepted).toBe(accepted)
+    expect(statuses.filter(({ type }) => type === 'disconnected')).toHaveLength(1)
+    const got = [timeOf(await reading)]
+    while (got.length < 16) got.push(timeOf(await stream.read()))
+    expect(got).toEqual(times)
+  })
+
+  test('feeds that are held back are not called stale', async () => {
+    const { stream, statuses } = opened({ queue: 2, staleAfter: 100 })
+    const reading = stream.read()
+    await connected()
+    publish(3)
+    await reading
+    await until(() => statuses.some(({ type }) => type === 'slow'))
+    const before = statuses.length
+    await pause(400)
+    expect(statuses).toHaveLength(before)
+  })
+
+  test('a stream that is held back can be closed as fast as any', async () => {
+    const { stream, statuses } = opened({ queue: 2 })
+    const reading = stream.read()
+    await connected()
+    publish(50)
+    await reading
+    await until(() => statuses.some(({ type }) => type === 'slow'))
+    const started = performance.now()
+    await stream.close()
+    expect(performance.now() - started).toBeLessThan(1000)
+    await until(() => engine.connections === 0)
+  })
+
+  test.each([
+    [{ queue: 0 }, 'queue must be at least 1, not 0'],
+    [{ queue: 1.5 }, 'queue must be a whole number, not 1.5'],
+    [{ queue: Number.POSITIVE_INFINITY }, 'queue must be finite'],
+    [{ overflow: 'drop' }, 'overflow must be one of block, drop-oldest, latest-per-feed, close'],
+    [{ overflow: null }, 'overflow must be one of block, drop-oldest, latest-per-feed, close'],
+  ])('%j is refused', (options, message) => {
+    const { client } = opened()
+    expect(() => client.createStream(ethUsd, options as StreamOptions)).toThrow(message)
+  })
+})

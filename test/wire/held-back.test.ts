@@ -1,0 +1,184 @@
+import { afterEach, expect, test } from '@jest/globals'
+import { WebSocketServer } from 'ws'
+import { type Connect, connectWithWs, type Socket } from '../../core/transport/ws.js'
+import { createClient, type StreamOptions } from '../../index.js'
+import { startDataEngine } from '../../local/index.js'
+import { failureOf, pause, until } from '../waiting.js'
+
+const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+async function open(options: StreamOptions, config: object = {}) {
+  const engine = await startDataEngine({ feeds: [ethUsd], intervalMs: 0, history: 0 })
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint, ...config })
+  closers.push(engine.close, client.close)
+  const stream = client.createStream(ethUsd, options)
+  const types: string[] = []
+  stream.on('status', ({ type }) => void types.push(type))
+  return { engine, stream, types }
+}
+
+/** Connections through ws, of which some methods are left out or counted. */
+function connecting(change: (socket: Socket) => Socket): Connect {
+  return async (dial, events) => change(await connectWithWs(dial, events))
+}
+
+test('the other side of a connection that is held back still gets its signs of life', async () => {
+  const { engine, stream } = await open({ queue: 1, pingInterval: 50 })
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+  closers.push(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  const { apiKey, userSecret, endpoint } = engine
+  const client = createClient({
+    apiKey,
+    userSecret,
+    endpoint,
+    wsEndpoint: `ws://127.0.0.1:${port}`,
+  })
+  closers.push(client.close)
+  const held = client.createStream(ethUsd, { queue: 1, pingInterval: 50 })
+  let signs = { pings: 0, pongs: 0 }
+  server.on('connection', socket => {
+    socket.on('ping', () => signs.pings++)
+    socket.on('pong', () => signs.pongs++)
+    for (const { feedID, fullReport, validFromTimestamp, observationsTimestamp } of engine.ledger())
+      socket.send(
+        JSON.stringify({
+          report: { feedID, fullReport, validFromTimestamp, observationsTimestamp },
+        }),
+      )
+  })
+  for (let count = 0; count < 3; count++) engine.publish(ethUsd)
+  let isHeld = false
+  held.on('status', ({ type }) => {
+    if (type === 'slow') isHeld = true
+  })
+  await held.read()
+  await until(() => isHeld)
+  await pause(50)
+  signs = { pings: 0, pongs: 0 }
+  await pause(500)
+  expect(signs.pongs).toBeGreaterThan(3)
+  // What it would have to say to them it could not send.
+  expect(signs.pings).toBe(0)
+  // Once it flows again the other side's pings are read and answered, and nothing is sent unasked.
+  await held.read()
+  await held.read()
+  await pause(50)
+  signs = { pings: 0, pongs: 0 }
+  await pause(300)
+  expect(signs.pings).toBeGreaterThan(2)
+  expect(signs.pongs).toBe(0)
+  for (const socket of server.clients) socket.terminate()
+  await stream.close()
+})
+
+test('a peer whose answers do not come, but whose reports do, is not asked without end', async () => {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1', autoPong: false })
+  closers.push(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  const { engine } = await open({})
+  const { apiKey, userSecret, endpoint } = engine
+  const client = createClient({
+    apiKey,
+    userSecret,
+    endpoint,
+    wsEndpoint: `ws://127.0.0.1:${port}`,
+  })
+  closers.push(client.close)
+  const signs = { pings: 0, pongs: 0 }
+  server.on('connection', socket => {
+    socket.on('ping', () => signs.pings++)
+    socket.on('pong', () => signs.pongs++)
+    const timer = setInterval(() => {
+      const { feedID, fullReport, validFromTimestamp, observationsTimestamp } =
+        engine.publish(ethUsd)
+      const report = { feedID, fullReport, validFromTimestamp, observationsTimestamp }
+      socket.send(JSON.stringify({ report }))
+    }, 20)
+    socket.on('close', () => clearInterval(timer))
+  })
+  const stream = client.createStream(ethUsd, { pingInterval: 20, missedPings: 30 })
+  await stream.connect()
+  await until(() => signs.pongs > 5)
+  // A service built on ws hangs up at sixty.
+  expect(signs.pings).toBeLessThan(30)
+  for (const socket of server.clients) socket.pong()
+  const { pings } = signs
+  await until(() => signs.pings > pings)
+  expect(stream.getMetrics()).toMatchObject({ activeConnections: 1, fullReconnects: 0 })
+  await stream.close()
+})
+
+test('a peer that died while it was held back is noticed once it flows again', async () => {
+  const options = { queue: 2, pingInterval: 100, missedPings: 3, reconnectInterval: 200 }
+  const { engine, stream, types } = await open(options)
+  const reading = stream.read()
+  await until(() => engine.connections === 1)
+  for (let count = 0; count < 3; count++) engine.publish(ethUsd)
+  await reading
+  await until(() => types.includes('slow'))
+  engine.blackhole(true)
+  await pause(800)
+  expect(types).not.toContain('disconnected')
+  await stream.read()
+  await pause(150)
+  // It has its full time to answer.
+  expect(types).not.toContain('disconnected')
+  await until(() => types.includes('disconnected'), 1500)
+  engine.blackhole(false)
+})
+
+test('a connection that can not be paused carries on, and the stream ends when twice as many reports wait', async () => {
+  const connect = connecting(({ ping, close, terminate }) => ({ ping, close, terminate }))
+  const { engine, stream } = await open({ queue: 10 }, { connect })
+  const reading = stream.read()
+  await until(() => engine.connections === 1)
+  for (let count = 0; count < 21; count++) engine.publish(ethUsd)
+  await reading
+  await until(() => stream.getMetrics().accepted === 21)
+  await pause(50)
+  expect(engine.connections).toBe(1)
+  engine.publish(ethUsd)
+  expect(await failureOf(stream.closed)).toMatchObject({ code: 'OVERFLOW' })
+  let count = 1
+  for await (const _ of { [Symbol.asyncIterator]: () => stream[Symbol.asyncIterator]() }) {
+    if (++count === 21) break
+  }
+  expect(count).toBe(21)
+  expect(stream.getMetrics()).toMatchObject({ accepted: 22, dropped: 1, gaps: 1 })
+})
+
+test('all connections are paused at once when the queue is full, and resumed at once when it is half empty', async () => {
+  const calls: string[] = []
+  const connect = connecting(socket => ({
+    ...socket,
+    pause() {
+      calls.push('pause')
+      socket.pause?.()
+    },
+    resume() {
+      calls.push('resume')
+      socket.resume?.()
+    },
+  }))
+  const { engine, stream } = await open({ queue: 4 }, { connect })
+  const reading = stream.read()
+  await until(() => engine.connections === 1)
+  for (let count = 0; count < 5; count++) engine.publish(ethUsd)
+  await reading
+  await until(() => calls.length > 0)
+  expect(calls).toEqual(['pause'])
+  await stream.read()
+  expect(calls).toEqual(['pause'])
+  await stream.read()
+  expect(calls).toEqual(['pause', 'resume'])
+  await stream.read()
+  expect(calls).toHaveLength(2)
+})
