@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from '@jest/globals'
+import { afterAll, describe, expect, test } from '@jest/globals'
 import { transformSync } from 'esbuild'
 import ts from 'typescript'
 
@@ -105,9 +106,13 @@ test('every npm script that it names is there', () => {
   for (const name of named) expect(Object.keys(scripts)).toContain(name)
 })
 
+/** Where the programs leave their files. */
+const folder = mkdtempSync(join(tmpdir(), 'sluice-readme-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
 function run(path: string): Promise<{ code: number | null; out: string }> {
   return new Promise(resolve => {
-    const child = spawn(process.execPath, [path])
+    const child = spawn(process.execPath, [path], { cwd: folder })
     let out = ''
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', chunk => {
