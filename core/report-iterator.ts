@@ -12,9 +12,8 @@ export interface ReportIteratorParts {
 
 /**
  * Iterates the reports of a stream, until it is closed; why it failed is thrown, once. Leaving the loop, by whatever way,
- * closes the stream. The report had last counts as consumed when the loop is left by `break` or `return`, and also when its
- * body throws, because JavaScript does not let us tell these apart: who wants a report again whose handling failed must not
- * rely on throwing there, but read with `read` and not ask for more. With the iterator's own `throw` it does not count.
+ * closes the stream. The report had last counts as consumed only when the next one is asked for: JavaScript does not tell a
+ * `break` from a body that throws, and one whose handling failed must come again.
  */
 export function createReportIterator<Data>(
   parts: ReportIteratorParts,
@@ -44,8 +43,6 @@ export function createReportIterator<Data>(
         : Promise.resolve(settle(report))
     },
     async return(value) {
-      // To ask for the next one is what makes the last one count; the stream closes, so nobody misses what is taken.
-      if (!isOver) reader.take()
       isOver = true
       await parts.close()
       return { done: true, value }
