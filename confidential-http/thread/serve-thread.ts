@@ -9,6 +9,12 @@ import { type Failure, kindOfError, toFailure } from './failure.js'
 import type { FromThread, ThreadData, ToThread } from './thread-messages.js'
 import { createTurns } from './turns.js'
 
+/**
+ * How long the event loop goes on before the thread exits, in milliseconds. It runs the finalizers of what the platform's
+ * fetch has registered: the first releases of Node 20 hang, using a whole core, if a thread exits with one pending.
+ */
+const LAST_TURNS = 10
+
 /** Answers one request of the calling thread. */
 export type Answer = (
   request: ConfidentialHTTPRequestMessage,
@@ -72,7 +78,7 @@ export function serveThread<Settings>(
     }
   }
 
-  port.on('close', () => host.exit())
+  port.on('close', () => setTimeout(() => host.exit(), LAST_TURNS))
   port.on('message', (message: ToThread) => {
     if (message.type === 'request') void answer(message)
     else running.get(message.id)?.abort()
