@@ -36,8 +36,8 @@ export function createAnnouncements<Data>(parts: AnnouncementsParts<Data>): Anno
   return {
     count(as, { origin }) {
       counters[as]++
-      const traffic = origins.find(origin)
-      if (as === 'late' && traffic !== undefined) traffic.late++
+      const traffic = as === 'late' ? origins.find(origin) : undefined
+      if (traffic !== undefined) traffic.late++
     },
     status(status) {
       write(status)

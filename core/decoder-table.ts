@@ -11,6 +11,9 @@ export interface DecoderTable<out Data = unknown> {
   decode(fullReport: string, feedID: string): Data
 }
 
+/** Feed ids that are remembered. */
+const MAX_IDS = 4096
+
 /** What a decoder decodes to, or any of several. */
 type DecodedBy<Each extends Decoder> = Each extends Decoder<infer Data> ? Data : never
 
@@ -60,8 +63,20 @@ export function createDecodeReport<Each extends Decoder>(
   decoders: Iterable<Each>,
 ): (fullReport: string, feedID: string) => DecodedBy<Each> {
   const table = createDecoderTable(decoders)
-  return function decodeReport(fullReport, feedID) {
+  /** Ids in normal form, by the way they were given: mostly they are a few, again and again. */
+  const ids = new Map<string, string>()
+
+  function normalID(feedID: string): string {
+    const known = ids.get(feedID)
+    if (known !== undefined) return known
     const id = parseFeedID(feedID)
+    if (ids.size === MAX_IDS) ids.clear()
+    ids.set(feedID, id)
+    return id
+  }
+
+  return function decodeReport(fullReport, feedID) {
+    const id = normalID(feedID)
     if (typeof fullReport !== 'string')
       throw refuse(id, `it must be a string, not ${typeof fullReport}`)
     return table.decode(fullReport, id)

@@ -34,7 +34,12 @@ export function parseFeedIDs(value: unknown, field = 'feedIDs'): readonly string
 
 /** The report version that a feed's id announces: its first two bytes without the top four bits. */
 export function feedVersion(feedID: string): number {
-  return Number.parseInt(feedID.slice(3, 6), 16)
+  return 256 * digitAt(feedID, 3) + 16 * digitAt(feedID, 4) + digitAt(feedID, 5)
+}
+
+function digitAt(feedID: string, at: number): number {
+  const code = feedID.charCodeAt(at)
+  return code < 58 ? code - 48 : (code | 32) - 87
 }
 
 /** The unit of a feed's timestamps, announced by the top four bits of its id: 0 is seconds, 1 milliseconds. */

@@ -61,13 +61,14 @@ function uintReader(width: number): Reader {
 
 function intReader(width: number): Reader {
   const limit = 1n << BigInt(width - 1)
+  const least = -limit
   const isSmall = width <= EXACT_WIDTH
   return (blob, at, name) => {
-    const value =
-      blob.view.getInt8(at) < 0
-        ? BigInt.asIntN(256, readBigUint(blob.view, at))
-        : readBigUint(blob.view, at)
-    if (value >= limit || value < -limit) throw outside(blob, name, `int${width}`)
+    let value = readBigUint(blob.view, at)
+    if (blob.view.getInt8(at) < 0) {
+      value = BigInt.asIntN(256, value)
+      if (value < least) throw outside(blob, name, `int${width}`)
+    } else if (value >= limit) throw outside(blob, name, `int${width}`)
     return isSmall ? Number(value) : value
   }
 }

@@ -1,6 +1,6 @@
 import { WebSocketError } from './errors.js'
 
-const text = new TextDecoder()
+const text = new TextDecoder('utf-8', { fatal: true })
 
 /**
  * The record in a message of the stream, `{"report": {…}}` in text or binary. What is in it is not looked at here.
@@ -11,7 +11,7 @@ export function parseFrame(data: Uint8Array): unknown {
   try {
     frame = JSON.parse(text.decode(data))
   } catch {
-    throw badFrame(data, 'it is not JSON')
+    throw badFrame(data, 'it is not JSON in UTF-8')
   }
   if (typeof frame !== 'object' || frame === null || !('report' in frame)) {
     throw badFrame(data, 'it is not an object with a report')

@@ -28,8 +28,10 @@
  * An ABI encoding has one canonical form. Only that is accepted, so every offset and length is known beforehand and a
  * byte too many has nowhere to hide.
  */
+import { buffer, characters } from './characters.js'
 import { ReportDecodingError } from './errors.js'
 import { feedResolution, feedVersion } from './feed-id.js'
+import { areDigits, readBytes, readWord } from './hex-digits.js'
 
 /** What the blob itself says of the report: the signed truth, unlike the envelope around it. */
 export interface Head {
@@ -55,6 +57,8 @@ export interface Blob {
 
 /** Words before the blob's first byte. */
 const BLOB = 8
+/** Words of a report without a blob: two lengths are left. */
+const LEAST_WORDS = BLOB + 2
 /** Words of the head that all versions from 2 on share. */
 export const HEAD_WORDS = 6
 /** rawVs is one word, so there is room for as many signatures as it has bytes. */
@@ -62,14 +66,55 @@ const MAX_SIGNATURES = 32
 /** No report is near this; what is longer is not read. */
 const MAX_BYTES = 65_536
 
-const DIGITS = 64
+/** Digits of a word. */
+export const DIGITS = 64
+/** Where the blob begins, and with it the feed id that is signed: so many digits behind the report's first. */
+export const BLOB_DIGITS: number = DIGITS * BLOB
+/** A report has so many digits at least. */
+export const LEAST_DIGITS: number = DIGITS * LEAST_WORDS
+
+/** The bytes of the blob that was opened last. */
+const blob = new DataView(new ArrayBuffer(MAX_BYTES))
+
+/** The report whose digits lie checked in the buffer: whoever decodes a report mostly does so as soon as it is there. */
+let fresh: FreshReport | undefined
+
+interface FreshReport {
+  readonly fullReport: string
+  readonly feedID: string
+  /** Of its first digit. */
+  readonly at: number
+  readonly blobLength: number
+}
 
 /**
  * Checks the encoding of a report to the last digit and reads the blob's own times, holding its feed id against `feedID`
  * (in normal form). Throws ReportDecodingError.
  */
 export function readHead(fullReport: string, feedID: string): Head {
-  return checkHead(fullReport, feedID, readBytes(fullReport, feedID))
+  const blobLength = checkReport(fullReport, feedID)
+  return readTimes(2, blobLength, feedID)
+}
+
+/**
+ * As `readHead`, of a report whose digits stand in the buffer from `at` on, so many words of them, and whose feed id has
+ * been compared.
+ */
+export function readHeadAt(at: number, words: number, feedID: string): Head {
+  fresh = undefined
+  if (words > MAX_BYTES / 32) throw refuse(feedID, `it is longer than ${MAX_BYTES} bytes`)
+  checkDigits(at, words, feedID)
+  return readTimes(at, checkBlob(at, words, feedID), feedID)
+}
+
+/** Notes that the report whose head was read last is this one, so that opening its blob need not check it again. */
+export function keepFresh(
+  fullReport: string,
+  feedID: string,
+  at: number,
+  { blobLength }: Head,
+): void {
+  fresh = { fullReport, feedID, at, blobLength }
 }
 
 /**
@@ -77,14 +122,21 @@ export function readHead(fullReport: string, feedID: string): Head {
  * you need of it at once. Throws ReportDecodingError.
  */
 export function openBlob(fullReport: string, feedID: string): Blob {
-  const bytes = readBytes(fullReport, feedID)
-  const { blobLength } = checkHead(fullReport, feedID, bytes)
-  return { feedID, view: bytes.blob, length: blobLength }
+  let at = 2
+  let length: number
+  if (fresh?.fullReport === fullReport && fresh.feedID === feedID) {
+    at = fresh.at
+    length = fresh.blobLength
+  } else {
+    length = readHead(fullReport, feedID).blobLength
+  }
+  readBytes(characters, at + BLOB_DIGITS, length, blob)
+  return { feedID, view: blob, length }
 }
 
 /** The digits of a report's blob, without those of context and signatures. The encoding must have been checked. */
 export function blobDigits(fullReport: string): string {
-  const start = 2 + DIGITS * BLOB
+  const start = 2 + BLOB_DIGITS
   return fullReport.slice(
     start,
     start + 2 * Number.parseInt(fullReport.slice(start - 8, start), 16),
@@ -99,84 +151,80 @@ export function refuse(feedID: string, rule: string, cause?: unknown): ReportDec
   )
 }
 
-/** A report's bytes, which the next report is written over. */
-interface Bytes {
-  readonly buffer: Buffer
-  /** From the report's first byte on. */
-  readonly report: DataView
-  /** From the blob's first byte on. */
-  readonly blob: DataView
-}
-
-let scratch: Bytes | undefined
-
-function allocate(): Bytes {
-  const buffer = Buffer.alloc(MAX_BYTES)
-  return {
-    buffer,
-    report: new DataView(buffer.buffer, buffer.byteOffset, MAX_BYTES),
-    blob: new DataView(buffer.buffer, buffer.byteOffset + 32 * BLOB, MAX_BYTES - 32 * BLOB),
-  }
-}
-
-function readBytes(fullReport: string, feedID: string): Bytes {
-  const digits = fullReport.length - 2
-  if (digits > 2 * MAX_BYTES) throw refuse(feedID, `it is longer than ${MAX_BYTES} bytes`)
+/** Writes a report's characters into the buffer and checks them; returns the blob's length in bytes. */
+function checkReport(fullReport: string, feedID: string): number {
+  fresh = undefined
+  const count = fullReport.length - 2
+  if (count > 2 * MAX_BYTES) throw refuse(feedID, `it is longer than ${MAX_BYTES} bytes`)
   if (!fullReport.startsWith('0x')) throw refuse(feedID, 'it does not start with 0x')
-  if (digits % DIGITS !== 0) {
-    throw refuse(feedID, `${digits} hexadecimal digits are not whole words of 32 bytes`)
-  }
-  if (digits < DIGITS * (BLOB + 2))
-    throw refuse(feedID, `it is cut short: ${digits / DIGITS} words`)
-  scratch ??= allocate()
-  // Writing stops at the first character that is no digit, but past Latin-1 it takes a character for its low byte.
-  const isASCII = Buffer.byteLength(fullReport) === fullReport.length
-  if (!isASCII || scratch.buffer.write(fullReport.slice(2), 'hex') !== digits / 2) {
-    throw refuse(feedID, 'it has a character that is no hexadecimal digit')
-  }
-  return scratch
-}
-
-function checkHead(fullReport: string, feedID: string, { report }: Bytes): Head {
-  const blobLength = checkEncoding(report, (fullReport.length - 2) / DIGITS, feedID)
-  const isBlockBased = feedVersion(feedID) < 2
-  if (blobLength < 32 * (isBlockBased ? 2 : HEAD_WORDS)) {
-    throw refuse(feedID, `its blob of ${blobLength} bytes is shorter than a report’s head`)
-  }
-  const start = 2 + DIGITS * BLOB
+  if (count % DIGITS !== 0)
+    throw refuse(feedID, `${count} hexadecimal digits are not whole words of 32 bytes`)
+  const words = count / DIGITS
+  if (words < LEAST_WORDS) throw refuse(feedID, `it is cut short: ${words} words`)
+  // Of a character past ASCII no byte is a digit's, and its first one stands at its place or behind it.
+  buffer.write(fullReport, 'utf8')
+  checkDigits(2, words, feedID)
+  const blobLength = checkBlob(2, words, feedID)
+  const start = 2 + BLOB_DIGITS
   const signedFor = fullReport.slice(start, start + DIGITS)
   if (!feedID.endsWith(signedFor) && !feedID.endsWith(signedFor.toLowerCase())) {
     throw refuse(feedID, `it is signed for feed 0x${signedFor}`)
   }
-  const first = readUint(report, BLOB + 1)
-  const second = isBlockBased ? first : readUint(report, BLOB + 2)
+  return blobLength
+}
+
+function checkDigits(at: number, words: number, feedID: string): void {
+  if (!areDigits(characters, at, DIGITS * words))
+    throw refuse(feedID, 'it has a character that is no hexadecimal digit')
+}
+
+/** Checks all around the blob; returns the blob's length in bytes. */
+function checkBlob(at: number, words: number, feedID: string): number {
+  const blobLength = checkEncoding(at, words, feedID)
+  if (blobLength < 32 * (isBlockBased(feedID) ? 2 : HEAD_WORDS)) {
+    throw refuse(feedID, `its blob of ${blobLength} bytes is shorter than a report’s head`)
+  }
+  return blobLength
+}
+
+function readTimes(at: number, blobLength: number, feedID: string): Head {
+  const first = readUint(at, BLOB + 1)
+  if (isBlockBased(feedID)) {
+    const observationsTimestamp = checkTime(first, 'observationsTimestamp', feedID)
+    return { validFromTimestamp: undefined, observationsTimestamp, blobLength }
+  }
+  const second = readUint(at, BLOB + 2)
   return {
-    validFromTimestamp: isBlockBased ? undefined : checkTime(first, 'validFromTimestamp', feedID),
+    validFromTimestamp: checkTime(first, 'validFromTimestamp', feedID),
     observationsTimestamp: checkTime(second, 'observationsTimestamp', feedID),
     blobLength,
   }
 }
 
+function isBlockBased(feedID: string): boolean {
+  return feedVersion(feedID) < 2
+}
+
 /** Checks every offset and length around the blob; returns the blob's length in bytes. */
-function checkEncoding(report: DataView, words: number, feedID: string): number {
+function checkEncoding(at: number, words: number, feedID: string): number {
   // The comparisons are written so that NaN, which stands for what is no number of ours, fails them.
-  const blobLength = readUint(report, BLOB - 1)
+  const blobLength = readUint(at, BLOB - 1)
   if (blobLength % 32 !== 0)
     throw refuse(feedID, 'the length of its blob is not whole words of 32 bytes')
   const rs = BLOB + blobLength / 32
   if (!(rs < words)) throw refuse(feedID, 'the length of its blob goes past the end')
-  const signatures = readUint(report, rs)
+  const signatures = readUint(at, rs)
   if (!(signatures <= MAX_SIGNATURES))
     throw refuse(feedID, `it has more than ${MAX_SIGNATURES} signatures`)
   const ss = rs + 1 + signatures
   if (words !== ss + 1 + signatures) {
     throw refuse(feedID, `its parts take ${ss + 1 + signatures} words, but there are ${words}`)
   }
-  if (readUint(report, ss) !== signatures) throw refuse(feedID, 'rawRs and rawSs differ in length')
+  if (readUint(at, ss) !== signatures) throw refuse(feedID, 'rawRs and rawSs differ in length')
   if (
-    readUint(report, 3) !== 32 * (BLOB - 1) ||
-    readUint(report, 4) !== 32 * rs ||
-    readUint(report, 5) !== 32 * ss
+    readUint(at, 3) !== 32 * (BLOB - 1) ||
+    readUint(at, 4) !== 32 * rs ||
+    readUint(at, 5) !== 32 * ss
   ) {
     throw refuse(feedID, 'an offset does not point where its part begins')
   }
@@ -204,7 +252,7 @@ export function readSafeUint(view: DataView, at: number): number {
   return high === 0 && value <= Number.MAX_SAFE_INTEGER ? value : Number.NaN
 }
 
-/** The word at an index as a number, or NaN if it is over 2^53 - 1. */
-function readUint(report: DataView, word: number): number {
-  return readSafeUint(report, 32 * word)
+/** The word at an index of the report as a number, or NaN if it is over 2^53 - 1. */
+function readUint(at: number, word: number): number {
+  return readWord(characters, at + DIGITS * word)
 }

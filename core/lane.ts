@@ -67,6 +67,11 @@ export function createLane(parts: LaneParts, feedIDs: readonly string[], isInFor
   const { log, fail } = parts.scope
   const life = createLifetime(parts.scope.signal)
   const watchers = new Set<(status: Status) => void>()
+  /** The stream has ended. (To ask its signal costs more than all else that is done here with a message.) */
+  let isOver = false
+  life.defer(() => {
+    isOver = parts.scope.signal.aborted
+  })
   const failures = new Map<string, Error>()
   const connections = createConnections(counters, log, announce)
   const urls = bases.map(base => streamURL(base, feedIDs))
@@ -129,7 +134,7 @@ export function createLane(parts: LaneParts, feedIDs: readonly string[], isInFor
             traffic.roundTripMs = roundTripMs
           },
           message(data) {
-            if (!parts.scope.signal.aborted) receive(data, facts.origin, traffic, feedIDs)
+            if (!isOver) receive(data, facts.origin, traffic, feedIDs)
           },
         },
       )

@@ -9,13 +9,16 @@ export interface Lifetime {
   end(reason?: unknown): void
 }
 
+/** Why a signal aborts when nothing went wrong. (Without a reason the platform makes an error each time, and its stack.) */
+export const over: Error = new Error('it is over')
+
 /** Starts a life; it ends with the first of `parents` that ends, if any does. */
 export function createLifetime(...parents: readonly (AbortSignal | undefined)[]): Lifetime {
   const controller = new AbortController()
   const tasks: (() => void)[] = []
   const forget = parents.map(parent => parent && onAbort(parent, () => end(parent.reason)))
 
-  function end(reason?: unknown): void {
+  function end(reason: unknown = over): void {
     if (controller.signal.aborted) return
     for (const each of forget) each?.()
     controller.abort(reason)

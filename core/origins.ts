@@ -37,6 +37,9 @@ const order = ['connected', 'connecting', 'reconnecting', 'disconnected', 'faile
 /** Keeps account of what each origin brings. */
 export function createOrigins(): Origins {
   const origins = new Map<string, OriginTraffic>()
+  /** The origin that was looked for last: mostly it is the next one, too. */
+  let latest: string | undefined
+  let found: OriginTraffic | undefined
 
   function of(origin: string): OriginTraffic {
     const known = origins.get(origin)
@@ -49,15 +52,23 @@ export function createOrigins(): Origins {
       roundTripMs: undefined,
     }
     origins.set(origin, fresh)
+    latest = undefined
     return fresh
   }
 
   return {
     of,
-    find: origin => origins.get(origin),
+    find(origin) {
+      if (origin !== latest) {
+        latest = origin
+        found = origins.get(origin)
+      }
+      return found
+    },
     keep(connections) {
       const known = new Set([...connections].flatMap(({ all }) => [...all.keys()]))
       for (const origin of origins.keys()) if (!known.has(origin)) origins.delete(origin)
+      latest = undefined
     },
     metrics(connections) {
       const worst = new Map<string, ConnectionStatus>()

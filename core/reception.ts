@@ -1,10 +1,13 @@
 import type { DecoderTable } from './decoder-table.js'
 import { asError, DataStreamsError } from './errors.js'
 import { badFrame, parseFrame } from './frame.js'
+import { createFrameMemo, type FrameMemo } from './frame-memo.js'
+import { createFrameScan } from './frame-scan.js'
 import type { OriginTraffic } from './origins.js'
 import { EnvelopeError, toReport } from './record.js'
-import type { Report } from './report.js'
+import { Report } from './report.js'
 import type { FeedState } from './silence.js'
+import { createTurnClock } from './turn-clock.js'
 import type { Log, Sink, StreamCounters } from './types.js'
 
 /** Takes one message of a connection; `carried` are the feeds that the connection was opened for. */
@@ -30,7 +33,43 @@ export interface ReceptionParts<Data> {
 
 /** Sends the report in each message up the stack, once nothing about it is in doubt; what is refused is announced. */
 export function createReception<Data>(parts: ReceptionParts<Data>): Reception {
-  const { table, log, now, counters, feeds, sink, fail } = parts
+  const { table, log, counters, feeds, sink, fail } = parts
+  const now = createTurnClock(parts.now)
+  const scan = createFrameScan(feeds, table)
+  /** Copies come from a second origin on. */
+  let memo: FrameMemo | undefined
+  let sender: OriginTraffic | undefined
+
+  /** The report of a message as the service writes it; undefined of any other, right or wrong. */
+  function glance(data: Uint8Array, origin: string, traffic: OriginTraffic): Report | undefined {
+    if (memo === undefined) {
+      sender ??= traffic
+      if (traffic === sender) return scan(data, origin)
+      memo = createFrameMemo()
+    }
+    const first = memo.find(data)
+    const feed = first && feeds.get(first.feedID)
+    if (first !== undefined && feed !== undefined) {
+      feed.reports++
+      return copyOf(first, origin)
+    }
+    const report = scan(data, origin)
+    if (report !== undefined) memo.keep(data, report)
+    return report
+  }
+
+  function copyOf(first: Report, origin: string): Report {
+    const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = first
+    return new Report(
+      feedID,
+      fullReport,
+      validFromTimestamp,
+      observationsTimestamp,
+      origin,
+      'live',
+      table,
+    )
+  }
 
   function read(data: Uint8Array, origin: string, carried: readonly string[]): Report | undefined {
     try {
@@ -54,7 +93,7 @@ export function createReception<Data>(parts: ReceptionParts<Data>): Reception {
   }
 
   return function receive(data, origin, traffic, carried) {
-    const report = read(data, origin, carried)
+    const report = glance(data, origin, traffic) ?? read(data, origin, carried)
     if (report === undefined) return
     traffic.received++
     traffic.lastSeenAt = now()

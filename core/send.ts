@@ -1,6 +1,7 @@
 import { abortable } from './abortable.js'
 import { APIError, foreignCause, isError, isStreamsError } from './errors.js'
-import { createLifetime } from './lifetime.js'
+import { over } from './lifetime.js'
+import { onAbort } from './on-abort.js'
 import { describeCall, errorFromAnswer, repeatsHeader } from './status.js'
 import type { Http, HttpAnswer } from './transport/http.js'
 import type { RequestCall, RequestReply } from './types.js'
@@ -26,9 +27,11 @@ export function createSend({
   now,
 }: SendOptions): (call: RequestCall) => Promise<RequestReply> {
   return async function send(call) {
-    const attempt = createLifetime(call.signal)
-    const timer = setTimeout(() => attempt.end(timedOut(call, timeout)), timeout)
-    let answer: HttpAnswer
+    if (call.signal.aborted) throw call.signal.reason
+    const attempt = new AbortController()
+    const forget = onAbort(call.signal, () => attempt.abort(call.signal.reason))
+    const timer = setTimeout(() => attempt.abort(timedOut(call, timeout)), timeout)
+    let answer: HttpAnswer | undefined
     try {
       answer = await abortable(
         http({ ...call, signal: attempt.signal }, maxBodyBytes),
@@ -39,16 +42,24 @@ export function createSend({
       throw isStreamsError(thrown) ? thrown : networkError(call, thrown)
     } finally {
       clearTimeout(timer)
-      attempt.end()
+      forget()
+      // An answer of success has been read to its end, so there is nothing to call off.
+      if (answer === undefined || !isSuccess(answer)) attempt.abort(over)
     }
-    if (answer.status < 200 || answer.status > 299) throw errorFromAnswer(call, answer, now)
+    if (!isSuccess(answer)) throw errorFromAnswer(call, answer, now)
     return { kind: 'request', ...answer, headers: withoutEchoes(answer.headers, call.headers) }
   }
 }
 
+function isSuccess({ status }: HttpAnswer): boolean {
+  return status >= 200 && status <= 299
+}
+
 /** An answer's header that repeats what was sent may hold a secret, and nobody needs it. */
 function withoutEchoes(answered: Headers, sent: Headers): Headers {
-  return new Headers([...answered].filter(([, value]) => !repeatsHeader(value, sent)))
+  const all = [...answered]
+  const clean = all.filter(([, value]) => !repeatsHeader(value, sent))
+  return clean.length === all.length ? answered : new Headers(clean)
 }
 
 function timedOut(call: RequestCall, timeout: number): APIError {

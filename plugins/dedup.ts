@@ -12,8 +12,8 @@ export interface DedupOptions {
   readonly window?: number
 }
 
-/** How many of the newest reports of a feed are kept whole, to hold copies against them. */
-const KEPT = 8
+/** How many of the newest reports of a feed are kept whole, to hold copies against them: they are what a feed costs. */
+const KEPT = 2
 
 /** What is fetched comes in masses, and copies of it may still be on their way: this much more of it is remembered. */
 const FETCHED = 8
@@ -43,7 +43,7 @@ interface Seen {
  */
 export function dedup(options: DedupOptions = {}): Plugin<never> {
   const window = checkNumber('window', options.window ?? 512, {
-    min: KEPT,
+    min: 8,
     max: 1_000_000,
     whole: true,
   })
@@ -71,7 +71,7 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
           (hasSeen(live, time) || (fetched !== undefined && hasSeen(fetched, time)))
         ) {
           scope.count('deduplicated', report)
-          const first = seen.reports.find(each => each?.observationsTimestamp === time)
+          const first = findAt(seen.reports, time)
           if (first !== undefined && !isCopy(first, report)) scope.conflict(first, report)
           return
         }
@@ -105,6 +105,11 @@ function hasSeen({ ring, count }: Times, time: number): boolean {
   for (let index = count - 1; index >= oldest; index--)
     if (ring[index % ring.length] === time) return true
   return false
+}
+
+function findAt(reports: readonly (Report | undefined)[], time: number): Report | undefined {
+  for (const report of reports) if (report?.observationsTimestamp === time) return report
+  return undefined
 }
 
 /** Signatures may differ between copies: each node signs, and any f + 1 of them will do. The signed blob may not. */

@@ -22,13 +22,17 @@ export interface HttpAnswer {
 /** Sends one request and reads its answer, whatever the status. */
 export type Http = (request: HttpRequest, maxBytes: number) => Promise<HttpAnswer>
 
+let loading: Promise<typeof import('ky')> | undefined
+
 /**
  * HTTP through ky, with its opinions off: its retry would send a signature that has grown stale, and its timeout and
  * errors are ours to raise. A redirect is not followed, because the signature covers the URL it was made for.
  */
 export function createHttp(fetch?: Fetch): Http {
   return async function http({ method, url, headers, body, signal }, maxBytes) {
-    const { default: ky } = await import('ky')
+    // The platform looks for a module anew each time it is asked to import it.
+    loading ??= import('ky')
+    const { default: ky } = await loading
     const response = await ky(url, {
       method,
       headers,

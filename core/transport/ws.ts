@@ -44,27 +44,60 @@ export interface Socket {
 /** Opens a connection. */
 export type Connect = (dial: Dial, events: SocketEvents) => Promise<Socket>
 
+/** Bytes of a connection after which others get their turn: the platform reads on for as long as there is more. */
+const SHARE = 65_536
+/** How many there are. */
+let connections = 0
+
 /** A refusal is told by its status; of what it says, what comes soon and is short will do. */
 const MAX_REFUSAL_BYTES = 65_536
 const REFUSAL_TIMEOUT = 1000
+
+let loading: Promise<typeof import('ws')> | undefined
 
 /** WebSocket connections through ws. */
 export const connectWithWs: Connect = async function connect(
   { url, headers, compression, maxMessageBytes },
   events,
 ) {
-  const { WebSocket } = await import('ws')
+  loading ??= import('ws')
+  const { WebSocket } = await loading
   const socket = new WebSocket(url, {
     headers: Object.fromEntries(headers),
     perMessageDeflate: compression,
     maxPayload: maxMessageBytes,
     followRedirects: false,
+    // Whoever reads a message checks each of its bytes.
+    skipUTF8Validation: true,
   })
   socket.binaryType = 'nodebuffer'
+  connections++
   let failure: Error | undefined
+  let taken = 0
+  let isPaused = false
+  let isWaiting = false
+
+  /** Lets the other connections have their turn, if there are any. */
+  function share(bytes: number): void {
+    taken += bytes
+    if (taken < SHARE) return
+    taken = 0
+    if (connections < 2 || isWaiting) return
+    isWaiting = true
+    socket.pause()
+    setImmediate(goOn)
+  }
+
+  function goOn(): void {
+    isWaiting = false
+    if (!isPaused) socket.resume()
+  }
 
   socket.on('open', () => events.opened())
-  socket.on('message', (data: RawData) => events.message(data as Buffer))
+  socket.on('message', (data: RawData) => {
+    share((data as Buffer).length)
+    events.message(data as Buffer)
+  })
   socket.on('ping', () => events.alive())
   socket.on('pong', () => events.alive())
   socket.on('error', error => {
@@ -76,7 +109,10 @@ export const connectWithWs: Connect = async function connect(
       socket.terminate()
     })
   })
-  socket.on('close', code => events.ended(code, failure))
+  socket.on('close', code => {
+    connections--
+    events.ended(code, failure)
+  })
 
   return {
     ping() {
@@ -85,8 +121,14 @@ export const connectWithWs: Connect = async function connect(
     pong() {
       if (socket.readyState === WebSocket.OPEN) socket.pong()
     },
-    pause: () => socket.pause(),
-    resume: () => socket.resume(),
+    pause() {
+      isPaused = true
+      socket.pause()
+    },
+    resume() {
+      isPaused = false
+      socket.resume()
+    },
     close: () => socket.close(1000),
     terminate: () => socket.terminate(),
   }

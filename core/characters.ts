@@ -1,0 +1,10 @@
+/** The longest report or message that is looked at as characters, in bytes. */
+const MAX_LENGTH = 131_074
+
+/**
+ * The characters that are being read, of a report or of a whole message, each a byte. There is one such buffer, since
+ * reading waits for nothing: whoever reads writes over what was read before.
+ */
+export const buffer: Buffer = Buffer.alloc(MAX_LENGTH)
+/** The same, as numbers. */
+export const characters: DataView = new DataView(buffer.buffer, buffer.byteOffset, MAX_LENGTH)
