@@ -122,8 +122,9 @@ export function createBackfill(parts: BackfillParts): Backfill {
     if (isQuiet(hole)) bound(chain, hole)
     if (findHole(chain, report.observationsTimestamp) === undefined) return
     receive(report)
-    // One that a plugin below us has kept for itself is not missing either.
-    follow(chain, report, opened => parts.opened(chain, opened))
+    // One that a plugin below us has kept for itself is not missing either. One that was passed on is in its chain already.
+    if (findHole(chain, report.observationsTimestamp) !== undefined)
+      follow(chain, report, opened => parts.opened(chain, opened))
   }
 
   function receive(report: Report): void {

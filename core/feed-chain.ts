@@ -64,10 +64,20 @@ export function follow(chain: FeedChain, report: Report, opened: (hole: Missing)
   }
   if (isFar(to, chain.last, chain.second) && !isNext(chain, report))
     return judgeStray(chain, report, opened)
+  if (to > chain.last) append(chain, report, opened)
+  const { stray } = chain
+  if (stray !== undefined && isAhead(chain, stray.observationsTimestamp)) {
+    chain.stray = undefined
+    append(chain, stray, opened)
+  }
   // What is fetched from the past says nothing of where the feed is now.
   if (report.source === 'live') chain.stray = undefined
-  if (to > chain.last) append(chain, report, opened)
   return 'chained'
+}
+
+/** The feed has come near to where its stray was: so that was right, and is not missing. */
+function isAhead({ last, second }: FeedChain, stray: number): boolean {
+  return stray > last && !isFar(stray, last, second)
 }
 
 /** True where it may be that nothing is missing: the longest range, an overlap, other signers or another channel. */
@@ -95,6 +105,12 @@ function fill(chain: FeedChain, hole: Missing, report: Report): void {
 
 function append(chain: FeedChain, report: Report, opened: (hole: Missing) => void): void {
   const { validFromTimestamp: from, observationsTimestamp: to } = report
+  const { stray } = chain
+  if (stray !== undefined && isBetween(stray.observationsTimestamp, chain.last, to)) {
+    // The feed has passed its stray: so that was right as well.
+    chain.stray = undefined
+    append(chain, stray, opened)
+  }
   const { last, newest, second } = chain
   const since = isNext(chain, report) ? from : wholeSince(from, to, last + 1, second)
   chain.last = to
@@ -114,6 +130,10 @@ function append(chain: FeedChain, report: Report, opened: (hole: Missing) => voi
   }
   chain.holes.push(hole)
   opened(hole)
+}
+
+function isBetween(time: number, last: number, to: number): boolean {
+  return time > last && time < to
 }
 
 /** True where a stray and the report after it go on alike: the feed is one that publishes seldom. */

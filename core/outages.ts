@@ -17,14 +17,22 @@ export interface OutageListener {
 /** Tells of feeds that no connection carried for a while: they may have spoken then, and not since. */
 export function watchOutages(scope: StreamScope, listener: OutageListener): void {
   const missed = new Set<string>()
+  /** The recovery of each feed that is waited for: where one follows soon on another, the last. */
+  const recovering = new Map<string, symbol>()
   let hasBegun = false
 
   async function recover(feedIDs: readonly string[]): Promise<void> {
     if (feedIDs.length === 0) return
-    for (const feedID of feedIDs) missed.delete(feedID)
+    const recovery = Symbol()
+    for (const feedID of feedIDs) {
+      missed.delete(feedID)
+      recovering.set(feedID, recovery)
+    }
     listener.recovered(feedIDs)
     await sleep(SILENCE, scope.signal)
-    listener.waited(feedIDs.filter(feedID => !missed.has(feedID)))
+    const waiting = feedIDs.filter(feedID => recovering.get(feedID) === recovery)
+    for (const feedID of waiting) recovering.delete(feedID)
+    listener.waited(waiting.filter(feedID => !missed.has(feedID)))
   }
 
   const unwatch = scope.watch(status => {
@@ -44,7 +52,10 @@ export function watchOutages(scope: StreamScope, listener: OutageListener): void
     } else if (status.type === 'subscribed') {
       feedIDs = status.feedIDs.filter(feedID => scope.cursors.has(feedID))
     } else if (status.type === 'unsubscribed') {
-      for (const feedID of status.feedIDs) missed.delete(feedID)
+      for (const feedID of status.feedIDs) {
+        missed.delete(feedID)
+        recovering.delete(feedID)
+      }
       listener.unsubscribed(status.feedIDs)
     }
     // Only the end of the stream ends it early.

@@ -1,5 +1,5 @@
 import { type Backfill, createBackfill } from '../core/backfill.js'
-import { cutHole, isFar, LONGEST_RANGE } from '../core/coverage.js'
+import { cutHole, isFar, LONGEST_RANGE, wholeSince } from '../core/coverage.js'
 import { ValidationError } from '../core/errors.js'
 import {
   createFeedChain,
@@ -165,7 +165,17 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
     const first = found[0]?.observationsTimestamp ?? Number.POSITIVE_INFINITY
     if (first > to || to < from) return
     chain.last = to
-    announce(chain, from, to, 'bound')
+    const { stray, second } = chain
+    const at = stray?.observationsTimestamp ?? Number.POSITIVE_INFINITY
+    if (stray === undefined || at < from || at > to) {
+      announce(chain, from, to, 'bound')
+      return
+    }
+    // The feed has come to where its stray was: so that was right, and is not missing.
+    chain.stray = undefined
+    const since = wholeSince(stray.validFromTimestamp, at, from, second)
+    if (since > from) announce(chain, from, since - 1, 'bound')
+    if (at < to) announce(chain, at + 1, to, 'bound')
   }
 
   function settle(chain: FeedChain, hole: Missing, cause: GapCause | undefined): void {

@@ -57,9 +57,14 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
   const healthyAfter = checkNumber('healthyAfter', options.healthyAfter ?? 2000, { min: 0 })
 
   function delayBefore(attempt: number, base: number, error: unknown): number {
+    return atLeastAsked(Math.min(maxDelay, base * 2 ** Math.min(attempt - 1, 30)), error)
+  }
+
+  /** A delay less a random half, or what the service asks for where that is longer. */
+  function atLeastAsked(longest: number, error: unknown): number {
     const { retryAfter = 0 } = error as WireErrorFacts
-    const backoff = Math.min(maxDelay, base * 2 ** Math.min(attempt - 1, 30)) * (0.5 + random() / 2)
-    return retryAfter === 0 ? backoff : Math.max(backoff, retryAfter * (1 + random() / 10))
+    const delay = longest * (0.5 + random() / 2)
+    return retryAfter === 0 ? delay : Math.max(delay, retryAfter * (1 + random() / 10))
   }
 
   async function retryRequest(next: Handler, call: RequestCall): Promise<Reply> {
@@ -108,12 +113,12 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
         if (isAlone && attempt > maxAttempts) throw gaveUp(facts.host, attempt - 1, error)
         // While others carry the stream there is no giving up, and no hurry either.
         const isProbing = isHopeless || attempt > maxAttempts
-        const delayMs = isProbing
-          ? probeInterval * (0.5 + random() / 2)
-          : Math.min(
-              delayBefore(attempt, reconnectInterval, error),
-              Math.max(maxDelay, maxRetryAfter),
-            )
+        const delayMs = Math.min(
+          isProbing
+            ? atLeastAsked(probeInterval, error)
+            : delayBefore(attempt, reconnectInterval, error),
+          Math.max(isProbing ? probeInterval : maxDelay, maxRetryAfter),
+        )
         scope.log.warn?.(
           `reconnecting to ${facts.host}: attempt ${attempt} of ${maxAttempts} in ${Math.round(delayMs)} ms, after: ${error.message}`,
           { ...facts },

@@ -129,8 +129,14 @@ function refusal({ status }: HttpAnswer): string {
   return meanings[status] ?? `answered ${status}`
 }
 
-function readAnswer(json: string, id: string, host: string): HTTPResponse {
-  const answer = JSON.parse(json) as Readonly<Record<string, unknown>>
+/** Reads what an enclave has sealed as the answer to the request of this id. */
+export function readAnswer(json: string, id: string, host: string): HTTPResponse {
+  let answer: Readonly<Record<string, unknown>>
+  try {
+    answer = JSON.parse(json) ?? {}
+  } catch {
+    throw new EnclaveError(`the answer from ${host} is not JSON`)
+  }
   if (answer.id !== id) throw new EnclaveError(`the answer from ${host} belongs to another request`)
   if (isFailure(answer.failure)) throw fromFailure(answer.failure)
   return normalizeResponse(answer.response)

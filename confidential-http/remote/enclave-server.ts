@@ -163,7 +163,8 @@ interface Envelope {
   readonly request: unknown
 }
 
-function readEnvelope(json: string): Envelope {
+/** Reads what a caller has sealed. Throws Refusal. */
+export function readEnvelope(json: string): Envelope {
   let envelope: Readonly<Record<string, unknown>>
   try {
     envelope = JSON.parse(json) ?? {}

@@ -507,6 +507,63 @@ describe('continuity', () => {
     end()
   })
 
+  test('a stray that the feed comes to by what is fetched was right, and is no gap', async () => {
+    const { publish, connect, times, gaps, end } = stream()
+    connect(true)
+    publish([100])
+    publish([4000], { from: 101, live: false })
+    publish([4001], { lost: true })
+    connect(false)
+    publish([4002], { live: false })
+    connect(true)
+    await wait(10_000)
+    expect(times()).toEqual([100, 4001, 4000, 4002])
+    expect(gaps).toEqual([])
+    end()
+  })
+
+  test('a stray that a late report of a long range leads to was right, and is no gap', async () => {
+    const { publish, sink, times, gaps, end } = stream()
+    publish([100])
+    sink(report(4204))
+    publish([4203], { from: 101 })
+    publish([4205])
+    await wait(10_000)
+    expect(times()).toEqual([100, 4204, 4203, 4205])
+    expect(gaps).toEqual([])
+    end()
+  })
+
+  test('a stray that the feed has passed was right, whatever of the rest is too old to be fetched', async () => {
+    const { publish, connect, times, gaps, end } = stream({ maxBackfill: 20_000 })
+    connect(true)
+    publish([100])
+    publish([3900], { from: 3701, lost: true })
+    connect(false)
+    publish([4105], { from: 3901 })
+    connect(true)
+    await wait(10_000)
+    publish([4305], { from: 4106 })
+    await wait(10_000)
+    expect(times()).toContain(4105)
+    for (const { from, to } of gaps) expect(from > 4105 || to < 4105).toBe(true)
+    end()
+  })
+
+  test('what is fetched from more than an hour ago is no sign that the feed has gone back there', async () => {
+    const { publish, times, gaps, end } = stream({ maxBackfill: 86_400_000 })
+    publish([100])
+    publish(range(101, 9000), { live: false })
+    publish([9001, 9002])
+    for (let time = 9003; time <= 9010; time++) {
+      await wait(1000)
+      publish([time])
+    }
+    expect(times().sort((one, other) => one - other)).toEqual(range(100, 9010))
+    expect(gaps).toEqual([])
+    end()
+  })
+
   test('and so are two that are far back', async () => {
     const { publish, sink, backfilled, end } = stream()
     publish([100])
@@ -551,6 +608,23 @@ describe('continuity', () => {
     await wait(10_000)
     expect(requests).toHaveLength(3)
     expect(gaps).toEqual([])
+    end()
+  })
+
+  test('after two outages in a row it is asked for when the second has had its time', async () => {
+    const { publish, connect, times, requests, end } = stream()
+    connect(true)
+    publish([100])
+    connect(false)
+    connect(true)
+    await wait(1500)
+    connect(false)
+    publish([101], { live: false })
+    connect(true)
+    await wait(1900)
+    expect(requests).toEqual([])
+    await wait(1000)
+    expect(times()).toEqual([100, 101])
     end()
   })
 

@@ -283,6 +283,21 @@ describe('a stream of several connections', () => {
     expect(company.watchers.size).toBe(0)
   })
 
+  test('is not probed before the service wants it', async () => {
+    const busy = new WebSocketError('x', {
+      code: 'WS_REFUSED',
+      statusCode: 503,
+      retryAfter: 45_000,
+    })
+    const { call, company, controller } = streamCall({ maxReconnectAttempts: 1 })
+    company.open = 1
+    const { attempts, done } = run(call, [busy], { random: () => 0 })
+    await jest.advanceTimersByTimeAsync(200_000)
+    expect(attempts).toEqual([0, 45_000, 90_000, 135_000, 180_000])
+    controller.abort()
+    await done
+  })
+
   test('is probed even after a refusal that no waiting mends, but not alone', async () => {
     const fatal = new WebSocketError('x', { code: 'WS_REFUSED', statusCode: 401 })
     const { call, company } = streamCall()
