@@ -8,6 +8,17 @@ export type { DataEngine, PublishOptions } from './data-engine.js'
 export { startDataEngine } from './data-engine.js'
 export type { Delivery } from './deliveries.js'
 export type { FieldValue } from './encode.js'
+export type { ProxyConnection } from './fault-proxy/connection.js'
+export {
+  type FaultOptions,
+  type FaultProxy,
+  startFaultProxy,
+  type WhichConnections,
+} from './fault-proxy/fault-proxy.js'
+export type { ProxyEvent, ProxyEventName } from './fault-proxy/log.js'
+export type { FaultProxyOptions } from './fault-proxy/options.js'
+export type { Direction, FaultKind, FaultRule } from './fault-proxy/rules.js'
+export type { ProxySettings } from './fault-proxy/toxics.js'
 export type { Failure } from './faults.js'
 export type { FeedSpec, ReportFields } from './feeds.js'
 export {

@@ -1,0 +1,39 @@
+/** What the first request of a connection asks for. Nothing that authorizes is kept. */
+export interface RequestHead {
+  readonly method: string
+  /** Path and query. */
+  readonly path: string
+  /** The value of `X-Cll-Origin`, if it was sent. */
+  readonly origin: string | undefined
+}
+
+const mostHeadBytes = 65_536
+
+function parse(head: string): RequestHead | undefined {
+  const [, method, path] = /^([A-Z]+) (\S+) HTTP\/1/.exec(head) ?? []
+  if (method === undefined || path === undefined) return undefined
+  return { method, path, origin: /^x-cll-origin: *(\S+)/im.exec(head)?.[1] }
+}
+
+/** Reads the bytes of a client until the head of its first request is whole. */
+export function createHeadReader(): {
+  readonly read: (chunk: Buffer) => void
+  readonly head: RequestHead | undefined
+} {
+  let text: string | undefined = ''
+  let head: RequestHead | undefined
+
+  return {
+    read(chunk) {
+      if (text === undefined) return
+      text += chunk.toString('latin1')
+      const end = text.indexOf('\r\n\r\n')
+      if (end < 0 && text.length < mostHeadBytes) return
+      head = parse(text.slice(0, Math.max(end, 0)))
+      text = undefined
+    },
+    get head() {
+      return head
+    },
+  }
+}
