@@ -1,0 +1,176 @@
+// A client in a process of its own: does what its parent says, and tells what happens to it. The same for both SDKs.
+import { createHash } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { setNames } from './names.mjs'
+import { watchSockets } from './sockets.mjs'
+
+const sdk = await import(`./${process.argv[2]}.mjs`)
+const realNow = Date.now
+let skew = 0
+Date.now = () => realNow() + skew
+
+let reports = []
+let isClosing = false
+let isClosed = false
+const late = []
+
+/** Reports go out together, at the end of the turn in which they came. */
+function flush() {
+  const sent = reports
+  reports = []
+  process.send({ reports: sent })
+}
+
+function tell(name, value) {
+  process.send({ event: name, value, at: realNow() })
+}
+
+/** Tells of something that the SDK has said. */
+function hear(name, value) {
+  // The end of a connection is told when it has come.
+  if (isClosed || (isClosing && name !== 'connection')) late.push(name)
+  tell(name, value)
+}
+
+function take(report) {
+  if (isClosing) late.push('report')
+  const { feedID, observationsTimestamp, fullReport } = report
+  const digest = createHash('md5').update(fullReport).digest('base64')
+  if (reports.push([feedID, observationsTimestamp, digest, realNow()]) === 1) setImmediate(flush)
+}
+
+const errorOf = error => ({
+  name: error?.name,
+  code: error?.code,
+  statusCode: error?.statusCode,
+  message: String(error?.message).slice(0, 500),
+  isOwn: sdk.isOwnError(error),
+  isSecret: `${error?.stack} ${JSON.stringify(error)}`.includes(secret),
+})
+
+// What ends the process is told, and ends it.
+process.on('uncaughtExceptionMonitor', error => tell('uncaught', errorOf(error)))
+const sockets = watchSockets(() => process.send({ dial: realNow() }))
+let atStart = []
+let slowness = 0
+let secret = ''
+let client
+let stream
+
+/** What keeps the process alive and did not at the start. */
+function handles() {
+  const left = process.getActiveResourcesInfo()
+  for (const each of atStart) {
+    const index = left.indexOf(each)
+    if (index >= 0) left.splice(index, 1)
+  }
+  return left
+}
+
+const does = {
+  create({ config, options = {}, feeds, cursors, throwing, isDeaf }) {
+    // Whoever looks at it opens it: it is no SDK's.
+    void process.stderr
+    atStart = process.getActiveResourcesInfo()
+    secret = config.userSecret
+    const fail = where => {
+      if (throwing === where) throw new Error('mine')
+    }
+    const store = cursors && sdk.fileCursors && { cursors: sdk.fileCursors(cursors) }
+    client = sdk.createClient({
+      ...config,
+      connectionStatusCallback(isConnected, host, origin) {
+        hear('connection', { isConnected, host, origin })
+        fail('status')
+      },
+    })
+    stream = client.createStream(feeds, { ...options, ...store })
+    for (const name of sdk.events) stream.on(name, value => hear(name, plain(name, value)))
+    if (!isDeaf) stream.on('error', error => hear('error', errorOf(error)))
+    stream.closed?.catch(error => tell('ended', errorOf(error)))
+  },
+  async connect({ throwing } = {}) {
+    stream.on('report', report => {
+      take(report)
+      if (throwing === 'report') throw new Error('mine')
+      if (throwing === 'promise') return Promise.reject(new Error('mine'))
+    })
+    await stream.connect()
+  },
+  /** Takes reports one by one, and stops after so many. */
+  iterate({ atMost = Number.POSITIVE_INFINITY }) {
+    void (async () => {
+      let taken = 0
+      try {
+        for await (const report of sdk.reportsOf(stream)) {
+          take(report)
+          if (++taken >= atMost) break
+          if (slowness > 0) await pause(slowness)
+        }
+        tell('left')
+      } catch (error) {
+        tell('left', errorOf(error))
+      }
+    })()
+  },
+  slow({ ms }) {
+    slowness = ms
+  },
+  async call({ method, args }) {
+    try {
+      const value = await client[method](...args)
+      return { value: JSON.stringify(value)?.slice(0, 200) ?? null }
+    } catch (error) {
+      return { error: errorOf(error) }
+    }
+  },
+  subscribe: ({ feeds }) => stream.subscribe(feeds),
+  unsubscribe: ({ feeds }) => stream.unsubscribe(feeds),
+  names: setNames,
+  skew({ ms }) {
+    skew = ms
+  },
+  block({ ms }) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+  },
+  sample() {
+    globalThis.gc()
+    return {
+      heap: process.memoryUsage().heapUsed,
+      peak: process.resourceUsage().maxRSS * 1024,
+      mostSockets: sockets.most,
+    }
+  },
+  /** Closes everything, twice where told to, and sees what is left a second later. */
+  async close({ times = 1 } = {}) {
+    const start = performance.now()
+    const closing = Array.from({ length: times }, () => stream?.close())
+    isClosing = true
+    await Promise.all(closing)
+    await client?.close?.()
+    const ms = performance.now() - start
+    isClosed = true
+    for (const end = performance.now() + 1500; performance.now() < end; ) {
+      await pause(25)
+      if (handles().length === 0 && performance.now() > end - 1000) break
+    }
+    return { ms, handles: handles(), late }
+  },
+}
+
+/** A value of an event, as far as it can be told. */
+function plain(name, value) {
+  if (name === 'conflict') return undefined
+  if (value?.error === undefined) return value
+  return { ...value, error: errorOf(value.error) }
+}
+
+process.on('message', async function obey({ id, what, given }) {
+  try {
+    process.send({ id, value: await does[what](given) })
+  } catch (error) {
+    process.send({ id, error: errorOf(error) })
+  }
+})
+process.on('disconnect', () => process.exit())
+process.send({ event: 'ready' })

@@ -1,0 +1,8 @@
+// What the client program needs to know of sluice.
+import { createClient, isStreamsError } from 'sluice'
+import { fileCursors } from 'sluice/cursors'
+
+export { createClient, fileCursors }
+export const isOwnError = error => isStreamsError(error)
+export const events = ['connected', 'disconnected', 'reconnecting', 'gap', 'conflict', 'status']
+export const reportsOf = stream => stream

@@ -1,0 +1,179 @@
+// What came of a row: what the client has delivered, held against what the engine has published.
+import { createHash } from 'node:crypto'
+
+const digestOf = fullReport => createHash('md5').update(fullReport).digest('base64')
+const keyOf = (feedID, time) => `${feedID}:${time}`
+
+/** Reports that a client that has followed its feeds since its first reports owes its user. */
+export function owedReports({ engine, feeds, clients, since, ignore }) {
+  const first = new Map()
+  for (const { feedID, time } of clients[0]?.reports ?? [])
+    if (!first.has(feedID)) first.set(feedID, time)
+  const mine = new Set(feeds)
+  return engine.ledger().filter(report => {
+    const { feedID, observationsTimestamp, publishedAt } = report
+    if (!mine.has(feedID) || ignore(report)) return false
+    const start = first.get(feedID)
+    return start === undefined ? publishedAt >= since : observationsTimestamp >= start
+  })
+}
+
+/** The reports that have neither come nor been announced as missing. */
+export function lostReports(world) {
+  const { clients } = world
+  const had = new Set(
+    clients.flatMap(client => client.reports.map(({ feedID, time }) => keyOf(feedID, time))),
+  )
+  const gaps = clients.flatMap(client => client.of('gap').map(({ value }) => value))
+  const isAnnounced = ({ feedID, observationsTimestamp: time }) =>
+    gaps.some(gap => gap.feedID === feedID && gap.from <= time && time <= gap.to)
+  return owedReports(world).filter(
+    report => !had.has(keyOf(report.feedID, report.observationsTimestamp)) && !isAnnounced(report),
+  )
+}
+
+/** Reports that were announced as missing, and came all the same. */
+function countFalseGaps(clients) {
+  const gaps = clients.flatMap(client => client.of('gap').map(({ value }) => value))
+  return clients
+    .flatMap(({ reports }) => reports)
+    .filter(({ feedID, time }) =>
+      gaps.some(gap => gap.feedID === feedID && gap.from <= time && time <= gap.to),
+    ).length
+}
+
+function countDoubled(clients) {
+  const seen = new Set()
+  let doubled = 0
+  for (const { reports } of clients)
+    for (const { feedID, time } of reports) {
+      const key = keyOf(feedID, time)
+      if (seen.has(key)) doubled++
+      seen.add(key)
+    }
+  return doubled
+}
+
+function countDisordered(clients) {
+  let disordered = 0
+  for (const { reports } of clients) {
+    const newest = new Map()
+    for (const { feedID, time } of reports) {
+      if (time < (newest.get(feedID) ?? 0)) disordered++
+      else newest.set(feedID, time)
+    }
+  }
+  return disordered
+}
+
+/** Delivered reports that nobody has published so, or for others. */
+function countForeign({ engine, clients, feeds }) {
+  const digests = new Map()
+  const mine = new Set(feeds)
+  for (const report of engine.ledger()) {
+    const { feedID, observationsTimestamp, fullReport } = report
+    if (!mine.has(feedID)) continue
+    const key = keyOf(feedID, observationsTimestamp)
+    digests.set(key, [...(digests.get(key) ?? []), digestOf(fullReport)])
+  }
+  return clients
+    .flatMap(({ reports }) => reports)
+    .filter(({ feedID, time, digest }) => !digests.get(keyOf(feedID, time))?.includes(digest))
+    .length
+}
+
+/** The most of these times that lie within one second. */
+export function densest(times) {
+  const sorted = [...times].sort((a, b) => a - b)
+  let most = 0
+  for (let end = 0, start = 0; end < sorted.length; end++) {
+    while (sorted[end] - sorted[start] >= 1000) start++
+    most = Math.max(most, end - start + 1)
+  }
+  return most
+}
+
+const isStream = ({ path }) => path.includes('/ws')
+
+function countRequests({ engine, began }) {
+  const requests = engine.requests().filter(request => !isStream(request))
+  const endpoints = groupBy(requests)
+  const pages = requests.filter(({ path, at }) => path.includes('/page') && at >= began)
+  return {
+    requests: requests.length,
+    pages: pages.length,
+    mostRequestsPerSecond: Math.max(
+      0,
+      ...[...endpoints.values()].map(each => densest(each.map(({ at }) => at))),
+    ),
+  }
+}
+
+function groupBy(requests) {
+  const endpoints = new Map()
+  for (const request of requests) {
+    const endpoint = `${request.method} ${request.path.split('?')[0]}`
+    endpoints.set(endpoint, [...(endpoints.get(endpoint) ?? []), request])
+  }
+  return endpoints
+}
+
+/** Times of a fault, in ms: to the first sign that it was noticed, to the first live report after it, and on to the last one missed. */
+function measureTimes({ engine, clients, began, ended }) {
+  if (began === undefined) return {}
+  const noticed = clients
+    .flatMap(client => client.of('connection', began).filter(({ value }) => !value.isConnected))
+    .map(({ at }) => at)
+  const detect = noticed.length === 0 ? undefined : Math.min(...noticed) - began
+  if (ended === undefined) return { detect }
+  const publishedAt = new Map(
+    engine.ledger().map(each => [keyOf(each.feedID, each.observationsTimestamp), each.publishedAt]),
+  )
+  const delivered = clients.flatMap(({ reports }) =>
+    reports.map(report => ({
+      ...report,
+      publishedAt: publishedAt.get(keyOf(report.feedID, report.time)),
+    })),
+  )
+  const live = delivered.filter(each => each.publishedAt >= ended && each.at >= ended)
+  if (live.length === 0) return { detect }
+  const back = Math.min(...live.map(({ at }) => at))
+  const missed = delivered.filter(each => each.publishedAt < back && each.at > back)
+  return {
+    detect,
+    recover: back - ended,
+    backfill: missed.length === 0 ? 0 : Math.max(...missed.map(({ at }) => at)) - back,
+  }
+}
+
+/** All figures of a row. Times are in ms, memory in bytes. */
+export function judge(world) {
+  const lost = lostReports(world).length
+  const { backfill, ...times } = measureTimes(world)
+  const { clients, began = 0 } = world
+  const dials = clients.flatMap(client => client.dials)
+  const after = dials.filter(at => at >= began)
+  const uncaught = clients.flatMap(client => client.of('uncaught'))
+  return {
+    owed: owedReports(world).length,
+    delivered: clients.reduce((sum, { reports }) => sum + reports.length, 0),
+    lost,
+    gaps: clients.reduce((sum, client) => sum + client.of('gap').length, 0),
+    doubled: countDoubled(clients),
+    disordered: countDisordered(clients),
+    foreign: countForeign(world),
+    ...times,
+    // What is lost is never complete.
+    backfill: lost === 0 ? backfill : undefined,
+    dials: after.length,
+    mostDialsPerSecond: densest(after),
+    ...countRequests({ ...world, began }),
+    errors: clients.reduce((sum, client) => sum + client.of('error').length, 0),
+    secrets: clients
+      .flatMap(({ events }) => events)
+      .filter(({ value }) => value?.isSecret || value?.error?.isSecret).length,
+    unhandled: uncaught.length,
+    falseGaps: countFalseGaps(clients),
+    ...world.measured,
+  }
+}

@@ -1,0 +1,88 @@
+// The figures of the matrix as a Markdown table.
+import { always, holds, isJudgedByLosses } from './bounds.mjs'
+
+const seconds = ms => (ms === undefined ? '–' : `${(ms / 1000).toFixed(ms < 9950 ? 1 : 0)} s`)
+const count = (many, what) => `${many} ${what}${many === 1 ? '' : 's'}`
+const growth = mb => `${mb < 0 ? '' : '+'}${mb.toFixed(1)} MB`
+
+/** How each figure is told. */
+const words = {
+  lost: (lost, { owed }) => `${lost} of ${owed} lost`,
+  gaps: gaps => `${count(gaps, 'gap')} announced`,
+  falseGaps: many => `${many} announced as missing, and delivered`,
+  doubled: doubled => `${doubled} twice`,
+  disordered: many => `${many} out of order`,
+  foreign: many => `${many} altered or not asked for`,
+  detect: ms => `noticed in ${seconds(ms)}`,
+  recover: ms => `back in ${seconds(ms)}`,
+  backfill: ms => `complete ${seconds(ms)} later`,
+  connect: ms => `connected in ${seconds(ms)}`,
+  rejected: ms => `rejected in ${seconds(ms)}`,
+  dials: many => count(many, 'dial'),
+  pages: many => count(many, 'page request'),
+  errors: many => count(many, 'error'),
+  repeated: ms => (ms === 0 ? '' : `what came up to ${seconds(ms)} before a kill`),
+  inside: many => `${many} within the time it asked for`,
+  accepted: many => `${many} accepted`,
+  unrefused: many => `${many} not refused`,
+  untyped: many => `${count(many, 'error')} outside its own classes`,
+  delivered: many => `${many} delivered`,
+  outages: many => `${many} × \`disconnected\``,
+  connections: many => `${count(many, 'connection')} open`,
+  conflicts: many => `${count(many, 'conflict')} told`,
+  isNamed: yes => (yes ? 'the cause is named' : 'the cause is not named'),
+  refusedAs: name => name,
+  isAlive: () => '',
+  unhandled: many => `${many} unhandled`,
+  secrets: many => `a secret in ${count(many, 'error')}`,
+  handles: many => `${count(many, 'handle')} left`,
+  late: many => `${count(many, 'event')} after close`,
+  closeMs: ms => `closed in ${seconds(ms)}`,
+  mostSockets: many => `${count(many, 'socket')} at once`,
+  mostRequestsPerSecond: many => `${many} requests in a second`,
+  heapGrowthMB: mb => `heap ${growth(mb)}`,
+  peakGrowthMB: mb => `memory at its peak ${growth(mb)}`,
+}
+
+/** What is told of a row: losses, what the row bounds, and whatever is not as it should always be. */
+function namesOf(row, figures) {
+  const { bound = {} } = row
+  const times = figures.recover === undefined ? [] : ['recover']
+  const own = Object.keys(bound).filter(name => name !== 'lost')
+  const wrong = Object.keys(always).filter(
+    name =>
+      name !== 'lost' && !(name in bound) && name in figures && !holds(figures[name], always[name]),
+  )
+  return new Set([...(isJudgedByLosses(row) ? ['lost'] : []), ...times, ...own, ...wrong])
+}
+
+function cell(row, outcome, absent) {
+  if (outcome === undefined) return absent
+  const { figures, says, broken } = outcome
+  if (broken !== undefined) return `the row broke: ${broken.split('\n')[0]}`
+  const told = [...namesOf(row, figures)]
+    .filter(name => figures[name] !== undefined)
+    .map(name => words[name]?.(figures[name], figures) ?? String(figures[name]))
+  return [...told, ...says].filter(text => text !== '').join(', ')
+}
+
+const oneLine = text => text.replace(/[\n|]+/g, ' ').trim()
+
+/** The table, and below it what it does not show. */
+export function tableOf(outcomes, notShown) {
+  const lines = [
+    '| row | fault | sluice | official SDK |',
+    '| --- | ----- | ------ | ------------ |',
+    ...outcomes.map(({ row, sluice, official }) => {
+      const absent = row.official === false ? 'has no such thing' : ''
+      const cells = [row.row, row.fault, cell(row, sluice, ''), cell(row, official, absent)]
+      return `| ${cells.map(oneLine).join(' | ')} |`
+    }),
+  ]
+  if (notShown.length > 0)
+    lines.push(
+      '',
+      `Not shown: ${notShown.map(({ row, what }) => `row ${row}, ${what}`).join('; ')}.`,
+    )
+  return lines.join('\n')
+}

@@ -1,0 +1,100 @@
+// Consumers that are slow, that throw, or that leave.
+const slow = (ms, seconds) =>
+  async function beSlow(world) {
+    const { engine, pause } = world
+    await world.create()
+    await world.client.ask('slow', { ms })
+    await world.client.ask('iterate', {})
+    engine.resume()
+    await world.until(() => world.client.reports.length > 0, 10_000)
+    world.before = await world.client.ask('sample')
+    world.begin()
+    await pause(seconds * 1000)
+    await world.client.ask('slow', { ms: 0 })
+    await pause(3000)
+  }
+
+export default [
+  {
+    row: '32a',
+    fault:
+      "100 reports/s, 100 ms for each during 12 s (in place of 1 s during 60 s); `overflow: 'block'`",
+    feeds: 5,
+    engine: { intervalMs: 50 },
+    connect: false,
+    options: { queue: 256 },
+    official: { options: {} },
+    bound: { dials: 0 },
+    seconds: 16,
+    run: slow(100, 12),
+  },
+  {
+    row: '32b',
+    fault: "the same, `overflow: 'drop-oldest'`, `queue: 64`",
+    feeds: 5,
+    engine: { intervalMs: 50 },
+    connect: false,
+    options: { queue: 64, overflow: 'drop-oldest' },
+    official: false,
+    bound: { gaps: [1, 1000], dials: 0 },
+    seconds: 16,
+    run: slow(100, 12),
+  },
+  {
+    row: '32c',
+    fault: "the same, `overflow: 'latest-per-feed'`, `queue: 64`",
+    feeds: 5,
+    engine: { intervalMs: 50 },
+    connect: false,
+    options: { queue: 64, overflow: 'latest-per-feed' },
+    official: false,
+    bound: { gaps: [1, 1000], dials: 0 },
+    seconds: 16,
+    run: slow(100, 12),
+  },
+  {
+    row: '33a',
+    fault: 'the `report` handler throws',
+    client: { throwing: 'report' },
+    bound: { errors: [1, 1000], isNamed: true },
+    seconds: 2,
+    short: true,
+    async run({ client, measured, pause }) {
+      await pause(2000)
+      measured.isNamed = client.of('error').every(({ value }) => value.message === 'mine')
+    },
+  },
+  {
+    row: '33b',
+    fault: 'the `report` handler returns a promise that rejects',
+    client: { throwing: 'promise' },
+    bound: { errors: [1, 1000] },
+    seconds: 2,
+    run: ({ pause }) => pause(2000),
+  },
+  {
+    row: '33c',
+    fault: 'a `connectionStatusCallback` throws',
+    client: { throwing: 'status' },
+    bound: {},
+    seconds: 2,
+    short: true,
+    run: ({ pause }) => pause(2000),
+  },
+  {
+    row: '33d',
+    fault: 'a loop over the reports that is left, and never closed',
+    connect: false,
+    official: false,
+    bound: { connections: 0, lost: undefined },
+    seconds: 4,
+    async run({ create, engine, measured, client, pause, ...world }) {
+      const made = await create()
+      await made.ask('iterate', { atMost: 5 })
+      engine.resume()
+      await world.until(() => made.of('left').length > 0)
+      await pause(1500)
+      measured.connections = engine.connections
+    },
+  },
+]

@@ -1,0 +1,27 @@
+// Many feeds, and feeds that come and go.
+export default [
+  {
+    row: '37',
+    fault: '500 feeds (450, 50 more, 30 less) over as many connections as their URLs need',
+    feeds: 500,
+    subscribed: 450,
+    engine: { intervalMs: 1000 },
+    bound: { dials: 12, pages: 0 },
+    seconds: 12,
+    async run(world) {
+      const { engine, client, isOurs, feeds, begin, pause } = world
+      begin()
+      if (isOurs) {
+        const added = engine.feeds.slice(450)
+        await client.ask('subscribe', { feeds: added }, 60_000)
+        world.feeds = [...feeds, ...added]
+        await pause(3000)
+        const left = new Set(feeds.slice(0, 30))
+        const at = Date.now()
+        world.ignore = ({ feedID, publishedAt }) => left.has(feedID) && publishedAt > at - 50
+        await client.ask('unsubscribe', { feeds: [...left] }, 60_000)
+      }
+      await pause(5000)
+    },
+  },
+]

@@ -1,0 +1,175 @@
+// Frames that are no report, or not the one they say they are.
+import { frameOf, startTap } from '../harness/tap.mjs'
+
+const malformed = [
+  '{"report":',
+  'garbage',
+  '',
+  '[]',
+  'null',
+  '7',
+  '{"report":null}',
+  '{"report":{}}',
+  '{"report":{"feedID":7,"fullReport":"0x","validFromTimestamp":"a"}}',
+  '['.repeat(100_000),
+  new Uint8Array([0xff, 0xfe, 0x00]),
+]
+
+const text = 'x'.repeat(1000)
+/** What breaks the protocol of WebSocket itself. */
+const violations = {
+  'invalid UTF-8': frameOf([0xff, 0xff]),
+  'RSV bits': frameOf(text, { rsv: 7 }),
+  'an unknown opcode': frameOf(text, { opcode: 5 }),
+  'a frame of 2^40 bytes': frameOf(text, { length: 2 ** 40 }),
+  'a message of 8 MB in pieces': Buffer.concat([
+    frameOf(text, { isFinal: false }),
+    ...Array.from({ length: 8000 }, () => frameOf(text, { opcode: 0, isFinal: false })),
+  ]),
+}
+
+/** Encodings of a report that break a rule: each of the first words, and each length, made something else. */
+function mutantsOf({ fullReport }) {
+  const words = fullReport.slice(2).match(/.{64}/g)
+  const values = [0n, 1n, 32n, 1n << 255n, (1n << 256n) - 1n, BigInt(words.length) * 32n]
+  const structural = words
+    .map((word, at) => ({ word, at }))
+    .filter(({ word, at }) => at >= 3 && /^0{58}/.test(word) && !/^0+$/.test(word))
+  return structural.slice(0, 12).flatMap(({ word, at }) =>
+    values
+      .map(value => value.toString(16).padStart(64, '0'))
+      .filter(value => value !== word)
+      .map(value => `0x${[...words.slice(0, at), value, ...words.slice(at + 1)].join('')}`),
+  )
+}
+
+const sent = ({ feedID, fullReport, validFromTimestamp, observationsTimestamp }, changes) =>
+  JSON.stringify({
+    report: { feedID, fullReport, validFromTimestamp, observationsTimestamp, ...changes },
+  })
+
+/** A report of each feed that nobody is owed: neither streamed nor stored, and from before the stream. */
+function prepare(world) {
+  const { engine } = world
+  world.apart = engine.feeds.map(feedID =>
+    engine.publish(feedID, {}, { streamed: false, stored: false }),
+  )
+}
+
+export default [
+  {
+    row: '17a',
+    fault: 'frames that are no JSON, or JSON that is no report',
+    bound: { dials: 0, errors: [malformed.length, malformed.length] },
+    seconds: 4,
+    async run({ engine, begin, pause }) {
+      begin()
+      for (const frame of malformed) {
+        engine.send(frame)
+        await pause(50)
+      }
+      await pause(2500)
+    },
+  },
+  {
+    row: '17b',
+    fault: 'the same, and nobody listens for `error`',
+    client: { isDeaf: true },
+    bound: { dials: 0 },
+    seconds: 4,
+    short: true,
+    async run({ engine, begin, pause }) {
+      begin()
+      for (const frame of malformed) engine.send(frame)
+      await pause(3000)
+    },
+  },
+  {
+    row: '17c',
+    fault: `${Object.keys(violations).join(', ')}, 4 s apart`,
+    bound: { dials: [5, 5] },
+    seconds: 22,
+    async prepare(world) {
+      world.tap = await startTap({ to: Number(new URL(world.engine.wsEndpoint).port) })
+      world.defer(world.tap.close)
+      world.config.wsEndpoint = `ws://127.0.0.1:${world.tap.port}`
+    },
+    async run({ tap, begin, pause }) {
+      begin()
+      for (const bytes of Object.values(violations)) {
+        tap.inject(bytes)
+        await pause(4000)
+      }
+    },
+  },
+  {
+    row: '18',
+    fault: 'a report of another feed, one whose envelope names another feed, one with other times',
+    feeds: 2,
+    subscribed: 1,
+    bound: { errors: [4, 4], dials: 0 },
+    seconds: 4,
+    short: true,
+    prepare,
+    async run({ engine, feeds, apart, begin, pause }) {
+      begin()
+      const [mine] = feeds
+      const [own, foreign] = apart
+      engine.send(sent(foreign), mine)
+      engine.send(sent(foreign, { feedID: mine }), mine)
+      engine.send(sent(own, { observationsTimestamp: own.observationsTimestamp + 1 }), mine)
+      engine.send(sent(own, { validFromTimestamp: own.validFromTimestamp - 1 }), mine)
+      await pause(2500)
+    },
+  },
+  {
+    row: '19a',
+    fault: 'encodings that break a rule: offsets backwards and beyond the end, lengths of 2^256',
+    bound: { unrefused: 0, dials: 0 },
+    seconds: 4,
+    prepare,
+    async run({ engine, client, feeds, apart, measured, begin, pause }) {
+      begin()
+      const [feed] = feeds
+      const [report] = apart
+      const mutants = mutantsOf(report)
+      for (const fullReport of mutants) engine.send(sent(report, { fullReport }), feed)
+      await pause(2500)
+      measured.unrefused = mutants.length - client.of('error').length
+    },
+  },
+  {
+    row: '19b',
+    fault:
+      'one to four bytes of every third frame are changed (signatures are not verified: what changes but them is delivered)',
+    engine: { intervalMs: 100 },
+    bound: { dials: 0, foreign: undefined },
+    seconds: 8,
+    async run({ engine, begin, end, pause }) {
+      begin()
+      engine.origins[0].corrupt(0.33)
+      await pause(5000)
+      engine.origins[0].corrupt(0)
+      end()
+      await pause(3000)
+    },
+  },
+  {
+    row: '22',
+    fault: 'a signed report of the year 2096, and envelopes with the times 0, -1, 2^53 and 1e300',
+    bound: { dials: 0 },
+    seconds: 5,
+    short: true,
+    prepare,
+    async run({ engine, feeds, apart, begin, end, pause }) {
+      const [feed] = feeds
+      const [report] = apart
+      begin()
+      engine.publish(feed, { observationsTimestamp: 4_000_000_000 }, { stored: false })
+      for (const observationsTimestamp of [0, -1, 2 ** 53, 1e300])
+        engine.send(sent(report, { observationsTimestamp }), feed)
+      end()
+      await pause(4000)
+    },
+  },
+]

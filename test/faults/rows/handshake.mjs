@@ -1,0 +1,68 @@
+// Connections that don't come about.
+import { tryToConnect } from '../harness/attempt.mjs'
+
+export default [
+  {
+    row: '7a',
+    fault: 'the upgrade of one of two origins is never answered',
+    engine: { origins: 2 },
+    config: { haMode: true },
+    connect: false,
+    bound: { connect: 5000 },
+    seconds: 6,
+    prepare: ({ engine }) => engine.origins[1].blackhole(true),
+    async run(world) {
+      await tryToConnect(world)
+      world.engine.resume()
+      await world.pause(5000)
+    },
+  },
+  {
+    row: '7b',
+    fault: 'no upgrade is answered for 7 s',
+    connect: false,
+    bound: { connect: 7500, dials: 2 },
+    seconds: 14,
+    prepare: ({ engine }) => engine.blackhole(true),
+    async run(world) {
+      const { engine, pause } = world
+      let over
+      await tryToConnect(world, () => {
+        over = pause(7000).then(() => engine.blackhole(false))
+      })
+      await over
+      engine.resume()
+      await pause(4000)
+    },
+  },
+  {
+    row: '15',
+    fault: 'one of two origins answers its first upgrade with 503',
+    engine: { origins: 2 },
+    config: { haMode: true },
+    bound: { connections: [2, 2] },
+    seconds: 5,
+    short: true,
+    prepare: ({ engine }) => engine.origins[1].refuse(503, 1),
+    async run({ engine, measured, pause }) {
+      await pause(5000)
+      measured.connections = engine.connections
+    },
+  },
+  {
+    row: '35',
+    fault: 'nothing is there at the start; the service is back when `connect` has rejected',
+    options: { maxReconnectAttempts: 2, reconnectInterval: 200 },
+    connect: false,
+    bound: { rejected: 5000, dials: 3, delivered: 0, lost: undefined },
+    seconds: 12,
+    short: true,
+    prepare: ({ engine }) => engine.stop(),
+    async run(world) {
+      await tryToConnect(world)
+      await world.engine.start()
+      world.engine.resume()
+      await world.pause(5000)
+    },
+  },
+]

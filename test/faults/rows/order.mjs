@@ -1,0 +1,65 @@
+// Reports that come twice, late, or in another order.
+async function beLate({ engine, begin, end, pause }) {
+  const [lossy, late] = engine.origins
+  begin()
+  lossy.drop(0.4)
+  late.delay(1500)
+  late.reorder(6)
+  await pause(8000)
+  lossy.drop(0)
+  late.delay(0)
+  late.reorder(0)
+  end()
+  await pause(2000)
+}
+
+export default [
+  {
+    row: '20a',
+    fault: 'two origins send every report twice',
+    engine: { origins: 2, intervalMs: 100 },
+    config: { haMode: true },
+    bound: { pages: 0 },
+    seconds: 4,
+    async run({ engine, pause }) {
+      for (const origin of engine.origins) origin.duplicate(1)
+      await pause(4000)
+    },
+  },
+  {
+    row: '20b',
+    fault: 'two reports of one observation, with different prices',
+    bound: { conflicts: [1, 1], gaps: 0 },
+    seconds: 3,
+    async run({ engine, feeds, client, measured, pause }) {
+      engine.pause()
+      const [feed] = feeds
+      const { observationsTimestamp } = engine.publish(feed, { price: 10n ** 20n })
+      engine.publish(feed, { observationsTimestamp, price: 10n ** 21n }, { stored: false })
+      await pause(500)
+      engine.resume()
+      await pause(2000)
+      measured.conflicts = client.of('conflict').length
+    },
+  },
+  {
+    row: '21a',
+    fault: 'one of two origins drops 40 %, the other is 1.5 s late and out of order',
+    engine: { origins: 2, intervalMs: 100 },
+    config: { haMode: true },
+    bound: { disordered: undefined },
+    seconds: 10,
+    short: true,
+    run: beLate,
+  },
+  {
+    row: '21b',
+    fault: "the same, `order: 'sorted'`",
+    engine: { origins: 2, intervalMs: 100 },
+    config: { haMode: true, continuity: { order: 'sorted' } },
+    official: { config: { haMode: true } },
+    bound: { disordered: 0 },
+    seconds: 10,
+    run: beLate,
+  },
+]

@@ -1,0 +1,92 @@
+// A service, or one origin of it, that is away for a while.
+const away = seconds =>
+  async function beAway({ engine, begin, end, pause }, after = 10_000) {
+    begin()
+    await engine.stop()
+    await pause(seconds * 1000)
+    await engine.start()
+    end()
+    await pause(after)
+  }
+
+export default [
+  {
+    row: '4a',
+    fault: 'the service is away for 4 s',
+    bound: { recover: 8000, backfill: 2500, dials: 4 },
+    seconds: 14,
+    run: world => away(4)(world),
+  },
+  {
+    row: '4b',
+    fault:
+      'the service is away for 60 s (in place of 10 min and 6 h); `maxReconnectAttempts: Infinity`',
+    feeds: 20,
+    engine: { intervalMs: 1000, rateLimit: 10 },
+    options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
+    bound: { recover: 11_000, backfill: 10_000, dials: 16 },
+    seconds: 80,
+    run: world => away(60)(world, 20_000),
+  },
+  {
+    row: '4c',
+    fault:
+      'the service is away for 5 s and then lets in 10 requests/s; 200 feeds, over two connections',
+    feeds: 200,
+    engine: { intervalMs: 1000, rateLimit: 10 },
+    bound: { recover: 8000, backfill: 60_000, dials: 8 },
+    seconds: 45,
+    short: true,
+    async run(world) {
+      // The dial that gets through may come 8 s after the service is back.
+      await away(5)(world, 9000)
+      world.engine.pause()
+      // At ten requests a second 200 feeds take their time.
+      await world.until(() => world.lost().length === 0, world.isOurs ? 60_000 : 2000)
+    },
+  },
+  {
+    row: '4d',
+    fault: 'the service is away for good; `reconnectInterval: 200`',
+    options: { reconnectInterval: 200 },
+    bound: { dials: 5, errors: [1, 1], outages: [1, 1], lost: undefined },
+    seconds: 9,
+    short: true,
+    async run({ engine, client, measured, begin, pause }) {
+      begin()
+      await engine.stop()
+      await pause(9000)
+      measured.outages = client.of('disconnected').length
+    },
+  },
+  {
+    row: '5a',
+    fault: 'one of two origins is dead for 30 s: the load balancer answers 502',
+    engine: { origins: 2 },
+    config: { haMode: true },
+    bound: { dials: 8, pages: 0 },
+    seconds: 30,
+    short: true,
+    run: deadFor(30),
+  },
+  {
+    row: '5b',
+    fault: 'one of two origins is dead for 10 min: its port refuses connections',
+    engine: { origins: 2, intervalMs: 1000 },
+    config: { haMode: true },
+    prepare({ config, engine }) {
+      config.wsEndpoint = engine.origins.map(({ wsEndpoint }) => wsEndpoint).join(',')
+    },
+    bound: { dials: 60, pages: 0 },
+    seconds: 600,
+    run: deadFor(600),
+  },
+]
+
+function deadFor(seconds) {
+  return async function beDead({ engine, begin, pause }) {
+    begin()
+    await engine.origins[1].kill()
+    await pause(seconds * 1000)
+  }
+}

@@ -1,0 +1,110 @@
+// The service lets somebody in no more, or not so soon.
+import { tryToConnect } from '../harness/attempt.mjs'
+
+const stream = '/api/v1/ws'
+
+export default [
+  {
+    row: '11a',
+    fault: 'a wrong secret at the start: 401',
+    config: { userSecret: 'the-secret-of-somebody-else' },
+    connect: false,
+    bound: { refusedAs: 'AuthenticationError', rejected: 2000, dials: 1, lost: undefined },
+    seconds: 4,
+    async run(world) {
+      await tryToConnect(world)
+      await world.pause(2000)
+    },
+  },
+  {
+    row: '11b',
+    fault:
+      'a reset, and one of two origins answers 401 for 60 s (5 dials, then one every 15 to 30 s; one a minute was the aim)',
+    engine: { origins: 2 },
+    config: { haMode: true },
+    bound: { dials: 9, pages: 0 },
+    seconds: 60,
+    async run({ engine, begin, pause }) {
+      begin()
+      engine.origins[1].refuse(401)
+      engine.origins[1].disconnect()
+      await pause(60_000)
+    },
+  },
+  {
+    row: '11c',
+    fault: 'a reset, and 401 for 8 s; `maxReconnectAttempts: Infinity`',
+    options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
+    bound: { recover: 10_500, backfill: 2500, dials: 5 },
+    seconds: 20,
+    async run({ engine, begin, end, pause }) {
+      begin()
+      engine.origins[0].refuse(401)
+      engine.disconnect()
+      await pause(8000)
+      engine.origins[0].refuse(undefined)
+      end()
+      await pause(11_000)
+    },
+  },
+  {
+    row: '12',
+    fault: 'one feed of three may not be read: 401 for all (which one it is, is not found out)',
+    connect: false,
+    bound: { refusedAs: 'AuthenticationError', rejected: 2000, dials: 1, lost: undefined },
+    seconds: 4,
+    feedSpecs: feeds => feeds.map((feedID, at) => ({ feedID, entitled: at !== 1 })),
+    async run(world) {
+      await tryToConnect(world)
+      await world.pause(1000)
+    },
+  },
+  {
+    row: '13a',
+    fault: 'a reset, and the next upgrade is answered with 429, Retry-After 3 s',
+    bound: { inside: 0, dials: 2 },
+    seconds: 8,
+    async run({ engine, measured, begin, end, pause }) {
+      begin()
+      engine.fail({ status: 429, retryAfter: 3, path: stream })
+      engine.disconnect()
+      end()
+      await pause(8000)
+      const upgrades = engine.requests().filter(({ path }) => path.startsWith(stream))
+      const asked = upgrades.find(({ status }) => status === 429)
+      const isInside = ({ at }) => asked !== undefined && at > asked.at && at < asked.at + 3000
+      measured.inside = upgrades.filter(isInside).length
+    },
+  },
+  {
+    row: '13b',
+    fault: 'a request is answered with 429, Retry-After 2 s, a date, absent, a day, or -5',
+    isREST: true,
+    connect: false,
+    bound: { inside: 0, untyped: 0 },
+    seconds: 20,
+    async run({ create, engine, feeds, measured }) {
+      const client = await create()
+      engine.publish(feeds[0])
+      const inSeconds = ms => new Date(Math.ceil((Date.now() + ms) / 1000) * 1000).toUTCString()
+      const windows = [
+        [() => 2, 2000],
+        [() => inSeconds(2000), 2000],
+        [() => undefined, 0],
+        [() => 86_400, 86_400_000],
+        [() => -5, 0],
+      ]
+      Object.assign(measured, { inside: 0, untyped: 0, answered: 0 })
+      for (const [ask, windowMs] of windows) {
+        const retryAfter = ask()
+        const before = engine.requests().length
+        engine.fail({ status: 429, ...(retryAfter === undefined ? {} : { retryAfter }) })
+        const { error } = await client.ask('call', { method: 'getLatestReport', args: [feeds[0]] })
+        if (error === undefined) measured.answered++
+        else if (!error.isOwn) measured.untyped++
+        const [first, ...again] = engine.requests().slice(before)
+        measured.inside += again.filter(({ at }) => at < first.at + windowMs).length
+      }
+    },
+  },
+]

@@ -1,0 +1,63 @@
+// What TCP does to a connection.
+import { through } from '../harness/proxy.mjs'
+
+/** The fault lasts as long as the connection that is open. */
+const strike = (act, ms) =>
+  async function strikeOnce({ proxy, begin, end, pause }) {
+    begin()
+    act(proxy, proxy.connections.at(-1).number)
+    end()
+    await pause(ms)
+  }
+
+export default [
+  {
+    row: '2b',
+    fault: 'a reset in the midst of a frame, three times',
+    engine: { intervalMs: 100 },
+    bound: { dials: [3, 3] },
+    seconds: 12,
+    prepare: through([{ do: 'reset', frame: 60, at: 'middle', times: 3 }]),
+    async run({ begin, pause }) {
+      begin()
+      await pause(12_000)
+    },
+  },
+  {
+    row: '6c',
+    fault: 'the connection is closed by half: the service’s side ends, without a word',
+    bound: { recover: 1500, backfill: 1500, dials: 1 },
+    seconds: 6,
+    prepare: through(),
+    run: strike((proxy, number) => proxy.halfClose(number), 6000),
+  },
+  {
+    row: '6d',
+    fault: 'what the service sends is swallowed, what the client sends is not',
+    bound: { detect: 10_000, recover: 11_500, backfill: 3000, dials: 1 },
+    seconds: 16,
+    prepare: through(),
+    run: strike((proxy, number) => proxy.blackhole(number, { direction: 'down' }), 16_000),
+  },
+  {
+    row: '8a',
+    fault: 'the connection slows down to 1 byte/s',
+    bound: { detect: 10_000, recover: 11_500, backfill: 3000, dials: 1 },
+    seconds: 16,
+    short: true,
+    prepare: through(),
+    run: strike((proxy, number) => proxy.drip(1, number), 16_000),
+  },
+  {
+    row: '8b',
+    fault: 'the connection stalls in the midst of a frame',
+    engine: { intervalMs: 100 },
+    bound: { dials: 1 },
+    seconds: 16,
+    prepare: through([{ do: 'blackhole', connection: 1, frame: 60, at: 'middle' }]),
+    async run({ begin, pause }) {
+      begin()
+      await pause(16_000)
+    },
+  },
+]

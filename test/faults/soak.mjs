@@ -1,0 +1,367 @@
+// The soak: many feeds over two origins, and a random fault every so often. npm run faults -- soak [--minutes 10]
+// [--every 30] [--feeds 500] [--seed 1] [--slope 1] [--json FILE]
+import { fork } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { cpus, platform } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { startDataEngine, startFaultProxy } from 'sluice/local'
+import { seededRandom } from './harness/random.mjs'
+import { pause, until } from './harness/waiting.mjs'
+import { openAccount } from './soak/account.mjs'
+import { beginFault } from './soak/faults.mjs'
+import { slopeOf } from './soak/slope.mjs'
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+const MB = 1e6
+
+/** How often heap and handles are looked at. */
+const SAMPLE_EVERY = 10 * SECOND
+/** How much of the beginning says nothing of the slope: code is compiled, memories fill up. */
+const WARM_UP = MINUTE
+/** How long a fault lasts. */
+const FAULT_LASTS = [SECOND, 20 * SECOND]
+/** How long what is missing may take to come once all faults have ended. */
+const DRAIN = 3 * MINUTE
+/** What may be left of kept-alive requests, and of timers. */
+const MORE_HANDLES = 8
+/** How many reports are published in one turn. */
+const MOST_AT_ONCE = 10
+/** How many reports of each feed the service keeps: more than are fetched again. */
+const RETAIN = 500
+
+/** The client in its process, and what it has told. */
+function startClient(account) {
+  const child = fork(fileURLToPath(new URL('soak/client.mjs', import.meta.url)), {
+    execArgv: ['--expose-gc'],
+    serialization: 'advanced',
+  })
+  const waiting = new Map()
+  const told = { errors: {}, unhandled: [], ended: undefined }
+  let asked = 0
+  let ready
+  const isReady = new Promise(resolve => {
+    ready = resolve
+  })
+  child.on('message', message => {
+    if (message.reports !== undefined) message.reports.forEach(account.deliver)
+    else if (message.gap !== undefined) account.gaps.push(message.gap)
+    else if (message.error !== undefined)
+      told.errors[message.error] = (told.errors[message.error] ?? 0) + 1
+    else if (message.unhandled !== undefined) told.unhandled.push(message.unhandled)
+    else if (message.ended !== undefined) told.ended = message.ended
+    else if (message.ready) ready()
+    else if (message.failure !== undefined)
+      waiting.get(message.id)?.reject(new Error(message.failure))
+    else waiting.get(message.id)?.resolve(message.value)
+  })
+  child.once('exit', (code, signal) => {
+    for (const { reject } of waiting.values())
+      reject(new Error(`the client has ended: ${signal ?? code}`))
+  })
+  return {
+    told,
+    isReady,
+    ask(what, given) {
+      const id = ++asked
+      return new Promise((resolve, reject) => {
+        waiting.set(id, { resolve, reject })
+        child.send({ id, what, given })
+      }).finally(() => waiting.delete(id))
+    },
+    kill: () => child.kill('SIGKILL'),
+  }
+}
+
+/** Counts the requests an engine has had, but for upgrades, although it forgets them after a while. */
+function countRequests(engine) {
+  let since = Date.now()
+  let count = 0
+  return function update() {
+    // What has come in the current millisecond may not be all of it.
+    const until = Date.now()
+    for (const { path, at } of engine.requests())
+      if (at >= since && at < until && !path.includes('/ws')) count++
+    since = until
+    return count
+  }
+}
+
+const feedIDs = count =>
+  Array.from({ length: count }, (_, i) => `0x0003${(i + 1).toString(16).padStart(60, '0')}`)
+
+/**
+ * Publishes a report of each feed in turn, so many a second, and no more at once than leave the engine's time to answer:
+ * on a machine that is too slow there are fewer. Returns how to stop.
+ */
+function publish(engine, perSecond) {
+  let due = 0
+  let since = performance.now()
+  let turn = 0
+  const timer = setInterval(() => {
+    const now = performance.now()
+    due = Math.min(due + ((now - since) * perSecond) / SECOND, MOST_AT_ONCE)
+    since = now
+    for (; due >= 1; due--) engine.publish(engine.feeds[turn++ % engine.feeds.length])
+  }, 10)
+  return () => clearInterval(timer)
+}
+
+const sum = counts => Object.values(counts).reduce((total, count) => total + count, 0)
+
+/** Runs a soak, and returns its figures. Rejects only when the soak itself is broken. */
+export async function runSoak({
+  minutes = 10,
+  every = 30,
+  feeds = 500,
+  seed = 1,
+  slope: mostSlope = 1,
+  say = () => {},
+}) {
+  const ids = feedIDs(feeds)
+  const engine = await startDataEngine({
+    feeds: ids,
+    origins: 2,
+    intervalMs: 0,
+    history: 0,
+    retain: RETAIN,
+    compression: false,
+    seed,
+  })
+  const proxies = await Promise.all(
+    engine.origins.map(({ wsEndpoint }) => startFaultProxy({ upstream: wsEndpoint, seed })),
+  )
+  const rest = await startFaultProxy({ upstream: engine.endpoint, seed })
+  const account = openAccount(engine)
+  const client = startClient(account)
+  const requests = countRequests(engine)
+  const random = seededRandom(seed, 'soak')
+  const samples = []
+  const faults = []
+  const running = new Set()
+  let timers = []
+  let nextFault
+  let stopPublishing = () => {}
+  const start = performance.now()
+  const elapsed = () => performance.now() - start
+  const dials = () => proxies.reduce((total, proxy) => total + proxy.dials, 0)
+
+  function repeat(ms, act) {
+    timers.push(setInterval(act, ms))
+  }
+
+  async function sample() {
+    const { heapUsed, rss, handles } = await client.ask('sample')
+    const taken = { at: elapsed(), heap: heapUsed / MB, rss: rss / MB, handles }
+    samples.push(taken)
+    return taken
+  }
+
+  /** Begins a fault, and ends it after a while. */
+  async function strike() {
+    const ms = FAULT_LASTS[0] + random() * (FAULT_LASTS[1] - FAULT_LASTS[0])
+    const fault = { at: elapsed(), lasts: Math.round(ms), name: '' }
+    faults.push(fault)
+    const { name, end } = await beginFault({ engine, proxies, rest, random })
+    fault.name = name
+    const entry = { end, timer: undefined }
+    running.add(entry)
+    entry.timer = setTimeout(() => endFault(entry), ms)
+  }
+
+  async function endFault(entry) {
+    if (!running.delete(entry)) return
+    clearTimeout(entry.timer)
+    await entry.end()
+  }
+
+  function sayMinute() {
+    const { heap, rss, handles } = samples.at(-1) ?? { heap: 0, rss: 0, handles: {} }
+    const minute = Math.round(elapsed() / MINUTE)
+    const struck = faults.filter(({ at }) => at > elapsed() - MINUTE).map(({ name }) => name)
+    say(
+      `minute ${minute}: heap ${heap.toFixed(1)} MB, rss ${rss.toFixed(0)} MB, handles ${JSON.stringify(handles)}, ` +
+        `published ${account.counts.published}, missing now ${account.lost()}, dials ${dials()}, requests ${requests()}; ${struck.join(', ')}`,
+    )
+  }
+
+  try {
+    await client.isReady
+    const { apiKey, userSecret } = engine
+    await client.ask('connect', {
+      config: {
+        ...{ apiKey, userSecret, haMode: true, endpoint: rest.url },
+        wsEndpoint: proxies.map(({ wsURL }) => wsURL).join(','),
+      },
+      options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
+      feeds: ids,
+    })
+    const connectionsOfAll = await client
+      .ask('metrics')
+      .then(metrics => metrics.configuredConnections)
+    await until(() => engine.connections >= connectionsOfAll, 10 * SECOND)
+    const resumed = elapsed()
+    stopPublishing = publish(engine, feeds)
+    await pause(3 * SECOND)
+    const first = await sample()
+    const before = { dials: dials(), requests: requests() }
+    repeat(SAMPLE_EVERY, sample)
+    repeat(SECOND, account.update)
+    repeat(SECOND, requests)
+    repeat(MINUTE, sayMinute)
+    nextFault = setInterval(strike, every * SECOND)
+    timers.push(nextFault)
+    await pause(minutes * MINUTE - 3 * SECOND)
+
+    clearInterval(nextFault)
+    for (const entry of [...running]) await endFault(entry)
+    const soaked = (elapsed() - resumed) / HOUR
+    const dialled = dials() - before.dials
+    const asked = requests() - before.requests
+    const published = account.counts.published
+    // What is missing at the very end shows when the next report comes.
+    await until(() => engine.connections >= connectionsOfAll, DRAIN)
+    await pause(2 * SECOND)
+    stopPublishing()
+    await until(() => account.lost() === 0, DRAIN)
+    // Copies may still come.
+    await pause(10 * SECOND)
+    for (const timer of timers) clearInterval(timer)
+    timers = []
+    const last = await sample()
+    const metrics = await client.ask('metrics')
+    const lost = account.lost()
+    const closed = await client.ask('close')
+    const { slope, error } = slopeOf(
+      samples.filter(({ at }) => at > WARM_UP).map(({ at, heap }) => ({ x: at / HOUR, y: heap })),
+    )
+    return {
+      ...{ seed, minutes, every, feeds, faults },
+      ...account.counts,
+      publishedPerSecond: published / (soaked * 3600),
+      lost,
+      announced: account.announced(),
+      gaps: account.gaps.length,
+      foreign: account.foreign(),
+      heapSlope: slope,
+      heapSlopeError: error,
+      mostSlope,
+      heap: [first.heap, last.heap],
+      rss: [first.rss, last.rss],
+      handles: [first.handles, last.handles],
+      dials: dialled,
+      dialsPerHour: dialled / soaked,
+      requests: asked,
+      requestsPerHour: asked / soaked,
+      closeMs: closed.ms,
+      handlesAfterClose: closed.handles,
+      ...client.told,
+      metrics: { ...metrics, origins: undefined },
+      samples,
+    }
+  } finally {
+    stopPublishing()
+    for (const timer of timers) clearInterval(timer)
+    for (const entry of [...running]) await endFault(entry)
+    client.kill()
+    for (const proxy of [...proxies, rest]) await proxy.close()
+    await engine.close()
+  }
+}
+
+/** What a soak should not have done, in words. */
+export function findFailures(figures) {
+  const { lost, doubled, foreign, heapSlope, heapSlopeError, mostSlope, handles, closeMs } = figures
+  const [before, after] = handles.map(sum)
+  // The parent's channel, and the pipes of the output.
+  const left = Object.keys(figures.handlesAfterClose).filter(kind => kind !== 'PipeWrap')
+  return [
+    [lost > 0, `${lost} reports lost`],
+    [doubled > 0, `${doubled} reports delivered twice`],
+    [foreign > 0, `${foreign} reports delivered that nobody published`],
+    // A short soak can't tell a small slope from none.
+    [
+      heapSlope - 2 * heapSlopeError > mostSlope,
+      `the heap grows by ${heapSlope.toFixed(1)} ± ${(2 * heapSlopeError).toFixed(1)} MB/h, the bound is ${mostSlope}`,
+    ],
+    [after - before > MORE_HANDLES, `${after} handles at the end, ${before} at the start`],
+    [left.length > 0, `left after closing: ${left.join(', ')}`],
+    [closeMs > SECOND, `closing takes ${Math.round(closeMs)} ms`],
+    [figures.unhandled.length > 0, `unhandled: ${figures.unhandled[0]}`],
+    [figures.ended !== undefined, `the stream has ended: ${figures.ended}`],
+  ].flatMap(([isFailure, words]) => (isFailure ? [words] : []))
+}
+
+const number = (value, digits = 0) => value.toFixed(digits)
+
+function tableOf(figures) {
+  const rows = [
+    ['published', `${figures.published}, ${number(figures.publishedPerSecond)} a second`],
+    ['lost', figures.lost],
+    ['announced as missing', `${figures.announced}, in ${figures.gaps} gaps`],
+    ['doubled', figures.doubled],
+    ['delivered, never published', figures.foreign],
+    ['altered on the way', figures.altered],
+    ['fetched', figures.backfilled],
+    ['faults', figures.faults.length],
+    ['dials', `${figures.dials}, ${number(figures.dialsPerHour)} an hour`],
+    ['REST requests', `${figures.requests}, ${number(figures.requestsPerHour)} an hour`],
+    [
+      'heap slope',
+      `${number(figures.heapSlope, 2)} ± ${number(2 * figures.heapSlopeError, 2)} MB/h`,
+    ],
+    ['heap, first and last', `${figures.heap.map(each => number(each, 1)).join(', ')} MB`],
+    ['RSS, first and last', `${figures.rss.map(each => number(each)).join(', ')} MB`],
+    ['handles, first and last', figures.handles.map(each => JSON.stringify(each)).join(', ')],
+    ['handles after close', JSON.stringify(figures.handlesAfterClose)],
+    ['close', `${number(figures.closeMs)} ms`],
+    ['errors told', JSON.stringify(figures.errors)],
+    ['unhandled', figures.unhandled.length],
+  ]
+  return [
+    '| soak | |',
+    '| --- | --- |',
+    ...rows.map(([name, value]) => `| ${name} | ${value} |`),
+  ].join('\n')
+}
+
+function readArguments(args) {
+  const text = { type: 'string' }
+  const options = { minutes: text, every: text, feeds: text, seed: text, slope: text, json: text }
+  const { values } = parseArgs({ args, options })
+  const { json, ...numbers } = values
+  const entries = Object.entries(numbers).map(([name, value]) => [name, Number(value)])
+  const wrong = entries.find(([, value]) => !(value > 0))
+  if (wrong !== undefined) throw new Error(`--${wrong[0]} is a number above 0`)
+  return { json, ...Object.fromEntries(entries) }
+}
+
+/** The command: runs a soak, prints its figures, and says what failed by the exit code. */
+export async function soak(args) {
+  let given
+  try {
+    given = readArguments(args)
+  } catch (error) {
+    console.error(`soak: ${error.message}`)
+    process.exitCode = 2
+    return
+  }
+  const { json, ...options } = given
+  const cores = cpus()
+  const figures = await runSoak({ ...options, say: line => console.error(line) })
+  const { seed, minutes, feeds, every } = figures
+  console.log(
+    `Seed ${seed}, ${feeds} feeds, ${minutes} minutes, a fault every ${every} s, ` +
+      `${cores.length} × ${cores[0]?.model.trim() ?? 'unknown processor'}, ${platform()}, Node ${process.version}.\n`,
+  )
+  console.log(tableOf(figures))
+  if (json !== undefined) writeFileSync(json, `${JSON.stringify(figures, null, 2)}\n`)
+  const failures = findFailures(figures)
+  for (const failure of failures)
+    console.error(
+      `soak: ${failure}; again: npm run faults -- soak --minutes ${minutes} --every ${every} --seed ${seed}`,
+    )
+  process.exitCode = failures.length === 0 ? 0 : 1
+}

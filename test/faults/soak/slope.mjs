@@ -1,0 +1,11 @@
+/** The slope of a line through points, by least squares, and its standard error. */
+export function slopeOf(points) {
+  const count = points.length
+  if (count < 3) return { slope: 0, error: Number.POSITIVE_INFINITY }
+  const mean = pick => points.reduce((sum, point) => sum + pick(point), 0) / count
+  const [x, y] = [mean(point => point.x), mean(point => point.y)]
+  const spread = points.reduce((sum, point) => sum + (point.x - x) ** 2, 0)
+  const slope = points.reduce((sum, point) => sum + (point.x - x) * (point.y - y), 0) / spread
+  const rest = points.reduce((sum, point) => sum + (point.y - y - slope * (point.x - x)) ** 2, 0)
+  return { slope, error: Math.sqrt(rest / (count - 2) / spread) }
+}
