@@ -1,24 +1,63 @@
-// Runs benchmarks against the built package: npm run bench, or npm run bench -- NAME for one of them.
-import { readdirSync } from 'node:fs'
-import { cpus, platform } from 'node:os'
-import { dirname, join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+// Runs benchmarks against the built package: npm run bench, or npm run bench -- NAME … for some of them. With --json FILE
+// the figures are written there too.
+import { writeFileSync } from 'node:fs'
+import { cpus, loadavg, platform } from 'node:os'
+import { parseArgs } from 'node:util'
+import { markdown, printTable } from './table.mjs'
 
-const here = dirname(fileURLToPath(import.meta.url))
-const names = readdirSync(here)
-  .filter(file => file.endsWith('.bench.mjs'))
-  .map(file => file.slice(0, -'.bench.mjs'.length))
-const [wanted] = process.argv.slice(2)
-if (wanted !== undefined && !names.includes(wanted)) {
-  console.error(`usage: npm run bench [-- NAME], where NAME is one of: ${names.join(', ')}`)
-  process.exit(2)
+const names = [
+  'decode',
+  'stream',
+  'origins',
+  'pipeline',
+  'load',
+  'rest',
+  'scaling',
+  'delay',
+  'confidential-http',
+]
+
+function readArguments() {
+  try {
+    const options = { json: { type: 'string' } }
+    const { values, positionals } = parseArgs({ options, allowPositionals: true })
+    if (positionals.every(name => names.includes(name)))
+      return { wanted: positionals.length > 0 ? positionals : names, json: values.json }
+  } catch {
+    // Falls through to what is right.
+  }
+  console.error(
+    `usage: npm run bench [-- NAME … --json FILE], where NAME is of: ${names.join(', ')}`,
+  )
+  return process.exit(2)
 }
+
+const { wanted, json } = readArguments()
+const started = performance.now()
 const cores = cpus()
-console.log(
-  `${cores.length} × ${cores[0]?.model ?? 'unknown processor'}, ${platform()}, Node ${process.version}`,
-)
-for (const name of wanted === undefined ? names : [wanted]) {
-  const { default: bench } = await import(pathToFileURL(join(here, `${name}.bench.mjs`)).href)
-  console.log(`\n${name}`)
-  await bench()
+const machine = `${cores.length} × ${cores[0]?.model ?? 'unknown processor'}, ${platform()}, Node ${process.version}`
+const load = loadavg()[0]
+console.log(machine)
+if (load > cores.length / 4)
+  console.log(
+    `load ${load.toFixed(1)}: the machine does other work too, which blurs what is told in time`,
+  )
+const rows = []
+const heading = ['goal', 'measured', 'least to most', 'met']
+const cellsOf = ({ work, goal, figure, spread, isMet }) => [
+  work,
+  goal,
+  figure,
+  spread,
+  isMet === undefined ? '' : isMet ? 'yes' : 'NO',
+]
+for (const name of wanted) {
+  const { default: bench } = await import(`./${name}.bench.mjs`)
+  console.log(`\n${name}\n`)
+  const judged = (await bench()) ?? []
+  if (judged.length > 0) printTable('against the goals', heading, judged.map(cellsOf))
+  rows.push(...judged.map(row => ({ bench: name, ...row })))
 }
+console.log(`${markdown(rows)}\n`)
+console.log(`${machine}; ${((performance.now() - started) / 1000).toFixed()} s`)
+if (json !== undefined) writeFileSync(json, `${JSON.stringify({ machine, rows }, null, 2)}\n`)

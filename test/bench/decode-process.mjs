@@ -1,0 +1,67 @@
+// A process of its own that decodes, hex string to typed object, with each decoder in turns.
+
+import { decodeReport as decodeOfficially } from '@chainlink/data-streams-sdk'
+import { AbiCoder } from 'ethers'
+import { decodeAbiParameters } from 'viem'
+import { decodeReport } from '../../dist/esm/index.js'
+import { reportSchema } from '../../dist/esm/local/schemas.js'
+import { feedID, makeReport } from './frames.mjs'
+import { answer } from './rpc.mjs'
+
+/** How often each decodes in one turn; turns are short, so that all sides see the same of what else the machine does. */
+const TURN = { ours: 256, official: 4, viem: 16, ethers: 4 }
+const TURNS = 10
+
+const outer = ['bytes32[3]', 'bytes', 'bytes32[]', 'bytes32[]', 'bytes32']
+const parts = outer.map(type => ({ type }))
+
+function toObject(fields, values) {
+  const object = {}
+  for (let index = 0; index < fields.length; index++) object[fields[index].name] = values[index]
+  return object
+}
+
+function decodersOf(version) {
+  const fields = reportSchema(version, 's')
+  const types = fields.map(({ type }) => type)
+  const coder = AbiCoder.defaultAbiCoder()
+  return {
+    ours: decodeReport,
+    official: decodeOfficially,
+    viem: fullReport =>
+      toObject(fields, decodeAbiParameters(fields, decodeAbiParameters(parts, fullReport)[1])),
+    ethers: fullReport => toObject(fields, coder.decode(types, coder.decode(outer, fullReport)[1])),
+  }
+}
+
+/** Microseconds on a processor that one turn takes, with the collection of garbage that falls into it. */
+function time(decode, reports, times) {
+  const started = process.cpuUsage()
+  for (let index = 0; index < times; index++) {
+    const { fullReport, feedID } = reports[index % reports.length]
+    decode(fullReport, feedID)
+  }
+  const { user, system } = process.cpuUsage(started)
+  return user + system
+}
+
+/** Microseconds that each side takes for a decode. */
+function runRound(sides, decoders, reports) {
+  const sums = Object.fromEntries(sides.map(side => [side, 0]))
+  for (let turn = 0; turn < TURNS; turn++)
+    for (const side of sides) sums[side] += time(decoders[side], reports, TURN[side])
+  return Object.fromEntries(sides.map(side => [side, sums[side] / (TURNS * TURN[side])]))
+}
+
+answer({
+  /** The microseconds of processor time that each of these sides takes for a decode, for every round. */
+  measure({ version, sides, rounds, warmup }) {
+    const reports = Array.from({ length: 64 }, (_, seed) =>
+      makeReport({ id: feedID(seed, version), version, seed }),
+    )
+    const decoders = decodersOf(version)
+    return Array.from({ length: warmup + rounds }, () => runRound(sides, decoders, reports)).slice(
+      warmup,
+    )
+  },
+})

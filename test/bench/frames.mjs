@@ -1,0 +1,93 @@
+// Frames of a stream, made beforehand: real V3 reports whose envelope and blob agree. Only the times in them are written
+// when they are sent, which takes a few copies of bytes, so that each is new and begins where the one before ended.
+import { encodeBlob, encodeFullReport } from '../../dist/esm/local/encode.js'
+import { reportSchema } from '../../dist/esm/local/schemas.js'
+
+/** The time of the first report, in seconds. Far on there are still ten decimal and eight hexadecimal digits. */
+export const START = 1_700_000_000
+/** The service's own reports of today have two signatures as well. */
+const SIGNATURES = 2
+const WINDOW = 640
+
+/** The id of the n-th feed of a version. */
+export const feedID = (index, version = 3) =>
+  `0x000${version.toString(16)}${(index + 1).toString(16).padStart(60, '0')}`
+
+export const feedIDs = count => Array.from({ length: count }, (_, index) => feedID(index))
+
+/** Random words from a seed (mulberry32), in hex. */
+function createWords(seed) {
+  let state = seed | 0
+  const next = () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return (mixed ^ (mixed >>> 14)) >>> 0
+  }
+  return (words = 8) =>
+    Array.from({ length: words }, () => next().toString(16).padStart(8, '0')).join('')
+}
+
+/** A report with random values; nobody looks at the signatures. */
+export function makeReport({ id = feedID(0), version = 3, time = START, seed = 1 }) {
+  const word = createWords(seed)
+  const times = { validFromTimestamp: time, observationsTimestamp: time, expiresAt: time + 86_400 }
+  const values = { feedId: id, ...times }
+  for (const { name, type } of reportSchema(version, 's')) {
+    if (name in values) continue
+    if (type === 'string') values[name] = 'H'
+    else if (/status|ripcord/i.test(name)) values[name] = 1
+    else values[name] = BigInt(`0x${word(type === 'uint32' ? 1 : 2)}`)
+  }
+  const words = count => Array.from({ length: count }, () => word())
+  const fullReport = encodeFullReport({
+    context: [word(), word(), word()],
+    blob: encodeBlob(reportSchema(version, 's'), values),
+    rs: words(SIGNATURES),
+    ss: words(SIGNATURES),
+    vs: '00'.repeat(32),
+  })
+  return { feedID: id, fullReport, validFromTimestamp: time, observationsTimestamp: time }
+}
+
+/** The message that carries a report, as the service writes it. */
+export const makeMessage = report => Buffer.from(JSON.stringify({ report }))
+
+/** A server's binary WebSocket frame. */
+function frameOf(message) {
+  const head = Buffer.from([0x82, 126, message.length >> 8, message.length & 255])
+  return Buffer.concat([head, message])
+}
+
+/**
+ * So many frames, all of one length, lying one behind the other: a frame of each feed for the first second, then one of
+ * each for the next, and so on. `setTime` writes their times from that second on.
+ */
+export function createLap(ids) {
+  const ticks = Math.max(1, Math.ceil(WINDOW / ids.length))
+  const frames = Array.from({ length: ticks * ids.length }, (_, index) =>
+    frameOf(makeMessage(makeReport({ id: ids[index % ids.length], seed: index }))),
+  )
+  const buffer = Buffer.concat(frames)
+  const [{ length }] = frames
+  const hex = START.toString(16).padStart(64, '0')
+  const inBlob = frames[0].indexOf(hex) + 56
+  const inEnvelope = [`"validFromTimestamp":`, `"observationsTimestamp":`].map(
+    name => frames[0].indexOf(name) + name.length,
+  )
+
+  function setTime(first) {
+    for (let tick = 0; tick < ticks; tick++) {
+      const hexadecimal = Buffer.from((first + tick).toString(16).padStart(8, '0'))
+      const decimal = Buffer.from(String(first + tick))
+      for (let feed = 0; feed < ids.length; feed++) {
+        const start = (tick * ids.length + feed) * length
+        buffer.set(hexadecimal, start + inBlob)
+        buffer.set(hexadecimal, start + inBlob + 64)
+        for (const at of inEnvelope) buffer.set(decimal, start + at)
+      }
+    }
+  }
+
+  return { buffer, frames: frames.length, frameLength: length, ticks, setTime }
+}

@@ -1,0 +1,128 @@
+// Loading the default entry, in a new process each time; what an installation takes on disk; what a bundle weighs.
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { budgets, entryFile, weigh } from '../package/sizes.mjs'
+import { npm, root } from '../package/steps.mjs'
+import { inTurns, ratio, spread } from './rounds.mjs'
+import { atMost, printTable, short } from './table.mjs'
+
+const rounds = 15
+const packages = { ours: 'sluice', official: '@chainlink/data-streams-sdk', ws: 'ws' }
+const sides = Object.keys(packages)
+const forms = {
+  require: { flags: ['--input-type=commonjs'], load: name => `require('${name}')` },
+  import: { flags: ['--input-type=module'], load: name => `await import('${name}')` },
+}
+
+/** Milliseconds a new Node takes to load a package, its own start not counted. */
+function timeLoading({ flags, load }, side) {
+  const program = `const start = performance.now(); ${load(packages[side])}; console.log(performance.now() - start)`
+  const { stdout, stderr } = spawnSync(process.execPath, [...flags, '-e', program], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  const took = Number.parseFloat(stdout)
+  if (Number.isNaN(took)) throw new Error(`${program}: ${stderr}`)
+  return took
+}
+
+/** The folder that a package finds another one in. */
+function resolve(from, name) {
+  const folder = join(from, 'node_modules', name)
+  if (existsSync(folder)) return folder
+  if (dirname(from) === from) throw new Error(`${name} is not installed`)
+  return resolve(dirname(from), name)
+}
+
+/** Bytes of a package's files, without those of packages within it. */
+function bytesIn(folder) {
+  return readdirSync(folder, { withFileTypes: true }).reduce((sum, entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return sum + (entry.name === 'node_modules' ? 0 : bytesIn(path))
+    return sum + statSync(path).size
+  }, 0)
+}
+
+/** The folders of all that a package depends on, itself not among them. */
+function dependenciesOf(folder, found = new Set()) {
+  const { dependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  for (const name of Object.keys(dependencies)) {
+    const dependency = resolve(folder, name)
+    if (found.has(dependency)) continue
+    found.add(dependency)
+    dependenciesOf(dependency, found)
+  }
+  return found
+}
+
+const sum = numbers => numbers.reduce((total, number) => total + number, 0)
+const megabytes = bytes => `${(bytes / 1e6).toFixed(1)} MB`
+const kilobytes = bytes => `${(bytes / 1000).toFixed(1)} kB`
+
+async function measureInstallation() {
+  const { stdout } = await npm(['pack', '--dry-run', '--ignore-scripts', '--json'])
+  const report = JSON.parse(stdout)
+  const [{ unpackedSize }] = Array.isArray(report) ? report : Object.values(report)
+  const official = resolve(root, packages.official)
+  const size = (own, folders) => own + sum([...folders].map(bytesIn))
+  return {
+    ours: size(unpackedSize, dependenciesOf(root)),
+    official: size(bytesIn(official), dependenciesOf(official)),
+    own: unpackedSize,
+  }
+}
+
+const exact = value => ({ median: value, min: value, max: value })
+
+export default async function bench() {
+  const loading = {}
+  for (const [form, how] of Object.entries(forms))
+    loading[form] = await inTurns(sides, { rounds }, side => timeLoading(how, side))
+  printTable(
+    'ms to load',
+    sides,
+    Object.keys(forms).map(form => [
+      form,
+      ...sides.map(side => short(spread(loading[form][side]).median)),
+    ]),
+  )
+
+  const installed = await measureInstallation()
+  const official = resolve(root, packages.official)
+  const { main } = JSON.parse(readFileSync(join(official, 'package.json'), 'utf8'))
+  const bundled = {
+    ours: await weigh(entryFile(root, '.'), 'bundle'),
+    official: await weigh(join(official, main), 'bundle'),
+  }
+  const entries = Object.keys(budgets)
+  const weights = await Promise.all(entries.map(entry => weigh(entryFile(root, entry))))
+  printTable(
+    'gzipped, without dependencies',
+    [''],
+    entries.map((entry, index) => [`sluice${entry.slice(1)}`, kilobytes(weights[index])]),
+  )
+
+  const loads = Object.keys(forms).map(form => {
+    const { ours, official } = loading[form]
+    const ms = list => `${short(spread(list).median)} ms`
+    return {
+      work: `loading the default entry by \`${form}\`, against the official SDK`,
+      ...atMost(0.5, ratio(ours, official), ' times'),
+      detail: `${ms(ours)}; official ${ms(official)}`,
+    }
+  })
+  return [
+    ...loads,
+    {
+      work: 'installed size, all dependencies included, against the official SDK',
+      ...atMost(0.333, exact(installed.ours / installed.official), ' times'),
+      detail: `${megabytes(installed.ours)}, ${megabytes(installed.own)} of it our own; official ${megabytes(installed.official)}`,
+    },
+    {
+      work: 'bundle of the default entry, minified and gzipped, all dependencies included',
+      ...atMost(0.333, exact(bundled.ours / bundled.official), ' times'),
+      detail: `${kilobytes(bundled.ours)}, without dependencies ${kilobytes(weights[entries.indexOf('.')])}; official ${kilobytes(bundled.official)}`,
+    },
+  ]
+}

@@ -1,0 +1,79 @@
+// What a report costs with more origins, and with more feeds; and what a feed takes of memory.
+import { shardCapacity } from '../../dist/esm/core/shards.js'
+import { startFlood } from './flood.mjs'
+import { inTurns, ratio, spread } from './rounds.mjs'
+import { atMost, printTable, short } from './table.mjs'
+
+const origins = [1, 2, 4, 8]
+const feeds = [1, 10, 100, 1000]
+const rounds = 5
+
+const costs = list => list.map(({ cpuPerReport }) => cpuPerReport)
+
+export default async function bench() {
+  const flood = await startFlood()
+  const perOrigins = await inTurns(origins, { rounds }, count =>
+    flood.run('ours', { reports: 80_000 / count, origins: count }),
+  )
+  const perFeeds = await inTurns(feeds, { rounds }, async count => {
+    const shards = Math.ceil(count / shardCapacity([flood.endpoint]))
+    return flood.run('ours', { reports: 80_000, feeds: count, shards })
+  })
+  flood.stop()
+
+  const cost = (results, count) => spread(costs(results[count])).median
+  printTable(
+    'origins',
+    ['CPU µs/report', 'µs/copy'],
+    origins.map(count => {
+      const micros = cost(perOrigins, count)
+      return [String(count), short(micros), short(micros / count)]
+    }),
+  )
+  printTable(
+    'feeds',
+    ['CPU µs/report', 'client busy'],
+    feeds.map(count => [
+      String(count),
+      short(cost(perFeeds, count)),
+      `${spread(perFeeds[count].map(({ busy }) => busy)).median.toFixed()} %`,
+    ]),
+  )
+  const copies = origins.slice(1).map(count =>
+    ratio(
+      costs(perOrigins[count]).map(micros => micros / count),
+      costs(perOrigins[1]),
+    ),
+  )
+  const flat = spread(
+    perFeeds[1].map((_, round) => {
+      const ofRound = feeds.map(count => perFeeds[count][round].cpuPerReport)
+      return 100 * (Math.max(...ofRound) / Math.min(...ofRound) - 1)
+    }),
+  )
+  const perFeed = spread(
+    perFeeds[1].map((few, round) => (perFeeds[1000][round].memory - few.memory) / 999 / 1000),
+  )
+  return [
+    {
+      work: '2 to 8 origins: cost of a copy, against that of a report from one origin',
+      ...atMost(
+        1.2,
+        copies.reduce((most, each) => (each.median > most.median ? each : most)),
+        ' times',
+      ),
+      detail: origins.map(count => `${count}: ${short(cost(perOrigins, count))} µs`).join(', '),
+    },
+    {
+      work: '1, 10, 100, 1000 feeds: most against least cost of a report',
+      ...atMost(20, flat, ' % more'),
+      detail: feeds.map(count => `${count}: ${short(cost(perFeeds, count))} µs`).join(', '),
+    },
+    {
+      work: 'memory of a feed (heap and buffers), 1000 feeds',
+      goal: 'stated',
+      figure: `${short(perFeed.median)} kB`,
+      spread: `${short(perFeed.min)} to ${short(perFeed.max)}, ${perFeed.rounds} rounds`,
+    },
+  ]
+}
