@@ -1,5 +1,7 @@
 // Plain sockets, to see of a connection what TCP itself tells.
+
 import { type AddressInfo, createServer, type Socket, connect as tcpConnect } from 'node:net'
+import { afterEach } from '@jest/globals'
 
 /** What one end of a connection has seen. */
 export interface Seen {
@@ -59,9 +61,18 @@ export function watch(socket: Socket): Seen {
   }
 }
 
-/** Connects, and leaves its own end open when the other one is ended. */
-export const dial = (port: number): Seen =>
-  watch(tcpConnect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true }))
+const dialled: Socket[] = []
+// What a test leaves half open would be left to the tests that the process runs next.
+afterEach(() => {
+  for (const socket of dialled.splice(0)) socket.destroy()
+})
+
+/** Connects, and leaves its own end open when the other one is ended. Closed when the test has ended. */
+export function dial(port: number): Seen {
+  const socket = tcpConnect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
+  dialled.push(socket)
+  return watch(socket)
+}
 
 /** A server that does with each connection as it is told, and ends nothing by itself. */
 export async function listen(answer: (seen: Seen) => void = () => {}): Promise<{
