@@ -9,8 +9,8 @@ import { build } from 'esbuild'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 33000,
-  './core': 23500,
+  '.': 34000,
+  './core': 25000,
   './cursors': 1800,
   './confidential-http': 29500,
   './local': 34000,
