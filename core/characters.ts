@@ -1,5 +1,8 @@
-/** The longest report or message that is looked at as characters, in bytes. */
-const MAX_LENGTH = 131_074
+/**
+ * The longest report that is looked at has 131,074 characters. A last one that takes several bytes must find room, or what
+ * was there before would be taken for it.
+ */
+const MAX_LENGTH = 131_080
 
 /**
  * The characters that are being read, of a report or of a whole message, each a byte. There is one such buffer, since

@@ -64,20 +64,23 @@ export function follow(chain: FeedChain, report: Report, opened: (hole: Missing)
   }
   if (isFar(to, chain.last, chain.second) && !isNext(chain, report))
     return judgeStray(chain, report, opened)
-  if (to > chain.last) append(chain, report, opened)
   const { stray } = chain
-  if (stray !== undefined && isAhead(chain, stray.observationsTimestamp)) {
+  if (to > chain.last) append(chain, report, opened)
+  if (chain.stray !== undefined && leadsTo(chain, report, chain.stray)) {
+    append(chain, chain.stray, opened)
     chain.stray = undefined
-    append(chain, stray, opened)
   }
+  const isConfirmed = stray !== undefined && chain.stray === undefined
   // What is fetched from the past says nothing of where the feed is now.
   if (report.source === 'live') chain.stray = undefined
-  return 'chained'
+  return isConfirmed ? 'confirmed' : 'chained'
 }
 
-/** The feed has come near to where its stray was: so that was right, and is not missing. */
-function isAhead({ last, second }: FeedChain, stray: number): boolean {
-  return stray > last && !isFar(stray, last, second)
+/** True where the feed has come to its stray by what was fetched, or one that is live ends where the stray begins. */
+function leadsTo(chain: FeedChain, { source }: Report, stray: Report): boolean {
+  const { observationsTimestamp: time } = stray
+  if (source === 'live') return isNext(chain, stray)
+  return time > chain.last && !isFar(time, chain.last, chain.second)
 }
 
 /** True where it may be that nothing is missing: the longest range, an overlap, other signers or another channel. */

@@ -2,7 +2,14 @@ import { buffer, characters } from './characters.js'
 import type { DecoderTable } from './decoder-table.js'
 import { feedVersion } from './feed-id.js'
 import { createFeedIndex } from './feed-index.js'
-import { BLOB_DIGITS, DIGITS, keepFresh, LEAST_DIGITS, readHeadAt } from './full-report.js'
+import {
+  BLOB_DIGITS,
+  DIGITS,
+  keepFresh,
+  LEAST_DIGITS,
+  readHeadAt,
+  takeMessage,
+} from './full-report.js'
 import { Report } from './report.js'
 import type { FeedState } from './silence.js'
 
@@ -96,7 +103,7 @@ export function createFrameScan(
   function scan(data: Uint8Array, origin: string): Report | undefined {
     end = data.length
     if (end > buffer.length) return undefined
-    buffer.set(data)
+    takeMessage(data)
     if (!has(0, OPENING)) return undefined
     let at = OPENING.length
     let feedAt = 0

@@ -107,6 +107,12 @@ export function readHeadAt(at: number, words: number, feedID: string): Head {
   return readTimes(at, checkBlob(at, words, feedID), feedID)
 }
 
+/** Writes a message into the buffer, over whatever report is there. */
+export function takeMessage(message: Uint8Array): void {
+  fresh = undefined
+  buffer.set(message)
+}
+
 /** Notes that the report whose head was read last is this one, so that opening its blob need not check it again. */
 export function keepFresh(
   fullReport: string,

@@ -167,7 +167,8 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
     chain.last = to
     const { stray, second } = chain
     const at = stray?.observationsTimestamp ?? Number.POSITIVE_INFINITY
-    if (stray === undefined || at < from || at > to) {
+    // In sorted order it was not passed on yet, so it is missing with the others.
+    if (order !== undefined || stray === undefined || at < from || at > to) {
       announce(chain, from, to, 'bound')
       return
     }

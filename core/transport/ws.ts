@@ -45,7 +45,7 @@ export interface Socket {
 export type Connect = (dial: Dial, events: SocketEvents) => Promise<Socket>
 
 /** Bytes of a connection after which others get their turn: the platform reads on for as long as there is more. */
-const SHARE = 65_536
+const SHARE = 1_048_576
 /** How many there are. */
 let connections = 0
 

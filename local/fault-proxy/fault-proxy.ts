@@ -164,13 +164,13 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
   }
 
   async function set(settings: ProxySettings): Promise<void> {
-    const { toxics: given, directions } = checkSettings(settings)
+    const { toxics: given, directions } = checkSettings(settings ?? {})
     if (isClosed) throw new Error('the fault proxy is closed')
     for (const direction of directions) toxics[direction] = { ...toxics[direction], ...given }
     if (Object.keys(given).length > 0)
-      log.note(undefined, 'set', { direction: settings.direction ?? 'both' })
+      log.note(undefined, 'set', { direction: settings?.direction ?? 'both' })
     for (const connection of open) connection.update()
-    if (settings.refuse !== undefined) await refuse(settings.refuse)
+    if (settings?.refuse !== undefined) await refuse(settings.refuse)
   }
 
   async function close(): Promise<void> {

@@ -218,6 +218,24 @@ test('reports are decoded from their own bytes, whichever was read last', () => 
   expect(decodeReport(second.fullReport, second.feedID)).toEqual(other?.decoded)
 })
 
+test('a message that is refused leaves the report before it what it was', () => {
+  const scan = scanFor(first.feedID)
+  const good = scan(encode(messageOf(first)), 'one') as Report
+  expect(scan(encode(`${messageOf(second)} and more`), 'one')).toBeUndefined()
+  expect(good.decoded).toEqual(decodeReport(first.fullReport, first.feedID))
+  scan(encode(messageOf(first)), 'one')
+  expect(scan(encode('{"report":{"feedID":"0x'.padEnd(2000, '7')), 'one')).toBeUndefined()
+  expect(decodeReport(first.fullReport, first.feedID)).toEqual(good.decoded)
+})
+
+test('the longest report may not end in a character of several bytes', () => {
+  const { feedID } = first
+  // As long as one can be: what stands behind it in the buffer is its like, and whole.
+  const longest = `0x${'0'.repeat(131_072)}`
+  expect(() => decodeReport(longest, feedID)).toThrow(/^(?!.*hexadecimal)/)
+  expect(() => decodeReport(`${longest.slice(0, -1)}é`, feedID)).toThrow(/hexadecimal/)
+})
+
 test('a memo knows the same bytes, and no others', () => {
   const memo = createFrameMemo()
   const messages = publishedReports.map(({ feedID, fullReport }) =>

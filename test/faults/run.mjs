@@ -40,12 +40,18 @@ async function main(args) {
   } catch (error) {
     return fail(error.message)
   }
+  const isCount = text => /^[1-9][0-9]{0,8}$/.test(text ?? '1')
+  if (!isCount(values.seed) || !isCount(values['at-once']))
+    return fail('--seed and --at-once must be whole numbers from 1 on')
   const names = values.rows?.split(',')
-  const rows = (await readRows())
+  const all = await readRows()
+  const unknown = names?.filter(name => !all.some(row => isNamed(row, [name]))) ?? []
+  if (unknown.length > 0) return fail(`there is no row ${unknown.join(', ')}`)
+  const rows = all
     .filter(row => names === undefined || isNamed(row, names))
     .filter(row => !values.short || row.short === true)
     .map(row => withBound(row, values.bound))
-  if (rows.length === 0) return fail(`there is no row ${values.rows}`)
+  if (rows.length === 0) return fail(`none of these rows is in the short form: ${values.rows}`)
   await runMatrix(rows, { ...values, isWhole: names === undefined && !values.short })
 }
 
