@@ -109,7 +109,8 @@ function fill(chain: FeedChain, hole: Missing, report: Report): void {
 function append(chain: FeedChain, report: Report, opened: (hole: Missing) => void): void {
   const { validFromTimestamp: from, observationsTimestamp: to } = report
   const { stray } = chain
-  if (stray !== undefined && isBetween(stray.observationsTimestamp, chain.last, to)) {
+  const strayAt = stray?.observationsTimestamp ?? Number.POSITIVE_INFINITY
+  if (stray !== undefined && strayAt > chain.last && strayAt < to) {
     // The feed has passed its stray: so that was right as well.
     chain.stray = undefined
     append(chain, stray, opened)
@@ -133,10 +134,6 @@ function append(chain: FeedChain, report: Report, opened: (hole: Missing) => voi
   }
   chain.holes.push(hole)
   opened(hole)
-}
-
-function isBetween(time: number, last: number, to: number): boolean {
-  return time > last && time < to
 }
 
 /** True where a stray and the report after it go on alike: the feed is one that publishes seldom. */

@@ -1,8 +1,6 @@
 import { buffer, characters } from './characters.js'
+import { DIGITS } from './full-report.js'
 import type { FeedState } from './silence.js'
-
-/** Digits of a feed id. */
-const DIGITS = 64
 
 interface Entry {
   readonly feed: FeedState

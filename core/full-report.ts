@@ -66,7 +66,7 @@ const MAX_SIGNATURES = 32
 /** No report is near this; what is longer is not read. */
 const MAX_BYTES = 65_536
 
-/** Digits of a word. */
+/** Digits of a word, and so of a feed id. */
 export const DIGITS = 64
 /** Where the blob begins, and with it the feed id that is signed: so many digits behind the report's first. */
 export const BLOB_DIGITS: number = DIGITS * BLOB
