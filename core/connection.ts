@@ -27,7 +27,8 @@ export interface ConnectionEvents {
   opened(): void
   /** A ping was answered, after so many milliseconds. */
   answered(roundTripMs: number): void
-  message(data: Uint8Array): void
+  /** True where it is another connection's turn. */
+  message(data: Uint8Array): boolean
 }
 
 /** After saying goodbye we wait this long for the answer, in milliseconds. */
@@ -144,7 +145,7 @@ export function runConnection(
         message(data) {
           signs++
           // What was sent before the other side has heard of the goodbye is still good.
-          if (failure === undefined || isLeaving) events.message(data)
+          if ((failure === undefined || isLeaving) && events.message(data)) socket?.rest?.()
         },
         alive() {
           signs++

@@ -3,8 +3,16 @@ import type { Report } from './report.js'
 /** Remembers messages, so that a copy is known by its bytes, without another look at what they say. */
 export interface FrameMemo {
   /** The report of a message that was, byte for byte, the same. */
-  find(data: Uint8Array): Report | undefined
-  keep(data: Uint8Array, report: Report): void
+  find(data: Uint8Array, place: Place): Report | undefined
+  /** Remembers the message that was not found last. */
+  keep(data: Uint8Array, report: Report, place: Place): void
+}
+
+/** Where in the order of all messages a connection is: most bring the same ones, one after the other. */
+export interface Place {
+  next: number
+  /** Bytes that it has brought first, since it last brought a copy. */
+  lead: number
 }
 
 interface Kept {
@@ -12,28 +20,46 @@ interface Kept {
   report: Report
 }
 
-/** By their hash messages have so many places, a power of two; of those with the same one the latest is remembered. */
-const PLACES = 1024
+/** So many messages are remembered, a power of two. */
+const KEPT = 512
 /** The prime of the hash, FNV-1a. */
 const PRIME = 0x0100_0193
 
 /** Makes an empty memo. It takes memory as messages come. */
 export function createFrameMemo(): FrameMemo {
-  const places = new Map<number, Kept>()
+  /** The messages in their order, written round and round. */
+  const ring: Kept[] = []
+  let count = 0
+  /** By their hash: where in the order they are. Whoever comes later takes the place. */
+  const index = new Float64Array(4 * KEPT).fill(Number.POSITIVE_INFINITY)
+  let lastHash = 0
+
+  function look(data: Uint8Array, at: number, place: Place): Report | undefined {
+    if (at < count - KEPT || at >= count) return undefined
+    const kept = ring[at & (KEPT - 1)] as Kept
+    if (kept.bytes.length !== data.length || !kept.bytes.equals(data)) return undefined
+    place.next = at + 1
+    place.lead = 0
+    return kept.report
+  }
 
   return {
-    find(data) {
-      const kept = places.get(hash(data))
-      if (kept === undefined || kept.bytes.length !== data.length) return undefined
-      return kept.bytes.equals(data) ? kept.report : undefined
+    find(data, place) {
+      const report = look(data, place.next, place)
+      if (report !== undefined) return report
+      lastHash = hash(data)
+      return look(data, index[lastHash] as number, place)
     },
-    keep(data, report) {
-      const place = hash(data)
-      const kept = places.get(place)
+    keep(data, report, place) {
+      const kept = ring[count & (KEPT - 1)]
+      index[lastHash] = count
       if (kept?.bytes.length === data.length) {
         kept.bytes.set(data)
         kept.report = report
-      } else places.set(place, { bytes: Buffer.from(data), report })
+      } else ring[count & (KEPT - 1)] = { bytes: Buffer.from(data), report }
+      count++
+      place.next = count
+      place.lead += data.length
     },
   }
 }
@@ -46,5 +72,5 @@ function hash(data: Uint8Array): number {
   for (let at = length - 104; at < length - 96; at++)
     value = Math.imul(value ^ (data[at] ?? 0), PRIME)
   for (let at = length - 6; at < length - 2; at++) value = Math.imul(value ^ (data[at] ?? 0), PRIME)
-  return (value ^ (value >>> 15)) & (PLACES - 1)
+  return (value ^ (value >>> 15)) & (4 * KEPT - 1)
 }

@@ -122,7 +122,9 @@ export function createLane(parts: LaneParts, feedIDs: readonly string[], isInFor
     const facts = connectionFacts(call)
     const { connectTimeout = parts.connection.connectTimeout } = call
     change({ type: 'connecting', ...facts })
-    const traffic = origins.of(facts.origin)
+    const { origin } = facts
+    const traffic = origins.of(origin)
+    const source = { origin, traffic, carried: feedIDs, place: { next: 0, lead: 0 } }
     try {
       const reply = await runConnection(
         call,
@@ -133,9 +135,7 @@ export function createLane(parts: LaneParts, feedIDs: readonly string[], isInFor
           answered(roundTripMs) {
             traffic.roundTripMs = roundTripMs
           },
-          message(data) {
-            if (!isOver) receive(data, facts.origin, traffic, feedIDs)
-          },
+          message: data => !isOver && receive(data, source),
         },
       )
       change({ type: 'disconnected', wasOpen: true, error: reply.error, ...facts })

@@ -1,7 +1,7 @@
 import type { DecoderTable } from './decoder-table.js'
 import { asError, DataStreamsError } from './errors.js'
 import { badFrame, parseFrame } from './frame.js'
-import { createFrameMemo, type FrameMemo } from './frame-memo.js'
+import { createFrameMemo, type FrameMemo, type Place } from './frame-memo.js'
 import { createFrameScan } from './frame-scan.js'
 import type { OriginTraffic } from './origins.js'
 import { EnvelopeError, toReport } from './record.js'
@@ -10,13 +10,17 @@ import type { FeedState } from './silence.js'
 import { createTurnClock } from './turn-clock.js'
 import type { Log, Sink, StreamCounters } from './types.js'
 
-/** Takes one message of a connection; `carried` are the feeds that the connection was opened for. */
-export type Reception = (
-  data: Uint8Array,
-  origin: string,
-  traffic: OriginTraffic,
-  carried: readonly string[],
-) => void
+/** Takes one message of a connection; true where the connection is so far ahead of the others that it is their turn. */
+export type Reception = (data: Uint8Array, source: Source) => boolean
+
+/** A connection, as what it receives is told by it. */
+export interface Source {
+  readonly origin: string
+  readonly traffic: OriginTraffic
+  /** The feeds that it was opened for. */
+  readonly carried: readonly string[]
+  readonly place: Place
+}
 
 /** What a reception needs of its stream. */
 export interface ReceptionParts<Data> {
@@ -31,6 +35,12 @@ export interface ReceptionParts<Data> {
   fail(error: Error): void
 }
 
+/**
+ * Bytes that a connection may bring before any other does, until it is the others' turn: the platform would read on for as
+ * long as there is more, and copies of what came long ago are dear to tell.
+ */
+const LEAD = 131_072
+
 /** Sends the report in each message up the stack, once nothing about it is in doubt; what is refused is announced. */
 export function createReception<Data>(parts: ReceptionParts<Data>): Reception {
   const { table, log, counters, feeds, sink, fail } = parts
@@ -41,20 +51,20 @@ export function createReception<Data>(parts: ReceptionParts<Data>): Reception {
   let sender: OriginTraffic | undefined
 
   /** The report of a message as the service writes it; undefined of any other, right or wrong. */
-  function glance(data: Uint8Array, origin: string, traffic: OriginTraffic): Report | undefined {
+  function glance(data: Uint8Array, { origin, traffic, place }: Source): Report | undefined {
     if (memo === undefined) {
       sender ??= traffic
       if (traffic === sender) return scan(data, origin)
       memo = createFrameMemo()
     }
-    const first = memo.find(data)
+    const first = memo.find(data, place)
     const feed = first && feeds.get(first.feedID)
     if (first !== undefined && feed !== undefined) {
       feed.reports++
       return copyOf(first, origin)
     }
     const report = scan(data, origin)
-    if (report !== undefined) memo.keep(data, report)
+    if (report !== undefined) memo.keep(data, report, place)
     return report
   }
 
@@ -71,7 +81,7 @@ export function createReception<Data>(parts: ReceptionParts<Data>): Reception {
     )
   }
 
-  function read(data: Uint8Array, origin: string, carried: readonly string[]): Report | undefined {
+  function read(data: Uint8Array, { origin, carried }: Source): Report | undefined {
     try {
       const report = toReport(parseFrame(data), origin, table, 'live')
       const feed = feeds.get(report.feedID)
@@ -92,9 +102,7 @@ export function createReception<Data>(parts: ReceptionParts<Data>): Reception {
     }
   }
 
-  return function receive(data, origin, traffic, carried) {
-    const report = glance(data, origin, traffic) ?? read(data, origin, carried)
-    if (report === undefined) return
+  function pass(report: Report, { traffic }: Source): void {
     traffic.received++
     traffic.lastSeenAt = now()
     try {
@@ -104,5 +112,14 @@ export function createReception<Data>(parts: ReceptionParts<Data>): Reception {
       log.error?.(message)
       fail(new DataStreamsError(message, { code: 'PLUGIN', cause }))
     }
+  }
+
+  return function receive(data, source) {
+    const report = glance(data, source) ?? read(data, source)
+    if (report !== undefined) pass(report, source)
+    const { place } = source
+    if (place.lead < LEAD) return false
+    place.lead = 0
+    return true
   }
 }

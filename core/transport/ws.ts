@@ -35,6 +35,8 @@ export interface Socket {
    */
   pause?(): void
   resume?(): void
+  /** Reads nothing more in this turn of the event loop, though there may be more: it is another connection's turn. */
+  rest?(): void
   /** Says goodbye; the connection ends when the other side agrees. */
   close(): void
   /** Ends the connection at once. */
@@ -43,11 +45,6 @@ export interface Socket {
 
 /** Opens a connection. */
 export type Connect = (dial: Dial, events: SocketEvents) => Promise<Socket>
-
-/** Bytes of a connection after which others get their turn: the platform reads on for as long as there is more. */
-const SHARE = 1_048_576
-/** How many there are. */
-let connections = 0
 
 /** A refusal is told by its status; of what it says, what comes soon and is short will do. */
 const MAX_REFUSAL_BYTES = 65_536
@@ -71,33 +68,17 @@ export const connectWithWs: Connect = async function connect(
     skipUTF8Validation: true,
   })
   socket.binaryType = 'nodebuffer'
-  connections++
   let failure: Error | undefined
-  let taken = 0
   let isPaused = false
-  let isWaiting = false
-
-  /** Lets the other connections have their turn, if there are any. */
-  function share(bytes: number): void {
-    taken += bytes
-    if (taken < SHARE) return
-    taken = 0
-    if (connections < 2 || isWaiting) return
-    isWaiting = true
-    socket.pause()
-    setImmediate(goOn)
-  }
+  let isResting = false
 
   function goOn(): void {
-    isWaiting = false
+    isResting = false
     if (!isPaused) socket.resume()
   }
 
   socket.on('open', () => events.opened())
-  socket.on('message', (data: RawData) => {
-    share((data as Buffer).length)
-    events.message(data as Buffer)
-  })
+  socket.on('message', (data: RawData) => events.message(data as Buffer))
   socket.on('ping', () => events.alive())
   socket.on('pong', () => events.alive())
   socket.on('error', error => {
@@ -110,7 +91,6 @@ export const connectWithWs: Connect = async function connect(
     })
   })
   socket.on('close', code => {
-    connections--
     events.ended(code, failure)
   })
 
@@ -127,7 +107,13 @@ export const connectWithWs: Connect = async function connect(
     },
     resume() {
       isPaused = false
-      socket.resume()
+      if (!isResting) socket.resume()
+    },
+    rest() {
+      if (isResting) return
+      isResting = true
+      socket.pause()
+      setImmediate(goOn)
     },
     close: () => socket.close(1000),
     terminate: () => socket.terminate(),

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { createDecoderTable } from '../../core/decoder-table.js'
 import { asError } from '../../core/errors.js'
 import { parseFrame } from '../../core/frame.js'
-import { createFrameMemo } from '../../core/frame-memo.js'
+import { createFrameMemo, type Place } from '../../core/frame-memo.js'
 import { createFrameScan, type FrameScan } from '../../core/frame-scan.js'
 import { toReport } from '../../core/record.js'
 import type { Report } from '../../core/report.js'
@@ -236,41 +236,87 @@ test('the longest report may not end in a character of several bytes', () => {
   expect(() => decodeReport(`${longest.slice(0, -1)}é`, feedID)).toThrow(/hexadecimal/)
 })
 
+/** Messages of a report that differ in a few bytes. */
+function makeMessages(count: number): { data: Uint8Array; report: Report }[] {
+  const { feedID = '', fullReport = '' } = publishedReports[0] ?? {}
+  return Array.from({ length: count }, (_, index) => {
+    const changed = `${fullReport.slice(0, -8)}${index.toString(16).padStart(8, '0')}`
+    const data = encode(JSON.stringify({ report: { feedID, fullReport: changed } }))
+    return { data, report: readPlainly(data) as Report }
+  })
+}
+
+const newPlace = (): Place => ({ next: 0, lead: 0 })
+
 test('a memo knows the same bytes, and no others', () => {
   const memo = createFrameMemo()
+  const [one, other] = [newPlace(), newPlace()]
   const messages = publishedReports.map(({ feedID, fullReport }) =>
     encode(JSON.stringify({ report: { feedID, fullReport } })),
   )
   for (const data of messages) {
-    expect(memo.find(data)).toBeUndefined()
+    expect(memo.find(data, one)).toBeUndefined()
     const report = readPlainly(data) as Report
-    memo.keep(data, report)
-    expect(memo.find(data.slice())).toBe(report)
+    memo.keep(data, report, one)
+    expect(memo.find(data.slice(), { ...other })).toBe(report)
     for (let at = 0; at < data.length; at++) {
       const changed = data.slice()
       changed[at] = (changed[at] ?? 0) ^ 1
-      expect(memo.find(changed)).toBeUndefined()
+      expect(memo.find(changed, { ...other })).toBeUndefined()
     }
-    expect(memo.find(data.subarray(1))).toBeUndefined()
+    expect(memo.find(data.subarray(1), { ...other })).toBeUndefined()
+    expect(memo.find(data, other)).toBe(report)
   }
 })
 
 test('a memo that is written over finds what is still there, and what it finds is right', () => {
   const memo = createFrameMemo()
-  const messages: { data: Uint8Array; report: Report }[] = []
-  const { feedID = '', fullReport = '' } = publishedReports[0] ?? {}
-  for (let index = 0; index < 4000; index++) {
-    const changed = `${fullReport.slice(0, -8)}${index.toString(16).padStart(8, '0')}`
-    const data = encode(JSON.stringify({ report: { feedID, fullReport: changed } }))
-    const report = readPlainly(data) as Report
-    memo.keep(data, report)
-    messages.push({ data, report })
+  const [one, other] = [newPlace(), newPlace()]
+  const messages = makeMessages(4000)
+  for (const { data, report } of messages) {
+    expect(memo.find(data, one)).toBeUndefined()
+    memo.keep(data, report, one)
   }
   const found = messages.map(({ data, report }) => {
-    const remembered = memo.find(data)
+    const remembered = memo.find(data, other)
     if (remembered !== undefined) expect(remembered).toBe(report)
     return remembered !== undefined
   })
-  expect(found.filter(Boolean).length).toBeLessThanOrEqual(1024)
-  expect(found.slice(-100).filter(Boolean).length).toBeGreaterThan(80)
+  expect(found.filter(Boolean).length).toBeLessThanOrEqual(512)
+  expect(found.slice(-500).every(Boolean)).toBe(true)
+})
+
+test('a memo finds what comes in another order, twice or after others were left out', () => {
+  const memo = createFrameMemo()
+  const messages = makeMessages(100)
+  const one = newPlace()
+  for (const { data, report } of messages) {
+    memo.find(data, one)
+    memo.keep(data, report, one)
+  }
+  const backwards = newPlace()
+  for (const { data, report } of [...messages].reverse())
+    expect(memo.find(data, backwards)).toBe(report)
+  const seldom = newPlace()
+  for (const { data, report } of messages.filter((_, index) => index % 7 === 0)) {
+    expect(memo.find(data, seldom)).toBe(report)
+    expect(memo.find(data, seldom)).toBe(report)
+  }
+})
+
+test('a place tells how far its connection is ahead', () => {
+  const memo = createFrameMemo()
+  const [one, other] = [newPlace(), newPlace()]
+  const messages = makeMessages(10)
+  let length = 0
+  for (const { data, report } of messages) {
+    memo.find(data, one)
+    memo.keep(data, report, one)
+    length += data.length
+  }
+  expect(one.lead).toBe(length)
+  const { data } = messages[0] as { data: Uint8Array }
+  memo.find(data, other)
+  memo.find(data, one)
+  expect([one.lead, other.lead]).toEqual([0, 0])
 })

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
+import { type Connect, connectWithWs } from '../../core/transport/ws.js'
 import {
   createClient,
   type DecodedReport,
@@ -488,4 +489,29 @@ describe('close', () => {
     expect(engine.connections).toBe(0)
     expect(JSON.stringify([seen.events, seen.statuses.length, seen.errors.length])).toBe(before)
   })
+})
+
+test('a connection that is far ahead of the others lets them have their turn', async () => {
+  const engine = await start()
+  let rests = 0
+  const connect: Connect = async (dial, events) => {
+    const socket = await connectWithWs(dial, events)
+    return {
+      ...socket,
+      rest() {
+        rests++
+        socket.rest?.()
+      },
+    }
+  }
+  const { stream, seen } = open(engine, {}, { connect })
+  await stream.connect()
+  await until(() => stream.getMetrics().activeConnections === 2)
+  const published = Array.from({ length: 2000 }, () => engine.publish(ethUsd).observationsTimestamp)
+  await until(() => stream.getMetrics().totalReceived === 2 * published.length)
+  expect(seen.times).toEqual(published)
+  expect(seen.errors).toEqual([])
+  // 3 MB have come: so often at most could one be ahead by its share, and twice it was surely.
+  expect(rests).toBeGreaterThan(1)
+  expect(rests).toBeLessThan(40)
 })

@@ -182,3 +182,49 @@ test('all connections are paused at once when the queue is full, and resumed at 
   await stream.read()
   expect(calls).toHaveLength(2)
 })
+
+test('a connection that rests goes on in the next turn, unless it is held back', async () => {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+  closers.push(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  const message = 'x'.repeat(16_384)
+  server.on('connection', peer => {
+    for (let count = 0; count < 500; count++) peer.send(message)
+  })
+  let received = 0
+  let onMessage = (): void => {}
+  const dial = {
+    url: `ws://127.0.0.1:${port}`,
+    headers: new Headers(),
+    compression: false,
+    maxMessageBytes: 1e6,
+  }
+  const nothing = () => undefined
+  const socket = await connectWithWs(dial, {
+    opened: nothing,
+    message() {
+      received++
+      onMessage()
+    },
+    alive: nothing,
+    refused: nothing,
+    ended: nothing,
+  })
+  closers.push(() => socket.terminate())
+  onMessage = () => {
+    socket.rest?.()
+    socket.rest?.()
+    if (received === 100) socket.pause?.()
+  }
+  await until(() => received >= 100)
+  await pause(100)
+  const before = received
+  // What was read in one go, before the pause.
+  expect(before).toBeLessThan(200)
+  await pause(100)
+  expect(received).toBe(before)
+  socket.rest?.()
+  socket.resume?.()
+  await until(() => received === 500)
+})
