@@ -104,6 +104,7 @@ export function createRest<Data>(parts: RestParts<Data>): {
   readonly fetchPage: StreamScope['fetchPage']
 } {
   const { endpoint, handler, plugins, table, log } = parts
+  const { origin } = new URL(endpoint)
 
   /** One operation: the call down the stack, and what `read` finds in the answer up through it. */
   async function request<Result>(
@@ -164,7 +165,7 @@ export function createRest<Data>(parts: RestParts<Data>): {
 
   function accept(call: RequestCall, record: unknown, source: ReportSource): Report {
     try {
-      const report = toReport(record, new URL(call.url).origin, table, source)
+      const report = toReport(record, origin, table, source)
       if (call.scope.feedIDs.includes(report.feedID)) return report
       throw new EnvelopeError(`it is of feed ${report.feedID}, which was not asked for`)
     } catch (thrown) {

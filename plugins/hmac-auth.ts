@@ -1,4 +1,4 @@
-import { defaultCrypto, type WebCrypto } from '../core/crypto.js'
+import { defaultCrypto, type WebCrypto, type WebCryptoKey } from '../core/crypto.js'
 import { ValidationError } from '../core/errors.js'
 import { checkFunction, checkText } from '../core/options.js'
 import type { Handler, Plugin } from '../core/types.js'
@@ -25,17 +25,11 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   const { now = Date.now, crypto } = options
   checkFunction('now', now)
 
+  const sign = createSigner(apiKey, userSecret, crypto)
+
   function signed(next: Handler): Handler {
     return async function signAttempt(call) {
-      const headers = await generateAuthHeaders(
-        apiKey,
-        userSecret,
-        call.method,
-        call.url,
-        call.body,
-        now(),
-        crypto,
-      )
+      const headers = await sign(call.method, call.url, call.body, now())
       for (const [name, value] of Object.entries(headers)) call.headers.set(name, value)
       call.scope.log.debug?.(`auth headers generated for ${call.operation}`, {
         operation: call.operation,
@@ -56,7 +50,7 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
  *
  * `url` is absolute; its path and query are signed as they are sent.
  */
-export async function generateAuthHeaders(
+export function generateAuthHeaders(
   apiKey: string,
   userSecret: string,
   method: string,
@@ -65,21 +59,41 @@ export async function generateAuthHeaders(
   timestamp: number = Date.now(),
   crypto?: WebCrypto,
 ): Promise<Record<string, string>> {
-  const { subtle } = crypto ?? (await defaultCrypto())
-  const { pathname, search } = new URL(url)
-  const bodyHash = hex(await subtle.digest('SHA-256', bytes(body)))
-  const text = `${method.toUpperCase()} ${pathname}${search} ${bodyHash} ${apiKey} ${timestamp}`
-  const key = await subtle.importKey(
-    'raw',
-    bytes(userSecret),
-    { name: 'HMAC', hash: 'SHA-256' },
-    false,
-    ['sign'],
-  )
-  return {
-    Authorization: apiKey,
-    'X-Authorization-Timestamp': String(timestamp),
-    'X-Authorization-Signature-SHA256': hex(await subtle.sign('HMAC', key, bytes(text))),
+  return createSigner(apiKey, userSecret, crypto)(method, url, body, timestamp)
+}
+
+type Signer = (
+  method: string,
+  url: string,
+  body: string | Uint8Array | undefined,
+  timestamp: number,
+) => Promise<Record<string, string>>
+
+/** SHA-256 of no bytes: most requests have no body. */
+const NO_BODY = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+
+/** Signs requests with a key that is made once. */
+function createSigner(apiKey: string, userSecret: string, crypto?: WebCrypto): Signer {
+  let making: Promise<WebCryptoKey> | undefined
+
+  return async function sign(method, url, body = '', timestamp) {
+    const { subtle } = crypto ?? (await defaultCrypto())
+    making ??= subtle.importKey(
+      'raw',
+      bytes(userSecret),
+      { name: 'HMAC', hash: 'SHA-256' },
+      false,
+      ['sign'],
+    )
+    const key = await making
+    const { pathname, search } = new URL(url)
+    const bodyHash = body.length === 0 ? NO_BODY : hex(await subtle.digest('SHA-256', bytes(body)))
+    const text = `${method.toUpperCase()} ${pathname}${search} ${bodyHash} ${apiKey} ${timestamp}`
+    return {
+      Authorization: apiKey,
+      'X-Authorization-Timestamp': String(timestamp),
+      'X-Authorization-Signature-SHA256': hex(await subtle.sign('HMAC', key, bytes(text))),
+    }
   }
 }
 
@@ -96,5 +110,5 @@ function bytes(value: string | Uint8Array): Uint8Array<ArrayBuffer> {
 }
 
 function hex(buffer: ArrayBuffer): string {
-  return Array.from(new Uint8Array(buffer), byte => byte.toString(16).padStart(2, '0')).join('')
+  return Buffer.from(buffer).toString('hex')
 }

@@ -72,8 +72,7 @@ export function rateLimit(given?: RateLimitOptions): Plugin<never> {
     const endpoints = new Map<string, Endpoint>()
 
     function endpointOf(method: string, url: string): Endpoint {
-      const { origin, pathname } = new URL(url)
-      const name = `${method} ${origin}${pathname}`
+      const name = `${method} ${url.split('?', 1)[0]}`
       let endpoint = endpoints.get(name)
       if (endpoint === undefined) {
         endpoint = { freeAt: [], waiting: [], timer: undefined }

@@ -33,16 +33,19 @@ export function createHttp(fetch?: Fetch): Http {
     // The platform looks for a module anew each time it is asked to import it.
     loading ??= import('ky')
     const { default: ky } = await loading
-    const response = await ky(url, {
+    // The platform's fetch is given what it takes itself: of a request that ky has made it would make another.
+    const init = {
       method,
       headers,
       signal,
+      redirect: 'manual' as const,
+      ...(body === undefined ? {} : { body: body as NonNullable<RequestInit['body']> }),
+    }
+    const response = await ky(url, {
       retry: 0,
       timeout: false,
       throwHttpErrors: false,
-      redirect: 'manual',
-      ...(body === undefined ? {} : { body: body as NonNullable<RequestInit['body']> }),
-      ...(fetch === undefined ? {} : { fetch }),
+      fetch: () => (fetch ?? globalThis.fetch)(url, init),
     })
     const { status, headers: answered } = response
     const isSuccess = status >= 200 && status < 300

@@ -65,8 +65,8 @@ test('what the service repeats of the credentials is taken for no origin', async
     userSecret: 'secret',
     ...endpoints.mainnet,
     haMode: true,
-    fetch: async input => {
-      const { headers } = input as Request
+    fetch: async (input, init) => {
+      const { headers } = new Request(input, init)
       const echo = `{${headers.get('authorization')},${headers.get('x-authorization-signature-sha256')}}`
       return new Response(null, { headers: { 'X-Cll-Available-Origins': echo } })
     },
