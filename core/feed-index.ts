@@ -2,11 +2,8 @@ import { buffer, characters } from './characters.js'
 import { DIGITS } from './full-report.js'
 import type { FeedState } from './silence.js'
 
-interface Entry {
-  readonly feed: FeedState
-  /** The digits of its id, four at a time. */
-  readonly digits: Int32Array
-}
+/** Words of a feed id's digits, four at a time. */
+const WORDS = DIGITS / 4
 
 /**
  * Finds the feed whose id's digits begin at a place of the buffer, in the case of the normal form, without making a
@@ -15,28 +12,46 @@ interface Entry {
 export function createFeedIndex(
   feeds: ReadonlyMap<string, FeedState>,
 ): (at: number) => FeedState | undefined {
-  /** By a number made of the last digits; whoever comes later takes the place. */
-  const entries = new Map<number, Entry>()
+  /** Where a feed is in the two lists below, by a number made of its last digits; whoever comes later takes the place. */
+  const places = new Map<number, number>()
+  const known: FeedState[] = []
+  /** Of one feed after the other, since each object of its own would be one more to fetch from memory. */
+  let digits = new Int32Array(16 * WORDS)
 
-  function isOf({ feed, digits }: Entry, at: number): boolean {
-    for (let index = 0; index < digits.length; index++)
-      if (characters.getInt32(at + 4 * index, true) !== digits[index]) return false
+  function isOf(feed: FeedState, place: number, at: number): boolean {
+    for (let index = 0; index < WORDS; index++)
+      if (characters.getInt32(at + 4 * index, true) !== digits[WORDS * place + index]) return false
     return feeds.get(feed.feedID) === feed
+  }
+
+  function add(feed: FeedState, key: number, at: number): void {
+    // Of those who have left, so many at most are remembered.
+    if (known.length > 2 * feeds.size) {
+      places.clear()
+      known.length = 0
+    }
+    const place = known.length
+    if (WORDS * place === digits.length) {
+      const more = new Int32Array(2 * digits.length)
+      more.set(digits)
+      digits = more
+    }
+    for (let index = 0; index < WORDS; index++)
+      digits[WORDS * place + index] = characters.getInt32(at + 4 * index, true)
+    known.push(feed)
+    places.set(key, place)
   }
 
   return function findFeed(at) {
     const last = characters.getInt32(at + DIGITS - 4, true)
     const key = (Math.imul(last, 31) + characters.getInt32(at + DIGITS - 8, true)) | 0
-    const known = entries.get(key)
-    if (known !== undefined && isOf(known, at)) return known.feed
+    const place = places.get(key)
+    if (place !== undefined) {
+      const feed = known[place] as FeedState
+      if (isOf(feed, place, at)) return feed
+    }
     const feed = feeds.get(buffer.toString('latin1', at - 2, at + DIGITS))
-    if (feed === undefined) return undefined
-    // Of those who have left, so many at most are remembered.
-    if (entries.size > 2 * feeds.size) entries.clear()
-    const digits = new Int32Array(DIGITS / 4)
-    for (let index = 0; index < digits.length; index++)
-      digits[index] = characters.getInt32(at + 4 * index, true)
-    entries.set(key, { feed, digits })
+    if (feed !== undefined) add(feed, key, at)
     return feed
   }
 }
