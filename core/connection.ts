@@ -31,8 +31,10 @@ export interface ConnectionEvents {
   message(data: Uint8Array): boolean
 }
 
-/** After saying goodbye we wait this long for the answer, in milliseconds. */
+/** After saying goodbye we wait for the answer until nothing has come for so many milliseconds, */
 const GOODBYE = 300
+/** and so many in all. */
+const MAX_GOODBYE = 2000
 /**
  * So many pings may be unanswered. Where the peer has more to send than we take, its answers wait behind that, and a peer
  * that has too many answers to send may well hang up.
@@ -76,7 +78,7 @@ export function runConnection(
     let leaveValve = (): void => {}
     let forget = (): void => {}
     const deadline = setTimeout(timedOut, options.connectTimeout)
-    let goodbye: ReturnType<typeof setTimeout> | undefined
+    let goodbye: ReturnType<typeof setInterval> | undefined
 
     function timedOut(): void {
       log.warn?.(`connection to ${facts.host} timed out after ${options.connectTimeout} ms`, {
@@ -99,17 +101,30 @@ export function runConnection(
       else {
         isLeaving = failure === undefined
         failure ??= asError(call.signal.reason)
-        // A paused connection would not read the answer to the goodbye.
+        // Held back, it would read neither what is on its way nor the answer to the goodbye.
+        leaveValve()
         socket.resume?.()
         socket.close()
-        goodbye = setTimeout(() => socket?.terminate(), GOODBYE)
+        awaitGoodbye()
       }
+    }
+    function awaitGoodbye(): void {
+      const looks = 3
+      const end = performance.now() + MAX_GOODBYE
+      let seen = signs
+      let silent = 0
+      // Several looks, since a process that was busy may have read nothing before the first of them.
+      goodbye = setInterval(() => {
+        silent = signs === seen ? silent + 1 : 0
+        seen = signs
+        if (silent === looks || performance.now() > end) socket?.terminate()
+      }, GOODBYE / looks)
     }
     function settle(closeCode: number | undefined, error: Error | undefined): void {
       if (settled) return
       settled = true
       clearTimeout(deadline)
-      clearTimeout(goodbye)
+      clearInterval(goodbye)
       stopPinging()
       leaveValve()
       forget()
