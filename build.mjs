@@ -1,4 +1,4 @@
-// Builds dist/esm and dist/cjs, one output file per source file, with declarations beside each.
+// Builds dist/esm and dist/cjs: a file for each entry, and what entries have in common in shared/, once.
 // With --if-needed: installs and builds only what is missing or out of date, and says nothing when nothing is.
 import { execFile, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -13,7 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { basename, dirname, join, sep } from 'node:path'
+import { basename, dirname, join, relative, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
@@ -32,7 +32,20 @@ const folders = [
   'confidential-http',
   'cli',
 ]
-const settings = ['build.mjs', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']
+const settings = [
+  'build.mjs',
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+]
+/** What is started by its path and so keeps it: the programs of threads and of processes. */
+const programs = [
+  'cli/demo-upstream',
+  'confidential-http/enclave/enclave-thread',
+  'confidential-http/remote/remote-thread',
+]
+const command = 'cli/sluice'
 
 /** A failure whose message is all there is to say. */
 class BuildError extends Error {}
@@ -87,25 +100,61 @@ function install() {
   }
 }
 
-async function compile(format, files, outdir) {
+/** The entries that package.json tells of, as paths without an ending: `index`, `core/index`. */
+function findEntries() {
+  const { exports } = JSON.parse(readFileSync(at('package.json'), 'utf8'))
+  return Object.values(exports).flatMap(({ require }) =>
+    require === undefined ? [] : [require.default.replace(/^\.\/dist\/cjs\/(.+)\.js$/, '$1')],
+  )
+}
+
+async function esbuild(options) {
   const { build } = await import('esbuild')
+  const settings = { absWorkingDir: root, platform: 'node', target: 'node20.0' }
   try {
-    await build({
-      entryPoints: files.map(file => at(file)),
-      outbase: root,
-      outdir,
-      format,
-      platform: 'node',
-      target: 'node20.0',
-      // ky is an ES module only, which Node 20 can't require: the CommonJS build has to import it.
-      supported: { 'dynamic-import': true },
-      logLevel: 'warning',
-      // What runs in both formats asks for __dirname first.
-      logOverride: { 'empty-import-meta': 'silent' },
-    })
+    await build({ ...settings, logLevel: 'warning', ...options })
   } catch {
     throw new BuildError('esbuild refused the sources, see above')
   }
+}
+
+/** Takes from an ES module what esbuild adds when it bundles. */
+function refine(text) {
+  return (
+    text
+      // What is imported for its effects alone is imported for nothing: no file of ours has any.
+      .replace(/^import "\..+";\n/gm, '')
+      // It makes `var` of `const`, whose value V8 can't count on: decoding would take a tenth longer. A `let` of a whole
+      // file must start without a value, or it would be taken for a `const` and refused when CommonJS is made.
+      .replace(/^var ([\w$]+) = /gm, 'const $1 = ')
+  )
+}
+
+async function compile(entries, esm, cjs) {
+  await esbuild({
+    entryPoints: [...entries, ...programs, command].map(entry => `${entry}.ts`),
+    outbase: root,
+    outdir: esm,
+    format: 'esm',
+    bundle: true,
+    packages: 'external',
+    splitting: true,
+    chunkNames: 'shared/[hash]',
+  })
+  // The command stays an ES module, whoever starts it.
+  const library = walk(relative(root, esm)).filter(file => !file.includes(`${sep}cli${sep}`))
+  for (const file of library) writeFileSync(at(file), refine(readFileSync(at(file), 'utf8')))
+  // esbuild splits ES modules only, so CommonJS is made of these, file by file.
+  await esbuild({
+    entryPoints: library,
+    outbase: esm,
+    outdir: cjs,
+    format: 'cjs',
+    // ky is an ES module only, which Node 20 can't require: CommonJS has to import it.
+    supported: { 'dynamic-import': true },
+    // What runs in both formats asks for __dirname first.
+    logOverride: { 'empty-import-meta': 'silent', 'assign-to-constant': 'error' },
+  })
 }
 
 function declare(outDir) {
@@ -119,24 +168,40 @@ function declare(outDir) {
   })
 }
 
+/** The declarations that entries lead to, themselves among them. */
+function findReached(types, entries) {
+  const reached = new Set(entries)
+  for (const path of reached) {
+    const text = readFileSync(join(types, `${path}.d.ts`), 'utf8')
+    // Not what a comment quotes.
+    for (const [, from] of text.matchAll(/^(?! *\*).*(?:from |import\()['"](\..+)\.js['"]/gm))
+      reached.add(join(dirname(path), from))
+  }
+  return reached
+}
+
+/** The declarations are the same for both formats: those of the ES modules pass on those of CommonJS. */
+function placeDeclarations(types, entries, esm, cjs) {
+  for (const path of findReached(types, entries))
+    cpSync(join(types, `${path}.d.ts`), join(cjs, `${path}.d.ts`))
+  for (const entry of entries) {
+    const up = '../'.repeat(entry.split('/').length)
+    writeFileSync(join(esm, `${entry}.d.ts`), `export * from '${up}cjs/${entry}.js'\n`)
+  }
+}
+
 async function buildInto(folder) {
-  const esm = join(folder, 'esm')
-  const cjs = join(folder, 'cjs')
-  const types = join(folder, 'types')
-  const files = findSources()
-  // The command is an ES module, whoever starts it.
-  const library = files.filter(file => !file.startsWith(`cli${sep}`))
-  const tasks = [compile('esm', files, esm), compile('cjs', library, cjs), declare(types)]
+  const [esm, cjs, types] = ['esm', 'cjs', 'types'].map(name => join(folder, name))
+  const entries = findEntries()
+  const tasks = [compile(entries, esm, cjs), declare(types)]
   for (const { reason } of await Promise.allSettled(tasks)) if (reason !== undefined) throw reason
 
-  // The declarations are the same for both formats; the nearest package.json says which one they describe.
-  rmSync(join(types, 'cli'), { recursive: true, force: true })
-  for (const to of [esm, cjs]) cpSync(types, to, { recursive: true })
+  placeDeclarations(types, entries, esm, cjs)
   rmSync(types, { recursive: true })
+  // The nearest package.json says which format a file is of, and a declaration describes.
   writeFileSync(join(esm, 'package.json'), '{ "type": "module", "sideEffects": false }\n')
   writeFileSync(join(cjs, 'package.json'), '{ "type": "commonjs", "sideEffects": false }\n')
-  const command = join(esm, 'cli', 'sluice.js')
-  if (existsSync(command)) chmodSync(command, 0o755)
+  chmodSync(join(esm, `${command}.js`), 0o755)
 }
 
 /** Builds beside dist, then changes places with it, so that nobody sees half a build. */

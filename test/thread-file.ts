@@ -2,5 +2,5 @@ import { join } from 'node:path'
 
 /** Takes the place of confidential-http/thread-file.ts in tests. */
 export function threadFile(path: string): string {
-  return join(__dirname, '../dist/cjs/confidential-http', path)
+  return join(__dirname, '../dist/cjs', path)
 }

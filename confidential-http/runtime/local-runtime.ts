@@ -56,7 +56,7 @@ export function createLocalRuntime(options: LocalRuntimeOptions): Runtime {
   checkNetwork(settings.network)
   checkLimits(limits)
   return createRuntime({
-    file: threadFile('enclave/enclave-thread.js'),
+    file: threadFile('confidential-http/enclave/enclave-thread.js'),
     settings,
     options,
     defaultTimeout: limits?.defaultTimeout ?? Math.min(5000, limits?.maxTimeout ?? 5000),

@@ -41,7 +41,7 @@ export function createRemoteRuntime(options: RemoteRuntimeOptions): Runtime {
     callerKey,
   }
   return createRuntime({
-    file: threadFile('remote/remote-thread.js'),
+    file: threadFile('confidential-http/remote/remote-thread.js'),
     settings,
     options,
     defaultTimeout,

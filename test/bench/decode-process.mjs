@@ -4,9 +4,11 @@ import { decodeReport as decodeOfficially } from '@chainlink/data-streams-sdk'
 import { AbiCoder } from 'ethers'
 import { decodeAbiParameters } from 'viem'
 import { decodeReport } from '../../dist/esm/index.js'
-import { reportSchema } from '../../dist/esm/local/schemas.js'
 import { feedID, makeReport } from './frames.mjs'
+import { fromSource } from './from-source.mjs'
 import { answer } from './rpc.mjs'
+
+const { reportSchema } = await fromSource('local/schemas')
 
 /** How often each decodes in one turn; turns are short, so that all sides see the same of what else the machine does. */
 const TURN = { ours: 256, official: 4, viem: 16, ethers: 4 }

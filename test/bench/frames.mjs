@@ -1,7 +1,11 @@
 // Frames of a stream, made beforehand: real V3 reports whose envelope and blob agree. Only the times in them are written
 // when they are sent, which takes a few copies of bytes, so that each is new and begins where the one before ended.
-import { encodeBlob, encodeFullReport } from '../../dist/esm/local/encode.js'
-import { reportSchema } from '../../dist/esm/local/schemas.js'
+import { fromSource } from './from-source.mjs'
+
+const { encodeBlob, encodeFullReport, reportSchema } = await fromSource(
+  'local/encode',
+  'local/schemas',
+)
 
 /** The time of the first report, in seconds. Far on there are still ten decimal and eight hexadecimal digits. */
 export const START = 1_700_000_000

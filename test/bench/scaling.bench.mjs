@@ -1,8 +1,10 @@
 // What a report costs with more origins, and with more feeds; and what a feed takes of memory.
-import { shardCapacity } from '../../dist/esm/core/shards.js'
 import { startFlood } from './flood.mjs'
+import { fromSource } from './from-source.mjs'
 import { inTurns, ratio, spread } from './rounds.mjs'
 import { atMost, printTable, short } from './table.mjs'
+
+const { shardCapacity } = await fromSource('core/shards')
 
 const origins = [1, 2, 4, 8]
 const feeds = [1, 10, 100, 1000]

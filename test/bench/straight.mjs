@@ -1,11 +1,15 @@
 // What the default stack does with a frame, written as one function: the same checks, by the library's own parsing, and
 // the same accounts, with no plugin between them.
 
-import { parseFrame } from '../../dist/esm/core/frame.js'
-import { createFrameScan } from '../../dist/esm/core/frame-scan.js'
-import { createDecoderTable } from '../../dist/esm/core/index.js'
-import { toReport } from '../../dist/esm/core/record.js'
-import { allDecoders } from '../../dist/esm/index.js'
+import { fromSource } from './from-source.mjs'
+
+const { parseFrame, createFrameScan, createDecoderTable, toReport, allDecoders } = await fromSource(
+  'core/frame',
+  'core/frame-scan',
+  'core/decoder-table',
+  'core/record',
+  'presets/versions',
+)
 
 const WINDOW = 512
 const KEPT = 2

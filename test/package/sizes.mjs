@@ -18,7 +18,7 @@ export const budgets = {
   './plugins/continuity': 6000,
   './plugins/decoders': 150,
   './plugins/decoders/v3': 2900,
-  './plugins/dedup': 1700,
+  './plugins/dedup': 2000,
   './plugins/ha-discovery': 5000,
   './plugins/hmac-auth': 1600,
   './plugins/logging': 1900,
@@ -26,7 +26,7 @@ export const budgets = {
   './plugins/retry': 2750,
   './presets/confidential': 10200,
   './presets/default': 14500,
-  './presets/versions': 4800,
+  './presets/versions': 5500,
   './tdh2': 5700,
 }
 

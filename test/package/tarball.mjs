@@ -1,8 +1,10 @@
 // Packs the package and looks at what is in it.
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { npm, root, runScript, unpack } from './steps.mjs'
+import { readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+import { npm, runScript, unpack } from './steps.mjs'
+
+const readManifest = unpacked => JSON.parse(readFileSync(join(unpacked, 'package.json'), 'utf8'))
 
 /** Packs into a folder: the tarball, its size, the files in it, and where it lies unpacked. */
 export async function pack(folder) {
@@ -22,35 +24,40 @@ export async function pack(folder) {
   }
 }
 
-function sourcesBelow(path) {
-  return readdirSync(join(root, path), { withFileTypes: true }).flatMap(entry => {
-    const inner = `${path}/${entry.name}`
-    return entry.isDirectory() ? sourcesBelow(inner) : inner.endsWith('.ts') ? [inner] : []
-  })
+/** The files of ours that a file leads to: its imports, and the programs it starts. */
+function filesFrom(file, text) {
+  if (!/\.(js|d\.ts)$/.test(file)) return []
+  const isDeclaration = file.endsWith('.d.ts')
+  // Comments may quote an import.
+  const code = isDeclaration ? text.replace(/^ *\*.*$/gm, '') : text
+  const imports = [...code.matchAll(/\b(?:from|import|require) *\(?["'](\.[^"']+)["']/g)]
+  const threads = [...code.matchAll(/\bthreadFile\)?\(["']([^"']+)["']\)/g)]
+  const programs = [...code.matchAll(/\bnew URL\(["']([^"']+\.js)["'], import\.meta\.url\)/g)]
+  return [
+    ...[...imports, ...programs].map(([, path]) => {
+      const found = posix.join(posix.dirname(file), path)
+      return isDeclaration ? found.replace(/js$/, 'd.ts') : found
+    }),
+    ...threads.map(([, path]) => posix.join(...file.split('/', 2), path)),
+  ]
 }
 
-/** The build of every source file and the papers, and nothing else. */
-export function checkFiles({ files }) {
-  const library = [
-    'index.ts',
-    ...['core', 'tdh2', 'plugins', 'presets', 'local', 'cursors', 'confidential-http'].flatMap(
-      sourcesBelow,
-    ),
-  ]
-  const expected = [
-    'CHANGELOG.md',
-    'LICENSE',
-    'README.md',
-    'package.json',
-    'dist/esm/package.json',
-    'dist/cjs/package.json',
-    ...library.flatMap(file =>
-      ['esm', 'cjs'].flatMap(format =>
-        ['js', 'd.ts'].map(ending => `dist/${format}/${file.replace(/ts$/, ending)}`),
-      ),
-    ),
-    ...sourcesBelow('cli').map(file => `dist/esm/${file.replace(/ts$/, 'js')}`),
-  ]
+/** What package.json names, all that leads to, and the papers; and nothing else. */
+export function checkFiles({ files, unpacked }) {
+  const { exports, bin } = readManifest(unpacked)
+  const named = Object.values(exports).flatMap(entry =>
+    typeof entry === 'string' ? [] : Object.values(entry).flatMap(Object.values),
+  )
+  const papers = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
+  const formats = ['dist/esm/package.json', 'dist/cjs/package.json']
+  const reached = new Set([...papers, ...formats, bin.sluice, ...named.map(posix.normalize)])
+  // A set that grows is read to its new end.
+  for (const file of reached) {
+    if (!files.includes(file)) continue
+    for (const next of filesFrom(file, readFileSync(join(unpacked, file), 'utf8')))
+      reached.add(next)
+  }
+  const expected = [...reached]
   const lacking = expected.filter(file => !files.includes(file))
   const extra = files.filter(file => !expected.includes(file))
   assert.deepEqual({ lacking, extra }, { lacking: [], extra: [] })
@@ -76,7 +83,7 @@ export function checkDeclarations({ files, unpacked }) {
 
 /** The command can be started by its own name. */
 export function checkCommand({ unpacked }) {
-  const { bin } = JSON.parse(readFileSync(join(unpacked, 'package.json'), 'utf8'))
+  const { bin } = readManifest(unpacked)
   const text = readFileSync(join(unpacked, bin.sluice), 'utf8')
   assert.ok(text.startsWith('#!/usr/bin/env node\n'), `${bin.sluice} lacks its first line`)
 }
