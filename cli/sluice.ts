@@ -18,6 +18,7 @@ import { exitCodeOf } from './exit-code.js'
 import { number } from './number.js'
 import { serve } from './serve.js'
 import { addVaultCommands } from './vault-commands.js'
+import { addVerifyCommand } from './verify.js'
 import { createView } from './view.js'
 
 const stop = new AbortController()
@@ -47,6 +48,7 @@ Examples:
   $ sluice demo
   $ sluice serve --port 8080 --interval 250
   $ sluice decode 0x0006f9b5… --json
+  $ sluice verify 0x0006f9b5… --signers signers.json
   $ sluice vault put API_KEY < key.txt
   $ sluice stream 0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782 --json
 
@@ -186,6 +188,7 @@ addVaultCommands(program, {
   signal: stop.signal,
 })
 addEnclaveCommands(program, stop.signal)
+addVerifyCommand(program, stdout)
 
 function connected(): Client<DecodedReport> {
   const credentials = findCredentials(process.env)

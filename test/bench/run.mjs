@@ -14,6 +14,7 @@ const names = [
   'rest',
   'scaling',
   'delay',
+  'verify',
   'confidential-http',
 ]
 

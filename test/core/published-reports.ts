@@ -5,9 +5,12 @@ import { join } from 'node:path'
 export interface PublishedReport {
   readonly feedID: string
   readonly version: string
+  readonly configDigest: string
   readonly fullReport: string
   /** Integers in decimal. */
   readonly decoded: Readonly<Record<string, string>>
+  /** The addresses that signed it, in the order of the signatures. */
+  readonly signers: readonly string[]
 }
 
 const file = join(__dirname, '../vectors/published-reports.json')

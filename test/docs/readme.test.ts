@@ -157,6 +157,8 @@ describe('every example runs', () => {
       /price: 3141500000000000000n,\n {2}halted: true,\n {2}updatedAt: 1753900000123456789n/,
     'confidential-local': /ok true, 42 encrypted bytes\n\{"known":true\}/,
     'confidential-remote': /\{ known: true \}/,
+    'verify-onchain':
+      /(3 of 3 signatures, 0x\w{64}\n){3}the node was asked 1 times\nrefused: unknown-digest/,
     'third-party-logger': /listFeeds succeeded[\s\S]*warn: 1/,
   }
   test.each(Object.entries(expected))('%s', async (name, output) => {

@@ -19,6 +19,8 @@ const GROWTH = 4_194_304
 const names = [
   'messages of the stream',
   'signed reports, V2 to V14',
+  'report contexts',
+  'verification of signatures',
   'answers: one report',
   'answers: bulk',
   'answers: pages',

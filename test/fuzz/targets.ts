@@ -20,6 +20,7 @@ import { openAesGcm, sealAesGcm } from '../../core/aes-gcm.js'
 import { createDecoderTable } from '../../core/decoder-table.js'
 import { isStreamsError } from '../../core/errors.js'
 import type { Report } from '../../core/report.js'
+import { type ReportContext, readContext } from '../../core/report-context.js'
 import { createRest, type Rest } from '../../core/rest.js'
 import { boxKeys } from '../../core/sealed-box.js'
 import { errorFromAnswer, parseRetryAfter } from '../../core/status.js'
@@ -27,6 +28,7 @@ import { renderTemplate } from '../../core/template.js'
 import type { RequestCall, StreamCall } from '../../core/types.js'
 import { fileCursors } from '../../cursors/file-cursors.js'
 import { parseOrigins } from '../../plugins/ha-discovery.js'
+import { type Verification, verifyReport } from '../../plugins/verify/verify-report.js'
 import { allDecoders, decodeReport } from '../../presets/versions.js'
 import {
   parseCiphertext,
@@ -37,6 +39,7 @@ import {
 } from '../../tdh2/index.js'
 import { PEM } from '../confidential-http/certificate.js'
 import { type Input, mutants } from '../core/report-mutations.js'
+import { published, publishedSigners } from '../plugins/verify/signed-reports.js'
 import { caseOf, setOf } from '../tdh2/reference.js'
 import type { Dice } from './dice.js'
 import { openFrameReader } from './frame-reader.js'
@@ -141,6 +144,45 @@ const decoding: Target<Input> = {
   },
   show: input => JSON.stringify(input),
   sizeOf: ({ fullReport }) => fullReport.length,
+}
+
+const contexts: Target<Input> = {
+  ...decoding,
+  name: 'report contexts',
+  read: ({ fullReport, feedID }) => readContext(fullReport, feedID),
+  check(result) {
+    if (result === undefined) return
+    const { configDigest, extraHash, epoch, round, signatures } = result as ReportContext
+    for (const each of [configDigest, extraHash, ...signatures.flatMap(({ r, s }) => [r, s])])
+      assert(/^0x[0-9a-f]{64}$/.test(each), 'words in lower case')
+    assert(epoch <= 0xffff_ffff && round <= 0xff, 'an epoch and a round')
+    assert(signatures.length <= 32, 'as many signatures as there is room for')
+  },
+}
+
+const wholeReports = [0, 3, 8, 13].map(index => published(index).fullReport)
+
+/** One byte is another, or the text is damaged: whatever it is, it is not signed. */
+function makeSigned(dice: Dice): string {
+  const report = dice.pick(wholeReports)
+  if (dice.once(8)) return report
+  if (dice.once(4)) return mutateText([report], dice)
+  const bytes = Buffer.from(report.slice(2), 'hex')
+  bytes[dice.below(bytes.length)] = dice.below(256)
+  return `0x${bytes.toString('hex')}`
+}
+
+const verifying: Target<string> = {
+  ...text('verification of signatures', [], each =>
+    verifyReport(each, { signers: publishedSigners }),
+  ),
+  make: makeSigned,
+  share: 0.2,
+  check(result, given) {
+    if (result === undefined) return
+    assert(wholeReports.includes(given.toLowerCase()), 'verified only where nothing was changed')
+    assert((result as Verification).signers.length === 2, 'two who signed')
+  },
 }
 
 const headers = new Headers({ authorization: 'a-secret-key', 'user-agent': 'sluice' })
@@ -479,6 +521,8 @@ export async function allTargets(): Promise<ReadonlyMap<string, Target<unknown>>
   const targets = [
     await frames(),
     decoding,
+    contexts,
+    verifying,
     ...answers(),
     refusal,
     ...headersRead,

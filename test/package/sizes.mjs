@@ -9,7 +9,7 @@ import { build } from 'esbuild'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 34000,
+  '.': 42000,
   './core': 25000,
   './cursors': 1800,
   './confidential-http': 29500,

@@ -1,0 +1,143 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { isStreamsError, ValidationError } from '../core/errors.js'
+import type { SignerSet } from '../plugins/verify/signers.js'
+import {
+  type Verification,
+  type VerifyReportOptions,
+  verifyReport,
+} from '../plugins/verify/verify-report.js'
+import { number } from './number.js'
+
+interface VerifyOptions {
+  readonly signers: string
+  readonly f?: number
+  readonly count?: string
+  readonly feed?: string
+  readonly checkExpiry?: boolean
+  readonly json?: boolean
+}
+
+/** A report, and what the envelope around it says. */
+interface Given {
+  readonly fullReport: string
+  readonly feedID?: string
+  readonly validFromTimestamp?: number
+  readonly observationsTimestamp?: number
+}
+
+/** Adds `verify`. */
+export function addVerifyCommand(program: Command, out: NodeJS.WritableStream): void {
+  program
+    .command('verify')
+    .description('verify the signatures of a report, with nothing but the addresses of its signers')
+    .argument(
+      '<report>',
+      '0x and digits, or a file of them or of the JSON that the service sends; - is standard input',
+    )
+    .requiredOption(
+      '--signers <list|file>',
+      'addresses, separated by commas, or a JSON file of one or several { signers, f, configDigest?, activeFrom?, activeUntil? }',
+    )
+    .option('--f <n>', 'how many of the listed signers may be faulty', number)
+    .option('--count <rule>', 'at-least or exactly f + 1 signatures (default: at-least)')
+    .option('--feed <id>', 'the feed it must be of')
+    .option('--check-expiry', 'refuse a report that has expired')
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `
+Ends with 0 if the report is verified, 1 if it is refused, 2 for wrong arguments.
+
+Examples:
+  $ sluice verify 0x0006f9b5… --signers 0x6b23…,0x72cc…,0x87ab…,0xdd32… --f 1
+  $ sluice verify report.json --signers signers.json --check-expiry --json`,
+    )
+    .action(async (report: string, options: VerifyOptions) => {
+      process.exitCode = await verify(report, options, out)
+    })
+}
+
+async function verify(
+  report: string,
+  options: VerifyOptions,
+  out: NodeJS.WritableStream,
+): Promise<number> {
+  const given = readReport(report)
+  const { count, feed, checkExpiry = false, json = false } = options
+  const asked = {
+    ...given,
+    signers: readSigners(options),
+    checkExpiry,
+    ...(count === undefined ? {} : { count }),
+    ...(feed === undefined ? {} : { feedID: feed }),
+  }
+  const { fullReport, ...rest } = asked
+  try {
+    const verification = await verifyReport(fullReport, rest as VerifyReportOptions)
+    out.write(
+      json ? `${JSON.stringify({ verified: true, ...verification })}\n` : describe(verification),
+    )
+    return 0
+  } catch (thrown) {
+    if (!isStreamsError(thrown, 'VERIFICATION')) throw thrown
+    const { reason, message } = thrown
+    if (json) out.write(`${JSON.stringify({ verified: false, reason, message })}\n`)
+    else process.stderr.write(`sluice: ${message} (${reason})\n`)
+    return 1
+  }
+}
+
+function describe(verification: Verification): string {
+  const { feedID, observationsTimestamp, configDigest, sequenceNumber, f, signers } = verification
+  const lines = [
+    `verified: signed by ${signers.length}, of whom ${f} may be faulty`,
+    `feed           ${feedID}`,
+    `observed       ${observationsTimestamp}`,
+    `config digest  ${configDigest}`,
+    ...(sequenceNumber === undefined ? [] : [`sequence       ${sequenceNumber}`]),
+    ...signers.map(signer => `signer         ${signer}`),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function readReport(given: string): Given {
+  const text = (/^0x/i.test(given) ? given : read(given, 'the report')).trim()
+  if (!text.startsWith('{')) return { fullReport: text }
+  const parsed = parse(text, 'the report') as { report?: unknown } & Partial<Given>
+  const record = (parsed.report ?? parsed) as Partial<Given>
+  const { fullReport, feedID, validFromTimestamp, observationsTimestamp } = record
+  if (typeof fullReport !== 'string') throw new ValidationError('the report must have a fullReport')
+  return {
+    fullReport,
+    ...(feedID === undefined ? {} : { feedID }),
+    ...(validFromTimestamp === undefined ? {} : { validFromTimestamp }),
+    ...(observationsTimestamp === undefined ? {} : { observationsTimestamp }),
+  }
+}
+
+function readSigners({ signers, f }: VerifyOptions): SignerSet | readonly SignerSet[] {
+  if (!/^0x[0-9a-f]+\s*(,|$)/i.test(signers.trim())) {
+    if (f !== undefined) throw new ValidationError('--f goes with a list: a file has its own')
+    return parse(read(signers, '--signers'), '--signers') as SignerSet
+  }
+  if (f === undefined) throw new ValidationError('--f must be given with a list of signers')
+  return { signers: signers.split(',').map(each => each.trim()), f }
+}
+
+function read(path: string, what: string): string {
+  try {
+    return readFileSync(path === '-' ? 0 : path, 'utf8')
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new ValidationError(`${what} can’t be read from ${path}: ${code}`, { cause })
+  }
+}
+
+function parse(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new ValidationError(`${what} must be JSON`)
+  }
+}

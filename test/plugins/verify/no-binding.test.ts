@@ -1,0 +1,44 @@
+// What becomes of reports where secp256k1 has no binding. The package itself would go on with a library in JavaScript.
+import { beforeAll, expect, jest, test } from '@jest/globals'
+import { verifyReport } from '../../../index.js'
+import { loadEngine } from '../../../plugins/verify/engines/engine.js'
+import { createVerifier } from '../../../plugins/verify/verifier.js'
+import { makeReport, reportOf, signers } from './signed-reports.js'
+
+const loaded: string[] = []
+beforeAll(() => {
+  jest.mock(
+    'secp256k1/bindings.js',
+    () => {
+      throw new Error('No native build was found')
+    },
+    { virtual: true },
+  )
+  for (const name of ['secp256k1', 'elliptic'])
+    jest.mock(
+      name,
+      () => {
+        loaded.push(name)
+        return {}
+      },
+      { virtual: true },
+    )
+})
+
+test('noble takes its place, and nothing of the package', async () => {
+  const { fullReport } = makeReport()
+  expect(await loadEngine('auto')).toBeDefined()
+  expect(await verifyReport(fullReport, { signers })).toMatchObject({ f: 2 })
+  expect(loaded).toEqual([])
+})
+
+test('who asked for it by name is told, and no report passes', async () => {
+  const made = makeReport()
+  const failure = { reason: 'engine-unavailable', message: expect.stringContaining('secp256k1') }
+  await expect(
+    verifyReport(made.fullReport, { signers, engine: 'secp256k1' }),
+  ).rejects.toMatchObject(failure)
+  const verifier = createVerifier({ signers, engine: 'secp256k1', workers: 0 })
+  const settled = new Promise(resolve => verifier.check(reportOf(made), resolve))
+  expect(await settled).toMatchObject(failure)
+})

@@ -1,0 +1,206 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { isRefusal } from '../../../plugins/verify/refusal.js'
+import { createSignerSource, type SignerSource } from '../../../plugins/verify/signer-source.js'
+import type { SignerSet, Signers } from '../../../plugins/verify/signers.js'
+import { addresses, DIGEST, OTHER_DIGEST, signers, TIME } from './signed-reports.js'
+
+const report = { feedID: `0x0003${'00'.repeat(30)}`, fullReport: '0x', observationsTimestamp: TIME }
+const digestOf = (number: number): string => `0x${number.toString(16).padStart(64, '0')}`
+
+describe('a set is refused, by field and rule', () => {
+  const many = Array.from({ length: 32 }, (_, at) => `0x${(at + 1).toString(16).padStart(40, '0')}`)
+  test.each<readonly [string, unknown]>([
+    ['signers must be an object', null],
+    ['signers must hold at least one set', []],
+    ['signers.signers must be a list of addresses, not string', { signers: 'a', f: 1 }],
+    ['signers.signers must be at most 31, not 32', { signers: many, f: 1 }],
+    ['signers.signers[1] must be 0x and 40', { signers: [addresses[0], '0x12'], f: 1 }],
+    ['signers.signers[0] must be a string', { signers: [12], f: 1 }],
+    ['signers.signers[0] must not be zero', { signers: [`0x${'0'.repeat(40)}`], f: 1 }],
+    [
+      'signers.signers[4] must not be there already',
+      {
+        ...signers,
+        signers: [...addresses.slice(0, 4), addresses[0]?.toUpperCase().replace('X', 'x')],
+      },
+    ],
+    ['signers.f must be at least 1, not 0', { ...signers, f: 0 }],
+    ['signers.f must be a whole number, not 1.5', { ...signers, f: 1.5 }],
+    ['signers.f must be a number', { signers: signers.signers }],
+    [
+      'signers.signers must be more than 3 f: 6 are too few for an f of 2',
+      { ...signers, signers: addresses.slice(0, 6) },
+    ],
+    ['signers.configDigest must be 0x and 64', { ...signers, configDigest: '0x00' }],
+    ['signers.activeFrom must be at most 4294967295', { ...signers, activeFrom: TIME * 1000 }],
+    [
+      'signers.activeUntil must be later than activeFrom',
+      { ...signers, activeFrom: 5, activeUntil: 5 },
+    ],
+    ['signers.threshold is unknown', { ...signers, threshold: 1 }],
+    ['signers[1].f must be a number', [signers, { signers: addresses }]],
+    ['signers[1].activeFrom must differ', [signers, signers]],
+  ])('%s', (message, value) => {
+    expect(() => createSignerSource(value as Signers)).toThrow(
+      expect.objectContaining({ code: 'VALIDATION', message: expect.stringContaining(message) }),
+    )
+  })
+
+  test('31 signers are not too many, and 3 f + 1 not too few', () => {
+    expect(() => createSignerSource({ signers: many.slice(0, 31), f: 10 })).not.toThrow()
+  })
+})
+
+describe('a source that is asked', () => {
+  afterEach(() => void jest.useRealTimers())
+
+  type Answer = SignerSet | readonly SignerSet[] | undefined
+  let answer: (digest: string) => Promise<Answer> | Answer
+  let asked: string[]
+  let source: SignerSource
+  beforeEach(() => {
+    jest.useFakeTimers()
+    asked = []
+    answer = () => signers
+    source = createSignerSource(async digest => {
+      asked.push(digest)
+      return answer(digest)
+    })
+  })
+
+  /** What was found, once it is. */
+  const find = (digest: string = DIGEST, time = TIME): Promise<string> =>
+    new Promise(resolve => {
+      source.find(digest, { ...report, observationsTimestamp: time }, found =>
+        resolve(isRefusal(found) ? found.reason : 'found'),
+      )
+    })
+  const ask = async (digest?: string, time?: number): Promise<string> => {
+    const finding = find(digest, time)
+    await jest.advanceTimersByTimeAsync(0)
+    return finding
+  }
+
+  test('is asked once for a configuration, also by many at once', async () => {
+    const findings = Promise.all([find(), find(), find(OTHER_DIGEST)])
+    await jest.advanceTimersByTimeAsync(0)
+    expect(await findings).toEqual(['found', 'found', 'found'])
+    await jest.advanceTimersByTimeAsync(86_400_000)
+    expect(await ask()).toBe('found')
+    expect(asked).toEqual([DIGEST, OTHER_DIGEST])
+  })
+
+  test('that has none is believed for ten seconds', async () => {
+    answer = () => undefined
+    expect(await ask()).toBe('unknown-digest')
+    await jest.advanceTimersByTimeAsync(9_900)
+    expect(await ask()).toBe('unknown-digest')
+    expect(asked.length).toBe(1)
+    answer = () => [signers]
+    await jest.advanceTimersByTimeAsync(200)
+    expect(await ask()).toBe('found')
+    expect(asked.length).toBe(2)
+  })
+
+  test('that has signers of other configurations only has none', async () => {
+    answer = () => [{ ...signers, configDigest: OTHER_DIGEST }]
+    expect(await ask()).toBe('unknown-digest')
+  })
+
+  test.each<readonly [string, () => Promise<Answer> | Answer]>([
+    ['rejects', () => Promise.reject(new Error('no network'))],
+    [
+      'throws',
+      () => {
+        throw new Error('no network')
+      },
+    ],
+    ['answers with a set that breaks a rule', () => ({ ...signers, f: 9 })],
+  ])('that %s is left alone for a second, and then asked again', async (_, failing) => {
+    answer = failing
+    expect(await ask()).toBe('signers-unavailable')
+    await jest.advanceTimersByTimeAsync(900)
+    expect(await ask()).toBe('signers-unavailable')
+    expect(asked.length).toBe(1)
+    answer = () => signers
+    await jest.advanceTimersByTimeAsync(200)
+    expect(await ask()).toBe('found')
+  })
+
+  test('that throws at once, and is no promise’s maker, is no exception of ours', async () => {
+    source = createSignerSource(() => {
+      throw new Error('at once')
+    })
+    expect(await ask()).toBe('signers-unavailable')
+  })
+
+  test('that never answers has ten seconds, and what it says later does not count', async () => {
+    let late: (sets: Answer) => void = () => undefined
+    answer = () => new Promise<Answer>(resolve => (late = resolve))
+    const finding = find()
+    await jest.advanceTimersByTimeAsync(10_001)
+    expect(await finding).toBe('signers-unavailable')
+    late(signers)
+    expect(await ask()).toBe('signers-unavailable')
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
+  test('is asked for eight configurations at once and no more', async () => {
+    answer = () => new Promise(() => undefined)
+    for (let each = 0; each < 8; each++) void find(digestOf(each))
+    expect(await ask(digestOf(8))).toBe('signers-unavailable')
+    expect(asked.length).toBe(8)
+  })
+
+  test('is asked again where the signers it named are not those of the time', async () => {
+    answer = () => ({ ...signers, activeUntil: TIME })
+    expect(await ask()).toBe('not-active')
+    expect(await ask(DIGEST, TIME - 1)).toBe('found')
+    expect(asked.length).toBe(1)
+    await jest.advanceTimersByTimeAsync(10_001)
+    answer = () => [
+      { ...signers, activeUntil: TIME },
+      { ...signers, activeFrom: TIME },
+    ]
+    expect(await ask()).toBe('found')
+    expect(await ask(DIGEST, TIME - 1)).toBe('found')
+    expect(asked.length).toBe(2)
+  })
+
+  test('keeps what it found where a later ask finds nothing, or fails', async () => {
+    answer = () => ({ ...signers, activeUntil: TIME })
+    expect(await ask(DIGEST, TIME - 1)).toBe('found')
+    for (const failing of [() => undefined, () => Promise.reject(new Error('no network'))]) {
+      answer = failing
+      await jest.advanceTimersByTimeAsync(10_001)
+      asked = []
+      expect(await ask()).not.toBe('found')
+      expect(await ask()).not.toBe('found')
+      expect(await ask(DIGEST, TIME - 1)).toBe('found')
+      expect(asked.length).toBe(1)
+    }
+  })
+
+  test('remembers 128 configurations that are none, and forgets none that is for those', async () => {
+    expect(await ask()).toBe('found')
+    answer = () => undefined
+    for (let each = 0; each < 200; each++) await ask(digestOf(each))
+    asked = []
+    expect(await ask()).toBe('found')
+    await ask(digestOf(199))
+    await ask(digestOf(72))
+    expect(asked).toEqual([])
+    await ask(digestOf(71))
+    expect(asked).toEqual([digestOf(71)])
+  })
+
+  test('leaves no timer when it ends, and calls nobody', async () => {
+    answer = () => new Promise(() => undefined)
+    const found = jest.fn()
+    source.find(DIGEST, report, found)
+    source.end()
+    expect(jest.getTimerCount()).toBe(0)
+    await jest.advanceTimersByTimeAsync(20_000)
+    expect(found).not.toHaveBeenCalled()
+  })
+})

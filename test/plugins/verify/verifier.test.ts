@@ -1,0 +1,258 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import * as threads from 'node:worker_threads'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import type { ReportVerificationError } from '../../../core/errors.js'
+import type { Report } from '../../../core/report.js'
+import {
+  createVerifier,
+  type Verifier,
+  type VerifierOptions,
+} from '../../../plugins/verify/verifier.js'
+import { until } from '../../waiting.js'
+import { addresses, isNativeHere, makeReport, reportOf, signers, TIME } from './signed-reports.js'
+
+const built = join(__dirname, '../../../dist')
+const whole = reportOf(makeReport())
+const forged = reportOf(makeReport({ by: [0, 9, 2] }))
+const mirrored = reportOf(makeReport({ by: [0, 1] }))
+const many = Array.from({ length: 12 }, (_, index) =>
+  reportOf(
+    makeReport({ sequenceNumber: index, by: [index % 7, (index + 1) % 7, (index + 2) % 7] }),
+  ),
+)
+
+let verifier: Verifier
+const make = (options: Partial<VerifierOptions> = {}): Verifier => {
+  verifier = createVerifier({ signers, ...options })
+  return verifier
+}
+afterEach(() => verifier?.end())
+
+const check = (report: Report): Promise<ReportVerificationError | undefined> =>
+  new Promise(resolve => verifier.check(report, resolve))
+
+/** The threads that are started from now on. */
+function watchThreads(): threads.Worker[] {
+  const started: threads.Worker[] = []
+  const watched = threads.Worker.prototype.postMessage
+  threads.Worker.prototype.postMessage = function postMessage(
+    this: threads.Worker,
+    ...args: [unknown]
+  ) {
+    if (!started.includes(this)) started.push(this)
+    return watched.apply(this, args)
+  } as typeof watched
+  restore = () => {
+    threads.Worker.prototype.postMessage = watched
+  }
+  return started
+}
+let restore: () => void = () => undefined
+afterEach(() => restore())
+
+const ways: readonly (readonly [string, Partial<VerifierOptions>])[] = [
+  ['noble, in the loop', { engine: 'noble', workers: 0 }],
+  ['noble, in threads', { engine: 'noble', workers: 2 }],
+  ...(isNativeHere
+    ? ([
+        ['secp256k1, in the loop', { engine: 'secp256k1', workers: 0 }],
+        ['secp256k1, in threads', { engine: 'secp256k1', workers: 2 }],
+        ['as it is by default', {}],
+      ] as const)
+    : []),
+]
+
+describe.each(ways)('%s', (_, options) => {
+  test('each report is settled once, whatever it is', async () => {
+    make(options)
+    const counts = new Map<Report, (string | undefined)[]>()
+    const given = [...many, forged, mirrored, whole]
+    for (const report of given) {
+      counts.set(report, [])
+      verifier.check(report, failure => void counts.get(report)?.push(failure?.reason))
+    }
+    expect([...counts.values()].flat()).toEqual([])
+    await until(() => [...counts.values()].every(each => each.length > 0))
+    expect([...counts.values()].flat()).toEqual([
+      ...many.map(() => undefined),
+      'unknown-signer',
+      'too-few-signatures',
+      undefined,
+    ])
+  })
+
+  test('a failure has its report', async () => {
+    make(options)
+    expect(await check(forged)).toMatchObject({ reason: 'unknown-signer', report: forged })
+  })
+})
+
+test('what the envelope says is held against what is signed', async () => {
+  make({ workers: 0, checkExpiry: true, now: () => (TIME + 86_400) * 1000 + 999 })
+  const made = makeReport()
+  expect(await check(reportOf(made))).toBeUndefined()
+  expect(await check(reportOf(made, { observationsTimestamp: TIME + 1 }))).toMatchObject({
+    reason: 'wrong-time',
+  })
+  expect(await check(reportOf(made, { validFromTimestamp: TIME }))).toMatchObject({
+    reason: 'wrong-time',
+  })
+  const elsewhere = { ...made, feedID: `0x0003${'01'.repeat(30)}` }
+  expect(await check(reportOf(elsewhere))).toMatchObject({ reason: 'wrong-feed' })
+  const early = makeReport({ expiresAt: TIME + 86_399 })
+  expect(await check(reportOf(early))).toMatchObject({ reason: 'expired' })
+  expect(await check(reportOf({ ...made, fullReport: `${made.fullReport}00` }))).toMatchObject({
+    reason: 'malformed',
+  })
+})
+
+test('reports of a configuration that is new wait for its signers', async () => {
+  let asked = 0
+  make({
+    workers: 0,
+    signers: async () => {
+      asked++
+      return signers
+    },
+  })
+  expect(await Promise.all(many.map(check))).toEqual(many.map(() => undefined))
+  expect(asked).toBe(1)
+})
+
+test('wrong options are refused at once', () => {
+  for (const [options, message] of [
+    [{ signers: { ...signers, f: 0 } }, 'signers.f must be at least 1'],
+    [{ workers: -1 }, 'workers must be at least 0'],
+    [{ workers: 1.5 }, 'workers must be a whole number'],
+    [{ engine: 'wasm' }, 'engine must be'],
+    [{ count: 1 }, 'count must be'],
+    [{ now: 1 }, 'now must be a function'],
+    [{ threads: 1 }, 'options.threads is unknown'],
+  ] as const)
+    expect(() =>
+      createVerifier(Object.assign({ signers }, options) as unknown as VerifierOptions),
+    ).toThrow(message)
+})
+
+describe('threads', () => {
+  test('are started with the first report, and share the work', async () => {
+    const started = watchThreads()
+    make({ engine: 'noble', workers: 2 })
+    expect(started.length).toBe(0)
+    await Promise.all(many.map(check))
+    expect(started.length).toBe(2)
+  })
+
+  test('that die leave nothing undone', async () => {
+    const started = watchThreads()
+    make({ engine: 'noble', workers: 2 })
+    await check(whole)
+    const checking = Promise.all([...many, ...many, forged].map(check))
+    await until(() => started.length === 2)
+    for (const thread of [...started]) await thread.terminate()
+    const reasons = (await checking).map(failure => failure?.reason)
+    expect(reasons).toEqual(
+      [...many, ...many].map(() => undefined as string | undefined).concat('unknown-signer'),
+    )
+    expect(started.length).toBeGreaterThan(2)
+  })
+
+  test('that die again and again are done without', async () => {
+    const started = watchThreads()
+    make({ engine: 'noble', workers: 1 })
+    const killed = new Set<threads.Worker>()
+    const killing = setInterval(() => {
+      for (const thread of started) if (!killed.has(thread)) void thread.terminate()
+      for (const thread of started) killed.add(thread)
+    }, 1)
+    try {
+      expect(await check(whole)).toBeUndefined()
+      expect(await check(forged)).toMatchObject({ reason: 'unknown-signer' })
+    } finally {
+      clearInterval(killing)
+    }
+    expect(started.length).toBe(2)
+  })
+
+  test('end with the verifier, which drops what is under way', async () => {
+    const started = watchThreads()
+    make({ engine: 'noble', workers: 2 })
+    const settled: unknown[] = []
+    for (const report of many) verifier.check(report, failure => settled.push(failure))
+    await until(() => started.length === 2)
+    const gone = started.map(thread => new Promise(resolve => thread.once('exit', resolve)))
+    verifier.end()
+    const before = settled.length
+    await Promise.all(gone)
+    verifier.check(whole, failure => settled.push(failure))
+    await new Promise(resolve => setTimeout(resolve, 50))
+    expect(settled.length).toBe(before)
+  })
+
+  test('an error of whoever is told keeps nothing from the others', async () => {
+    const program = `
+      const { createVerifier } = require('${built}/cjs/plugins/verify/verifier.js')
+      const verifier = createVerifier({ signers: ${JSON.stringify(signers)}, workers: +process.argv[1], engine: 'noble' })
+      process.on('uncaughtException', error => console.log(error.message))
+      const report = ${JSON.stringify(whole)}
+      for (const name of ['a', 'b']) verifier.check(report, failure => { console.log(name, failure); throw new Error('mine') })
+    `
+    for (const workers of ['0', '1']) {
+      const { out, code } = await run(['-e', program, workers])
+      expect(out.split('\n').sort()).toEqual(['', 'a undefined', 'b undefined', 'mine', 'mine'])
+      expect(code).toBe(0)
+    }
+  })
+})
+
+function run(args: readonly string[]): Promise<{ code: number | null; out: string; ms: number }> {
+  return new Promise(resolve => {
+    const started = performance.now()
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    let out = ''
+    child.stdout.on('data', chunk => {
+      out += chunk
+    })
+    const guard = setTimeout(() => child.kill('SIGKILL'), 15_000)
+    child.on('close', code => {
+      clearTimeout(guard)
+      resolve({ code, out, ms: performance.now() - started })
+    })
+  })
+}
+
+describe.each(['esm', 'cjs'])('the %s build', format => {
+  const load = (path: string): string =>
+    format === 'esm'
+      ? `await import(${JSON.stringify(`file://${built}/esm/${path}`)})`
+      : `require(${JSON.stringify(`${built}/cjs/${path}`)})`
+  const start = (program: string): ReturnType<typeof run> =>
+    run(format === 'esm' ? ['--input-type=module', '-e', program] : ['-e', program])
+
+  test('verifies in threads, and ends by itself without being ended', async () => {
+    const { out, code } = await start(`
+      const { createVerifier } = ${load('plugins/verify/verifier.js')}
+      const verifier = createVerifier({ signers: ${JSON.stringify(signers)} })
+      for (const report of [${JSON.stringify(whole)}, ${JSON.stringify(forged)}])
+        verifier.check(report, failure => console.log(failure?.reason))
+    `)
+    expect(out.split('\n').sort()).toEqual(['', 'undefined', 'unknown-signer'])
+    expect(code).toBe(0)
+  })
+
+  test('loads neither engine nor thread with its entry', async () => {
+    const { out, code } = await start(`
+      const before = new Set(process.moduleLoadList)
+      const { verifyReport } = ${load('index.js')}
+      const files = () => typeof require === 'function' ? Object.keys(require.cache) : []
+      const loaded = () => [...files(), ...process.moduleLoadList.filter(each => !before.has(each))].filter(
+        each => /worker_threads|secp256k1|noble|keccak|native/.test(each))
+      const early = loaded().length
+      verifyReport(${JSON.stringify(whole.fullReport)}, { signers: ${JSON.stringify(signers)} }).then(
+        ({ signers }) => console.log(early, loaded().length > 0, signers.join()))
+    `)
+    expect(out).toBe(`0 ${format === 'cjs'} ${addresses.slice(0, 3).join()}\n`)
+    expect(code).toBe(0)
+  })
+})
