@@ -21,7 +21,9 @@ export {
   OriginDiscoveryError,
   PartialConnectionFailureError,
   ReportDecodingError,
+  ReportVerificationError,
   ValidationError,
+  type VerificationFailure,
   WebSocketError,
 } from './core/errors.js'
 export { getReportVersion } from './core/feed-id.js'
@@ -29,6 +31,7 @@ export type { FieldType } from './core/field.js'
 export type { HistoryOptions } from './core/history.js'
 export type { OriginMetrics } from './core/origins.js'
 export { Report } from './core/report.js'
+export type { ReportContext, ReportSignature } from './core/report-context.js'
 export type { OverflowPolicy } from './core/report-queue.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './core/rest.js'
 export type { Stack, StackEntry } from './core/stack.js'
@@ -43,14 +46,18 @@ export type { StreamOptions } from './core/stream-options.js'
 export type {
   Call,
   ClientScope,
+  FetchedPage,
   Gap,
   GapCause,
   Handler,
+  Hold,
+  Judge,
   Layer,
   Log,
   Plugin,
   ReconnectingInfo,
   Reply,
+  ReportVerifier,
   RequestScope,
   Sink,
   Stage,
@@ -79,6 +86,13 @@ export { generateAuthHeaders, type HmacAuthOptions, hmacAuth } from './plugins/h
 export { type Logger, type LoggingConfig, LogLevel, logging } from './plugins/logging.js'
 export { type RateLimitOptions, rateLimit } from './plugins/rate-limit.js'
 export { type RetryOptions, retry } from './plugins/retry.js'
+export type { SignerSet, Signers, UnverifiedReport } from './plugins/verify/signers.js'
+export {
+  type Verification,
+  type VerifyReportOptions,
+  verifyReport,
+} from './plugins/verify/verify-report.js'
+export { type VerifyMode, type VerifyOptions, verify } from './plugins/verify.js'
 export { type Config, createClient } from './presets/create-client.js'
 export { type DefaultPresetOptions, defaultPreset } from './presets/default.js'
 export {

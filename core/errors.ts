@@ -1,3 +1,5 @@
+import type { Report } from './report.js'
+
 /**
  * What can go wrong, as a stable word to switch on. Messages may change between versions, codes do not.
  *
@@ -7,6 +9,7 @@
  * | `AUTHENTICATION` | AuthenticationError |
  * | `API_STATUS`, `API_TIMEOUT`, `API_NETWORK`, `API_RESPONSE` | APIError |
  * | `DECODING` | ReportDecodingError |
+ * | `VERIFICATION` | ReportVerificationError |
  * | `WS_DIAL`, `WS_REFUSED`, `WS_LOST`, `WS_FRAME`, `WS_GAVE_UP` | WebSocketError |
  * | `ORIGIN_DISCOVERY`, `ALL_CONNECTIONS`, `SOME_CONNECTIONS`, `FEW_CONNECTIONS` | the high-availability errors |
  * | `ENCLAVE`, `TEMPLATE`, `LIMIT`, `POLICY`, `ENCRYPTION`, `UPSTREAM_TIMEOUT`, `UPSTREAM_HOST`, `UPSTREAM_REFUSED`, `UPSTREAM_CLOSED`, `UPSTREAM_TLS`, `UPSTREAM_ANSWER` | EnclaveError |
@@ -22,6 +25,7 @@ export type ErrorCode =
   | 'API_NETWORK'
   | 'API_RESPONSE'
   | 'DECODING'
+  | 'VERIFICATION'
   | 'WS_DIAL'
   | 'WS_REFUSED'
   | 'WS_LOST'
@@ -134,6 +138,67 @@ export class ReportDecodingError extends DataStreamsError {
 
   static {
     ReportDecodingError.prototype.name = 'ReportDecodingError'
+  }
+}
+
+/**
+ * Why a report was not verified, as a stable word.
+ *
+ * | reason | what it says | whose affair |
+ * |---|---|---|
+ * | `malformed` | the bytes are not a report, or have something behind the last signature | the service |
+ * | `unknown-digest` | the source of signers has none for the report's configuration | a rotation, or a forgery |
+ * | `signers-unavailable` | the source of signers failed or took too long: nothing is said of the report | your source |
+ * | `not-active` | signers are known, but not for the time of the report | an old set, or an old report |
+ * | `engine-unavailable` | what recovers signers can't be loaded: nothing is said of the report | your installation |
+ * | `too-few-signatures` | f or fewer, so faulty signers alone could have made it | the service |
+ * | `too-many-signatures` | more than there are signers, or than the f + 1 of `count: 'exactly'` | the service |
+ * | `bad-signature` | r or s is no number of the curve's, or no key could have made the pair | a forgery |
+ * | `high-s` | the mirror image of a signature, which anyone can make of it and no signer makes | a forgery |
+ * | `bad-recovery-id` | v is neither 0 nor 1 | a forgery |
+ * | `unknown-signer` | an address was recovered that is not in the set: so mostly a single bit was changed, anywhere | a forgery |
+ * | `repeated-signer` | one signer is counted twice | a forgery |
+ * | `wrong-feed` | the signed feed id is not that of the envelope, or the one expected | the service |
+ * | `wrong-time` | a signed time is not that of the envelope, or the one expected | the service |
+ * | `expired` | it was signed for a time before now | an old report |
+ */
+export type VerificationFailure =
+  | 'malformed'
+  | 'unknown-digest'
+  | 'signers-unavailable'
+  | 'not-active'
+  | 'engine-unavailable'
+  | 'too-few-signatures'
+  | 'too-many-signatures'
+  | 'bad-signature'
+  | 'high-s'
+  | 'bad-recovery-id'
+  | 'unknown-signer'
+  | 'repeated-signer'
+  | 'wrong-feed'
+  | 'wrong-time'
+  | 'expired'
+
+/** A report is not shown to be signed by those who should: `reason` says why. */
+export class ReportVerificationError extends DataStreamsError {
+  readonly reason: VerificationFailure
+  /** The report, where one came over a stream. Its fields are not to be trusted. */
+  readonly report: Report | undefined
+
+  constructor(
+    message: string,
+    facts: ErrorFacts & {
+      readonly reason: VerificationFailure
+      readonly report?: Report | undefined
+    },
+  ) {
+    super(message, { code: 'VERIFICATION', ...facts })
+    this.reason = facts.reason
+    this.report = facts.report
+  }
+
+  static {
+    ReportVerificationError.prototype.name = 'ReportVerificationError'
   }
 }
 
@@ -271,6 +336,7 @@ interface ClassOfCode {
   API_NETWORK: APIError
   API_RESPONSE: APIError
   DECODING: ReportDecodingError
+  VERIFICATION: ReportVerificationError
   WS_DIAL: WebSocketError
   WS_REFUSED: WebSocketError
   WS_LOST: WebSocketError

@@ -60,8 +60,9 @@ const owners: Readonly<Record<string, RegExp>> = {
   eventemitter3: /^core\/emitter\.ts$/,
   '@peculiar/webcrypto': /^core\/crypto\.ts$/,
   tweetnacl: /^core\/sealed-box\.ts$/,
-  '@noble/curves': /^(local\/.*|tdh2\/group)\.ts$/,
-  '@noble/hashes': /^(local\/.*|core\/sealed-box|tdh2\/hash)\.ts$/,
+  '@noble/curves': /^(local\/.*|tdh2\/group|plugins\/verify\/engines\/noble)\.ts$/,
+  '@noble/hashes': /^(local\/.*|core\/sealed-box|tdh2\/hash|plugins\/verify\/engines\/keccak)\.ts$/,
+  secp256k1: /^plugins\/verify\/engines\/native\.ts$/,
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
   picocolors: /^cli\//,
@@ -80,6 +81,8 @@ interface Manifest {
   readonly main: string
   readonly types: string
   readonly dependencies: Readonly<Record<string, string>>
+  readonly devDependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
   readonly exports: Readonly<Record<string, unknown>>
   readonly typesVersions: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>
 }
@@ -161,6 +164,9 @@ function packageOf(from: string): string {
     .join('/')
 }
 
+/** The plugin that verifies, and the folder of what it is made of: threads among it. */
+const isVerification = (path: string): boolean => /^plugins\/verify(\/|\.ts$)/.test(path)
+
 /** What is wrong with the imports of a file. */
 function wrongImports(path: string, text: string): string[] {
   const house = houseOf(path)
@@ -172,7 +178,8 @@ function wrongImports(path: string, text: string): string[] {
       const target = join(path, '..', from).replaceAll('\\', '/').replace(/\.js$/, '.ts')
       if (house === 'plugins' && houseOf(target) === 'plugins') {
         const isShared =
-          path.startsWith('plugins/decoders/') && target === 'plugins/decoders/statuses.ts'
+          (path.startsWith('plugins/decoders/') && target === 'plugins/decoders/statuses.ts') ||
+          (isVerification(path) && target.startsWith('plugins/verify/'))
         return isShared ? [] : [`${found}: a plugin knows no other`]
       }
       const allowed = directions[house]?.[houseOf(target)]
@@ -185,12 +192,15 @@ function wrongImports(path: string, text: string): string[] {
       // The enclave is a thread or process of Node, and so are its plugins.
       const isFree =
         ['cursors', 'local', 'confidential-http', 'cli', 'examples'].includes(house) ||
-        path.startsWith('plugins/confidential-http/')
+        path.startsWith('plugins/confidential-http/') ||
+        isVerification(path)
       return isFree || isType ? [] : [`${found}: types only`]
     }
     const name = packageOf(from)
     if (name === 'sluice') return house === 'examples' ? [] : [`${found}: that is itself`]
-    if (!(name in manifest.dependencies)) return [`${found}: not a dependency`]
+    if (house === 'examples' && name in manifest.devDependencies) return []
+    if (!(name in manifest.dependencies || name in manifest.peerDependencies))
+      return [`${found}: not a dependency`]
     return owners[name]?.test(path) === true ? [] : [`${found}: others know it`]
   })
 }
@@ -272,6 +282,9 @@ describe('the house', () => {
     ['plugins/decoders/v99.ts', "import { v3 } from './v3.js'", 'knows no other'],
     ['plugins/x.ts', "import { defaultPreset } from '../presets/default.js'", 'that direction'],
     ['plugins/x.ts', "import { keccak_256 } from '@noble/hashes/sha3'", 'others know it'],
+    ['plugins/x.ts', "import { createVerifier } from './verify/verifier.js'", 'knows no other'],
+    ['plugins/verify/x.ts', "import { retry } from '../retry.js'", 'knows no other'],
+    ['plugins/verify/x.ts', "const x = await import('secp256k1')", 'others know it'],
     ['presets/x.ts', "import { startDataEngine } from '../local/index.js'", 'that direction'],
     ['local/x.ts', "import { defineDecoder } from '../core/decoder.js'", 'types only'],
     ['local/x.ts', "import { type Report } from '../core/report.js'", 'types only'],
@@ -289,6 +302,9 @@ describe('the house', () => {
     ['local/x.ts', "import type { Report } from '../core/report.js'"],
     ['local/x.ts', "import { createServer } from 'node:http'"],
     ['examples/x.ts', "import { createClient } from 'sluice'"],
+    ['examples/x.ts', "import { createPublicClient } from 'viem'"],
+    ['plugins/verify.ts', "import { createVerifier } from './verify/verifier.js'"],
+    ['plugins/verify/x.ts', "import { Worker } from 'node:worker_threads'"],
   ])('would not mind: %s: %s', (path, text) => {
     expect(wrongImports(path, text)).toEqual([])
   })
@@ -313,7 +329,10 @@ describe('the package', () => {
     expect(manifest.exports[entry]).toEqual(entryOf(source))
   })
 
-  test.each(sources.filter(path => houseOf(path) === 'plugins'))('%s has an entry', path => {
+  const plugins = sources.filter(
+    path => houseOf(path) === 'plugins' && !path.startsWith('plugins/verify/'),
+  )
+  test.each(plugins)('%s has an entry', path => {
     expect(entries).toContain(`./${path.replace(/\.ts$/, '')}`)
   })
 

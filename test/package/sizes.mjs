@@ -9,8 +9,8 @@ import { build } from 'esbuild'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 34000,
-  './core': 25000,
+  '.': 47000,
+  './core': 28500,
   './cursors': 1800,
   './confidential-http': 29500,
   './local': 34000,
@@ -18,15 +18,16 @@ export const budgets = {
   './plugins/continuity': 6000,
   './plugins/decoders': 150,
   './plugins/decoders/v3': 2900,
-  './plugins/dedup': 1700,
+  './plugins/dedup': 2000,
   './plugins/ha-discovery': 5000,
   './plugins/hmac-auth': 1600,
   './plugins/logging': 1900,
   './plugins/rate-limit': 1900,
   './plugins/retry': 2750,
+  './plugins/verify': 12100,
   './presets/confidential': 10200,
-  './presets/default': 14500,
-  './presets/versions': 4800,
+  './presets/default': 22900,
+  './presets/versions': 5650,
   './tdh2': 5700,
 }
 

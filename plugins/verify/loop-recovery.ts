@@ -1,0 +1,54 @@
+import { type Engine, type EngineChoice, loadEngine, noEngine } from './engines/engine.js'
+import { type Recovered, recoverSigners } from './recover-signers.js'
+import { finish, type Job, type Recovery } from './recovery.js'
+
+/** Milliseconds of work between two turns of the event loop, or one report if that takes longer. */
+const SLICE = 4
+
+/** Recovers in the thread of the caller, a few reports in each turn of its event loop. */
+export function createLoopRecovery(choice: EngineChoice): Recovery {
+  let jobs: Job[] = []
+  let engine: Promise<Engine | undefined> | undefined
+  let isRunning = false
+  let isEnded = false
+
+  async function run(): Promise<void> {
+    isRunning = true
+    engine ??= loadEngine(choice)
+    const loaded = await engine
+    while (jobs.length > 0) {
+      const taken = jobs
+      jobs = []
+      let until = performance.now() + SLICE
+      for (const job of taken) {
+        if (performance.now() > until) {
+          await new Promise(resolve => setImmediate(resolve))
+          until = performance.now() + SLICE
+        }
+        if (isEnded) return
+        finish(job, loaded === undefined ? noEngine : recoverOne(job, loaded))
+      }
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    isRunning = false
+  }
+
+  return {
+    add(job) {
+      jobs.push(job)
+      if (!isRunning && !isEnded) void run()
+    },
+    end() {
+      isEnded = true
+      jobs = []
+    },
+  }
+}
+
+function recoverOne({ fullReport }: Job, engine: Engine): Recovered {
+  try {
+    return recoverSigners(fullReport, engine)
+  } catch (cause) {
+    return { reason: 'malformed', rule: 'its signatures can’t be read', cause }
+  }
+}

@@ -1,0 +1,51 @@
+import type { Engine } from './engines/engine.js'
+import type { Refusal } from './refusal.js'
+
+/** The addresses that signed, in the order of the signatures, or why there is none for one of them. */
+export type Recovered = readonly string[] | Refusal
+
+const WORD = 32
+/** Words before the blob's first byte: the context is the first three, rawVs the seventh, the blob's length the last. */
+const BLOB = 8
+const VS = 6
+/** The greatest s that signers make: half the order of the curve. */
+const MAX_S: Uint8Array = Uint8Array.from(
+  Buffer.from('7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0', 'hex'),
+)
+const ORDER: Uint8Array = Uint8Array.from(
+  Buffer.from('fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141', 'hex'),
+)
+
+/**
+ * Recovers who signed a report, whose encoding must have been checked. What they sign is
+ * `keccak256(keccak256(blob) ‖ context)`, without the prefix of an Ethereum message.
+ */
+export function recoverSigners(fullReport: string, { keccak, recover }: Engine): Recovered {
+  const bytes = Buffer.from(fullReport.slice(2), 'hex')
+  const wordAt = (index: number): Uint8Array => bytes.subarray(WORD * index, WORD * (index + 1))
+  const countAt = (index: number): number => bytes.readUInt32BE(WORD * (index + 1) - 4)
+  const blobLength = countAt(BLOB - 1)
+  const rs = BLOB + blobLength / WORD
+  const count = countAt(rs)
+
+  const signed = new Uint8Array(4 * WORD)
+  signed.set(keccak(bytes.subarray(WORD * BLOB, WORD * rs)))
+  signed.set(bytes.subarray(0, 3 * WORD), WORD)
+  const hash = keccak(signed)
+
+  const signers: string[] = []
+  for (let i = 0; i < count; i++) {
+    const s = wordAt(rs + 2 + count + i)
+    const v = bytes[WORD * VS + i] as number
+    if (v > 1)
+      return { reason: 'bad-recovery-id', rule: `v of signature ${i} must be 0 or 1, not ${v}` }
+    if (Buffer.compare(s, MAX_S) > 0 && Buffer.compare(s, ORDER) < 0)
+      return { reason: 'high-s', rule: `s of signature ${i} is in the upper half` }
+    const key = recover(hash, wordAt(rs + 1 + i), s, v)
+    if (key === undefined)
+      return { reason: 'bad-signature', rule: `signature ${i} can be nobody’s` }
+    // The address is the last 20 bytes of the hash of the key.
+    signers.push(`0x${Buffer.from(keccak(key.subarray(1))).toString('hex', 12)}`)
+  }
+  return signers
+}

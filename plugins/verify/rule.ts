@@ -1,0 +1,126 @@
+import { isStreamsError, ValidationError } from '../../core/errors.js'
+import { feedResolution, feedVersion, isFeedID } from '../../core/feed-id.js'
+import { BLOB_DIGITS, DIGITS, HEAD_WORDS, readHead } from '../../core/full-report.js'
+import { kindOf } from '../../core/kind.js'
+import type { Recovered } from './recover-signers.js'
+import { isRefusal, type Refusal } from './refusal.js'
+import type { CheckedSet } from './signers.js'
+
+/**
+ * How many signatures a report needs: `at-least` f + 1, as the newer verifier contracts have it, or `exactly` f + 1, as the
+ * older ones do.
+ */
+export type CountRule = 'at-least' | 'exactly'
+
+/** What a report says of itself, and who is to vouch for it. */
+export interface Claim {
+  readonly feedID: string
+  readonly configDigest: string
+  /** Undefined for version 1, which counts blocks there. */
+  readonly validFromTimestamp: number | undefined
+  readonly observationsTimestamp: number
+  /** In the feed's unit; undefined for version 1, which does not expire. */
+  readonly expiresAt: number | undefined
+  /** How many signatures there are. */
+  readonly signatures: number
+}
+
+const VS_DIGITS = 6 * DIGITS
+const NO_DIGITS = '0'.repeat(DIGITS)
+
+/** Reads the claim of a report after checking its encoding, and that it is signed for `wanted`, a feed id in normal form. */
+export function readClaim(fullReport: unknown, wanted?: string): Claim | Refusal {
+  if (typeof fullReport !== 'string')
+    return { reason: 'malformed', rule: `fullReport must be a string, not ${kindOf(fullReport)}` }
+  const feedID = `0x${fullReport.slice(2 + BLOB_DIGITS, 2 + BLOB_DIGITS + DIGITS).toLowerCase()}`
+  if (!isFeedID(feedID))
+    return { reason: 'malformed', rule: 'fullReport is cut short, or not hexadecimal' }
+  if (wanted !== undefined && wanted !== feedID)
+    return { reason: 'wrong-feed', rule: `it is signed for feed ${feedID}` }
+  let head: ReturnType<typeof readHead>
+  try {
+    head = readHead(fullReport, feedID)
+  } catch (thrown) {
+    if (!isStreamsError(thrown, 'DECODING')) throw thrown
+    return { reason: 'malformed', rule: thrown.message, cause: thrown }
+  }
+  const { blobLength, validFromTimestamp, observationsTimestamp } = head
+  const digits = (from: number, count: number): string =>
+    fullReport.slice(2 + from, 2 + from + count)
+  const signatures = Number.parseInt(digits(BLOB_DIGITS + 2 * blobLength, DIGITS), 16)
+  // What is behind the last v is signed by nobody.
+  const vs = 2 * signatures
+  if (digits(VS_DIGITS + vs, DIGITS - vs) !== NO_DIGITS.slice(vs))
+    return { reason: 'malformed', rule: `rawVs has something behind ${signatures} signatures` }
+  const expiry = digits(BLOB_DIGITS + DIGITS * (HEAD_WORDS - 1), DIGITS)
+  return {
+    feedID,
+    configDigest: `0x${digits(0, DIGITS).toLowerCase()}`,
+    validFromTimestamp,
+    observationsTimestamp,
+    expiresAt: feedVersion(feedID) < 2 ? undefined : Number(`0x${expiry}`),
+    signatures,
+  }
+}
+
+/** What a claim is held against. */
+export interface Expected {
+  readonly validFromTimestamp?: number | undefined
+  readonly observationsTimestamp?: number | undefined
+  /** Unix time in milliseconds; without it, expiry does not count. */
+  readonly now?: number | undefined
+}
+
+/** What is wrong with a claim, whoever signed it. */
+export function checkClaim(claim: Claim, expected: Expected): Refusal | undefined {
+  for (const name of ['validFromTimestamp', 'observationsTimestamp'] as const) {
+    const time = expected[name]
+    if (time !== undefined && claim[name] !== undefined && time !== claim[name])
+      return { reason: 'wrong-time', rule: `its ${name} is ${claim[name]}, not ${time}` }
+  }
+  const { now } = expected
+  const { feedID, expiresAt } = claim
+  if (now === undefined || expiresAt === undefined) return undefined
+  const time = feedResolution(feedID) === 's' ? Math.floor(now / 1000) : now
+  return time > expiresAt
+    ? { reason: 'expired', rule: `it expired at ${expiresAt}, and now is ${time}` }
+    : undefined
+}
+
+/** Counts before anything is recovered, so that nobody makes us recover in vain. */
+export function checkCount(
+  { signatures }: Claim,
+  { f, addresses }: CheckedSet,
+  rule: CountRule,
+): Refusal | undefined {
+  if (signatures <= f)
+    return { reason: 'too-few-signatures', rule: `it has ${signatures} of ${f + 1} signatures` }
+  const most = rule === 'exactly' ? f + 1 : addresses.size
+  return signatures > most
+    ? { reason: 'too-many-signatures', rule: `it has ${signatures} signatures, more than ${most}` }
+    : undefined
+}
+
+/** Holds those who signed against those who may. */
+export function checkSigners(
+  recovered: Recovered,
+  { addresses }: CheckedSet,
+): Refusal | readonly string[] {
+  if (isRefusal(recovered)) return recovered
+  const seen = new Set<string>()
+  for (const [index, signer] of recovered.entries()) {
+    if (!addresses.has(signer))
+      return { reason: 'unknown-signer', rule: `signature ${index} is by none of its signers` }
+    if (seen.has(signer))
+      return { reason: 'repeated-signer', rule: `signature ${index} is by ${signer} once more` }
+    seen.add(signer)
+  }
+  return recovered
+}
+
+/** Checks a `count` that was given. */
+export function checkCountRule(value: CountRule = 'at-least'): CountRule {
+  if (value !== 'at-least' && value !== 'exactly')
+    throw new ValidationError('count must be at-least or exactly')
+  return value
+}

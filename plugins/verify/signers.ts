@@ -1,0 +1,165 @@
+import { ValidationError } from '../../core/errors.js'
+import { feedResolution } from '../../core/feed-id.js'
+import { kindOf } from '../../core/kind.js'
+import { checkNumber, checkOptions, checkText } from '../../core/options.js'
+import type { Report } from '../../core/report.js'
+import type { Refusal } from './refusal.js'
+
+/** Who may sign the reports of a configuration. */
+export interface SignerSet {
+  /** Their addresses, `0x` and 40 hexadecimal digits in either case: each once, more than 3 f of them, 31 at most. */
+  readonly signers: readonly string[]
+  /** How many of them may be faulty, 1 or more: a report needs the signatures of more than that. */
+  readonly f: number
+  /**
+   * The configuration, as reports name it: `0x` and 64 hexadecimal digits.
+   * @default any that no other set of the list is for
+   */
+  readonly configDigest?: string
+  /**
+   * From when on reports are theirs, by the time of the observations, in seconds of Unix time for every feed.
+   * @default always
+   */
+  readonly activeFrom?: number
+  /**
+   * From when on reports are theirs no more, in seconds of Unix time.
+   * @default never
+   */
+  readonly activeUntil?: number
+}
+
+/** What a source of signers is told of the report that it is asked for. Nothing of it has been verified. */
+export type UnverifiedReport = Pick<Report, 'feedID' | 'fullReport' | 'observationsTimestamp'>
+
+/**
+ * Who may sign: one set, several (of several configurations, or of one at different times), or a function that is asked
+ * once for each configuration that is new. Of the sets that are active at a time, the one active last counts.
+ *
+ * What the function finds is kept; `undefined` or an empty list says that there is none, and it is asked again after ten
+ * seconds; where it fails, or takes longer than ten seconds, after one.
+ */
+export type Signers =
+  | SignerSet
+  | readonly SignerSet[]
+  | ((
+      configDigest: string,
+      report: UnverifiedReport,
+    ) => Promise<SignerSet | readonly SignerSet[] | undefined>)
+
+/** A set that keeps all rules. */
+export interface CheckedSet {
+  /** In lower case. */
+  readonly addresses: ReadonlySet<string>
+  readonly f: number
+  /** In lower case. */
+  readonly configDigest: string | undefined
+  readonly activeFrom: number
+  readonly activeUntil: number
+}
+
+/** As many as a verifier contract takes. */
+const MAX_SIGNERS = 31
+const names = ['signers', 'f', 'configDigest', 'activeFrom', 'activeUntil'] as const
+const NOBODY = `0x${'0'.repeat(40)}`
+
+/** Checks one set or a list of them, not empty. */
+export function checkSets(field: string, value: unknown): readonly CheckedSet[] {
+  if (!Array.isArray(value)) return [checkSet(field, value)]
+  if (value.length === 0) throw new ValidationError(`${field} must hold at least one set`)
+  const sets = value.map((each, index) => checkSet(`${field}[${index}]`, each))
+  const begun = new Set<string>()
+  sets.forEach(({ configDigest, activeFrom }, index) => {
+    const begin = `${configDigest} ${activeFrom}`
+    if (begun.has(begin))
+      throw new ValidationError(
+        `${field}[${index}].activeFrom must differ from that of every other set for its configDigest`,
+      )
+    begun.add(begin)
+  })
+  return sets
+}
+
+function checkSet(field: string, value: unknown): CheckedSet {
+  if (value === undefined) throw new ValidationError(`${field} is required`)
+  const { signers, f, configDigest, activeFrom, activeUntil } = checkOptions(
+    field,
+    value as SignerSet,
+    names,
+  )
+  const addresses = checkAddresses(`${field}.signers`, signers)
+  checkNumber(`${field}.f`, f, { min: 1, whole: true })
+  if (addresses.size <= 3 * f) {
+    throw new ValidationError(
+      `${field}.signers must be more than 3 f: ${addresses.size} are too few for an f of ${f}`,
+    )
+  }
+  const from = checkTime(`${field}.activeFrom`, activeFrom) ?? Number.NEGATIVE_INFINITY
+  const until = checkTime(`${field}.activeUntil`, activeUntil) ?? Number.POSITIVE_INFINITY
+  if (until <= from)
+    throw new ValidationError(`${field}.activeUntil must be later than activeFrom, not ${until}`)
+  return {
+    addresses,
+    f,
+    configDigest:
+      configDigest === undefined ? undefined : checkDigest(`${field}.configDigest`, configDigest),
+    activeFrom: from,
+    activeUntil: until,
+  }
+}
+
+function checkAddresses(field: string, value: unknown): ReadonlySet<string> {
+  if (!Array.isArray(value))
+    throw new ValidationError(`${field} must be a list of addresses, not ${kindOf(value)}`)
+  if (value.length > MAX_SIGNERS)
+    throw new ValidationError(`${field} must be at most ${MAX_SIGNERS}, not ${value.length}`)
+  const addresses = new Set<string>()
+  value.forEach((each, index) => {
+    const address = checkText(`${field}[${index}]`, each).toLowerCase()
+    if (!/^0x[0-9a-f]{40}$/.test(address))
+      throw new ValidationError(`${field}[${index}] must be 0x and 40 hexadecimal digits`)
+    if (address === NOBODY) throw new ValidationError(`${field}[${index}] must not be zero`)
+    if (addresses.has(address))
+      throw new ValidationError(`${field}[${index}] must not be there already: ${address}`)
+    addresses.add(address)
+  })
+  return addresses
+}
+
+function checkDigest(field: string, value: unknown): string {
+  const digest = checkText(field, value).toLowerCase()
+  if (!/^0x[0-9a-f]{64}$/.test(digest))
+    throw new ValidationError(`${field} must be 0x and 64 hexadecimal digits`)
+  return digest
+}
+
+function checkTime(field: string, value: unknown): number | undefined {
+  // Milliseconds would mean a time that never comes.
+  return value === undefined ? undefined : checkNumber(field, value, { min: 0, max: 0xffff_ffff })
+}
+
+/** The sets for a configuration: those that name it, or else those that name none. */
+export function setsFor(sets: readonly CheckedSet[], configDigest: string): readonly CheckedSet[] {
+  const own = sets.filter(set => set.configDigest === configDigest)
+  return own.length > 0 ? own : sets.filter(set => set.configDigest === undefined)
+}
+
+/** The set of a report, of those for its configuration. */
+export function chooseSet(
+  sets: readonly CheckedSet[],
+  configDigest: string,
+  report: UnverifiedReport,
+): CheckedSet | Refusal {
+  const { feedID, observationsTimestamp } = report
+  const time = observationsTimestamp / (feedResolution(feedID) === 's' ? 1 : 1000)
+  let chosen: CheckedSet | undefined
+  for (const set of sets)
+    if (set.activeFrom <= time && time < set.activeUntil)
+      if (chosen === undefined || chosen.activeFrom < set.activeFrom) chosen = set
+  if (chosen !== undefined) return chosen
+  return sets.length === 0
+    ? { reason: 'unknown-digest', rule: `no signers are known for configDigest ${configDigest}` }
+    : {
+        reason: 'not-active',
+        rule: `no signers of configDigest ${configDigest} were active at its time, ${observationsTimestamp}`,
+      }
+}
