@@ -44,6 +44,7 @@ const programs = [
   'cli/demo-upstream',
   'confidential-http/enclave/enclave-thread',
   'confidential-http/remote/remote-thread',
+  'plugins/verify/recovery-thread',
 ]
 const command = 'cli/sluice'
 

@@ -46,14 +46,18 @@ export type { StreamOptions } from './core/stream-options.js'
 export type {
   Call,
   ClientScope,
+  FetchedPage,
   Gap,
   GapCause,
   Handler,
+  Hold,
+  Judge,
   Layer,
   Log,
   Plugin,
   ReconnectingInfo,
   Reply,
+  ReportVerifier,
   RequestScope,
   Sink,
   Stage,
@@ -88,6 +92,7 @@ export {
   type VerifyReportOptions,
   verifyReport,
 } from './plugins/verify/verify-report.js'
+export { type VerifyMode, type VerifyOptions, verify } from './plugins/verify.js'
 export { type Config, createClient } from './presets/create-client.js'
 export { type DefaultPresetOptions, defaultPreset } from './presets/default.js'
 export {

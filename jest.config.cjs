@@ -6,7 +6,6 @@ module.exports = {
   moduleNameMapper: {
     // Threads run what is built: they have no transform.
     '/thread-file\\.js$': '<rootDir>/test/thread-file.ts',
-    '/recovery-thread-file\\.js$': '<rootDir>/test/recovery-thread-file.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   modulePathIgnorePatterns: ['<rootDir>/dist'],

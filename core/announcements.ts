@@ -36,8 +36,9 @@ export function createAnnouncements<Data>(parts: AnnouncementsParts<Data>): Anno
   return {
     count(as, { origin }) {
       counters[as]++
-      const traffic = as === 'late' ? origins.find(origin) : undefined
-      if (traffic !== undefined) traffic.late++
+      if (as === 'deduplicated') return
+      const traffic = origins.find(origin)
+      if (traffic !== undefined) traffic[as]++
     },
     status(status) {
       write(status)

@@ -1,11 +1,11 @@
 import { abortable } from './abortable.js'
-import { findHole } from './coverage.js'
+import { findHole, splitHole } from './coverage.js'
 import { asError, type WireErrorFacts } from './errors.js'
 import { type FeedChain, follow, isQuiet, type Missing } from './feed-chain.js'
 import type { Report } from './report.js'
 import { sleep } from './sleep.js'
 import { createTurns } from './turns.js'
-import type { GapCause, StreamScope } from './types.js'
+import type { FetchedPage, GapCause, StreamScope } from './types.js'
 
 /** Fetches what is missing of a stream's feeds. */
 export interface Backfill {
@@ -100,7 +100,7 @@ export function createBackfill(parts: BackfillParts): Backfill {
     // What was late may have come while we waited for our turn.
     if (hole === undefined || hole.dueAt > performance.now()) return
     const start = hole.from
-    let page: readonly Report[]
+    let page: FetchedPage
     try {
       page = await scope.fetchPage(chain.feedID, start, PAGE, signal)
     } catch (error) {
@@ -113,7 +113,17 @@ export function createBackfill(parts: BackfillParts): Backfill {
       deliver(chain, report)
     }
     if (!isCurrent(chain)) return
-    conclude(chain, start, page.at(-1)?.observationsTimestamp)
+    for (const report of page.refused ?? []) leaveOpen(chain, report)
+    conclude(chain, start, endOf(page))
+  }
+
+  /** The service has shown that something is there, but nothing that is to be believed. */
+  function leaveOpen(chain: FeedChain, { observationsTimestamp: time }: Report): void {
+    const hole = findHole(chain, time)
+    if (hole === undefined) return
+    hole.isExcused = false
+    hole.before = undefined
+    splitHole(chain, hole, time)
   }
 
   function deliver(chain: FeedChain, report: Report): void {
@@ -165,15 +175,17 @@ export function createBackfill(parts: BackfillParts): Backfill {
     // Whatever comes by itself will show by itself what is missing before it.
     const isSilent = () => isCurrent(chain) && chain.newest === newest
     const found: Report[] = []
+    let start = chain.last + 1
     let failures = 0
     for (let pages = 0; pages < PROBE_PAGES && isSilent(); ) {
-      const start = (found.at(-1)?.observationsTimestamp ?? chain.last) + 1
       try {
-        const page = await inTurn(async () =>
+        const page: FetchedPage = await inTurn(async () =>
           isSilent() ? await scope.fetchPage(chain.feedID, start, PAGE, signal) : [],
         )
-        if (page.length === 0) break
+        const end = endOf(page)
+        if (end === undefined) break
         found.push(...page)
+        start = end + 1
         pages++
       } catch (thrown) {
         if (signal.aborted) throw thrown
@@ -200,6 +212,13 @@ export function createBackfill(parts: BackfillParts): Backfill {
     mend,
     probe: chain => void run(probing, chain, probeOnce),
   }
+}
+
+/** How far the service has shown what there is; undefined where there is nothing. */
+function endOf(page: FetchedPage): number | undefined {
+  const last = page.at(-1)?.observationsTimestamp
+  const refused = page.refused?.at(-1)?.observationsTimestamp
+  return last === undefined || refused === undefined ? (last ?? refused) : Math.max(last, refused)
 }
 
 function nextOf({ holes }: FeedChain): Missing | undefined {

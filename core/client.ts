@@ -17,14 +17,14 @@ import {
 import type { Report } from './report.js'
 import { createRest, type Rest } from './rest.js'
 import { createSend } from './send.js'
-import { setUp } from './set-up.js'
+import { createVerifier, setUp } from './set-up.js'
 import { checkPlugins, describeStack, type Stack } from './stack.js'
 import { createStream } from './stream.js'
 import type { ConnectionStatusCallback, Stream } from './stream-api.js'
 import type { StreamOptions } from './stream-options.js'
 import { createHttp, type Fetch } from './transport/http.js'
 import { type Connect, connectWithWs } from './transport/ws.js'
-import type { DataOf, Handler, Plugins } from './types.js'
+import type { ClientScope, DataOf, Handler, Plugins } from './types.js'
 
 /** What a client is made of. */
 export interface ClientOptions<Given extends Plugins = Plugins> {
@@ -84,9 +84,12 @@ export function createClient<const Given extends Plugins>(
   const { signal, defer } = life
   const streams = new Set<Stream>()
 
-  setUp(plugins, { kind: 'client', log, listen, signal, defer })
+  const stack = describeStack(plugins, `${endpoint} · ${wsEndpoint}`)
+  const scope: ClientScope = { kind: 'client', stack, log, listen, signal, defer }
+  setUp(plugins, scope)
   const decoders = plugins.flatMap(plugin => plugin.decoders ?? [])
-  const table = createDecoderTable(decoders, log) as DecoderTable<DataOf<Given>>
+  const verifier = createVerifier(plugins, scope)
+  const table = createDecoderTable(decoders, log, verifier) as DecoderTable<DataOf<Given>>
   const send = createSend({
     http: createHttp(options.fetch),
     timeout,
@@ -113,7 +116,7 @@ export function createClient<const Given extends Plugins>(
 
   const { rest, fetchPage } = createRest({ endpoint, handler, plugins, table, log, signal })
   return {
-    stack: describeStack(plugins, `${endpoint} · ${wsEndpoint}`),
+    stack,
     ...rest,
     createStream(ids, streamOptions) {
       if (signal.aborted) throw signal.reason

@@ -78,6 +78,17 @@ export function cutHole<Hole extends Interval>(
   return { below: hole, above }
 }
 
+/** Makes two of a hole, one that ends at a time in it and one behind. */
+export function splitHole<Hole extends Interval>(
+  { holes }: Coverage<Hole>,
+  hole: Hole,
+  at: number,
+): void {
+  if (at < hole.from || at >= hole.to) return
+  holes.splice(holes.indexOf(hole) + 1, 0, { ...hole, from: at + 1 })
+  hole.to = at
+}
+
 /** Adds a stretch, wherever it lies; one beyond the end leaves a hole. */
 export function cover(coverage: Coverage, from: number, to: number): void {
   const { holes, last } = coverage

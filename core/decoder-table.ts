@@ -1,14 +1,18 @@
 import type { Decoder } from './decoder.js'
-import { isStreamsError, ReportDecodingError, ValidationError } from './errors.js'
+import { DataStreamsError, isStreamsError, ReportDecodingError, ValidationError } from './errors.js'
 import { feedVersion, parseFeedID } from './feed-id.js'
 import { openBlob, refuse } from './full-report.js'
-import type { Log } from './types.js'
+import type { Report } from './report.js'
+import type { Log, ReportVerifier } from './types.js'
 
-/** A table of decoders by version, and decoding through it. */
+/** A table of decoders by version, decoding through it, and what reports are verified by. */
 export interface DecoderTable<out Data = unknown> {
   readonly versions: readonly number[]
   /** Decodes a report of a feed (in normal form). Throws ReportDecodingError. */
   decode(fullReport: string, feedID: string): Data
+  readonly verifier: ReportVerifier | undefined
+  /** Rejects with ReportVerificationError, or where there is no verifier. */
+  verify(report: Report): Promise<void>
 }
 
 /** Feed ids that are remembered. */
@@ -21,6 +25,7 @@ type DecodedBy<Each extends Decoder> = Each extends Decoder<infer Data> ? Data :
 export function createDecoderTable<Each extends Decoder>(
   decoders: Iterable<Each>,
   log: Log = {},
+  verifier?: ReportVerifier,
 ): DecoderTable<DecodedBy<Each>> {
   type Data = DecodedBy<Each>
   const table = new Map<number, Decoder<Data>>()
@@ -55,7 +60,18 @@ export function createDecoderTable<Each extends Decoder>(
       throw error
     }
   }
-  return { versions: [...table.keys()], decode }
+  function verify(report: Report): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (verifier === undefined) {
+        throw new DataStreamsError(
+          'report.verify needs the plugin verify in the stack that the report came up',
+          { code: 'PLUGIN' },
+        )
+      }
+      verifier.check(report, failure => (failure === undefined ? resolve() : reject(failure)))
+    })
+  }
+  return { versions: [...table.keys()], decode, verifier, verify }
 }
 
 /** Makes a `decodeReport` from decoders: the table of a stack standing alone. */

@@ -149,6 +149,11 @@ export function blobDigits(fullReport: string): string {
   )
 }
 
+/** True where two reports say the same, whoever signed them: any f + 1 of the signers will do. */
+export function isSameBlob(one: string, other: string): boolean {
+  return one === other || blobDigits(one) === blobDigits(other)
+}
+
 /** The error for a report of `feedID` that breaks `rule`. */
 export function refuse(feedID: string, rule: string, cause?: unknown): ReportDecodingError {
   return new ReportDecodingError(

@@ -12,6 +12,8 @@ export function createCounters(): StreamCounters {
     backfilled: 0,
     dropped: 0,
     gaps: 0,
+    verified: 0,
+    unverified: 0,
     rejected: 0,
     partialReconnects: 0,
     fullReconnects: 0,

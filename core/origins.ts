@@ -14,6 +14,10 @@ export interface OriginTraffic {
   first: number
   /** Reports among those that came after a newer one of their feed. */
   late: number
+  /** Reports among those that were checked, and are signed as they should be. */
+  verified: number
+  /** Reports among those that were checked and refused. */
+  unverified: number
   /** When its last report came, in Unix milliseconds; undefined before the first. */
   lastSeenAt: number | undefined
   /** Milliseconds from the last ping to its pong; undefined before the first. */
@@ -48,6 +52,8 @@ export function createOrigins(): Origins {
       received: 0,
       first: 0,
       late: 0,
+      verified: 0,
+      unverified: 0,
       lastSeenAt: undefined,
       roundTripMs: undefined,
     }

@@ -81,7 +81,7 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
     else ring.push(report)
     if (ring.length < size || isSlow || isOver) return
     isSlow = true
-    if (overflow === 'block') valve.shut()
+    if (overflow === 'block') valve.shut(queue)
     options.slow(ring.length)
   }
 
@@ -130,11 +130,11 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
   function endEpisode(): void {
     isSlow = false
     gaps.announceAll()
-    valve.open()
+    valve.open(queue)
   }
 
   function hasRoom(): boolean {
-    return isOver || (ring.length < size && !valve.isShut)
+    return isOver || (ring.length < size && !(isSlow && overflow === 'block'))
   }
 
   /** To as many as there are places free, since each of them brings one report. */
@@ -156,7 +156,7 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
     giveRoom()
   }
 
-  return {
+  const queue: ReportQueue = {
     get length() {
       return ring.length
     },
@@ -183,4 +183,5 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
       hasRoom() ? Promise.resolve() : new Promise<void>(resolve => wantRoom.push(resolve)),
     end,
   }
+  return queue
 }

@@ -1,7 +1,11 @@
 import type { DecoderTable } from './decoder-table.js'
+import { type ReportContext, readContext } from './report-context.js'
 
 /** How a report came. */
 export type ReportSource = 'live' | 'backfill' | 'request'
+
+/** Apart from the reports, so that it costs nothing where nobody asks. */
+const contexts = new WeakMap<Report, ReportContext>()
 
 /** A signed report as the service stores it, and its decoded fields. */
 export class Report<out Data = unknown> {
@@ -55,5 +59,23 @@ export class Report<out Data = unknown> {
       this.#failure = thrown
       throw thrown
     }
+  }
+
+  /** Who signed the report and when in their count, and the signatures; read when first asked for. Nothing of it is checked. */
+  get context(): ReportContext {
+    let context = contexts.get(this)
+    if (context === undefined) {
+      context = readContext(this.fullReport, this.feedID)
+      contexts.set(this, context)
+    }
+    return context
+  }
+
+  /**
+   * Checks the signatures, unless that has been done: needs the plugin `verify` in the stack. Rejects with
+   * ReportVerificationError, whose `reason` says what is wrong.
+   */
+  verify(): Promise<void> {
+    return this.#table.verify(this)
   }
 }

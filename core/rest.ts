@@ -1,3 +1,4 @@
+import { abortable } from './abortable.js'
 import { composeReport } from './compose.js'
 import type { DecoderTable } from './decoder-table.js'
 import { APIError, asError, DataStreamsError, isStreamsError, ValidationError } from './errors.js'
@@ -96,7 +97,7 @@ interface Exchange<Data> {
   /** Checks the records of the answer. */
   accept(records: readonly unknown[], source?: ReportSource): Report[]
   /** Takes reports through the stack; plugins may hold some back. */
-  passUp(received: readonly Report[]): Report<Data>[]
+  passUp(received: readonly Report[]): Promise<Report<Data>[]>
 }
 
 export function createRest<Data>(parts: RestParts<Data>): {
@@ -112,7 +113,7 @@ export function createRest<Data>(parts: RestParts<Data>): {
     path: string,
     feedIDs: readonly string[],
     options: RequestOptions | undefined,
-    read: (answer: Answer, exchange: Exchange<Data>, status: number) => Result,
+    read: (answer: Answer, exchange: Exchange<Data>, status: number) => Result | Promise<Result>,
   ): Promise<Result> {
     const life = createLifetime(
       parts.signal,
@@ -123,7 +124,22 @@ export function createRest<Data>(parts: RestParts<Data>): {
     const fail = (error: Error): void => {
       failure ??= error
     }
-    const scope: RequestScope = { kind: 'request', feedIDs, log, signal, defer, fail }
+    const waits: Promise<unknown>[] = []
+    const wait = (work: Promise<unknown>): void => {
+      work.catch(() => undefined)
+      waits.push(work)
+    }
+    const { verifier } = table
+    const scope: RequestScope = {
+      kind: 'request',
+      feedIDs,
+      log,
+      signal,
+      defer,
+      verifier,
+      wait,
+      fail,
+    }
     const headers = new Headers({ accept: 'application/json', 'user-agent': `sluice/${VERSION}` })
     const call: RequestCall = {
       kind: 'request',
@@ -137,10 +153,13 @@ export function createRest<Data>(parts: RestParts<Data>): {
     const exchange: Exchange<Data> = {
       call,
       accept: (records, source = 'request') => records.map(record => accept(call, record, source)),
-      passUp(received) {
+      async passUp(received) {
         const passed: Report[] = []
         const sink = composeReport(plugins, report => passed.push(report), scope)
         for (const report of received) sink(report)
+        for (let work = waits.shift(); work !== undefined; work = waits.shift())
+          await abortable(work, signal)
+        if (failure !== undefined) throw failure
         log.info?.(`${operation}: ${plural(passed.length, 'report')} retrieved`, { feedIDs })
         return passed as Report<Data>[]
       },
@@ -149,7 +168,7 @@ export function createRest<Data>(parts: RestParts<Data>): {
     try {
       if (signal.aborted) throw signal.reason
       const reply = (await handler(call)) as RequestReply
-      const result = read(parseBody(call, reply), exchange, reply.status)
+      const result = await read(parseBody(call, reply), exchange, reply.status)
       if (failure !== undefined) throw failure
       log.info?.(`${operation} succeeded in ${Math.round(performance.now() - started)} ms`)
       return result
@@ -174,8 +193,11 @@ export function createRest<Data>(parts: RestParts<Data>): {
   }
 
   /** The one report of an answer. */
-  function readOne(answer: Answer, { call, accept, passUp }: Exchange<Data>): Report<Data> {
-    const [report] = passUp(accept([answer.report]))
+  async function readOne(
+    answer: Answer,
+    { call, accept, passUp }: Exchange<Data>,
+  ): Promise<Report<Data>> {
+    const [report] = await passUp(accept([answer.report]))
     if (report !== undefined) return report
     throw new DataStreamsError(`${describeCall(call)}: a plugin withheld the report`, {
       code: 'PLUGIN',
@@ -232,12 +254,12 @@ export function createRest<Data>(parts: RestParts<Data>): {
       const most =
         limit === undefined ? '' : `&limit=${checkNumber('limit', limit, { min: 1, whole: true })}`
       const path = `/api/v1/reports/page?feedID=${feedIDs}&startTimestamp=${time}${most}`
-      return request('getReportsPage', path, feedIDs, options, (answer, exchange) => {
+      return request('getReportsPage', path, feedIDs, options, async (answer, exchange) => {
         const received = readPage(answer, exchange, time, 'request')
         // From what was received, not from what plugins let through: the next page begins where this one ends.
         const last = received.at(-1)
         const nextStartTime = last === undefined ? undefined : last.observationsTimestamp + 1
-        return Object.assign(exchange.passUp(received), { nextStartTime })
+        return Object.assign(await exchange.passUp(received), { nextStartTime })
       })
     },
 
@@ -245,7 +267,8 @@ export function createRest<Data>(parts: RestParts<Data>): {
       const asked = checkFeeds(feedIDs, 'feedIDs')
       const time = checkTime('timestamp', timestamp, asked)
       const path = `/api/v1/reports/bulk?feedIDs=${asked}&timestamp=${time}`
-      return request('getReportsBulk', path, asked, options, (answer, { call, accept, passUp }) => {
+      return request('getReportsBulk', path, asked, options, async (answer, exchange) => {
+        const { call, accept, passUp } = exchange
         const received = accept(list(call, answer, 'reports'))
         const byFeed = new Map(received.map(report => [report.feedID, report]))
         if (byFeed.size < received.length) throw badAnswer(call, 'it has two reports of one feed')
@@ -253,7 +276,7 @@ export function createRest<Data>(parts: RestParts<Data>): {
         if (missing.length > 0) {
           log.warn?.(`getReportsBulk: no report at ${time} for ${missing.join(', ')}`, { missing })
         }
-        return Object.assign(passUp(asked.flatMap(id => byFeed.get(id) ?? [])), { missing })
+        return Object.assign(await passUp(asked.flatMap(id => byFeed.get(id) ?? [])), { missing })
       })
     },
   }

@@ -28,7 +28,7 @@ export function checkPlugins(plugins: unknown): asserts plugins is Plugins {
         `${place} must be a plugin: an object with a name, not ${typeof plugin}${typeof plugin === 'function' ? ' (was the factory not called?)' : ''}`,
       )
     }
-    const { name, decoders } = plugin as Plugin
+    const { name, decoders, verifier } = plugin as Plugin
     if (typeof name !== 'string' || name === '')
       throw new ValidationError(`${place}.name must be a non-empty string`)
     const other = places.get(name)
@@ -44,6 +44,8 @@ export function checkPlugins(plugins: unknown): asserts plugins is Plugins {
         throw new ValidationError(`${place} (${name}): ${hook} must be a function`)
       }
     }
+    if (verifier !== undefined && typeof verifier !== 'function')
+      throw new ValidationError(`${place} (${name}): verifier must be a function`)
     if (decoders !== undefined && !Array.isArray(decoders)) {
       throw new ValidationError(`${place} (${name}): decoders must be an array of decoders`)
     }

@@ -7,7 +7,7 @@ import { createCursors } from './cursor.js'
 import type { DecoderTable } from './decoder-table.js'
 import { createDeferred } from './deferred.js'
 import { asyncDispose } from './dispose.js'
-import { asError, DataStreamsError } from './errors.js'
+import { asError, DataStreamsError, ValidationError } from './errors.js'
 import { notOpened } from './lane.js'
 import { createLanes } from './lanes.js'
 import { createLifetime } from './lifetime.js'
@@ -21,7 +21,7 @@ import type { ConnectionStatusCallback, Stream } from './stream-api.js'
 import { createStreamHandlers } from './stream-handlers.js'
 import { checkStreamOptions, type StreamOptions } from './stream-options.js'
 import { createSubscription } from './subscription.js'
-import type { Handler, Log, Plugins, StreamScope } from './types.js'
+import type { Handler, Hold, Judge, Log, Plugins, StreamScope } from './types.js'
 import { createValve } from './valve.js'
 
 /** What the client knows that a stream needs. */
@@ -71,6 +71,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       saveInterval: options.saveInterval,
       failed: announcements.fail,
     })
+  let judge: Judge | undefined
   let resumed: ReadonlyMap<string, number> = new Map()
   const silence = createSilenceWatch(options.staleAfter, announcements.status, () => valve.isShut)
   const opened = createDeferred()
@@ -108,9 +109,21 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       cursors?.skipped(gap)
     },
     vacant: (feedID, from, to) => cursors?.skipped({ feedID, from, to }),
-    fetchPage: parts.fetchPage,
+    async fetchPage(feedID, startTime, limit, signal) {
+      const page = await parts.fetchPage(feedID, startTime, limit, signal)
+      return judge === undefined ? page : abortable(judge.vet(page), signal)
+    },
     receive: report => sink(report),
     room: () => consumption.room(),
+    hold,
+    verifier: table.verifier,
+    get judge() {
+      return judge
+    },
+    appoint(given) {
+      if (judge !== undefined) throw new ValidationError('a stack has one plugin that judges')
+      judge = given
+    },
     open: notOpened,
   }
   const lanes = createLanes({
@@ -168,6 +181,17 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     reason: () => life.signal.reason,
   })
   const sink = composeReport(parts.plugins, deliver, scope)
+
+  function hold(): Hold {
+    const held: Hold = {
+      get leaks() {
+        return valve.leaks
+      },
+      release: () => valve.open(held),
+    }
+    valve.shut(held)
+    return held
+  }
 
   function deliver(report: Report): void {
     // A plugin may have held it back until its feed was no longer subscribed.

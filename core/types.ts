@@ -1,5 +1,6 @@
 import type { Decoder } from './decoder.js'
 import type { Report } from './report.js'
+import type { StackEntry } from './stack.js'
 
 /**
  * One thing put on the wire: a REST request, the upgrade that opens a stream's connection, or a request that an enclave
@@ -152,6 +153,14 @@ export interface Plugin<out Data = unknown> {
   readonly decoders?: readonly Decoder<Data>[]
   /** Runs once per client, before anything else. */
   readonly setup?: (scope: ClientScope) => void
+  /** Makes what `report.verify` asks, once per client; one plugin of a stack has it. */
+  readonly verifier?: (scope: ClientScope) => ReportVerifier
+}
+
+/** Says of reports whether they are signed as they should be. */
+export interface ReportVerifier {
+  /** Calls `settled` once, later: with why the report is refused, or undefined where all is well, and the report. */
+  check(report: Report, settled: (failure: Error | undefined, report: Report) => void): void
 }
 
 /** A list of plugins, whatever they decode. */
@@ -192,6 +201,8 @@ interface ScopeFacts {
 /** What a plugin's `setup` sees: the client, from its construction to its `close`. */
 export interface ClientScope extends ScopeFacts {
   readonly kind: 'client'
+  /** The plugins of the stack, nearest you first. */
+  readonly stack: readonly StackEntry[]
   /** Adds a listener to the log. One that throws changes nothing. */
   listen(listener: Log): void
 }
@@ -201,6 +212,10 @@ export interface RequestScope extends ScopeFacts {
   readonly kind: 'request'
   /** What was asked for. */
   readonly feedIDs: readonly string[]
+  /** What the client's reports are verified by, where a plugin has brought it. */
+  readonly verifier: ReportVerifier | undefined
+  /** Has the request answered only when this has settled: for who passes reports on later. */
+  wait(work: Promise<unknown>): void
   /** Makes the request fail with this error, once the reports at hand have gone through. */
   fail(error: Error): void
 }
@@ -223,7 +238,7 @@ export interface StreamScope extends ScopeFacts {
   /** The feeds that no open connection carries now; of a stream with many, some may be carried and others not. */
   readonly uncovered: readonly string[]
   /** Counts a report in `getMetrics`, for the stream and for the origin it came from. */
-  count(as: 'deduplicated' | 'late', report: Report): void
+  count(as: 'deduplicated' | 'late' | 'verified' | 'unverified', report: Report): void
   /** Announces a change in a connection's life. */
   status(status: Status): void
   /** Hears of every change, before the user does; the function returned ends that. */
@@ -232,18 +247,26 @@ export interface StreamScope extends ScopeFacts {
   readonly cursors: ReadonlyMap<string, number>
   /**
    * Reports of a feed from a time on, ascending, marked as backfill: fetched through the client's own stack, as
-   * `getReportsPage` does. They do not go up the stream's stack by themselves.
+   * `getReportsPage` does. They do not go up the stream's stack by themselves, but the judge has seen them.
    */
   fetchPage(
     feedID: string,
     startTime: number,
     limit: number,
     signal: AbortSignal,
-  ): Promise<readonly Report[]>
+  ): Promise<FetchedPage>
   /** Takes a report up the whole stack of the stream, as if it had come over a connection. */
   receive(report: Report): void
   /** Resolves when whoever reads the stream has room for more; at once where nobody is behind. */
   room(): Promise<void>
+  /** Holds the connections back, until it is released: for who can take no more. */
+  hold(): Hold
+  /** What the client's reports are verified by, where a plugin has brought it. */
+  readonly verifier: ReportVerifier | undefined
+  /** The judge that a plugin nearer you has appointed: a stage that remembers reports looks for it when it is made. */
+  readonly judge: Judge | undefined
+  /** Makes known to the plugins below that reports may be refused after they have passed them on; when a stage is made. */
+  appoint(judge: Judge): void
   /** Raises the stream's `gap` event, and counts it: these reports will not come. */
   gap(gap: Gap): void
   /** Says that a stretch of a feed's time, both ends included, holds no report: nothing is missing there. */
@@ -254,6 +277,30 @@ export interface StreamScope extends ScopeFacts {
   fail(error: Error): void
   /** The wire's end of the chain: opens the call's connection and lasts as long as it does. */
   open(call: StreamCall): Promise<StreamReply>
+}
+
+/** Refuses reports that the plugins below it have passed on already. */
+export interface Judge {
+  /**
+   * Is told of a copy of a report that was passed on; `first` is that, where it is at hand. True where the judge takes care
+   * of the copy: it may come in the place of the first, or prove that there are two of one observation.
+   */
+  contest(other: Report, first: Report | undefined): boolean
+  /** Hears of each report refused, so as to forget it; `instead` is the one that takes its place, if there is one. */
+  onRefused(listener: (report: Report, instead: Report | undefined) => void): void
+  /** Judges what was fetched for a stream, before it goes up the stack. Rejects where nothing can be said of it now. */
+  vet(page: readonly Report[]): Promise<FetchedPage>
+}
+
+/** Reports of a feed, ascending; and those that the service gave besides, and the judge refused. */
+export type FetchedPage = readonly Report[] & { readonly refused?: readonly Report[] }
+
+/** Connections held back. */
+export interface Hold {
+  /** True while there is a connection that can't be held back. */
+  readonly leaks: boolean
+  /** Idempotent. */
+  release(): void
 }
 
 /** An interval of a feed in which reports are missing for good. Both ends belong to it; times are in the feed's unit. */
@@ -292,6 +339,10 @@ export interface StreamCounters {
   dropped: number
   /** Gaps announced. */
   gaps: number
+  /** Reports that were checked, and are signed as they should be. */
+  verified: number
+  /** Reports that were checked and refused. */
+  unverified: number
   /** Frames that were no report, or a report that contradicts itself, its envelope or the subscription. */
   rejected: number
   /** Lost connections that were opened again while another was open. */

@@ -11,17 +11,20 @@ export interface Valve {
   readonly isShut: boolean
   /** True while there is a connection that can't be paused. */
   readonly leaks: boolean
-  shut(): void
-  open(): void
+  /** Shuts it for somebody; it is open again when all who had it shut are done. */
+  shut(by: object): void
+  open(by: object): void
   /** Adds a connection, paused at once where the valve is shut; the function returned takes it away. */
   add(connection: Pausable): () => void
 }
 
 export function createValve(): Valve {
   const connections = new Set<Pausable>()
+  const holders = new Set<object>()
   let isShut = false
 
-  function turn(to: boolean): void {
+  function turn(): void {
+    const to = holders.size > 0
     if (isShut === to) return
     isShut = to
     for (const connection of [...connections]) {
@@ -38,8 +41,14 @@ export function createValve(): Valve {
       for (const { canPause } of connections) if (!canPause) return true
       return false
     },
-    shut: () => turn(true),
-    open: () => turn(false),
+    shut(by) {
+      holders.add(by)
+      turn()
+    },
+    open(by) {
+      holders.delete(by)
+      turn()
+    },
     add(connection) {
       connections.add(connection)
       if (isShut) connection.pause()

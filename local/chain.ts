@@ -1,6 +1,5 @@
 import { checkField, encodeBlob, rangeOf } from './encode.js'
 import { type Feed, headTimes, type ReportFields, unknownField } from './feeds.js'
-import type { Network } from './network.js'
 import { reportSchema } from './schemas.js'
 import { createWalk } from './walk.js'
 
@@ -30,8 +29,12 @@ export interface Chain {
 const farAheadMs = 86_400_000
 const validityMs = 30 * 86_400_000
 
-/** Starts the chain of a feed. */
-export function createChain(feed: Feed, network: Network, seed: number): Chain {
+/** Starts the chain of a feed; `sign` makes full reports of blobs. */
+export function createChain(
+  feed: Feed,
+  sign: (blob: string, seqNr: number) => string,
+  seed: number,
+): Chain {
   const { feedID, version, resolution } = feed
   const fields = reportSchema(version, resolution)
   if (fields === undefined) {
@@ -78,7 +81,7 @@ export function createChain(feed: Feed, network: Network, seed: number): Chain {
       observationsTimestamp,
     })
     const number = seqNr + 1
-    const fullReport = network.sign(blob, number)
+    const fullReport = sign(blob, number)
     seqNr = number
     const isOverridden = overrides.observationsTimestamp !== undefined
     const plausible = Math.max(from ?? 0, now) + farAheadMs / unitMs

@@ -3,6 +3,7 @@ import { type Chain, createChain, type SignedReport } from './chain.js'
 import { createDeliveries, type Delivery } from './deliveries.js'
 import { createFaults, type Failure } from './faults.js'
 import type { Feed, ReportFields } from './feeds.js'
+import { createForge, type Forgery } from './forge.js'
 import { createFrontDoor } from './front-door.js'
 import { createLedger, type PublishedReport } from './ledger.js'
 import { createListener, host } from './listener.js'
@@ -17,6 +18,9 @@ import { createSchedule } from './schedule.js'
 import { createService } from './service.js'
 import type { Frame } from './websocket-server.js'
 
+/** The generation of signers that no report is to be signed by. */
+const STRANGERS = -1
+
 /** Where a report that is published by hand goes. */
 export interface PublishOptions {
   /**
@@ -29,6 +33,11 @@ export interface PublishOptions {
    * @default true
    */
   readonly stored?: boolean
+  /**
+   * Forges it, for the stream and for REST.
+   * @default no forgery
+   */
+  readonly forged?: Forgery
 }
 
 /** A running report service: REST and streams on loopback, and a network of signers that signs for it. */
@@ -41,8 +50,10 @@ export interface DataEngine {
   readonly userSecret: string
   /** The ids of all feeds, lower-case, in the order given. */
   readonly feeds: readonly string[]
-  /** The signers of the reports made here; recorded reports have signers of their own. */
+  /** The signers of the reports that are made now; recorded reports have signers of their own. */
   readonly network: SignerSet
+  /** The signers of all reports that were made here, the oldest set first. */
+  readonly networks: readonly SignerSet[]
   /**
    * The origins. Of two or more each has its own port; the engine's endpoints are then those of a front door, which
    * serves REST itself, names the origins in the header `X-Cll-Available-Origins`, and hands an upgrade to the one that
@@ -68,6 +79,8 @@ export interface DataEngine {
   publish(feedID: string, fields?: ReportFields, options?: PublishOptions): PublishedReport
   /** Publishes the next recorded report now; undefined when there is none left. */
   replayNext(): PublishedReport | undefined
+  /** From now on other signers sign, under another config digest: as many as before, unless told otherwise. */
+  rotate(to?: { readonly nodes?: number; readonly f?: number }): SignerSet
   /** Stops automatic publishing. */
   pause(): void
   /** Goes on with automatic publishing. */
@@ -116,7 +129,9 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   const { apiKey, userSecret, intervalMs, seed, now } = settings
   const recording = options.replay === undefined ? undefined : await readRecording(options.replay)
   const feeds = checkFeeds(options.feeds, recording, intervalMs)
-  const network = createNetwork(seed, settings.nodes, settings.f)
+  let network = createNetwork(seed, settings.nodes, settings.f)
+  const networks = [network.set]
+  const forge = createForge(createNetwork(seed, settings.nodes, settings.f, STRANGERS))
   const ledger = createLedger(settings.retain)
   const log = createRequestLog()
   const faults = createFaults()
@@ -150,6 +165,10 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
       faults,
       streams,
       deliveries,
+      forged: (report, how) => ({
+        ...frameOf({ ...report, fullReport: forge(report.fullReport, how) }),
+        report: undefined,
+      }),
     }),
   )
   const frontDoor = createFrontDoor(createService({ ...parts, faults }), origins)
@@ -168,10 +187,14 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     return origins.filter(origin => origin.isAdvertised).map(origin => origin.id)
   }
 
+  function sign(blob: string, seqNr: number): string {
+    return network.sign(blob, seqNr)
+  }
+
   function chainOf(feed: Feed): Chain {
     const found = chains.get(feed.feedID)
     if (found !== undefined) return found
-    const chain = createChain(feed, network, seed)
+    const chain = createChain(feed, sign, seed)
     const before = ledger.latest(feed.feedID)
     if (before !== undefined) chain.follow(before)
     chains.set(feed.feedID, chain)
@@ -181,12 +204,12 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   function record(
     { feedID, fullReport, validFromTimestamp, observationsTimestamp, seqNr }: SignedReport,
     publishedAt: number,
-    { streamed = true, stored = true }: PublishOptions = {},
+    { streamed = true, stored = true, forged }: PublishOptions = {},
   ): PublishedReport {
     const times = { validFromTimestamp, observationsTimestamp }
     const report = Object.freeze({
       feedID,
-      fullReport,
+      fullReport: forged === undefined ? fullReport : forge(fullReport, forged),
       ...times,
       seqNr,
       publishedAt,
@@ -218,6 +241,16 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     const report = record(chainOf(feed).next(now(), fields), now(), to)
     if (report.streamed) stream(report)
     return report
+  }
+
+  function rotate(to: { readonly nodes?: number; readonly f?: number } = {}): SignerSet {
+    const { f, nodes } = checkOptions({
+      f: to.f ?? network.set.f,
+      nodes: to.nodes ?? (to.f === undefined ? network.set.signers.length : 3 * to.f + 1),
+    })
+    network = createNetwork(seed, nodes, f, networks.length)
+    networks.push(network.set)
+    return network.set
   }
 
   function replayNext(): PublishedReport | undefined {
@@ -295,7 +328,12 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     apiKey,
     userSecret,
     feeds: Object.freeze([...feeds.keys()]),
-    network: network.set,
+    get network() {
+      return network.set
+    },
+    get networks() {
+      return [...networks]
+    },
     origins: Object.freeze(origins.map(origin => origin.handle)),
     get connections() {
       return sum(origin => origin.handle.connections)
@@ -305,6 +343,7 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     deliveries: deliveries.of,
     publish,
     replayNext,
+    rotate,
     pause: schedule.stop,
     resume() {
       if (!isClosed && (recording === undefined || replayed < recording.length)) schedule.start()

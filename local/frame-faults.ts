@@ -1,3 +1,4 @@
+import type { Forgery } from './forge.js'
 import type { PublishedReport } from './ledger.js'
 import { seededRandom } from './random.js'
 import type { Frame } from './websocket-server.js'
@@ -8,6 +9,8 @@ export interface FrameFaults {
   readonly send: (frame: Frame, report: PublishedReport) => void
   /** Leaves frames out: that share of them, or those a function picks. */
   readonly drop: (rate: number | ((report: PublishedReport) => boolean)) => void
+  /** Forges that share of reports. */
+  readonly forge: (how: Forgery | undefined, rate?: number) => void
   /** Changes bytes in that share of frames. */
   readonly corrupt: (rate: number) => void
   /** Sends that share of frames twice. */
@@ -43,14 +46,18 @@ export function createFrameFaults(
   seed: number,
   purpose: string,
   out: (frame: Frame) => void,
+  forged: (report: PublishedReport, how: Forgery) => Frame,
 ): FrameFaults {
   const random = (name: string): (() => number) => seededRandom(seed, `${name} ${purpose}`)
   const dropRandom = random('drop')
+  const forgeRandom = random('forge')
   const corruptRandom = random('corrupt')
   const duplicateRandom = random('duplicate')
   const reorderRandom = random('reorder')
 
   let isDropped: ((report: PublishedReport) => boolean) | undefined
+  let forgery: Forgery | undefined
+  let forgeRate = 1
   let corruptRate = 0
   let duplicateRate = 0
   let depth = 0
@@ -94,10 +101,12 @@ export function createFrameFaults(
 
   function send(frame: Frame, report: PublishedReport): void {
     if (isDropped?.(report)) return
+    const isForged = forgery !== undefined && forgeRandom() < forgeRate
+    const honest = isForged ? forged(report, forgery as Forgery) : frame
     const isCorrupt = corruptRate > 0 && corruptRandom() < corruptRate
     const sent = isCorrupt
-      ? { data: corrupted(frame.data, corruptRandom), feedID: frame.feedID, report: undefined }
-      : frame
+      ? { data: corrupted(honest.data, corruptRandom), feedID: frame.feedID, report: undefined }
+      : honest
     const isDuplicate = duplicateRate > 0 && duplicateRandom() < duplicateRate
     sendInOrder(sent)
     if (isDuplicate) sendInOrder(sent)
@@ -112,6 +121,11 @@ export function createFrameFaults(
       }
       checkRate('drop', rate)
       isDropped = rate === 0 ? undefined : () => dropRandom() < rate
+    },
+    forge(how, rate = 1) {
+      checkRate('forge', rate)
+      forgery = how
+      forgeRate = rate
     },
     corrupt(rate) {
       checkRate('corrupt', rate)

@@ -21,6 +21,7 @@ export type { Direction, FaultKind, FaultRule } from './fault-proxy/rules.js'
 export type { ProxySettings } from './fault-proxy/toxics.js'
 export type { Failure } from './faults.js'
 export type { FeedSpec, ReportFields } from './feeds.js'
+export type { Forgery } from './forge.js'
 export {
   type HTTPSHandler,
   type HTTPSServer,

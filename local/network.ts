@@ -16,8 +16,11 @@ export interface SignerSet {
 /** A signer set with its keys. */
 export interface Network {
   readonly set: SignerSet
-  /** Signs a report blob (hex) and returns the full report. Equal arguments give equal bytes (RFC 6979). */
-  readonly sign: (blob: string, seqNr: number) => string
+  /**
+   * Signs a report blob (hex) and returns the full report, under the network's own digest (hex) unless told otherwise. Equal
+   * arguments give equal bytes (RFC 6979).
+   */
+  readonly sign: (blob: string, seqNr: number, configDigest?: string) => string
 }
 
 // The number of the signing network, in the upper bytes of the extra hash.
@@ -34,16 +37,22 @@ export function reportDigest(blob: string, context: readonly string[]): Uint8Arr
   return keccak_256(Buffer.concat([hash, Buffer.from(context.join(''), 'hex')]))
 }
 
-/** Makes n signers and their config digest from the seed. */
-export function createNetwork(seed: number, nodes: number, f: number): Network {
-  const keys = Array.from({ length: nodes }, (_, i) => seededBytes(seed, `signer ${i}`))
+/** The other s that makes a valid signature with the same r, as hex. */
+export function mirrored(s: string): string {
+  return word(secp256k1.CURVE.n - BigInt(`0x${s}`))
+}
+
+/** Makes n signers and their config digest from the seed: others for each generation. */
+export function createNetwork(seed: number, nodes: number, f: number, generation = 0): Network {
+  const which = generation === 0 ? '' : ` of generation ${generation}`
+  const keys = Array.from({ length: nodes }, (_, i) => seededBytes(seed, `signer ${i}${which}`))
   const signers = Object.freeze(keys.map(addressOf))
   // 0x0009 is the kind of digest that report networks of this generation use.
-  const digest = `0009${seededBytes(seed, `config ${nodes} ${f}`).toString('hex').slice(4)}`
+  const digest = `0009${seededBytes(seed, `config ${nodes} ${f}${which}`).toString('hex').slice(4)}`
 
-  function sign(blob: string, seqNr: number): string {
+  function sign(blob: string, seqNr: number, configDigest = digest): string {
     // Epoch and round, the last five bytes of this word, are the sequence number divided by 256 and its remainder.
-    const context = [digest, word(seqNr), word((donID << 32n) | 1n)] as const
+    const context = [configDigest, word(seqNr), word((donID << 32n) | 1n)] as const
     const hash = reportDigest(blob, context)
     const rs: string[] = []
     const ss: string[] = []

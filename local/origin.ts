@@ -1,6 +1,7 @@
 import { jsonAnswer, writeRawAnswer } from './answer.js'
 import type { Deliveries } from './deliveries.js'
 import { createFaults, type Faults } from './faults.js'
+import type { Forgery } from './forge.js'
 import { createFrameFaults } from './frame-faults.js'
 import type { PublishedReport } from './ledger.js'
 import { createListener, host, type Listener } from './listener.js'
@@ -40,6 +41,8 @@ export interface EngineOrigin {
    * and what was held back goes out.
    */
   reorder(depth: number): void
+  /** Forges reports, all or that share of them, 0 to 1; undefined ends it. What it sends is no delivery of the report. */
+  forge(how: Forgery | undefined, rate?: number): void
   /** Changes one to four neighbouring bytes of that share of reports, 0 to 1; what goes out still is a WebSocket frame. */
   corrupt(rate: number): void
   /** As the engine's, for the streams of this origin. */
@@ -80,6 +83,8 @@ export interface OriginParts {
   readonly faults: Faults
   readonly streams: Omit<StreamsOptions, 'headers' | 'onSent' | 'refuse'>
   readonly deliveries: Deliveries
+  /** The frame of a report, forged. */
+  readonly forged: (report: PublishedReport, how: Forgery) => Frame
 }
 
 /** An origin that isn't started. */
@@ -93,7 +98,7 @@ export function createOrigin(parts: OriginParts): Origin {
     onSent: (report, stream) => deliveries.note(report, id, stream),
     refuse: (socket, message) => writeRawAnswer(socket, jsonAnswer({ message }, 400, headers())),
   })
-  const frames = createFrameFaults(seed, `origin ${id}`, streams.send)
+  const frames = createFrameFaults(seed, `origin ${id}`, streams.send, parts.forged)
   const service = createService({ ...parts.service, faults })
   const upgrade = service.upgradeTo(streams)
   const listener = createListener(port, {
@@ -161,6 +166,7 @@ export function createOrigin(parts: OriginParts): Origin {
       drop: frames.drop,
       duplicate: frames.duplicate,
       reorder: frames.reorder,
+      forge: frames.forge,
       corrupt: frames.corrupt,
       disconnect: streams.disconnect,
       leave() {

@@ -1,4 +1,4 @@
-import { blobDigits } from '../core/full-report.js'
+import { isSameBlob } from '../core/full-report.js'
 import { checkNumber } from '../core/options.js'
 import type { Report } from '../core/report.js'
 import type { Plugin } from '../core/types.js'
@@ -39,7 +39,9 @@ interface Seen {
  * of observation. One that is merely late is no copy; it is delivered, and counted as late. Only what was seen is held
  * back, so no report, whatever its time, can mute those behind it.
  *
- * Two reports of one observation whose values differ raise a `conflict`; the one that came first is delivered.
+ * Two reports of one observation whose values differ raise a `conflict`; the one that came first is delivered. Where a
+ * plugin above verifies reports, that is decided when both have been: one that is refused is forgotten here, so it keeps
+ * nobody away.
  */
 export function dedup(options: DedupOptions = {}): Plugin<never> {
   const window = checkNumber('window', options.window ?? 512, {
@@ -53,6 +55,11 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
     report(next, scope) {
       if (scope.kind === 'request') return next
       const feeds = new Map<string, Seen>()
+      const { judge } = scope
+      judge?.onRefused(function forget(report, instead) {
+        const seen = feeds.get(report.feedID)
+        if (seen !== undefined) replace(seen, report, instead)
+      })
       return function passOnce(report) {
         const { feedID, observationsTimestamp: time } = report
         let seen = feeds.get(feedID)
@@ -70,9 +77,11 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
           time <= seen.latest &&
           (hasSeen(live, time) || (fetched !== undefined && hasSeen(fetched, time)))
         ) {
-          scope.count('deduplicated', report)
           const first = findAt(seen.reports, time)
-          if (first !== undefined && !isCopy(first, report)) scope.conflict(first, report)
+          if (judge?.contest(report, first)) return
+          scope.count('deduplicated', report)
+          if (first !== undefined && !isSameBlob(first.fullReport, report.fullReport))
+            scope.conflict(first, report)
           return
         }
         if (time > seen.latest) seen.latest = time
@@ -112,10 +121,24 @@ function findAt(reports: readonly (Report | undefined)[], time: number): Report 
   return undefined
 }
 
-/** Signatures may differ between copies: each node signs, and any f + 1 of them will do. The signed blob may not. */
-function isCopy(one: Report, other: Report): boolean {
-  return (
-    one.fullReport === other.fullReport ||
-    blobDigits(one.fullReport) === blobDigits(other.fullReport)
-  )
+/** Forgets a report, or keeps another in its place. */
+function replace(seen: Seen, report: Report, instead: Report | undefined): void {
+  const at = seen.reports.indexOf(report)
+  if (at !== -1) seen.reports[at] = instead
+  if (instead !== undefined) return
+  const { observationsTimestamp: time } = report
+  const all = seen.fetched === undefined ? [seen.live] : [seen.live, seen.fetched]
+  for (const times of all) forgetTime(times, time)
+  if (time === seen.latest) seen.latest = Math.max(...all.map(latestOf))
+}
+
+function forgetTime({ ring, count }: Times, time: number): void {
+  const at = ring.subarray(0, count).indexOf(time)
+  if (at !== -1) ring[at] = Number.NaN
+}
+
+function latestOf({ ring, count }: Times): number {
+  let latest = Number.NEGATIVE_INFINITY
+  for (const time of ring.subarray(0, count)) if (time > latest) latest = time
+  return latest
 }

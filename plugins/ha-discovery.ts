@@ -165,7 +165,16 @@ async function discoverOrigins(
     url: url.href,
     headers: new Headers(call.headers),
     signal,
-    scope: { kind: 'request', feedIDs: [], log, signal, defer, fail: () => undefined },
+    scope: {
+      kind: 'request',
+      feedIDs: [],
+      log,
+      signal,
+      defer,
+      verifier: undefined,
+      wait: () => undefined,
+      fail: () => undefined,
+    },
   }
   try {
     const reply = await abortable(next(request), signal)

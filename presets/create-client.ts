@@ -5,6 +5,7 @@ import type { DataOf, Plugins } from '../core/types.js'
 import type { ContinuityOptions } from '../plugins/continuity.js'
 import type { LoggingConfig } from '../plugins/logging.js'
 import type { RateLimitOptions } from '../plugins/rate-limit.js'
+import type { VerifyOptions } from '../plugins/verify.js'
 import { defaultPreset } from './default.js'
 import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
 import { haPreset } from './ha.js'
@@ -28,6 +29,8 @@ export interface Config extends Omit<ClientOptions, 'plugins'> {
   readonly retryDelay?: number
   /** How missing reports are fetched, and in which order reports come. */
   readonly continuity?: ContinuityOptions
+  /** How signatures are verified, and who may sign. @default they are not */
+  readonly verify?: VerifyOptions
   /** How many requests go out to an endpoint. @default 10 in a second */
   readonly rateLimit?: RateLimitOptions
   /** Where log lines go, and how many. @default silent */
@@ -45,6 +48,7 @@ const presetFields = [
   'retryAttempts',
   'retryDelay',
   'continuity',
+  'verify',
   'rateLimit',
   'logging',
   'haMode',

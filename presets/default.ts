@@ -6,6 +6,7 @@ import { hmacAuth } from '../plugins/hmac-auth.js'
 import { type LoggingConfig, logging } from '../plugins/logging.js'
 import { type RateLimitOptions, rateLimit } from '../plugins/rate-limit.js'
 import { retry } from '../plugins/retry.js'
+import { type VerifyOptions, verify } from '../plugins/verify.js'
 import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
 import { allDecoders, type DecodedReport } from './versions.js'
 
@@ -21,6 +22,8 @@ export interface DefaultPresetOptions {
   readonly retryDelay?: number
   /** How missing reports are fetched, and in which order reports come. */
   readonly continuity?: ContinuityOptions
+  /** How signatures are verified, and who may sign. @default they are not */
+  readonly verify?: VerifyOptions
   /** How many requests go out to an endpoint. @default 10 in a second */
   readonly rateLimit?: RateLimitOptions
   /** Where log lines go, and how many. @default silent */
@@ -41,6 +44,7 @@ export function defaultPreset(options: DefaultPresetOptions): readonly Plugin<De
     logging(options.logging),
     decoders(...allDecoders),
     continuity(options.continuity),
+    ...(options.verify === undefined ? [] : [verify(options.verify)]),
     dedup(),
     retry({ attempts: retryAttempts, delay: retryDelay }),
     rateLimit(options.rateLimit),

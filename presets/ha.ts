@@ -7,6 +7,7 @@ import { hmacAuth } from '../plugins/hmac-auth.js'
 import { logging } from '../plugins/logging.js'
 import { rateLimit } from '../plugins/rate-limit.js'
 import { retry } from '../plugins/retry.js'
+import { verify } from '../plugins/verify.js'
 import type { DefaultPresetOptions } from './default.js'
 import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
 import { allDecoders, type DecodedReport } from './versions.js'
@@ -30,6 +31,7 @@ export function haPreset(options: HaPresetOptions): readonly Plugin<DecodedRepor
     logging(options.logging),
     decoders(...allDecoders),
     continuity(options.continuity),
+    ...(options.verify === undefined ? [] : [verify(options.verify)]),
     dedup(),
     haDiscovery({ connectTimeout: haConnectionTimeout }),
     retry({ attempts: retryAttempts, delay: retryDelay }),

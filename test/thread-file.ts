@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-/** Takes the place of confidential-http/thread-file.ts in tests. */
+/** Takes the place of each thread-file.ts in tests. */
 export function threadFile(path: string): string {
   return join(__dirname, '../dist/cjs', path)
 }

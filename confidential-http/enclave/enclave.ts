@@ -56,7 +56,15 @@ export function createEnclave(options: EnclaveOptions): Enclave {
   const plugins: Plugins = [...given]
   const { log, listen } = createLog()
   const life = createLifetime()
-  setUp(plugins, { kind: 'client', log, listen, signal: life.signal, defer: life.defer })
+  const stack = describeStack(plugins, 'https://…')
+  setUp(plugins, {
+    kind: 'client',
+    stack,
+    log,
+    listen,
+    signal: life.signal,
+    defer: life.defer,
+  })
   const handler = composeCall(plugins, async function ask(call) {
     if (call.kind !== 'confidential')
       throw new ValidationError('an enclave carries confidential calls only')
@@ -84,7 +92,7 @@ export function createEnclave(options: EnclaveOptions): Enclave {
   }
 
   return {
-    stack: describeStack(plugins, 'https://…'),
+    stack,
     send,
     listen,
     close: () => life.end(new DataStreamsError('the enclave was closed', { code: 'CLOSED' })),

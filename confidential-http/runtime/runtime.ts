@@ -56,7 +56,7 @@ export function createRuntime<Settings>(parts: RuntimeParts<Settings>): Runtime 
   const memoryMb = checkNumber('memoryMb', options.memoryMb ?? 128, { min: 16, max: 65_536 })
   const { log, listen } = createLog()
   const { signal, defer, end } = createLifetime()
-  logging(options.logging).setup?.({ kind: 'client', log, listen, signal, defer })
+  logging(options.logging).setup?.({ kind: 'client', stack: [], log, listen, signal, defer })
   const start = (): Thread => startThread({ file, settings, memoryMb, log })
   let thread = start()
 

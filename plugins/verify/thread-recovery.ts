@@ -5,7 +5,7 @@ import type { EngineChoice } from './engines/engine.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Recovered } from './recover-signers.js'
 import { finish, type Job, type Recovery } from './recovery.js'
-import { recoveryThreadFile } from './recovery-thread-file.js'
+import { threadFile } from './thread-file.js'
 
 /** Jobs that a thread is given at once. */
 const BATCH = 32
@@ -46,7 +46,7 @@ export function createThreadRecovery(choice: EngineChoice, most: number): Recove
   let here: Recovery | undefined
 
   function start(): Thread {
-    const worker = new Worker(recoveryThreadFile(), {
+    const worker = new Worker(threadFile('plugins/verify/recovery-thread.js'), {
       workerData: choice,
       name: 'sluice',
       // Node passes on what it was started with; of this a program in a file will have nothing.

@@ -114,6 +114,18 @@ describe('a queue of reports', () => {
     expect(told).toMatchObject({ slow: [4], dropped: [], gaps: [], overflowed: [] })
   })
 
+  test('block leaves the connections to whoever else holds them back, and goes by itself alone', async () => {
+    const { queue, take, push, socket, valve } = queueOf('block', 4)
+    const somebody = {}
+    valve.shut(somebody)
+    await queue.room()
+    push('a', 1, 2, 3, 4)
+    take(2)
+    expect(socket.isPaused).toBe(true)
+    valve.open(somebody)
+    expect(socket).toEqual({ isPaused: false, turns: 2 })
+  })
+
   test('block closes where a connection cannot be paused, at twice the size', async () => {
     const { reader, take, push, told } = queueOf('block', 3, false)
     push('a', 1, 2, 3, 4, 5, 6)

@@ -10,7 +10,7 @@ const root = join(__dirname, '../..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
 const blocks = [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(match => match[1] as string)
 
-/** What the blocks take for granted: credentials, two feeds and a service. */
+/** What the blocks take for granted: credentials, two feeds, who signs, and a service. */
 const prelude = `
 import { startDataEngine as startReadmeEngine } from 'sluice/local'
 const readmeEngine = await startReadmeEngine({
@@ -21,7 +21,8 @@ const readmeEngine = await startReadmeEngine({
 })
 const { apiKey, userSecret, endpoint, wsEndpoint } = readmeEngine
 const [ethUsd, btcUsd] = readmeEngine.feeds as [string, string]
-void [apiKey, userSecret, endpoint, wsEndpoint, ethUsd, btcUsd]
+const signers = readmeEngine.network
+void [apiKey, userSecret, endpoint, wsEndpoint, ethUsd, btcUsd, signers]
 setTimeout(() => process.exit(0), 800)
 `
 

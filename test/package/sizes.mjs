@@ -9,8 +9,8 @@ import { build } from 'esbuild'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 42000,
-  './core': 25000,
+  '.': 47000,
+  './core': 28500,
   './cursors': 1800,
   './confidential-http': 29500,
   './local': 34000,
@@ -24,9 +24,10 @@ export const budgets = {
   './plugins/logging': 1900,
   './plugins/rate-limit': 1900,
   './plugins/retry': 2750,
+  './plugins/verify': 12100,
   './presets/confidential': 10200,
-  './presets/default': 14500,
-  './presets/versions': 5500,
+  './presets/default': 22900,
+  './presets/versions': 5650,
   './tdh2': 5700,
 }
 

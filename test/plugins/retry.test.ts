@@ -5,7 +5,14 @@ import { APIError, type Call, retry, type Status, WebSocketError } from '../../i
 beforeEach(() => void jest.useFakeTimers())
 afterEach(() => void jest.useRealTimers())
 
-const scopeFacts = { log: {}, feedIDs: [], defer: () => undefined, fail: () => undefined }
+const scopeFacts = {
+  log: {},
+  feedIDs: [],
+  verifier: undefined,
+  defer: () => undefined,
+  wait: () => undefined,
+  fail: () => undefined,
+}
 
 function requestCall(signal = new AbortController().signal): Call {
   return {
@@ -33,6 +40,9 @@ function streamCall(reconnect: { maxReconnectAttempts?: number; reconnectInterva
     fetchPage: async () => [],
     receive: () => undefined,
     room: async () => undefined,
+    hold: () => ({ leaks: false, release: () => undefined }),
+    judge: undefined,
+    appoint: () => undefined,
     gap: () => undefined,
     vacant: () => undefined,
     reconnect: { maxReconnectAttempts: 5, reconnectInterval: 1000, ...reconnect },

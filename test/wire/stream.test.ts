@@ -70,12 +70,16 @@ describe('a stream', () => {
     expect(new Set(decoded)).toEqual(new Set(['V3']))
     expect(stream.getMetrics()).toEqual({
       late: 0,
+      verified: 0,
+      unverified: 0,
       origins: {
         [engine.wsEndpoint]: {
           status: 'connected',
           received: 40,
           first: 40,
           late: 0,
+          verified: 0,
+          unverified: 0,
           lastSeenAt: expect.any(Number),
           roundTripMs: undefined,
         },

@@ -141,7 +141,7 @@ export default [
   {
     row: '19b',
     fault:
-      'one to four bytes of every third frame are changed (signatures are not verified: what changes but them is delivered)',
+      'one to four bytes of every third frame are changed (without `verify`, so that changed values are delivered)',
     engine: { intervalMs: 100 },
     bound: { dials: 0, foreign: undefined },
     seconds: 8,

@@ -1,0 +1,92 @@
+import { encodeFullReport, type SignedParts, word } from './encode.js'
+import { mirrored, type Network } from './network.js'
+
+/**
+ * How a report is forged: a bit of a `signature` is changed; strangers sign under the network's digest (`signer`) or under
+ * one of their own (`digest`); it has `few` signatures, only f of them, or one `repeated`; a signature is replaced by its
+ * mirror image (`high-s`) or has a recovery id of 4 (`v`); the epoch (`context`) or the last field (`value`) was changed
+ * after it was signed.
+ */
+export type Forgery =
+  | 'signature'
+  | 'signer'
+  | 'digest'
+  | 'few'
+  | 'repeated'
+  | 'high-s'
+  | 'v'
+  | 'context'
+  | 'value'
+
+/** Changes a signed report. */
+export type Forge = (fullReport: string, how: Forgery) => string
+
+const BLOB = 8
+
+function takeApart(fullReport: string): SignedParts {
+  const words = fullReport.slice(2).match(/.{64}/g) ?? []
+  const [digest = '', position = '', extraHash = ''] = words
+  const rsAt = BLOB + Number.parseInt(words[BLOB - 1] ?? '', 16) / 32
+  const count = Number.parseInt(words[rsAt] ?? '', 16)
+  return {
+    context: [digest, position, extraHash],
+    blob: words.slice(BLOB, rsAt).join(''),
+    rs: words.slice(rsAt + 1, rsAt + 1 + count),
+    ss: words.slice(rsAt + 2 + count),
+    vs: words[6] ?? '',
+  }
+}
+
+function flipLastBit(hex: string): string {
+  return hex.slice(0, -1) + (Number.parseInt(hex.slice(-1), 16) ^ 1).toString(16)
+}
+
+/** A forge with strangers at hand who sign what the network does not. */
+export function createForge(strangers: Network): Forge {
+  return function forge(fullReport, how) {
+    const parts = takeApart(fullReport)
+    const { context, blob, rs, ss, vs } = parts
+    const [digest, position, extraHash] = context
+    const [s = '', ...otherSs] = ss
+    switch (how) {
+      case 'signature':
+        return encodeFullReport({ ...parts, ss: [flipLastBit(s), ...otherSs] })
+      case 'signer':
+        return strangers.sign(blob, Number.parseInt(position, 16), digest)
+      case 'digest':
+        return strangers.sign(blob, Number.parseInt(position, 16))
+      case 'few': {
+        const count = rs.length - 1
+        const fewVs = vs.slice(0, 2 * count).padEnd(64, '0')
+        return encodeFullReport({
+          ...parts,
+          rs: rs.slice(0, count),
+          ss: ss.slice(0, count),
+          vs: fewVs,
+        })
+      }
+      case 'repeated':
+        return encodeFullReport({
+          ...parts,
+          rs: rs.map(() => rs[0] as string),
+          ss: ss.map(() => s),
+          vs: vs.slice(0, 2).repeat(rs.length).padEnd(64, '0'),
+        })
+      case 'high-s':
+        return encodeFullReport({
+          ...parts,
+          ss: [mirrored(s), ...otherSs],
+          vs: flipLastBit(vs.slice(0, 2)) + vs.slice(2),
+        })
+      case 'v':
+        return encodeFullReport({ ...parts, vs: `04${vs.slice(2)}` })
+      case 'context':
+        return encodeFullReport({
+          ...parts,
+          context: [digest, word(BigInt(`0x${position}`) + 256n), extraHash],
+        })
+      case 'value':
+        return encodeFullReport({ ...parts, blob: flipLastBit(blob) })
+    }
+  }
+}

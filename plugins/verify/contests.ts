@@ -1,0 +1,89 @@
+import { isSameBlob } from '../../core/full-report.js'
+import type { Report } from '../../core/report.js'
+import type { ReportVerifier, StreamScope } from '../../core/types.js'
+import type { Outcomes } from './outcomes.js'
+import type { Pressure } from './pressure.js'
+
+/** Decides between a report that was passed on and others of its observation. */
+export interface Contests {
+  /** Another has come: a copy, or to be verified. */
+  compare(first: Report, other: Report): void
+  /** Another is being verified already, and `settled` will hear of it. */
+  expect(first: Report, other: Report): void
+  /** What came of one that was expected. */
+  settled(failure: Error | undefined, other: Report): void
+  end(): void
+}
+
+/** What contests need of their stream. */
+export interface ContestsParts {
+  readonly scope: StreamScope
+  readonly verifier: ReportVerifier
+  readonly pressure: Pressure
+  readonly outcomes: Outcomes
+  /** The first turns out to be forged: the other is passed on as well. */
+  replace(first: Report, other: Report): void
+}
+
+/** Tells of a conflict only where both are signed as they should be. */
+export function createContests(parts: ContestsParts): Contests {
+  const { scope, verifier, pressure, outcomes } = parts
+  /** The first by the other. */
+  const firsts = new Map<Report, Report>()
+  let isOver = false
+
+  function expect(first: Report, other: Report): void {
+    firsts.set(other, first)
+    pressure.add()
+  }
+
+  function compare(first: Report, other: Report): void {
+    if (isSameBlob(first.fullReport, other.fullReport)) {
+      scope.count('deduplicated', other)
+      return
+    }
+    expect(first, other)
+    verifier.check(other, settled)
+  }
+
+  function settled(failure: Error | undefined, other: Report): void {
+    const first = firsts.get(other)
+    if (first === undefined) return
+    firsts.delete(other)
+    pressure.remove()
+    if (failure !== undefined) {
+      outcomes.refuse(other, failure)
+      return
+    }
+    outcomes.accept(other)
+    if (outcomes.isVerified(first)) tell(first, other)
+    else verifier.check(first, wrong => doubted(first, other, wrong))
+  }
+
+  /** The first was passed on without being verified. */
+  function doubted(first: Report, other: Report, failure: Error | undefined): void {
+    if (isOver) return
+    if (failure === undefined) {
+      outcomes.accept(first)
+      tell(first, other)
+    } else {
+      outcomes.refuse(first, failure)
+      parts.replace(first, other)
+    }
+  }
+
+  function tell(first: Report, other: Report): void {
+    scope.count('deduplicated', other)
+    if (!isSameBlob(first.fullReport, other.fullReport)) scope.conflict(first, other)
+  }
+
+  return {
+    compare,
+    expect,
+    settled,
+    end() {
+      isOver = true
+      firsts.clear()
+    },
+  }
+}

@@ -1,0 +1,107 @@
+// Reports that are not signed as they should be.
+import { startDataEngine } from 'sluice/local'
+
+const forgeries = [
+  ...['signature', 'signer', 'digest', 'few', 'repeated', 'high-s', 'v', 'context', 'value'],
+]
+
+/** Tells the client who may sign: the signers of now, and those of after a rotation. */
+async function prepare(world) {
+  const { seed, config } = world
+  const twin = await startDataEngine({ seed, feeds: world.feeds, intervalMs: 0, history: 0 })
+  twin.rotate()
+  config.verify = { signers: twin.networks }
+  await twin.close()
+}
+
+const refusalsOf = client =>
+  client.of('error').filter(({ value }) => value.code === 'VERIFICATION').length
+
+export default [
+  {
+    row: '38a',
+    fault: `forged on the stream, a second each, with \`verify\`: ${forgeries.join(', ')}`,
+    bound: { errors: [60, 200], untyped: 0, conflicts: 0, dials: 0 },
+    seconds: 16,
+    prepare,
+    async run({ engine, client, measured, begin, end, pause }) {
+      const [origin] = engine.origins
+      begin()
+      for (const how of forgeries) {
+        origin.forge(how)
+        await pause(1000)
+        origin.forge(undefined)
+        await pause(400)
+      }
+      end()
+      await pause(3000)
+      measured.untyped = client.of('error').length - refusalsOf(client)
+      measured.conflicts = client.of('conflict').length
+    },
+  },
+  {
+    row: '38b',
+    fault: 'one of two origins forges every report, and is the first to send it, with `verify`',
+    engine: { origins: 2 },
+    config: { haMode: true },
+    bound: { conflicts: 0, pages: 0, untyped: 0 },
+    seconds: 8,
+    short: true,
+    prepare,
+    async run({ engine, client, measured, begin, end, pause }) {
+      const [liar, honest] = engine.origins
+      begin()
+      liar.forge('value')
+      honest.delay(100)
+      await pause(4000)
+      liar.forge(undefined)
+      end()
+      await pause(1000)
+      measured.untyped = client.of('error').length - refusalsOf(client)
+      measured.conflicts = client.of('conflict').length
+    },
+  },
+  {
+    row: '38c',
+    fault: 'three missed reports are forged over REST too, with `verify`',
+    bound: { gaps: [3, 3], errors: [3, 9] },
+    seconds: 5,
+    prepare,
+    async run({ engine, feeds, begin, end, pause }) {
+      begin()
+      for (const feed of feeds) engine.publish(feed, {}, { streamed: false, forged: 'signer' })
+      end()
+      await pause(4000)
+    },
+  },
+  {
+    row: '38d',
+    fault: 'the network goes over to other signers, whom `verify` knows',
+    bound: { errors: 0, dials: 0, pages: 0 },
+    seconds: 4,
+    prepare,
+    async run({ engine, begin, end, pause }) {
+      await pause(1500)
+      begin()
+      engine.rotate()
+      end()
+      await pause(2000)
+    },
+  },
+  {
+    row: '38e',
+    fault: 'one to four bytes of every third frame are changed, with `verify`',
+    engine: { intervalMs: 100 },
+    bound: { dials: 0, foreign: 0 },
+    seconds: 8,
+    prepare,
+    async run({ engine, begin, end, pause }) {
+      begin()
+      engine.origins[0].corrupt(0.33)
+      await pause(5000)
+      engine.origins[0].corrupt(0)
+      end()
+      await pause(3000)
+    },
+  },
+]
