@@ -1,7 +1,7 @@
 import { abortable } from './abortable.js'
-import { findHole, splitHole } from './coverage.js'
+import { findHole, LONGEST_RANGE, splitHole } from './coverage.js'
 import { asError, type WireErrorFacts } from './errors.js'
-import { type FeedChain, follow, isQuiet, type Missing } from './feed-chain.js'
+import { type FeedChain, isQuiet, isSuspect, type Missing, strayAhead } from './feed-chain.js'
 import type { Report } from './report.js'
 import { sleep } from './sleep.js'
 import { createTurns } from './turns.js'
@@ -13,6 +13,8 @@ export interface Backfill {
   mend(chain: FeedChain): void
   /** Asks once for what may have come after the newest report of the chain. */
   probe(chain: FeedChain): void
+  /** Asks whether the service bears out the chain's strays, unless something else does meanwhile. */
+  doubt(chain: FeedChain): void
 }
 
 /** What somebody who has chains mended must say. */
@@ -26,7 +28,10 @@ export interface BackfillParts {
   skip(chain: FeedChain, found: readonly Report[]): void
   /** Nothing will come of a hole: for a cause, or because nothing is missing. */
   settle(chain: FeedChain, hole: Missing, cause: GapCause | undefined): void
-  opened(chain: FeedChain, hole: Missing): void
+  /** A plugin below has kept a report for itself: it will not be delivered, nor is it missing. */
+  kept(chain: FeedChain, report: Report): void
+  /** The chain's strays are right, or they are not. */
+  judge(chain: FeedChain, areRight: boolean): void
 }
 
 /** Reports on a page. */
@@ -41,6 +46,8 @@ const DELAY = 1000
 const MAX_DELAY = 60_000
 /** Milliseconds between two looks at what is due. */
 const PATIENCE = 250
+/** Milliseconds after which a fetch that hangs makes way for others. */
+const HANGING = 5000
 /** Pages of a probe, which does not know where to end. */
 const PROBE_PAGES = 10
 
@@ -51,6 +58,7 @@ export function createBackfill(parts: BackfillParts): Backfill {
   const turns = createTurns(FEEDS, signal)
   const mending = new Set<FeedChain>()
   const probing = new Set<FeedChain>()
+  const doubting = new Set<FeedChain>()
 
   /** One task of a kind for each chain; only the end of the stream ends it early. */
   async function run(
@@ -87,11 +95,19 @@ export function createBackfill(parts: BackfillParts): Backfill {
 
   async function inTurn<Result>(task: () => Promise<Result>): Promise<Result> {
     await turns.take()
+    let hasTurn = true
+    let timer: ReturnType<typeof setTimeout> | undefined
+    function give(): void {
+      if (hasTurn) turns.give()
+      hasTurn = false
+    }
     try {
       await abortable(scope.room(), signal)
+      timer = setTimeout(give, HANGING)
       return await task()
     } finally {
-      turns.give()
+      clearTimeout(timer)
+      give()
     }
   }
 
@@ -132,9 +148,9 @@ export function createBackfill(parts: BackfillParts): Backfill {
     if (isQuiet(hole)) bound(chain, hole)
     if (findHole(chain, report.observationsTimestamp) === undefined) return
     receive(report)
-    // One that a plugin below us has kept for itself is not missing either. One that was passed on is in its chain already.
-    if (findHole(chain, report.observationsTimestamp) !== undefined)
-      follow(chain, report, opened => parts.opened(chain, opened))
+    // One that was passed on is in its chain already.
+    if (isCurrent(chain) && findHole(chain, report.observationsTimestamp) !== undefined)
+      parts.kept(chain, report)
   }
 
   function receive(report: Report): void {
@@ -204,13 +220,51 @@ export function createBackfill(parts: BackfillParts): Backfill {
     parts.skip(chain, found)
     for (const report of found) {
       await abortable(scope.room(), signal)
-      if (isCurrent(chain) && report.observationsTimestamp > chain.last) receive(report)
+      if (!isCurrent(chain)) return
+      if (report.observationsTimestamp > chain.last) receive(report)
+      else deliver(chain, report)
+    }
+  }
+
+  /** Where a feed is, the service has reports: around strays ahead, or between those behind and a front that is right. */
+  async function ask(chain: FeedChain): Promise<void> {
+    let asked: Report | undefined
+    for (let failures = 0; ; ) {
+      const [stray] = chain.strays
+      if (stray === undefined || stray === asked || !isCurrent(chain)) return
+      const isAhead = strayAhead(chain) === stray
+      await sleep(SECOND_LOOK + PATIENCE, signal)
+      const isOpen = () => isCurrent(chain) && chain.strays[0] === stray
+      if (!isOpen()) continue
+      const { observationsTimestamp: time } = chain.strays.at(-1) ?? stray
+      const range = LONGEST_RANGE * chain.second
+      const start = Math.max(0, isAhead ? time - range + 1 : time + range + 1)
+      let isKnown: boolean
+      try {
+        const page = await inTurn(async () =>
+          isOpen() ? await scope.fetchPage(chain.feedID, start, 1, signal) : [],
+        )
+        isKnown = page.some(
+          each => isAhead || each.observationsTimestamp !== chain.last || !isSuspect(chain),
+        )
+      } catch (thrown) {
+        if (signal.aborted) throw thrown
+        failures++
+        await sleep(delayAfter(failures, asError(thrown)), signal)
+        continue
+      }
+      asked = stray
+      failures = 0
+      // One alone moves nothing back.
+      if (isOpen() && (isKnown || (!isAhead && chain.strays.length > 1)))
+        parts.judge(chain, isKnown === isAhead)
     }
   }
 
   return {
     mend,
     probe: chain => void run(probing, chain, probeOnce),
+    doubt: chain => void run(doubting, chain, ask),
   }
 }
 

@@ -13,8 +13,8 @@ export interface Coverage<Hole extends Interval = Interval> {
 
 /** The longest time that the network lets one report stand for, in seconds. */
 export const LONGEST_RANGE = 300
-/** Seconds from one report to the next that are not believed at once. */
-const FAR = 3600
+/** Seconds from one report to the next in which its range is believed, however long. */
+const LONGEST_STEP = 3600
 
 /** How much of its unit a feed has in a second. */
 export type Second = 1 | 1000
@@ -26,7 +26,7 @@ export function isWide(from: number, to: number, second: Second): boolean {
 
 /** True where two times of a feed are so far apart that one of them may be wrong. */
 export function isFar(one: number, other: number, second: Second): boolean {
-  return Math.abs(one - other) > FAR * second
+  return Math.abs(one - other) > LONGEST_RANGE * second
 }
 
 /**
@@ -34,7 +34,8 @@ export function isFar(one: number, other: number, second: Second): boolean {
  * before says nothing of others in between if its range is a suspicious one, and a range that goes too far is cut.
  */
 export function wholeSince(from: number, to: number, floor: number, second: Second): number {
-  if (isFar(to, floor, second)) return Math.max(Math.min(from, to), to - LONGEST_RANGE * second + 1)
+  if (to - floor > LONGEST_STEP * second)
+    return Math.max(Math.min(from, to), to - LONGEST_RANGE * second + 1)
   if (from >= floor) return Math.min(from, to)
   return isWide(from, to, second) ? to : floor
 }

@@ -38,25 +38,33 @@ export interface FeedChain extends Coverage<Missing> {
   readonly start: number
   /** The report that ended at `last`, once there was one. */
   newest: Report | undefined
-  /** A report too far from the others to be believed before another follows it. */
-  stray: Report | undefined
+  /** Reports too far from the chain to be believed yet: one ahead, or some behind that came one after the other. */
+  strays: readonly Report[]
+  /** When the first of them came, in milliseconds of `performance.now`. */
+  doubtedAt: number
 }
 
 /** Seconds that a report which begins where the last one ended may stand for: who publishes seldom has long ranges. */
 const LONGEST_PAUSE = 7 * 86_400
 
-/** What becomes of a report: part of the chain, too far from it, or proof that the stray before it was right. */
+const NONE: readonly Report[] = []
+
+/** What becomes of a report: part of the chain, too far from it, or proof that the strays before it were right. */
 export type Verdict = 'chained' | 'stray' | 'confirmed'
+
+/** Hears of what is missing before a report. */
+export type Opened = (hole: Missing) => void
 
 /** A chain of which everything up to `last` has come. */
 export function createFeedChain(feedID: string, last: number): FeedChain {
   const second = feedResolution(feedID) === 's' ? 1 : 1000
-  return { feedID, second, start: last, last, holes: [], newest: undefined, stray: undefined }
+  const empty = { holes: [], newest: undefined, strays: NONE, doubtedAt: 0 }
+  return { feedID, second, start: last, last, ...empty }
 }
 
-/** Takes a report into its chain; `opened` hears of what is missing before it. */
-export function follow(chain: FeedChain, report: Report, opened: (hole: Missing) => void): Verdict {
-  const { observationsTimestamp: to } = report
+/** Takes a report into its chain. */
+export function follow(chain: FeedChain, report: Report, opened: Opened): Verdict {
+  const { observationsTimestamp: to, source } = report
   const hole = findHole(chain, to)
   if (hole !== undefined) {
     fill(chain, hole, report)
@@ -64,23 +72,57 @@ export function follow(chain: FeedChain, report: Report, opened: (hole: Missing)
   }
   if (isFar(to, chain.last, chain.second) && !isNext(chain, report))
     return judgeStray(chain, report, opened)
-  const { stray } = chain
+  const { strays } = chain
+  const stray = strays.length === 0 ? undefined : strayAhead(chain)
   if (to > chain.last) append(chain, report, opened)
-  if (chain.stray !== undefined && leadsTo(chain, report, chain.stray)) {
-    append(chain, chain.stray, opened)
-    chain.stray = undefined
-  }
-  const isConfirmed = stray !== undefined && chain.stray === undefined
-  // What is fetched from the past says nothing of where the feed is now.
-  if (report.source === 'live') chain.stray = undefined
-  return isConfirmed ? 'confirmed' : 'chained'
+  if (strays.length === 0) return 'chained'
+  if (stray !== undefined && leadsTo(chain, stray)) return believe(chain, opened)
+  // What is fetched from the past says nothing of where the feed is now, unless it leaves no place for a stray.
+  if (source === 'live' || stray !== strayAhead(chain)) disbelieve(chain)
+  return 'chained'
 }
 
-/** True where the feed has come to its stray by what was fetched, or one that is live ends where the stray begins. */
-function leadsTo(chain: FeedChain, { source }: Report, stray: Report): boolean {
+/** The stray that says the feed is further on than its chain. */
+export function strayAhead({ strays, last }: FeedChain): Report | undefined {
+  const [stray] = strays
+  return stray !== undefined && stray.observationsTimestamp > last ? stray : undefined
+}
+
+/** True where the chain was led to its end by one report alone, be it the first or one of a long range. */
+export function isSuspect({ start, last, newest, second }: FeedChain): boolean {
+  return (
+    last === start + 1 || (newest !== undefined && isFar(newest.validFromTimestamp, last, second))
+  )
+}
+
+/** The feed is where its strays are, ahead or behind: they are part of the chain now. */
+export function believe(chain: FeedChain, opened: Opened): Verdict {
+  const ascending = [...chain.strays].sort(
+    (one, other) => one.observationsTimestamp - other.observationsTimestamp,
+  )
+  const [first] = ascending
+  disbelieve(chain)
+  if (first !== undefined && first.observationsTimestamp <= chain.last) {
+    const { observationsTimestamp: last } = first
+    chain.holes = chain.holes.filter(hole => hole.to <= last)
+    chain.last = last
+    chain.newest = first
+  }
+  for (const report of ascending)
+    if (report.observationsTimestamp > chain.last) append(chain, report, opened)
+  return 'confirmed'
+}
+
+/** The feed is where its chain is. */
+export function disbelieve(chain: FeedChain): Verdict {
+  chain.strays = NONE
+  return 'chained'
+}
+
+/** True where the feed has come to its stray. */
+function leadsTo(chain: FeedChain, stray: Report): boolean {
   const { observationsTimestamp: time } = stray
-  if (source === 'live') return isNext(chain, stray)
-  return time > chain.last && !isFar(time, chain.last, chain.second)
+  return isNext(chain, stray) || (time > chain.last && !isFar(time, chain.last, chain.second))
 }
 
 /** True where it may be that nothing is missing: the longest range, an overlap, other signers or another channel. */
@@ -88,7 +130,7 @@ export function isQuiet({ isExcused, before, after }: Missing): boolean {
   return isExcused || (before !== undefined && before !== after)
 }
 
-/** True for a report that leaves nothing open before it. If its time is wrong, two of the others lead back. */
+/** True for a report that leaves nothing open before it. If its time is wrong, the others lead back. */
 function isNext({ last, second }: FeedChain, report: Report): boolean {
   const { validFromTimestamp: from, observationsTimestamp: to } = report
   return from === last + 1 && to > last && to - last <= LONGEST_PAUSE * second
@@ -106,15 +148,8 @@ function fill(chain: FeedChain, hole: Missing, report: Report): void {
   if (above !== undefined) above.before = signers
 }
 
-function append(chain: FeedChain, report: Report, opened: (hole: Missing) => void): void {
+function append(chain: FeedChain, report: Report, opened: Opened): void {
   const { validFromTimestamp: from, observationsTimestamp: to } = report
-  const { stray } = chain
-  const strayAt = stray?.observationsTimestamp ?? Number.POSITIVE_INFINITY
-  if (stray !== undefined && strayAt > chain.last && strayAt < to) {
-    // The feed has passed its stray: so that was right as well.
-    chain.stray = undefined
-    append(chain, stray, opened)
-  }
   const { last, newest, second } = chain
   const since = isNext(chain, report) ? from : wholeSince(from, to, last + 1, second)
   chain.last = to
@@ -136,34 +171,29 @@ function append(chain: FeedChain, report: Report, opened: (hole: Missing) => voi
   opened(hole)
 }
 
-/** True where a stray and the report after it go on alike: the feed is one that publishes seldom. */
-function isPace({ last, second }: FeedChain, { observationsTimestamp: stray }: Report, to: number) {
-  return stray > last && to > stray && to - last <= 2 * LONGEST_PAUSE * second
+/** True where a report goes on from a stray: close to it, or after it at the pace of a feed that publishes seldom. */
+function goesOn({ last, second }: FeedChain, stray: number, to: number): boolean {
+  if (!isFar(to, stray, second)) return true
+  const isPace = to > stray && to - Math.min(last, stray) <= 2 * LONGEST_PAUSE * second
+  return isPace && stray > last === to > last
 }
 
-/** A time far off may be wrong. Two reports that are far off together are not: the feed is there now. */
-function judgeStray(chain: FeedChain, report: Report, opened: (hole: Missing) => void): Verdict {
-  const { stray, second } = chain
-  const time = report.observationsTimestamp
-  if (stray?.observationsTimestamp === time) return 'stray'
-  if (
-    stray === undefined ||
-    (isFar(time, stray.observationsTimestamp, second) && !isPace(chain, stray, time))
-  ) {
-    chain.stray = report
+/**
+ * A time far off may be wrong. Two ahead that go on alike are right: the feed is there now. Those behind may as well be
+ * old ones that come late: they prove nothing.
+ */
+function judgeStray(chain: FeedChain, report: Report, opened: Opened): Verdict {
+  const { strays } = chain
+  const { observationsTimestamp: time } = report
+  if (strays.some(({ observationsTimestamp }) => observationsTimestamp === time)) return 'stray'
+  const before = strays.at(-1)
+  if (before === undefined || !goesOn(chain, before.observationsTimestamp, time)) {
+    chain.strays = [report]
+    chain.doubtedAt = performance.now()
     return 'stray'
   }
-  const [first, other] = stray.observationsTimestamp < time ? [stray, report] : [report, stray]
-  chain.stray = undefined
-  if (first.observationsTimestamp > chain.last) append(chain, first, opened)
-  else {
-    const { observationsTimestamp: last } = first
-    chain.holes = chain.holes.filter(hole => hole.to <= last)
-    chain.last = last
-    chain.newest = first
-  }
-  if (other.observationsTimestamp > chain.last) append(chain, other, opened)
-  return 'confirmed'
+  chain.strays = [...strays, report]
+  return strayAhead(chain) === undefined ? 'stray' : believe(chain, opened)
 }
 
 /** Config digest and extra hash, words 0 and 2 of a report: another network or channel has others. */

@@ -5,8 +5,15 @@ import type { Gap, Sink } from './types.js'
 
 /** Passes the reports of each feed on in ascending order. */
 export interface ReportOrder {
-  /** Takes a report that its chain has judged; `stray` is the one the chain had before it did. */
-  take(chain: FeedChain, report: Report, verdict: Verdict, stray: Report | undefined): void
+  /**
+   * Takes a report that its chain has judged, if there is one to be passed on; `strays` are those the chain had before.
+   */
+  take(
+    chain: FeedChain,
+    report: Report | undefined,
+    verdict: Verdict,
+    strays: readonly Report[],
+  ): void
   /** A hole is no more: announced as a gap, or closed without one. */
   settled(chain: FeedChain, hole: Interval, isGap: boolean): void
   /** Forgets a chain and what is held of it. */
@@ -32,8 +39,7 @@ interface Line {
   readonly gaps: Interval[]
   /** The time of the newest report passed on. */
   floor: number
-  strayAt: number
-  /** A stray that was passed on without waiting for another any longer. */
+  /** The newest stray that was let go of without waiting for others any longer. */
   passed: Report | undefined
   timer: ReturnType<typeof setTimeout> | undefined
 }
@@ -48,14 +54,7 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
   function lineOf(chain: FeedChain): Line {
     let line = lines.get(chain)
     if (line === undefined) {
-      line = {
-        held: [],
-        gaps: [],
-        floor: chain.start,
-        strayAt: 0,
-        passed: undefined,
-        timer: undefined,
-      }
+      line = { held: [], gaps: [], floor: chain.start, passed: undefined, timer: undefined }
       lines.set(chain, line)
     }
     return line
@@ -104,64 +103,67 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
 
   function wait(chain: FeedChain, line: Line): void {
     if (line.timer !== undefined) return
-    const since = Math.min(
-      chain.holes.reduce((first, hole) => Math.min(first, hole.openedAt), Number.POSITIVE_INFINITY),
-      chain.stray === undefined || chain.stray === line.passed
-        ? Number.POSITIVE_INFINITY
-        : line.strayAt,
-    )
+    let since = isDoubtful(chain, line) ? chain.doubtedAt : Number.POSITIVE_INFINITY
+    for (const { openedAt } of chain.holes) since = Math.min(since, openedAt)
     if (since === Number.POSITIVE_INFINITY) return
     const left = Math.max(1, since + maxHold - performance.now())
     line.timer = setTimeout(expire, left, chain, line)
+  }
+
+  function isDoubtful({ strays }: FeedChain, { passed }: Line): boolean {
+    const stray = strays.at(-1)
+    return stray !== undefined && stray !== passed
   }
 
   function expire(chain: FeedChain, line: Line): void {
     line.timer = undefined
     const end = performance.now() - maxHold
     for (const hole of [...chain.holes]) if (hole.openedAt <= end) giveUp(chain, hole)
-    const { stray } = chain
-    // It proves nothing yet, but it is at hand, and nothing else has come.
-    if (stray !== undefined && stray !== line.passed && line.strayAt <= end) {
-      const time = stray.observationsTimestamp
-      if (time > line.floor && !isGap(line, time)) {
-        line.passed = stray
-        next(stray)
-      } else {
-        chain.stray = undefined
-        refuse(chain, line, time)
-      }
-    }
+    if (isDoubtful(chain, line) && chain.doubtedAt <= end) letGo(chain, line)
     wait(chain, line)
   }
 
+  /** Strays prove nothing yet, but nothing else has come. */
+  function letGo(chain: FeedChain, line: Line): void {
+    const { strays } = chain
+    const since = line.passed === undefined ? 0 : strays.indexOf(line.passed) + 1
+    line.passed = strays.at(-1)
+    for (const stray of strays.slice(since)) {
+      const { observationsTimestamp: time } = stray
+      if (time > line.floor && !isGap(line, time)) next(stray)
+      else refuse(chain, line, time)
+    }
+  }
+
   return {
-    take(chain, report, verdict, stray) {
+    take(chain, report, verdict, strays) {
       const line = lineOf(chain)
-      const time = report.observationsTimestamp
-      const isPlain = verdict === 'chained' && stray === undefined && line.gaps.length === 0
-      if (isPlain && chain.holes.length === 0 && line.held.length === 0 && time > line.floor) {
-        line.floor = time
-        next(report)
-        return
-      }
-      if (verdict === 'stray') line.strayAt = performance.now()
-      if (verdict === 'confirmed') {
-        // The feed has gone back to a time long before: its order begins anew.
-        if (chain.last < line.floor) {
-          line.floor = 0
-          line.gaps.length = 0
+      const isPlain = verdict === 'chained' && strays.length === 0 && line.gaps.length === 0
+      if (isPlain && chain.holes.length === 0 && line.held.length === 0 && report !== undefined) {
+        const time = report.observationsTimestamp
+        if (time > line.floor) {
+          line.floor = time
+          next(report)
+          return
         }
-        const first = stray as Report
-        if (first === line.passed) line.floor = Math.max(line.floor, first.observationsTimestamp)
-        else hold(chain, line, first)
-      } else if (stray !== undefined && stray !== chain.stray && stray !== line.passed) {
-        refuse(chain, line, stray.observationsTimestamp)
       }
-      if (verdict !== 'stray') hold(chain, line, report)
+      // The feed has gone back to a time long before: its order begins anew.
+      if (verdict === 'confirmed' && chain.last < line.floor) {
+        line.floor = 0
+        line.gaps.length = 0
+      }
+      for (const stray of strays) {
+        const time = stray.observationsTimestamp
+        if (verdict === 'confirmed' && stray !== line.passed) hold(chain, line, stray)
+        else if (verdict === 'confirmed') line.floor = Math.max(line.floor, time)
+        else if (stray !== line.passed && time > line.floor && !chain.strays.includes(stray))
+          refuse(chain, line, time)
+      }
+      if (verdict !== 'stray' && report !== undefined) hold(chain, line, report)
       while (line.held.length > maxHeld && chain.holes[0] !== undefined)
         giveUp(chain, chain.holes[0])
       release(chain, line)
-      if (chain.holes.length > 0 || chain.stray !== undefined) wait(chain, line)
+      if (chain.holes.length > 0 || chain.strays.length > 0) wait(chain, line)
     },
     settled(chain, hole, isGap) {
       const line = lineOf(chain)

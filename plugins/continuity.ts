@@ -1,12 +1,15 @@
 import { type Backfill, createBackfill } from '../core/backfill.js'
-import { cutHole, isFar, LONGEST_RANGE, wholeSince } from '../core/coverage.js'
+import { cutHole, isFar, LONGEST_RANGE } from '../core/coverage.js'
 import { ValidationError } from '../core/errors.js'
 import {
+  believe,
   createFeedChain,
+  disbelieve,
   type FeedChain,
   follow,
   isQuiet,
   type Missing,
+  strayAhead,
 } from '../core/feed-chain.js'
 import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
 import { watchOutages } from '../core/outages.js'
@@ -61,16 +64,11 @@ function checkOrder(order: unknown): 'arrival' | 'sorted' {
   throw new ValidationError(`order must be 'arrival' or 'sorted', not ${JSON.stringify(order)}`)
 }
 
-/** What has come last, be it believed or not. */
-function latestOf({ stray, newest }: FeedChain): Report | undefined {
-  return stray ?? newest
-}
-
 function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
   const chains = new Map<string, FeedChain>()
   /** The feeds that have had a chain: their cursors are used up. */
   const begun = new Set<string>()
-  const silent = new Map<FeedChain, Report | undefined>()
+  const silent = new Map<FeedChain, readonly (Report | undefined)[]>()
   const { maxHold, maxHeld } = settings
   const backfill: Backfill = createBackfill({
     scope,
@@ -78,7 +76,8 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
     bound,
     skip,
     settle,
-    opened,
+    kept,
+    judge,
   })
   const order: ReportOrder | undefined =
     settings.order === 'arrival'
@@ -106,15 +105,15 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
     for (const feedID of feedIDs) {
       const cursor = begun.has(feedID) ? undefined : scope.cursors.get(feedID)
       const chain = cursor === undefined ? chains.get(feedID) : chainOf(feedID, cursor)
-      if (chain !== undefined) silent.set(chain, latestOf(chain))
+      if (chain !== undefined) silent.set(chain, [chain.newest, ...chain.strays])
     }
   }
 
   function waited(feedIDs: readonly string[]): void {
     for (const feedID of feedIDs) {
       const chain = chains.get(feedID)
-      if (chain === undefined || !silent.has(chain)) continue
-      if (silent.get(chain) === latestOf(chain)) backfill.probe(chain)
+      if (chain === undefined) continue
+      if (silent.get(chain)?.includes(chain.newest)) backfill.probe(chain)
       silent.delete(chain)
     }
   }
@@ -155,28 +154,31 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
   function skip(chain: FeedChain, found: readonly Report[]): void {
     let newest = chain.last
     let before = chain.last
-    for (const { observationsTimestamp: time } of found) {
+    for (const { validFromTimestamp: from, observationsTimestamp: time } of found) {
       // One that is alone far off may be wrong.
-      if (!isFar(time, before, chain.second)) newest = time
+      if (!isFar(time, before, chain.second) || from === before + 1) newest = time
       before = time
     }
+    // The feed has come to where its stray was.
+    const { observationsTimestamp: at = newest + 1 } = strayAhead(chain) ?? {}
+    if (at <= newest) judge(chain, true)
+    const { last } = chain
     const to = oldestOf(chain, newest) - 1
-    const from = chain.last + 1
-    const first = found[0]?.observationsTimestamp ?? Number.POSITIVE_INFINITY
-    if (first > to || to < from) return
+    if (to <= last || !found.some(({ observationsTimestamp: at }) => at > last && at <= to)) return
     chain.last = to
-    const { stray, second } = chain
-    const at = stray?.observationsTimestamp ?? Number.POSITIVE_INFINITY
-    // In sorted order it was not passed on yet, so it is missing with the others.
-    if (order !== undefined || stray === undefined || at < from || at > to) {
-      announce(chain, from, to, 'bound')
-      return
-    }
-    // The feed has come to where its stray was: so that was right, and is not missing.
-    chain.stray = undefined
-    const since = wholeSince(stray.validFromTimestamp, at, from, second)
-    if (since > from) announce(chain, from, since - 1, 'bound')
-    if (at < to) announce(chain, at + 1, to, 'bound')
+    announce(chain, last + 1, to, 'bound')
+  }
+
+  function kept(chain: FeedChain, report: Report): void {
+    const { strays } = chain
+    const verdict = follow(chain, report, hole => opened(chain, hole))
+    order?.take(chain, undefined, verdict, strays)
+  }
+
+  function judge(chain: FeedChain, areRight: boolean): void {
+    const { strays } = chain
+    const verdict = areRight ? believe(chain, hole => opened(chain, hole)) : disbelieve(chain)
+    order?.take(chain, undefined, verdict, strays)
   }
 
   function settle(chain: FeedChain, hole: Missing, cause: GapCause | undefined): void {
@@ -206,7 +208,7 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
       from === chain.last + 1 &&
       to >= from &&
       to - from < LONGEST_RANGE * chain.second &&
-      chain.stray === undefined
+      chain.strays.length === 0
     ) {
       chain.last = to
       chain.newest = report
@@ -214,9 +216,12 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
     }
     chain ??= chainOf(feedID, to - 1)
     const current = chain
-    const { stray } = chain
+    const { strays } = chain
     const verdict = follow(chain, report, hole => opened(current, hole))
     if (order === undefined) next(report)
-    else order.take(chain, report, verdict, stray)
+    else order.take(chain, report, verdict, strays)
+    if (verdict !== 'stray' || chains.get(feedID) !== chain) return
+    if (chain.strays.length > maxHeld) judge(chain, true)
+    else backfill.doubt(chain)
   }
 }

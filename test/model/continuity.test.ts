@@ -75,6 +75,23 @@ const commands: readonly fc.Arbitrary<Command>[] = [
       }),
     ),
   fc
+    .tuple(
+      feed,
+      fc.constantFrom(
+        { seconds: 604_801, count: 1 },
+        { seconds: -1000, count: 1 },
+        { seconds: -1000, count: 3 },
+        { seconds: -7200, count: 5 },
+      ),
+    )
+    .map(([at, { seconds, count }]) =>
+      command(`stray(${at}, ${count} at ${seconds})`, async real => {
+        real.stray(at, seconds, count)
+        // Who is asked about them answers.
+        await real.time.pass(3000)
+      }),
+    ),
+  fc
     .oneof(
       { arbitrary: fc.integer({ min: 1, max: 5000 }), weight: 10 },
       { arbitrary: fc.integer({ min: 5000, max: 250_000 }), weight: 5 },

@@ -222,6 +222,21 @@ describe('continuity', () => {
     end()
   })
 
+  test('a fetch that hangs does not hold up other feeds', async () => {
+    const { publish, service, times, end } = stream()
+    const hanging = range(1, 4).map(at => `0x0003${String(at).padStart(60, '0')}`)
+    service.delayMs = 60_000
+    for (const feedID of hanging) publish([100, 102], { feedID })
+    await wait(300)
+    service.delayMs = 20
+    publish([100])
+    publish([101], { live: false })
+    publish([102])
+    await wait(6000)
+    expect(times()).toEqual([100, 102, 101])
+    end()
+  })
+
   test('fetches page by page', async () => {
     const { publish, backfilled, requests, gaps, end } = stream()
     publish([1000])
@@ -380,7 +395,8 @@ describe('continuity', () => {
     publish([3000], { from: 2701 })
     await wait(10_000)
     expect(gaps).toEqual([])
-    expect(requests).toHaveLength(2)
+    // Whether the service knows of such a time, and two looks at what is before it.
+    expect(requests.map(({ from }) => from)).toEqual([2701, 1001, 1001])
     expect(vacant).toEqual([[1001, 2700]])
     publish([3100], { from: 3001, live: false })
     publish([4000], { from: 3701 })
@@ -508,7 +524,7 @@ describe('continuity', () => {
   })
 
   test('a stray that the feed comes to by what is fetched was right, and is no gap', async () => {
-    const { publish, connect, times, gaps, end } = stream()
+    const { publish, connect, times, gaps, end } = stream({ maxBackfill: 7_200_000 })
     connect(true)
     publish([100])
     publish([4000], { from: 101, live: false })
@@ -564,16 +580,94 @@ describe('continuity', () => {
     end()
   })
 
-  test('and so are two that are far back', async () => {
-    const { publish, sink, backfilled, end } = stream()
-    publish([100])
-    sink(report(1_000_000))
-    sink(report(1_000_001))
-    publish([101, 102])
-    publish([103], { live: false })
-    publish([104])
-    await wait(2000)
-    expect(backfilled()).toEqual([103])
+  test.each([['arrival' as const], ['sorted' as const]])(
+    'two that are far back are believed where the service knows of no others, in order of %s',
+    async order => {
+      const { publish, sink, times, backfilled, end } = stream({ order })
+      publish([100])
+      sink(report(1_000_000))
+      sink(report(1_000_001))
+      await wait(5000)
+      publish([101, 102])
+      await wait(2000)
+      publish([103], { live: false })
+      publish([104])
+      await wait(2000)
+      expect(backfilled()).toEqual([103])
+      expect(new Set(times())).toEqual(new Set([...range(100, 104), 1_000_000, 1_000_001]))
+      end()
+    },
+  )
+
+  test.each([['arrival' as const], ['sorted' as const]])(
+    'a time within the hour mutes nothing, and is not missing before it, in order of %s',
+    async order => {
+      const { publish, sink, times, gaps, requests, end } = stream({ order, maxHold: 5000 })
+      publish([10_000])
+      sink(report(13_000))
+      for (let time = 10_001; time < 10_060; time++) {
+        publish([time])
+        await wait(1000)
+      }
+      expect(times().filter(time => time < 13_000)).toEqual(range(10_000, 10_059))
+      expect(requests).toEqual([])
+      const refused = { feedID: feedA, from: 13_000, to: 13_000, cause: 'bound' }
+      expect(gaps).toEqual(order === 'sorted' ? [refused] : [])
+      end()
+    },
+  )
+
+  test('a pause of more than five minutes is delivered at once, and what it hides fetched, though nothing follows', async () => {
+    const { publish, times, backfilled, end } = stream({ maxBackfill: 3_600_000 })
+    publish([10_000])
+    publish(range(10_500, 10_520), { live: false })
+    publish([10_521])
+    expect(times()).toEqual([10_000, 10_521])
+    await wait(3000)
+    expect(backfilled()).toEqual(range(10_500, 10_520))
+    end()
+  })
+
+  test.each([['arrival' as const], ['sorted' as const]])(
+    'old reports do not move a feed back that goes on, however many come, in order of %s',
+    async order => {
+      const { publish, top, times, gaps, requests, end } = stream({ order })
+      publish(range(9000, 9009))
+      for (let time = 9010; time < 9040; time++) {
+        publish([time])
+        for (const old of range(1, 20)) top(report(time - 5000 + old))
+        await wait(time % 2 === 0 ? 200 : 4000)
+      }
+      publish(range(9040, 9049))
+      expect(times().filter(time => time >= 9000)).toEqual(range(9000, 9049))
+      if (order === 'sorted') expect(times()).toEqual(range(9000, 9049))
+      expect(gaps).toEqual([])
+      // One question for each of the long waits: whether the feed is where it was.
+      expect(requests.length).toBeLessThanOrEqual(15)
+      end()
+    },
+  )
+
+  test('one old report does not move a silent feed back, nor is it asked for more than once', async () => {
+    const { publish, top, times, gaps, requests, end } = stream({ order: 'sorted' })
+    publish(range(9000, 9009))
+    top(report(8000))
+    await wait(60_000)
+    publish([9010])
+    expect(times()).toEqual(range(9000, 9010))
+    expect(gaps).toEqual([])
+    expect(requests.map(({ from }) => from)).toEqual([8301])
+    end()
+  })
+
+  test('a feed of which every copy is late by some minutes is asked for nothing while it goes on', async () => {
+    const { publish, top, requests, gaps, end } = stream({ order: 'sorted' })
+    for (let time = 9000; time < 9060; time++) {
+      publish([time])
+      top(report(time - 600))
+      await wait(1000)
+    }
+    expect([requests, gaps]).toEqual([[], []])
     end()
   })
 
@@ -780,6 +874,7 @@ describe('continuity', () => {
     publish([100])
     sink(report(500_000, { from: 101 }))
     publish([101, 102])
+    await wait(2000)
     publish([103], { live: false })
     publish([104])
     await wait(2000)
@@ -930,6 +1025,38 @@ describe('continuity, sorted', () => {
     expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 101, cause: 'upstream' }])
     end()
   })
+
+  test('a fetched report that a plugin below keeps for itself is waited for no longer', async () => {
+    const { publish, scope, times, gaps, end } = stream({ order: 'sorted' })
+    scope.receive = () => undefined
+    publish([100])
+    publish([101], { live: false })
+    publish([102])
+    await wait(400)
+    expect(times()).toEqual([100, 102])
+    expect(gaps).toEqual([])
+    end()
+  })
+
+  test.each([[false], [true]])(
+    'of a feed that is at a wrong time (stored: %p) nothing is lost when it comes back',
+    async isStored => {
+      const { publish, service, times, gaps, end } = stream({ order: 'sorted' })
+      publish(range(100, 105))
+      publish([2000], { from: 106, lost: !isStored })
+      service.delayMs = 10_000
+      for (let time = 106; time < 116; time++) {
+        publish([time])
+        await wait(1000)
+      }
+      expect(times()).toEqual([...range(100, 105), 2000])
+      await wait(5000)
+      publish([116])
+      expect(times()).toEqual([...range(100, 105), 2000, ...range(106, 116)])
+      expect(gaps).toEqual([])
+      end()
+    },
+  )
 
   test('holds for a bounded time, then announces the gap; what comes of it later is dropped', async () => {
     const { publish, sink, times, gaps, service, end } = stream({ order: 'sorted', maxHold: 500 })
