@@ -3,12 +3,12 @@ import { startFlood } from './flood.mjs'
 import { inTurns } from './rounds.mjs'
 import { compareRates, printSides } from './table.mjs'
 
-const rounds = 15
+const rounds = 11
 
 export default async function bench() {
   const flood = await startFlood()
   const sides = await inTurns(['ours', 'ws-nothing', 'official'], { rounds }, side =>
-    flood.run(side, { reports: 20_000, origins: 4 }),
+    flood.run(side, { reports: 60_000, origins: 4 }),
   )
   printSides('four origins, unique reports', sides)
   flood.stop()

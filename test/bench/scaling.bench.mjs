@@ -15,7 +15,7 @@ const costs = list => list.map(({ cpuPerReport }) => cpuPerReport)
 export default async function bench() {
   const flood = await startFlood()
   const perOrigins = await inTurns(origins, { rounds }, count =>
-    flood.run('ours', { reports: 80_000 / count, origins: count }),
+    flood.run('ours', { reports: 40_000, origins: count }),
   )
   const perFeeds = await inTurns(feeds, { rounds }, async count => {
     const shards = Math.ceil(count / shardCapacity([flood.endpoint]))
