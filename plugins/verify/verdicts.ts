@@ -24,7 +24,8 @@ export function createVerdicts(verifier: Verifier): Verdicts {
     waiting.delete(report)
     if (!isOver) known.set(report, failure)
     if (typeof heard === 'function') heard(failure, report)
-    else for (const each of heard) each(failure, report)
+    // One that throws keeps nothing from the others.
+    else for (const each of heard) queueMicrotask(() => each(failure, report))
   }
 
   return {

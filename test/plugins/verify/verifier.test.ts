@@ -192,8 +192,9 @@ describe('threads', () => {
 
   test('an error of whoever is told keeps nothing from the others', async () => {
     const program = `
-      const { createVerifier } = require('${built}/cjs/plugins/verify/verifier.js')
-      const verifier = createVerifier({ signers: ${JSON.stringify(signers)}, workers: +process.argv[1], engine: 'noble' })
+      const { verify } = require('${built}/cjs/plugins/verify.js')
+      const options = { signers: ${JSON.stringify(signers)}, workers: +process.argv[1], engine: 'noble' }
+      const verifier = verify(options).verifier({ defer() {} })
       process.on('uncaughtException', error => console.log(error.message))
       const report = ${JSON.stringify(whole)}
       for (const name of ['a', 'b']) verifier.check(report, failure => { console.log(name, failure); throw new Error('mine') })
@@ -232,8 +233,8 @@ describe.each(['esm', 'cjs'])('the %s build', format => {
 
   test('verifies in threads, and ends by itself without being ended', async () => {
     const { out, code } = await start(`
-      const { createVerifier } = ${load('plugins/verify/verifier.js')}
-      const verifier = createVerifier({ signers: ${JSON.stringify(signers)} })
+      const { verify } = ${load('plugins/verify.js')}
+      const verifier = verify({ signers: ${JSON.stringify(signers)} }).verifier({ defer() {} })
       for (const report of [${JSON.stringify(whole)}, ${JSON.stringify(forged)}])
         verifier.check(report, failure => console.log(failure?.reason))
     `)
