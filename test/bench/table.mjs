@@ -84,11 +84,6 @@ export function markdown(rows) {
     isMet === undefined ? '' : isMet ? 'yes' : '**no**',
     detail,
   ])
-  const widths = head.map((name, column) =>
-    Math.max(3, name.length, ...cells.map(line => line[column].length)),
-  )
-  const lines = [head, widths.map(width => '-'.repeat(width)), ...cells]
-  return lines
-    .map(line => `| ${line.map((cell, column) => cell.padEnd(widths[column])).join(' | ')} |`)
-    .join('\n')
+  const lines = [head, head.map(() => '---'), ...cells]
+  return lines.map(line => `| ${line.join(' | ')} |`).join('\n')
 }
