@@ -121,8 +121,12 @@ async function esbuild(options) {
 
 /** Takes from an ES module what esbuild adds when it bundles. */
 function refine(text) {
+  const classes = [...text.matchAll(/^var ([\w$]+) = class _\1\b/gm)].map(([, name]) => name)
   return (
     text
+      // A class that speaks of itself is renamed; whoever catches its error looks for the name it was given.
+      .replace(/^var ([\w$]+) = class _\1\b/gm, 'class $1')
+      .replace(/\b_(\w+)\b/g, (word, name) => (classes.includes(name) ? name : word))
       // What is imported for its effects alone is imported for nothing: no file of ours has any.
       .replace(/^import "\..+";\n/gm, '')
       // It makes `var` of `const`, whose value V8 can't count on: decoding would take a tenth longer. A `let` of a whole

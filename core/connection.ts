@@ -33,8 +33,8 @@ export interface ConnectionEvents {
 
 /** After saying goodbye we wait for the answer until nothing has come for so many milliseconds, */
 const GOODBYE = 300
-/** and so many in all. */
-const MAX_GOODBYE = 2000
+/** and so many in all: less than a stream takes to close. */
+const MAX_GOODBYE = 800
 /**
  * So many pings may be unanswered. Where the peer has more to send than we take, its answers wait behind that, and a peer
  * that has too many answers to send may well hang up.
@@ -105,7 +105,7 @@ export function runConnection(
         leaveValve()
         socket.resume?.()
         socket.close()
-        awaitGoodbye()
+        if (!settled) awaitGoodbye()
       }
     }
     function awaitGoodbye(): void {

@@ -74,18 +74,14 @@ const NO_BODY = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b85
 
 /** Signs requests with a key that is made once. */
 function createSigner(apiKey: string, userSecret: string, crypto?: WebCrypto): Signer {
-  let making: Promise<WebCryptoKey> | undefined
+  let key: WebCryptoKey | undefined
 
   return async function sign(method, url, body = '', timestamp) {
     const { subtle } = crypto ?? (await defaultCrypto())
-    making ??= subtle.importKey(
-      'raw',
-      bytes(userSecret),
-      { name: 'HMAC', hash: 'SHA-256' },
-      false,
-      ['sign'],
-    )
-    const key = await making
+    if (key === undefined) {
+      const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+      key = await subtle.importKey('raw', bytes(userSecret), algorithm, false, ['sign'])
+    }
     const { pathname, search } = new URL(url)
     const bodyHash = body.length === 0 ? NO_BODY : hex(await subtle.digest('SHA-256', bytes(body)))
     const text = `${method.toUpperCase()} ${pathname}${search} ${bodyHash} ${apiKey} ${timestamp}`

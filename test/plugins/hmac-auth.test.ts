@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { generateAuthHeaders, hmacAuth, ValidationError } from '../../index.js'
+import { createClient } from '../../core/client.js'
+import type { WebCrypto } from '../../core/crypto.js'
+import { endpoints, generateAuthHeaders, hmacAuth, ValidationError } from '../../index.js'
 
 interface Vector {
   readonly method: string
@@ -84,6 +86,31 @@ describe('hmacAuth', () => {
     })
     expect(shown).not.toMatch(/the-key|the-secret/)
   })
+})
+
+test('a key that could not be made is made for the next attempt, and then once', async () => {
+  const { subtle } = globalThis.crypto
+  let made = 0
+  const crypto = {
+    ...{ getRandomValues: (bytes: never) => bytes },
+    subtle: {
+      importKey(...rest: Parameters<typeof subtle.importKey>) {
+        if (++made === 1) return Promise.reject(new Error('the module is busy'))
+        return subtle.importKey(...rest)
+      },
+      digest: subtle.digest.bind(subtle),
+      sign: subtle.sign.bind(subtle),
+    },
+  } as unknown as WebCrypto
+  const client = createClient({
+    ...endpoints.mainnet,
+    plugins: [hmacAuth({ apiKey: 'key', userSecret: 'secret', crypto })],
+    fetch: async () => Response.json({ feeds: [] }),
+  })
+  await expect(client.listFeeds()).rejects.toThrow(/the module is busy/)
+  for (let count = 0; count < 3; count++) expect(await client.listFeeds()).toEqual([])
+  expect(made).toBe(2)
+  await client.close()
 })
 
 function load(name: string): unknown {

@@ -228,3 +228,22 @@ test('a connection that rests goes on in the next turn, unless it is held back',
   socket.resume?.()
   await until(() => received === 500)
 })
+
+test('a connection that ends as soon as it is told to leaves nothing behind', async () => {
+  const { engine } = await open({})
+  let terminated = 0
+  const connect: Connect = async (_dial, events) => {
+    setImmediate(events.opened)
+    return {
+      ping: () => undefined,
+      close: () => events.ended(1000, undefined),
+      terminate: () => void terminated++,
+    }
+  }
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint, connect })
+  await client.createStream(ethUsd).connect()
+  await client.close()
+  await pause(1000)
+  expect(terminated).toBe(0)
+})

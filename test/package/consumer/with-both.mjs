@@ -41,6 +41,10 @@ for (const [one, other] of [
   assert.ok(!other.isStreamsError(new Error('somebody else')))
 }
 
+// Loggers tell an error by its class.
+for (const [name, value] of [...Object.entries(esm), ...Object.entries(cjs)])
+  if (typeof value === 'function' && /^[A-Z]/.test(name)) assert.equal(value.name, name)
+
 // A plugin of one copy in a stack of the other.
 const engine = await startDataEngine({ intervalMs: 0 })
 const { endpoint, wsEndpoint, apiKey, userSecret } = engine
