@@ -32,6 +32,8 @@ export interface ProxyConnection {
 /** A connection and what can be done to it. The functions returned end what lasts. */
 export interface Connection {
   readonly info: () => ProxyConnection
+  /** False from a reset on: its sockets take a moment longer. */
+  readonly isOpen: boolean
   /** Lets it begin, after the faults it comes in with. */
   readonly start: () => void
   readonly reset: (why?: ProxyFacts) => void
@@ -273,6 +275,9 @@ export function createConnection(parts: ConnectionParts): Connection {
       bytesUp: pipes.up.bytes,
       bytesDown: pipes.down.bytes,
     }),
+    get isOpen() {
+      return !isResetting
+    },
     start() {
       note('open')
       for (const rule of script.opening()) strike(rule, { rule: rule.index })

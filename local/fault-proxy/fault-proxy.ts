@@ -106,7 +106,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
   const log = createProxyLog(logLimit)
   const scriptOf = createScript(script, seed)
   const toxics: Record<Direction, Toxics> = { up: noToxics, down: noToxics }
-  const open = new Set<Connection>()
+  const held = new Set<Connection>()
   const lasting = new Set<Lasting>()
   const door = createDoor(port, enter)
   let dials = 0
@@ -118,21 +118,23 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
       ...{ number, client, upstream, seed, log, toxics },
       script: scriptOf(number),
       onClose() {
-        open.delete(connection)
+        held.delete(connection)
         for (const { releases } of lasting) releases.delete(connection)
       },
     })
-    open.add(connection)
+    held.add(connection)
     for (const { apply, releases } of lasting) releases.set(connection, apply(connection))
     connection.start()
   }
 
+  const open = (): Connection[] => [...held].filter(({ isOpen }) => isOpen)
+
   function find(which: WhichConnections | undefined): Connection[] {
     checkWhich(which)
-    if (which === undefined) return [...open]
+    if (which === undefined) return open()
     const isMeant =
       typeof which === 'number' ? ({ number }: ProxyConnection) => number === which : which
-    return [...open].filter(connection => isMeant(connection.info()))
+    return open().filter(connection => isMeant(connection.info()))
   }
 
   function applyTo(
@@ -169,14 +171,14 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     for (const direction of directions) toxics[direction] = { ...toxics[direction], ...given }
     if (Object.keys(given).length > 0)
       log.note(undefined, 'set', { direction: settings?.direction ?? 'both' })
-    for (const connection of open) connection.update()
+    for (const connection of held) connection.update()
     if (settings?.refuse !== undefined) await refuse(settings.refuse)
   }
 
   async function close(): Promise<void> {
     isClosed = true
     const shut = door.shut()
-    for (const connection of open) connection.destroy()
+    for (const connection of held) connection.destroy()
     await shut
   }
 
@@ -188,7 +190,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     host,
     port: door.port,
     get connections() {
-      return [...open].map(connection => connection.info())
+      return open().map(connection => connection.info())
     },
     get dials() {
       return dials

@@ -1,3 +1,4 @@
+import { ValidationError } from '../../core/errors.js'
 import { checkNumber, checkOptions, checkText, checkURL } from '../../core/options.js'
 import { checkScript, type FaultRule, type Rule } from './rules.js'
 
@@ -11,7 +12,7 @@ export interface FaultProxyOptions {
    */
   readonly port?: number
   /**
-   * What everything random depends on.
+   * What everything random depends on: a whole number.
    * @default 1
    */
   readonly seed?: number
@@ -51,6 +52,11 @@ function checkUpstream(
       isSecure: false,
     }
   }
+  // Without a scheme, the host of `localhost:80` would be taken for one.
+  if (typeof upstream === 'string' && !upstream.includes('://'))
+    throw new ValidationError(
+      'upstream must be a URL with its scheme, as http://localhost:80, or { host, port }',
+    )
   const { hostname, port, protocol } = new URL(checkURL('upstream', upstream, schemes))
   const isSecure = protocol === 'https:' || protocol === 'wss:'
   const host = hostname.replace(/^\[|\]$/g, '')
@@ -64,14 +70,15 @@ export function checkFaultProxyOptions(options: FaultProxyOptions): FaultProxySe
     upstream,
     port = 0,
     seed = 1,
-    script,
+    script = [],
     logLimit = 10_000,
   } = checkOptions('options', options, names)
+  const target = checkUpstream(upstream)
   return {
-    ...checkUpstream(upstream),
+    ...target,
     port: checkNumber('port', port, { ...portRule, min: 0 }),
-    seed: checkNumber('seed', seed, { min: Number.MIN_SAFE_INTEGER }),
-    script: checkScript(script),
+    seed: checkNumber('seed', seed, { min: Number.MIN_SAFE_INTEGER, whole: true }),
+    script: checkScript(script, target.isSecure),
     logLimit: checkNumber('logLimit', logLimit, { min: 1, whole: true }),
   }
 }

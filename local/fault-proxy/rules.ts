@@ -28,7 +28,8 @@ export interface FaultRule {
    */
   readonly frame?: number
   /**
-   * Whether it strikes before the frame's first byte, in the midst of its payload, or behind its last byte.
+   * Whether it strikes before the frame's first byte, in the midst of its payload, or behind its last byte; not for
+   * corrupt, which is of the whole payload.
    * @default 'start'
    */
   readonly at?: 'start' | 'middle' | 'end'
@@ -53,7 +54,8 @@ export interface FaultRule {
    */
   readonly probability?: number
   /**
-   * The direction it is for; a reset is always of both.
+   * The direction it is for. A reset is always of both: here it says whose bytes `afterBytes` counts. What corrupts a
+   * frame is 'down', and behind so many bytes it is one of the two.
    * @default 'both' for blackhole, drip and latency, 'down' for half-close and corrupt
    */
   readonly direction?: Direction | 'both'
@@ -143,6 +145,20 @@ function checkNumbers(field: string, given: FaultRule): void {
   }
 }
 
+/** Refuses a direction that would change nothing, or not all that it says. */
+function checkWay(field: string, { do: what, direction, frame, afterBytes }: FaultRule): void {
+  if (direction === undefined) return
+  const rule = `${field}.direction`
+  checkDirection(rule, direction)
+  if (what === 'reset' && direction !== 'both' && afterBytes === undefined)
+    throw new ValidationError(`${rule} needs afterBytes: a reset is always of both`)
+  if (what !== 'corrupt') return
+  if (frame !== undefined && direction !== 'down')
+    throw new ValidationError(`${rule} must be down: frames are those of the server`)
+  if (afterBytes !== undefined && direction === 'both')
+    throw new ValidationError(`${rule} must be up or down: afterBytes counts one of them`)
+}
+
 /** Where a rule strikes. */
 function placeOf(field: string, given: FaultRule): Pick<Rule, 'unit' | 'first' | 'every' | 'only'> {
   const { connection, frame, afterBytes, afterMs } = given
@@ -156,16 +172,22 @@ function placeOf(field: string, given: FaultRule): Pick<Rule, 'unit' | 'first' |
     throw new ValidationError(`${field} must have one of frame, afterBytes and afterMs, not more`)
   if (given.at !== undefined && frame === undefined)
     throw new ValidationError(`${field}.at needs a frame`)
+  if (given.at !== undefined && given.do === 'corrupt')
+    throw new ValidationError(`${field}.at is not for corrupt, which is of the whole payload`)
   if (place?.first !== undefined)
     return { unit: place.unit, first: place.first, every: given.every ?? 0, only: connection }
   const every = given.every ?? (connection === undefined ? 1 : 0)
   return { unit: 'connection', first: connection ?? every, every, only: undefined }
 }
 
-function checkRule(field: string, given: FaultRule, index: number): Rule {
+function checkRule(field: string, given: FaultRule, index: number, isSecure: boolean): Rule {
+  if (given === undefined) throw new ValidationError(`${field} must be an object`)
   checkOptions(field, given, names)
   const what = checkWord(`${field}.do`, given.do, kinds)
   checkNumbers(field, given)
+  checkWay(field, given)
+  if (isSecure && given.frame !== undefined)
+    throw new ValidationError(`${field}.frame needs an upstream without TLS, which hides frames`)
   const isOneWay = what === 'half-close' || what === 'corrupt'
   for (const [kind, name] of [
     ['drip', 'bytesPerSecond'],
@@ -191,7 +213,7 @@ function checkRule(field: string, given: FaultRule, index: number): Rule {
   return {
     do: what,
     at: checkWord(`${field}.at`, at, ['start', 'middle', 'end']),
-    direction: checkDirection(`${field}.direction`, direction),
+    direction,
     ...{ frame, afterBytes, afterMs, times, probability, forMs },
     ...{ bytesPerSecond, latencyMs, jitterMs, bits },
     ...placeOf(field, given),
@@ -199,8 +221,9 @@ function checkRule(field: string, given: FaultRule, index: number): Rule {
   }
 }
 
-/** Checks a script and fills in the defaults. */
-export function checkScript(script: readonly FaultRule[] = []): readonly Rule[] {
+/** Checks a script, for an upstream with or without TLS, and fills in the defaults. */
+export function checkScript(script: readonly FaultRule[], isSecure: boolean): readonly Rule[] {
   if (!Array.isArray(script)) throw new ValidationError('script must be an array of rules')
-  return script.map((rule, index) => checkRule(`script[${index}]`, rule, index))
+  // An array's own map would pass over holes.
+  return Array.from(script, (rule, index) => checkRule(`script[${index}]`, rule, index, isSecure))
 }

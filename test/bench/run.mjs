@@ -1,8 +1,7 @@
-// Runs benchmarks against the built package: npm run bench, or npm run bench -- NAME … for some of them. With --json FILE
-// the figures are written there too.
+// Runs benchmarks against the built package: npm run bench, or npm run bench -- NAME … for some of them.
 import { writeFileSync } from 'node:fs'
 import { cpus, loadavg, platform } from 'node:os'
-import { parseArgs } from 'node:util'
+import { readArguments } from '../arguments.mjs'
 import { markdown, printTable } from './table.mjs'
 
 const names = [
@@ -18,22 +17,17 @@ const names = [
   'confidential-http',
 ]
 
-function readArguments() {
-  try {
-    const options = { json: { type: 'string' } }
-    const { values, positionals } = parseArgs({ options, allowPositionals: true })
-    if (positionals.every(name => names.includes(name)))
-      return { wanted: positionals.length > 0 ? positionals : names, json: values.json }
-  } catch {
-    // Falls through to what is right.
-  }
-  console.error(
-    `usage: npm run bench [-- NAME … --json FILE], where NAME is of: ${names.join(', ')}`,
-  )
-  return process.exit(2)
-}
-
-const { wanted, json } = readArguments()
+const { values, positionals } = readArguments(process.argv.slice(2), {
+  name: 'bench',
+  usage: `npm run bench -- [NAME …] [options], where NAME is of ${names.join(', ')}`,
+  options: { json: ['FILE', 'writes the figures there'] },
+  files: ['json'],
+  check({ positionals }) {
+    const unknown = positionals.find(name => !names.includes(name))
+    return unknown && `there is no ${unknown}, but ${names.join(', ')}`
+  },
+})
+const wanted = positionals.length > 0 ? positionals : names
 const started = performance.now()
 const cores = cpus()
 const machine = `${cores.length} × ${cores[0]?.model ?? 'unknown processor'}, ${platform()}, Node ${process.version}`
@@ -61,4 +55,5 @@ for (const name of wanted) {
 }
 console.log(`${markdown(rows)}\n`)
 console.log(`${machine}; ${((performance.now() - started) / 1000).toFixed()} s`)
-if (json !== undefined) writeFileSync(json, `${JSON.stringify({ machine, rows }, null, 2)}\n`)
+if (values.json !== undefined)
+  writeFileSync(values.json, `${JSON.stringify({ machine, rows }, null, 2)}\n`)

@@ -147,6 +147,7 @@ describe('every block runs', () => {
     const { code, out } = await run(compile(`readme-${index}`, programOf(block as string)))
     expect(out).not.toMatch(/Error|\n {4}at /)
     expect(code).toBe(0)
+    if (String(block).includes('startFaultProxy(')) expect(out).toMatch(/^reset at frame 5$/m)
   })
 })
 

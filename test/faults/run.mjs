@@ -1,24 +1,18 @@
-// The fault matrix against the built package: npm run faults -- [--rows 1,2,6b] [--short] [--seed N] [--ours-only]
-// [--json FILE] [--markdown FILE] [--at-once N] [--bound NAME=MOST]; npm run faults -- soak is the long one.
-import { parseArgs } from 'node:util'
+// The fault matrix against the built package: npm run faults -- --help; npm run faults -- soak is the long one.
+import { readArguments } from '../arguments.mjs'
 import { runMatrix } from './harness/matrix.mjs'
 import { readRows } from './harness/rows.mjs'
 import { soak } from './soak.mjs'
 
 const options = {
-  rows: { type: 'string' },
-  short: { type: 'boolean', default: false },
-  seed: { type: 'string', default: '1' },
-  'ours-only': { type: 'boolean', default: false },
-  json: { type: 'string' },
-  markdown: { type: 'string' },
-  'at-once': { type: 'string' },
-  bound: { type: 'string' },
-}
-
-function fail(message) {
-  console.error(`faults: ${message}`)
-  process.exitCode = 2
+  rows: ['1,2,6b', 'these rows; 2 is 2a, 2b, … too'],
+  seed: ['N', 'what everything random depends on (1)'],
+  short: [undefined, 'the rows that npm test runs'],
+  'ours-only': [undefined, 'without the official SDK'],
+  'at-once': ['N', 'how many rows run at once (three for each core)'],
+  bound: ['NAME=MOST', 'holds of every row in place of its own'],
+  json: ['FILE', 'writes all figures there'],
+  markdown: ['FILE', 'writes the table there'],
 }
 
 /** `4` is every row of that number, `4b` that one. */
@@ -32,27 +26,38 @@ function withBound(row, given) {
   return { ...row, bound: { ...row.bound, [name]: Number(most) } }
 }
 
+const isCount = text => text === undefined || /^[1-9][0-9]{0,8}$/.test(text)
+
 async function main(args) {
   if (args[0] === 'soak') return soak(args.slice(1))
-  let values
-  try {
-    values = parseArgs({ args, options }).values
-  } catch (error) {
-    return fail(error.message)
-  }
-  const isCount = text => /^[1-9][0-9]{0,8}$/.test(text ?? '1')
-  if (!isCount(values.seed) || !isCount(values['at-once']))
-    return fail('--seed and --at-once must be whole numbers from 1 on')
-  const names = values.rows?.split(',')
   const all = await readRows()
-  const unknown = names?.filter(name => !all.some(row => isNamed(row, [name]))) ?? []
-  if (unknown.length > 0) return fail(`there is no row ${unknown.join(', ')}`)
-  const rows = all
-    .filter(row => names === undefined || isNamed(row, names))
-    .filter(row => !values.short || row.short === true)
-    .map(row => withBound(row, values.bound))
-  if (rows.length === 0) return fail(`none of these rows is in the short form: ${values.rows}`)
-  await runMatrix(rows, { ...values, isWhole: names === undefined && !values.short })
+  let rows = []
+
+  function check({ values, positionals }) {
+    if (positionals.length > 0) return `there is no ${positionals[0]}, but soak`
+    if (!isCount(values.seed) || !isCount(values['at-once']))
+      return '--seed and --at-once must be whole numbers from 1 on'
+    if (values.bound !== undefined && !/^\w+=-?\d+(\.\d+)?$/.test(values.bound))
+      return '--bound must be a name and a number: lost=0'
+    const names = values.rows?.split(',')
+    const unknown = names?.filter(name => !all.some(row => isNamed(row, [name]))) ?? []
+    if (unknown.length > 0) return `there is no row ${unknown.join(', ')}`
+    rows = all
+      .filter(row => names === undefined || isNamed(row, names))
+      .filter(row => !values.short || row.short === true)
+      .map(row => withBound(row, values.bound))
+    return rows.length > 0 ? undefined : `none of these rows is in the short form: ${values.rows}`
+  }
+
+  const { values } = readArguments(args, {
+    name: 'faults',
+    usage: 'npm run faults -- [options], or npm run faults -- soak [options]',
+    files: ['json', 'markdown'],
+    options,
+    check,
+  })
+  const isWhole = values.rows === undefined && !values.short
+  await runMatrix(rows, { seed: '1', ...values, isWhole })
 }
 
 await main(process.argv.slice(2))

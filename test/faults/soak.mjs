@@ -1,16 +1,15 @@
-// The soak: many feeds over two origins, and a random fault every so often. npm run faults -- soak [--minutes 10]
-// [--every 30] [--feeds 500] [--seed 1] [--slope 1] [--json FILE]
+// The soak: many feeds over two origins, and a random fault every so often: npm run faults -- soak --help
 import { fork } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { cpus, platform } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { startDataEngine, startFaultProxy } from 'sluice/local'
+import { readArguments } from '../arguments.mjs'
 import { seededRandom } from './harness/random.mjs'
 import { pause, until } from './harness/waiting.mjs'
 import { openAccount } from './soak/account.mjs'
 import { beginFault } from './soak/faults.mjs'
-import { slopeOf } from './soak/slope.mjs'
+import { hasSlope, slopeOf, tellSlope } from './soak/slope.mjs'
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND
@@ -273,7 +272,8 @@ export async function runSoak({
 
 /** What a soak should not have done, in words. */
 export function findFailures(figures) {
-  const { lost, doubled, foreign, heapSlope, heapSlopeError, mostSlope, handles, closeMs } = figures
+  const { lost, doubled, foreign, minutes, handles, closeMs } = figures
+  const { heapSlope, heapSlopeError, mostSlope } = figures
   const [before, after] = handles.map(sum)
   // The parent's channel, and the pipes of the output.
   const left = Object.keys(figures.handlesAfterClose).filter(kind => kind !== 'PipeWrap')
@@ -281,10 +281,9 @@ export function findFailures(figures) {
     [lost > 0, `${lost} reports lost`],
     [doubled > 0, `${doubled} reports delivered twice`],
     [foreign > 0, `${foreign} reports delivered that nobody published`],
-    // A short soak can't tell a small slope from none.
     [
-      heapSlope - 2 * heapSlopeError > mostSlope,
-      `the heap grows by ${heapSlope.toFixed(1)} ± ${(2 * heapSlopeError).toFixed(1)} MB/h, the bound is ${mostSlope}`,
+      hasSlope(minutes) && heapSlope - 2 * heapSlopeError > mostSlope,
+      `the heap grows by ${tellSlope(figures)}, the bound is ${mostSlope}`,
     ],
     [after - before > MORE_HANDLES, `${after} handles at the end, ${before} at the start`],
     [left.length > 0, `left after closing: ${left.join(', ')}`],
@@ -308,10 +307,7 @@ function tableOf(figures) {
     ['faults', figures.faults.length],
     ['dials', `${figures.dials}, ${number(figures.dialsPerHour)} an hour`],
     ['REST requests', `${figures.requests}, ${number(figures.requestsPerHour)} an hour`],
-    [
-      'heap slope',
-      `${number(figures.heapSlope, 2)} ± ${number(2 * figures.heapSlopeError, 2)} MB/h`,
-    ],
+    ['heap slope', tellSlope(figures)],
     ['heap, first and last', `${figures.heap.map(each => number(each, 1)).join(', ')} MB`],
     ['RSS, first and last', `${figures.rss.map(each => number(each)).join(', ')} MB`],
     ['handles, first and last', figures.handles.map(each => JSON.stringify(each)).join(', ')],
@@ -327,30 +323,36 @@ function tableOf(figures) {
   ].join('\n')
 }
 
-function readArguments(args) {
-  const text = { type: 'string' }
-  const options = { minutes: text, every: text, feeds: text, seed: text, slope: text, json: text }
-  const { values } = parseArgs({ args, options })
-  const { json, ...numbers } = values
-  const entries = Object.entries(numbers).map(([name, value]) => [name, Number(value)])
-  const wrong = entries.find(([, value]) => !(value > 0))
-  if (wrong !== undefined) throw new Error(`--${wrong[0]} is a number above 0`)
-  return { json, ...Object.fromEntries(entries) }
+const options = {
+  minutes: ['N', 'how long (10)'],
+  every: ['N', 'how many seconds from one fault to the next (30)'],
+  feeds: ['N', 'how many (500)'],
+  seed: ['N', 'what everything random depends on (1)'],
+  slope: ['N', 'the most MB an hour by which the heap may grow (1)'],
+  json: ['FILE', 'writes all figures there'],
 }
 
 /** The command: runs a soak, prints its figures, and says what failed by the exit code. */
 export async function soak(args) {
-  let given
-  try {
-    given = readArguments(args)
-  } catch (error) {
-    console.error(`soak: ${error.message}`)
-    process.exitCode = 2
-    return
-  }
-  const { json, ...options } = given
+  const { values } = readArguments(args, {
+    name: 'soak',
+    usage: 'npm run faults -- soak [options]',
+    files: ['json'],
+    options,
+    check({ values: { json, help, ...numbers }, positionals }) {
+      if (positionals.length > 0) return `there is no ${positionals[0]}`
+      const wrong = Object.keys(numbers).find(name => !(Number(numbers[name]) > 0))
+      if (wrong !== undefined) return `--${wrong} must be a number above 0`
+      const broken = ['feeds', 'seed'].find(name => !Number.isInteger(Number(numbers[name] ?? 1)))
+      return broken && `--${broken} must be a whole number`
+    },
+  })
+  const { json, ...texts } = values
+  const given = Object.fromEntries(
+    Object.entries(texts).map(([name, text]) => [name, Number(text)]),
+  )
   const cores = cpus()
-  const figures = await runSoak({ ...options, say: line => console.error(line) })
+  const figures = await runSoak({ ...given, say: line => console.error(line) })
   const { seed, minutes, feeds, every } = figures
   console.log(
     `Seed ${seed}, ${feeds} feeds, ${minutes} minutes, a fault every ${every} s, ` +

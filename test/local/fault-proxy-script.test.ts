@@ -214,6 +214,41 @@ test.each(['up', 'down'] as const)('after so many bytes %s, to the byte', async 
   await until(() => other?.bytes.length === (direction === 'up' ? 1234 : 5000))
 })
 
+test.each(['up', 'down'] as const)('corrupt %s: of that direction alone', async direction => {
+  await using server = await listen(echo)
+  await using proxy = await start(server.port, [
+    { afterBytes: 3, direction, bits: 2, do: 'corrupt' },
+  ])
+  const client = dial(proxy.port)
+  client.socket.write('0123456789')
+  await until(() => client.bytes.length === 10)
+  const there = server.peers[0]?.bytes.toString() ?? ''
+  const differing = (one: string, other: string) =>
+    [...one].flatMap((letter, at) => (letter === other[at] ? [] : [at]))
+  const [up, down] = [differing('0123456789', there), differing(there, client.bytes.toString())]
+  expect({ up, down }).toEqual({ up: [], down: [], [direction]: [3, 4] })
+})
+
+test.each(['up', 'down'] as const)(
+  'a reset after so many bytes %s counts those',
+  async direction => {
+    // It answers each byte with three.
+    await using server = await listen(({ socket }) => {
+      socket.on('data', bytes => socket.write(Buffer.alloc(3 * bytes.length)))
+    })
+    await using proxy = await start(server.port, [{ afterBytes: 9, direction, do: 'reset' }])
+    const client = dial(proxy.port)
+    for (let sent = 0; sent < 9 && !client.isClosed; sent++) {
+      client.socket.write('!')
+      await until(() => client.isClosed || client.bytes.length === 3 * (sent + 1))
+      await pause(direction === 'down' && sent === 2 ? 100 : 0)
+    }
+    await until(() => client.isClosed)
+    const count = direction === 'up' ? 9 : 3
+    expect([client.error, server.peers[0]?.bytes.length]).toEqual(['ECONNRESET', count])
+  },
+)
+
 test('TLS goes through as it is, and can be cut after so many bytes', async () => {
   const server = await startHTTPSServer()
   await using proxy = await startFaultProxy({

@@ -78,13 +78,14 @@ test('reset: both sides get ECONNRESET, of those connections that are meant', as
   await using proxy = await start(server.port)
   const clients = [await connected(proxy.port), await connected(proxy.port)]
   expect(proxy.reset(2)).toBe(1)
+  expect(proxy.connections.map(({ number }) => number)).toEqual([1])
+  expect(proxy.reset(2)).toBe(0)
   await until(() => clients[1]?.isClosed === true && server.peers[1]?.isClosed === true)
   expect(clients.map(({ error, isEnded }) => [error, isEnded])).toEqual([
     [undefined, false],
     ['ECONNRESET', false],
   ])
   expect(server.peers.map(({ error }) => error)).toEqual([undefined, 'ECONNRESET'])
-  expect(proxy.connections.map(({ number }) => number)).toEqual([1])
   expect(proxy.reset(connection => connection.bytesUp > 5)).toBe(0)
   expect(proxy.reset()).toBe(1)
   await until(() => clients[0]?.isClosed === true)
@@ -387,6 +388,9 @@ test.each<[unknown, string]>([
   [undefined, 'upstream is required'],
   ['ftp://127.0.0.1', 'upstream must begin with'],
   ['nowhere', 'upstream must be a URL'],
+  ['localhost:80', 'upstream must be a URL with its scheme, as http://localhost:80, or { host,'],
+  ['127.0.0.1:80', 'upstream must be a URL with its scheme'],
+  ['http://', 'upstream must be a URL'],
   [{ host: '127.0.0.1' }, 'upstream.port must be a number'],
   [{ host: '', port: 80 }, 'upstream.host must not be empty'],
   [{ host: 'a', port: 80, tls: true }, 'upstream.tls is unknown'],
@@ -401,9 +405,13 @@ test.each<[unknown, string]>([
 test.each<[object, string]>([
   [{ port: -1 }, 'port must be at least 0'],
   [{ seed: 'one' }, 'seed must be a number'],
+  [{ seed: 1.5 }, 'seed must be a whole number'],
   [{ logLimit: 0 }, 'logLimit must be at least 1'],
   [{ latencyMs: 5 }, 'options.latencyMs is unknown'],
   [{ script: {} }, 'script must be an array'],
+  [{ script: [undefined] }, 'script[0] must be an object'],
+  [{ script: [{ do: 'reset' }, null] }, 'script[1] must be an object'],
+  [{ script: new Array(1) }, 'script[0] must be an object'],
 ])('options of %j are refused: %s', async (options, message) => {
   const failure = await failureOf(start(80, options))
   expect([failure.name, failure.message]).toEqual([
@@ -422,6 +430,11 @@ test.each<[object, string]>([
   [{ do: 'reset', at: 'middle' }, 'script[0].at needs a frame'],
   [{ do: 'reset', frame: 1, at: 'nose' }, 'script[0].at must be one of start'],
   [{ do: 'reset', direction: 'left' }, 'script[0].direction must be one of up'],
+  [{ do: 'reset', frame: 2, direction: 'down' }, 'script[0].direction needs afterBytes: a reset'],
+  [{ do: 'corrupt', frame: 2, at: 'end' }, 'script[0].at is not for corrupt'],
+  [{ do: 'corrupt', frame: 2, direction: 'up' }, 'script[0].direction must be down: frames are'],
+  [{ do: 'corrupt', frame: 2, direction: 'both' }, 'script[0].direction must be down: frames are'],
+  [{ do: 'corrupt', afterBytes: 2, direction: 'both' }, 'script[0].direction must be up or down'],
   [{ do: 'reset', probability: 2 }, 'script[0].probability must be at most 1'],
   [{ do: 'reset', times: 0 }, 'script[0].times must be at least 1'],
   [{ do: 'reset', forMs: 10 }, 'script[0].forMs is not for reset, but for blackhole'],
@@ -435,6 +448,23 @@ test.each<[object, string]>([
     expect.stringContaining(message),
   ])
 })
+
+test.each(['https', 'wss'])(
+  'a rule about frames is refused before an upstream of %s',
+  async scheme => {
+    const script: FaultRule[] = [
+      { do: 'reset', afterMs: 5 },
+      { do: 'reset', frame: 1 },
+    ]
+    const failure = await failureOf(
+      startFaultProxy({ upstream: `${scheme}://127.0.0.1:1`, script }),
+    )
+    expect(failure).toMatchObject({
+      name: 'ValidationError',
+      message: 'script[1].frame needs an upstream without TLS, which hides frames',
+    })
+  },
+)
 
 test('methods refuse what they do not know', async () => {
   await using proxy = await start(80)

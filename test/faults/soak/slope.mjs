@@ -9,3 +9,14 @@ export function slopeOf(points) {
   const rest = points.reduce((sum, point) => sum + (point.y - y - slope * (point.x - x)) ** 2, 0)
   return { slope, error: Math.sqrt(rest / (count - 2) / spread) }
 }
+
+const LEAST_MINUTES = 5
+
+/** Whether a soak of so many minutes has a slope: in a shorter one the heap is still coming to rest. */
+export const hasSlope = minutes => minutes >= LEAST_MINUTES
+
+/** The slope of a soak's heap in words. */
+export const tellSlope = ({ minutes, heapSlope, heapSlopeError }) =>
+  hasSlope(minutes)
+    ? `${heapSlope.toFixed(2)} ± ${(2 * heapSlopeError).toFixed(2)} MB/h`
+    : `too short to tell: that takes ${LEAST_MINUTES} minutes or more`

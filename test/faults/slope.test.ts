@@ -1,0 +1,20 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+
+const program = `
+import { slopeOf, tellSlope } from './soak/slope.mjs'
+const { slope, error } = slopeOf([0, 1, 2, 3].map(x => ({ x, y: 4 * x })))
+for (const minutes of [1, 4.9, 5])
+  console.log(tellSlope({ minutes, heapSlope: slope, heapSlopeError: error }))
+`
+
+test('a soak below five minutes has no slope to tell', () => {
+  const args = ['--input-type=module', '--eval', program]
+  const { stdout } = spawnSync(process.execPath, args, { cwd: join(__dirname), encoding: 'utf8' })
+  expect(stdout.trim().split('\n')).toEqual([
+    'too short to tell: that takes 5 minutes or more',
+    'too short to tell: that takes 5 minutes or more',
+    '4.00 ± 0.00 MB/h',
+  ])
+})
