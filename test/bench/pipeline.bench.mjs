@@ -1,9 +1,8 @@
 // What the chain of plugins costs: frames into the default stack, and into one function that does the same, in turns and
 // without a network between.
-import { createClient } from '../../dist/esm/index.js'
 import { createLap, feedIDs, START } from './frames.mjs'
 import { spread } from './rounds.mjs'
-import { createStraight } from './straight.mjs'
+import { createClient, createStraight } from './straight.mjs'
 import { atMost, printTable, short } from './table.mjs'
 
 const rounds = 15

@@ -3,13 +3,24 @@
 
 import { fromSource } from './from-source.mjs'
 
-const { parseFrame, createFrameScan, createDecoderTable, toReport, allDecoders } = await fromSource(
+const {
+  createClient: makeClient,
+  parseFrame,
+  createFrameScan,
+  createDecoderTable,
+  toReport,
+  allDecoders,
+} = await fromSource(
   'core/frame',
   'core/frame-scan',
   'core/decoder-table',
   'core/record',
+  'presets/create-client',
   'presets/versions',
 )
+
+/** Of the same copy of the library, so that the two differ by nothing but the pipeline. */
+export const createClient = makeClient
 
 const WINDOW = 512
 const KEPT = 2
