@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { isStreamsError, ValidationError } from '../core/errors.js'
+import { parseFeedID } from '../core/feed-id.js'
+import { toError } from '../plugins/verify/refusal.js'
 import type { SignerSet } from '../plugins/verify/signers.js'
 import {
   type Verification,
@@ -74,6 +76,7 @@ async function verify(
   }
   const { fullReport, ...rest } = asked
   try {
+    if (feed !== undefined) checkEnvelope(given, parseFeedID(feed))
     const verification = await verifyReport(fullReport, rest as VerifyReportOptions)
     out.write(
       json ? `${JSON.stringify({ verified: true, ...verification })}\n` : describe(verification),
@@ -86,6 +89,12 @@ async function verify(
     else process.stderr.write(`sluice: ${message} (${reason})\n`)
     return 1
   }
+}
+
+/** What the JSON says itself must be what is asked for. */
+function checkEnvelope({ feedID }: Given, feed: string): void {
+  if (feedID === undefined || parseFeedID(feedID) === feed) return
+  throw toError({ reason: 'wrong-feed', rule: 'its JSON is of another feed' }, feed)
 }
 
 function describe(verification: Verification): string {
@@ -101,10 +110,18 @@ function describe(verification: Verification): string {
   return `${lines.join('\n')}\n`
 }
 
+/** No file has so long a name. */
+const bareDigits = /^[0-9a-f]{256,}$/i
+
 function readReport(given: string): Given {
-  const text = (/^0x/i.test(given) ? given : read(given, 'the report')).trim()
-  if (!text.startsWith('{')) return { fullReport: text }
-  const parsed = parse(text, 'the report') as { report?: unknown } & Partial<Given>
+  const isReport = /^0x/i.test(given) || bareDigits.test(given.trim())
+  const text = isReport ? given.trim() : read(given, 'the report')
+  const digits = /^(?:0x)?([0-9a-f]+)$/i.exec(text)?.[1]
+  if (digits !== undefined) return { fullReport: `0x${digits}` }
+  if (!/^[{[]/.test(text)) return { fullReport: text }
+  const parsed = parse(text, 'the report') as { report?: unknown; reports?: unknown }
+  if (Array.isArray(parsed.reports ?? parsed))
+    throw new ValidationError('the report must be a single one, not a list or a page of several')
   const record = (parsed.report ?? parsed) as Partial<Given>
   const { fullReport, feedID, validFromTimestamp, observationsTimestamp } = record
   if (typeof fullReport !== 'string') throw new ValidationError('the report must have a fullReport')
@@ -119,7 +136,12 @@ function readReport(given: string): Given {
 function readSigners({ signers, f }: VerifyOptions): SignerSet | readonly SignerSet[] {
   if (!/^0x[0-9a-f]+\s*(,|$)/i.test(signers.trim())) {
     if (f !== undefined) throw new ValidationError('--f goes with a list: a file has its own')
-    return parse(read(signers, '--signers'), '--signers') as SignerSet
+    const text = read(signers, '--signers')
+    if (/^0x/i.test(text))
+      throw new ValidationError(
+        '--signers must be a file of JSON: addresses alone are given as --signers 0x…,0x… --f <n>',
+      )
+    return parse(text, '--signers') as SignerSet
   }
   if (f === undefined) throw new ValidationError('--f must be given with a list of signers')
   return { signers: signers.split(',').map(each => each.trim()), f }
@@ -127,9 +149,11 @@ function readSigners({ signers, f }: VerifyOptions): SignerSet | readonly Signer
 
 function read(path: string, what: string): string {
   try {
-    return readFileSync(path === '-' ? 0 : path, 'utf8')
+    return readFileSync(path === '-' ? 0 : path, 'utf8').trim()
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
+    if (code === 'ENAMETOOLONG')
+      throw new ValidationError(`${what} is neither hexadecimal nor the name of a file`)
     throw new ValidationError(`${what} can’t be read from ${path}: ${code}`, { cause })
   }
 }

@@ -21,6 +21,7 @@ export function createLoopRecovery(choice: EngineChoice): Recovery {
       jobs = []
       let until = performance.now() + SLICE
       for (const job of taken) {
+        if (!job.isWanted()) continue
         if (performance.now() > until) {
           await new Promise(resolve => setImmediate(resolve))
           until = performance.now() + SLICE
@@ -45,9 +46,9 @@ export function createLoopRecovery(choice: EngineChoice): Recovery {
   }
 }
 
-function recoverOne({ fullReport }: Job, engine: Engine): Recovered {
+function recoverOne({ fullReport, addresses }: Job, engine: Engine): Recovered {
   try {
-    return recoverSigners(fullReport, engine)
+    return recoverSigners(fullReport, addresses, engine)
   } catch (cause) {
     return { reason: 'malformed', rule: 'its signatures can’t be read', cause }
   }

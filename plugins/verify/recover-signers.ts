@@ -1,7 +1,7 @@
 import type { Engine } from './engines/engine.js'
 import type { Refusal } from './refusal.js'
 
-/** The addresses that signed, in the order of the signatures, or why there is none for one of them. */
+/** The addresses that signed, in the order of the signatures, or why one of these does not count. */
 export type Recovered = readonly string[] | Refusal
 
 const WORD = 32
@@ -18,9 +18,14 @@ const ORDER: Uint8Array = Uint8Array.from(
 
 /**
  * Recovers who signed a report, whose encoding must have been checked. What they sign is
- * `keccak256(keccak256(blob) ‖ context)`, without the prefix of an Ethereum message.
+ * `keccak256(keccak256(blob) ‖ context)`, without the prefix of an Ethereum message. The first signature that does not
+ * count is the last that is looked at: forgeries are to cost little.
  */
-export function recoverSigners(fullReport: string, { keccak, recover }: Engine): Recovered {
+export function recoverSigners(
+  fullReport: string,
+  addresses: ReadonlySet<string>,
+  { keccak, recover }: Engine,
+): Recovered {
   const bytes = Buffer.from(fullReport.slice(2), 'hex')
   const wordAt = (index: number): Uint8Array => bytes.subarray(WORD * index, WORD * (index + 1))
   const countAt = (index: number): number => bytes.readUInt32BE(WORD * (index + 1) - 4)
@@ -33,7 +38,7 @@ export function recoverSigners(fullReport: string, { keccak, recover }: Engine):
   signed.set(bytes.subarray(0, 3 * WORD), WORD)
   const hash = keccak(signed)
 
-  const signers: string[] = []
+  const signers = new Set<string>()
   for (let i = 0; i < count; i++) {
     const s = wordAt(rs + 2 + count + i)
     const v = bytes[WORD * VS + i] as number
@@ -45,7 +50,12 @@ export function recoverSigners(fullReport: string, { keccak, recover }: Engine):
     if (key === undefined)
       return { reason: 'bad-signature', rule: `signature ${i} can be nobody’s` }
     // The address is the last 20 bytes of the hash of the key.
-    signers.push(`0x${Buffer.from(keccak(key.subarray(1))).toString('hex', 12)}`)
+    const signer = `0x${Buffer.from(keccak(key.subarray(1))).toString('hex', 12)}`
+    if (!addresses.has(signer))
+      return { reason: 'unknown-signer', rule: `signature ${i} is by none of its signers` }
+    if (signers.has(signer))
+      return { reason: 'repeated-signer', rule: `signature ${i} is by ${signer} once more` }
+    signers.add(signer)
   }
-  return signers
+  return [...signers]
 }

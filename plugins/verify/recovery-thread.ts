@@ -2,15 +2,18 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { type EngineChoice, loadEngine, noEngine } from './engines/engine.js'
 import { recoverSigners } from './recover-signers.js'
+import type { Task } from './recovery.js'
 
 const loading = loadEngine(workerData as EngineChoice)
 const port = parentPort as MessagePort
 
-async function answer(reports: readonly string[]): Promise<void> {
+async function answer(tasks: readonly Task[]): Promise<void> {
   const engine = await loading
   port.postMessage(
-    reports.map(report => (engine === undefined ? noEngine : recoverSigners(report, engine))),
+    tasks.map(({ fullReport, addresses }) =>
+      engine === undefined ? noEngine : recoverSigners(fullReport, addresses, engine),
+    ),
   )
 }
 
-port.on('message', (reports: readonly string[]) => void answer(reports))
+port.on('message', (tasks: readonly Task[]) => void answer(tasks))

@@ -1,8 +1,16 @@
 import type { Recovered } from './recover-signers.js'
 
-/** One report whose signers are wanted. */
-export interface Job {
+/** What there is to do about a report. */
+export interface Task {
   readonly fullReport: string
+  /** Who may sign it. */
+  readonly addresses: ReadonlySet<string>
+}
+
+/** One report whose signers are wanted. */
+export interface Job extends Task {
+  /** False once nobody wants to know any more: it is passed over, unless it is under way. */
+  readonly isWanted: () => boolean
   /** Called once, but not before the call that brought the job has returned. */
   readonly done: (recovered: Recovered) => void
 }

@@ -2,8 +2,7 @@ import { isStreamsError, ValidationError } from '../../core/errors.js'
 import { feedResolution, feedVersion, isFeedID } from '../../core/feed-id.js'
 import { BLOB_DIGITS, DIGITS, HEAD_WORDS, readHead } from '../../core/full-report.js'
 import { kindOf } from '../../core/kind.js'
-import type { Recovered } from './recover-signers.js'
-import { isRefusal, type Refusal } from './refusal.js'
+import type { Refusal } from './refusal.js'
 import type { CheckedSet } from './signers.js'
 
 /**
@@ -32,6 +31,8 @@ const NO_DIGITS = '0'.repeat(DIGITS)
 export function readClaim(fullReport: unknown, wanted?: string): Claim | Refusal {
   if (typeof fullReport !== 'string')
     return { reason: 'malformed', rule: `fullReport must be a string, not ${kindOf(fullReport)}` }
+  if (!fullReport.startsWith('0x'))
+    return { reason: 'malformed', rule: 'fullReport must begin with 0x' }
   const feedID = `0x${fullReport.slice(2 + BLOB_DIGITS, 2 + BLOB_DIGITS + DIGITS).toLowerCase()}`
   if (!isFeedID(feedID))
     return { reason: 'malformed', rule: 'fullReport is cut short, or not hexadecimal' }
@@ -99,23 +100,6 @@ export function checkCount(
   return signatures > most
     ? { reason: 'too-many-signatures', rule: `it has ${signatures} signatures, more than ${most}` }
     : undefined
-}
-
-/** Holds those who signed against those who may. */
-export function checkSigners(
-  recovered: Recovered,
-  { addresses }: CheckedSet,
-): Refusal | readonly string[] {
-  if (isRefusal(recovered)) return recovered
-  const seen = new Set<string>()
-  for (const [index, signer] of recovered.entries()) {
-    if (!addresses.has(signer))
-      return { reason: 'unknown-signer', rule: `signature ${index} is by none of its signers` }
-    if (seen.has(signer))
-      return { reason: 'repeated-signer', rule: `signature ${index} is by ${signer} once more` }
-    seen.add(signer)
-  }
-  return recovered
 }
 
 /** Checks a `count` that was given. */

@@ -1,4 +1,6 @@
-import { checkFunction } from '../../core/options.js'
+import { ValidationError } from '../../core/errors.js'
+import { kindOf } from '../../core/kind.js'
+import { createOriginShares, type OriginShare } from './origin-share.js'
 import { isRefusal, type Refusal } from './refusal.js'
 import {
   type CheckedSet,
@@ -28,10 +30,6 @@ function nothing(): void {}
 
 /** Configurations whose signers are kept, and again so many of which it is kept that there are none. */
 const MAX_DIGESTS = 128
-const MAX_ASKS = 8
-/** Reports that wait for their signers. */
-const MAX_WAITING = 16_384
-
 /** How long an ask may take, in milliseconds. */
 const MAX_ASK = 10_000
 /** How long it is believed that there are no signers: a rotation must be seen soon. */
@@ -42,7 +40,10 @@ const REST = 1000
 /** Finds signers in what is given, or asks for them, remembers, and asks again. Throws ValidationError. */
 export function createSignerSource(signers: Signers): SignerSource {
   if (typeof signers === 'function') return createAskingSource(signers)
-  if (signers !== undefined && typeof signers !== 'object') checkFunction('signers', signers)
+  if (signers === null || (signers !== undefined && typeof signers !== 'object'))
+    throw new ValidationError(
+      `signers must be a set, a list of sets or a function, not ${kindOf(signers)}`,
+    )
   const sets = checkSets('signers', signers)
   return {
     find(configDigest, report, found) {
@@ -62,6 +63,7 @@ interface Kept {
 interface Waiting {
   readonly report: UnverifiedReport
   readonly found: Found
+  readonly share: OriginShare
 }
 
 interface Ask {
@@ -74,41 +76,39 @@ function createAskingSource(source: Extract<Signers, (...args: never) => unknown
   const known = new Map<string, Kept>()
   const missing = new Map<string, Kept>()
   const asks = new Map<string, Ask>()
-  let waiting = 0
+  const shareOf = createOriginShares()
 
   function find(configDigest: string, report: UnverifiedReport, found: Found): () => void {
     const kept = known.get(configDigest) ?? missing.get(configDigest)
     if (kept !== undefined) {
       const set = choose(kept.answer, configDigest, report)
       if (!isRefusal(set) || performance.now() < kept.until) {
+        // What is in use is not to make room for what somebody makes up.
+        if (!isRefusal(set)) put(known, configDigest, kept)
         found(set)
         return nothing
       }
     }
     const ask = asks.get(configDigest)
-    if (waiting === MAX_WAITING || (ask === undefined && asks.size === MAX_ASKS)) {
-      found(
-        unavailable(
-          `${waiting} reports wait for those of ${asks.size} configurations, which is the most`,
-        ),
-      )
-      return nothing
-    }
-    return join(ask ?? start(configDigest, report), { report, found })
+    const share = shareOf(report.origin)
+    const limit = share.take(ask === undefined)
+    if (limit === undefined)
+      return join(ask ?? start(configDigest, report, share), { report, found, share })
+    found(unavailable(limit))
+    return nothing
   }
 
   function join(ask: Ask, one: Waiting): () => void {
     ask.waiting.add(one)
     ask.timer.ref?.()
-    waiting++
     return function leave(): void {
       if (!ask.waiting.delete(one)) return
-      waiting--
+      one.share.leave()
       if (ask.waiting.size === 0) ask.timer.unref?.()
     }
   }
 
-  function start(configDigest: string, report: UnverifiedReport): Ask {
+  function start(configDigest: string, report: UnverifiedReport, share: OriginShare): Ask {
     const giveUp = (): void => settle(unavailable(`the source took over ${MAX_ASK} ms`), REST)
     const ask: Ask = { waiting: new Set(), timer: setTimeout(giveUp, MAX_ASK) }
     asks.set(configDigest, ask)
@@ -117,9 +117,10 @@ function createAskingSource(source: Extract<Signers, (...args: never) => unknown
       if (asks.get(configDigest) !== ask) return
       clearTimeout(ask.timer)
       asks.delete(configDigest)
+      share.answered()
       const all = [...ask.waiting]
       ask.waiting.clear()
-      waiting -= all.length
+      for (const each of all) each.share.leave()
       keep(configDigest, { answer, until: performance.now() + forMs })
       for (const each of all) each.found(choose(answer, configDigest, each.report))
     }
@@ -127,10 +128,12 @@ function createAskingSource(source: Extract<Signers, (...args: never) => unknown
     async function seek(): Promise<void> {
       // Whoever asks first is to be among those who wait, even for a source that throws at once.
       await undefined
-      const { feedID, fullReport, observationsTimestamp } = report
+      const { feedID, fullReport, observationsTimestamp, origin } = report
+      const told = { feedID, fullReport, observationsTimestamp }
       try {
-        const value = await source(configDigest, { feedID, fullReport, observationsTimestamp })
-        const isNone = value === undefined || (Array.isArray(value) && value.length === 0)
+        const value = await source(configDigest, origin === undefined ? told : { ...told, origin })
+        const isNone =
+          value === undefined || value === null || (Array.isArray(value) && value.length === 0)
         const sets = isNone ? [] : checkSets('what the source of signers found', value)
         settle(setsFor(sets, configDigest), BELIEF)
       } catch (thrown) {
@@ -156,7 +159,6 @@ function createAskingSource(source: Extract<Signers, (...args: never) => unknown
       ask.waiting.clear()
     }
     asks.clear()
-    waiting = 0
   }
   return { find, end }
 }
@@ -169,7 +171,7 @@ function choose(
   return isRefusal(answer) ? answer : chooseSet(answer, configDigest, report)
 }
 
-/** The oldest make room. */
+/** Those longest not used make room. */
 function put(map: Map<string, Kept>, configDigest: string, kept: Kept): void {
   map.delete(configDigest)
   if (map.size === MAX_DIGESTS) map.delete(map.keys().next().value as string)

@@ -29,14 +29,23 @@ export interface SignerSet {
 }
 
 /** What a source of signers is told of the report that it is asked for. Nothing of it has been verified. */
-export type UnverifiedReport = Pick<Report, 'feedID' | 'fullReport' | 'observationsTimestamp'>
+export interface UnverifiedReport
+  extends Pick<Report, 'feedID' | 'fullReport' | 'observationsTimestamp'> {
+  /** Which origin it came from; `verifyReport` knows of none. */
+  readonly origin?: string
+}
 
 /**
  * Who may sign: one set, several (of several configurations, or of one at different times), or a function that is asked
  * once for each configuration that is new. Of the sets that are active at a time, the one active last counts.
  *
- * What the function finds is kept; `undefined` or an empty list says that there is none, and it is asked again after ten
- * seconds; where it fails, or takes longer than ten seconds, after one.
+ * What the function finds is kept for the life of the client, and is asked for again only by a report of a time when none
+ * of it is active: a set without `activeUntil` stays valid, even if it is revoked later. `undefined`, `null` or an empty
+ * list says that there is none, and it is asked again after ten seconds; where it fails, or takes longer than ten seconds,
+ * after one. What it threw is the `cause` of the error.
+ *
+ * Configurations are what the network says they are. So each origin has four asks at a time, eight in a row and then one a
+ * second; what exceeds that is refused as `signers-unavailable`. `verifyReport` has eight at a time.
  */
 export type Signers =
   | SignerSet
@@ -44,7 +53,7 @@ export type Signers =
   | ((
       configDigest: string,
       report: UnverifiedReport,
-    ) => Promise<SignerSet | readonly SignerSet[] | undefined>)
+    ) => Promise<SignerSet | readonly SignerSet[] | undefined | null>)
 
 /** A set that keeps all rules. */
 export interface CheckedSet {

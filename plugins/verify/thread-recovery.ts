@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads'
 import type { EngineChoice } from './engines/engine.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Recovered } from './recover-signers.js'
-import { finish, type Job, type Recovery } from './recovery.js'
+import { finish, type Job, type Recovery, type Task } from './recovery.js'
 import { threadFile } from './thread-file.js'
 
 /** Jobs that a thread is given at once. */
@@ -36,8 +36,9 @@ export function defaultThreads(): number {
  * Recovers in threads, which are started as they are needed. They keep the process alive while they have work. What a
  * thread leaves undone by dying is done by another; where no thread can live, it is done in the thread of the caller.
  */
-export function createThreadRecovery(choice: EngineChoice, most: number): Recovery {
+export function createThreadRecovery(choice: EngineChoice, allowed: number): Recovery {
   const threads: Thread[] = []
+  let most = allowed
   let jobs: Job[] = []
   const again: Batch[] = []
   let isScheduled = false
@@ -45,13 +46,24 @@ export function createThreadRecovery(choice: EngineChoice, most: number): Recove
   let stillborn = 0
   let here: Recovery | undefined
 
-  function start(): Thread {
-    const worker = new Worker(threadFile('plugins/verify/recovery-thread.js'), {
-      workerData: choice,
-      name: 'sluice',
-      // Node passes on what it was started with; of this a program in a file will have nothing.
-      ...(host.execArgv.some(each => each.startsWith('--input-type')) && { execArgv: [] }),
-    })
+  function open(): Worker | undefined {
+    try {
+      return new Worker(threadFile('plugins/verify/recovery-thread.js'), {
+        workerData: choice,
+        name: 'sluice',
+        // Node passes on what it was started with; of this a program in a file will have nothing.
+        ...(host.execArgv.some(each => each.startsWith('--input-type')) && { execArgv: [] }),
+      })
+    } catch {
+      // There may be no more threads than there are: none at all under Node's permissions.
+      most = threads.length
+      return undefined
+    }
+  }
+
+  function start(): Thread | undefined {
+    const worker = open()
+    if (worker === undefined) return undefined
     worker.unref()
     const thread: Thread = { worker, batches: [] }
     let isBorn = false
@@ -80,7 +92,9 @@ export function createThreadRecovery(choice: EngineChoice, most: number): Recove
 
   function post(thread: Thread, batch: Batch): void {
     if (thread.batches.push(batch) === 1) thread.worker.ref()
-    thread.worker.postMessage(batch.jobs.map(({ fullReport }) => fullReport))
+    thread.worker.postMessage(
+      batch.jobs.map(({ fullReport, addresses }): Task => ({ fullReport, addresses })),
+    )
   }
 
   function doHere(batch: readonly Job[]): void {
@@ -88,16 +102,17 @@ export function createThreadRecovery(choice: EngineChoice, most: number): Recove
     for (const job of batch) here.add(job)
   }
 
+  function mayLive(): boolean {
+    return most > 0 && stillborn < MAX_STILLBORN
+  }
+
   /** The thread that takes the next batch, if any does. */
   function findThread(): Thread | undefined {
-    const [first, ...others] = threads
-    if (first === undefined) return start()
-    const freest = others.reduce(
-      (best, each) => (each.batches.length < best.batches.length ? each : best),
-      first,
-    )
-    if (freest.batches.length > 0 && threads.length < most) return start()
-    return freest.batches.length < AHEAD ? freest : undefined
+    let freest = threads[0]
+    for (const each of threads)
+      if (freest === undefined || each.batches.length < freest.batches.length) freest = each
+    if (freest?.batches.length !== 0 && threads.length < most) freest = start() ?? freest
+    return freest !== undefined && freest.batches.length < AHEAD ? freest : undefined
   }
 
   function nextBatch(): Batch | undefined {
@@ -105,27 +120,33 @@ export function createThreadRecovery(choice: EngineChoice, most: number): Recove
     if (undone !== undefined || jobs.length === 0) return undone
     // Where a few came at once, each thread has its share.
     const size = Math.min(BATCH, Math.ceil(jobs.length / most))
-    return { jobs: jobs.splice(0, size), deaths: 0 }
+    const wanted: Job[] = []
+    let passed = 0
+    for (const job of jobs) {
+      if (wanted.length === size) break
+      passed++
+      if (job.isWanted()) wanted.push(job)
+    }
+    jobs.splice(0, passed)
+    return wanted.length === 0 ? undefined : { jobs: wanted, deaths: 0 }
   }
 
   function assign(): void {
     isScheduled = false
     if (isEnded) return
     while (again.length > 0 || jobs.length > 0) {
-      if (stillborn === MAX_STILLBORN) {
-        for (const batch of again.splice(0)) doHere(batch.jobs)
-        doHere(jobs)
-        jobs = []
-        return
-      }
       if (again[0]?.deaths === MAX_DEATHS) {
         doHere(again.shift()?.jobs ?? [])
         continue
       }
-      const thread = findThread()
+      const thread = mayLive() ? findThread() : undefined
       const batch = thread && nextBatch()
-      if (thread === undefined || batch === undefined) return
-      post(thread, batch)
+      if (thread !== undefined && batch !== undefined) post(thread, batch)
+      else if (mayLive()) return
+      else {
+        for (const undone of again.splice(0)) doHere(undone.jobs)
+        doHere(jobs.splice(0))
+      }
     }
   }
 

@@ -11,7 +11,6 @@ import {
   checkClaim,
   checkCount,
   checkCountRule,
-  checkSigners,
   readClaim,
 } from './rule.js'
 import { createSignerSource } from './signer-source.js'
@@ -53,9 +52,10 @@ type Settled = (failure: ReportVerificationError | undefined) => void
 export interface Verifier {
   /**
    * Calls `settled` once: with nothing if the report is verified, or with why it is not. In whatever order the reports
-   * were given, and never before `check` has returned.
+   * were given, and never before `check` has returned. The function returned is for who does not want to know any more:
+   * `settled` is not called then.
    */
-  check(report: Report, settled: Settled): void
+  check(report: Report, settled: Settled): () => void
   /** What is under way is dropped, and no thread is left. */
   end(): void
 }
@@ -104,9 +104,14 @@ export function createVerifier(options: VerifierOptions): Verifier {
     return checkClaim(claim, { validFromTimestamp, observationsTimestamp, now: time }) ?? claim
   }
 
-  function check(report: Report, settled: Settled): void {
+  function check(report: Report, settled: Settled): () => void {
+    let isWanted = true
+    let leave: (() => void) | undefined
+
     function settle(refusal?: Refusal): void {
-      if (!isEnded) settled(refusal && toError(refusal, report.feedID, report))
+      if (isEnded || !isWanted) return
+      isWanted = false
+      settled(refusal && toError(refusal, report.feedID, report))
     }
     const refuse = (refusal: Refusal): void => queueMicrotask(() => settle(refusal))
 
@@ -116,25 +121,26 @@ export function createVerifier(options: VerifierOptions): Verifier {
       else
         recover({
           fullReport: report.fullReport,
-          done(recovered) {
-            const signers = checkSigners(recovered, set)
-            settle(isRefusal(signers) ? signers : undefined)
-          },
+          addresses: set.addresses,
+          isWanted: () => isWanted,
+          done: recovered => settle(isRefusal(recovered) ? recovered : undefined),
         })
     }
 
     const claim = examine(report)
     if (isRefusal(claim)) refuse(claim)
     else
-      source.find(claim.configDigest, report, set =>
+      leave = source.find(claim.configDigest, report, set =>
         isRefusal(set) ? refuse(set) : judge(claim, set),
       )
+    return function callOff(): void {
+      isWanted = false
+      leave?.()
+    }
   }
 
   return {
-    check(report, settled) {
-      if (!isEnded) check(report, settled)
-    },
+    check: (report, settled) => (isEnded ? () => undefined : check(report, settled)),
     end() {
       isEnded = true
       early.length = 0

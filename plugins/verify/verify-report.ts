@@ -5,14 +5,7 @@ import { readContext } from '../../core/report-context.js'
 import { checkEngine, type EngineChoice, loadEngine, noEngine } from './engines/engine.js'
 import { recoverSigners } from './recover-signers.js'
 import { isRefusal, type Refusal, toError } from './refusal.js'
-import {
-  type CountRule,
-  checkClaim,
-  checkCount,
-  checkCountRule,
-  checkSigners,
-  readClaim,
-} from './rule.js'
+import { type CountRule, checkClaim, checkCount, checkCountRule, readClaim } from './rule.js'
 import { createSignerSource, type SignerSource } from './signer-source.js'
 import type { CheckedSet, Signers, UnverifiedReport } from './signers.js'
 
@@ -117,7 +110,7 @@ export async function verifyReport(
   )
   pass(checkCount(claim, set, count))
   const engine = orThrow((await loadEngine(choice)) ?? noEngine)
-  const signers = orThrow(checkSigners(recoverSigners(fullReport, engine), set))
+  const signers = orThrow(recoverSigners(fullReport, set.addresses, engine))
   const { sequenceNumber } = readContext(fullReport, feedID)
   const { f } = set
   return {

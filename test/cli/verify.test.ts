@@ -63,6 +63,8 @@ describe('sluice verify', () => {
     const ways: readonly (readonly [readonly string[], string?])[] = [
       [[fullReport]],
       [[file('report.hex', `${fullReport}\n`)]],
+      [[fullReport.slice(2)]],
+      [[file('bare.hex', `${fullReport.slice(2).toUpperCase()}\n`)]],
       [[file('report.json', { report: record })]],
       [['-'], `${fullReport}\n`],
       [['-'], JSON.stringify(record)],
@@ -109,6 +111,11 @@ describe('sluice verify', () => {
       ['expired', [fullReport, '--check-expiry']],
       ['wrong-feed', [fullReport, '--feed', published(0).feedID]],
       ['wrong-feed', ['-'], JSON.stringify({ ...record, feedID: published(0).feedID })],
+      [
+        'wrong-feed',
+        ['-', '--feed', feedID],
+        JSON.stringify({ ...record, feedID: published(0).feedID }),
+      ],
       ['wrong-time', ['-'], JSON.stringify({ ...record, observationsTimestamp: 1 })],
     ]
     await Promise.all(
@@ -131,6 +138,10 @@ describe('sluice verify', () => {
       ['--signers must be JSON', [fullReport, '--signers', file('text.json', 'text')]],
       ['the report can’t be read from none.hex: ENOENT', ['none.hex', ...byList]],
       ['the report must be JSON', ['-', ...byList], '{'],
+      ['the report must be a single one', ['-', ...byList], JSON.stringify({ reports: [record] })],
+      ['the report must be a single one', ['-', ...byList], JSON.stringify([record])],
+      ['the report is neither hexadecimal nor', [`${fullReport.slice(2)}?`, ...byList]],
+      ['addresses alone are given as', [fullReport, '--signers', file('plain.txt', list)]],
       ['the report must have a fullReport', ['-', ...byList], '{"report":{}}'],
       ['count must be', [fullReport, ...byList, '--count', 'most']],
       ['feedID must be', [fullReport, ...byList, '--feed', 'ETH']],
@@ -140,6 +151,7 @@ describe('sluice verify', () => {
         const { code, out, err } = await verify(args, input)
         expect([code, out]).toEqual([2, ''])
         expect(err).toContain(message)
+        expect(err.length).toBeLessThan(400)
       }),
     )
   })

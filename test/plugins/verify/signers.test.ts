@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { isRefusal } from '../../../plugins/verify/refusal.js'
 import { createSignerSource, type SignerSource } from '../../../plugins/verify/signer-source.js'
-import type { SignerSet, Signers } from '../../../plugins/verify/signers.js'
+import type { SignerSet, Signers, UnverifiedReport } from '../../../plugins/verify/signers.js'
 import { addresses, DIGEST, OTHER_DIGEST, signers, TIME } from './signed-reports.js'
 
 const report = { feedID: `0x0003${'00'.repeat(30)}`, fullReport: '0x', observationsTimestamp: TIME }
@@ -10,7 +10,9 @@ const digestOf = (number: number): string => `0x${number.toString(16).padStart(6
 describe('a set is refused, by field and rule', () => {
   const many = Array.from({ length: 32 }, (_, at) => `0x${(at + 1).toString(16).padStart(40, '0')}`)
   test.each<readonly [string, unknown]>([
-    ['signers must be an object', null],
+    ['signers must be a set, a list of sets or a function, not null', null],
+    ['signers must be a set, a list of sets or a function, not string', 'x'],
+    ['signers is required', undefined],
     ['signers must hold at least one set', []],
     ['signers.signers must be a list of addresses, not string', { signers: 'a', f: 1 }],
     ['signers.signers must be at most 31, not 32', { signers: many, f: 1 }],
@@ -54,7 +56,7 @@ describe('a set is refused, by field and rule', () => {
 describe('a source that is asked', () => {
   afterEach(() => void jest.useRealTimers())
 
-  type Answer = SignerSet | readonly SignerSet[] | undefined
+  type Answer = SignerSet | readonly SignerSet[] | undefined | null
   let answer: (digest: string) => Promise<Answer> | Answer
   let asked: string[]
   let source: SignerSource
@@ -90,8 +92,8 @@ describe('a source that is asked', () => {
     expect(asked).toEqual([DIGEST, OTHER_DIGEST])
   })
 
-  test('that has none is believed for ten seconds', async () => {
-    answer = () => undefined
+  test.each([undefined, null, []])('that has none (%p) is believed for ten seconds', async none => {
+    answer = () => none
     expect(await ask()).toBe('unknown-digest')
     await jest.advanceTimersByTimeAsync(9_900)
     expect(await ask()).toBe('unknown-digest')
@@ -150,6 +152,105 @@ describe('a source that is asked', () => {
     for (let each = 0; each < 8; each++) void find(digestOf(each))
     expect(await ask(digestOf(8))).toBe('signers-unavailable')
     expect(asked.length).toBe(8)
+  })
+
+  describe('by reports of several origins', () => {
+    const findFrom = (origin: string, digest: string, found: (message: string) => void) =>
+      source.find(digest, { ...report, origin }, set =>
+        found(isRefusal(set) ? `${set.reason}: ${set.rule}` : 'found'),
+      )
+    const askFrom = async (origin: string, digest: string): Promise<string | undefined> => {
+      let message: string | undefined
+      findFrom(origin, digest, each => {
+        message = each
+      })
+      await jest.advanceTimersByTimeAsync(0)
+      return message
+    }
+    const never = (): Promise<Answer> => new Promise(() => undefined)
+
+    test('has four asks of each at a time, whatever another makes up', async () => {
+      answer = never
+      for (let each = 0; each < 4; each++) await askFrom('liar', digestOf(each))
+      expect(await askFrom('liar', digestOf(4))).toBe(
+        'signers-unavailable: its signers can’t be had: those of 4 configurations are asked for by its origin, which is the most',
+      )
+      answer = () => signers
+      expect(await askFrom('honest', DIGEST)).toBe('found')
+      expect(asked.length).toBe(5)
+    })
+
+    test('is asked by each eight times in a row, and then once a second', async () => {
+      answer = () => undefined
+      const flood = async (from: number): Promise<void> => {
+        for (let each = 0; each < 100; each++) await askFrom('liar', digestOf(from + each))
+      }
+      await flood(0)
+      expect(asked.length).toBe(8)
+      expect(await askFrom('liar', digestOf(99))).toMatch(/its origin has asked too often/)
+      for (let second = 1; second <= 5; second++) {
+        await jest.advanceTimersByTimeAsync(1000)
+        await flood(1000 * second)
+      }
+      expect(asked.length).toBe(13)
+      answer = () => signers
+      expect(await askFrom('honest', DIGEST)).toBe('found')
+      await jest.advanceTimersByTimeAsync(60_000)
+      asked = []
+      answer = () => undefined
+      await flood(10_000)
+      expect(asked.length).toBe(8)
+    })
+
+    test('has 4096 reports of each wait at a time', async () => {
+      let late: (sets: Answer) => void = () => undefined
+      answer = () => new Promise<Answer>(resolve => (late = resolve))
+      const heard: string[] = []
+      const leave = findFrom('liar', DIGEST, message => heard.push(message))
+      for (let each = 1; each < 4096; each++)
+        findFrom('liar', DIGEST, message => heard.push(message))
+      expect(await askFrom('liar', DIGEST)).toMatch(
+        /unavailable: .*4096 reports of its origin wait/,
+      )
+      leave()
+      expect(await askFrom('liar', DIGEST)).toBeUndefined()
+      findFrom('honest', DIGEST, message => heard.push(message))
+      late(signers)
+      await jest.advanceTimersByTimeAsync(0)
+      expect(heard).toEqual(Array.from({ length: 4096 }, () => 'found'))
+      answer = never
+      for (let each = 0; each < 4096; each++)
+        findFrom('liar', OTHER_DIGEST, message => heard.push(message))
+      expect(heard.length).toBe(4096)
+    })
+
+    test('has 64 origins that have their own, and others that share one', async () => {
+      answer = never
+      for (let each = 0; each < 64; each++) await askFrom(`${each}`, digestOf(each))
+      for (let each = 64; each < 68; each++) await askFrom(`${each}`, digestOf(each))
+      expect(await askFrom('68', digestOf(68))).toMatch(/which is the most/)
+      expect(await askFrom('63', digestOf(69))).toBeUndefined()
+    })
+
+    test('is told which it is', async () => {
+      const told: UnverifiedReport[] = []
+      source = createSignerSource(async (_, each) => void told.push(each))
+      await askFrom('one', DIGEST)
+      await ask(OTHER_DIGEST)
+      expect(told).toStrictEqual([{ ...report, origin: 'one' }, report])
+    })
+  })
+
+  test('remembers the configurations that are in use, whatever others it has found', async () => {
+    expect(await ask()).toBe('found')
+    for (let each = 0; each < 200; each++) {
+      await ask(digestOf(each))
+      await ask()
+    }
+    expect(asked.filter(each => each === DIGEST).length).toBe(1)
+    asked = []
+    await ask(digestOf(0))
+    expect(asked).toEqual([digestOf(0)])
   })
 
   test('is asked again where the signers it named are not those of the time', async () => {

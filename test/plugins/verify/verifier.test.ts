@@ -4,6 +4,7 @@ import * as threads from 'node:worker_threads'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { ReportVerificationError } from '../../../core/errors.js'
 import type { Report } from '../../../core/report.js'
+import type { SignerSet } from '../../../plugins/verify/signers.js'
 import {
   createVerifier,
   type Verifier,
@@ -82,6 +83,21 @@ describe.each(ways)('%s', (_, options) => {
     ])
   })
 
+  test('what is called off is not settled', async () => {
+    make(options)
+    const settled: Report[] = []
+    const [first, second] = [whole, forged].map(report =>
+      verifier.check(report, () => settled.push(report)),
+    )
+    const short = verifier.check(mirrored, () => settled.push(mirrored))
+    first?.()
+    short()
+    await until(() => settled.length > 0)
+    second?.()
+    expect(await check(whole)).toBeUndefined()
+    expect(settled).toEqual([forged])
+  })
+
   test('a failure has its report', async () => {
     make(options)
     expect(await check(forged)).toMatchObject({ reason: 'unknown-signer', report: forged })
@@ -118,6 +134,30 @@ test('reports of a configuration that is new wait for its signers', async () => 
   })
   expect(await Promise.all(many.map(check))).toEqual(many.map(() => undefined))
   expect(asked).toBe(1)
+})
+
+test('what is called off waits for no signers', async () => {
+  let answer: (set: SignerSet) => void = () => undefined
+  const origins: unknown[] = []
+  make({
+    workers: 0,
+    signers: (_, { origin }) => {
+      origins.push(origin)
+      return new Promise(resolve => (answer = resolve))
+    },
+  })
+  const settled: string[] = []
+  // As many as may wait.
+  const callOffs = Array.from({ length: 4096 }, () =>
+    verifier.check(whole, () => settled.push('called off')),
+  )
+  for (const callOff of callOffs) callOff()
+  verifier.check(forged, failure => settled.push(`${failure?.reason}`))
+  await until(() => origins.length > 0)
+  answer(signers)
+  await until(() => settled.length > 0)
+  expect(settled).toEqual(['unknown-signer'])
+  expect(origins).toEqual(['one'])
 })
 
 test('wrong options are refused at once', () => {
@@ -173,6 +213,31 @@ describe('threads', () => {
       clearInterval(killing)
     }
     expect(started.length).toBe(2)
+  })
+
+  test('that Node does not permit are done without', async () => {
+    const flag = process.allowedNodeEnvironmentFlags.has('--permission')
+      ? '--permission'
+      : '--experimental-permission'
+    const program = `
+      const { verify } = require('${built}/cjs/plugins/verify.js')
+      const options = { signers: ${JSON.stringify(signers)}, workers: 2 }
+      const verifier = verify(options).verifier({ defer() {} })
+      for (const report of ${JSON.stringify([whole, forged])})
+        verifier.check(report, failure => {
+          console.log(failure?.reason)
+          verifier.check(report, again => console.log(again?.reason))
+        })
+    `
+    const { out, code } = await run([flag, '--allow-fs-read=*', '--no-warnings', '-e', program])
+    expect(out.split('\n').sort()).toEqual([
+      '',
+      'undefined',
+      'undefined',
+      'unknown-signer',
+      'unknown-signer',
+    ])
+    expect(code).toBe(0)
   })
 
   test('end with the verifier, which drops what is under way', async () => {

@@ -282,6 +282,14 @@ test.each([
   expect(await reasonOf(verifyReport(value as string, { signers }))).toBe('malformed')
 })
 
+test('digits without 0x are malformed, and the error says so', async () => {
+  const bare = makeReport().fullReport.slice(2)
+  await expect(verifyReport(bare, { signers })).rejects.toMatchObject({
+    reason: 'malformed',
+    message: 'report is not verified: fullReport must begin with 0x',
+  })
+})
+
 test('wrong options are refused, each by its name', async () => {
   const { fullReport } = makeReport()
   const wrong = (options: object): Promise<unknown> =>
@@ -290,7 +298,7 @@ test('wrong options are refused, each by its name', async () => {
     [{ count: 'most' }, 'count must be at-least or exactly'],
     [{ engine: 'elliptic' }, 'engine must be auto, noble or secp256k1'],
     [{ signers: undefined }, 'signers is required'],
-    [{ signers: 'me' }, 'signers must be a function, not string'],
+    [{ signers: 'me' }, 'signers must be a set, a list of sets or a function, not string'],
     [{ feedID: '0x00' }, 'feedID must be 0x and 64 hexadecimal digits'],
     [{ checkExpiry: 1 }, 'checkExpiry must be true or false'],
     [{ signal: 1 }, 'signal must be an AbortSignal'],
@@ -321,6 +329,15 @@ test('a signal ends the waiting for the source', async () => {
   const verifying = verify(makeReport(), { signers: never, signal: controller.signal })
   controller.abort(new Error('enough'))
   await expect(verifying).rejects.toThrow('enough')
+})
+
+test('the error has what the source threw', async () => {
+  const cause = new Error('no network')
+  const failing = () => Promise.reject(cause)
+  await expect(verify(makeReport(), { signers: failing })).rejects.toMatchObject({
+    reason: 'signers-unavailable',
+    cause,
+  })
 })
 
 test('the error says which report, and why', async () => {

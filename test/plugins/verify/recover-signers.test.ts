@@ -1,0 +1,77 @@
+import { describe, expect, test } from '@jest/globals'
+import type { Engine } from '../../../plugins/verify/engines/engine.js'
+import { keccak } from '../../../plugins/verify/engines/keccak.js'
+import { recover } from '../../../plugins/verify/engines/noble.js'
+import { createLoopRecovery } from '../../../plugins/verify/loop-recovery.js'
+import { recoverSigners } from '../../../plugins/verify/recover-signers.js'
+import type { Recovery } from '../../../plugins/verify/recovery.js'
+import { createThreadRecovery } from '../../../plugins/verify/thread-recovery.js'
+import { until } from '../../waiting.js'
+import { addresses, type Making, makeReport, signers, word } from './signed-reports.js'
+
+const allowed = new Set(signers.signers)
+
+describe('recovery stops at the first signature that does not count', () => {
+  const cases: readonly (readonly [string, Making, string, number])[] = [
+    ['by somebody else', { by: [9, 10, 11, 8, 0, 1] }, 'unknown-signer', 1],
+    [
+      'copied from another report',
+      {
+        by: [0, 1, 2, 3, 4, 5, 6],
+        alter: each => ({ ...each, context: [word(1), word(2), word(3)] }),
+      },
+      'unknown-signer',
+      1,
+    ],
+    ['by a signer once more', { by: [0, 1, 0, 1, 0, 1] }, 'repeated-signer', 3],
+    [
+      'with a v of 2',
+      { alter: each => ({ ...each, vs: `0x02${each.vs.slice(4)}` }) },
+      'bad-recovery-id',
+      0,
+    ],
+  ]
+  test.each(cases)('%s', (_, making, reason, times) => {
+    let recoveries = 0
+    const engine: Engine = {
+      keccak,
+      recover(...args) {
+        recoveries++
+        return recover(...args)
+      },
+    }
+    const { fullReport } = makeReport(making)
+    expect(recoverSigners(fullReport, allowed, engine)).toMatchObject({ reason })
+    expect(recoveries).toBe(times)
+  })
+})
+
+describe.each<readonly [string, () => Recovery]>([
+  ['in the loop', () => createLoopRecovery('noble')],
+  ['in threads', () => createThreadRecovery('noble', 1)],
+])('%s', (_, create) => {
+  test('what nobody wants to know any more is passed over', async () => {
+    const recovery = create()
+    const { fullReport } = makeReport()
+    const read: string[] = []
+    const done: unknown[] = []
+    let isWanted = true
+    const add = (name: string, isNameWanted: () => boolean): void =>
+      recovery.add({
+        get fullReport() {
+          read.push(name)
+          return fullReport
+        },
+        addresses: allowed,
+        isWanted: isNameWanted,
+        done: recovered => void done.push(recovered),
+      })
+    for (let each = 0; each < 100; each++) add('abandoned', () => isWanted)
+    add('live', () => true)
+    isWanted = false
+    await until(() => done.length > 0)
+    recovery.end()
+    expect(read).toEqual(['live'])
+    expect(done).toEqual([addresses.slice(0, 3)])
+  })
+})
