@@ -130,7 +130,14 @@ export function createBackfill(parts: BackfillParts): Backfill {
     }
     if (!isCurrent(chain)) return
     for (const report of page.refused ?? []) leaveOpen(chain, report)
-    conclude(chain, start, endOf(page))
+    const undecided = page.undecided ?? new Map<Report, Error>()
+    for (const report of undecided.keys()) leaveOpen(chain, report)
+    const doubts = new Map<Missing, Error>()
+    for (const [{ observationsTimestamp: time }, error] of undecided) {
+      const hole = findHole(chain, time)
+      if (hole !== undefined) doubts.set(hole, error)
+    }
+    conclude(chain, start, endOf(page), doubts)
   }
 
   /** The service has shown that something is there, but nothing that is to be believed. */
@@ -162,10 +169,20 @@ export function createBackfill(parts: BackfillParts): Backfill {
   }
 
   /** A page that begins at `start` and ends at `end` shows what the service has between them, and an empty one all. */
-  function conclude(chain: FeedChain, start: number, end: number | undefined): void {
+  function conclude(
+    chain: FeedChain,
+    start: number,
+    end: number | undefined,
+    doubts: ReadonlyMap<Missing, Error>,
+  ): void {
     const now = performance.now()
     for (const hole of [...chain.holes]) {
-      if (hole.from < start || (end !== undefined && end <= hole.to)) continue
+      if (hole.from < start || (end !== undefined && end < hole.to)) continue
+      const doubt = doubts.get(hole)
+      if (doubt !== undefined) {
+        if (hole.dueAt <= now) retryLater(chain, hole, doubt)
+        continue
+      }
       hole.failures = 0
       if (hole.dueAt > now) continue
       hole.looks++
@@ -176,14 +193,29 @@ export function createBackfill(parts: BackfillParts): Backfill {
 
   function postpone(chain: FeedChain, error: Error): void {
     const now = performance.now()
-    for (const hole of [...chain.holes]) {
-      if (hole.dueAt > now) continue
-      // While the service is away it proves nothing.
-      if (scope.activeConnections > 0) hole.failures++
-      if (hole.failures > FAILURES) settle(chain, hole, 'unavailable')
-      else hole.dueAt = now + delayAfter(hole.failures, error)
-    }
+    for (const hole of [...chain.holes]) if (hole.dueAt <= now) retryLater(chain, hole, error)
     log.warn?.(`reports of feed ${chain.feedID} could not be fetched: ${error.message}`)
+  }
+
+  function retryLater(chain: FeedChain, hole: Missing, error: Error): void {
+    // While the service is away it proves nothing.
+    if (scope.activeConnections > 0) hole.failures++
+    if (hole.failures > FAILURES) settle(chain, hole, 'unavailable')
+    else hole.dueAt = performance.now() + delayAfter(hole.failures, error)
+  }
+
+  /** A page, while somebody wants it. Rejects where nothing on it is good, and something may yet be. */
+  async function fetchIf(
+    isWanted: () => boolean,
+    { feedID }: FeedChain,
+    start: number,
+    limit: number,
+  ): Promise<FetchedPage> {
+    if (!isWanted()) return []
+    const page = await scope.fetchPage(feedID, start, limit, signal)
+    const [doubt] = page.undecided?.values() ?? []
+    if (page.length === 0 && doubt !== undefined) throw doubt
+    return page
   }
 
   async function probeOnce(chain: FeedChain): Promise<void> {
@@ -195,10 +227,10 @@ export function createBackfill(parts: BackfillParts): Backfill {
     let failures = 0
     for (let pages = 0; pages < PROBE_PAGES && isSilent(); ) {
       try {
-        const page: FetchedPage = await inTurn(async () =>
-          isSilent() ? await scope.fetchPage(chain.feedID, start, PAGE, signal) : [],
-        )
-        const end = endOf(page)
+        const page = await inTurn(() => fetchIf(isSilent, chain, start, PAGE))
+        // What is in doubt behind the last that is good is asked for again.
+        const isDoubted = page.undecided !== undefined && page.undecided.size > 0
+        const end = isDoubted ? page.at(-1)?.observationsTimestamp : endOf(page)
         if (end === undefined) break
         found.push(...page)
         start = end + 1
@@ -241,9 +273,7 @@ export function createBackfill(parts: BackfillParts): Backfill {
       const start = Math.max(0, isAhead ? time - range + 1 : time + range + 1)
       let isKnown: boolean
       try {
-        const page = await inTurn(async () =>
-          isOpen() ? await scope.fetchPage(chain.feedID, start, 1, signal) : [],
-        )
+        const page = await inTurn(() => fetchIf(isOpen, chain, start, 1))
         isKnown = page.some(
           each => isAhead || each.observationsTimestamp !== chain.last || !isSuspect(chain),
         )
@@ -270,9 +300,13 @@ export function createBackfill(parts: BackfillParts): Backfill {
 
 /** How far the service has shown what there is; undefined where there is nothing. */
 function endOf(page: FetchedPage): number | undefined {
-  const last = page.at(-1)?.observationsTimestamp
-  const refused = page.refused?.at(-1)?.observationsTimestamp
-  return last === undefined || refused === undefined ? (last ?? refused) : Math.max(last, refused)
+  let end = page.at(-1)?.observationsTimestamp
+  for (const { observationsTimestamp: time } of [
+    ...(page.refused ?? []),
+    ...(page.undecided?.keys() ?? []),
+  ])
+    if (end === undefined || time > end) end = time
+  return end
 }
 
 function nextOf({ holes }: FeedChain): Missing | undefined {

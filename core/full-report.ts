@@ -151,7 +151,9 @@ export function blobDigits(fullReport: string): string {
 
 /** True where two reports say the same, whoever signed them: any f + 1 of the signers will do. */
 export function isSameBlob(one: string, other: string): boolean {
-  return one === other || blobDigits(one) === blobDigits(other)
+  if (one === other) return true
+  const [blob, otherBlob] = [blobDigits(one), blobDigits(other)]
+  return blob === otherBlob || blob.toLowerCase() === otherBlob.toLowerCase()
 }
 
 /** The error for a report of `feedID` that breaks `rule`. */

@@ -100,6 +100,13 @@ interface Exchange<Data> {
   passUp(received: readonly Report[]): Promise<Report<Data>[]>
 }
 
+/** What a page was asked for with. */
+interface PageRules {
+  readonly startTime: number
+  readonly limit: number | undefined
+  readonly source: ReportSource
+}
+
 export function createRest<Data>(parts: RestParts<Data>): {
   readonly rest: Rest<Data>
   readonly fetchPage: StreamScope['fetchPage']
@@ -214,10 +221,12 @@ export function createRest<Data>(parts: RestParts<Data>): {
   function readPage(
     answer: Answer,
     { call, accept }: Exchange<Data>,
-    startTime: number,
-    source: ReportSource,
+    { startTime, limit, source }: PageRules,
   ): Report[] {
-    const received = accept(list(call, answer, 'reports'), source).sort(byTime)
+    const records = list(call, answer, 'reports')
+    if (limit !== undefined && records.length > limit)
+      throw badAnswer(call, `it has ${records.length} reports, ${limit} at most were asked for`)
+    const received = accept(records, source).sort(byTime)
     const [first] = received
     if (first === undefined || first.observationsTimestamp >= startTime) return received
     throw badAnswer(call, `a report at ${first.observationsTimestamp} is older than the page`)
@@ -255,7 +264,7 @@ export function createRest<Data>(parts: RestParts<Data>): {
         limit === undefined ? '' : `&limit=${checkNumber('limit', limit, { min: 1, whole: true })}`
       const path = `/api/v1/reports/page?feedID=${feedIDs}&startTimestamp=${time}${most}`
       return request('getReportsPage', path, feedIDs, options, async (answer, exchange) => {
-        const received = readPage(answer, exchange, time, 'request')
+        const received = readPage(answer, exchange, { startTime: time, limit, source: 'request' })
         // From what was received, not from what plugins let through: the next page begins where this one ends.
         const last = received.at(-1)
         const nextStartTime = last === undefined ? undefined : last.observationsTimestamp + 1
@@ -291,7 +300,7 @@ export function createRest<Data>(parts: RestParts<Data>): {
     return request('getReportsPage', path, [feedID], { signal }, (answer, exchange, status) => {
       // What part of a page lacks may well be there.
       if (status === PARTIAL) throw badAnswer(exchange.call, 'the page is partial', status)
-      return readPage(answer, exchange, startTime, 'backfill')
+      return readPage(answer, exchange, { startTime, limit, source: 'backfill' })
     })
   }
   return { rest, fetchPage }

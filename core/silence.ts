@@ -13,6 +13,8 @@ export interface SilenceWatch {
   readonly feeds: ReadonlyMap<string, FeedState>
   add(feedIDs: readonly string[]): void
   remove(feedIDs: readonly string[]): void
+  /** A report that was counted proves to be none. */
+  uncount(feedID: string): void
   start(): void
   stop(): void
 }
@@ -56,6 +58,12 @@ export function createSilenceWatch(
     },
     remove(feedIDs) {
       for (const feedID of feedIDs) feeds.delete(feedID)
+    },
+    uncount(feedID) {
+      const state = feeds.get(feedID)
+      if (state === undefined) return
+      state.reports--
+      state.seen = Math.min(state.seen, state.reports)
     },
     start() {
       if (timer !== undefined || staleAfter === 0) return

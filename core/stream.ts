@@ -101,6 +101,10 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     },
     defer: life.defer,
     ...announcements,
+    count(as, report) {
+      announcements.count(as, report)
+      if (as === 'unverified' && report.source === 'live') silence.uncount(report.feedID)
+    },
     get cursors() {
       return resumed
     },

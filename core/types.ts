@@ -159,8 +159,14 @@ export interface Plugin<out Data = unknown> {
 
 /** Says of reports whether they are signed as they should be. */
 export interface ReportVerifier {
-  /** Calls `settled` once, later: with why the report is refused, or undefined where all is well, and the report. */
-  check(report: Report, settled: (failure: Error | undefined, report: Report) => void): void
+  /**
+   * Calls `settled` once, later: with why the report is refused, or undefined where all is well, and the report. The function
+   * returned is for who does not want to know any more.
+   */
+  check(
+    report: Report,
+    settled: (failure: Error | undefined, report: Report) => void,
+  ): (() => void) | undefined
 }
 
 /** A list of plugins, whatever they decode. */
@@ -237,7 +243,10 @@ export interface StreamScope extends ScopeFacts {
   readonly activeConnections: number
   /** The feeds that no open connection carries now; of a stream with many, some may be carried and others not. */
   readonly uncovered: readonly string[]
-  /** Counts a report in `getMetrics`, for the stream and for the origin it came from. */
+  /**
+   * Counts a report in `getMetrics`, for the stream and for the origin it came from. One that is `unverified` is no sign of
+   * life of its feed.
+   */
   count(as: 'deduplicated' | 'late' | 'verified' | 'unverified', report: Report): void
   /** Announces a change in a connection's life. */
   status(status: Status): void
@@ -286,14 +295,28 @@ export interface Judge {
    * of the copy: it may come in the place of the first, or prove that there are two of one observation.
    */
   contest(other: Report, first: Report | undefined): boolean
-  /** Hears of each report refused, so as to forget it; `instead` is the one that takes its place, if there is one. */
-  onRefused(listener: (report: Report, instead: Report | undefined) => void): void
-  /** Judges what was fetched for a stream, before it goes up the stack. Rejects where nothing can be said of it now. */
+  /** Has somebody below told what comes of each report; when a stage is made. */
+  listen(listener: VerdictListener): void
+  /** Judges what was fetched for a stream, before it goes up the stack. */
   vet(page: readonly Report[]): Promise<FetchedPage>
 }
 
-/** Reports of a feed, ascending; and those that the service gave besides, and the judge refused. */
-export type FetchedPage = readonly Report[] & { readonly refused?: readonly Report[] }
+/** Hears what came of the reports that a judge was given. */
+export interface VerdictListener {
+  /** It was passed on. */
+  passed(report: Report): void
+  /** It was refused, before it was passed on or after that; `instead` is the one that takes its place, if there is one. */
+  refused(report: Report, instead: Report | undefined): void
+}
+
+/**
+ * Reports of a feed, ascending; those that the service gave besides, and the judge refused; and those of which nothing could
+ * be said now, with the reason.
+ */
+export type FetchedPage = readonly Report[] & {
+  readonly refused?: readonly Report[]
+  readonly undecided?: ReadonlyMap<Report, Error>
+}
 
 /** Connections held back. */
 export interface Hold {

@@ -32,6 +32,8 @@ interface Seen {
   /** Written round and round, as often as `live` was. */
   readonly reports: (Report | undefined)[]
   latest: number
+  /** Where a plugin above judges: what it has not judged yet. Only what it has passed on is remembered as above. */
+  readonly pending: Map<number, Report> | undefined
 }
 
 /**
@@ -56,9 +58,29 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
       if (scope.kind === 'request') return next
       const feeds = new Map<string, Seen>()
       const { judge } = scope
-      judge?.onRefused(function forget(report, instead) {
-        const seen = feeds.get(report.feedID)
-        if (seen !== undefined) replace(seen, report, instead)
+      const remember = (seen: Seen, report: Report): void => {
+        const { observationsTimestamp: time } = report
+        if (time > seen.latest) seen.latest = time
+        else if (report.source === 'live') scope.count('late', report)
+        if (report.source === 'backfill') {
+          seen.fetched ??= createTimes(FETCHED * window)
+          add(seen.fetched, time)
+        } else {
+          seen.reports[seen.live.count % KEPT] = report
+          add(seen.live, time)
+        }
+      }
+      judge?.listen({
+        passed(report) {
+          const seen = feeds.get(report.feedID)
+          if (seen === undefined) return
+          seen.pending?.delete(report.observationsTimestamp)
+          remember(seen, report)
+        },
+        refused(report, instead) {
+          const seen = feeds.get(report.feedID)
+          if (seen !== undefined) replace(seen, report, instead)
+        },
       })
       return function passOnce(report) {
         const { feedID, observationsTimestamp: time } = report
@@ -69,30 +91,26 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
             fetched: undefined,
             reports: [],
             latest: Number.NEGATIVE_INFINITY,
+            pending: judge && new Map(),
           }
           feeds.set(feedID, seen)
         }
-        const { live, fetched } = seen
+        const { live, fetched, pending } = seen
+        const waiting = pending?.get(time)
         if (
-          time <= seen.latest &&
-          (hasSeen(live, time) || (fetched !== undefined && hasSeen(fetched, time)))
+          waiting !== undefined ||
+          (time <= seen.latest &&
+            (hasSeen(live, time) || (fetched !== undefined && hasSeen(fetched, time))))
         ) {
-          const first = findAt(seen.reports, time)
+          const first = waiting ?? findAt(seen.reports, time)
           if (judge?.contest(report, first)) return
           scope.count('deduplicated', report)
           if (first !== undefined && !isSameBlob(first.fullReport, report.fullReport))
             scope.conflict(first, report)
           return
         }
-        if (time > seen.latest) seen.latest = time
-        else if (report.source === 'live') scope.count('late', report)
-        if (report.source === 'backfill') {
-          seen.fetched ??= createTimes(FETCHED * window)
-          add(seen.fetched, time)
-        } else {
-          seen.reports[live.count % KEPT] = report
-          add(live, time)
-        }
+        if (pending === undefined) remember(seen, report)
+        else pending.set(time, report)
         next(report)
       }
     },
@@ -121,24 +139,12 @@ function findAt(reports: readonly (Report | undefined)[], time: number): Report 
   return undefined
 }
 
-/** Forgets a report, or keeps another in its place. */
-function replace(seen: Seen, report: Report, instead: Report | undefined): void {
-  const at = seen.reports.indexOf(report)
-  if (at !== -1) seen.reports[at] = instead
-  if (instead !== undefined) return
+/** Forgets a report that was refused, or keeps another in its place. */
+function replace({ pending, reports }: Seen, report: Report, instead: Report | undefined): void {
   const { observationsTimestamp: time } = report
-  const all = seen.fetched === undefined ? [seen.live] : [seen.live, seen.fetched]
-  for (const times of all) forgetTime(times, time)
-  if (time === seen.latest) seen.latest = Math.max(...all.map(latestOf))
-}
-
-function forgetTime({ ring, count }: Times, time: number): void {
-  const at = ring.subarray(0, count).indexOf(time)
-  if (at !== -1) ring[at] = Number.NaN
-}
-
-function latestOf({ ring, count }: Times): number {
-  let latest = Number.NEGATIVE_INFINITY
-  for (const time of ring.subarray(0, count)) if (time > latest) latest = time
-  return latest
+  const at = reports.indexOf(report)
+  if (at !== -1) reports[at] = instead
+  else if (pending?.get(time) !== report) return
+  else if (instead === undefined) pending.delete(time)
+  else pending.set(time, instead)
 }

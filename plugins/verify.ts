@@ -83,12 +83,17 @@ export function verify(given: VerifyOptions): Plugin<never> {
   }
 }
 
-/** What continuity has seen, it takes for delivered. */
+/** What continuity has seen, it takes for delivered; and dedup must hear what comes of each report it has passed on. */
 function checkPlace({ stack }: ClientScope): void {
   const names = stack.map(({ name }) => name)
-  if (names.indexOf('continuity') > names.indexOf('verify')) {
+  const place = names.indexOf('verify')
+  if (names.indexOf('continuity') > place) {
     throw new ValidationError(
       'verify must stand below continuity, directly above dedup: what is refused must be missing above',
     )
   }
+  const between = stack.slice(place + 1, Math.max(place + 1, names.indexOf('dedup')))
+  const other = between.find(({ hooks }) => hooks.includes('report'))
+  if (other !== undefined)
+    throw new ValidationError(`verify must stand directly above dedup, not above ${other.name}`)
 }

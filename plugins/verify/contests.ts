@@ -21,15 +21,19 @@ export interface ContestsParts {
   readonly verifier: ReportVerifier
   readonly pressure: Pressure
   readonly outcomes: Outcomes
+  /** So many others are looked at a time; more are taken for copies, since the first has been passed on. */
+  readonly limit: number
   /** The first turns out to be forged: the other is passed on as well. */
   replace(first: Report, other: Report): void
 }
 
 /** Tells of a conflict only where both are signed as they should be. */
 export function createContests(parts: ContestsParts): Contests {
-  const { scope, verifier, pressure, outcomes } = parts
+  const { scope, verifier, pressure, outcomes, limit } = parts
   /** The first by the other. */
   const firsts = new Map<Report, Report>()
+  /** What was passed on in the place of a first that was forged. */
+  const heirs = new WeakMap<Report, Report>()
   let isOver = false
 
   function expect(first: Report, other: Report): void {
@@ -38,7 +42,7 @@ export function createContests(parts: ContestsParts): Contests {
   }
 
   function compare(first: Report, other: Report): void {
-    if (isSameBlob(first.fullReport, other.fullReport)) {
+    if (firsts.size >= limit || isSameBlob(first.fullReport, other.fullReport)) {
       scope.count('deduplicated', other)
       return
     }
@@ -56,23 +60,25 @@ export function createContests(parts: ContestsParts): Contests {
       return
     }
     outcomes.accept(other)
-    if (outcomes.isVerified(first)) tell(first, other)
+    if (outcomes.isVerified(first) || heirs.has(first)) tell(first, other)
     else verifier.check(first, wrong => doubted(first, other, wrong))
   }
 
   /** The first was passed on without being verified. */
   function doubted(first: Report, other: Report, failure: Error | undefined): void {
     if (isOver) return
-    if (failure === undefined) {
-      outcomes.accept(first)
+    if (failure === undefined || heirs.has(first)) {
+      if (failure === undefined) outcomes.accept(first)
       tell(first, other)
     } else {
       outcomes.refuse(first, failure)
+      heirs.set(first, other)
       parts.replace(first, other)
     }
   }
 
-  function tell(first: Report, other: Report): void {
+  function tell(passed: Report, other: Report): void {
+    const first = heirs.get(passed) ?? passed
     scope.count('deduplicated', other)
     if (!isSameBlob(first.fullReport, other.fullReport)) scope.conflict(first, other)
   }

@@ -16,7 +16,7 @@ export function verifyAnswer(
     await undefined
     const reports = received
     received = []
-    const failures = await checkAll(verifier, reports.filter(isChosen))
+    const failures = await checkAll(verifier, reports.filter(isChosen), scope.signal)
     for (const report of reports) {
       const failure = failures.get(report)
       if (failure === undefined) next(report)

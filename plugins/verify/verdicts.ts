@@ -1,9 +1,17 @@
 import { DataStreamsError } from '../../core/errors.js'
+import { onAbort } from '../../core/on-abort.js'
 import type { Report } from '../../core/report.js'
 import type { ReportVerifier } from '../../core/types.js'
 import type { Verifier } from './verifier.js'
 
 type Settled = Parameters<ReportVerifier['check']>[1]
+
+/** Those who wait for the verdict on a report. */
+interface Waiting {
+  readonly heard: Settled[]
+  /** Spares the verifier the work, where it can. */
+  callOff: unknown
+}
 
 /** A verifier that checks no report twice. */
 export interface Verdicts extends ReportVerifier {
@@ -15,29 +23,46 @@ export interface Verdicts extends ReportVerifier {
 export function createVerdicts(verifier: Verifier): Verdicts {
   /** Why a report was refused, or undefined where it was not. */
   const known = new WeakMap<Report, Error | undefined>()
-  const waiting = new Map<Report, Settled | Settled[]>()
+  const waiting = new Map<Report, Waiting>()
   let isOver = false
 
   function settle(failure: Error | undefined, report: Report): void {
-    const heard = waiting.get(report)
+    const heard = waiting.get(report)?.heard
     if (heard === undefined) return
     waiting.delete(report)
     if (!isOver) known.set(report, failure)
-    if (typeof heard === 'function') heard(failure, report)
+    if (heard.length === 1) heard[0]?.(failure, report)
     // One that throws keeps nothing from the others.
     else for (const each of heard) queueMicrotask(() => each(failure, report))
   }
 
+  function start(report: Report, settled: Settled): Waiting {
+    const one: Waiting = { heard: [settled], callOff: undefined }
+    waiting.set(report, one)
+    one.callOff = verifier.check(report, failure => settle(failure, report))
+    return one
+  }
+
+  function leave(report: Report, one: Waiting, settled: Settled): void {
+    const { heard, callOff } = one
+    const at = heard.indexOf(settled)
+    if (waiting.get(report) !== one || at === -1) return
+    heard.splice(at, 1)
+    if (heard.length > 0) return
+    waiting.delete(report)
+    if (typeof callOff === 'function') callOff()
+  }
+
   return {
     check(report, settled) {
-      const others = waiting.get(report)
       if (known.has(report)) queueMicrotask(() => settled(known.get(report), report))
       else if (isOver) queueMicrotask(() => settled(closed(), report))
-      else if (others === undefined) {
-        waiting.set(report, settled)
-        verifier.check(report, failure => settle(failure, report))
-      } else if (typeof others === 'function') waiting.set(report, [others, settled])
-      else others.push(settled)
+      else {
+        const one = waiting.get(report)
+        one?.heard.push(settled)
+        return leave.bind(undefined, report, one ?? start(report, settled), settled)
+      }
+      return undefined
     },
     end() {
       isOver = true
@@ -53,10 +78,11 @@ function closed(): DataStreamsError {
   })
 }
 
-/** Checks several reports; resolves with why some are refused, in any order. */
+/** Checks several reports; resolves with why some are refused, in any order. Once aborted it need not settle. */
 export function checkAll(
   verifier: ReportVerifier,
   reports: readonly Report[],
+  signal: AbortSignal,
 ): Promise<ReadonlyMap<Report, Error>> {
   return new Promise(resolve => {
     const failures = new Map<Report, Error>()
@@ -64,8 +90,15 @@ export function checkAll(
     if (left === 0) resolve(failures)
     function settled(failure: Error | undefined, report: Report): void {
       if (failure !== undefined) failures.set(report, failure)
-      if (--left === 0) resolve(failures)
+      if (--left > 0) return
+      forget()
+      resolve(failures)
     }
-    for (const report of reports) verifier.check(report, settled)
+    const callOffs = reports.map(report => verifier.check(report, settled))
+    function callAllOff(): void {
+      for (const callOff of callOffs) callOff?.()
+    }
+    const forget = onAbort(signal, callAllOff)
+    if (signal.aborted) callAllOff()
   })
 }

@@ -90,6 +90,14 @@ describe('dedup', () => {
     expect(counts.deduplicated).toBe(2)
   })
 
+  test('takes the same digits in another case for the same values', () => {
+    const { sink, conflicts, counts } = stage()
+    sink(report(100, feedA, { blob: 'ab' }))
+    sink(report(100, feedA, { blob: 'AB' }))
+    expect(conflicts).toEqual([])
+    expect(counts.deduplicated).toBe(1)
+  })
+
   test('remembers a bounded number of observations, whatever comes', () => {
     const { sink, times } = stage({ window: 8 })
     for (let time = 1; time <= 8; time++) sink(report(time))

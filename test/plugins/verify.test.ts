@@ -9,6 +9,7 @@ import {
   type VerifyOptions,
   verify,
 } from '../../index.js'
+import { checkAll, createVerdicts } from '../../plugins/verify/verdicts.js'
 
 const feedA = `0x0003${'aa'.repeat(30)}`
 const feedB = `0x0003${'bb'.repeat(30)}`
@@ -22,6 +23,7 @@ function report(
   time: number,
   {
     feedID = feedA,
+    digest = '0',
     blob = '00',
     signatures = '11',
     origin = '001',
@@ -29,7 +31,7 @@ function report(
   } = {},
 ): Report {
   const word = (value: number | string) => String(value).padStart(64, '0')
-  const words = [0, 0, 0, 'e0', 0, 0, signatures, '20', blob, 0, 0].map(word)
+  const words = [digest, 0, 0, 'e0', 0, 0, signatures, '20', blob, 0, 0].map(word)
   return {
     feedID,
     observationsTimestamp: time,
@@ -43,7 +45,7 @@ function report(
 type Settled = (failure: Error | undefined, report: Report) => void
 
 /** verify above dedup in a stream's stack, a verifier that settles when it is told, and what came of it. */
-function stack(options: Partial<VerifyOptions> = {}, isDeduplicated = true) {
+function stack(options: Partial<VerifyOptions> = {}, isDeduplicated = true, window = 512) {
   const checks = new Map<Report, Settled[]>()
   const delivered: Report[] = []
   const counts = { deduplicated: 0, late: 0, verified: 0, unverified: 0 }
@@ -60,6 +62,7 @@ function stack(options: Partial<VerifyOptions> = {}, isDeduplicated = true) {
   const scope = {
     kind: 'stream',
     log: {},
+    signal: new AbortController().signal,
     verifier: {
       check(each: Report, settled: Settled) {
         checks.set(each, [...(checks.get(each) ?? []), settled])
@@ -93,7 +96,9 @@ function stack(options: Partial<VerifyOptions> = {}, isDeduplicated = true) {
     delivered.push(each)
   }
   const passVerified = verify({ signers, ...options }).report?.(top, scope) as Sink
-  const sink = isDeduplicated ? (dedup().report?.(passVerified, scope) as Sink) : passVerified
+  const sink = isDeduplicated
+    ? (dedup({ window }).report?.(passVerified, scope) as Sink)
+    : passVerified
   function settle(each: Report, reason?: ReportVerificationError['reason']): void {
     const waiting = checks.get(each) ?? []
     if (waiting.length === 0) throw new Error('nobody asked')
@@ -327,13 +332,195 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([good])
   })
 
-  test('does not judge what was fetched while nobody can say who may sign', async () => {
-    const { settle, told, vet } = stack()
+  test('keeps what was fetched apart while nobody can say who may sign, and says so once', async () => {
+    const { settle, told, counts, vet } = stack()
+    for (let times = 0; times < 2; times++) {
+      const page = [1, 2, 3].map(time => report(time, { source: 'backfill' }))
+      const [good, doubtful, wrong] = page as [Report, Report, Report]
+      const vetting = vet(page)
+      settle(good)
+      settle(doubtful, 'signers-unavailable')
+      settle(wrong, bad)
+      const vetted = await vetting
+      expect([...vetted]).toEqual([good])
+      expect(vetted.refused).toEqual([wrong])
+      expect([...(vetted.undecided ?? [])]).toEqual([
+        [doubtful, expect.objectContaining({ reason: 'signers-unavailable' })],
+      ])
+    }
+    const reasons = told.errors.map(error => (error as ReportVerificationError).reason)
+    expect(reasons).toEqual(['signers-unavailable', bad, bad])
+    expect(counts).toMatchObject({ verified: 2, unverified: 2 })
+  })
+
+  test('lets nobody who invents a configuration hold up the others of a feed', () => {
+    const { sink, settle, delivered } = stack()
+    const invented = report(1, { digest: '9f' })
+    const reports = [report(1, { origin: '002' }), report(2), report(3)]
+    for (const each of [invented, ...reports]) sink(each)
+    for (const each of reports) settle(each)
+    expect(delivered).toEqual(reports)
+    settle(invented, bad)
+    const again = report(1, { origin: '003' })
+    sink(again)
+    expect(delivered).toEqual(reports)
+  })
+
+  test.each([
+    ['in lower and upper case', '9f', '9F'],
+    ['in upper and lower case', '9F', '9f'],
+  ])('keeps the order of a configuration, %s', (_, one, other) => {
+    const { sink, settle, delivered } = stack()
+    const [first, second] = [report(1, { digest: one }), report(2, { digest: other })]
+    sink(first)
+    sink(second)
+    settle(second)
+    expect(delivered).toEqual([])
+    settle(first)
+    expect(delivered).toEqual([first, second])
+  })
+
+  test.each([
+    ['first', 0],
+    ['last', 1],
+  ])(
+    'delivers one of two configurations that signed an observation, whichever is verified %s',
+    (_, at) => {
+      const { sink, settle, delivered, counts, told } = stack()
+      const both = [report(1, { digest: '9f', blob: '77' }), report(1, { origin: '002' })]
+      for (const each of both) sink(each)
+      const [first, last] = at === 0 ? both : [...both].reverse()
+      settle(first as Report)
+      expect(delivered).toEqual([first])
+      settle(last as Report)
+      expect(delivered).toEqual([first])
+      expect(told.conflicts).toEqual([[first, last]])
+      expect(counts).toMatchObject({ deduplicated: 1, verified: 2, late: 0 })
+    },
+  )
+
+  test('tries the copies that differ in turn, one of each origin', () => {
+    const { sink, settle, delivered, counts, told, checks } = stack()
+    const forged = ['66', '77', '88'].map(blob => report(1, { blob }))
+    const [one, two, three] = forged as [Report, Report, Report]
+    const next = report(2)
+    const true_ = report(1, { origin: '002' })
+    for (const each of [...forged, true_, report(1, { origin: '003' }), next]) sink(each)
+    settle(next)
+    settle(one, bad)
+    settle(two, bad)
+    expect(checks.has(three)).toBe(false)
+    settle(true_)
+    expect(delivered).toEqual([true_, next])
+    expect(told.conflicts).toEqual([])
+    expect(counts).toEqual({ deduplicated: 2, late: 0, verified: 2, unverified: 2 })
+  })
+
+  test('keeps no more than eight copies that differ', () => {
+    const { sink, settle, counts } = stack()
+    const copies = Array.from({ length: 12 }, (_, at) =>
+      report(1, { blob: `${at + 10}`, origin: `${at}` }),
+    )
+    for (const each of copies) sink(each)
+    expect(counts.deduplicated).toBe(3)
+    for (const each of copies.slice(0, 9)) settle(each, bad)
+    expect(counts.unverified).toBe(9)
+  })
+
+  test('looks at a bounded number of others that differ from what was passed on', () => {
+    const { sink, settle, checks, counts, told } = stack({ maxPending: 8 })
+    told.leaks = true
+    const first = report(1)
+    sink(first)
+    settle(first)
+    for (let blob = 10; blob < 90; blob++) sink(report(1, { blob: `${blob}` }))
+    expect(checks.size).toBe(4)
+    expect(counts.deduplicated).toBe(76)
+    expect(told.isHeld).toBe(false)
+    for (const each of [...checks.keys()]) settle(each, bad)
+    sink(report(1, { blob: '90' }))
+    expect(checks.size).toBe(1)
+  })
+
+  test('delivers a good one once in the place of one that was not in the sample, however many copies come', () => {
+    const { sink, settle, delivered, counts, told } = stack({
+      mode: { sample: 2 },
+      random: () => 0.9,
+    })
+    const forged = report(1, { blob: '66' })
+    const copies = ['002', '003'].map(origin => report(1, { origin }))
+    const [good, copy] = copies as [Report, Report]
+    for (const each of [forged, good, copy]) sink(each)
+    settle(good)
+    settle(copy)
+    settle(forged, bad)
+    expect(delivered).toEqual([forged, good])
+    expect(told.errors).toHaveLength(1)
+    expect(told.conflicts).toEqual([])
+    expect(counts).toEqual({ deduplicated: 1, late: 0, verified: 2, unverified: 1 })
+  })
+
+  test('remembers what was passed on, whatever is refused or waits meanwhile', () => {
+    const { sink, settle, delivered } = stack({}, true, 8)
+    const good = report(1)
+    sink(good)
+    settle(good)
+    const forged = Array.from({ length: 50 }, (_, at) => report(100 + at))
+    for (const each of forged) sink(each)
+    sink(report(1, { origin: '002' }))
+    for (const each of forged) settle(each, bad)
+    sink(report(1, { origin: '003' }))
+    expect(delivered).toEqual([good])
+    const again = report(100)
+    sink(again)
+    settle(again)
+    sink(report(100, { origin: '002' }))
+    expect(delivered).toEqual([good, again])
+  })
+
+  test('does not take for delivered what it had to drop', () => {
+    const { sink, settle, told, delivered, checks } = stack({ maxPending: 2 })
+    told.leaks = true
+    const reports = [1, 2, 3, 4, 5].map(time => report(time))
+    for (const each of reports) sink(each)
+    for (const each of reports.slice(0, 4)) settle(each)
+    const copy = report(5, { origin: '002' })
+    sink(copy)
+    expect(checks.has(copy)).toBe(true)
+    settle(copy)
+    expect(delivered.at(-1)).toBe(copy)
+  })
+
+  test('counts as late what is passed on after a newer one', () => {
+    const { sink, settle, counts } = stack()
+    const [newer, older] = [report(2), report(1)]
+    sink(newer)
+    sink(older)
+    settle(older)
+    expect(counts.late).toBe(0)
+    settle(newer)
+    expect(counts.late).toBe(1)
+  })
+
+  test('goes on with the feed where a plugin above throws on what was fetched', async () => {
+    const { sink, settle, told, delivered, vet } = stack()
+    const [first, next] = [report(1), report(2)]
+    sink(first)
+    sink(next)
+    settle(next)
     const fetched = report(1, { source: 'backfill' })
     const vetting = vet([fetched])
-    settle(fetched, 'signers-unavailable')
-    await expect(vetting).rejects.toMatchObject({ reason: 'signers-unavailable' })
-    expect(told.errors).toEqual([])
+    settle(fetched)
+    await vetting
+    told.throws = true
+    const above = () => sink(fetched)
+    expect(above).not.toThrow()
+    expect(told.errors).toMatchObject([{ code: 'PLUGIN' }, { code: 'PLUGIN' }])
+    told.throws = false
+    const later = report(3)
+    sink(later)
+    settle(later)
+    expect(delivered).toEqual([later])
   })
 
   test('hears nothing after the end of the stream', () => {
@@ -396,6 +583,7 @@ function request() {
   const waits: Promise<unknown>[] = []
   const scope = {
     kind: 'request',
+    signal: new AbortController().signal,
     verifier: { check: (each: Report, settled: Settled) => void checks.set(each, settled) },
     wait: (work: Promise<unknown>) => void waits.push(work),
     fail: (error: Error) => void failures.push(error),
@@ -406,3 +594,33 @@ function request() {
   }
   return { delivered, failures, sink, settle, waits }
 }
+
+describe('the verdicts of a client', () => {
+  test('calls a check off when the last who asked does not want to know any more', async () => {
+    const calledOff: Report[] = []
+    const settles = new Map<Report, (failure: undefined) => void>()
+    const verdicts = createVerdicts({
+      check(each, settled) {
+        settles.set(each, settled)
+        return () => void calledOff.push(each)
+      },
+      end: () => undefined,
+    })
+    const [one, two] = [report(1), report(2)]
+    const controllers = [new AbortController(), new AbortController()] as const
+    const [first] = controllers.map(({ signal }) => checkAll(verdicts, [one, two], signal))
+    const heard: unknown[] = []
+    void first?.then(each => heard.push(each))
+    verdicts.check(two, () => void heard.push(two))
+    controllers[0].abort()
+    expect(calledOff).toEqual([])
+    controllers[1].abort()
+    expect(calledOff).toEqual([one])
+    settles.get(two)?.(undefined)
+    await new Promise(setImmediate)
+    expect(heard).toEqual([two])
+    verdicts.check(one, () => void heard.push(one))
+    settles.get(one)?.(undefined)
+    expect(heard).toEqual([two, one])
+  })
+})

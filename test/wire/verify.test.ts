@@ -221,6 +221,107 @@ describe('a stream that verifies', () => {
     expect(stream.getMetrics()).toMatchObject({ gaps: 1, backfilled: 2 })
   })
 
+  test('announces the time of which nothing was found out, and delivers the rest of the page', async () => {
+    const engine = await start()
+    const known = engine.network.configDigest
+    const signers: Signers = async digest => {
+      if (digest !== known) throw new Error('no node')
+      return engine.network
+    }
+    const { stream, seen } = await open(engine, { signers })
+    const publish = publisher(engine)
+    publish()
+    const missed = [
+      publish({ streamed: false }),
+      publish({ streamed: false, forged: 'digest' }),
+      publish({ streamed: false }),
+    ]
+    publish()
+    await until(() => seen.reports.length === 4)
+    const time = missed[1]?.observationsTimestamp as number
+    expect(seen.gaps).toEqual([])
+    expect(seen.times()).not.toContain(time)
+    await until(() => engine.requests().filter(({ path }) => path.includes('page')).length >= 3)
+    expect(seen.reasons()).toEqual(['signers-unavailable'])
+    await until(() => seen.gaps.length === 1, 40_000)
+    expect(seen.gaps).toEqual([{ feedID: ethUsd, from: time, to: time, cause: 'unavailable' }])
+    expect(seen.reasons()).toEqual(['signers-unavailable'])
+    expect(engine.requests().filter(({ path }) => path.includes('page')).length).toBe(6)
+    expect(stream.getMetrics()).toMatchObject({ gaps: 1, backfilled: 2 })
+  }, 60_000)
+
+  test('takes a feed that brings only forgeries for stale', async () => {
+    const engine = await start()
+    const { stream, seen } = await open(
+      engine,
+      {},
+      { continuity: { maxBackfill: 0 } },
+      { staleAfter: 400 },
+    )
+    const publish = publisher(engine)
+    publish()
+    await until(() => seen.reports.length === 1)
+    const told: string[] = []
+    stream.on('status', ({ type }) => void told.push(type))
+    const timer = setInterval(() => publish({ forged: 'signer' }), 40)
+    closers.push(async () => clearInterval(timer))
+    await until(() => told.includes('stale'), 5000)
+    clearInterval(timer)
+    publish()
+    await until(() => told.includes('fresh'))
+    expect(seen.refused.length).toBeGreaterThan(5)
+  })
+
+  test('fetches what was in doubt again, and delivers it once it is not', async () => {
+    const engine = await start()
+    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+    let vets = 0
+    const doubter: Plugin = {
+      name: 'doubter',
+      report(next, scope) {
+        if (scope.kind === 'stream')
+          scope.appoint({
+            contest: () => false,
+            listen: () => undefined,
+            vet: async page =>
+              ++vets < 3
+                ? Object.assign([], { undecided: new Map(page.map(each => [each, new Error()])) })
+                : page,
+          })
+        return next
+      },
+    }
+    const plugins = [continuity(), doubter, retry(), hmacAuth({ apiKey, userSecret })]
+    const client = createClient({ endpoint, wsEndpoint, plugins })
+    closers.push(() => client.close())
+    const stream = client.createStream(ethUsd)
+    const times: number[] = []
+    const gaps: Gap[] = []
+    stream.on('report', ({ observationsTimestamp }) => void times.push(observationsTimestamp))
+    stream.on('gap', gap => void gaps.push(gap))
+    await stream.connect()
+    await until(() => engine.connections === 1)
+    const publish = publisher(engine)
+    publish()
+    const missed = publish({ streamed: false })
+    publish()
+    await until(() => times.includes(missed.observationsTimestamp))
+    expect(vets).toBe(3)
+    expect(gaps).toEqual([])
+  })
+
+  test('asks twice, and no more, where a forged report is the last that the service has', async () => {
+    const engine = await start()
+    const { seen } = await open(engine)
+    const publish = publisher(engine)
+    publish()
+    const { observationsTimestamp: time } = publish({ streamed: false, forged: 'signer' })
+    publish({ stored: false })
+    await until(() => seen.gaps.length === 1)
+    expect(seen.gaps).toEqual([{ feedID: ethUsd, from: time, to: time, cause: 'upstream' }])
+    expect(engine.requests().filter(({ path }) => path.includes('page')).length).toBe(2)
+  })
+
   test('comes to the end of more forged reports than there are on a page', async () => {
     const engine = await start()
     const { seen } = await open(engine)
@@ -257,7 +358,7 @@ describe('a stream that verifies', () => {
     expect(seen.times()).not.toContain(lost.observationsTimestamp)
   })
 
-  test('does not hold up feeds for one whose signers are being sought', async () => {
+  test('holds up neither feeds nor other configurations while signers are being sought', async () => {
     const engine = await start({ feeds: [ethUsd, btcUsd] })
     const first = engine.network
     const slow = slowSource(first)
@@ -270,13 +371,13 @@ describe('a stream that verifies', () => {
     engine.rotate()
     const publishBtc = publisher(engine, btcUsd)
     const btc = publishBtc()
-    eth.push(publishEth())
-    await until(() => seen.reports.length === 1)
+    const rotated = publishEth()
+    await until(() => seen.reports.length === 2)
     await pause(50)
-    expect(seen.times()).toEqual([btc.observationsTimestamp])
+    expect(seen.times()).toEqual([btc, rotated].map(each => each.observationsTimestamp))
     slow.answer()
     await until(() => seen.reports.length === 4)
-    expect(seen.times().slice(1)).toEqual(eth.map(each => each.observationsTimestamp))
+    expect(seen.times().slice(2)).toEqual(eth.map(each => each.observationsTimestamp))
   })
 
   test('makes the wire wait while too many are being verified, and loses nothing', async () => {
@@ -580,6 +681,16 @@ describe('the plugin in a stack', () => {
       expect(() => verify(options as VerifyOptions)).toThrow(ValidationError)
       expect(() => verify(options as VerifyOptions)).toThrow(field)
     }
+  })
+
+  test('is refused where a stage stands between it and dedup', () => {
+    const between: Plugin = { name: 'between', report: next => report => next(report) }
+    const plugins = [verify({ signers }), between, dedup()]
+    expect(() => createClient({ ...facts, plugins })).toThrow(ValidationError)
+    expect(() => createClient({ ...facts, plugins })).toThrow('not above between')
+    const idle: Plugin = { name: 'idle' }
+    void createClient({ ...facts, plugins: [verify({ signers }), idle, dedup()] }).close()
+    void createClient({ ...facts, plugins: [dedup(), verify({ signers }), between] }).close()
   })
 
   test('has no rival', () => {
