@@ -10,7 +10,7 @@ type Settled = Parameters<ReportVerifier['check']>[1]
 interface Waiting {
   readonly heard: Settled[]
   /** Spares the verifier the work, where it can. */
-  callOff: unknown
+  callOff: (() => void) | undefined
 }
 
 /** A verifier that checks no report twice. */
@@ -50,7 +50,7 @@ export function createVerdicts(verifier: Verifier): Verdicts {
     heard.splice(at, 1)
     if (heard.length > 0) return
     waiting.delete(report)
-    if (typeof callOff === 'function') callOff()
+    callOff?.()
   }
 
   return {
