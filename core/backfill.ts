@@ -1,7 +1,15 @@
 import { abortable } from './abortable.js'
 import { findHole, LONGEST_RANGE, splitHole } from './coverage.js'
 import { asError, type WireErrorFacts } from './errors.js'
-import { type FeedChain, isQuiet, isSuspect, type Missing, strayAhead } from './feed-chain.js'
+import {
+  type FeedChain,
+  isAhead,
+  isOfJump,
+  isQuiet,
+  isSuspect,
+  type Missing,
+  strayAhead,
+} from './feed-chain.js'
 import type { Report } from './report.js'
 import { sleep } from './sleep.js'
 import { createTurns } from './turns.js'
@@ -185,6 +193,10 @@ export function createBackfill(parts: BackfillParts): Backfill {
       }
       hole.failures = 0
       if (hole.dueAt > now) continue
+      if (end === undefined && isAhead(chain, hole)) {
+        hole.dueAt = now + Math.max(SECOND_LOOK, now - hole.openedAt)
+        continue
+      }
       hole.looks++
       if (hole.looks === 1) hole.dueAt = now + SECOND_LOOK
       else settle(chain, hole, isQuiet(hole) ? undefined : 'upstream')
@@ -264,19 +276,21 @@ export function createBackfill(parts: BackfillParts): Backfill {
     for (let failures = 0; ; ) {
       const [stray] = chain.strays
       if (stray === undefined || stray === asked || !isCurrent(chain)) return
-      const isAhead = strayAhead(chain) === stray
+      const isInFront = strayAhead(chain) === stray
       await sleep(SECOND_LOOK + PATIENCE, signal)
       const isOpen = () => isCurrent(chain) && chain.strays[0] === stray
       if (!isOpen()) continue
       const { observationsTimestamp: time } = chain.strays.at(-1) ?? stray
       const range = LONGEST_RANGE * chain.second
-      const start = Math.max(0, isAhead ? time - range + 1 : time + range + 1)
+      const start = Math.max(0, isInFront ? time - range + 1 : time + range + 1)
       let isKnown: boolean
+      let isUnclear: boolean
       try {
         const page = await inTurn(() => fetchIf(isOpen, chain, start, 1))
         isKnown = page.some(
-          each => isAhead || each.observationsTimestamp !== chain.last || !isSuspect(chain),
+          each => isInFront || each.observationsTimestamp !== chain.last || !isSuspect(chain),
         )
+        isUnclear = !isInFront && page.some(({ observationsTimestamp: at }) => isOfJump(chain, at))
       } catch (thrown) {
         if (signal.aborted) throw thrown
         failures++
@@ -286,8 +300,8 @@ export function createBackfill(parts: BackfillParts): Backfill {
       asked = stray
       failures = 0
       // One alone moves nothing back.
-      if (isOpen() && (isKnown || (!isAhead && chain.strays.length > 1)))
-        parts.judge(chain, isKnown === isAhead)
+      if (isOpen() && !isUnclear && (isKnown || (!isInFront && chain.strays.length > 1)))
+        parts.judge(chain, isKnown === isInFront)
     }
   }
 

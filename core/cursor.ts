@@ -3,6 +3,7 @@ import {
   cover,
   findHole,
   frontierOf,
+  isFar,
   LONGEST_RANGE,
   type Second,
   wholeSince,
@@ -53,6 +54,13 @@ interface Consumed extends Coverage {
   readonly second: Second
   /** Where the feed was when it was forgotten, or has come to since without a break. */
   forgotten: number | undefined
+  /** What has been consumed if the report that went far ahead alone was at a wrong time. */
+  aside: Aside | undefined
+}
+
+interface Aside extends Coverage {
+  /** Something has been consumed that the report had passed over. */
+  isLikely: boolean
 }
 
 /**
@@ -121,7 +129,7 @@ export function createCursors(options: CursorsOptions): Cursors {
     isFresh = false
     isSaving = true
     const cursors: Record<string, number> = {}
-    for (const [feedID, feed] of feeds) cursors[feedID] = frontierOf(feed)
+    for (const [feedID, feed] of feeds) cursors[feedID] = consumedUpTo(feed)
     try {
       await store.save(cursors)
     } catch (thrown) {
@@ -147,7 +155,12 @@ export function createCursors(options: CursorsOptions): Cursors {
         feeds.set(feedID, feed)
       } else if (feed.forgotten !== undefined && to > feed.forgotten) {
         remember(feed, feed.forgotten, from, to)
-      } else if (from === feed.last + 1 && to >= from && to - from < LONGEST_RANGE * feed.second) {
+      } else if (
+        from === feed.last + 1 &&
+        to >= from &&
+        to - from < LONGEST_RANGE * feed.second &&
+        feed.aside === undefined
+      ) {
         feed.last = to
       } else {
         take(feed, from, to)
@@ -158,17 +171,20 @@ export function createCursors(options: CursorsOptions): Cursors {
       const feed = feeds.get(feedID)
       if (feed === undefined) return
       cover(feed, from, to)
+      if (feed.aside !== undefined) cover(feed.aside, from, to)
       changed()
     },
     forget(feedIDs) {
       for (const feedID of feedIDs) {
         const feed = feeds.get(feedID)
-        if (feed !== undefined) feed.forgotten = feed.last
+        if (feed === undefined) continue
+        feed.forgotten = feed.last
+        feed.aside = undefined
       }
     },
     frontier(feedID) {
       const feed = feeds.get(feedID)
-      return feed === undefined ? undefined : frontierOf(feed)
+      return feed === undefined ? undefined : consumedUpTo(feed)
     },
     async flush() {
       flushes++
@@ -192,7 +208,12 @@ function begin(feedID: string, last: number): Consumed {
     last,
     holes: [],
     forgotten: undefined,
+    aside: undefined,
   }
+}
+
+function consumedUpTo(feed: Consumed): number {
+  return frontierOf(feed.aside?.isLikely === true ? feed.aside : feed)
 }
 
 /**
@@ -221,11 +242,35 @@ function storeError(done: 'read' | 'saved', thrown: unknown): DataStreamsError {
   return new DataStreamsError(`cursors could not be ${done}: ${cause.message}`, { cause })
 }
 
-/** A report in a hole, or beyond what is known: it stands for what it says it does, where that can be believed. */
 function take(feed: Consumed, from: number, to: number): void {
-  const hole = findHole(feed, to)
-  if (hole !== undefined) cover(feed, wholeSinceIn(hole, from, to, feed.second), to)
-  else if (to > feed.last) cover(feed, wholeSince(from, to, feed.last + 1, feed.second), to)
-  const [oldest] = feed.holes
-  if (feed.holes.length > MAX_HOLES && oldest !== undefined) cover(feed, oldest.from, oldest.to)
+  const { aside, second } = feed
+  if (aside !== undefined && to <= feed.last) {
+    aside.isLikely ||= to > aside.last
+    add(aside, from, to, second)
+  } else if (aside !== undefined) {
+    // It was right if this one goes on from where it led, and not from what it had passed over.
+    if (aside.isLikely && (from === aside.last + 1 || from !== feed.last + 1)) {
+      feed.last = aside.last
+      feed.holes = aside.holes
+    }
+    feed.aside = undefined
+  }
+  const { last, holes } = feed
+  if (to <= last || !isFar(to, last, second)) {
+    add(feed, from, to, second)
+    return
+  }
+  const before = holes.map(hole => ({ ...hole }))
+  add(feed, from, to, second)
+  if (holes.length === before.length) feed.aside = { last, holes: before, isLikely: false }
+}
+
+/** A report in a hole, or beyond what is known: it stands for what it says it does, where that can be believed. */
+function add(coverage: Coverage, from: number, to: number, second: Second): void {
+  const hole = findHole(coverage, to)
+  if (hole !== undefined) cover(coverage, wholeSinceIn(hole, from, to, second), to)
+  else if (to > coverage.last) cover(coverage, wholeSince(from, to, coverage.last + 1, second), to)
+  const { holes } = coverage
+  const [oldest] = holes
+  if (holes.length > MAX_HOLES && oldest !== undefined) cover(coverage, oldest.from, oldest.to)
 }

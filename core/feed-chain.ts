@@ -19,12 +19,25 @@ export interface Missing extends Interval {
   after: string
   /** Whether the report behind it need not begin where another ended. */
   isExcused: boolean
+  /** The time of the report behind it, and when the feed gets there if it goes on as time does. */
+  readonly end: number
+  readonly reachedAt: number
+  /** Whether some of it came over a connection. */
+  isLive: boolean
   /** When it was noticed, and when it is to be looked up, in milliseconds of `performance.now`. */
   readonly openedAt: number
   dueAt: number
   /** How often the service was asked and had nothing, and how often it did not answer. */
   looks: number
   failures: number
+}
+
+/** A report that took the chain far ahead all alone, since it began where the one before ended. */
+interface Leap {
+  /** Where the chain was before, and by what report. */
+  readonly last: number
+  readonly newest: Report | undefined
+  readonly to: number
 }
 
 /**
@@ -35,7 +48,11 @@ export interface FeedChain extends Coverage<Missing> {
   readonly feedID: string
   readonly second: Second
   /** What had come when the chain began. */
-  readonly start: number
+  start: number
+  /** The newest, ascending. */
+  leaps: readonly Leap[]
+  /** The strays that led the chain ahead, from the first to the last. */
+  jump: Interval | undefined
   /** The report that ended at `last`, once there was one. */
   newest: Report | undefined
   /** Reports too far from the chain to be believed yet: one ahead, or some behind that came one after the other. */
@@ -46,6 +63,12 @@ export interface FeedChain extends Coverage<Missing> {
 
 /** Seconds that a report which begins where the last one ended may stand for: who publishes seldom has long ranges. */
 const LONGEST_PAUSE = 7 * 86_400
+
+/** How many reports in a row outweigh two, and the milliseconds they take at least: old ones may come in a burst. */
+const ROW = 5
+const ROW_TIME = 1000
+/** Leaps that are kept in mind. */
+const LEAPS = 16
 
 const NONE: readonly Report[] = []
 
@@ -58,8 +81,8 @@ export type Opened = (hole: Missing) => void
 /** A chain of which everything up to `last` has come. */
 export function createFeedChain(feedID: string, last: number): FeedChain {
   const second = feedResolution(feedID) === 's' ? 1 : 1000
-  const empty = { holes: [], newest: undefined, strays: NONE, doubtedAt: 0 }
-  return { feedID, second, start: last, last, ...empty }
+  const empty = { holes: [], leaps: [], newest: undefined, strays: NONE }
+  return { feedID, second, start: last, last, ...empty, jump: undefined, doubtedAt: 0 }
 }
 
 /** Takes a report into its chain. */
@@ -102,15 +125,49 @@ export function believe(chain: FeedChain, opened: Opened): Verdict {
   )
   const [first] = ascending
   disbelieve(chain)
-  if (first !== undefined && first.observationsTimestamp <= chain.last) {
-    const { observationsTimestamp: last } = first
+  const isBehind = first !== undefined && first.observationsTimestamp <= chain.last
+  if (isBehind) {
+    const { observationsTimestamp: time } = first
+    // What a leap to a wrong time has passed over is missing.
+    const leap = leapOver(chain, time)
+    const { last, newest } = leap ?? { last: time, newest: first }
     chain.holes = chain.holes.filter(hole => hole.to <= last)
+    chain.leaps = chain.leaps.filter(each => each.to <= last)
+    chain.start = Math.min(chain.start, time - 1)
     chain.last = last
-    chain.newest = first
+    chain.newest = newest
   }
   for (const report of ascending)
     if (report.observationsTimestamp > chain.last) append(chain, report, opened)
+  chain.jump =
+    isBehind || first === undefined
+      ? undefined
+      : { from: first.observationsTimestamp, to: chain.last }
   return 'confirmed'
+}
+
+function leapOver({ leaps }: FeedChain, time: number): Leap | undefined {
+  return leaps.find(({ last, to }) => time > last && time <= to)
+}
+
+/** True for a time that has come, and not by a leap alone. */
+export function hasCome(chain: FeedChain, time: number): boolean {
+  const isIn = time > chain.start && time <= chain.last
+  return isIn && findHole(chain, time) === undefined && leapOver(chain, time) === undefined
+}
+
+/** True for a hole that may lie in time to come: one report alone says that the feed is behind it. */
+export function isAhead({ last, holes }: FeedChain, hole: Missing): boolean {
+  const isNewest = hole.end === last && holes.at(-1) === hole
+  return isNewest && !isQuiet(hole) && performance.now() < hole.reachedAt
+}
+
+/** The feed is before its last hole: the report behind was at a wrong time. */
+export function stepBack(chain: FeedChain): void {
+  const hole = chain.holes.pop()
+  if (hole === undefined) return
+  chain.last = hole.from - 1
+  chain.newest = undefined
 }
 
 /** The feed is where its chain is. */
@@ -145,13 +202,17 @@ function fill(chain: FeedChain, hole: Missing, report: Report): void {
     below.after = signers
     below.isExcused = isExcused
   }
-  if (above !== undefined) above.before = signers
+  if (above === undefined) return
+  above.before = signers
+  above.isLive ||= report.source === 'live'
 }
 
 function append(chain: FeedChain, report: Report, opened: Opened): void {
   const { validFromTimestamp: from, observationsTimestamp: to } = report
   const { last, newest, second } = chain
   const since = isNext(chain, report) ? from : wholeSince(from, to, last + 1, second)
+  if (since <= last + 1 && isFar(to, last, second))
+    chain.leaps = [...chain.leaps.slice(1 - LEAPS), { last, newest, to }]
   chain.last = to
   chain.newest = report
   if (since <= last + 1) return
@@ -162,6 +223,9 @@ function append(chain: FeedChain, report: Report, opened: Opened): void {
     before: newest && signersOf(newest),
     after: signersOf(report),
     isExcused: from <= last + 1 || isWide(from, to, second),
+    end: to,
+    reachedAt: now + ((since - last) / second) * 1000,
+    isLive: false,
     openedAt: now,
     dueAt: now,
     looks: 0,
@@ -193,7 +257,23 @@ function judgeStray(chain: FeedChain, report: Report, opened: Opened): Verdict {
     return 'stray'
   }
   chain.strays = [...strays, report]
-  return strayAhead(chain) === undefined ? 'stray' : believe(chain, opened)
+  return strayAhead(chain) === undefined && !isOutweighed(chain) ? 'stray' : believe(chain, opened)
+}
+
+/** True for a time that shows nothing but what led the chain ahead, where nothing has come since. */
+export function isOfJump({ jump, last }: FeedChain, time: number): boolean {
+  return jump !== undefined && jump.to === last && time >= jump.from
+}
+
+/** True where more than led the chain ahead come behind it one after the other, and nothing there. */
+function isOutweighed(chain: FeedChain): boolean {
+  const { strays, last, doubtedAt } = chain
+  if (!isOfJump(chain, last) || strays.length < ROW) return false
+  if (performance.now() - doubtedAt < ROW_TIME) return false
+  return strays.slice(1 - ROW).every((stray, at) => {
+    const before = strays.at(at - ROW) as Report
+    return stray.source === 'live' && stray.validFromTimestamp === before.observationsTimestamp + 1
+  })
 }
 
 /** Config digest and extra hash, words 0 and 2 of a report: another network or channel has others. */

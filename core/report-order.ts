@@ -1,5 +1,12 @@
 import type { Interval } from './coverage.js'
-import type { FeedChain, Missing, Verdict } from './feed-chain.js'
+import {
+  type FeedChain,
+  hasCome,
+  isAhead,
+  type Missing,
+  stepBack,
+  type Verdict,
+} from './feed-chain.js'
 import type { Report } from './report.js'
 import type { Gap, Sink } from './types.js'
 
@@ -40,11 +47,19 @@ interface Line {
   /** The time of the newest report passed on. */
   floor: number
   /** The newest stray that was let go of without waiting for others any longer. */
-  passed: Report | undefined
+  free: Report | undefined
+  /** The strays that were passed on then, or are in a gap. */
+  readonly passed: Set<Report>
+  /** The times of the newest reports passed on, to tell a copy from what comes too late. */
+  readonly recent: number[]
+  /** The newest time that is no longer among them. */
+  forgotten: number
   timer: ReturnType<typeof setTimeout> | undefined
 }
 
 const KEPT_GAPS = 64
+/** Five minutes of a feed are fewer reports; what is older is taken for a stray first. */
+const KEPT_TIMES = 4096
 
 /** An order that holds back what is ahead of a hole. */
 export function createReportOrder(parts: ReportOrderParts): ReportOrder {
@@ -54,7 +69,16 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
   function lineOf(chain: FeedChain): Line {
     let line = lines.get(chain)
     if (line === undefined) {
-      line = { held: [], gaps: [], floor: chain.start, passed: undefined, timer: undefined }
+      line = {
+        held: [],
+        gaps: [],
+        floor: chain.start,
+        free: undefined,
+        passed: new Set(),
+        recent: [],
+        forgotten: chain.start,
+        timer: undefined,
+      }
       lines.set(chain, line)
     }
     return line
@@ -75,6 +99,7 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
   /** It can't be passed on any more. */
   function refuse({ feedID, start }: FeedChain, line: Line, time: number): void {
     if (time <= start || isGap(line, time)) return
+    if (time <= line.forgotten || line.recent.includes(time)) return
     remember(line, { from: time, to: time })
     gap({ feedID, from: time, to: time, cause: 'bound' })
   }
@@ -89,6 +114,14 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
     if (gaps.length > KEPT_GAPS) gaps.shift()
   }
 
+  function pass(line: Line, report: Report): void {
+    const { recent } = line
+    recent.push(report.observationsTimestamp)
+    if (recent.length === 2 * KEPT_TIMES)
+      line.forgotten = Math.min(line.floor, Math.max(...recent.splice(0, KEPT_TIMES)))
+    next(report)
+  }
+
   function release(chain: FeedChain, line: Line): void {
     const { held } = line
     while (held.length > 0) {
@@ -96,8 +129,9 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
       const time = report.observationsTimestamp
       if (time >= (chain.holes[0]?.from ?? Number.POSITIVE_INFINITY)) return
       held.shift()
-      line.floor = time
-      next(report)
+      // One that the feed has left again was at a wrong time.
+      line.floor = Math.max(line.floor, Math.min(time, chain.last))
+      pass(line, report)
     }
   }
 
@@ -110,29 +144,52 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
     line.timer = setTimeout(expire, left, chain, line)
   }
 
-  function isDoubtful({ strays }: FeedChain, { passed }: Line): boolean {
+  function isDoubtful({ strays }: FeedChain, { free }: Line): boolean {
     const stray = strays.at(-1)
-    return stray !== undefined && stray !== passed
+    return stray !== undefined && stray !== free
   }
 
   function expire(chain: FeedChain, line: Line): void {
     line.timer = undefined
     const end = performance.now() - maxHold
-    for (const hole of [...chain.holes]) if (hole.openedAt <= end) giveUp(chain, hole)
+    for (const hole of [...chain.holes]) if (hole.openedAt <= end) giveUpOrLeave(chain, line, hole)
     if (isDoubtful(chain, line) && chain.doubtedAt <= end) letGo(chain, line)
     wait(chain, line)
+  }
+
+  /** Where live reports go on before what is held, that was at a wrong time. */
+  function giveUpOrLeave(chain: FeedChain, line: Line, hole: Missing): void {
+    if (!hole.isLive || !isAhead(chain, hole)) {
+      giveUp(chain, hole)
+      return
+    }
+    stepBack(chain)
+    const { held } = line
+    const at = held.findIndex(({ observationsTimestamp: time }) => time > chain.last)
+    if (at < 0) return
+    for (const { observationsTimestamp: time } of held.splice(at)) refuse(chain, line, time)
   }
 
   /** Strays prove nothing yet, but nothing else has come. */
   function letGo(chain: FeedChain, line: Line): void {
     const { strays } = chain
-    const since = line.passed === undefined ? 0 : strays.indexOf(line.passed) + 1
-    line.passed = strays.at(-1)
-    for (const stray of strays.slice(since)) {
+    const { passed } = line
+    line.free = strays.at(-1)
+    for (const stray of strays) {
       const { observationsTimestamp: time } = stray
-      if (time > line.floor && !isGap(line, time)) next(stray)
-      else refuse(chain, line, time)
+      if (passed.has(stray) || hasCome(chain, time)) continue
+      passed.add(stray)
+      if (!isGap(line, time)) pass(line, stray)
     }
+  }
+
+  /** The feed is at a time long before: its order begins anew there. */
+  function goBack({ holes }: FeedChain, line: Line, first: number): void {
+    const floor = Math.min(line.floor, first - 1, (holes[0]?.from ?? first) - 1)
+    const gaps = line.gaps.filter(({ to }) => to <= floor)
+    line.gaps.splice(0, line.gaps.length, ...gaps)
+    line.floor = floor
+    line.forgotten = Math.min(line.forgotten, floor)
   }
 
   return {
@@ -143,21 +200,22 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
         const time = report.observationsTimestamp
         if (time > line.floor) {
           line.floor = time
-          next(report)
+          pass(line, report)
           return
         }
       }
-      // The feed has gone back to a time long before: its order begins anew.
-      if (verdict === 'confirmed' && chain.last < line.floor) {
-        line.floor = 0
-        line.gaps.length = 0
-      }
+      const first = Math.min(...strays.map(each => each.observationsTimestamp))
+      const isBack = verdict === 'confirmed' && chain.jump === undefined
+      if (isBack) goBack(chain, line, first)
       for (const stray of strays) {
         const time = stray.observationsTimestamp
-        if (verdict === 'confirmed' && stray !== line.passed) hold(chain, line, stray)
-        else if (verdict === 'confirmed') line.floor = Math.max(line.floor, time)
-        else if (stray !== line.passed && time > line.floor && !chain.strays.includes(stray))
+        const isPassed = line.passed.has(stray)
+        if (verdict === 'confirmed') {
+          if (!isPassed) hold(chain, line, stray)
+          else if (!isBack) line.floor = Math.max(line.floor, time)
+        } else if (!isPassed && !chain.strays.includes(stray) && !hasCome(chain, time))
           refuse(chain, line, time)
+        if (!chain.strays.includes(stray)) line.passed.delete(stray)
       }
       if (verdict !== 'stray' && report !== undefined) hold(chain, line, report)
       while (line.held.length > maxHeld && chain.holes[0] !== undefined)

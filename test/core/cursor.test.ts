@@ -93,6 +93,34 @@ describe('cursors', () => {
     await cursors.flush()
   })
 
+  test('go back where a report had passed over what comes after it', async () => {
+    const { cursors } = await open({ [feedA]: 100 })
+    cursors.consumed(report(101))
+    cursors.consumed(report(461, 102))
+    expect(cursors.frontier(feedA)).toBe(461)
+    for (const time of [102, 103, 105]) cursors.consumed(report(time))
+    expect(cursors.frontier(feedA)).toBe(103)
+    cursors.consumed(report(104))
+    expect(cursors.frontier(feedA)).toBe(105)
+    for (let time = 107; time <= 470; time++) cursors.consumed(report(time))
+    expect(cursors.frontier(feedA)).toBe(105)
+    cursors.skipped({ feedID: feedA, from: 106, to: 106 })
+    expect(cursors.frontier(feedA)).toBe(470)
+    await cursors.flush()
+  })
+
+  test('stay where a long range led to when the feed goes on from there', async () => {
+    const { cursors } = await open({ [feedA]: 100 })
+    cursors.consumed(report(461, 101))
+    cursors.consumed(report(300, 300))
+    cursors.consumed(report(470, 462))
+    expect(cursors.frontier(feedA)).toBe(470)
+    cursors.consumed(report(900, 471))
+    cursors.consumed(report(1800, 901))
+    expect(cursors.frontier(feedA)).toBe(1800)
+    await cursors.flush()
+  })
+
   test('are where a set of numbers says they are', async () => {
     const steps = fc.array(
       fc.record({

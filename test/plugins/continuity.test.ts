@@ -883,6 +883,68 @@ describe('continuity', () => {
     end()
   })
 
+  test.each([['arrival' as const], ['sorted' as const]])(
+    'what a long range that is wrong has passed over is fetched, in order of %s',
+    async order => {
+      const { publish, sink, times, gaps, end } = stream({ order })
+      publish(range(100, 104))
+      sink(report(50_100, { from: 105 }))
+      sink(report(90_000, { from: 50_101 }))
+      publish(range(105, 110), { live: false })
+      publish([111], { live: false, lost: true })
+      for (let time = 112; time < 120; time++) {
+        publish([time])
+        await wait(1000)
+      }
+      await wait(3000)
+      const got = times().filter(time => time < 50_000)
+      const missed = [...range(105, 110), 112]
+      expect(got.sort((one, other) => one - other)).toEqual([
+        ...range(100, 104),
+        ...missed,
+        ...range(113, 119),
+      ])
+      expect(gaps).toEqual([{ feedID: feedA, from: 111, to: 111, cause: 'upstream' }])
+      end()
+    },
+  )
+
+  test.each([['arrival' as const], ['sorted' as const]])(
+    'two wrong ones far ahead do not mute a feed that goes on, in order of %s',
+    async order => {
+      const { publish, times, gaps, end } = stream({ order, maxHold: 1500 })
+      publish(range(100, 104))
+      publish([4200, 4201])
+      for (let time = 105; time < 160; time++) {
+        publish([time])
+        await wait(300)
+      }
+      await wait(5000)
+      expect(times().filter(time => time < 4000)).toEqual(range(100, 159))
+      expect(times()).toEqual(expect.arrayContaining([4200, 4201]))
+      // Nobody could know yet.
+      expect(gaps).toEqual([{ feedID: feedA, from: 105, to: 3900, cause: 'bound' }])
+      end()
+    },
+  )
+
+  test.each([['arrival' as const], ['sorted' as const]])(
+    'no gap is announced of time to come, nor anything live dropped, in order of %s',
+    async order => {
+      const { publish, sink, times, gaps, end } = stream({ order, maxHold: 20_000 })
+      publish(range(100, 104))
+      sink(report(340))
+      for (let time = 105; time < 205; time++) {
+        publish([time], { live: time !== 130 })
+        await wait(1000)
+      }
+      expect(times().filter(time => time < 300)).toHaveLength(105)
+      const refused = { feedID: feedA, from: 340, to: 340, cause: 'bound' }
+      expect(gaps).toEqual(order === 'sorted' ? [refused] : [])
+      end()
+    },
+  )
+
   test('of a silent feed too, what is older than the bound is announced', async () => {
     const { publish, connect, backfilled, gaps, end } = stream(
       { maxBackfill: 10_000 },
@@ -1057,6 +1119,52 @@ describe('continuity, sorted', () => {
       end()
     },
   )
+
+  test.each([
+    ['its first report', [], 50_000],
+    ['a report that begins where the last ended', [100], 101],
+  ])(
+    'of a feed that %s leads far ahead while nobody can be asked, each comes once',
+    async (_name, before, from) => {
+      const { publish, sink, service, times, gaps, end } = stream({
+        order: 'sorted',
+        maxHold: 1000,
+      })
+      const { page } = service
+      service.page = () => {
+        throw new Error('500')
+      }
+      publish(before)
+      sink(report(50_000, { from }))
+      for (let time = 101; time < 160; time++) {
+        publish([time])
+        await wait(100)
+      }
+      // None is held longer than it may be.
+      expect(times().length).toBeGreaterThan(40)
+      service.page = page
+      for (let time = 160; time < 260; time++) {
+        publish([time])
+        await wait(100)
+      }
+      await wait(5000)
+      expect(times()).toEqual([...before, 50_000, ...range(101, 259)])
+      expect(gaps).toEqual([])
+      end()
+    },
+  )
+
+  test('a copy of what was delivered is no gap, however late; what was not is one', () => {
+    const { publish, top, times, gaps, end } = stream({ order: 'sorted' })
+    publish(range(100, 300))
+    for (const time of range(100, 300)) top(report(time))
+    expect(gaps).toEqual([])
+    publish([310], { from: 301 })
+    for (const time of [308, 308, 310]) top(report(time))
+    expect(times()).toEqual([...range(100, 300), 310])
+    expect(gaps).toEqual([{ feedID: feedA, from: 308, to: 308, cause: 'bound' }])
+    end()
+  })
 
   test('holds for a bounded time, then announces the gap; what comes of it later is dropped', async () => {
     const { publish, sink, times, gaps, service, end } = stream({ order: 'sorted', maxHold: 500 })
