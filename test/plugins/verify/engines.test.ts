@@ -50,7 +50,7 @@ both('the engines agree', () => {
       }),
       { numRuns: 600 },
     )
-    expect(answers.key).toBeGreaterThan(50)
+    expect(answers.key).toBeGreaterThan(20)
     expect(answers.none).toBeGreaterThan(50)
   })
 
