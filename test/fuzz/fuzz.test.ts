@@ -9,7 +9,7 @@ import { expect, test } from '@jest/globals'
 import { type Figures, fuzz } from './fuzz.js'
 import { allTargets } from './targets.js'
 
-const INPUTS = Number(process.env.FUZZ_INPUTS ?? 2000)
+const INPUTS = Number(process.env.FUZZ_INPUTS ?? 1000)
 const SEED = Number(process.env.FUZZ_SEED ?? 1)
 const ONLY = process.env.FUZZ_ONLY ?? ''
 const HOUR = 3_600_000

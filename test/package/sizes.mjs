@@ -9,13 +9,13 @@ import { build } from 'esbuild'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 47000,
+  '.': 51000,
   './core': 28500,
   './cursors': 2000,
   './confidential-http': 29500,
   './local': 34000,
   './plugins/confidential-http/templates': 2000,
-  './plugins/continuity': 6000,
+  './plugins/continuity': 8000,
   './plugins/decoders': 150,
   './plugins/decoders/v3': 2900,
   './plugins/dedup': 2250,
@@ -24,9 +24,9 @@ export const budgets = {
   './plugins/logging': 1900,
   './plugins/rate-limit': 1900,
   './plugins/retry': 2750,
-  './plugins/verify': 12100,
+  './plugins/verify': 13700,
   './presets/confidential': 10200,
-  './presets/default': 22900,
+  './presets/default': 26000,
   './presets/versions': 5650,
   './tdh2': 5700,
 }
