@@ -27,7 +27,10 @@ export function serveThread<Settings>(
 ): void {
   const { settings, port, messages, levels } = workerData as ThreadData<Settings>
   const counter = new Int32Array(messages)
-  const running = new Map<number, AbortController>()
+  const running = new Map<
+    number,
+    { readonly controller: AbortController; readonly ended: Promise<void> }
+  >()
   const takeTurn = createTurns()
 
   function tell(message: FromThread): void {
@@ -59,10 +62,19 @@ export function serveThread<Settings>(
     thrown => tellOpened(toFailure(thrown)),
   )
 
-  async function answer({ id, request, startedAt }: ToThread & { type: 'request' }): Promise<void> {
+  function begin(message: ToThread & { type: 'request' }): void {
+    const { id } = message
     const controller = new AbortController()
-    const { signal } = controller
-    running.set(id, controller)
+    running.set(id, {
+      controller,
+      ended: answer(message, controller.signal).finally(() => running.delete(id)),
+    })
+  }
+
+  async function answer(
+    { id, request, startedAt }: ToThread & { type: 'request' },
+    signal: AbortSignal,
+  ): Promise<void> {
     try {
       const carry = await opened
       const isLate = (): boolean => isTimeUp(request, startedAt)
@@ -73,15 +85,20 @@ export function serveThread<Settings>(
       tell({ type: 'response', id, response })
     } catch (thrown) {
       tell({ type: 'failure', id, failure: toFailure(thrown) })
-    } finally {
-      running.delete(id)
     }
   }
 
-  port.on('close', () => setTimeout(() => host.exit(), LAST_TURNS))
+  /** Exits once nothing is under way: a file that is being opened would stay open for as long as the process lives. */
+  async function leave(): Promise<void> {
+    for (const { controller } of running.values()) controller.abort()
+    await Promise.allSettled([opened, ...[...running.values()].map(({ ended }) => ended)])
+    setTimeout(() => host.exit(), LAST_TURNS)
+  }
+
+  port.on('close', () => void leave())
   port.on('message', (message: ToThread) => {
-    if (message.type === 'request') void answer(message)
-    else running.get(message.id)?.abort()
+    if (message.type === 'request') begin(message)
+    else running.get(message.id)?.controller.abort()
   })
 }
 

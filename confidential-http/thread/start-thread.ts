@@ -27,7 +27,7 @@ export interface Thread {
    * wants the answer any more.
    */
   send(request: ConfidentialHTTPRequestMessage, timeout: number, signal?: AbortSignal): Sent
-  /** Resolves when the thread is gone. */
+  /** Resolves when the thread is gone, or can't be waited for any longer. */
   end(reason: Error): Promise<void>
 }
 
@@ -42,7 +42,7 @@ export interface ThreadOptions<Settings> {
 
 const levels: readonly (keyof Log)[] = ['debug', 'info', 'warn', 'error', 'connection']
 
-/** How long ending a thread may take, in milliseconds. */
+/** How long the ending of a thread is waited for, in milliseconds; one that hangs is ended from outside at half of it. */
 const MAX_STOP = 800
 /** How long a thread may take to start, in milliseconds. Were it ended sooner, a slow machine would never see one ready. */
 const MAX_START = 10_000
@@ -103,13 +103,17 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
 
   /** A thread whose port closes ends itself, unless it hangs. Early releases of Node 20 may never end one from outside. */
   function stop(): Promise<void> {
+    // One that is slow to start does not hang. Ended from outside, it would leave open the file it is just opening.
+    const patience = isReady ? 0 : startedAt + MAX_START - performance.now()
     return new Promise(resolve => {
-      const timer = setTimeout(() => {
-        worker.terminate().catch(() => undefined)
-        setTimeout(resolve, MAX_STOP / 2)
-      }, MAX_STOP / 2)
+      const killing = setTimeout(
+        () => void worker.terminate().catch(() => undefined),
+        Math.max(MAX_STOP / 2, patience),
+      ).unref()
+      const waiting = setTimeout(resolve, MAX_STOP)
       worker.once('exit', () => {
-        clearTimeout(timer)
+        clearTimeout(killing)
+        clearTimeout(waiting)
         resolve()
       })
     })
