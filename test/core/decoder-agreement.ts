@@ -1,4 +1,4 @@
-// The property that the differential tests check, a file per time resolution so that they run side by side.
+// The property that the differential tests check.
 import { deepStrictEqual } from 'node:assert/strict'
 import { AbiCoder, ParamType } from 'ethers'
 import fc from 'fast-check'

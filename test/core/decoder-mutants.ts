@@ -1,4 +1,4 @@
-// The property that the mutation tests check, a file per time resolution so that they run side by side.
+// The property that the mutation tests check.
 import fc from 'fast-check'
 import { createDecoderTable } from '../../core/decoder-table.js'
 import { isStreamsError } from '../../core/errors.js'

@@ -1,11 +1,14 @@
-import { test } from '@jest/globals'
+import { describe, test } from '@jest/globals'
 import { checkAgreement } from './decoder-agreement.js'
-import { versions } from './report-arbitrary.js'
+import { LIMIT, REPORTS } from './decoder-runs.js'
+import { resolutions, versions } from './report-arbitrary.js'
 
-test.each(versions)(
-  'random reports of version %i, in seconds, decode as by viem and ethers',
-  version => {
-    checkAgreement(version, 's', 5_000)
-  },
-  120_000,
-)
+describe.each(resolutions)('random reports with times in %s', resolution => {
+  test.each(versions)(
+    'of version %i decode as by viem and ethers',
+    version => {
+      checkAgreement(version, resolution, REPORTS / resolutions.length)
+    },
+    LIMIT,
+  )
+})

@@ -1,25 +1,33 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { createDecoderTable } from '../../core/decoder-table.js'
 import { isStreamsError } from '../../core/errors.js'
 import { toReport } from '../../core/record.js'
 import { allDecoders, decodeReport } from '../../presets/versions.js'
 import { checkMutants } from './decoder-mutants.js'
+import { LIMIT, REPORTS } from './decoder-runs.js'
 import { publishedReports } from './published-reports.js'
-import { versions } from './report-arbitrary.js'
+import { resolutions, versions } from './report-arbitrary.js'
 import { mutants } from './report-mutations.js'
 
-test.each(versions)(
-  'mutated reports of version %i, in seconds, are refused or mean what they say',
-  version => {
-    const tally = checkMutants(version, 's', { numRuns: 500, mutantsPerRun: 100 })
-    expect(tally.refused + tally.decoded).toBe(50_000)
-    expect(tally.refused).toBeGreaterThan(25_000)
-    expect(tally.decoded).toBeGreaterThan(5_000)
-  },
-  120_000,
-)
+describe.each(resolutions)('mutated reports with times in %s', resolution => {
+  test.each(versions)(
+    'of version %i are refused or mean what they say',
+    version => {
+      const mutants = (10 * REPORTS) / resolutions.length
+      const mutantsPerRun = 100
+      const tally = checkMutants(version, resolution, {
+        numRuns: mutants / mutantsPerRun,
+        mutantsPerRun,
+      })
+      expect(tally.refused + tally.decoded).toBe(mutants)
+      expect(tally.refused).toBeGreaterThan(mutants / 2)
+      expect(tally.decoded).toBeGreaterThan(mutants / 10)
+    },
+    LIMIT,
+  )
+})
 
 const [published] = publishedReports as [(typeof publishedReports)[0]]
 const table = createDecoderTable(allDecoders)
