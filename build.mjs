@@ -160,6 +160,42 @@ async function compile(entries, esm, cjs) {
     // What runs in both formats asks for __dirname first.
     logOverride: { 'empty-import-meta': 'silent', 'assign-to-constant': 'error' },
   })
+  shareHelpers(cjs)
+}
+
+/** What esbuild puts before each CommonJS module: the functions that make one of an ES module. */
+const helpers = /^var __\w+ = [^]*?(?=^var \w+_exports = \{\};$)/m
+
+/** Has CommonJS modules share those functions: a copy in each would be a seventh of them all. */
+function shareHelpers(cjs) {
+  const modules = walk(relative(root, cjs)).map(file => ({
+    file,
+    text: readFileSync(at(file), 'utf8'),
+  }))
+  const [longest] = modules
+    .map(({ text }) => helpers.exec(text)?.[0] ?? '')
+    .sort((one, other) => other.length - one.length)
+  const names = [...longest.matchAll(/^var (__(?:export|toESM|toCommonJS)) = /gm)].map(
+    ([, name]) => name,
+  )
+  writeFileSync(
+    join(cjs, 'shared', 'commonjs.js'),
+    `"use strict";\n${longest}module.exports = { ${names.join(', ')} };\n`,
+  )
+  for (const { file, text } of modules) {
+    const from = relative(dirname(at(file)), join(cjs, 'shared', 'commonjs.js')).replaceAll(
+      sep,
+      '/',
+    )
+    const path = from.startsWith('.') ? from : `./${from}`
+    writeFileSync(
+      at(file),
+      text.replace(helpers, found => {
+        const used = names.filter(name => found.includes(`var ${name} = `))
+        return `const { ${used.join(', ')} } = require("${path}");\n`
+      }),
+    )
+  }
 }
 
 function declare(outDir) {
