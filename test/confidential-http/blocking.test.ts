@@ -283,13 +283,13 @@ describe('a remote runtime whose enclave fails', () => {
     ],
   ])('where it %s, says so in time', async (_name, program, message) => {
     runtime = remoteRuntime(world, { url: await startFake(program) })
-    const { error: cold } = failing(send('/', '1s').result)
+    const { error: cold } = failing(send('/', '3s').result)
     expect(cold.message).toMatch(message)
-    const { error, ms } = failing(send('/', '500ms').result)
-    expectInTime(ms, 500)
+    const { error, ms } = failing(send('/', '1s').result)
+    expectInTime(ms, 1000)
     expect(error).toMatchObject({ name: 'EnclaveError', code: 'ENCLAVE' })
     expect(error.message).toMatch(message)
-    expect((await failureOf(sendAsync('/', '500ms'))).message).toMatch(message)
+    expect((await failureOf(sendAsync('/', '1s'))).message).toMatch(message)
   })
 
   test('where it stands still, says so in time, and asks it again once it goes on', async () => {

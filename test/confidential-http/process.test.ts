@@ -76,7 +76,7 @@ describe.each(both)('with a %s runtime', kind => {
   test('a process stays alive while something is awaited', async () => {
     const { code, out } = await runProgram(
       `client.sendRequestAsync(createRuntime(), input).then(({ statusCode }) => console.log(statusCode))`,
-      given(kind, '/hang', '1s'),
+      given(kind, '/hang', '3s'),
     )
     expect(out).toBe('504\n')
     expect(code).toBe(0)

@@ -4,7 +4,7 @@ import { inspect } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { createClient, defaultPreset, isStreamsError, type Plugin } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
-import { failureOf } from '../waiting.js'
+import { failureOf, until } from '../waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 
@@ -292,8 +292,7 @@ describe('a plugin that goes wrong', () => {
     let downs = 0
     stream.on('disconnected', () => void downs++)
     await stream.connect()
-    while (engine.connections < 2) await new Promise(resolve => setTimeout(resolve, 5))
-    expect(stream.getMetrics().activeConnections).toBe(2)
+    await until(() => stream.getMetrics().activeConnections === 2)
     engine.disconnect(1000)
     await stream.closed.catch(() => undefined)
     expect(stream.getMetrics().activeConnections).toBe(0)
