@@ -1,4 +1,5 @@
 // What a row acts in: an engine, the client of one SDK in a process of its own, and the account of what happened.
+import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,6 +21,9 @@ export async function createWorld(row, sdk, seed) {
     history: 0,
     compression: false,
     seed,
+    // The port of an engine that is gone may be given to another row's, which must not take its clients for its own.
+    apiKey: randomUUID(),
+    userSecret: randomUUID(),
     ...row.engine,
   })
   engine.pause()
