@@ -12,8 +12,11 @@ export interface DedupOptions {
   readonly window?: number
 }
 
-/** How many of the newest reports of a feed are kept whole, to hold copies against them: they are what a feed costs. */
-const KEPT = 2
+/**
+ * How many of the newest reports of a feed are kept whole, to hold copies against them. They are what a feed costs of
+ * memory and of the collector's time, so it is one until the stream has had a copy, and then as many as may overtake it.
+ */
+const KEPT = { alone: 1, inCompany: 4 } as const
 
 /** What is fetched comes in masses, and copies of it may still be on their way: this much more of it is remembered. */
 const FETCHED = 8
@@ -58,6 +61,7 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
       if (scope.kind === 'request') return next
       const feeds = new Map<string, Seen>()
       const { judge } = scope
+      let kept: number = KEPT.alone
       const remember = (seen: Seen, report: Report): void => {
         const { observationsTimestamp: time } = report
         if (time > seen.latest) seen.latest = time
@@ -66,7 +70,7 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
           seen.fetched ??= createTimes(FETCHED * window)
           add(seen.fetched, time)
         } else {
-          seen.reports[seen.live.count % KEPT] = report
+          seen.reports[seen.live.count % kept] = report
           add(seen.live, time)
         }
       }
@@ -103,6 +107,7 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
             (hasSeen(live, time) || (fetched !== undefined && hasSeen(fetched, time))))
         ) {
           const first = waiting ?? findAt(seen.reports, time)
+          kept = KEPT.inCompany
           if (judge?.contest(report, first)) return
           scope.count('deduplicated', report)
           if (first !== undefined && !isSameBlob(first.fullReport, report.fullReport))

@@ -90,6 +90,14 @@ describe('dedup', () => {
     expect(counts.deduplicated).toBe(2)
   })
 
+  test('tells of a conflict with a report that was overtaken, once copies come', () => {
+    const { sink, conflicts, delivered } = stage()
+    for (const time of [100, 100, 101, 102, 103, 104]) sink(report(time))
+    const other = report(101, feedA, { blob: '01' })
+    sink(other)
+    expect(conflicts).toEqual([[delivered[1], other]])
+  })
+
   test('takes the same digits in another case for the same values', () => {
     const { sink, conflicts, counts } = stage()
     sink(report(100, feedA, { blob: 'ab' }))
