@@ -28,10 +28,10 @@
  * An ABI encoding has one canonical form. Only that is accepted, so every offset and length is known beforehand and a
  * byte too many has nowhere to hide.
  */
-import { buffer, characters } from './characters.js'
+import { areDigits, buffer, characters } from './characters.js'
 import { ReportDecodingError } from './errors.js'
 import { feedResolution, feedVersion } from './feed-id.js'
-import { areDigits, readBytes, readWord } from './hex-digits.js'
+import { readBytes, readWord } from './hex-digits.js'
 
 /** What the blob itself says of the report: the signed truth, unlike the envelope around it. */
 export interface Head {
@@ -187,7 +187,7 @@ function checkReport(fullReport: string, feedID: string): number {
 }
 
 function checkDigits(at: number, words: number, feedID: string): void {
-  if (!areDigits(characters, at, DIGITS * words))
+  if (!areDigits(at, at + DIGITS * words))
     throw refuse(feedID, 'it has a character that is no hexadecimal digit')
 }
 

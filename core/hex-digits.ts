@@ -16,10 +16,10 @@ const ZEROS = 0x3030_3030
 /** Eight times. Digits are never the bytes of a NaN. */
 const EIGHT_ZEROS = new Float64Array(Int32Array.of(ZEROS, ZEROS).buffer)[0] as number
 
-/** True if so many characters, a multiple of sixteen, are hexadecimal digits. */
-export function areDigits(characters: DataView, from: number, count: number): boolean {
+/** True if the characters from `from` to before `to`, a multiple of sixteen, are hexadecimal digits. */
+export function areDigits(characters: DataView, from: number, to: number): boolean {
   let seen = 0
-  for (let at = from; at < from + count; at += 16) {
+  for (let at = from; at < to; at += 16) {
     const one = characters.getInt32(at, true)
     const two = characters.getInt32(at + 4, true)
     const three = characters.getInt32(at + 8, true)
