@@ -82,7 +82,12 @@ export { type V14 as DecodedV14Report, v14 } from './plugins/decoders/v14.js'
 export { decoders } from './plugins/decoders.js'
 export { type DedupOptions, dedup } from './plugins/dedup.js'
 export { type HaDiscoveryOptions, haDiscovery } from './plugins/ha-discovery.js'
-export { generateAuthHeaders, type HmacAuthOptions, hmacAuth } from './plugins/hmac-auth.js'
+export {
+  type Credentials,
+  generateAuthHeaders,
+  type HmacAuthOptions,
+  hmacAuth,
+} from './plugins/hmac-auth.js'
 export { type Logger, type LoggingConfig, LogLevel, logging } from './plugins/logging.js'
 export { type RateLimitOptions, rateLimit } from './plugins/rate-limit.js'
 export { type RetryOptions, retry } from './plugins/retry.js'

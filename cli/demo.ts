@@ -69,6 +69,8 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
       if (status.type === 'connected') note(green(`${status.origin} is connected`))
       if (status.type === 'disconnected' && status.wasOpen)
         note(yellow(`${status.origin} is lost: ${status.error.message}`))
+      if (status.type === 'degraded')
+        note(yellow(`${status.origin} goes on refusing: ${status.error.message}`))
     })
     const enough = new Promise<void>(resolve =>
       signal.addEventListener('abort', () => resolve(), { once: true }),

@@ -30,7 +30,14 @@ export function createAnnouncements<Data>(parts: AnnouncementsParts<Data>): Anno
     else if (status.type === 'fresh') log.info?.(`reports again of ${status.feedIDs.join(', ')}`)
     else if (status.type === 'subscribed' || status.type === 'unsubscribed')
       log.info?.(`${status.type}: ${status.feedIDs.join(', ')}`)
-    else if (status.type === 'slow') log.warn?.(`${status.queued} reports wait to be taken`)
+    else if (status.type === 'degraded') {
+      const { origin, host, delayMs } = status
+      const seconds = Math.round(delayMs / 1000)
+      log.warn?.(`${host} goes on refusing: it is dialled slowly, next in ${seconds} s`, {
+        origin,
+        host,
+      })
+    } else if (status.type === 'slow') log.warn?.(`${status.queued} reports wait to be taken`)
   }
 
   return {

@@ -46,6 +46,12 @@ interface State {
   last: ConnectionChange
 }
 
+/** Where a connection stands that is not open. */
+function statusAfter({ type }: ConnectionChange): ConnectionStatus {
+  if (type === 'left' || type === 'joined') return 'disconnected'
+  return type === 'degraded' ? 'reconnecting' : type
+}
+
 /** Keeps account of a lane's connections; `announce` hears when one opens or is lost. */
 export function createConnections(
   counters: StreamCounters,
@@ -76,8 +82,7 @@ export function createConnections(
     connection.last = to
     if (to.type === 'connected') opened(connection)
     else if (to.type === 'disconnected' && to.wasOpen) lost(connection, to.error)
-    if (connection.open > 0) connection.status = 'connected'
-    else connection.status = to.type === 'left' || to.type === 'joined' ? 'disconnected' : to.type
+    connection.status = connection.open > 0 ? 'connected' : statusAfter(to)
     if (to.type === 'left') connections.delete(facts.origin)
   }
 

@@ -101,10 +101,16 @@ export class ValidationError extends DataStreamsError {
 export class AuthenticationError extends DataStreamsError {
   /** 401 or 403. */
   readonly statusCode: number | undefined
+  /** The service's time when it answered, in Unix milliseconds cut to seconds, where its answer told. */
+  readonly serverTime: number | undefined
 
-  constructor(message: string, facts: WireErrorFacts = {}) {
+  constructor(
+    message: string,
+    facts: WireErrorFacts & { readonly serverTime?: number | undefined } = {},
+  ) {
     super(message, { code: 'AUTHENTICATION', ...facts })
     this.statusCode = facts.statusCode
+    this.serverTime = facts.serverTime
   }
 
   static {

@@ -21,14 +21,15 @@ export function errorFromAnswer(
 ): DataStreamsError {
   const facts = [`${describeCall(call)} answered ${status}`, ...detail(call, body)]
   if (status === 401 || status === 403) {
-    const skew = clockSkew(headers, now)
+    const serverTime = parseDate(headers.get('date'))
+    const skew = serverTime === undefined ? undefined : clockSkew(call, serverTime, now)
     return new AuthenticationError(
       [
         ...facts,
         ...(skew === undefined ? [] : [skew]),
         'The service answers alike for a wrong key, a wrong signature, a wrong clock and a feed you may not read.',
       ].join('\n  '),
-      { statusCode: status },
+      { statusCode: status, serverTime },
     )
   }
   const retryAfter = parseRetryAfter(headers.get('retry-after'), now)
@@ -46,17 +47,28 @@ export function parseRetryAfter(value: string | null, now: () => number): number
   if (value === null) return undefined
   const text = value.trim()
   if (/^\d{1,10}$/.test(text)) return Number(text) * 1000
-  const date = /^[A-Za-z]{3}/.test(text) ? Date.parse(text) : Number.NaN
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now())
+  const date = parseDate(text)
+  return date === undefined ? undefined : Math.max(0, date - now())
 }
 
-function clockSkew(headers: Headers, now: () => number): string | undefined {
-  const date = Date.parse(headers.get('date') ?? '')
-  // The header counts whole seconds, so up to one of them is no skew.
-  const skew = now() - date
-  if (Number.isNaN(skew) || (skew < ALLOWED_SKEW + 1000 && skew > -ALLOWED_SKEW)) return undefined
+/** A date of a header, in Unix milliseconds; undefined where it is none. */
+function parseDate(value: string | null): number | undefined {
+  const date = /^[A-Za-z]{3}/.test(value ?? '') ? Date.parse(value as string) : Number.NaN
+  return Number.isNaN(date) ? undefined : date
+}
+
+function clockSkew(call: Call, serverTime: number, now: () => number): string | undefined {
+  const skew = now() - serverTime
+  // A wrong clock that the signature was corrected for is not to blame.
+  const stamp = call.headers.get('x-authorization-timestamp')
+  if (isAllowed(skew) || (stamp !== null && isAllowed(Number(stamp) - serverTime))) return undefined
   const seconds = Math.round(Math.abs(skew) / 1000)
   return `This machine's clock is ${seconds} s ${skew > 0 ? 'ahead of' : 'behind'} the service's: more than the ${ALLOWED_SKEW / 1000} s it allows. Set the clock.`
+}
+
+function isAllowed(skew: number): boolean {
+  // The header counts whole seconds, so up to one of them is no skew.
+  return skew < ALLOWED_SKEW + 1000 && skew > -ALLOWED_SKEW
 }
 
 /** What the service says in its own words: one short printable line, unless it repeats what was sent in a header. */

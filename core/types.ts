@@ -392,6 +392,13 @@ export type Status =
       readonly wasOpen: boolean
       readonly error: Error
     } & ConnectionFacts)
+  | ({
+      /** The service refuses what it let in before, so it is dialled slowly from now on; told once, until it opens again. */
+      readonly type: 'degraded'
+      readonly error: Error
+      /** Milliseconds until the next dial. */
+      readonly delayMs: number
+    } & ConnectionFacts)
   | ({ readonly type: 'reconnecting' } & ReconnectingInfo)
   | ({ readonly type: 'failed'; readonly error: Error } & ConnectionFacts)
   | ({ readonly type: 'joined' } & ConnectionFacts)

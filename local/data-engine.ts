@@ -46,6 +46,7 @@ export interface DataEngine {
   readonly endpoint: string
   /** `ws://127.0.0.1:PORT` */
   readonly wsEndpoint: string
+  /** The keys that are let in now. */
   readonly apiKey: string
   readonly userSecret: string
   /** The ids of all feeds, lower-case, in the order given. */
@@ -81,6 +82,8 @@ export interface DataEngine {
   replayNext(): PublishedReport | undefined
   /** From now on other signers sign, under another config digest: as many as before, unless told otherwise. */
   rotate(to?: { readonly nodes?: number; readonly f?: number }): SignerSet
+  /** From now on other keys are let in, and those of before are not; what is left out stays. Open streams stay too. */
+  rotateKeys(to: { readonly apiKey?: string; readonly userSecret?: string }): void
   /** Stops automatic publishing. */
   pause(): void
   /** Goes on with automatic publishing. */
@@ -126,7 +129,8 @@ function frameOf(report: PublishedReport): Frame {
  */
 export async function startDataEngine(options: DataEngineOptions = {}): Promise<DataEngine> {
   const settings = checkOptions(options)
-  const { apiKey, userSecret, intervalMs, seed, now } = settings
+  const { intervalMs, seed, now } = settings
+  const credentials = { apiKey: settings.apiKey, userSecret: settings.userSecret }
   const recording = options.replay === undefined ? undefined : await readRecording(options.replay)
   const feeds = checkFeeds(options.feeds, recording, intervalMs)
   let network = createNetwork(seed, settings.nodes, settings.f)
@@ -138,7 +142,7 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   const deliveries = createDeliveries(now)
   const findFeed = createFindFeed(feeds)
   const parts = {
-    credentials: { apiKey, userSecret },
+    credentials,
     endpoints: createEndpoints(feeds, findFeed, ledger),
     findFeed,
     log,
@@ -253,6 +257,14 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     return network.set
   }
 
+  function rotateKeys(to: { readonly apiKey?: string; readonly userSecret?: string }): void {
+    const { apiKey, userSecret } = checkOptions({
+      apiKey: to.apiKey ?? credentials.apiKey,
+      userSecret: to.userSecret ?? credentials.userSecret,
+    })
+    Object.assign(credentials, { apiKey, userSecret })
+  }
+
   function replayNext(): PublishedReport | undefined {
     checkOpen()
     const recorded = recording?.[replayed]
@@ -325,8 +337,12 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   return {
     endpoint: `http://${host}:${listener.port}`,
     wsEndpoint: `ws://${host}:${listener.port}`,
-    apiKey,
-    userSecret,
+    get apiKey() {
+      return credentials.apiKey
+    },
+    get userSecret() {
+      return credentials.userSecret
+    },
     feeds: Object.freeze([...feeds.keys()]),
     get network() {
       return network.set
@@ -344,6 +360,7 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     publish,
     replayNext,
     rotate,
+    rotateKeys,
     pause: schedule.stop,
     resume() {
       if (!isClosed && (recording === undefined || replayed < recording.length)) schedule.start()

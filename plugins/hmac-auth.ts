@@ -1,15 +1,27 @@
-import { defaultCrypto, type WebCrypto, type WebCryptoKey } from '../core/crypto.js'
-import { ValidationError } from '../core/errors.js'
-import { checkFunction, checkText } from '../core/options.js'
-import type { Handler, Plugin } from '../core/types.js'
+import type { WebCrypto } from '../core/crypto.js'
+import { isStreamsError } from '../core/errors.js'
+import { checkFunction } from '../core/options.js'
+import type { Call, Handler, Plugin, Reply } from '../core/types.js'
+import {
+  type Credentials,
+  checkCredentials,
+  createKeyring,
+  type Keys,
+  type RenewCredentials,
+} from './hmac-auth/keyring.js'
+import { createServiceClock, type Moment } from './hmac-auth/service-clock.js'
+import { createSigner } from './hmac-auth/signer.js'
+
+export type { Credentials }
 
 /** Options of `hmacAuth`. */
-export interface HmacAuthOptions {
-  /** The API key, sent as `Authorization`. */
-  readonly apiKey: string
-  /** The user secret, which keys the signature and is never sent. */
-  readonly userSecret: string
-  /** The wall clock, in milliseconds: the service allows it to be 5 s off. @default Date.now */
+export interface HmacAuthOptions extends Credentials {
+  /**
+   * Gives the credentials to go on with where the service refuses those in use: they may have been changed. Asked once a
+   * second at most, and waited for no longer than 10 s. @default the refusal stands
+   */
+  readonly renewCredentials?: RenewCredentials
+  /** The wall clock, in milliseconds: where it is more than 5 s off, the service's is learnt. @default Date.now */
   readonly now?: () => number
   /** Computes the signature. @default @peculiar/webcrypto */
   readonly crypto?: WebCrypto
@@ -18,26 +30,50 @@ export interface HmacAuthOptions {
 /**
  * Signs every attempt of every call, REST requests and stream upgrades alike. As it runs inside retry, no attempt
  * carries the signature of another.
+ *
+ * An attempt that is refused is signed once more where its refusal has taught something: that this machine's clock is
+ * wrong, by the `Date` of the answer, or that there are other keys, by `renewCredentials`. All that follow are signed
+ * accordingly. A clock is corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times.
  */
 export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
-  const apiKey = checkKey('apiKey', options?.apiKey)
-  const userSecret = checkText('userSecret', options.userSecret)
-  const { now = Date.now, crypto } = options
+  const credentials = checkCredentials(options)
+  const { now = Date.now, crypto, renewCredentials } = options
   checkFunction('now', now)
-
-  const sign = createSigner(apiKey, userSecret, crypto)
+  if (renewCredentials !== undefined) checkFunction('renewCredentials', renewCredentials)
 
   function signed(next: Handler): Handler {
-    return async function signAttempt(call) {
-      const headers = await sign(call.method, call.url, call.body, now())
-      for (const [name, value] of Object.entries(headers)) call.headers.set(name, value)
+    const clock = createServiceClock(now)
+    const keyring = createKeyring(credentials, renewCredentials, crypto)
+
+    async function send(call: Call, { keys, at, offset }: Signature): Promise<Reply> {
+      const headers = new Headers(call.headers)
+      const signature = await keys.sign(call.method, call.url, call.body, at + offset)
+      for (const [name, value] of Object.entries(signature)) headers.set(name, value)
       call.scope.log.debug?.(`auth headers generated for ${call.operation}`, {
         operation: call.operation,
       })
-      return next(call)
+      return next({ ...call, headers })
+    }
+
+    return async function signAttempt(call) {
+      const first: Signature = { keys: keyring.keys, ...clock.read() }
+      try {
+        return await send(call, first)
+      } catch (error) {
+        if (!isStreamsError(error, 'AUTHENTICATION')) throw error
+        clock.learn(first, error.serverTime, call.scope.log)
+        await keyring.renew(first.keys, call)
+        if (clock.offset === first.offset && keyring.keys === first.keys) throw error
+      }
+      return send(call, { keys: keyring.keys, ...clock.read() })
     }
   }
   return { name: 'hmac-auth', attempt: signed }
+}
+
+/** What an attempt was signed with. */
+interface Signature extends Moment {
+  readonly keys: Keys
 }
 
 /**
@@ -60,51 +96,4 @@ export function generateAuthHeaders(
   crypto?: WebCrypto,
 ): Promise<Record<string, string>> {
   return createSigner(apiKey, userSecret, crypto)(method, url, body, timestamp)
-}
-
-type Signer = (
-  method: string,
-  url: string,
-  body: string | Uint8Array | undefined,
-  timestamp: number,
-) => Promise<Record<string, string>>
-
-/** SHA-256 of no bytes: most requests have no body. */
-const NO_BODY = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
-
-/** Signs requests with a key that is made once. */
-function createSigner(apiKey: string, userSecret: string, crypto?: WebCrypto): Signer {
-  let key: WebCryptoKey | undefined
-
-  return async function sign(method, url, body = '', timestamp) {
-    const { subtle } = crypto ?? (await defaultCrypto())
-    if (key === undefined) {
-      const algorithm = { name: 'HMAC', hash: 'SHA-256' }
-      key = await subtle.importKey('raw', bytes(userSecret), algorithm, false, ['sign'])
-    }
-    const { pathname, search } = new URL(url)
-    const bodyHash = body.length === 0 ? NO_BODY : hex(await subtle.digest('SHA-256', bytes(body)))
-    const text = `${method.toUpperCase()} ${pathname}${search} ${bodyHash} ${apiKey} ${timestamp}`
-    return {
-      Authorization: apiKey,
-      'X-Authorization-Timestamp': String(timestamp),
-      'X-Authorization-Signature-SHA256': hex(await subtle.sign('HMAC', key, bytes(text))),
-    }
-  }
-}
-
-/** The key becomes a header, and what a header can't hold must fail here, where no error quotes it. */
-function checkKey(field: string, value: unknown): string {
-  const key = checkText(field, value)
-  if (!/^[\x21-\x7e]+$/.test(key))
-    throw new ValidationError(`${field} must be printable ASCII without spaces`)
-  return key
-}
-
-function bytes(value: string | Uint8Array): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(typeof value === 'string' ? new TextEncoder().encode(value) : value)
-}
-
-function hex(buffer: ArrayBuffer): string {
-  return Buffer.from(buffer).toString('hex')
 }

@@ -24,6 +24,11 @@ export interface RetryOptions {
    * Milliseconds between two dials of a connection that can't be had, while others carry the stream. @default 30000
    */
   readonly probeInterval?: number
+  /**
+   * Milliseconds between two dials of a connection that the service goes on refusing (401, 403 and the like) after it, or
+   * another of its stream, was open: at least so many, and up to a tenth more. @default 60000
+   */
+  readonly refusedInterval?: number
   /** From 0 to 1, for the jitter. @default Math.random */
   readonly random?: () => number
 }
@@ -36,6 +41,9 @@ export interface RetryOptions {
  * The delay before try n is `delay · 2^(n-1)`, at most `maxDelay`, of which a random half is taken off: clients that
  * failed together don't come back together. Where the service asks for a longer wait (Retry-After), it gets it, and up to
  * a tenth more; a request for which it asks for more than `maxRetryAfter` is not tried again.
+ *
+ * A stream that was let in and is refused is dialled once more as always, for that may pass; a second refusal is announced
+ * as `degraded`, and from then on it is dialled every `refusedInterval`, until it is open again.
  */
 export function retry(options: RetryOptions = {}): Plugin<never> {
   const { random = Math.random } = options
@@ -54,6 +62,10 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
     min: 1,
     max: MAX_TIMER,
   })
+  const refusedInterval = checkNumber('refusedInterval', options.refusedInterval ?? 60_000, {
+    min: 1,
+    max: MAX_TIMER,
+  })
   const healthyAfter = checkNumber('healthyAfter', options.healthyAfter ?? 2000, { min: 0 })
 
   function delayBefore(attempt: number, base: number, error: unknown): number {
@@ -65,6 +77,26 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
     const { retryAfter = 0 } = error as WireErrorFacts
     const delay = longest * (0.5 + random() / 2)
     return retryAfter === 0 ? delay : Math.max(delay, retryAfter * (1 + random() / 10))
+  }
+
+  /** The delay before a connection is dialled again that does not go on being refused. */
+  function delayBeforeDial(
+    attempt: number,
+    interval: number,
+    isProbing: boolean,
+    error: unknown,
+  ): number {
+    const delay = isProbing
+      ? atLeastAsked(probeInterval, error)
+      : delayBefore(attempt, interval, error)
+    return Math.min(delay, Math.max(isProbing ? probeInterval : maxDelay, maxRetryAfter))
+  }
+
+  /** The delay before who refused is asked again: never less than the interval, or than is asked for. */
+  function delayOfRefused(error: unknown): number {
+    const { retryAfter = 0 } = error as WireErrorFacts
+    const least = Math.max(refusedInterval, Math.min(retryAfter, maxRetryAfter))
+    return Math.min(least * (1 + random() / 10), MAX_TIMER)
   }
 
   async function retryRequest(next: Handler, call: RequestCall): Promise<Reply> {
@@ -90,6 +122,9 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
     const { maxReconnectAttempts: maxAttempts, reconnectInterval } = scope.reconnect
     const company = watchCompany(scope)
     let hasBeenOpen = false
+    /** Since it was open. */
+    let refusals = 0
+    let isDegraded = false
     try {
       for (let attempt = 1; ; attempt++) {
         let error: Error
@@ -98,6 +133,8 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
           if (signal.aborted || end.kind !== 'stream') return end
           if (end.lasted >= healthyAfter) attempt = 1
           hasBeenOpen = true
+          refusals = 0
+          isDegraded = false
           error = end.error
         } catch (thrown) {
           error = asError(thrown)
@@ -106,19 +143,23 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
         const isAlone = scope.activeConnections === 0
         // Those who were probed slowly while others carried the stream have all their attempts when they are needed.
         if (isAlone && company.takeLasted() >= healthyAfter) attempt = 1
-        // What let us in before may let us in again.
-        const isHopeless = !isTransient(error) && !(hasBeenOpen && isRefusal(error))
+        const isRefused = !isTransient(error) && isRefusal(error)
+        if (isRefused) refusals++
+        // What let us in before, or another of the stream, may let us in again.
+        const isHopeless = !isTransient(error) && !(isRefused && (hasBeenOpen || !isAlone))
         const facts = connectionFacts(call)
         if (isAlone && isHopeless) throw error
         if (isAlone && attempt > maxAttempts) throw gaveUp(facts.host, attempt - 1, error)
         // While others carry the stream there is no giving up, and no hurry either.
         const isProbing = isHopeless || attempt > maxAttempts
-        const delayMs = Math.min(
-          isProbing
-            ? atLeastAsked(probeInterval, error)
-            : delayBefore(attempt, reconnectInterval, error),
-          Math.max(isProbing ? probeInterval : maxDelay, maxRetryAfter),
-        )
+        const isSlow = isRefused && refusals > 1
+        const delayMs = isSlow
+          ? delayOfRefused(error)
+          : delayBeforeDial(attempt, reconnectInterval, isProbing, error)
+        if (isSlow && !isDegraded) {
+          isDegraded = true
+          scope.status({ type: 'degraded', ...facts, delayMs, error })
+        }
         scope.log.warn?.(
           `reconnecting to ${facts.host}: attempt ${attempt} of ${maxAttempts} in ${Math.round(delayMs)} ms, after: ${error.message}`,
           { ...facts },

@@ -3,6 +3,7 @@ import { ValidationError } from '../core/errors.js'
 import { checkBoolean, checkNumber, MAX_TIMER } from '../core/options.js'
 import type { DataOf, Plugins } from '../core/types.js'
 import type { ContinuityOptions } from '../plugins/continuity.js'
+import type { Credentials } from '../plugins/hmac-auth.js'
 import type { LoggingConfig } from '../plugins/logging.js'
 import type { RateLimitOptions } from '../plugins/rate-limit.js'
 import type { VerifyOptions } from '../plugins/verify.js'
@@ -17,6 +18,8 @@ export interface Config extends Omit<ClientOptions, 'plugins'> {
   readonly apiKey: string
   /** The user secret. */
   readonly userSecret: string
+  /** Gives the credentials to go on with where the service refuses those in use. @default the refusal stands */
+  readonly renewCredentials?: () => Credentials | Promise<Credentials>
   /** The URL of the REST interface. */
   readonly endpoint: string
   /** The URL of the WebSocket interface. */
@@ -45,6 +48,7 @@ export interface Config extends Omit<ClientOptions, 'plugins'> {
 const presetFields = [
   'apiKey',
   'userSecret',
+  'renewCredentials',
   'retryAttempts',
   'retryDelay',
   'continuity',

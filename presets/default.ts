@@ -2,7 +2,7 @@ import type { Plugin } from '../core/types.js'
 import { type ContinuityOptions, continuity } from '../plugins/continuity.js'
 import { decoders } from '../plugins/decoders.js'
 import { dedup } from '../plugins/dedup.js'
-import { hmacAuth } from '../plugins/hmac-auth.js'
+import { type Credentials, hmacAuth } from '../plugins/hmac-auth.js'
 import { type LoggingConfig, logging } from '../plugins/logging.js'
 import { type RateLimitOptions, rateLimit } from '../plugins/rate-limit.js'
 import { retry } from '../plugins/retry.js'
@@ -16,6 +16,8 @@ export interface DefaultPresetOptions {
   readonly apiKey: string
   /** The user secret. */
   readonly userSecret: string
+  /** Gives the credentials to go on with where the service refuses those in use. @default the refusal stands */
+  readonly renewCredentials?: () => Credentials | Promise<Credentials>
   /** How often a request is tried again. @default 3 */
   readonly retryAttempts?: number
   /** Milliseconds before the first new try of a request, doubled for each further one. @default 1000 */
@@ -34,12 +36,7 @@ export interface DefaultPresetOptions {
 
 /** One connection, every version decoded: the stack of `createClient` unless it is told otherwise. */
 export function defaultPreset(options: DefaultPresetOptions): readonly Plugin<DecodedReport>[] {
-  const {
-    apiKey,
-    userSecret,
-    retryAttempts = DEFAULT_RETRY_ATTEMPTS,
-    retryDelay = DEFAULT_RETRY_DELAY,
-  } = options
+  const { retryAttempts = DEFAULT_RETRY_ATTEMPTS, retryDelay = DEFAULT_RETRY_DELAY } = options
   return [
     logging(options.logging),
     decoders(...allDecoders),
@@ -48,6 +45,6 @@ export function defaultPreset(options: DefaultPresetOptions): readonly Plugin<De
     dedup(),
     retry({ attempts: retryAttempts, delay: retryDelay }),
     rateLimit(options.rateLimit),
-    hmacAuth({ apiKey, userSecret, ...(options.now === undefined ? {} : { now: options.now }) }),
+    hmacAuth(options),
   ]
 }

@@ -21,8 +21,6 @@ export interface HaPresetOptions extends DefaultPresetOptions {
 /** One connection per origin, copies delivered once: the stack of `createClient` with `haMode: true`. */
 export function haPreset(options: HaPresetOptions): readonly Plugin<DecodedReport>[] {
   const {
-    apiKey,
-    userSecret,
     retryAttempts = DEFAULT_RETRY_ATTEMPTS,
     retryDelay = DEFAULT_RETRY_DELAY,
     haConnectionTimeout = 10_000,
@@ -36,6 +34,6 @@ export function haPreset(options: HaPresetOptions): readonly Plugin<DecodedRepor
     haDiscovery({ connectTimeout: haConnectionTimeout }),
     retry({ attempts: retryAttempts, delay: retryDelay }),
     rateLimit(options.rateLimit),
-    hmacAuth({ apiKey, userSecret, ...(options.now === undefined ? {} : { now: options.now }) }),
+    hmacAuth(options),
   ]
 }

@@ -167,6 +167,9 @@ function packageOf(from: string): string {
 /** The plugin that verifies, and the folder of what it is made of: threads among it. */
 const isVerification = (path: string): boolean => /^plugins\/verify(\/|\.ts$)/.test(path)
 
+/** The plugin that signs, and the folder of what it is made of. */
+const isSigning = (path: string): boolean => /^plugins\/hmac-auth(\/|\.ts$)/.test(path)
+
 /** What is wrong with the imports of a file. */
 function wrongImports(path: string, text: string): string[] {
   const house = houseOf(path)
@@ -179,7 +182,8 @@ function wrongImports(path: string, text: string): string[] {
       if (house === 'plugins' && houseOf(target) === 'plugins') {
         const isShared =
           (path.startsWith('plugins/decoders/') && target === 'plugins/decoders/statuses.ts') ||
-          (isVerification(path) && target.startsWith('plugins/verify/'))
+          (isVerification(path) && target.startsWith('plugins/verify/')) ||
+          (isSigning(path) && target.startsWith('plugins/hmac-auth/'))
         return isShared ? [] : [`${found}: a plugin knows no other`]
       }
       const allowed = directions[house]?.[houseOf(target)]
@@ -284,6 +288,7 @@ describe('the house', () => {
     ['plugins/x.ts', "import { keccak_256 } from '@noble/hashes/sha3'", 'others know it'],
     ['plugins/x.ts', "import { createVerifier } from './verify/verifier.js'", 'knows no other'],
     ['plugins/verify/x.ts', "import { retry } from '../retry.js'", 'knows no other'],
+    ['plugins/x.ts', "import { createSigner } from './hmac-auth/signer.js'", 'knows no other'],
     ['plugins/verify/x.ts', "const x = await import('secp256k1')", 'others know it'],
     ['presets/x.ts', "import { startDataEngine } from '../local/index.js'", 'that direction'],
     ['local/x.ts', "import { defineDecoder } from '../core/decoder.js'", 'types only'],
@@ -304,6 +309,7 @@ describe('the house', () => {
     ['examples/x.ts', "import { createClient } from 'sluice'"],
     ['examples/x.ts', "import { createPublicClient } from 'viem'"],
     ['plugins/verify.ts', "import { createVerifier } from './verify/verifier.js'"],
+    ['plugins/hmac-auth.ts', "import { createSigner } from './hmac-auth/signer.js'"],
     ['plugins/verify/x.ts', "import { Worker } from 'node:worker_threads'"],
   ])('would not mind: %s: %s', (path, text) => {
     expect(wrongImports(path, text)).toEqual([])
@@ -330,7 +336,7 @@ describe('the package', () => {
   })
 
   const plugins = sources.filter(
-    path => houseOf(path) === 'plugins' && !path.startsWith('plugins/verify/'),
+    path => houseOf(path) === 'plugins' && !/^plugins\/(verify|hmac-auth)\//.test(path),
   )
   test.each(plugins)('%s has an entry', path => {
     expect(entries).toContain(`./${path.replace(/\.ts$/, '')}`)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { authorize } from '../../local/auth.js'
 import { type DataEngine, type PublishedReport, startDataEngine } from '../../local/index.js'
-import { send, signedHeaders } from './signed.js'
+import { openStream, send, signedHeaders } from './signed.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const inMs = `0x1003${'5a'.repeat(30)}`
@@ -374,6 +374,26 @@ test('beyond the rate limit is 429 with Retry-After, per endpoint, and only of r
   expect(await status(`/api/v1/reports/latest?feedID=${ethUsd}`)).toBe(200)
   clock += 1_000
   expect(await status('/api/v1/feeds')).toBe(200)
+})
+
+test('other keys are let in from a moment on, those of before are not, and open streams stay', async () => {
+  await using other = await startDataEngine({ feeds: [ethUsd], intervalMs: 0 })
+  const { apiKey, userSecret } = other
+  const status = async (key: object) =>
+    (await send({ ...other, ...key } as DataEngine, '/api/v1/feeds')).status
+  const stream = await openStream(other, `/api/v1/ws?feedIDs=${ethUsd}`)
+  other.rotateKeys({ userSecret: 'another' })
+  expect(other).toMatchObject({ apiKey, userSecret: 'another' })
+  expect(await status({ userSecret })).toBe(401)
+  expect(await status({})).toBe(200)
+  other.rotateKeys({ apiKey: 'key-2' })
+  expect(await status({ apiKey })).toBe(401)
+  expect(await status({})).toBe(200)
+  expect(other.connections).toBe(1)
+  stream.socket.close()
+  expect(() => other.rotateKeys({ apiKey: 'two words' })).toThrow('apiKey is printable ASCII')
+  expect(() => other.rotateKeys({ userSecret: '' })).toThrow('userSecret is empty')
+  expect(await status({})).toBe(200)
 })
 
 test('bytes that are no HTTP are answered with 400, a date and a message', async () => {

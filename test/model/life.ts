@@ -10,7 +10,7 @@ import {
   type Stream,
 } from '../../index.js'
 import { frameOf, makeRecord } from './signed-report.js'
-import { createUpstream, LATENCY, type Line, type Upstream } from './upstream.js'
+import { createUpstream, LATENCY, type Line, type Manner, type Upstream } from './upstream.js'
 import { startVirtualTime, type VirtualTime } from './virtual-time.js'
 
 /** How a life begins. */
@@ -58,6 +58,7 @@ const HEALTHY = 2000
 const INTERVAL = 1000
 const MAX_DELAY = 10_000
 const PROBE = 30_000
+const REFUSED = 60_000
 const MAX_RETRY_AFTER = 60_000
 const HA_TIMEOUT = 10_000
 const TIMEOUT = 5000
@@ -72,6 +73,8 @@ interface Dialling {
   /** How many dials in a row have failed, or did not last: so many at least, and so many at most. */
   failures: number
   attempts: number
+  /** How often it was refused, for good as it seems, since it was open. */
+  refusals: number
   /** When the last one ended, and how many milliseconds at least it takes to the next. */
   freeAt: number
   /** When it may be dialled at the earliest by the word of the service. */
@@ -110,7 +113,7 @@ export function startLife(options: LifeOptions): Life {
     const key = `${origin.host} ${url}`
     const known = diallings.get(key)
     if (known !== undefined) return known
-    const fresh: Dialling = { failures: 0, attempts: 0, freeAt: 0, askedUntil: 0 }
+    const fresh: Dialling = { failures: 0, attempts: 0, refusals: 0, freeAt: 0, askedUntil: 0 }
     diallings.set(key, fresh)
     return fresh
   }
@@ -163,6 +166,9 @@ export function startLife(options: LifeOptions): Life {
         const asked = Math.min(MAX_RETRY_AFTER, 1000 * manner.retryAfter)
         if (manner.status === 429 || manner.status >= 500) dialling.askedUntil = time.now + asked
       }
+      if (lasted > 0) dialling.refusals = 0
+      else if (isHeard && isRefusal(manner) && ++dialling.refusals > 1)
+        dialling.freeAt = time.now + REFUSED
       if (open === 0 && upSince !== undefined) {
         forgive(time.now - upSince >= HEALTHY)
         // The one that was lost just now waits as always.
@@ -269,9 +275,7 @@ export function startLife(options: LifeOptions): Life {
     return upstream.origins.every(origin => {
       const line = upstream.lines.findLast(each => each.origin === origin)
       const attempts = line === undefined ? 0 : diallingOf(line).attempts
-      const manner = line?.manner
-      const isHopeless = typeof manner === 'object' && manner.status !== 429 && manner.status < 500
-      return isHopeless || attempts > maxReconnectAttempts
+      return isRefusal(line?.manner) || attempts > maxReconnectAttempts
     })
   }
 
@@ -437,6 +441,11 @@ export function startLife(options: LifeOptions): Life {
   return life
 }
 
+/** An answer that no waiting mends. */
+function isRefusal(manner: Manner | undefined): boolean {
+  return typeof manner === 'object' && manner.status !== 429 && manner.status < 500
+}
+
 /** Which changes of a connection can come after which. */
 function mayFollow(before: Status['type'] | undefined, type: Status['type']): boolean {
   const followers: Readonly<Record<string, readonly (Status['type'] | undefined)[]>> = {
@@ -444,7 +453,8 @@ function mayFollow(before: Status['type'] | undefined, type: Status['type']): bo
     connecting: [undefined, 'joined', 'reconnecting'],
     connected: ['connecting'],
     disconnected: ['connecting', 'connected'],
-    reconnecting: ['disconnected'],
+    degraded: ['disconnected'],
+    reconnecting: ['disconnected', 'degraded'],
     failed: ['disconnected', 'reconnecting', 'joined', 'connecting', 'connected'],
     left: ['joined', 'connecting', 'connected', 'disconnected', 'reconnecting', 'failed'],
   }

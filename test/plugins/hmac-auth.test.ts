@@ -1,9 +1,27 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from '@jest/globals'
+import { inspect } from 'node:util'
+import { afterEach, describe, expect, test } from '@jest/globals'
 import { createClient } from '../../core/client.js'
 import type { WebCrypto } from '../../core/crypto.js'
-import { endpoints, generateAuthHeaders, hmacAuth, ValidationError } from '../../index.js'
+import {
+  type Config,
+  createClient as createPresetClient,
+  endpoints,
+  generateAuthHeaders,
+  hmacAuth,
+  LogLevel,
+  type Status,
+  ValidationError,
+} from '../../index.js'
+import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { failureOf, until } from '../waiting.js'
+
+const ethUsd = `0x0003${'ab'.repeat(30)}`
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
 
 interface Vector {
   readonly method: string
@@ -71,6 +89,7 @@ describe('hmacAuth', () => {
     ['apiKey', 'line\r\nX-Injected: 1'],
     ['userSecret', undefined],
     ['userSecret', '  '],
+    ['renewCredentials', 'words'],
   ])('refuses %s %p by name, without quoting it', (field, value) => {
     const options = { apiKey: 'key', userSecret: 'secret', [field]: value }
     expect(() => hmacAuth(options as never)).toThrow(ValidationError)
@@ -79,7 +98,6 @@ describe('hmacAuth', () => {
   })
 
   test('shows neither key nor secret to whoever inspects it', async () => {
-    const { inspect } = await import('node:util')
     const shown = inspect(hmacAuth({ apiKey: 'the-key', userSecret: 'the-secret' }), {
       depth: 9,
       showHidden: true,
@@ -111,6 +129,208 @@ test('a key that could not be made is made for the next attempt, and then once',
   for (let count = 0; count < 3; count++) expect(await client.listFeeds()).toEqual([])
   expect(made).toBe(2)
   await client.close()
+})
+
+/** An engine, and a client of it whose clock can be set wrong. */
+async function setUp(config: Partial<Config> = {}) {
+  const engine = await startDataEngine({ feeds: [ethUsd], intervalMs: 0, history: 3, origins: 2 })
+  closers.push(() => engine.close())
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const clock = { ahead: 0 }
+  const lines: [level: string, line: string][] = []
+  const write = (level: string) => (line: string) => void lines.push([level, line])
+  const client = createPresetClient({
+    ...{ apiKey, userSecret, endpoint, wsEndpoint, retryDelay: 5 },
+    now: () => Date.now() + clock.ahead,
+    logging: {
+      logger: { warn: write('warn'), error: write('error') },
+      logLevel: LogLevel.WARN,
+    },
+    ...config,
+  })
+  closers.push(() => client.close())
+  const statuses = () => engine.requests().map(({ status }) => status)
+  return { engine, client, clock, lines, statuses }
+}
+
+const rotate = (engine: DataEngine) => {
+  const keys = { apiKey: 'the-new-key', userSecret: 'the-new-secret' }
+  engine.rotateKeys(keys)
+  return keys
+}
+
+describe('a clock that is wrong', () => {
+  test.each([30_000, -30_000, 80_000_000, -80_000_000])(
+    'by %d ms is corrected at the first refusal, for requests and streams alike',
+    async ahead => {
+      const { client, clock, lines, statuses, engine } = await setUp()
+      clock.ahead = ahead
+      expect(await client.listFeeds()).toHaveLength(1)
+      expect(statuses()).toEqual([401, 200])
+      await client.getLatestReport(ethUsd)
+      await client.createStream(ethUsd).connect()
+      expect(statuses()).toEqual([401, 200, 200, 101])
+      expect(lines).toEqual([['warn', expect.stringMatching(/^this machine's clock is \d+ s /)]])
+      // Set right it is wrong for us, and that is noticed in the same way.
+      clock.ahead = 0
+      await client.listFeeds()
+      await client.listFeeds()
+      expect(statuses().slice(4)).toEqual([401, 200, 200])
+      expect(lines[1]).toEqual(['warn', expect.stringMatching(/agrees with the service's again/)])
+      expect(engine.connections).toBe(1)
+    },
+  )
+
+  test('is corrected by the upgrade of a stream, and by the discovery of origins', async () => {
+    const one = await setUp()
+    one.clock.ahead = 30_000
+    const stream = one.client.createStream(ethUsd)
+    const statuses: Status[] = []
+    const errors: Error[] = []
+    stream.on('status', status => void statuses.push(status))
+    stream.on('error', error => void errors.push(error))
+    await stream.connect()
+    expect(one.statuses()).toEqual([401, 101])
+    expect(errors).toEqual([])
+    expect(statuses.map(({ type }) => type)).not.toContain('reconnecting')
+
+    const other = await setUp({ haMode: true })
+    other.clock.ahead = -30_000
+    const both = other.client.createStream(ethUsd)
+    both.on('error', error => void errors.push(error))
+    await both.connect()
+    await until(() => other.engine.connections === 2)
+    expect(other.statuses()).toEqual([401, 200, 101, 101])
+    expect(errors).toEqual([])
+  })
+
+  test('costs each of the requests that are under way one more, and one line', async () => {
+    const { client, clock, lines, statuses } = await setUp({ rateLimit: { requests: 100 } })
+    clock.ahead = 30_000
+    await Promise.all(Array.from({ length: 6 }, () => client.listFeeds()))
+    expect(statuses().filter(status => status === 401)).toHaveLength(6)
+    expect(statuses().filter(status => status === 200)).toHaveLength(6)
+    expect(lines).toHaveLength(1)
+  })
+
+  test('by more than a day is named, and not corrected', async () => {
+    const { client, clock, statuses } = await setUp()
+    clock.ahead = 100_000_000
+    const error = await failureOf(client.listFeeds())
+    expect(error.message).toMatch(/clock is 1000\d\d s ahead of.*Set the clock/)
+    expect(statuses()).toEqual([401])
+  })
+
+  test('is not named where it was corrected, and something else is wrong', async () => {
+    const { client, clock, statuses } = await setUp({ userSecret: 'of somebody else' })
+    clock.ahead = 30_000
+    const error = await failureOf(client.listFeeds())
+    expect(error).toMatchObject({ name: 'AuthenticationError' })
+    expect(error.message).not.toMatch(/clock is/)
+    expect(statuses()).toEqual([401, 401])
+  })
+})
+
+describe('a refusal', () => {
+  test('that teaches nothing is sent once, and tells the time of the service', async () => {
+    const { client, statuses } = await setUp({ userSecret: 'of somebody else' })
+    const error = await failureOf(client.listFeeds())
+    expect(statuses()).toEqual([401])
+    const { serverTime } = error as { serverTime?: number }
+    expect(serverTime).toBeLessThanOrEqual(Date.now())
+    expect(serverTime).toBeGreaterThan(Date.now() - 3000)
+  })
+
+  test.each([
+    ['no Date', {}],
+    ['a Date that is none', { date: 'yesterday' }],
+    ['a number for a Date', { date: '12' }],
+    ['two Dates', { date: 'Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1995 08:49:37 GMT' }],
+  ])('with %s is sent once, and has no serverTime', async (_what, headers) => {
+    let sent = 0
+    const client = createClient({
+      ...endpoints.mainnet,
+      plugins: [hmacAuth({ apiKey: 'key', userSecret: 'secret' })],
+      fetch: async () => {
+        sent++
+        return new Response('', { status: 401, headers })
+      },
+    })
+    const error = await failureOf(client.listFeeds())
+    expect(error).toMatchObject({ code: 'AUTHENTICATION', serverTime: undefined })
+    expect(sent).toBe(1)
+    await client.close()
+  })
+})
+
+describe('keys that were changed', () => {
+  test('are asked for once, for all the requests that are refused', async () => {
+    let asked = 0
+    let keys = { apiKey: '', userSecret: '' }
+    const { engine, client, statuses } = await setUp({
+      rateLimit: { requests: 100 },
+      renewCredentials: async () => {
+        asked++
+        return keys
+      },
+    })
+    await client.listFeeds()
+    keys = rotate(engine)
+    await Promise.all(Array.from({ length: 5 }, () => client.listFeeds()))
+    await client.listFeeds()
+    expect(asked).toBe(1)
+    expect(statuses().filter(status => status === 401)).toHaveLength(5)
+    expect(statuses().filter(status => status === 200)).toHaveLength(7)
+  })
+
+  test('let a stream in again with its next dial, wrong clock and all', async () => {
+    let keys = { apiKey: '', userSecret: '' }
+    const { engine, client, clock, statuses } = await setUp({ renewCredentials: () => keys })
+    const stream = client.createStream(ethUsd, { reconnectInterval: 200 })
+    await stream.connect()
+    keys = rotate(engine)
+    clock.ahead = -30_000
+    engine.disconnect()
+    await until(() => engine.connections === 1)
+    expect(statuses().filter(status => status !== 200)).toEqual([101, 401, 101])
+  })
+
+  test('that are refused too leave it at that', async () => {
+    const { client, statuses } = await setUp({
+      userSecret: 'of somebody else',
+      renewCredentials: () => ({ apiKey: 'other', userSecret: 'others' }),
+    })
+    expect(await failureOf(client.listFeeds())).toMatchObject({ code: 'AUTHENTICATION' })
+    expect(statuses()).toEqual([401, 401])
+  })
+
+  test('are not to be had from a source that fails, whose words are nowhere', async () => {
+    const { client, lines, statuses } = await setUp({
+      userSecret: 'of somebody else',
+      renewCredentials: () => Promise.reject(new Error('the-new-secret')),
+    })
+    const error = await failureOf(client.listFeeds())
+    expect(error).toMatchObject({ code: 'AUTHENTICATION' })
+    expect(statuses()).toEqual([401])
+    expect(lines).toContainEqual([
+      'error',
+      'renewCredentials has failed: the keys stay as they are',
+    ])
+    expect(inspect([error, lines], { depth: 9, showHidden: true })).not.toContain('the-new-secret')
+  })
+
+  test('are shown to nobody who inspects the client, the plugin, or an error', async () => {
+    let keys = { apiKey: '', userSecret: '' }
+    const { engine, client, lines } = await setUp({ renewCredentials: () => keys })
+    keys = rotate(engine)
+    await client.listFeeds()
+    engine.rotateKeys({ userSecret: 'unknown' })
+    const error = await failureOf(client.listFeeds())
+    const stream = client.createStream(ethUsd)
+    const plugin = hmacAuth({ ...keys, renewCredentials: () => keys })
+    const shown = inspect([client, stream, plugin, error, lines], { depth: 12, showHidden: true })
+    expect(shown).not.toMatch(/the-new-key|the-new-secret/)
+  })
 })
 
 function load(name: string): unknown {

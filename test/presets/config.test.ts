@@ -18,6 +18,7 @@ describe('a configuration', () => {
     ['userSecret', undefined, /userSecret is required/],
     ['userSecret', {}, /userSecret must be a string, not object/],
     ['userSecret', '', /userSecret must not be empty/],
+    ['renewCredentials', {}, /renewCredentials must be a function, not object/],
     ['endpoint', undefined, /endpoint is required/],
     ['endpoint', 5, /endpoint must be a string/],
     ['endpoint', '', /endpoint must not be empty/],
@@ -92,6 +93,9 @@ describe('a configuration', () => {
     const stack = { endpoint: good.endpoint, wsEndpoint: good.wsEndpoint, plugins: [retry()] }
     expect(() => createClient({ ...stack, retryAttempts: 5 } as never)).toThrow(
       /retryAttempts belongs to the preset/,
+    )
+    expect(() => createClient({ ...stack, renewCredentials: () => good } as never)).toThrow(
+      /renewCredentials belongs to the preset/,
     )
   })
 })

@@ -302,6 +302,49 @@ describe('an upgrade that is refused', () => {
     },
   )
 
+  test('again and again, after the stream was open, is announced as degraded, and dialled slowly', async () => {
+    const { hmacAuth, LogLevel, logging, retry } = await import('../../index.js')
+    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+    const lines: string[] = []
+    const client = createClient({
+      endpoint,
+      wsEndpoint,
+      plugins: [
+        logging({ logger: { warn: line => void lines.push(line) }, logLevel: LogLevel.WARN }),
+        retry({ refusedInterval: 500 }),
+        hmacAuth({ apiKey, userSecret }),
+      ],
+    })
+    closers.push(() => client.close())
+    const stream = client.createStream(ethUsd, fast)
+    const statuses: Status[] = []
+    const places: unknown[] = []
+    stream.on('status', status => {
+      statuses.push(status)
+      if (status.type === 'degraded') places.push(stream.getMetrics().originStatus)
+    })
+    await stream.connect()
+    const recover = engine.fail({ status: 401, path: '/api/v1/ws', times: 99 })
+    engine.disconnect(1000)
+    await until(() => statuses.at(-1)?.type === 'reconnecting' && statuses.length >= 12)
+    expect(places).toEqual([{ [engine.wsEndpoint]: 'reconnecting' }])
+    recover()
+    await until(() => statuses.at(-1)?.type === 'connected')
+    const degraded = statuses.filter(({ type }) => type === 'degraded')
+    expect(degraded).toEqual([
+      {
+        type: 'degraded',
+        origin: engine.wsEndpoint,
+        host: new URL(engine.wsEndpoint).host,
+        delayMs: expect.any(Number),
+        error: expect.objectContaining({ code: 'AUTHENTICATION' }),
+      },
+    ])
+    expect(lines.filter(line => /goes on refusing: it is dialled slowly/.test(line))).toHaveLength(
+      1,
+    )
+  })
+
   test('with 400 ends the stream at once', async () => {
     engine.fail({ status: 400, path: '/api/v1/ws' })
     const { stream } = open(fast)

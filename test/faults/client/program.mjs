@@ -45,8 +45,9 @@ const errorOf = error => ({
   statusCode: error?.statusCode,
   message: String(error?.message).slice(0, 500),
   isOwn: sdk.isOwnError(error),
-  isSecret: `${error?.stack} ${JSON.stringify(error)}`.includes(secret),
+  isSecret: isShown(`${error?.stack} ${JSON.stringify(error)}`),
 })
+const isShown = text => [secret, keys?.userSecret].some(each => each && text.includes(each))
 
 // What ends the process is told, and ends it.
 process.on('uncaughtExceptionMonitor', error => tell('uncaught', errorOf(error)))
@@ -54,6 +55,8 @@ const sockets = watchSockets(() => process.send({ dial: realNow() }))
 let atStart = []
 let slowness = 0
 let secret = ''
+/** What the credentials have been changed to. */
+let keys
 let client
 let stream
 
@@ -68,7 +71,7 @@ function handles() {
 }
 
 const does = {
-  create({ config, options = {}, feeds, cursors, throwing, isDeaf }) {
+  create({ config, options = {}, feeds, cursors, throwing, isDeaf, renews }) {
     // Whoever looks at it opens it: it is no SDK's.
     void process.stderr
     atStart = process.getActiveResourcesInfo()
@@ -79,6 +82,7 @@ const does = {
     const store = cursors && sdk.fileCursors && { cursors: sdk.fileCursors(cursors) }
     client = sdk.createClient({
       ...config,
+      ...(renews ? { renewCredentials: () => keys ?? config } : {}),
       connectionStatusCallback(isConnected, host, origin) {
         hear('connection', { isConnected, host, origin })
         fail('status')
@@ -127,6 +131,9 @@ const does = {
   subscribe: ({ feeds }) => stream.subscribe(feeds),
   unsubscribe: ({ feeds }) => stream.unsubscribe(feeds),
   names: setNames,
+  keys(given) {
+    keys = given
+  },
   skew({ ms }) {
     skew = ms
   },

@@ -34,9 +34,9 @@ export default [
   },
   {
     row: '29c',
-    fault: "the client's clock is 30 s ahead at the start (it is not corrected, but named)",
+    fault: "the client's clock is 30 s ahead at the start",
     connect: false,
-    bound: { isNamed: true, refusedAs: 'AuthenticationError', dials: 1, lost: undefined },
+    bound: { dials: 2, refusedAs: undefined },
     seconds: 4,
     run: off(30_000),
   },
@@ -51,6 +51,29 @@ export default [
       await pause(6000)
       await client.ask('skew', { ms: 0 })
       await pause(6000)
+    },
+  },
+  {
+    row: '29e',
+    fault: "the client's clock is 30 s behind at the start",
+    connect: false,
+    bound: { dials: 2, refusedAs: undefined },
+    seconds: 4,
+    run: off(-30_000),
+  },
+  {
+    row: '29f',
+    fault: "the client's clock jumps 30 s ahead while reports flow, then a reset; the same back",
+    bound: { dials: 4 },
+    seconds: 12,
+    async run({ client, engine, begin, pause }) {
+      begin()
+      for (const ms of [30_000, 0]) {
+        await client.ask('skew', { ms })
+        await pause(1000)
+        engine.disconnect()
+        await pause(5000)
+      }
     },
   },
 ]

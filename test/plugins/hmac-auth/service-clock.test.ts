@@ -1,0 +1,102 @@
+import { expect, test } from '@jest/globals'
+import { createServiceClock } from '../../../plugins/hmac-auth/service-clock.js'
+
+const HOUR = 3_600_000
+
+/** A clock at this time, and a service whose `Date` is cut to seconds. */
+function setUp(machine: number) {
+  const lines: string[] = []
+  const log = { warn: (line: string) => void lines.push(line) }
+  const time = { machine }
+  const clock = createServiceClock(() => time.machine)
+  return {
+    clock,
+    lines,
+    time,
+    /** A request that is refused at the service's time, after so many milliseconds. */
+    refuse(service: number, took = 0) {
+      const moment = { ...clock.read(), since: performance.now() - took }
+      clock.learn(moment, Math.floor(service / 1000) * 1000, log)
+    },
+    /** What is signed now. */
+    signed: () => clock.read().at + clock.offset,
+  }
+}
+
+test.each([30_000, -30_000, 6000, -6000, 24 * HOUR - 1000, -24 * HOUR + 1000])(
+  'a clock that is %d ms ahead is corrected to half a second',
+  ahead => {
+    const { refuse, signed, lines } = setUp(1e12 + ahead)
+    refuse(1e12 + 700)
+    expect(Math.abs(signed() - 1e12)).toBeLessThanOrEqual(501)
+    expect(lines).toEqual([
+      expect.stringMatching(
+        ahead > 0
+          ? /^this machine's clock is \d+ s ahead of the service's: requests are signed by the service's$/
+          : /^this machine's clock is \d+ s behind the service's: requests are signed by the service's$/,
+      ),
+    ])
+  },
+)
+
+test.each([0, 1400, 2400, -1400])('a clock that is %d ms ahead is left as it is', ahead => {
+  const { clock, refuse, lines } = setUp(1e12 + ahead)
+  refuse(1e12)
+  expect(clock.offset).toBe(0)
+  expect(lines).toEqual([])
+})
+
+test.each([24 * HOUR + 5000, -24 * HOUR - 5000, 50 * 365 * 24 * HOUR])(
+  'a clock that is %d ms ahead is not followed',
+  ahead => {
+    const { clock, refuse, lines } = setUp(1e12 + ahead)
+    refuse(1e12)
+    expect(clock.offset).toBe(0)
+    expect(lines).toEqual([])
+  },
+)
+
+test('a bound of a day holds of all corrections together', () => {
+  const { clock, refuse } = setUp(1e12)
+  refuse(1e12 + 20 * HOUR)
+  expect(clock.offset).toBe(20 * HOUR + 500)
+  refuse(1e12 + 40 * HOUR)
+  expect(clock.offset).toBe(20 * HOUR + 500)
+})
+
+test.each([0, 6000, 12_000])(
+  'an answer that was 12 s on its way, and made after %d ms of them, says nothing of the clock',
+  after => {
+    const { clock, refuse } = setUp(1e12)
+    refuse(1e12 + after, 12_000)
+    expect(clock.offset).toBe(0)
+  },
+)
+
+test('an answer without a time says nothing of the clock', () => {
+  const { clock } = setUp(1e12)
+  clock.learn(clock.read(), undefined, {})
+  expect(clock.offset).toBe(0)
+})
+
+test('a machine whose clock is set right is believed again', () => {
+  const { clock, refuse, time, lines } = setUp(1e12 + 30_000)
+  refuse(1e12)
+  expect(clock.offset).not.toBe(0)
+  time.machine = 1e12
+  refuse(1e12)
+  expect(clock.offset).toBe(0)
+  expect(lines[1]).toMatch(/clock agrees with the service's again/)
+})
+
+test('a refusal of what was signed before the correction corrects nothing', () => {
+  const { clock, time, lines } = setUp(1e12 + 30_000)
+  const log = { warn: (line: string) => void lines.push(line) }
+  const [one, other] = [clock.read(), clock.read()]
+  clock.learn(one, 1e12, log)
+  const { offset } = clock
+  time.machine += 7000
+  clock.learn(other, 1e12, log)
+  expect(clock.offset).toBe(offset)
+  expect(lines).toHaveLength(1)
+})
