@@ -81,6 +81,7 @@ export { type V13 as DecodedV13Report, v13 } from './plugins/decoders/v13.js'
 export { type V14 as DecodedV14Report, v14 } from './plugins/decoders/v14.js'
 export { decoders } from './plugins/decoders.js'
 export { type DedupOptions, dedup } from './plugins/dedup.js'
+export { feedAccess } from './plugins/feed-access.js'
 export { type HaDiscoveryOptions, haDiscovery } from './plugins/ha-discovery.js'
 export {
   type Credentials,

@@ -132,6 +132,7 @@ export function createClient<const Given extends Plugins>(
         log,
         signal,
         fetchPage,
+        listFeeds: abort => rest.listFeeds({ signal: abort }),
         options: checkOptions('options', streamOptions),
         transport,
         connectionStatusCallback,

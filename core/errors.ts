@@ -103,14 +103,20 @@ export class AuthenticationError extends DataStreamsError {
   readonly statusCode: number | undefined
   /** The service's time when it answered, in Unix milliseconds cut to seconds, where its answer told. */
   readonly serverTime: number | undefined
+  /** The feeds that do not exist or may not be read, where that was found out; otherwise empty. */
+  readonly feedIDs: readonly string[]
 
   constructor(
     message: string,
-    facts: WireErrorFacts & { readonly serverTime?: number | undefined } = {},
+    facts: WireErrorFacts & {
+      readonly serverTime?: number | undefined
+      readonly feedIDs?: readonly string[]
+    } = {},
   ) {
     super(message, { code: 'AUTHENTICATION', ...facts })
     this.statusCode = facts.statusCode
     this.serverTime = facts.serverTime
+    this.feedIDs = facts.feedIDs ?? []
   }
 
   static {

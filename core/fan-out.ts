@@ -29,6 +29,8 @@ interface Branch {
   readonly host: string
   readonly life: Lifetime
   isOpen: boolean
+  /** Its last dial has failed. */
+  isRefused: boolean
   /** Its connection can't be had, or doesn't last. */
   isFailing: boolean
   /** That has been announced. */
@@ -68,9 +70,12 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
       branch.isFailing = false
     } else if (status.type === 'disconnected') {
       branch.isOpen = false
-      // One that was open and ended is dialled again at once; only when that fails is it missing.
-      if (!status.wasOpen) branch.isFailing = true
-    } else if (status.type === 'reconnecting' && status.attempt > 1) branch.isFailing = true
+      branch.isRefused = !status.wasOpen
+    } else if (status.type === 'reconnecting') {
+      // One that was open and ended is dialled again at once; only when that fails is it missing. Nor is one that a plugin
+      // dials again in the same attempt.
+      if (branch.isRefused || status.attempt > 1) branch.isFailing = true
+    }
     announce()
   }
 
@@ -142,6 +147,7 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
         host,
         life: createLifetime(signal),
         isOpen: false,
+        isRefused: false,
         isFailing: false,
         isAnnounced: known?.isAnnounced ?? false,
         hasEnded: false,

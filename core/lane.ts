@@ -31,6 +31,8 @@ export interface LaneParts {
   changed(status: Status): void
   /** Hears when a connection of the lane in force opens or is lost. */
   announce(isConnected: boolean, facts: ConnectionFacts): void
+  /** The service refuses these feeds of a lane in force. */
+  denied(lane: Lane, feedIDs: readonly string[], error: Error): void
 }
 
 /**
@@ -38,12 +40,15 @@ export interface LaneParts {
  * passes see the lane as the stream, so that they never take the connections of two lanes for one another.
  */
 export interface Lane {
+  /** Without those that the service has refused. */
   readonly feedIDs: readonly string[]
   readonly connections: Connections
   /** False while it is about to take over, and when it has been taken over from: its changes are no news then. */
   isInForce: boolean
   /** What failed before it was in force, the latest of each name. */
   readonly failures: ReadonlyMap<string, Error>
+  /** The feeds it was refused before it was in force, with why. */
+  readonly denials: ReadonlyMap<string, Error>
   /** Settles when nothing of the lane is left, with why. */
   readonly ended: Promise<Error>
   /** Hears of the changes of its connections, and of what it is told. */
@@ -52,6 +57,10 @@ export interface Lane {
   change(status: Status): void
   /** Is told of a change that is none of its connections'. */
   hear(status: Status): void
+  /** The service refuses some of its feeds. */
+  deny(feedIDs: readonly string[], error: Error): void
+  /** From now on it has nothing to do with these feeds. */
+  forgo(feedIDs: readonly string[]): void
   end(reason: Error): void
 }
 
@@ -62,7 +71,7 @@ export function notOpened(): Promise<never> {
 }
 
 /** Starts a lane for these feeds. */
-export function createLane(parts: LaneParts, feedIDs: readonly string[], isInForce: boolean): Lane {
+export function createLane(parts: LaneParts, asked: readonly string[], isInForce: boolean): Lane {
   const { bases, handler, counters, origins, receive } = parts
   const { log, fail } = parts.scope
   const life = createLifetime(parts.scope.signal)
@@ -73,12 +82,17 @@ export function createLane(parts: LaneParts, feedIDs: readonly string[], isInFor
     isOver = parts.scope.signal.aborted
   })
   const failures = new Map<string, Error>()
+  const denials = new Map<string, Error>()
+  let feedIDs = asked
   const connections = createConnections(counters, log, announce)
-  const urls = bases.map(base => streamURL(base, feedIDs))
   const scope: StreamScope = {
     ...parts.scope,
-    feedIDs,
-    urls,
+    get feedIDs() {
+      return feedIDs
+    },
+    get urls() {
+      return bases.map(base => streamURL(base, feedIDs))
+    },
     signal: life.signal,
     defer: life.defer,
     get activeConnections() {
@@ -93,6 +107,7 @@ export function createLane(parts: LaneParts, feedIDs: readonly string[], isInFor
       failures.set(error.name, error)
       if (lane.isInForce) fail(error)
     },
+    deny,
     open,
   }
 
@@ -116,6 +131,22 @@ export function createLane(parts: LaneParts, feedIDs: readonly string[], isInFor
 
   function hear(status: Status): void {
     for (const watcher of watchers) watcher(status)
+  }
+
+  function deny(refused: readonly string[], error: Error): void {
+    const denied = feedIDs.filter(feedID => refused.includes(feedID))
+    if (denied.length === 0) return
+    if (lane.isInForce) {
+      parts.denied(lane, denied, error)
+      return
+    }
+    for (const feedID of denied) denials.set(feedID, error)
+    forgo(denied)
+    if (feedIDs.length === 0) life.end(error)
+  }
+
+  function forgo(gone: readonly string[]): void {
+    feedIDs = Object.freeze(feedIDs.filter(feedID => !gone.includes(feedID)))
   }
 
   async function open(call: StreamCall): Promise<StreamReply> {
@@ -153,7 +184,7 @@ export function createLane(parts: LaneParts, feedIDs: readonly string[], isInFor
         kind: 'stream',
         operation: 'stream',
         method: 'GET',
-        url: urls[0] as string,
+        url: scope.urls[0] as string,
         headers: new Headers({ 'user-agent': `sluice/${VERSION}` }),
         signal: life.signal,
         scope,
@@ -177,14 +208,19 @@ export function createLane(parts: LaneParts, feedIDs: readonly string[], isInFor
   }
 
   const lane: Lane = {
-    feedIDs,
+    get feedIDs() {
+      return feedIDs
+    },
     connections,
     isInForce,
     failures,
+    denials,
     ended: live(),
     watch,
     change,
     hear,
+    deny,
+    forgo,
     end: life.end,
   }
   return lane

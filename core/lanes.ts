@@ -12,21 +12,36 @@ export interface Lanes {
   readonly uncovered: readonly string[]
   /** Starts a lane for each of these groups of feeds. */
   start(groups: readonly (readonly string[])[]): void
+  /** The service refuses some of the stream's feeds. */
+  deny(feedIDs: readonly string[], error: Error): void
   /**
-   * Replaces lanes, make before break: once all the new ones are open, `commit` is called and they are in force, and then
-   * the old ones are ended. Rejects when one of the new can't be had, and changes nothing then.
+   * Replaces lanes, make before break: once all the new ones are open, they are in force, `commit` is called, and then the
+   * old ones are ended. Rejects when one of the new can't be had, or the change is refused, and changes nothing then.
    */
-  change(changes: readonly ShardChange<Lane>[], commit: () => void): Promise<void>
+  change(changes: readonly ShardChange<Lane>[], purpose: ChangePurpose): Promise<void>
 }
 
+/** What lanes are changed for. Both hear which feeds the service has refused the new ones. */
+export interface ChangePurpose {
+  /** Throws where nothing should change. */
+  check(denied: Denials): void
+  /** The change is in force. */
+  commit(denied: Denials): void
+}
+
+/** Feeds that the service refuses, with why. */
+export type Denials = ReadonlyMap<string, Error>
+
 /** What a stream hears of its lanes. */
-export interface LanesParts extends Omit<LaneParts, 'changed'> {
+export interface LanesParts extends Omit<LaneParts, 'changed' | 'denied'> {
   /** Hears of changes of the lanes in force, before `up` and `down`. */
   changed: LaneParts['changed']
   /** Every lane has an open connection. */
   up(): void
   /** One of them has none any more. */
   down(): void
+  /** The service refuses these feeds, which were in force. False where no other is subscribed to. */
+  denied(feedIDs: readonly string[], error: Error): boolean
   /** A lane in force has ended for good; or the stream has, and nothing of the lanes is left. */
   ended(error: Error): void
 }
@@ -55,7 +70,7 @@ export function createLanes(parts: LanesParts): Lanes {
   let isOver = false
 
   function open(feedIDs: readonly string[], isInForce: boolean): Lane {
-    const lane = createLane({ ...parts, changed }, feedIDs, isInForce)
+    const lane = createLane({ ...parts, changed, denied: forgo }, feedIDs, isInForce)
     running.add(lane)
     void lane.ended.then(error => ended(lane, error))
     return lane
@@ -64,6 +79,22 @@ export function createLanes(parts: LanesParts): Lanes {
   function changed(status: Parameters<LaneParts['changed']>[0]): void {
     parts.changed(status)
     if (status.type === 'left') forgetOrigins()
+    judge()
+  }
+
+  /** A lane goes on with the feeds that are left of it; one that has none leaves, unless it is the last. */
+  function forgo(lane: Lane, feedIDs: readonly string[], error: Error): void {
+    if (feedIDs.length === lane.feedIDs.length && inForce.length === 1) return
+    lane.forgo(feedIDs)
+    if (!parts.denied(feedIDs, error)) {
+      lane.end(error)
+      return
+    }
+    if (!isEmpty(lane)) return
+    inForce = inForce.filter(each => each !== lane)
+    lane.isInForce = false
+    tellOfLeaving(lane, undefined)
+    lane.end(error)
     judge()
   }
 
@@ -128,26 +159,37 @@ export function createLanes(parts: LanesParts): Lanes {
     start(groups) {
       inForce = groups.map(feedIDs => open(feedIDs, true))
     },
-    async change(changes, commit) {
-      const successions = changes
+    deny(feedIDs, error) {
+      for (const lane of inForce) lane.deny(feedIDs, error)
+    },
+    async change(changes, { check, commit }) {
+      const opened = changes
         .filter(({ to }) => to.length > 0)
         .map(({ from, to }) => ({ from, lane: open(to, false) }))
+      const leaving = changes.flatMap(({ from }) => from ?? [])
+      let denied: Denials
       try {
-        await allOpen(successions)
+        await allOpen(opened)
         signal.throwIfAborted()
+        denied = new Map(opened.flatMap(({ lane }) => [...lane.denials]))
+        check(denied)
       } catch (error) {
-        for (const { lane } of successions) lane.end(asError(error))
+        for (const { lane } of opened) lane.end(asError(error))
         throw error
       }
-      const leaving = changes.flatMap(({ from }) => from ?? [])
+      const successions = opened.filter(({ lane }) => !isEmpty(lane))
       const successorOf = new Map(successions.map(({ from, lane }) => [from, lane]))
       for (const lane of leaving) lane.isInForce = false
       for (const { lane } of successions) lane.isInForce = true
+      const before = inForce
       inForce = [
-        ...inForce.flatMap(lane => (leaving.includes(lane) ? (successorOf.get(lane) ?? []) : lane)),
-        ...successions.flatMap(({ from, lane }) => (from === undefined ? lane : [])),
+        ...before.flatMap(lane => (leaving.includes(lane) ? (successorOf.get(lane) ?? []) : lane)),
+        // The one it takes over from may be gone by now.
+        ...successions.flatMap(({ from, lane }) =>
+          from === undefined || !before.includes(from) ? lane : [],
+        ),
       ]
-      commit()
+      commit(denied)
       for (const succession of successions) tellDifference(succession)
       for (const lane of leaving) {
         if (!successorOf.has(lane)) tellOfLeaving(lane, undefined)
@@ -168,6 +210,7 @@ function allOpen(successions: readonly Succession[]): Promise<void> {
     const unwatch = successions.map(({ lane }) => lane.watch(look))
     for (const { lane } of successions) {
       void lane.ended.then(error => {
+        if (isEmpty(lane)) return look()
         stop()
         reject(error)
       })
@@ -180,7 +223,9 @@ function allOpen(successions: readonly Succession[]): Promise<void> {
     }
 
     function look(): void {
-      const isLacking = successions.some(({ lane }) => lane.connections.open === 0)
+      const isLacking = successions.some(
+        ({ lane }) => lane.connections.open === 0 && !isEmpty(lane),
+      )
       if (isLacking) {
         clearTimeout(timer)
         timer = undefined
@@ -195,6 +240,12 @@ function allOpen(successions: readonly Succession[]): Promise<void> {
   })
 }
 
+/** The service has refused all its feeds. */
+function isEmpty({ feedIDs }: Lane): boolean {
+  return feedIDs.length === 0
+}
+
 function isAsGood({ from, lane }: Succession): boolean {
+  if (isEmpty(lane)) return true
   return lane.connections.open >= (from?.connections.open ?? 0)
 }

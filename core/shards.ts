@@ -19,6 +19,24 @@ export function streamURL(base: string, feedIDs: readonly string[]): string {
   return `${base}/api/v1/ws?feedIDs=${feedIDs}`
 }
 
+const LIST = /(?<=[?&]feedIDs=)[^&#]*/
+
+/** The feeds that a stream's URL names. */
+export function feedsOfURL(url: string): readonly string[] {
+  const [list = ''] = LIST.exec(url) ?? []
+  return list === '' ? [] : list.toLowerCase().split(',')
+}
+
+/** A stream's URL with no other feeds than these, and otherwise as it is. */
+export function narrowURL(url: string, feedIDs: readonly string[]): string {
+  return url.replace(LIST, list =>
+    list
+      .split(',')
+      .filter(feedID => feedIDs.includes(feedID.toLowerCase()))
+      .join(','),
+  )
+}
+
 /** How many feeds the stream's URL can hold, whichever of these it begins with. */
 export function shardCapacity(bases: readonly string[]): number {
   const lengths = bases.map(base => {

@@ -37,6 +37,7 @@ export interface StreamParts<Data> {
   readonly signal: AbortSignal
   readonly options: StreamOptions
   readonly fetchPage: StreamScope['fetchPage']
+  readonly listFeeds: StreamScope['listFeeds']
   readonly transport: Pick<ConnectionOptions, 'connect' | 'now'>
   readonly connectionStatusCallback?: ConnectionStatusCallback | undefined
 }
@@ -117,6 +118,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       const page = await parts.fetchPage(feedID, startTime, limit, signal)
       return judge === undefined ? page : abortable(judge.vet(page), signal)
     },
+    listFeeds: parts.listFeeds,
     receive: report => sink(report),
     room: () => consumption.room(),
     hold,
@@ -128,6 +130,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       if (judge !== undefined) throw new ValidationError('a stack has one plugin that judges')
       judge = given
     },
+    deny: (feedIDs, error) => lanes.deny(feedIDs, error),
     open: notOpened,
   }
   const lanes = createLanes({
@@ -150,6 +153,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     announce: handlers.announce,
     up,
     down,
+    denied: (feedIDs, error) => subscription.deny(feedIDs, error),
     ended: error => end(doom ?? error),
   })
   const subscription = createSubscription({
@@ -163,6 +167,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       announcements.status({ type, feedIDs })
       if (type === 'unsubscribed') cursors?.forget(feedIDs)
     },
+    denied: announcements.fail,
   })
   const consumption = createConsumption<Data>({
     size: options.queue,

@@ -1,6 +1,6 @@
 import { DataStreamsError, ValidationError } from './errors.js'
 import { parseFeedIDs } from './feed-id.js'
-import type { Lanes } from './lanes.js'
+import type { Denials, Lanes } from './lanes.js'
 import { planShards } from './shards.js'
 import type { SilenceWatch } from './silence.js'
 
@@ -11,6 +11,8 @@ export interface Subscription {
   start(): void
   subscribe(feedIDs: string | readonly string[]): Promise<void>
   unsubscribe(feedIDs: string | readonly string[]): Promise<void>
+  /** Drops feeds that the service refuses. False where no other would be left; then nothing changes. */
+  deny(feedIDs: readonly string[], error: Error): boolean
 }
 
 /** What a subscription needs of its stream. */
@@ -26,6 +28,8 @@ export interface SubscriptionParts {
   connected(): Promise<void> | undefined
   /** Hears of a change once it is in force. */
   changed(type: 'subscribed' | 'unsubscribed', feedIDs: readonly string[]): void
+  /** Hears why the service refuses feeds that were subscribed to, or were to be. */
+  denied(error: Error): void
 }
 
 /** Subscribes to these feeds. Throws ValidationError where they are too many. */
@@ -81,10 +85,42 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
   async function add(feedIDs: readonly string[]): Promise<void> {
     const added = missing(feedIDs)
     const changes = planShards(lanes.all, [...current, ...added], capacity)
-    await lanes.change(changes, () => {
-      include(added)
-      if (added.length > 0) changed('subscribed', added)
+    await lanes.change(changes, {
+      check: denied => checkLeft(denied, added),
+      commit(denied) {
+        const allowed = added.filter(feedID => !denied.has(feedID))
+        include(allowed)
+        if (allowed.length > 0) changed('subscribed', allowed)
+        settle(denied, added)
+      },
     })
+  }
+
+  /** Throws where the service has refused all that was to be added, or all there is. */
+  function checkLeft(denied: Denials, added: readonly string[]): void {
+    const isGone = (feedIDs: readonly string[]) => feedIDs.every(feedID => denied.has(feedID))
+    const [error] = added.flatMap(feedID => denied.get(feedID) ?? [])
+    if (added.length > 0 && isGone(added)) throw error
+    if (isGone([...current, ...added])) throw [...denied.values()][0]
+  }
+
+  /** What new connections were refused, of what was subscribed to or was to be. */
+  function settle(denied: Denials, added: readonly string[]): void {
+    for (const error of new Set(denied.values())) {
+      const feedIDs = [...denied.keys()].filter(feedID => denied.get(feedID) === error)
+      if (feedIDs.some(feedID => current.includes(feedID))) deny(feedIDs, error)
+      else if (feedIDs.some(feedID => added.includes(feedID))) parts.denied(error)
+    }
+  }
+
+  function deny(feedIDs: readonly string[], error: Error): boolean {
+    const gone = current.filter(feedID => feedIDs.includes(feedID))
+    if (gone.length === 0) return true
+    if (gone.length === current.length) return false
+    exclude(gone)
+    changed('unsubscribed', gone)
+    parts.denied(error)
+    return true
   }
 
   async function remove(feedIDs: readonly string[]): Promise<void> {
@@ -93,7 +129,10 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
     if (gone.length > 0) changed('unsubscribed', gone)
     // One by one, because for a while each takes connections in addition.
     for (const change of planShards(lanes.all, current, capacity))
-      await lanes.change([change], () => undefined)
+      await lanes.change([change], {
+        check: denied => checkLeft(denied, []),
+        commit: denied => settle(denied, []),
+      })
   }
 
   return {
@@ -118,5 +157,6 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
       exclude(gone)
       if (gone.length > 0) changed('unsubscribed', gone)
     },
+    deny,
   }
 }

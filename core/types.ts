@@ -1,5 +1,6 @@
 import type { Decoder } from './decoder.js'
 import type { Report } from './report.js'
+import type { Feed } from './rest.js'
 import type { StackEntry } from './stack.js'
 
 /**
@@ -264,6 +265,8 @@ export interface StreamScope extends ScopeFacts {
     limit: number,
     signal: AbortSignal,
   ): Promise<FetchedPage>
+  /** The feeds that the credentials may read, asked for through the client's own stack, as `listFeeds` does. */
+  listFeeds(signal: AbortSignal): Promise<readonly Feed[]>
   /** Takes a report up the whole stack of the stream, as if it had come over a connection. */
   receive(report: Report): void
   /** Resolves when whoever reads the stream has room for more; at once where nobody is behind. */
@@ -284,6 +287,12 @@ export interface StreamScope extends ScopeFacts {
   conflict(first: Report, other: Report): void
   /** Raises the stream's `error` event; the stream goes on. */
   fail(error: Error): void
+  /**
+   * Ends the subscription to feeds that the service refuses, and raises the `error` event; the stream goes on with the
+   * others. Where none would be left of it, nothing happens: the stream fails by the refusal itself. What a connection that
+   * is to take over is refused shows when it does.
+   */
+  deny(feedIDs: readonly string[], error: Error): void
   /** The wire's end of the chain: opens the call's connection and lasts as long as it does. */
   open(call: StreamCall): Promise<StreamReply>
 }

@@ -84,6 +84,8 @@ export interface DataEngine {
   rotate(to?: { readonly nodes?: number; readonly f?: number }): SignerSet
   /** From now on other keys are let in, and those of before are not; what is left out stays. Open streams stay too. */
   rotateKeys(to: { readonly apiKey?: string; readonly userSecret?: string }): void
+  /** Grants or withdraws the right to read a feed; streams that are open stay so. */
+  entitle(feedID: string, isEntitled: boolean): void
   /** Stops automatic publishing. */
   pause(): void
   /** Goes on with automatic publishing. */
@@ -247,6 +249,12 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     return report
   }
 
+  function entitle(feedID: string, isEntitled: boolean): void {
+    const feed = feeds.get(feedID.toLowerCase())
+    if (feed === undefined) throw new RangeError(`entitle: there is no feed ${feedID}`)
+    feeds.set(feed.feedID, { ...feed, entitled: isEntitled })
+  }
+
   function rotate(to: { readonly nodes?: number; readonly f?: number } = {}): SignerSet {
     const { f, nodes } = checkOptions({
       f: to.f ?? network.set.f,
@@ -361,6 +369,7 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     replayNext,
     rotate,
     rotateKeys,
+    entitle,
     pause: schedule.stop,
     resume() {
       if (!isClosed && (recording === undefined || replayed < recording.length)) schedule.start()

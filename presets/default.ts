@@ -2,6 +2,7 @@ import type { Plugin } from '../core/types.js'
 import { type ContinuityOptions, continuity } from '../plugins/continuity.js'
 import { decoders } from '../plugins/decoders.js'
 import { dedup } from '../plugins/dedup.js'
+import { feedAccess } from '../plugins/feed-access.js'
 import { type Credentials, hmacAuth } from '../plugins/hmac-auth.js'
 import { type LoggingConfig, logging } from '../plugins/logging.js'
 import { type RateLimitOptions, rateLimit } from '../plugins/rate-limit.js'
@@ -44,6 +45,7 @@ export function defaultPreset(options: DefaultPresetOptions): readonly Plugin<De
     ...(options.verify === undefined ? [] : [verify(options.verify)]),
     dedup(),
     retry({ attempts: retryAttempts, delay: retryDelay }),
+    feedAccess(),
     rateLimit(options.rateLimit),
     hmacAuth(options),
   ]

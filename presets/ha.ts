@@ -2,6 +2,7 @@ import type { Plugin } from '../core/types.js'
 import { continuity } from '../plugins/continuity.js'
 import { decoders } from '../plugins/decoders.js'
 import { dedup } from '../plugins/dedup.js'
+import { feedAccess } from '../plugins/feed-access.js'
 import { haDiscovery } from '../plugins/ha-discovery.js'
 import { hmacAuth } from '../plugins/hmac-auth.js'
 import { logging } from '../plugins/logging.js'
@@ -33,6 +34,7 @@ export function haPreset(options: HaPresetOptions): readonly Plugin<DecodedRepor
     dedup(),
     haDiscovery({ connectTimeout: haConnectionTimeout }),
     retry({ attempts: retryAttempts, delay: retryDelay }),
+    feedAccess(),
     rateLimit(options.rateLimit),
     hmacAuth(options),
   ]

@@ -89,6 +89,7 @@ describe('client.stack', () => {
       'continuity',
       'dedup',
       'retry',
+      'feed-access',
       'rate-limit',
       'hmac-auth',
     ])
@@ -101,6 +102,7 @@ describe('client.stack', () => {
         ' ├ continuity    report',
         ' ├ dedup         report',
         ' ├ retry         call',
+        ' ├ feed-access   attempt',
         ' ├ rate-limit    attempt',
         ' ├ hmac-auth     attempt',
         'wire             https://api.example · wss://ws.example',
@@ -122,6 +124,7 @@ describe('client.stack', () => {
       'decoders',
       'continuity',
       'dedup',
+      'feed-access',
       'rate-limit',
       'hmac-auth',
     ])

@@ -19,6 +19,7 @@ export const budgets = {
   './plugins/decoders': 150,
   './plugins/decoders/v3': 2900,
   './plugins/dedup': 2250,
+  './plugins/feed-access': 2600,
   './plugins/ha-discovery': 5000,
   './plugins/hmac-auth': 3400,
   './plugins/logging': 1900,

@@ -45,6 +45,7 @@ function streamCall(reconnect: { maxReconnectAttempts?: number; reconnectInterva
     uncovered: [],
     cursors: new Map(),
     fetchPage: async () => [],
+    listFeeds: async () => [],
     receive: () => undefined,
     room: async () => undefined,
     hold: () => ({ leaks: false, release: () => undefined }),
@@ -63,6 +64,7 @@ function streamCall(reconnect: { maxReconnectAttempts?: number; reconnectInterva
       return () => void company.watchers.delete(listener)
     },
     conflict: () => undefined,
+    deny: () => undefined,
     status: status => void statuses.push(status),
     open: () => Promise.reject(new Error('unused')),
   }

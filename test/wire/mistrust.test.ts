@@ -109,7 +109,7 @@ describe('a server that sends back what it was sent', () => {
         )
       },
     ],
-  ])('%s: no error shows key or signature', async (_name, echo) => {
+  ])('%s: no error shows key or signature', async (name, echo) => {
     const signatures: string[] = []
     const port = await answering((request, write) => {
       signatures.push(/signature-sha256: ([0-9a-f]{64})/i.exec(request.toString())?.[1] ?? 'none')
@@ -123,7 +123,8 @@ describe('a server that sends back what it was sent', () => {
       await failureOf(client.listFeeds()),
       await failureOf(client.createStream(ethUsd, { maxReconnectAttempts: 0 }).connect()),
     ]
-    expect(signatures).toHaveLength(2)
+    // Who is refused a stream asks which feeds may be read.
+    expect(signatures).toHaveLength(name === 'in the reason of a refusal' ? 3 : 2)
     for (const error of errors) {
       expect(isStreamsError(error)).toBe(true)
       const all = shown(error).toLowerCase()
@@ -155,7 +156,8 @@ describe('a refusal whose body does not end', () => {
       name: 'AuthenticationError',
       statusCode: 401,
     })
-    expect(requests).toBe(2)
+    // The third asks which feeds may be read.
+    expect(requests).toBe(3)
   })
 })
 

@@ -1,0 +1,144 @@
+import { abortable } from '../core/abortable.js'
+import { connectionFacts } from '../core/connection.js'
+import { AuthenticationError, asError, isStreamsError } from '../core/errors.js'
+import { createLifetime } from '../core/lifetime.js'
+import { feedsOfURL, narrowURL } from '../core/shards.js'
+import type { Handler, Plugin, Reply, StreamCall, StreamScope } from '../core/types.js'
+
+/** Milliseconds the service has to name the feeds that may be read. */
+const PATIENCE = 5000
+/** Milliseconds for which it is not asked again, when its answer has explained nothing. */
+const INTERVAL = 10_000
+
+/** A look at the list of the feeds that may be read. */
+interface Look {
+  /** Undefined where the list can't be had. */
+  readonly feedIDs: Promise<ReadonlySet<string> | undefined>
+  /** The call that it was made for has ended before the answer came. */
+  isCutOff: boolean
+  /** In milliseconds of `performance.now`. */
+  readonly startedAt: number
+}
+
+/**
+ * Finds out which feeds of a stream may not be read. The service refuses the whole connection then, as it does for wrong
+ * credentials, and does not say which. So it is asked for the feeds that may be read, and the connection is dialled again
+ * with those of them. Where it is let in, the others were to blame: they leave the stream, with an AuthenticationError that
+ * names them. Where nothing can be found out, the refusal stands.
+ *
+ * It stands between `retry` and `hmacAuth`.
+ */
+export function feedAccess(): Plugin<never> {
+  return { name: 'feed-access', attempt: dialReadable }
+}
+
+function dialReadable(next: Handler): Handler {
+  let latest: Look | undefined
+
+  /** What may be read. One look serves all who want to know at the same time. */
+  async function readable(call: StreamCall): Promise<ReadonlySet<string> | undefined> {
+    for (;;) {
+      const isOld = latest !== undefined && performance.now() - latest.startedAt > INTERVAL
+      if (latest === undefined || latest.isCutOff || isOld) latest = look(call)
+      const asked = latest
+      const found = await abortable(asked.feedIDs, call.signal)
+      if (!asked.isCutOff) return found
+    }
+  }
+
+  async function dial(call: StreamCall): Promise<Reply> {
+    const { scope, signal } = call
+    const wanted = wantedOf(call)
+    let refusal: AuthenticationError
+    try {
+      return await next(attemptOf(call, wanted))
+    } catch (thrown) {
+      if (signal.aborted || !isStreamsError(thrown, 'AUTHENTICATION')) throw thrown
+      refusal = thrown
+    }
+    // Another connection of the stream may have found it out meanwhile.
+    if (wantedOf(call).length < wanted.length) return dial(call)
+    const list = await readable(call)
+    // An empty list may as well mean that lists are none of the key's business.
+    if (list === undefined || list.size === 0) throw refusal
+    const denied = wanted.filter(feedID => !list.has(feedID))
+    if (denied.length === 0) throw refusal
+    const error = deniedError(denied, refusal)
+    if (denied.length < wanted.length) return dialOthers(call, denied, error)
+    blame(scope, denied, error)
+    throw error
+  }
+
+  function blame(scope: StreamScope, denied: readonly string[], error: Error): void {
+    scope.deny(denied, error)
+    // It has explained this refusal, and another one has another reason; unless nothing but these is subscribed to.
+    if (!scope.feedIDs.some(feedID => denied.includes(feedID))) latest = undefined
+  }
+
+  /** Dials without the feeds that may be to blame; they are, if that is let in. */
+  async function dialOthers(
+    call: StreamCall,
+    denied: readonly string[],
+    error: AuthenticationError,
+  ): Promise<Reply> {
+    const { origin } = connectionFacts(call)
+    const { scope } = call
+    const unwatch = scope.watch(status => {
+      if (status.type !== 'connected' || status.origin !== origin) return
+      unwatch()
+      blame(scope, denied, error)
+    })
+    const others = wantedOf(call).filter(feedID => !denied.includes(feedID))
+    scope.log.warn?.(`dialled again for ${others.length} feeds, after: ${error.message}`)
+    try {
+      return await next(attemptOf(call, others))
+    } catch (thrown) {
+      throw isStreamsError(thrown, 'AUTHENTICATION') ? error.cause : thrown
+    } finally {
+      unwatch()
+    }
+  }
+
+  return function dialStream(call) {
+    return call.kind === 'stream' ? dial(call) : next(call)
+  }
+}
+
+/** The feeds of the call's URL that have not been refused yet. */
+function wantedOf({ url, scope }: StreamCall): readonly string[] {
+  return feedsOfURL(url).filter(feedID => scope.feedIDs.includes(feedID))
+}
+
+function attemptOf(call: StreamCall, feedIDs: readonly string[]): StreamCall {
+  return { ...call, url: narrowURL(call.url, feedIDs), headers: new Headers(call.headers) }
+}
+
+function look({ scope, signal }: StreamCall): Look {
+  const life = createLifetime(signal)
+  const timer = setTimeout(() => life.end(new Error(`no answer within ${PATIENCE} ms`)), PATIENCE)
+
+  async function ask(): Promise<ReadonlySet<string> | undefined> {
+    try {
+      const feeds = await abortable(scope.listFeeds(life.signal), life.signal)
+      return new Set(feeds.map(({ feedID }) => feedID))
+    } catch (thrown) {
+      made.isCutOff = signal.aborted
+      const { message } = asError(thrown)
+      scope.log.warn?.(`which feeds may be read could not be learned: ${message}`)
+      return undefined
+    } finally {
+      clearTimeout(timer)
+      life.end()
+    }
+  }
+  const made: Look = { feedIDs: ask(), isCutOff: false, startedAt: performance.now() }
+  return made
+}
+
+function deniedError(feedIDs: readonly string[], cause: AuthenticationError): AuthenticationError {
+  const what = feedIDs.length === 1 ? 'a feed does' : `${feedIDs.length} feeds do`
+  return new AuthenticationError(
+    `${what} not exist, or may not be read with this key: ${feedIDs.join(', ')}`,
+    { statusCode: cause.statusCode, feedIDs, cause },
+  )
+}
