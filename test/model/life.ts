@@ -152,7 +152,9 @@ export function startLife(options: LifeOptions): Life {
     ended(line) {
       const dialling = diallingOf(line)
       const lasted = line.openedAt === undefined ? 0 : time.now - line.openedAt
-      dialling.failures = lasted >= HEALTHY ? 1 : dialling.failures + 1
+      // Two changes may lead back to a list of feeds: whose failures those of meanwhile were is not known.
+      if (isChanging()) dialling.failures = 0
+      else dialling.failures = lasted >= HEALTHY ? 1 : dialling.failures + 1
       dialling.attempts = lasted >= HEALTHY ? 1 : dialling.attempts + 1
       const open = upstream.open().length
       const isProbing = open > 0 && dialling.failures > ATTEMPTS_BEFORE_PROBING
