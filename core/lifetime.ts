@@ -25,8 +25,8 @@ export function createLifetime(...parents: readonly (AbortSignal | undefined)[])
     for (let task = tasks.pop(); task !== undefined; task = tasks.pop()) runTask(task)
   }
 
-  const over = parents.find(parent => parent?.aborted)
-  if (over !== undefined) end(over.reason)
+  const aborted = parents.find(parent => parent?.aborted)
+  if (aborted !== undefined) end(aborted.reason)
 
   return {
     signal: controller.signal,

@@ -46,13 +46,12 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
     const keyring = createKeyring(credentials, renewCredentials, crypto)
 
     async function send(call: Call, { keys, at, offset }: Signature): Promise<Reply> {
-      const headers = new Headers(call.headers)
       const signature = await keys.sign(call.method, call.url, call.body, at + offset)
-      for (const [name, value] of Object.entries(signature)) headers.set(name, value)
+      for (const [name, value] of Object.entries(signature)) call.headers.set(name, value)
       call.scope.log.debug?.(`auth headers generated for ${call.operation}`, {
         operation: call.operation,
       })
-      return next({ ...call, headers })
+      return next(call)
     }
 
     return async function signAttempt(call) {

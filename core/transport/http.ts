@@ -33,7 +33,6 @@ export function createHttp(fetch?: Fetch): Http {
     // The platform looks for a module anew each time it is asked to import it.
     loading ??= import('ky')
     const { default: ky } = await loading
-    // The platform's fetch is given what it takes itself: of a request that ky has made it would make another.
     const init = {
       method,
       headers,
@@ -41,11 +40,22 @@ export function createHttp(fetch?: Fetch): Http {
       redirect: 'manual' as const,
       ...(body === undefined ? {} : { body: body as NonNullable<RequestInit['body']> }),
     }
+    let answer: Response | undefined
+    // The platform's fetch is given what it takes itself: of a request that ky has made it would make another. What a hook
+    // answers, ky need not keep the request for; where it does not take that for an answer, it is given it once more.
     const response = await ky(url, {
       retry: 0,
       timeout: false,
       throwHttpErrors: false,
-      fetch: () => (fetch ?? globalThis.fetch)(url, init),
+      hooks: {
+        beforeRequest: [
+          async function send() {
+            answer = await (fetch ?? globalThis.fetch)(url, init)
+            return answer
+          },
+        ],
+      },
+      fetch: async () => answer as Response,
     })
     const { status, headers: answered } = response
     const isSuccess = status >= 200 && status < 300
