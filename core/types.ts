@@ -30,6 +30,11 @@ interface CallFacts {
 export interface RequestCall extends CallFacts {
   readonly kind: 'request'
   readonly scope: RequestScope
+  /**
+   * Waits until one more request may go out, for an `attempt` layer that sends a second one in the same attempt. Given by
+   * `rateLimit`.
+   */
+  readonly turn?: () => Promise<void>
 }
 
 /** The upgrade that opens a stream's connection; the call lasts as long as the connection does. */

@@ -252,6 +252,8 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   function entitle(feedID: string, isEntitled: boolean): void {
     const feed = feeds.get(feedID.toLowerCase())
     if (feed === undefined) throw new RangeError(`entitle: there is no feed ${feedID}`)
+    if (typeof isEntitled !== 'boolean')
+      throw new RangeError(`entitle: isEntitled must be true or false, not ${String(isEntitled)}`)
     feeds.set(feed.feedID, { ...feed, entitled: isEntitled })
   }
 
@@ -267,8 +269,8 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
 
   function rotateKeys(to: { readonly apiKey?: string; readonly userSecret?: string }): void {
     const { apiKey, userSecret } = checkOptions({
-      apiKey: to.apiKey ?? credentials.apiKey,
-      userSecret: to.userSecret ?? credentials.userSecret,
+      apiKey: to?.apiKey ?? credentials.apiKey,
+      userSecret: to?.userSecret ?? credentials.userSecret,
     })
     Object.assign(credentials, { apiKey, userSecret })
   }

@@ -14,9 +14,9 @@ export interface DedupOptions {
 
 /**
  * How many of the newest reports of a feed are kept whole, to hold copies against them. They are what a feed costs of
- * memory and of the collector's time, so it is one until the stream has had a copy, and then as many as may overtake it.
+ * memory and of the collector's time, so it is one alone until copies can come.
  */
-const KEPT = { alone: 1, inCompany: 4 } as const
+const KEPT = 4
 
 /** What is fetched comes in masses, and copies of it may still be on their way: this much more of it is remembered. */
 const FETCHED = 8
@@ -61,7 +61,13 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
       if (scope.kind === 'request') return next
       const feeds = new Map<string, Seen>()
       const { judge } = scope
-      let kept: number = KEPT.alone
+      const origins = new Set<string>()
+      let hasCopies = false
+      const unwatch = scope.watch(status => {
+        if (status.type === 'connected') origins.add(status.origin)
+        hasCopies ||= origins.size > 1
+      })
+      scope.defer(unwatch)
       const remember = (seen: Seen, report: Report): void => {
         const { observationsTimestamp: time } = report
         if (time > seen.latest) seen.latest = time
@@ -70,7 +76,9 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
           seen.fetched ??= createTimes(FETCHED * window)
           add(seen.fetched, time)
         } else {
-          seen.reports[seen.live.count % kept] = report
+          const { count } = seen.live
+          seen.reports[count % KEPT] = report
+          if (!hasCopies) seen.reports[(count + KEPT - 1) % KEPT] = undefined
           add(seen.live, time)
         }
       }
@@ -107,7 +115,7 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
             (hasSeen(live, time) || (fetched !== undefined && hasSeen(fetched, time))))
         ) {
           const first = waiting ?? findAt(seen.reports, time)
-          kept = KEPT.inCompany
+          hasCopies = true
           if (judge?.contest(report, first)) return
           scope.count('deduplicated', report)
           if (first !== undefined && !isSameBlob(first.fullReport, report.fullReport))

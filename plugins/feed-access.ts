@@ -1,23 +1,18 @@
 import { abortable } from '../core/abortable.js'
-import { connectionFacts } from '../core/connection.js'
 import { AuthenticationError, asError, isStreamsError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
+import { onConnected } from '../core/on-connected.js'
 import { feedsOfURL, narrowURL } from '../core/shards.js'
 import type { Handler, Plugin, Reply, StreamCall, StreamScope } from '../core/types.js'
 
 /** Milliseconds the service has to name the feeds that may be read. */
 const PATIENCE = 5000
-/** Milliseconds for which it is not asked again, when its answer has explained nothing. */
-const INTERVAL = 10_000
-
 /** A look at the list of the feeds that may be read. */
 interface Look {
   /** Undefined where the list can't be had. */
   readonly feedIDs: Promise<ReadonlySet<string> | undefined>
   /** The call that it was made for has ended before the answer came. */
   isCutOff: boolean
-  /** In milliseconds of `performance.now`. */
-  readonly startedAt: number
 }
 
 /**
@@ -33,15 +28,16 @@ export function feedAccess(): Plugin<never> {
 }
 
 function dialReadable(next: Handler): Handler {
-  let latest: Look | undefined
+  let asking: Look | undefined
 
-  /** What may be read. One look serves all who want to know at the same time. */
+  /** What may be read now. One look serves all who want to know at the same time. */
   async function readable(call: StreamCall): Promise<ReadonlySet<string> | undefined> {
     for (;;) {
-      const isOld = latest !== undefined && performance.now() - latest.startedAt > INTERVAL
-      if (latest === undefined || latest.isCutOff || isOld) latest = look(call)
-      const asked = latest
-      const found = await abortable(asked.feedIDs, call.signal)
+      asking ??= look(call)
+      const asked = asking
+      const found = await abortable(asked.feedIDs, call.signal).finally(() => {
+        if (asking === asked) asking = undefined
+      })
       if (!asked.isCutOff) return found
     }
   }
@@ -65,14 +61,8 @@ function dialReadable(next: Handler): Handler {
     if (denied.length === 0) throw refusal
     const error = deniedError(denied, refusal)
     if (denied.length < wanted.length) return dialOthers(call, denied, error)
-    blame(scope, denied, error)
-    throw error
-  }
-
-  function blame(scope: StreamScope, denied: readonly string[], error: Error): void {
     scope.deny(denied, error)
-    // It has explained this refusal, and another one has another reason; unless nothing but these is subscribed to.
-    if (!scope.feedIDs.some(feedID => denied.includes(feedID))) latest = undefined
+    throw error
   }
 
   /** Dials without the feeds that may be to blame; they are, if that is let in. */
@@ -81,13 +71,8 @@ function dialReadable(next: Handler): Handler {
     denied: readonly string[],
     error: AuthenticationError,
   ): Promise<Reply> {
-    const { origin } = connectionFacts(call)
     const { scope } = call
-    const unwatch = scope.watch(status => {
-      if (status.type !== 'connected' || status.origin !== origin) return
-      unwatch()
-      blame(scope, denied, error)
-    })
+    const forget = onConnected(call, () => scope.deny(denied, error))
     const others = wantedOf(call).filter(feedID => !denied.includes(feedID))
     scope.log.warn?.(`dialled again for ${others.length} feeds, after: ${error.message}`)
     try {
@@ -95,7 +80,7 @@ function dialReadable(next: Handler): Handler {
     } catch (thrown) {
       throw isStreamsError(thrown, 'AUTHENTICATION') ? error.cause : thrown
     } finally {
-      unwatch()
+      forget()
     }
   }
 
@@ -131,7 +116,7 @@ function look({ scope, signal }: StreamCall): Look {
       life.end()
     }
   }
-  const made: Look = { feedIDs: ask(), isCutOff: false, startedAt: performance.now() }
+  const made: Look = { feedIDs: ask(), isCutOff: false }
   return made
 }
 
@@ -139,6 +124,6 @@ function deniedError(feedIDs: readonly string[], cause: AuthenticationError): Au
   const what = feedIDs.length === 1 ? 'a feed does' : `${feedIDs.length} feeds do`
   return new AuthenticationError(
     `${what} not exist, or may not be read with this key: ${feedIDs.join(', ')}`,
-    { statusCode: cause.statusCode, feedIDs, cause },
+    { statusCode: cause.statusCode, serverTime: cause.serverTime, feedIDs, cause },
   )
 }

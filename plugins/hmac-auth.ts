@@ -1,5 +1,6 @@
 import type { WebCrypto } from '../core/crypto.js'
-import { isStreamsError } from '../core/errors.js'
+import { type AuthenticationError, isStreamsError } from '../core/errors.js'
+import { onConnected } from '../core/on-connected.js'
 import { checkFunction } from '../core/options.js'
 import type { Call, Handler, Plugin, Reply } from '../core/types.js'
 import {
@@ -31,9 +32,9 @@ export interface HmacAuthOptions extends Credentials {
  * Signs every attempt of every call, REST requests and stream upgrades alike. As it runs inside retry, no attempt
  * carries the signature of another.
  *
- * An attempt that is refused is signed once more where its refusal has taught something: that this machine's clock is
- * wrong, by the `Date` of the answer, or that there are other keys, by `renewCredentials`. All that follow are signed
- * accordingly. A clock is corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times.
+ * An attempt that is refused is signed once more where the `Date` of the answer says that this machine's clock is wrong,
+ * and, where that is not it, once more where `renewCredentials` gives other keys. What is let in then, all that follow are
+ * signed by. A clock is corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times.
  */
 export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   const credentials = checkCredentials(options)
@@ -51,24 +52,51 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
       call.scope.log.debug?.(`auth headers generated for ${call.operation}`, {
         operation: call.operation,
       })
-      return next(call)
+      const letIn = (): void => clock.confirm(offset, call.scope.log)
+      const forget = call.kind === 'stream' ? onConnected(call, letIn) : undefined
+      try {
+        const reply = await next(call)
+        letIn()
+        return reply
+      } finally {
+        forget?.()
+      }
+    }
+
+    /** What to sign with after a refusal; undefined where it has taught nothing. */
+    async function learn(
+      { keys, ...refused }: Signature,
+      { serverTime }: AuthenticationError,
+      call: Call,
+    ): Promise<Signature | undefined> {
+      const offset = clock.offsetAfter(refused, serverTime)
+      if (offset === refused.offset) {
+        await keyring.renew(keys, call)
+        if (keyring.keys === keys) return undefined
+      }
+      return { keys: keyring.keys, ...clock.read(), offset }
     }
 
     return async function signAttempt(call) {
-      const first: Signature = { keys: keyring.keys, ...clock.read() }
-      try {
-        return await send(call, first)
-      } catch (error) {
-        if (!isStreamsError(error, 'AUTHENTICATION')) throw error
-        clock.learn(first, error.serverTime, call.scope.log)
-        await keyring.renew(first.keys, call)
-        if (clock.offset === first.offset && keyring.keys === first.keys) throw error
+      let signature: Signature = { keys: keyring.keys, ...clock.read() }
+      for (let tries = 1; ; tries++) {
+        try {
+          return await send(call, signature)
+        } catch (error) {
+          if (!isStreamsError(error, 'AUTHENTICATION') || tries === MAX_TRIES) throw error
+          const better = await learn(signature, error, call)
+          if (better === undefined) throw error
+          signature = better
+        }
+        if (call.kind === 'request') await call.turn?.()
       }
-      return send(call, { keys: keyring.keys, ...clock.read() })
     }
   }
   return { name: 'hmac-auth', attempt: signed }
 }
+
+/** As it is, by another clock, and with other keys. */
+const MAX_TRIES = 3
 
 /** What an attempt was signed with. */
 interface Signature extends Moment {

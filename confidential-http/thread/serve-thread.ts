@@ -88,11 +88,13 @@ export function serveThread<Settings>(
     }
   }
 
-  /** Exits once nothing is under way: a file that is being opened would stay open for as long as the process lives. */
+  /** Exits once no file is being opened, by whom ever: it would stay open for as long as the process lives. */
   async function leave(): Promise<void> {
     for (const { controller } of running.values()) controller.abort()
     await Promise.allSettled([opened, ...[...running.values()].map(({ ended }) => ended)])
-    setTimeout(() => host.exit(), LAST_TURNS)
+    setInterval(() => {
+      if (!host.getActiveResourcesInfo().some(name => name.startsWith('FSReq'))) host.exit()
+    }, LAST_TURNS)
   }
 
   port.on('close', () => void leave())

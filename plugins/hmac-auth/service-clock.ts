@@ -1,3 +1,4 @@
+import { ValidationError } from '../../core/errors.js'
 import type { Log } from '../../core/types.js'
 
 /** A moment by this machine's clock, and what it is corrected by. */
@@ -6,17 +7,22 @@ export interface Moment {
   readonly at: number
   /** Milliseconds to add. */
   readonly offset: number
+  /** The offset that was in use then. */
+  readonly usual: number
   /** The same moment, in milliseconds of `performance.now`. */
   readonly since: number
 }
 
 /** This machine's clock, corrected by the service's where that has turned out to be another. */
 export interface ServiceClock {
-  /** Milliseconds that are added to this machine's clock. */
-  readonly offset: number
   read(): Moment
-  /** Compares the moment a request was signed for with the service's time when it was refused, which is just now. */
-  learn(signedFor: Moment, serverTime: number | undefined, log: Log): void
+  /**
+   * What to correct by instead, where something signed for a moment has just been refused at the service's time: what has
+   * turned out since to be right, or what that time says.
+   */
+  offsetAfter(refused: Moment, serverTime: number | undefined): number
+  /** Something signed with this offset was let in. */
+  confirm(offset: number, log: Log): void
 }
 
 /** Milliseconds by which a clock may be off without being corrected. */
@@ -28,21 +34,28 @@ const MAX_OFFSET = 86_400_000
 export function createServiceClock(now: () => number): ServiceClock {
   let offset = 0
   return {
-    get offset() {
-      return offset
+    read() {
+      const at = Math.round(now())
+      if (!Number.isSafeInteger(at) || at < 0)
+        throw new ValidationError('now must return Unix milliseconds')
+      return { at, offset, usual: offset, since: performance.now() }
     },
-    read: () => ({ at: now(), offset, since: performance.now() }),
-    learn({ at, offset: used, since }, serverTime, log) {
-      // What was corrected otherwise since then teaches nothing more.
-      if (serverTime === undefined || used !== offset) return
+    offsetAfter({ at, offset: used, usual, since }, serverTime) {
+      if (usual !== offset) return offset
+      if (serverTime === undefined) return used
       // The header counts whole seconds: this is the middle.
       const time = serverTime + 500
       // The service answered at some time between the signing and now, so within that there is no difference.
       const took = performance.now() - since
-      if (time > at + used - TOLERANCE && time < at + used + took + TOLERANCE) return
+      if (time > at + used - TOLERANCE && time < at + used + took + TOLERANCE) return used
       const found = Math.round(time - at - took / 2)
-      if (Math.abs(found) > MAX_OFFSET) return
-      offset = Math.abs(found) > TOLERANCE ? found : 0
+      if (Math.abs(found) > MAX_OFFSET) return used
+      return Math.abs(found) > TOLERANCE ? found : 0
+    },
+    confirm(right, log) {
+      // Of requests that are refused at once, each has found its own.
+      if (Math.abs(right - offset) <= TOLERANCE) return
+      offset = right
       log.warn?.(describe(offset))
     },
   }

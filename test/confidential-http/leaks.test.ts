@@ -85,6 +85,8 @@ test.each(['local', 'remote'] as const)(
 )
 
 test('twenty runtimes that were closed, and threads that died, leave nothing behind', async () => {
+  const input = inputOf(world, '/')
+  const plain = { request: { ...input.request, bodyString: '', multiHeaders: {} } }
   const { out, code } = await runProgram(
     `${measure}
      const to = path => ({ ...input, request: { ...input.request, url: input.request.url + path, timeout: '200ms' } })
@@ -93,6 +95,12 @@ test('twenty runtimes that were closed, and threads that died, leave nothing beh
        for (let turn = 0; turn < 20; turn++) {
          const runtime = createRuntime()
          if (turn % 8 === 0) await client.sendRequestAsync(runtime, input)
+         // One that is ended while it reads its secrets.
+         if (turn % 4 === 3) {
+           await client.sendRequestAsync(runtime, given.plain)
+           client.sendRequestAsync(runtime, input).catch(() => {})
+           await pause(2 + turn / 4)
+         }
          const fault = { 1: 'exit', 2: 'spin' }[turn % 8]
          if (fault) await client.sendRequestAsync(runtime, to(fault)).catch(() => {})
          const closing = [runtime.close(), runtime.close()]
@@ -107,7 +115,7 @@ test('twenty runtimes that were closed, and threads that died, leave nothing beh
        console.log(JSON.stringify(measured))
      }
      main()`,
-    { ...callerText(world, 'local'), input: inputOf(world, '/') },
+    { ...callerText(world, 'local'), input, plain },
     ['--expose-gc'],
   )
   const measured = JSON.parse(out) as Measured[]

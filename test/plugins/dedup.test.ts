@@ -29,8 +29,13 @@ function stage(options?: DedupOptions) {
   const delivered: Report[] = []
   const counts = { deduplicated: 0, late: 0 }
   const conflicts: [Report, Report][] = []
+  let connect: (origin: string) => void = () => undefined
   const scope = {
     kind: 'stream',
+    defer: () => undefined,
+    watch(listener: (status: unknown) => void) {
+      connect = origin => listener({ type: 'connected', origin })
+    },
     count: (as: 'deduplicated' | 'late') => void counts[as]++,
     conflict: (first: Report, other: Report) => void conflicts.push([first, other]),
   } as unknown as StreamScope
@@ -41,6 +46,7 @@ function stage(options?: DedupOptions) {
     delivered,
     counts,
     conflicts,
+    connect: (origin: string) => connect(origin),
     times: () => delivered.map(each => each.observationsTimestamp),
   }
 }
@@ -90,12 +96,32 @@ describe('dedup', () => {
     expect(counts.deduplicated).toBe(2)
   })
 
-  test('tells of a conflict with a report that was overtaken, once copies come', () => {
-    const { sink, conflicts, delivered } = stage()
-    for (const time of [100, 100, 101, 102, 103, 104]) sink(report(time))
-    const other = report(101, feedA, { blob: '01' })
-    sink(other)
-    expect(conflicts).toEqual([[delivered[1], other]])
+  test.each([1, 2, 3, 4, 5, 6, 7, 8])(
+    'tells of a conflict with one of the last four reports, once copies can come, be it after %i',
+    before => {
+      for (const begin of [
+        ({ sink }: ReturnType<typeof stage>) => sink(report(before)),
+        ({ connect }: ReturnType<typeof stage>) => ['001', '001', '002'].forEach(connect),
+      ]) {
+        const all = stage()
+        const { sink, conflicts, delivered } = all
+        for (let time = 1; time <= before; time++) sink(report(time))
+        begin(all)
+        for (let time = before + 1; time <= before + 3; time++) sink(report(time))
+        const other = report(before, feedA, { blob: '01' })
+        sink(other)
+        expect(conflicts).toEqual([[delivered[before - 1], other]])
+      }
+    },
+  )
+
+  test('keeps one report of a feed where no copies come', () => {
+    const { sink, conflicts, connect } = stage()
+    connect('001')
+    connect('001')
+    for (const time of [1, 2, 3]) sink(report(time))
+    sink(report(2, feedA, { blob: '01' }))
+    expect(conflicts).toEqual([])
   })
 
   test('takes the same digits in another case for the same values', () => {
@@ -147,7 +173,11 @@ describe('dedup', () => {
     const next: Sink = () => undefined
     expect(plugin.report?.(next, { kind: 'request' } as never)).toBe(next)
     const counts = [0, 0]
-    const scope = { kind: 'stream', count: () => undefined, conflict: () => undefined } as never
+    const nothing = () => undefined
+    const scope = {
+      kind: 'stream',
+      ...{ count: nothing, conflict: nothing, watch: nothing, defer: nothing },
+    } as never
     const sinks = counts.map((_, index) =>
       plugin.report?.(() => {
         counts[index] = (counts[index] ?? 0) + 1

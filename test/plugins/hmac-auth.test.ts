@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { afterEach, describe, expect, test } from '@jest/globals'
@@ -213,6 +216,43 @@ describe('a clock that is wrong', () => {
     expect(lines).toHaveLength(1)
   })
 
+  test('by an answer whose date is wrong does no harm where the clock is right', async () => {
+    const statuses: number[] = []
+    const dates = createServer((request, response) => {
+      const isOff =
+        Math.abs(Number(request.headers['x-authorization-timestamp']) - Date.now()) > 5000
+      const status = isOff || request.url?.includes('latest') ? 401 : 200
+      statuses.push(status)
+      response.setHeader('date', new Date(Date.now() + 10_000).toUTCString())
+      response.writeHead(status).end('{"feeds":[]}')
+    }).listen(0, '127.0.0.1')
+    await once(dates, 'listening')
+    closers.push(async () => dates.close())
+    const endpoint = `http://127.0.0.1:${(dates.address() as AddressInfo).port}`
+    const client = createPresetClient({
+      apiKey: 'key',
+      userSecret: 'secret',
+      endpoint,
+      wsEndpoint: 'ws://127.0.0.1:1',
+    })
+    closers.push(() => client.close())
+    await client.listFeeds()
+    expect(await failureOf(client.getLatestReport(ethUsd))).toMatchObject({
+      name: 'AuthenticationError',
+    })
+    await client.listFeeds()
+    expect(statuses).toEqual([200, 401, 401, 200])
+  })
+
+  test('costs no more requests in a second than the limit', async () => {
+    const { client, clock, engine } = await setUp()
+    clock.ahead = 30_000
+    await Promise.all(Array.from({ length: 12 }, () => client.listFeeds()))
+    const times = engine.requests().map(({ at }) => at)
+    for (const [index, at] of times.entries())
+      expect((times[index + 10] ?? Number.POSITIVE_INFINITY) - at).toBeGreaterThan(900)
+  })
+
   test('by more than a day is named, and not corrected', async () => {
     const { client, clock, statuses } = await setUp()
     clock.ahead = 100_000_000
@@ -292,7 +332,7 @@ describe('keys that were changed', () => {
     clock.ahead = -30_000
     engine.disconnect()
     await until(() => engine.connections === 1)
-    expect(statuses().filter(status => status !== 200)).toEqual([101, 401, 101])
+    expect(statuses().filter(status => status !== 200)).toEqual([101, 401, 401, 101])
   })
 
   test('that are refused too leave it at that', async () => {

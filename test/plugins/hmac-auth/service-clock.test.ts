@@ -13,13 +13,14 @@ function setUp(machine: number) {
     clock,
     lines,
     time,
-    /** A request that is refused at the service's time, after so many milliseconds. */
+    /** A request that is refused at the service's time, after so many milliseconds, and let in as it is signed then. */
     refuse(service: number, took = 0) {
       const moment = { ...clock.read(), since: performance.now() - took }
-      clock.learn(moment, Math.floor(service / 1000) * 1000, log)
+      clock.confirm(clock.offsetAfter(moment, Math.floor(service / 1000) * 1000), log)
     },
+    offset: () => clock.read().offset,
     /** What is signed now. */
-    signed: () => clock.read().at + clock.offset,
+    signed: () => clock.read().at + clock.read().offset,
   }
 }
 
@@ -40,63 +41,75 @@ test.each([30_000, -30_000, 6000, -6000, 24 * HOUR - 1000, -24 * HOUR + 1000])(
 )
 
 test.each([0, 1400, 2400, -1400])('a clock that is %d ms ahead is left as it is', ahead => {
-  const { clock, refuse, lines } = setUp(1e12 + ahead)
+  const { offset, refuse, lines } = setUp(1e12 + ahead)
   refuse(1e12)
-  expect(clock.offset).toBe(0)
+  expect(offset()).toBe(0)
   expect(lines).toEqual([])
 })
 
 test.each([24 * HOUR + 5000, -24 * HOUR - 5000, 50 * 365 * 24 * HOUR])(
   'a clock that is %d ms ahead is not followed',
   ahead => {
-    const { clock, refuse, lines } = setUp(1e12 + ahead)
+    const { offset, refuse, lines } = setUp(1e12 + ahead)
     refuse(1e12)
-    expect(clock.offset).toBe(0)
+    expect(offset()).toBe(0)
     expect(lines).toEqual([])
   },
 )
 
 test('a bound of a day holds of all corrections together', () => {
-  const { clock, refuse } = setUp(1e12)
+  const { offset, refuse } = setUp(1e12)
   refuse(1e12 + 20 * HOUR)
-  expect(clock.offset).toBe(20 * HOUR + 500)
+  expect(offset()).toBe(20 * HOUR + 500)
   refuse(1e12 + 40 * HOUR)
-  expect(clock.offset).toBe(20 * HOUR + 500)
+  expect(offset()).toBe(20 * HOUR + 500)
 })
 
 test.each([0, 6000, 12_000])(
   'an answer that was 12 s on its way, and made after %d ms of them, says nothing of the clock',
   after => {
-    const { clock, refuse } = setUp(1e12)
+    const { offset, refuse } = setUp(1e12)
     refuse(1e12 + after, 12_000)
-    expect(clock.offset).toBe(0)
+    expect(offset()).toBe(0)
   },
 )
 
 test('an answer without a time says nothing of the clock', () => {
   const { clock } = setUp(1e12)
-  clock.learn(clock.read(), undefined, {})
-  expect(clock.offset).toBe(0)
+  expect(clock.offsetAfter(clock.read(), undefined)).toBe(0)
 })
 
 test('a machine whose clock is set right is believed again', () => {
-  const { clock, refuse, time, lines } = setUp(1e12 + 30_000)
+  const { offset, refuse, time, lines } = setUp(1e12 + 30_000)
   refuse(1e12)
-  expect(clock.offset).not.toBe(0)
+  expect(offset()).not.toBe(0)
   time.machine = 1e12
   refuse(1e12)
-  expect(clock.offset).toBe(0)
+  expect(offset()).toBe(0)
   expect(lines[1]).toMatch(/clock agrees with the service's again/)
 })
 
-test('a refusal of what was signed before the correction corrects nothing', () => {
+test('a refusal of what was signed before the correction is signed by what is right now', () => {
   const { clock, time, lines } = setUp(1e12 + 30_000)
   const log = { warn: (line: string) => void lines.push(line) }
   const [one, other] = [clock.read(), clock.read()]
-  clock.learn(one, 1e12, log)
-  const { offset } = clock
+  const right = clock.offsetAfter(one, 1e12)
+  expect(clock.read().offset).toBe(0)
+  clock.confirm(right, log)
   time.machine += 7000
-  clock.learn(other, 1e12, log)
-  expect(clock.offset).toBe(offset)
+  expect(clock.offsetAfter(other, 1e12)).toBe(right)
   expect(lines).toHaveLength(1)
+})
+
+test.each([Number.NaN, Number.POSITIVE_INFINITY, -1])(
+  'a clock of %p is refused by name',
+  machine => {
+    const { clock } = setUp(machine)
+    expect(() => clock.read()).toThrow(/now must/)
+  },
+)
+
+test('a clock that counts fractions is read in whole milliseconds', () => {
+  const { signed } = setUp(1e12 + 0.25)
+  expect(signed()).toBe(1e12)
 })
