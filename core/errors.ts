@@ -101,6 +101,8 @@ export class ValidationError extends DataStreamsError {
 export class AuthenticationError extends DataStreamsError {
   /** 401 or 403. */
   readonly statusCode: number | undefined
+  /** Milliseconds the service asked us to wait before the next try. */
+  readonly retryAfter: number | undefined
   /** The service's time when it answered, in Unix milliseconds cut to seconds, where its answer told. */
   readonly serverTime: number | undefined
   /** The feeds that do not exist or may not be read, where that was found out; otherwise empty. */
@@ -115,6 +117,7 @@ export class AuthenticationError extends DataStreamsError {
   ) {
     super(message, { code: 'AUTHENTICATION', ...facts })
     this.statusCode = facts.statusCode
+    this.retryAfter = facts.retryAfter
     this.serverTime = facts.serverTime
     this.feedIDs = facts.feedIDs ?? []
   }

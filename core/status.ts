@@ -20,8 +20,12 @@ export function errorFromAnswer(
   now: () => number,
 ): DataStreamsError {
   const facts = [`${describeCall(call)} answered ${status}`, ...detail(call, body)]
+  const serverTime = parseDate(headers.get('date'))
+  // Both dates are by the service's clock, so whether this machine's is wrong does not matter.
+  const answeredAt = serverTime === undefined ? now : () => serverTime
+  const retryAfter = parseRetryAfter(headers.get('retry-after'), answeredAt)
+  if (retryAfter !== undefined) facts.push(`Retry-After: ${retryAfter / 1000} s`)
   if (status === 401 || status === 403) {
-    const serverTime = parseDate(headers.get('date'))
     const skew = serverTime === undefined ? undefined : clockSkew(call, serverTime, now)
     return new AuthenticationError(
       [
@@ -29,11 +33,9 @@ export function errorFromAnswer(
         ...(skew === undefined ? [] : [skew]),
         'The service answers alike for a wrong key, a wrong signature, a wrong clock and a feed you may not read.',
       ].join('\n  '),
-      { statusCode: status, serverTime },
+      { statusCode: status, retryAfter, serverTime },
     )
   }
-  const retryAfter = parseRetryAfter(headers.get('retry-after'), now)
-  if (retryAfter !== undefined) facts.push(`Retry-After: ${retryAfter / 1000} s`)
   if (status >= 300 && status < 400)
     facts.push('A redirect is not followed: the signature covers the URL it was made for.')
   const message = facts.join('\n  ')
@@ -42,7 +44,10 @@ export function errorFromAnswer(
     : new APIError(message, { statusCode: status, retryAfter })
 }
 
-/** Milliseconds to wait, from a Retry-After header: seconds or a date. Undefined where it says nothing we understand. */
+/**
+ * Milliseconds to wait, from a Retry-After header: seconds, or a date, which is compared with `now`. Undefined where it says
+ * nothing we understand.
+ */
 export function parseRetryAfter(value: string | null, now: () => number): number | undefined {
   if (value === null) return undefined
   const text = value.trim()
@@ -51,9 +56,9 @@ export function parseRetryAfter(value: string | null, now: () => number): number
   return date === undefined ? undefined : Math.max(0, date - now())
 }
 
-/** A date of a header, in Unix milliseconds; undefined where it is none. */
+/** A date of a header, in Unix milliseconds; undefined where it is none. Without GMT it would be read as local time. */
 function parseDate(value: string | null): number | undefined {
-  const date = /^[A-Za-z]{3}/.test(value ?? '') ? Date.parse(value as string) : Number.NaN
+  const date = /^[A-Za-z]{3}.* GMT$/.test(value ?? '') ? Date.parse(value as string) : Number.NaN
   return Number.isNaN(date) ? undefined : date
 }
 

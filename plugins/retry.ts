@@ -67,6 +67,8 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
     max: MAX_TIMER,
   })
   const healthyAfter = checkNumber('healthyAfter', options.healthyAfter ?? 2000, { min: 0 })
+  /** The streams of which a connection has been open. */
+  const letIn = new WeakSet<StreamScope>()
 
   function delayBefore(attempt: number, base: number, error: unknown): number {
     return atLeastAsked(Math.min(maxDelay, base * 2 ** Math.min(attempt - 1, 30)), error)
@@ -99,6 +101,12 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
     return Math.min(least * (1 + random() / 10), MAX_TIMER)
   }
 
+  /** How much of a delay it is the service that has asked for it. */
+  function waitAskedFor(delayMs: number, error: unknown): number {
+    const { retryAfter = 0 } = error as WireErrorFacts
+    return Math.min(delayMs, Math.min(retryAfter, maxRetryAfter) * (1 + random() / 10))
+  }
+
   async function retryRequest(next: Handler, call: RequestCall): Promise<Reply> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -120,8 +128,7 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
   async function reconnect(next: Handler, call: StreamCall): Promise<Reply> {
     const { scope, signal } = call
     const { maxReconnectAttempts: maxAttempts, reconnectInterval } = scope.reconnect
-    const company = watchCompany(scope)
-    let hasBeenOpen = false
+    const company = watchCompany(scope, letIn)
     /** Since it was open. */
     let refusals = 0
     let isDegraded = false
@@ -132,7 +139,7 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
           const end = await next(call)
           if (signal.aborted || end.kind !== 'stream') return end
           if (end.lasted >= healthyAfter) attempt = 1
-          hasBeenOpen = true
+          letIn.add(scope)
           refusals = 0
           isDegraded = false
           error = end.error
@@ -146,7 +153,7 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
         const isRefused = !isTransient(error) && isRefusal(error)
         if (isRefused) refusals++
         // What let us in before, or another of the stream, may let us in again.
-        const isHopeless = !isTransient(error) && !(isRefused && (hasBeenOpen || !isAlone))
+        const isHopeless = !isTransient(error) && !(isRefused && letIn.has(scope))
         const facts = connectionFacts(call)
         if (isAlone && isHopeless) throw error
         if (isAlone && attempt > maxAttempts) throw gaveUp(facts.host, attempt - 1, error)
@@ -165,8 +172,9 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
           { ...facts },
         )
         scope.status({ type: 'reconnecting', ...facts, attempt, maxAttempts, delayMs, error })
-        const isAsked = (error as WireErrorFacts).retryAfter !== undefined
-        await (isAlone || isAsked ? sleep(delayMs, signal) : sleepInCompany(delayMs, call))
+        // A connection that is short-lived leaves those alone who wait by themselves: else two would dial each other's.
+        const leastCompany = isAlone ? healthyAfter : 0
+        await sleepUntilNeeded(delayMs, waitAskedFor(delayMs, error), call, company, leastCompany)
       }
     } finally {
       company.end()
@@ -182,19 +190,40 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
   return { name: 'retry', call: withRetry }
 }
 
-/** Keeps the time for which a stream had connections without a break. */
-function watchCompany(scope: StreamScope): { takeLasted(): number; end(): void } {
-  let since = scope.activeConnections > 0 ? performance.now() : undefined
+/** The connections that a stream has open, whosoever they are. */
+interface Company {
+  /** For how many milliseconds there were some without a break, the last time; 0 when it has been asked before. */
+  takeLasted(): number
+  /** Hears when the last one is lost, and for how many milliseconds there were some; the function returned ends that. */
+  onLoss(listener: (lasted: number) => void): () => void
+  end(): void
+}
+
+/** Keeps the time for which a stream had connections without a break, and whether it was let in at all. */
+function watchCompany(scope: StreamScope, letIn: WeakSet<StreamScope>): Company {
+  let since: number | undefined
   let lasted = 0
-  const end = scope.watch(() => {
-    if (scope.activeConnections > 0) since ??= performance.now()
-    else if (since !== undefined) {
+  let lost: ((lasted: number) => void) | undefined
+
+  function look(): void {
+    if (scope.activeConnections > 0) {
+      letIn.add(scope)
+      since ??= performance.now()
+    } else if (since !== undefined) {
       lasted = performance.now() - since
       since = undefined
+      lost?.(lasted)
     }
-  })
+  }
+  look()
   return {
-    end,
+    end: scope.watch(look),
+    onLoss(listener) {
+      lost = listener
+      return () => {
+        lost = undefined
+      }
+    },
     takeLasted() {
       const taken = lasted
       lasted = 0
@@ -203,18 +232,28 @@ function watchCompany(scope: StreamScope): { takeLasted(): number; end(): void }
   }
 }
 
-/** Sleeps, but no longer than others carry the stream. */
-async function sleepInCompany(ms: number, { scope, signal }: StreamCall): Promise<void> {
+/**
+ * Sleeps, but, once the time is over that the service has asked for, no longer than others carry the stream, where they
+ * have done so for `leastCompany` milliseconds. Who is alone all along sleeps to the end.
+ */
+async function sleepUntilNeeded(
+  ms: number,
+  askedMs: number,
+  { signal }: StreamCall,
+  company: Company,
+  leastCompany: number,
+): Promise<void> {
   const life = createLifetime(signal)
-  const unwatch = scope.watch(() => {
-    if (scope.activeConnections === 0) life.end()
+  const forget = company.onLoss(lasted => {
+    if (lasted >= leastCompany) life.end()
   })
   try {
-    await sleep(ms, life.signal)
+    if (askedMs > 0) await sleep(askedMs, signal)
+    if (ms > askedMs) await sleep(ms - askedMs, life.signal)
   } catch {
     if (signal.aborted) throw signal.reason
   } finally {
-    unwatch()
+    forget()
     life.end()
   }
 }

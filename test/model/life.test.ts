@@ -29,6 +29,7 @@ const manners: readonly Manner[] = [
   { status: 429, retryAfter: 7 },
   { status: 429, retryAfter: 86_400 },
   { status: 503, retryAfter: 30 },
+  { status: 403, retryAfter: 20 },
 ]
 const closeCodes = [1000, 1001, 1005, 1006, 1008, 1009, 1011, 1012, 1013, 1014, 4000, 4401]
 

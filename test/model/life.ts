@@ -166,7 +166,7 @@ export function startLife(options: LifeOptions): Life {
       const isHeard = lasted === 0 && !line.isLeft
       if (typeof manner === 'object' && manner.retryAfter !== undefined && isHeard) {
         const asked = Math.min(MAX_RETRY_AFTER, 1000 * manner.retryAfter)
-        if (manner.status === 429 || manner.status >= 500) dialling.askedUntil = time.now + asked
+        dialling.askedUntil = time.now + asked
       }
       if (lasted > 0) dialling.refusals = 0
       else if (isHeard && isRefusal(manner) && ++dialling.refusals > 1)

@@ -3,8 +3,12 @@ import { type Connect, connectWithWs } from '../../core/transport/ws.js'
 import {
   createClient,
   type DecodedReport,
+  dedup,
   haDiscovery,
+  hmacAuth,
   type Report,
+  type RetryOptions,
+  retry,
   type Status,
   type StreamOptions,
 } from '../../index.js'
@@ -123,7 +127,6 @@ describe('discovery', () => {
     const engine = await start({ origins: 3 })
     engine.origins[2]?.leave()
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine
-    const { hmacAuth, retry, dedup } = await import('../../index.js')
     const plugins = [
       dedup(),
       haDiscovery({ refreshInterval: 100, stagger: 5 }),
@@ -228,24 +231,71 @@ describe('an origin that fails', () => {
   })
 })
 
-describe('the account', () => {
-  const own = async (engine: DataEngine, options: object, streamOptions: StreamOptions = {}) => {
-    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
-    const { dedup, hmacAuth, retry } = await import('../../index.js')
-    const plugins = [
-      dedup(),
-      haDiscovery({ stagger: 5, ...options }),
-      retry({ delay: 5 }),
-      hmacAuth({ apiKey, userSecret }),
-    ]
-    const client = createClient({ endpoint, wsEndpoint, plugins })
-    closers.push(() => client.close())
-    const stream = client.createStream(engine.feeds, { reconnectInterval: 200, ...streamOptions })
-    const errors: (Error & Record<string, unknown>)[] = []
-    stream.on('error', error => void errors.push(error as (typeof errors)[number]))
-    return { stream, errors }
-  }
+/** A stream with a stack of its own. */
+async function own(
+  engine: DataEngine,
+  options: object,
+  streamOptions: StreamOptions = {},
+  retryOptions: RetryOptions = {},
+) {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const plugins = [
+    dedup(),
+    haDiscovery({ stagger: 5, ...options }),
+    retry({ delay: 5, ...retryOptions }),
+    hmacAuth({ apiKey, userSecret }),
+  ]
+  const client = createClient({ endpoint, wsEndpoint, plugins })
+  closers.push(() => client.close())
+  const stream = client.createStream(engine.feeds, { reconnectInterval: 200, ...streamOptions })
+  const errors: (Error & Record<string, unknown>)[] = []
+  const types: string[] = []
+  stream.on('error', error => void errors.push(error as (typeof errors)[number]))
+  stream.on('status', status => {
+    if ('origin' in status) types.push(`${status.origin} ${status.type}`)
+  })
+  return { stream, errors, types }
+}
 
+describe('an origin that is refused', () => {
+  test('is dialled at once when the others are lost, also if they came after it began to wait', async () => {
+    const engine = await start()
+    const [first, second] = engine.origins
+    const slow = { refusedInterval: 60_000, healthyAfter: 100 }
+    const { stream, types } = await own(engine, {}, { maxReconnectAttempts: 50 }, slow)
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    first?.refuse(503)
+    second?.refuse(401)
+    engine.disconnect()
+    await until(() => types.includes('002 degraded'))
+    first?.refuse(undefined)
+    await until(() => stream.getMetrics().activeConnections === 1)
+    await pause(150)
+    second?.refuse(undefined)
+    first?.refuse(503)
+    first?.disconnect()
+    await until(() => stream.getMetrics().originStatus['002'] === 'connected', 1000)
+  })
+
+  test('from the start is not given up when none is open for a moment, once the stream was let in', async () => {
+    const engine = await start()
+    const [first, second] = engine.origins
+    second?.refuse(401)
+    const slow = { refusedInterval: 100 }
+    const { stream, types } = await own(engine, {}, { maxReconnectAttempts: 50 }, slow)
+    await stream.connect()
+    await until(() => types.includes('002 degraded'))
+    first?.refuse(503, 2)
+    first?.disconnect()
+    await until(() => types.filter(type => type === '001 connected').length === 2)
+    expect(types).not.toContain('002 failed')
+    second?.refuse(undefined)
+    await until(() => stream.getMetrics().activeConnections === 2, 1000)
+  })
+})
+
+describe('the account', () => {
   test('names all connections from the first moment on', async () => {
     const { stream } = open(await start({ origins: 3 }))
     await stream.connect()

@@ -194,6 +194,33 @@ describe('failures', () => {
     expect(engine.requests().length - before).toBe(1)
   })
 
+  test.each([-3_600_000, 0, 3_600_000])(
+    'a Retry-After date is compared with the date of the answer, this clock being %d ms off',
+    async offset => {
+      const date = (ms: number) => new Date(1_700_000_000_000 + ms).toUTCString()
+      engine.fail({ status: 400, retryAfter: date(90_000), headers: { date: date(0) } })
+      const error = await failureOf(clientOf({ now: () => Date.now() + offset }).listFeeds())
+      expect(error).toMatchObject({ statusCode: 400, retryAfter: 90_000 })
+      expect(error.message).toContain('Retry-After: 90 s')
+    },
+  )
+
+  test('a date that does not say GMT is none: it would be read as local time', async () => {
+    const date = new Date(Date.now() + 90_000_000).toUTCString().replace(' GMT', '')
+    engine.fail({ status: 400, retryAfter: date })
+    expect((await failureOf(clientOf().listFeeds())).retryAfter).toBeUndefined()
+    engine.fail({ status: 403, headers: { date } })
+    const error = await failureOf(clientOf().listFeeds())
+    expect(error).toMatchObject({ statusCode: 403, serverTime: undefined })
+  })
+
+  test.each([401, 403])('%d says how long the service asks us to wait', async status => {
+    engine.fail({ status, retryAfter: 3 })
+    const error = await failureOf(clientOf().listFeeds())
+    expect(error).toMatchObject({ name: 'AuthenticationError', retryAfter: 3000 })
+    expect(error.message).toContain('Retry-After: 3 s')
+  })
+
   test.each([401, 403])('%d is an AuthenticationError', async status => {
     engine.fail({ status })
     const error = await failureOf(clientOf().listFeeds())
