@@ -122,8 +122,9 @@ function look({ scope, signal }: StreamCall): Look {
 
 function deniedError(feedIDs: readonly string[], cause: AuthenticationError): AuthenticationError {
   const what = feedIDs.length === 1 ? 'a feed does' : `${feedIDs.length} feeds do`
+  const { statusCode, serverTime, retryAfter } = cause
   return new AuthenticationError(
     `${what} not exist, or may not be read with this key: ${feedIDs.join(', ')}`,
-    { statusCode: cause.statusCode, serverTime: cause.serverTime, feedIDs, cause },
+    { statusCode, serverTime, retryAfter, feedIDs, cause },
   )
 }
