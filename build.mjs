@@ -164,7 +164,7 @@ async function compile(entries, esm, cjs) {
 }
 
 /** What esbuild puts before each CommonJS module: the functions that make one of an ES module. */
-const helpers = /^var __\w+ = [^]*?(?=^var \w+_exports = \{\};$)/m
+const helpers = /^var __\w+ = [\s\S]*?(?=^var \w+_exports = \{\};$)/m
 
 /** Has CommonJS modules share those functions: a copy in each would be a seventh of them all. */
 function shareHelpers(cjs) {

@@ -3,7 +3,7 @@ import { AuthenticationError, asError, isStreamsError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
 import { onConnected } from '../core/on-connected.js'
 import { feedsOfURL, narrowURL } from '../core/shards.js'
-import type { Handler, Plugin, Reply, StreamCall, StreamScope } from '../core/types.js'
+import type { Handler, Plugin, Reply, StreamCall } from '../core/types.js'
 
 /** Milliseconds the service has to name the feeds that may be read. */
 const PATIENCE = 5000
