@@ -124,6 +124,8 @@ function refine(text) {
   const classes = [...text.matchAll(/^var ([\w$]+) = class _\1\b/gm)].map(([, name]) => name)
   return (
     text
+      // Where what follows was written is told by the names in it.
+      .replace(/^\/\/ [\w./-]+\.ts\n/gm, '')
       // A class that speaks of itself is renamed; whoever catches its error looks for the name it was given.
       .replace(/^var ([\w$]+) = class _\1\b/gm, 'class $1')
       .replace(/\b_(\w+)\b/g, (word, name) => (classes.includes(name) ? name : word))
@@ -160,16 +162,18 @@ async function compile(entries, esm, cjs) {
     // What runs in both formats asks for __dirname first.
     logOverride: { 'empty-import-meta': 'silent', 'assign-to-constant': 'error' },
   })
-  shareHelpers(cjs)
+  slim(cjs)
 }
 
 /** What esbuild puts before each CommonJS module: the functions that make one of an ES module. */
 const helpers = /^var __\w+ = [\s\S]*?(?=^var \w+_exports = \{\};$)/m
+/** And behind it: the names it exports, for ES modules that import it. */
+const annotation = /^\/\/ Annotate the CommonJS .*\n0 && \(module\.exports = [\s\S]*?\}\);\n/m
 
-/** Has CommonJS modules share those functions: a copy in each would be a seventh of them all. */
-function shareHelpers(cjs) {
+/** Has CommonJS modules share those functions, and leaves out what is for ES modules where none imports them. */
+function slim(cjs) {
   const modules = walk(relative(root, cjs)).map(file => ({
-    file,
+    file: at(file),
     text: readFileSync(at(file), 'utf8'),
   }))
   const [longest] = modules
@@ -178,23 +182,16 @@ function shareHelpers(cjs) {
   const names = [...longest.matchAll(/^var (__(?:export|toESM|toCommonJS)) = /gm)].map(
     ([, name]) => name,
   )
-  writeFileSync(
-    join(cjs, 'shared', 'commonjs.js'),
-    `"use strict";\n${longest}module.exports = { ${names.join(', ')} };\n`,
-  )
+  const shared = join(cjs, 'shared')
+  const common = join(shared, 'commonjs.js')
+  writeFileSync(common, `"use strict";\n${longest}module.exports = { ${names.join(', ')} };\n`)
   for (const { file, text } of modules) {
-    const from = relative(dirname(at(file)), join(cjs, 'shared', 'commonjs.js')).replaceAll(
-      sep,
-      '/',
-    )
-    const path = from.startsWith('.') ? from : `./${from}`
-    writeFileSync(
-      at(file),
-      text.replace(helpers, found => {
-        const used = names.filter(name => found.includes(`var ${name} = `))
-        return `const { ${used.join(', ')} } = require("${path}");\n`
-      }),
-    )
+    const path = relative(dirname(file), common).replaceAll(sep, '/')
+    const slimmed = text.replace(helpers, found => {
+      const used = names.filter(name => found.includes(`var ${name} = `))
+      return `const { ${used.join(', ')} } = require("${path.startsWith('.') ? path : `./${path}`}");\n`
+    })
+    writeFileSync(file, dirname(file) === shared ? slimmed.replace(annotation, '') : slimmed)
   }
 }
 
