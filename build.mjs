@@ -183,6 +183,9 @@ function slim(cjs) {
     ([, name]) => name,
   )
   const shared = join(cjs, 'shared')
+  // `import()` makes an ES module of what it imports, here too.
+  const isImported = file =>
+    modules.some(({ text }) => text.includes(`import("./${basename(file)}")`))
   const common = join(shared, 'commonjs.js')
   writeFileSync(common, `"use strict";\n${longest}module.exports = { ${names.join(', ')} };\n`)
   for (const { file, text } of modules) {
@@ -191,7 +194,8 @@ function slim(cjs) {
       const used = names.filter(name => found.includes(`var ${name} = `))
       return `const { ${used.join(', ')} } = require("${path.startsWith('.') ? path : `./${path}`}");\n`
     })
-    writeFileSync(file, dirname(file) === shared ? slimmed.replace(annotation, '') : slimmed)
+    const isInside = dirname(file) === shared && !isImported(file)
+    writeFileSync(file, isInside ? slimmed.replace(annotation, '') : slimmed)
   }
 }
 

@@ -283,7 +283,7 @@ describe('a remote runtime whose enclave fails', () => {
     ],
   ])('where it %s, says so in time', async (_name, program, message) => {
     runtime = remoteRuntime(world, { url: await startFake(program) })
-    const { error: cold } = failing(send('/', '3s').result)
+    const { error: cold } = failing(send('/', '2s').result)
     expect(cold.message).toMatch(message)
     const { error, ms } = failing(send('/', '1s').result)
     expectInTime(ms, 1000)

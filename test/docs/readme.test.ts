@@ -23,7 +23,7 @@ const { apiKey, userSecret, endpoint, wsEndpoint } = readmeEngine
 const [ethUsd, btcUsd] = readmeEngine.feeds as [string, string]
 const signers = readmeEngine.network
 void [apiKey, userSecret, endpoint, wsEndpoint, ethUsd, btcUsd, signers]
-setTimeout(() => process.exit(0), 1500)
+setTimeout(() => process.exit(0), 1000)
 `
 
 /** What the blocks about confidential HTTP take for granted: a folder to work in, a vault, an API and an AES key. */

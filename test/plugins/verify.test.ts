@@ -86,6 +86,7 @@ function stack(options: Partial<VerifyOptions> = {}, isDeduplicated = true, wind
       }
     },
     defer: (task: () => void) => void ends.push(task),
+    watch: () => () => undefined,
     count: (as: keyof typeof counts) => void counts[as]++,
     conflict: (first: Report, other: Report) => void told.conflicts.push([first, other]),
     gap: (gap: Gap) => void told.gaps.push(gap),

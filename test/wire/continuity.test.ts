@@ -16,7 +16,7 @@ import {
 import { pause, until } from '../waiting.js'
 
 /** How long resets go on: `CONTINUITY_SECONDS=300 npm test -- test/wire/continuity` for the long form. */
-const SECONDS = Number(process.env.CONTINUITY_SECONDS ?? 14)
+const SECONDS = Number(process.env.CONTINUITY_SECONDS ?? 8)
 
 const feedsOf = (count: number) =>
   Array.from({ length: count }, (_, index) => `0x1003${index.toString(16).padStart(60, '0')}`)
