@@ -60,6 +60,8 @@ function programOf(block: string): string {
     ? prelude
         .replace(/const \{ apiKey.*\n/, '')
         .replace('apiKey, userSecret, endpoint, wsEndpoint, ', '')
+        // What it waits for begins with a service that has yet to start.
+        .replace('process.exit(0), 1000', 'process.exit(0), 4000')
     : prelude
   return `${imports.join('\n')}\n${own}\n${body}`
 }
