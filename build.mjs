@@ -168,7 +168,7 @@ async function compile(entries, esm, cjs) {
 /** What esbuild puts before each CommonJS module: the functions that make one of an ES module. */
 const helpers = /^var __\w+ = [\s\S]*?(?=^var \w+_exports = \{\};$)/m
 /** And behind it: the names it exports, for ES modules that import it. */
-const annotation = /^\/\/ Annotate the CommonJS .*\n0 && \(module\.exports = [\s\S]*?\}\);\n/m
+const annotation = /^\/\/ Annotate the CommonJS .*\n(0 && \(module\.exports = [\s\S]*?\}\);\n)/m
 
 /** Has CommonJS modules share those functions, and leaves out what is for ES modules where none imports them. */
 function slim(cjs) {
@@ -195,7 +195,10 @@ function slim(cjs) {
       return `const { ${used.join(', ')} } = require("${path.startsWith('.') ? path : `./${path}`}");\n`
     })
     const isInside = dirname(file) === shared && !isImported(file)
-    writeFileSync(file, isInside ? slimmed.replace(annotation, '') : slimmed)
+    writeFileSync(
+      file,
+      isInside ? slimmed.replace(annotation, '') : slimmed.replace(annotation, '$1'),
+    )
   }
 }
 
