@@ -100,7 +100,10 @@ test.each(parsers)('%s: ten times as much takes no more than thirty times as lon
       if (first < FLOOR) continue
       // What takes a second is not slow by chance.
       const best = first > 1000 ? first : Math.min(first, time(read, long, 4))
-      const ratio = best < FLOOR ? 0 : best / time(read, fill(run, SHORT, end), 9)
+      let ratio = best < FLOOR ? 0 : best / time(read, fill(run, SHORT, end), 9)
+      // Other work on the machine may have held up all rounds of one length.
+      for (let again = 0; again < 3 && ratio > RATIO && first <= 1000; again++)
+        ratio = Math.min(ratio, time(read, long, 4) / time(read, fill(run, SHORT, end), 9))
       if (ratio > RATIO) throw new Error(`${JSON.stringify(run + end)}: ${ratio.toFixed(0)} times`)
     }
   }
