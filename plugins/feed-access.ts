@@ -7,6 +7,7 @@ import type { Handler, Plugin, Reply, StreamCall } from '../core/types.js'
 
 /** Milliseconds the service has to name the feeds that may be read. */
 const PATIENCE = 5000
+
 /** A look at the list of the feeds that may be read. */
 interface Look {
   /** Undefined where the list can't be had. */
