@@ -4,6 +4,7 @@ import { createKeys, startEnclaveServer } from '../confidential-http/index.js'
 import { asError, ValidationError } from '../core/errors.js'
 import type { Log } from '../core/types.js'
 import { openVault } from '../local/index.js'
+import { refuseInstrumentation } from './instrumentation.js'
 import { number } from './number.js'
 import { bold } from './view.js'
 
@@ -41,8 +42,14 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
     .option('--max-timeout <ms>', 'the longest timeout a request may ask for', number, 10_000)
     .option('--loopback', 'let requests go to this machine too')
     .option('--private-networks', 'let requests go to private networks too')
+    .option(
+      '--allow-instrumentation',
+      'start although NODE_DEBUG, a preload or an inspector could see the secrets',
+    )
     .action(async (options: EnclaveCommandOptions) => {
       const { key, vault, port, host, caller, maxTimeout } = options
+      if (options.allowInstrumentation !== true)
+        refuseInstrumentation(process.env, process.execArgv)
       const { owner } = await openVault(vault)
       const server = await startEnclaveServer({
         vault,
@@ -82,6 +89,7 @@ interface EnclaveCommandOptions {
   readonly maxTimeout: number
   readonly loopback?: boolean
   readonly privateNetworks?: boolean
+  readonly allowInstrumentation?: boolean
 }
 
 const line = (level: string) => (message: string) =>

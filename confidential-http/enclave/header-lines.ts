@@ -3,23 +3,29 @@ import type { ConfidentialCall } from '../../core/types.js'
 const BODYLESS: readonly string[] = ['GET', 'HEAD', 'DELETE', 'OPTIONS']
 
 /**
- * The header lines of a request, name and value by turns, each under the name its caller gave it. What a layer sets takes
- * the place of lines of that name.
+ * The headers of a request: the lines of each, by its name as the caller first wrote it. What a layer sets takes the place
+ * of lines of that name.
  */
 export function writeHeaders(
   { method, url, headers, multiHeaders }: ConfidentialCall,
   bodyBytes: number | undefined,
-): string[] {
-  const lines = [...multiHeaders]
-    .filter(([name]) => !headers.has(name))
-    .flatMap(([name, values]) => values.map(value => [name, toBytes(value)] as const))
+): Map<string, string[]> {
   const isFramed = bodyBytes !== undefined || !BODYLESS.includes(method)
-  return [
-    ['host', new URL(url).host] as const,
-    ...lines,
+  const lines: readonly (readonly [string, string])[] = [
+    ['host', new URL(url).host],
+    ...[...multiHeaders]
+      .filter(([name]) => !headers.has(name))
+      .flatMap(([name, values]) => values.map(value => [name, toBytes(value)] as const)),
     ...headers,
     ...(isFramed ? [['content-length', String(bodyBytes ?? 0)] as const] : []),
-  ].flat()
+  ]
+  const byName = new Map<string, { readonly name: string; readonly values: string[] }>()
+  for (const [name, value] of lines) {
+    const header = byName.get(name.toLowerCase()) ?? { name, values: [] }
+    header.values.push(value)
+    byName.set(name.toLowerCase(), header)
+  }
+  return new Map([...byName.values()].map(({ name, values }) => [name, values]))
 }
 
 /** Node writes a header's characters as bytes; UTF-8 is what is meant by those beyond ASCII. */

@@ -28,6 +28,11 @@ export interface LocalRuntimeOptions extends RuntimeOptions {
    * enclave's thread. @default `confidentialPreset`
    */
   readonly stack?: string | URL
+  /**
+   * Environment variables for the enclave's thread, which has none of this process but those of proxies and certificates:
+   * what `stack` reads from its environment.
+   */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /**
@@ -35,12 +40,13 @@ export interface LocalRuntimeOptions extends RuntimeOptions {
  * of them comes to the thread that calls.
  */
 export function createLocalRuntime(options: LocalRuntimeOptions): Runtime {
-  const { vault, owner, network, limits, stack } = checkOptions('options', options, [
+  const { vault, owner, network, limits, stack, env } = checkOptions('options', options, [
     'vault',
     'owner',
     'network',
     'limits',
     'stack',
+    'env',
     'logging',
     'memoryMb',
   ])
@@ -59,6 +65,18 @@ export function createLocalRuntime(options: LocalRuntimeOptions): Runtime {
     file: threadFile('confidential-http/enclave/enclave-thread.js'),
     settings,
     options,
+    env: checkVariables(env),
     defaultTimeout: limits?.defaultTimeout ?? Math.min(5000, limits?.maxTimeout ?? 5000),
   })
+}
+
+/** No variable may bring back what threads are kept free of. */
+function checkVariables(env: unknown): Readonly<Record<string, string>> | undefined {
+  if (env === undefined) return undefined
+  for (const [name, value] of Object.entries(checkOptions('env', env as object))) {
+    if (typeof value !== 'string') throw new ValidationError(`env.${name} must be a string`)
+    if (/^NODE_(OPTIONS|DEBUG|DEBUG_NATIVE)$/i.test(name))
+      throw new ValidationError(`env.${name} must not be set: it would let others see secrets`)
+  }
+  return { ...(env as Record<string, string>) }
 }

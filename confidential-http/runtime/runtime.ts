@@ -43,6 +43,8 @@ export interface RuntimeParts<Settings> {
   readonly file: string
   readonly settings: Settings
   readonly options: RuntimeOptions
+  /** Environment variables of its thread. */
+  readonly env?: Readonly<Record<string, string>> | undefined
   /** The timeout of a request that names none, in milliseconds. */
   readonly defaultTimeout: number
 }
@@ -52,12 +54,12 @@ const GRACE = 700
 
 /** Starts the thread, so that it is ready when the first request comes, and another whenever one has died. */
 export function createRuntime<Settings>(parts: RuntimeParts<Settings>): Runtime {
-  const { file, settings, options, defaultTimeout } = parts
+  const { file, settings, options, defaultTimeout, env } = parts
   const memoryMb = checkNumber('memoryMb', options.memoryMb ?? 128, { min: 16, max: 65_536 })
   const { log, listen } = createLog()
   const { signal, defer, end } = createLifetime()
   logging(options.logging).setup?.({ kind: 'client', stack: [], log, listen, signal, defer })
-  const start = (): Thread => startThread({ file, settings, memoryMb, log })
+  const start = (): Thread => startThread({ file, settings, memoryMb, env, log })
   let thread = start()
 
   function callCapability(call: CapabilityCall): RuntimeReply {

@@ -1,5 +1,9 @@
-import host from 'node:process'
-import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
+import {
+  MessageChannel,
+  receiveMessageOnPort,
+  Worker,
+  type WorkerOptions,
+} from 'node:worker_threads'
 import { asError, EnclaveError } from '../../core/errors.js'
 import { onAbort } from '../../core/on-abort.js'
 import { MAX_TIMER } from '../../core/options.js'
@@ -8,6 +12,7 @@ import type { ConfidentialHTTPRequestMessage } from '../request/normalize-reques
 import type { HTTPResponse } from '../types.js'
 import { fromFailure, kindOfError } from './failure.js'
 import { createPending, type Outcome } from './pending.js'
+import { isRefusedFlag, type ThreadEnvironment, threadEnvironment } from './thread-environment.js'
 import type { FromThread, ThreadData, ToThread } from './thread-messages.js'
 
 /** A request on its way. */
@@ -37,6 +42,8 @@ export interface ThreadOptions<Settings> {
   readonly settings: Settings
   /** Megabytes its heap may grow to. */
   readonly memoryMb: number
+  /** Environment variables it has besides those that every thread has. */
+  readonly env?: Readonly<Record<string, string>> | undefined
   readonly log: Log
 }
 
@@ -59,13 +66,11 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
     messages,
     levels: levels.filter(level => log[level] !== undefined),
   }
-  const worker = new Worker(options.file, {
+  const worker = openWorker(options.file, threadEnvironment(options.env), {
     workerData,
     transferList: [port2],
     resourceLimits: { maxOldGenerationSizeMb: options.memoryMb },
     name: 'sluice',
-    // Node passes on what it was started with; of this a program in a file will have nothing.
-    ...(host.execArgv.some(each => each.startsWith('--input-type')) && { execArgv: [] }),
   })
   worker.unref()
   const startedAt = performance.now()
@@ -206,6 +211,23 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
     return ended === undefined
   }
   return { isUsable, send, end }
+}
+
+function openWorker(
+  file: string,
+  { env, execArgv }: ThreadEnvironment,
+  options: WorkerOptions,
+): Worker {
+  try {
+    return new Worker(file, { ...options, env, execArgv })
+  } catch (thrown) {
+    if (!isRefusedFlag(thrown)) throw thrown
+    return new Worker(file, {
+      ...options,
+      env,
+      execArgv: execArgv.filter(flag => !/-ca$/.test(flag)),
+    })
+  }
 }
 
 function unwrap(outcome: Outcome): HTTPResponse {

@@ -36,6 +36,19 @@ const faults = {
     void Promise.reject(tellingError(call))
     return never
   },
+  // What the thread was started with.
+  '/thread': () => ({
+    kind: 'confidential',
+    status: 200,
+    multiHeaders: new Map(),
+    body: Buffer.from(
+      JSON.stringify({
+        env: process.env,
+        execArgv: process.execArgv,
+        order: require('node:dns').getDefaultResultOrder(),
+      }),
+    ),
+  }),
   '/function': () => ({
     kind: 'confidential',
     status: 200,

@@ -31,6 +31,7 @@ export function runProgram(
   given: CallerText & Readonly<Record<string, unknown>>,
   args: readonly string[] = [],
   format: 'cjs' | 'esm' = 'cjs',
+  env: Readonly<Record<string, string>> = {},
 ): Promise<Ran> {
   const path = JSON.stringify(join(__dirname, `../../dist/${format}/confidential-http/index.js`))
   const program = `
@@ -46,7 +47,7 @@ export function runProgram(
   const type = format === 'cjs' ? [] : ['--input-type=module']
   return new Promise(resolve => {
     const child = spawn(process.execPath, [...args, ...type, '-e', program], {
-      env: { PATH: process.env.PATH, GIVEN: JSON.stringify(given) },
+      env: { PATH: process.env.PATH, GIVEN: JSON.stringify(given), ...env },
     })
     let out = ''
     let lastWord = 0
