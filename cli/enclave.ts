@@ -1,11 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { createKeys, startEnclaveServer } from '../confidential-http/index.js'
-import { asError, ValidationError } from '../core/errors.js'
+import { createKeys, readKeyFile, startEnclaveServer } from '../confidential-http/index.js'
+import { writeKeyFile } from '../confidential-http/key-file.js'
 import type { Log } from '../core/types.js'
 import { openVault } from '../local/index.js'
 import { refuseInstrumentation } from './instrumentation.js'
 import { number } from './number.js'
+import { insecurePermissionsText } from './vault-commands.js'
 import { bold } from './view.js'
 
 /** Adds `enclave` and `keygen`. */
@@ -18,11 +18,7 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
     .argument('<file>')
     .action((file: string) => {
       const { publicKey, secretKey } = createKeys()
-      try {
-        writeFileSync(file, `${secretKey}\n`, { flag: 'wx', mode: 0o600 })
-      } catch (thrown) {
-        throw new ValidationError(`${file} was not written: ${asError(thrown).message}`)
-      }
+      writeKeyFile(file, secretKey)
       process.stdout.write(`${publicKey}\n`)
     })
 
@@ -42,6 +38,7 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
     .option('--max-timeout <ms>', 'the longest timeout a request may ask for', number, 10_000)
     .option('--loopback', 'let requests go to this machine too')
     .option('--private-networks', 'let requests go to private networks too')
+    .option('--insecure-permissions', insecurePermissionsText)
     .option(
       '--allow-instrumentation',
       'start although NODE_DEBUG, a preload or an inspector could see the secrets',
@@ -50,10 +47,12 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
       const { key, vault, port, host, caller, maxTimeout } = options
       if (options.allowInstrumentation !== true)
         refuseInstrumentation(process.env, process.execArgv)
-      const { owner } = await openVault(vault)
+      const insecurePermissions = options.insecurePermissions === true
+      const { owner } = await openVault(vault, { insecurePermissions })
       const server = await startEnclaveServer({
         vault,
-        key: readKey(key),
+        insecurePermissions,
+        key: readKeyFile(key, { insecurePermissions }),
         callers: Object.fromEntries(caller.map(text => splitCaller(text, owner))),
         port,
         host,
@@ -89,6 +88,7 @@ interface EnclaveCommandOptions {
   readonly maxTimeout: number
   readonly loopback?: boolean
   readonly privateNetworks?: boolean
+  readonly insecurePermissions?: boolean
   readonly allowInstrumentation?: boolean
 }
 
@@ -96,14 +96,6 @@ const line = (level: string) => (message: string) =>
   void process.stderr.write(`${new Date().toISOString()} ${level} ${message}\n`)
 
 const standardError: Log = { info: line('info'), warn: line('warn'), error: line('error') }
-
-function readKey(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch (thrown) {
-    throw new ValidationError(`--key: ${asError(thrown).message}`)
-  }
-}
 
 function splitCaller(text: string, owner: string): readonly [string, string] {
   const [key = '', named = owner] = text.split('=')

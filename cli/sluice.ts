@@ -184,6 +184,7 @@ addVaultCommands(program, {
     return process.stdin
   },
   out: stdout,
+  warn: text => void process.stderr.write(`sluice: ${text}\n`),
   env: process.env,
   signal: stop.signal,
 })

@@ -13,7 +13,11 @@ import {
 
 interface InVault {
   readonly vault: string
+  readonly insecurePermissions?: boolean
 }
+
+/** What `--insecure-permissions` says of itself. */
+export const insecurePermissionsText = 'go on where others may read or write the files'
 
 interface InNamespace {
   readonly namespace?: string
@@ -31,6 +35,7 @@ export function addVaultCommands(program: Command, terminal: Terminal): void {
     .command('init')
     .description('make a vault')
     .option('--vault <dir>', 'its directory', './vault')
+    .option('--insecure-permissions', insecurePermissionsText)
     .option('--nodes <n>', 'how many nodes hold a share of the key', number, 3)
     .option('--threshold <n>', 'how many of them release a secret (default: 2, or 1 of 1)', number)
     .option(
@@ -48,26 +53,33 @@ export function addVaultCommands(program: Command, terminal: Terminal): void {
     )
     .argument('<key>')
     .option('--vault <dir>', 'its directory', './vault')
+    .option('--insecure-permissions', insecurePermissionsText)
     .option('--namespace <name>', 'the namespace (default: main)')
     .option('--owner <address>', 'whose it is (default: the owner of the vault)')
     .option('--env <name>', 'take the value from this environment variable')
     .option('--empty', 'keep an empty value')
     .action(async (key: string, options: InNamespace & InVault & ValueSource) => {
-      const { vault: directory, env, empty, ...where } = options
+      const { env, empty, vault: directory, insecurePermissions = false, ...where } = options
       const source = { ...(env === undefined ? {} : { env }), ...(empty ? { empty } : {}) }
-      await putSecret(directory, { key, ...where }, source, terminal)
+      await putSecret({ directory, insecurePermissions }, { key, ...where }, source, terminal)
     })
 
   vault
     .command('list')
     .description('list the secrets by owner, namespace and key')
     .option('--vault <dir>', 'its directory', './vault')
+    .option('--insecure-permissions', insecurePermissionsText)
     .option('--namespace <name>', 'only those of this namespace')
     .option('--owner <address>', 'only those of this owner')
     .option('--json', 'print NDJSON')
     .action(async (options: InNamespace & InVault & { json?: boolean }) => {
-      const { vault: directory, json: asJSON = false, ...filter } = options
-      await listSecrets(directory, filter, asJSON, out)
+      const {
+        vault: directory,
+        insecurePermissions = false,
+        json: asJSON = false,
+        ...filter
+      } = options
+      await listSecrets({ directory, insecurePermissions }, filter, asJSON, terminal)
     })
 
   vault
@@ -75,17 +87,20 @@ export function addVaultCommands(program: Command, terminal: Terminal): void {
     .description('forget a secret')
     .argument('<key>')
     .option('--vault <dir>', 'its directory', './vault')
+    .option('--insecure-permissions', insecurePermissionsText)
     .option('--namespace <name>', 'the namespace (default: main)')
     .option('--owner <address>', 'whose it is (default: the owner of the vault)')
-    .action(async (key: string, { vault: directory, ...where }: InNamespace & InVault) => {
-      await removeSecret(directory, { key, ...where })
+    .action(async (key: string, options: InNamespace & InVault) => {
+      const { vault: directory, insecurePermissions = false, ...where } = options
+      await removeSecret({ directory, insecurePermissions }, { key, ...where })
     })
 
   vault
     .command('decrypt')
     .description("decrypt a response's body that was encrypted for the vault, from standard input")
     .option('--vault <dir>', 'its directory', './vault')
-    .action(async ({ vault: directory }: InVault) => {
-      await decryptResponse(directory, terminal)
+    .option('--insecure-permissions', insecurePermissionsText)
+    .action(async ({ vault: directory, insecurePermissions = false }: InVault) => {
+      await decryptResponse({ directory, insecurePermissions }, terminal)
     })
 }

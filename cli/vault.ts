@@ -7,8 +7,16 @@ import { bold } from './view.js'
 export interface Terminal {
   readonly input: Readable & { readonly isTTY?: boolean }
   readonly out: NodeJS.WriteStream
+  /** Writes a line for people, not for what reads the output. */
+  warn(text: string): void
   readonly env: Readonly<Record<string, string | undefined>>
   readonly signal: AbortSignal
+}
+
+/** A vault, and whether it is opened where others may read or write its files. */
+export interface VaultPlace {
+  readonly directory: string
+  readonly insecurePermissions: boolean
 }
 
 /** Where a secret's value comes from: standard input, unless a variable is named. */
@@ -42,41 +50,44 @@ export async function initVault(
 
 /** Keeps a secret whose value is on standard input or in the environment, where no shell writes it down. */
 export async function putSecret(
-  directory: string,
+  place: VaultPlace,
   name: SecretRef,
   source: ValueSource,
   terminal: Terminal,
 ): Promise<void> {
-  const vault = await openVault(directory)
+  const vault = await openVault(place.directory, { insecurePermissions: place.insecurePermissions })
   const value = await readValue(source, terminal)
   if (value.length === 0 && source.empty !== true)
     throw new ValidationError('the value is empty: say --empty if that is meant')
   await vault.put(name, value)
 }
 
-/** Prints the names of the secrets. */
+/** Prints the names of the secrets; warns of those that are damaged, and then ends with 1. */
 export async function listSecrets(
-  directory: string,
+  place: VaultPlace,
   filter: { readonly owner?: string; readonly namespace?: string },
   asJSON: boolean,
-  out: NodeJS.WriteStream,
+  { out, warn }: Terminal,
 ): Promise<void> {
-  const vault = await openVault(directory)
+  const vault = await openVault(place.directory, { insecurePermissions: place.insecurePermissions })
   for (const name of await vault.list(filter)) {
     const { owner, namespace, key } = name
     out.write(asJSON ? `${JSON.stringify(name)}\n` : `0x${owner}  ${namespace}  ${key}\n`)
   }
+  const damaged = await vault.listDamaged(filter.owner === undefined ? {} : { owner: filter.owner })
+  for (const { error } of damaged) warn(`damaged: ${error.message}`)
+  if (damaged.length > 0) process.exitCode = 1
 }
 
 /** Forgets a secret. */
-export async function removeSecret(directory: string, name: SecretRef): Promise<void> {
-  const vault = await openVault(directory)
+export async function removeSecret(place: VaultPlace, name: SecretRef): Promise<void> {
+  const vault = await openVault(place.directory, { insecurePermissions: place.insecurePermissions })
   await vault.remove(name)
 }
 
 /** Writes what an encrypted response on standard input says, byte for byte. */
-export async function decryptResponse(directory: string, terminal: Terminal): Promise<void> {
-  const vault = await openVault(directory)
+export async function decryptResponse(place: VaultPlace, terminal: Terminal): Promise<void> {
+  const vault = await openVault(place.directory, { insecurePermissions: place.insecurePermissions })
   const body = await readInput('the response is read', MAX_RESPONSE_BYTES, terminal)
   terminal.out.write(await vault.decryptResponse(body))
 }

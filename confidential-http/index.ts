@@ -10,6 +10,7 @@ export {
   type Enclave,
   type EnclaveOptions,
 } from './enclave/enclave.js'
+export { readKeyFile } from './key-file.js'
 export {
   type EnclaveServer,
   type EnclaveServerOptions,

@@ -13,7 +13,7 @@ import type { Report } from './report.js'
  * | `WS_DIAL`, `WS_REFUSED`, `WS_LOST`, `WS_FRAME`, `WS_GAVE_UP` | WebSocketError |
  * | `ORIGIN_DISCOVERY`, `ALL_CONNECTIONS`, `SOME_CONNECTIONS`, `FEW_CONNECTIONS` | the high-availability errors |
  * | `ENCLAVE`, `TEMPLATE`, `LIMIT`, `POLICY`, `ENCRYPTION`, `UPSTREAM_TIMEOUT`, `UPSTREAM_HOST`, `UPSTREAM_REFUSED`, `UPSTREAM_CLOSED`, `UPSTREAM_TLS`, `UPSTREAM_ANSWER` | EnclaveError |
- * | `VAULT` | VaultError |
+ * | `VAULT`, `PERMISSIONS` | VaultError |
  * | `TDH2` | TDH2Error |
  * | `PLUGIN`, `CLOSED`, `OVERFLOW`, `CAPABILITY`, `UNKNOWN` | DataStreamsError |
  */
@@ -47,6 +47,7 @@ export type ErrorCode =
   | 'UPSTREAM_TLS'
   | 'UPSTREAM_ANSWER'
   | 'VAULT'
+  | 'PERMISSIONS'
   | 'TDH2'
   | 'PLUGIN'
   | 'CLOSED'

@@ -16,6 +16,8 @@ export interface EnclaveSettings {
   readonly limits?: LimitsOptions
   /** The URL of a module whose default export makes the stack, given what `confidentialPreset` is. @default `confidentialPreset` */
   readonly stack?: string
+  /** Opens a vault whose files others may read or write. @default false */
+  readonly insecurePermissions?: boolean
 }
 
 /** The enclave, and whose secrets it uses unless told otherwise. */
@@ -26,8 +28,8 @@ export interface OpenEnclave {
 
 /** Opens the vault and puts an enclave before it. */
 export async function openEnclave(settings: EnclaveSettings): Promise<OpenEnclave> {
-  const { vault: directory, network, limits, stack } = settings
-  const vault = await openVault(directory)
+  const { vault: directory, network, limits, stack, insecurePermissions = false } = settings
+  const vault = await openVault(directory, { insecurePermissions })
   const makePlugins = stack === undefined ? confidentialPreset : await loadStack(stack)
   const plugins = await makePlugins({
     vault,

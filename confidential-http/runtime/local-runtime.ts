@@ -1,5 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkOptions, checkText } from '../../core/options.js'
+import type { PermissionOptions } from '../../local/vault/permissions.js'
 import {
   limits as checkLimits,
   type LimitsOptions,
@@ -14,7 +15,7 @@ import { checkOwner } from './check-owner.js'
 import { createRuntime, type Runtime, type RuntimeOptions } from './runtime.js'
 
 /** Options of `createLocalRuntime`. */
-export interface LocalRuntimeOptions extends RuntimeOptions {
+export interface LocalRuntimeOptions extends RuntimeOptions, PermissionOptions {
   /** The vault, or its directory. */
   readonly vault: string | { readonly directory: string }
   /** Whose secrets may be used: an address. @default the owner the vault was made for */
@@ -40,22 +41,28 @@ export interface LocalRuntimeOptions extends RuntimeOptions {
  * of them comes to the thread that calls.
  */
 export function createLocalRuntime(options: LocalRuntimeOptions): Runtime {
-  const { vault, owner, network, limits, stack, env } = checkOptions('options', options, [
-    'vault',
-    'owner',
-    'network',
-    'limits',
-    'stack',
-    'env',
-    'logging',
-    'memoryMb',
-  ])
+  const { vault, owner, network, limits, stack, env, insecurePermissions } = checkOptions(
+    'options',
+    options,
+    [
+      'vault',
+      'owner',
+      'network',
+      'limits',
+      'stack',
+      'env',
+      'insecurePermissions',
+      'logging',
+      'memoryMb',
+    ],
+  )
   const settings: LocalThreadSettings = {
     vault: checkText('vault', typeof vault === 'object' ? vault?.directory : vault),
     network: { ...checkOptions('network', network), loopback: network?.loopback ?? true },
     ...(limits === undefined ? {} : { limits }),
     ...(owner === undefined ? {} : { owner: checkOwner('owner', owner) }),
     ...(stack === undefined ? {} : { stack: String(stack) }),
+    ...(insecurePermissions === true ? { insecurePermissions } : {}),
   }
   if (settings.stack !== undefined && !URL.canParse(settings.stack))
     throw new ValidationError('stack must be an absolute URL, such as new URL(…, import.meta.url)')

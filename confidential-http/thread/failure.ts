@@ -42,6 +42,7 @@ type ErrorClass = new (message: string, facts: ErrorFacts) => DataStreamsError
 const classes: ReadonlyMap<ErrorCode, ErrorClass> = new Map<ErrorCode, ErrorClass>([
   ['VALIDATION', ValidationError],
   ['VAULT', VaultError],
+  ['PERMISSIONS', VaultError],
   ['TDH2', TDH2Error],
   ['PLUGIN', DataStreamsError],
   ['CLOSED', DataStreamsError],

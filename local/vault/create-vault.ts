@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises'
+import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ValidationError, VaultError } from '../../core/errors.js'
 import { generateKeys } from '../../tdh2/index.js'
@@ -6,10 +6,11 @@ import { fileError, makeFolder } from './files.js'
 import { hexOf, MANIFEST_FILE, MAX_NODES, readManifest, writeManifest } from './manifest.js'
 import { NODES_FOLDER, writeShare } from './node.js'
 import { checkDirectory, openVault, type Vault } from './open-vault.js'
+import { createPermissions, type PermissionOptions, type Permissions } from './permissions.js'
 import { checkOwner, randomOwner } from './secret-name.js'
 
 /** How a vault is made. */
-export interface VaultOptions {
+export interface VaultOptions extends PermissionOptions {
   /**
    * How many nodes there are, at most 31.
    * @default 3
@@ -52,9 +53,11 @@ export async function createVault(directory: string, options: VaultOptions = {})
   checkCount('threshold', threshold, nodes)
   const owner = options.owner === undefined ? randomOwner() : checkOwner('owner', options.owner)
 
+  const permissions = createPermissions(options)
   try {
     await makeFolder(folder)
-    await claim(folder)
+    await permissions.checkFolder(folder, [])
+    await claim(folder, permissions)
     const { publicKey, shares } = generateKeys({ threshold, nodes })
     for (const share of shares) await writeShare(folder, share)
     // It is the last, so that a vault is whole or none.
@@ -62,15 +65,16 @@ export async function createVault(directory: string, options: VaultOptions = {})
   } catch (error) {
     throw error instanceof VaultError ? error : fileError(folder, 'written', error)
   }
-  return openVault(folder)
+  return openVault(folder, { insecurePermissions: options.insecurePermissions === true })
 }
 
 /** Of several who make a vault in one place at once, one can make the folder. */
-async function claim(folder: string): Promise<void> {
-  if ((await readManifest(folder).catch(() => true)) !== undefined)
+async function claim(folder: string, permissions: Permissions): Promise<void> {
+  if ((await readManifest(folder, permissions).catch(() => true)) !== undefined)
     throw new VaultError(`${folder} is a vault already: it has ${MANIFEST_FILE}`)
   try {
     await mkdir(join(folder, NODES_FOLDER), { mode: 0o700 })
+    await chmod(join(folder, NODES_FOLDER), 0o700)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     throw new VaultError(

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { constants, type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises'
+import { chmod, constants, type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { VaultError } from '../../core/errors.js'
+import type { Content, Permissions } from './permissions.js'
 
 /**
  * Writes a file whole or not at all, even when the process or the machine dies: beside it, then over it. Only its owner
@@ -13,6 +14,8 @@ export async function writeWhole(path: string, text: string): Promise<void> {
   try {
     const file = await open(draft, 'wx', 0o600)
     try {
+      // Whatever the process's umask takes away.
+      await file.chmod(0o600)
       await file.writeFile(text)
       await file.sync()
     } finally {
@@ -39,21 +42,36 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Makes a folder, and those it is in, for its owner alone. */
+/** Makes a folder, and those it is in, for its owner alone, whatever the process's umask. */
 export async function makeFolder(path: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true, mode: 0o700 })
-  if (first === undefined) return
-  for (let made = path; made.length >= first.length; made = dirname(made))
-    await syncFolder(dirname(made))
+  try {
+    await mkdir(path, { mode: 0o700 })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') return
+    if (code !== 'ENOENT') throw error
+    await makeFolder(dirname(path))
+    return makeFolder(path)
+  }
+  await chmod(path, 0o700)
+  await syncFolder(dirname(path))
 }
 
-/** The fields of the JSON object in a file; undefined where there is no file. `shown` is the file's name in errors. */
+/** How a file is read. */
+export interface Reading {
+  /** The file's name in errors. */
+  readonly shown: string
+  readonly maxBytes: number
+  readonly content: Content
+  readonly permissions: Permissions
+}
+
+/** The fields of the JSON object in a file; undefined where there is no file. */
 export async function readFields(
   path: string,
-  shown: string,
-  maxBytes: number,
+  reading: Reading,
 ): Promise<Readonly<Record<string, unknown>> | undefined> {
-  const text = await readText(path, shown, maxBytes)
+  const text = await readText(path, reading)
   if (text === undefined) return undefined
   try {
     const value: unknown = JSON.parse(text)
@@ -62,13 +80,12 @@ export async function readFields(
   } catch {
     // What JSON.parse says quotes the text.
   }
-  throw new VaultError(`${shown} is not a JSON object`)
+  throw new VaultError(`${reading.shown} is not a JSON object`)
 }
 
 async function readText(
   path: string,
-  shown: string,
-  maxBytes: number,
+  { shown, maxBytes, content, permissions }: Reading,
 ): Promise<string | undefined> {
   let file: FileHandle
   try {
@@ -79,7 +96,9 @@ async function readText(
     throw fileError(shown, 'read', error)
   }
   try {
-    if (!(await file.stat()).isFile()) throw new VaultError(`${shown} is not a file`)
+    const stats = await file.stat()
+    if (!stats.isFile()) throw new VaultError(`${shown} is not a file`)
+    permissions.checkFile(shown, stats, content)
     const bytes = Buffer.alloc(maxBytes + 1)
     let size = 0
     for (;;) {

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { VaultError } from '../../core/errors.js'
 import { formatPublicKey, type PublicKey, parsePublicKey } from '../../tdh2/index.js'
 import { readFields, writeWhole } from './files.js'
+import type { Permissions } from './permissions.js'
 import { checkOwner } from './secret-name.js'
 
 /** What a vault says about itself: its vault.json. */
@@ -31,8 +32,16 @@ export async function writeManifest(
 }
 
 /** Reads the manifest of a vault; undefined where the directory is none. */
-export async function readManifest(directory: string): Promise<Manifest | undefined> {
-  const fields = await readFields(join(directory, MANIFEST_FILE), MANIFEST_FILE, MAX_BYTES)
+export async function readManifest(
+  directory: string,
+  permissions: Permissions,
+): Promise<Manifest | undefined> {
+  const fields = await readFields(join(directory, MANIFEST_FILE), {
+    shown: MANIFEST_FILE,
+    maxBytes: MAX_BYTES,
+    content: 'public',
+    permissions,
+  })
   if (fields === undefined) return undefined
   const { version, threshold, nodes } = fields
   if (version !== VERSION) throw wrong(`its version is not ${VERSION}`)

@@ -15,6 +15,7 @@ import {
   parsePrivateShare,
 } from '../../tdh2/index.js'
 import { readFields, writeWhole } from './files.js'
+import type { Permissions } from './permissions.js'
 import { checkName, formatName } from './secret-name.js'
 import type { SecretStore } from './secret-store.js'
 
@@ -48,12 +49,18 @@ export function createNode(
   directory: string,
   publicKey: PublicKey,
   store: Pick<SecretStore, 'read'>,
+  permissions: Permissions,
 ): RespondingNode {
   const file = fileOf(index)
   const readCiphertext = createCiphertextReader(publicKey)
 
   async function readShare(): Promise<PrivateShare> {
-    const fields = await readFields(join(directory, file), file, MAX_BYTES)
+    const fields = await readFields(join(directory, file), {
+      shown: file,
+      maxBytes: MAX_BYTES,
+      content: 'secret',
+      permissions,
+    })
     if (fields === undefined) throw new VaultError(`${file} is missing`)
     let share: PrivateShare
     try {

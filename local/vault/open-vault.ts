@@ -1,13 +1,20 @@
 import { isUtf8 } from 'node:buffer'
 import { resolve } from 'node:path'
 import { ValidationError, VaultError } from '../../core/errors.js'
+import { checkOptions } from '../../core/options.js'
 import type { SecretName } from '../../core/types.js'
 import { encrypt, ownerLabel, type PublicKey } from '../../tdh2/index.js'
 import { decryptResponse } from './decrypt-response.js'
 import { MANIFEST_FILE, readManifest } from './manifest.js'
-import { createNode, type VaultNode } from './node.js'
+import { createNode, NODES_FOLDER, type VaultNode } from './node.js'
+import { createPermissions, type PermissionOptions } from './permissions.js'
 import { checkName, checkNamespace, checkOwner, type SecretRef } from './secret-name.js'
-import { createSecretStore, MAX_CIPHERTEXT_BYTES } from './secret-store.js'
+import {
+  createSecretStore,
+  type DamagedSecret,
+  MAX_CIPHERTEXT_BYTES,
+  SECRETS_FOLDER,
+} from './secret-store.js'
 
 /**
  * Secrets in a directory, encrypted with a key whose secret half nobody has: each node holds a share of it, and it takes a
@@ -27,11 +34,16 @@ export interface Vault {
   readonly publicKeyHex: string
   /** Encrypts a secret and keeps it, in place of an older one of that name. A value is UTF-8 of at most 1022 bytes. */
   put(name: SecretRef, value: string | Uint8Array): Promise<void>
-  /** The names of the secrets, sorted; with a filter, those of an owner or namespace only. */
+  /**
+   * The names of the secrets, sorted; with a filter, those of an owner or namespace only. Damaged ones are not among them:
+   * `listDamaged` names those.
+   */
   list(filter?: {
     readonly owner?: string
     readonly namespace?: string
   }): Promise<readonly SecretName[]>
+  /** The files that should hold a secret and don't, of an owner or of all: put the secret anew, or delete the file. */
+  listDamaged(filter?: { readonly owner?: string }): Promise<readonly DamagedSecret[]>
   /** Forgets a secret. */
   remove(name: SecretRef): Promise<void>
   /** A secret as it is kept: JSON text that anybody may see. */
@@ -43,24 +55,32 @@ export interface Vault {
   decryptResponse(body: Uint8Array | string): Promise<Uint8Array>
 }
 
+/** How a vault is opened. */
+export interface OpenVaultOptions extends PermissionOptions {}
+
 /** The value whose ciphertext has 2000 bytes. */
 const MAX_VALUE_BYTES = 1022
 
 /**
- * Opens a vault. Nodes whose share is missing or wrong only show when they are asked: there may be enough others.
+ * Opens a vault. Nodes whose share is missing or wrong, or may be read by others, only show when they are asked: there may be
+ * enough others. Rejects with VaultError (`PERMISSIONS`) where others may write in its folders.
  *
  * @example
  * const vault = await openVault('./vault')
  * await vault.put({ key: 'API_KEY' }, value)
  */
-export async function openVault(directory: string): Promise<Vault> {
+export async function openVault(directory: string, options: OpenVaultOptions = {}): Promise<Vault> {
   const folder = checkDirectory(directory)
-  const manifest = await readManifest(folder)
+  const permissions = createPermissions(checkOptions('options', options, ['insecurePermissions']))
+  const manifest = await readManifest(folder, permissions)
   if (manifest === undefined)
     throw new VaultError(`${folder} is not a vault: it has no ${MANIFEST_FILE}`)
+  await permissions.checkFolder(folder, [NODES_FOLDER, SECRETS_FOLDER])
   const { threshold, owner, publicKey, publicKeyHex } = manifest
-  const store = createSecretStore(folder)
-  const nodes = publicKey.hArray.map((_, index) => createNode(index, folder, publicKey, store))
+  const store = createSecretStore(folder, permissions)
+  const nodes = publicKey.hArray.map((_, index) =>
+    createNode(index, folder, publicKey, store, permissions),
+  )
   return {
     directory: folder,
     threshold,
@@ -81,10 +101,14 @@ export async function openVault(directory: string): Promise<Vault> {
         owner: filter.owner === undefined ? undefined : checkOwner('owner', filter.owner),
         namespace: filter.namespace === undefined ? undefined : checkNamespace(filter.namespace),
       }
-      const names = await store.list(wanted.owner)
+      const { names } = await store.list(wanted.owner)
       return wanted.namespace === undefined
         ? names
         : names.filter(({ namespace }) => namespace === wanted.namespace)
+    },
+    async listDamaged({ owner: named } = {}) {
+      const wanted = named === undefined ? undefined : checkOwner('owner', named)
+      return (await store.list(wanted)).damaged
     },
     async remove(given) {
       await store.remove(checkName(given, owner))

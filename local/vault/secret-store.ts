@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { ValidationError, VaultError } from '../../core/errors.js'
 import type { SecretName } from '../../core/types.js'
 import { fileError, isAbsence, makeFolder, readFields, syncFolder, writeWhole } from './files.js'
+import type { Permissions } from './permissions.js'
 import { checkName, fileNameOf, formatName } from './secret-name.js'
 
 /** The ciphertexts of a vault's secrets, one file each. */
@@ -10,9 +11,22 @@ export interface SecretStore {
   write(name: SecretName, ciphertext: string): Promise<void>
   /** The ciphertext, whatever it may be. */
   read(name: SecretName): Promise<string>
-  /** The names of one owner's secrets, or of all. */
-  list(owner?: string): Promise<readonly SecretName[]>
+  /** The names of one owner's secrets, or of all, and the files that are damaged. */
+  list(owner?: string): Promise<{
+    readonly names: readonly SecretName[]
+    readonly damaged: readonly DamagedSecret[]
+  }>
   remove(name: SecretName): Promise<void>
+}
+
+/** A file that should hold a secret, and does not. */
+export interface DamagedSecret {
+  /** Its path below the vault's directory. */
+  readonly file: string
+  /** Whose folder it is in. */
+  readonly owner: string
+  /** What is wrong with it, the file named. */
+  readonly error: VaultError
 }
 
 /** Secrets an owner may have. */
@@ -21,24 +35,25 @@ export const MAX_SECRETS = 100
 export const MAX_CIPHERTEXT_BYTES = 2000
 /** Room for the name besides, and for what quoting adds. */
 const MAX_FILE_BYTES = 8192
-const FOLDER = 'secrets'
+/** The folder with the secrets. */
+export const SECRETS_FOLDER = 'secrets'
 
 /** The store below a vault's directory. */
-export function createSecretStore(directory: string): SecretStore {
+export function createSecretStore(directory: string, permissions: Permissions): SecretStore {
   let writing: Promise<unknown> = Promise.resolve()
 
   const shownOf = ({ owner, namespace, key }: SecretName): string =>
-    `${FOLDER}/${owner}/${fileNameOf(namespace)}/${fileNameOf(key)}.json`
+    `${SECRETS_FOLDER}/${owner}/${fileNameOf(namespace)}/${fileNameOf(key)}.json`
   const pathOf = (name: SecretName): string => join(directory, shownOf(name))
 
   async function entriesOf(...folders: readonly string[]): Promise<readonly string[]> {
     try {
-      const entries = await readdir(join(directory, FOLDER, ...folders))
+      const entries = await readdir(join(directory, SECRETS_FOLDER, ...folders))
       // Drafts have a dot in front, and so have the files some systems put everywhere.
       return entries.filter(entry => !entry.startsWith('.')).sort()
     } catch (error) {
       if (isAbsence(error)) return []
-      throw fileError([FOLDER, ...folders].join('/'), 'read', error)
+      throw fileError([SECRETS_FOLDER, ...folders].join('/'), 'read', error)
     }
   }
 
@@ -51,14 +66,19 @@ export function createSecretStore(directory: string): SecretStore {
     const files = await Promise.all(
       namespaces.map(async function filesIn(namespace) {
         const entries = await entriesOf(owner, namespace)
-        return entries.map(entry => `${FOLDER}/${owner}/${namespace}/${entry}`)
+        return entries.map(entry => `${SECRETS_FOLDER}/${owner}/${namespace}/${entry}`)
       }),
     )
     return files.flat().filter(file => file.endsWith('.json'))
   }
 
   async function readFile(shown: string): Promise<Kept | undefined> {
-    const fields = await readFields(join(directory, shown), shown, MAX_FILE_BYTES)
+    const fields = await readFields(join(directory, shown), {
+      shown,
+      maxBytes: MAX_FILE_BYTES,
+      content: 'public',
+      permissions,
+    })
     if (fields === undefined) return undefined
     const { ciphertext, owner, namespace, key } = fields
     if (typeof ciphertext !== 'string') throw new VaultError(`${shown} has no ciphertext`)
@@ -99,10 +119,24 @@ export function createSecretStore(directory: string): SecretStore {
     async list(owner) {
       const owners = owner === undefined ? await ownersWithSecrets() : [owner]
       const files = await Promise.all(owners.map(filesOf))
-      const kept = await Promise.all(files.flat().map(readFile))
-      // One may have gone since.
-      const names = kept.flatMap(each => each?.name ?? [])
-      return names.sort((one, other) => (formatName(one) < formatName(other) ? -1 : 1))
+      const names: SecretName[] = []
+      const damaged: DamagedSecret[] = []
+      await Promise.all(
+        files.flat().map(async function readName(file) {
+          try {
+            const kept = await readFile(file)
+            // It may have gone since.
+            if (kept !== undefined) names.push(kept.name)
+          } catch (error) {
+            if (!(error instanceof VaultError)) throw error
+            damaged.push({ file, owner: file.split('/')[1] as string, error })
+          }
+        }),
+      )
+      return {
+        names: names.sort((one, other) => (formatName(one) < formatName(other) ? -1 : 1)),
+        damaged: damaged.sort((one, other) => (one.file < other.file ? -1 : 1)),
+      }
     },
     async remove(name) {
       try {

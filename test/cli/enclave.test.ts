@@ -123,9 +123,9 @@ describe('sluice enclave', () => {
     [
       'a file that is no key',
       ['--caller', 'a'.repeat(64), '--key', 'vault/vault.json'],
-      /key must be 64/,
+      /vault\.json must be 64/,
     ],
-    ['a file that is not there', ['--caller', 'a'.repeat(64), '--key', 'nowhere'], /--key: ENOENT/],
+    ['a file that is not there', ['--caller', 'a'.repeat(64), '--key', 'nowhere'], /nowhere was not read: ENOENT/],
   ])('refuses %s', async (_what, args, message) => {
     const key = join(folder, 'refused.key')
     await run(['keygen', 'refused.key'])

@@ -1,0 +1,53 @@
+import { closeSync, fchmodSync, fstatSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { ValidationError } from '../core/errors.js'
+import { formatKey, parseKey } from '../core/hex-key.js'
+import { createPermissions, type PermissionOptions } from '../local/vault/permissions.js'
+
+/** More than a key and the line break behind it. */
+const MAX_BYTES = 256
+
+/**
+ * Reads the secret key of an enclave or a caller, as `sluice keygen` writes it. Throws VaultError (`PERMISSIONS`) where others may
+ * read the file.
+ */
+export function readKeyFile(file: string, options: PermissionOptions = {}): string {
+  const bytes = Buffer.alloc(MAX_BYTES)
+  let size: number
+  const handle = opened(file, 'r')
+  try {
+    createPermissions(options).checkFile(file, fstatSync(handle), 'secret')
+    size = readSync(handle, bytes, 0, MAX_BYTES, null)
+  } finally {
+    closeSync(handle)
+  }
+  const text = bytes.toString('latin1', 0, size).trim()
+  bytes.fill(0)
+  return formatKey(parseKey(file, text))
+}
+
+/** Writes a secret key into a file that must not exist, for its owner alone, whatever the process's umask. */
+export function writeKeyFile(file: string, secretKey: string): void {
+  const handle = opened(file, 'wx')
+  try {
+    fchmodSync(handle, 0o600)
+    writeSync(handle, `${secretKey}\n`)
+  } catch (thrown) {
+    rmSync(file, { force: true })
+    throw failed(file, 'written', thrown)
+  } finally {
+    closeSync(handle)
+  }
+}
+
+function opened(file: string, flags: 'r' | 'wx'): number {
+  try {
+    return openSync(file, flags, 0o600)
+  } catch (thrown) {
+    throw failed(file, flags === 'r' ? 'read' : 'written', thrown)
+  }
+}
+
+function failed(file: string, done: 'read' | 'written', thrown: unknown): ValidationError {
+  const { code = 'unknown' } = thrown as NodeJS.ErrnoException
+  return new ValidationError(`${file} was not ${done}: ${code}`, { cause: thrown })
+}

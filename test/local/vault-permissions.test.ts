@@ -1,0 +1,177 @@
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { createKeys, readKeyFile } from '../../confidential-http/index.js'
+import { boxKeys } from '../../core/sealed-box.js'
+import { createVault, openVault, type Vault } from '../../local/index.js'
+import { failureOf } from '../waiting.js'
+
+const command = join(__dirname, '../../dist/esm/cli/sluice.js')
+const folder = mkdtempSync(join(tmpdir(), 'sluice-permissions-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const at = (...parts: readonly string[]): string => join(folder, ...parts)
+const modeOf = (path: string): string => (statSync(path).mode & 0o7777).toString(8)
+const name = { key: 'apiKey' }
+
+let vault: Vault
+let count = 0
+beforeEach(async () => {
+  vault = await createVault(at(`vault-${++count}`))
+  await vault.put(name, 'value')
+})
+
+/** What node 0 answers when it is asked for its share of the secret. */
+function release(of: Vault): Promise<unknown> {
+  const secret = { ...name, namespace: 'main', owner: of.owner }
+  return (of.nodes[0] as Vault['nodes'][number]).release(secret, boxKeys().publicKey)
+}
+
+const onPosix = process.platform === 'win32' ? describe.skip : describe
+
+onPosix('a vault that others may touch', () => {
+  test.each(['', 'nodes', 'secrets'])(
+    'is not opened where others may write in its folder %j',
+    async entry => {
+      for (const mode of [0o770, 0o702, 0o777]) {
+        chmodSync(join(vault.directory, entry), mode)
+        expect(await failureOf(openVault(vault.directory))).toMatchObject({
+          name: 'VaultError',
+          code: 'PERMISSIONS',
+          message: expect.stringMatching(
+            new RegExp(
+              `${join(vault.directory, entry)} has the mode 0${mode.toString(8)}: others may write in it; make it 0700`,
+            ),
+          ),
+        })
+      }
+      expect((await openVault(vault.directory, { insecurePermissions: true })).owner).toBe(
+        vault.owner,
+      )
+      chmodSync(join(vault.directory, entry), 0o755)
+      await openVault(vault.directory)
+    },
+  )
+
+  test('is not opened, or made, below a folder where anybody may put another', async () => {
+    const open = at(`open-${count}`)
+    mkdirSync(open)
+    chmodSync(open, 0o777)
+    const code = {
+      code: 'PERMISSIONS',
+      message: expect.stringContaining(`${open} has the mode 0777`),
+    }
+    expect(await failureOf(createVault(join(open, 'vault')))).toMatchObject(code)
+    expect(readdirSync(join(open, 'vault'))).toEqual([])
+    const made = await createVault(join(open, 'vault'), { insecurePermissions: true })
+    expect(await failureOf(openVault(made.directory))).toMatchObject(code)
+    // Through a link it is the same folder.
+    symlinkSync(made.directory, at(`link-${count}`))
+    expect(await failureOf(openVault(at(`link-${count}`)))).toMatchObject(code)
+    // In a folder such as /tmp, nobody can replace what is another's.
+    chmodSync(open, 0o1777)
+    await openVault(made.directory)
+  })
+
+  test('releases nothing with a share that others may read', async () => {
+    const share = join(vault.directory, 'nodes/0.json')
+    await release(vault)
+    for (const mode of [0o640, 0o604, 0o620]) {
+      chmodSync(share, mode)
+      expect(await failureOf(release(vault))).toMatchObject({
+        code: 'PERMISSIONS',
+        message: expect.stringMatching(
+          /^nodes\/0\.json has the mode 06..: others may read or write .* make it 0600/,
+        ),
+      })
+    }
+    await release(await openVault(vault.directory, { insecurePermissions: true }))
+    chmodSync(share, 0o400)
+    await release(vault)
+  })
+
+  test('takes no ciphertext, and no manifest, that others may write', async () => {
+    const secret = join(vault.directory, 'secrets', vault.owner, 'main', 'api-key.json')
+    chmodSync(secret, 0o646)
+    expect(await failureOf(release(vault))).toMatchObject({ code: 'PERMISSIONS' })
+    chmodSync(secret, 0o644)
+    await release(vault)
+    chmodSync(join(vault.directory, 'vault.json'), 0o664)
+    expect(await failureOf(openVault(vault.directory))).toMatchObject({ code: 'PERMISSIONS' })
+  })
+})
+
+onPosix('what is made', () => {
+  test.each(['0', '0277'])('is its owner’s alone under the umask %s, and works', umask => {
+    const run = (...args: readonly string[]) =>
+      spawnSync(
+        'sh',
+        ['-c', `umask ${umask}; exec "$@"`, 'sh', process.execPath, command, ...args],
+        {
+          cwd: folder,
+          encoding: 'utf8',
+          input: 'value\n',
+        },
+      )
+    const place = `made-${umask}/deep/vault`
+    expect(run('vault', 'init', '--vault', place)).toMatchObject({ status: 0, stderr: '' })
+    expect(run('vault', 'put', 'apiKey', '--vault', place)).toMatchObject({ status: 0, stderr: '' })
+    expect(run('keygen', `${umask}.key`)).toMatchObject({ status: 0, stderr: '' })
+    const modes = readdirSync(at(`made-${umask}`), { recursive: true, withFileTypes: true }).map(
+      entry =>
+        `${entry.isDirectory() ? 'folder' : 'file'} ${modeOf(join(entry.parentPath, entry.name))}`,
+    )
+    expect([...new Set(modes)].sort()).toEqual(['file 600', 'folder 700'])
+    expect(modeOf(at(`${umask}.key`))).toBe('600')
+  })
+})
+
+onPosix('the file of a key', () => {
+  test('is not read where others may read it', () => {
+    const { secretKey } = createKeys()
+    const file = at('some.key')
+    writeFileSync(file, `${secretKey}\n`)
+    chmodSync(file, 0o644)
+    let thrown: unknown
+    try {
+      readKeyFile(file)
+    } catch (error) {
+      thrown = error
+    }
+    expect(thrown).toMatchObject({
+      code: 'PERMISSIONS',
+      message: expect.stringContaining(`${file} has the mode 0644`),
+    })
+    expect(String(thrown)).not.toContain(secretKey)
+    expect(readKeyFile(file, { insecurePermissions: true })).toBe(secretKey)
+    chmodSync(file, 0o600)
+    expect(readKeyFile(file)).toBe(secretKey)
+  })
+
+  test('keeps sluice enclave from starting, unless told to go on', () => {
+    const file = at('loose.key')
+    writeFileSync(file, 'not a key\n')
+    chmodSync(file, 0o640)
+    const run = (...more: readonly string[]) =>
+      spawnSync(
+        process.execPath,
+        [command, 'enclave', '--key', file, '--caller', 'x', '--vault', vault.directory, ...more],
+        { encoding: 'utf8' },
+      )
+    const refused = run()
+    expect(refused.status).toBe(1)
+    expect(refused.stderr).toMatch(/loose\.key has the mode 0640: .*--insecure-permissions/)
+    expect(run('--insecure-permissions').stderr).toMatch(/loose\.key must be 64 hexadecimal digits/)
+  })
+})
