@@ -37,7 +37,7 @@ export function createAnnouncements<Data>(parts: AnnouncementsParts<Data>): Anno
         origin,
         host,
       })
-    } else if (status.type === 'slow') log.warn?.(`${status.queued} reports wait to be taken`)
+    }
   }
 
   return {

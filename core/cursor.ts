@@ -26,6 +26,8 @@ export interface CursorStore {
 export interface Cursors {
   /** Reads the store, once; what could not be read is not written over. The map is filled when it resolves. */
   load(): Promise<ReadonlyMap<string, number>>
+  /** A report was delivered, and is not taken yet. */
+  arrived(report: Report): void
   /** A report has been taken by whoever reads the stream. */
   consumed(report: Report): void
   /** Nothing will come of this stretch, or there is nothing in it. Both ends belong to it. */
@@ -45,6 +47,8 @@ export interface CursorsOptions {
   readonly saveInterval?: number
   /** Hears of each failure of the store. */
   readonly failed: (error: Error) => void
+  /** The time of a feed's earliest report that was delivered and is not taken: its cursor stays below. */
+  readonly earliest?: (feedID: string) => number | undefined
 }
 
 /** Holes of a feed that are kept in mind; of more, the oldest is taken for consumed. */
@@ -68,7 +72,7 @@ interface Aside extends Coverage {
  * has neither been consumed nor been announced as missing, whatever came after it.
  */
 export function createCursors(options: CursorsOptions): Cursors {
-  const { store, failed } = options
+  const { store, failed, earliest } = options
   const saveInterval = checkNumber('saveInterval', options.saveInterval ?? 1000, {
     min: 0,
     max: MAX_TIMER,
@@ -123,13 +127,19 @@ export function createCursors(options: CursorsOptions): Cursors {
     saving = save()
   }
 
+  function cursorOf(feedID: string, feed: Consumed): number {
+    const first = earliest?.(feedID)
+    const consumed = consumedUpTo(feed)
+    return first === undefined ? consumed : Math.min(consumed, timeBefore(first))
+  }
+
   async function save(): Promise<void> {
     if (!isChanged || !isReadable) return
     isChanged = false
     isFresh = false
     isSaving = true
     const cursors: Record<string, number> = {}
-    for (const [feedID, feed] of feeds) cursors[feedID] = consumedUpTo(feed)
+    for (const [feedID, feed] of feeds) cursors[feedID] = cursorOf(feedID, feed)
     try {
       await store.save(cursors)
     } catch (thrown) {
@@ -146,6 +156,13 @@ export function createCursors(options: CursorsOptions): Cursors {
     load() {
       loading ??= read()
       return loading
+    },
+    arrived({ feedID, observationsTimestamp: time }) {
+      const feed = feeds.get(feedID)
+      if (feed === undefined) feeds.set(feedID, begin(feedID, timeBefore(time)))
+      // What comes late takes the cursor back, until it is taken.
+      else if (time > feed.last) return
+      changed()
     },
     consumed(report) {
       const { feedID, validFromTimestamp: from, observationsTimestamp: to } = report
@@ -184,7 +201,7 @@ export function createCursors(options: CursorsOptions): Cursors {
     },
     frontier(feedID) {
       const feed = feeds.get(feedID)
-      return feed === undefined ? undefined : consumedUpTo(feed)
+      return feed === undefined ? undefined : cursorOf(feedID, feed)
     },
     async flush() {
       flushes++
@@ -210,6 +227,10 @@ function begin(feedID: string, last: number): Consumed {
     forgotten: undefined,
     aside: undefined,
   }
+}
+
+function timeBefore(time: number): number {
+  return Math.max(0, time - 1)
 }
 
 function consumedUpTo(feed: Consumed): number {

@@ -6,7 +6,18 @@ export interface Emitter<Events extends object> {
   once<Name extends keyof Events>(event: Name, handler: Events[Name]): void
   off<Name extends keyof Events>(event: Name, handler?: Events[Name]): void
   clear(): void
-  emit(event: keyof Events, argument?: unknown): void
+  /** How many handlers an event has. */
+  count(event: keyof Events): number
+  /** True where the event has handlers. */
+  emit(event: keyof Events, argument?: unknown): boolean
+}
+
+/** What is told of handlers. */
+export interface EmitterHooks<Events extends object> {
+  /** A handler threw, or what it promised was rejected. */
+  threw(event: keyof Events, thrown: unknown): void
+  /** A handler has promised something; the function returned is called when that has settled. */
+  promised?(event: keyof Events, argument: unknown): (() => void) | undefined
 }
 
 type AnyHandler = (argument?: unknown) => unknown
@@ -20,12 +31,18 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   )
 }
 
-/** Events through eventemitter3, each handler on its own: what one throws, or rejects with, goes to `onThrow`. */
-export function createEmitter<Events extends object>(
-  onThrow: (event: keyof Events, thrown: unknown) => void,
-): Emitter<Events> {
+/** Events through eventemitter3, each handler on its own. */
+export function createEmitter<Events extends object>(hooks: EmitterHooks<Events>): Emitter<Events> {
   const emitter = new EventEmitter<string>()
   const guards = new Map<keyof Events, WeakMap<AnyHandler, AnyHandler>>()
+
+  function follow(event: keyof Events, argument: unknown, work: PromiseLike<unknown>): void {
+    const settled = hooks.promised?.(event, argument)
+    Promise.resolve(work).then(settled, thrown => {
+      hooks.threw(event, thrown)
+      settled?.()
+    })
+  }
 
   function guard(event: keyof Events, handler: AnyHandler): AnyHandler {
     const known = guards.get(event) ?? new WeakMap<AnyHandler, AnyHandler>()
@@ -35,9 +52,9 @@ export function createEmitter<Events extends object>(
       function guardedHandler(argument) {
         try {
           const result = handler(argument)
-          if (isThenable(result)) result.then(undefined, thrown => onThrow(event, thrown))
+          if (isThenable(result)) follow(event, argument, result)
         } catch (thrown) {
-          onThrow(event, thrown)
+          hooks.threw(event, thrown)
         }
       }
     known.set(handler, guarded)
@@ -54,6 +71,7 @@ export function createEmitter<Events extends object>(
         handler === undefined ? undefined : guard(event, handler as AnyHandler),
       ),
     clear: () => void emitter.removeAllListeners(),
-    emit: (event, argument) => void emitter.emit(event as string, argument),
+    count: event => emitter.listenerCount(event as string),
+    emit: (event, argument) => emitter.emit(event as string, argument),
   }
 }

@@ -43,7 +43,13 @@ export interface ReportReader {
 /** What lies between the arrival of reports and those who take them. */
 export interface ReportQueue {
   readonly length: number
+  /** How many readers wait for a report. */
+  readonly waiting: number
   push(report: Report): void
+  /** Shows a report that is somebody else's to the reader that has waited longest, who does not come to consume it. */
+  show(report: Report): void
+  /** Takes the oldest report out, past all readers. */
+  shift(): Report | undefined
   createReader(): ReportReader
   /** Resolves when a report more would not overflow; in the order of asking. Also when the queue has ended. */
   room(): Promise<void>
@@ -160,7 +166,12 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
     get length() {
       return ring.length
     },
+    get waiting() {
+      return waiting.length
+    },
     push,
+    show: report => waiting.shift()?.resolve(report),
+    shift: takeFirst,
     createReader() {
       const given: Report[] = []
       return {

@@ -6,6 +6,12 @@ export type ReportSource = 'live' | 'backfill' | 'request'
 
 /** Apart from the reports, so that it costs nothing where nobody asks. */
 const contexts = new WeakMap<Report, ReportContext>()
+const acknowledged = new WeakMap<Report, (report: Report) => void>()
+
+/** Has the listener called when the report is acknowledged. */
+export function onAcknowledge(report: Report, listener: (report: Report) => void): void {
+  acknowledged.set(report, listener)
+}
 
 /** A signed report as the service stores it, and its decoded fields. */
 export class Report<out Data = unknown> {
@@ -69,6 +75,14 @@ export class Report<out Data = unknown> {
       contexts.set(this, context)
     }
     return context
+  }
+
+  /**
+   * Says that you have dealt with the report, so that its stream's cursor may pass it: for a stream with
+   * `acknowledge: 'manual'`. Of other reports, and the second time, it does nothing.
+   */
+  acknowledge(): void {
+    acknowledged.get(this)?.(this)
   }
 
   /**

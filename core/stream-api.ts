@@ -6,8 +6,8 @@ import type { Gap, ReconnectingInfo, Status, StreamCounters } from './types.js'
 
 /** What a stream emits, and what its handlers are given. */
 export interface StreamEvents<Data = unknown> {
-  /** A report arrived. */
-  report: (report: Report<Data>) => void
+  /** A report arrived. What a handler promises is waited for before the report counts as taken, not before the next one. */
+  report: (report: Report<Data>) => unknown
   /** Something failed. The stream goes on, unless `closed` settles. */
   error: (error: Error) => void
   /** The stream has its first open connection, and one for every feed: at the start, and after an outage. */
@@ -40,6 +40,11 @@ export interface StreamMetrics extends Readonly<StreamCounters> {
 export interface Stream<Data = unknown> extends AsyncDisposable {
   /** What is subscribed to now, in normal form. */
   readonly feedIDs: readonly string[]
+  /**
+   * Adds a handler. A first handler of `report` is given what has waited since `connect`, in order, before anything new: not
+   * during the call, but in a microtask after it, so that others added with it are given the same. Without any, reports
+   * wait again.
+   */
   on<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
   once<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
   /** Removes a handler, or all of the event. */
@@ -57,21 +62,23 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
    */
   subscribe(feedIDs: string | readonly string[]): Promise<void>
   /**
-   * Removes feeds; at least one must remain. From their turn on none of their reports is delivered. Resolves once
-   * connections without them have taken over; where those can't be had it rejects, and the service goes on sending them in
-   * vain, until the next change.
+   * Removes feeds; at least one must remain. From their turn on none of their reports is delivered, but for those that wait
+   * to be taken already. Resolves once connections without them have taken over; where those can't be had it rejects, and
+   * the service goes on sending them in vain, until the next change.
    */
   unsubscribe(feedIDs: string | readonly string[]): Promise<void>
   /**
-   * The next report to be taken, one call one report, in the order of the calls. The first call, or the first iteration,
-   * connects the stream if need be, and from then on reports are queued; those of before are not given. A call says that
-   * what earlier calls gave has been dealt with. Rejects when the stream has ended: with its failure, after what was queued
-   * has been taken, or with a DataStreamsError of code `CLOSED`.
+   * The next report, one call one report, in the order of the calls; connects the stream if need be. What nobody has taken
+   * waits for it, from `connect` on, and a call says that what earlier calls gave has been dealt with. Beside a `report`
+   * handler it is the next report to come, and nothing waits for later calls. Rejects when the stream has ended: with its
+   * failure, after what was queued has been taken, or with a DataStreamsError of code `CLOSED`; and where `queue` is 0.
    */
   read(): Promise<Report<Data>>
   /**
-   * Iterates the reports, as `read` does; several iterations share them out. `close` ends the loop, and nothing more is
-   * given; a failure is thrown once what was queued has been taken. Leaving the loop closes the stream.
+   * Iterates the reports that wait and all that come from then on, beside a `report` handler too, which is held back then
+   * while the loop is behind (`overflow`); several loops share them out. Connects the stream if need be. `close` ends the
+   * loop, and nothing more is given; a failure is thrown once what was queued has been taken. Leaving the loop closes the
+   * stream. Throws where `queue` is 0.
    */
   [Symbol.asyncIterator](): AsyncIterableIterator<Report<Data>>
   /** Closes the stream. No event comes after the call. Idempotent; settles within a second. */

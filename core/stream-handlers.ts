@@ -4,6 +4,13 @@ import { checkFunction } from './options.js'
 import type { ConnectionStatusCallback, StreamEvents } from './stream-api.js'
 import type { ConnectionFacts, Log } from './types.js'
 
+/** What is told of handlers of `report`. */
+export interface ReportHandlerHooks {
+  added(): void
+  /** A handler of this report has promised something; the function returned is called when that has settled. */
+  promised(report: unknown): (() => void) | undefined
+}
+
 /** The handlers that a stream's user has given it. */
 export interface StreamHandlers<Data> extends Emitter<StreamEvents<Data>> {
   /** From the moment of closing on, nothing is emitted. */
@@ -18,12 +25,17 @@ export interface StreamHandlers<Data> extends Emitter<StreamEvents<Data>> {
 export function createStreamHandlers<Data>(
   log: Log,
   callback: ConnectionStatusCallback | undefined,
+  reportHandler: ReportHandlerHooks,
 ): StreamHandlers<Data> {
-  const emitter = createEmitter<StreamEvents<Data>>(handlerThrew)
+  const emitter = createEmitter<StreamEvents<Data>>({
+    threw: handlerThrew,
+    promised: (event, argument) =>
+      event === 'report' ? reportHandler.promised(argument) : undefined,
+  })
   let isSilent = false
 
-  function emit(event: keyof StreamEvents<Data>, argument?: unknown): void {
-    if (!isSilent) emitter.emit(event, argument)
+  function emit(event: keyof StreamEvents<Data>, argument?: unknown): boolean {
+    return !isSilent && emitter.emit(event, argument)
   }
 
   /** Only for what an error handler threw there is nowhere left to go. */
@@ -36,16 +48,19 @@ export function createStreamHandlers<Data>(
     on(event, handler) {
       checkFunction('handler', handler)
       emitter.on(event, handler)
+      if (event === 'report') reportHandler.added()
     },
     once(event, handler) {
       checkFunction('handler', handler)
       emitter.once(event, handler)
+      if (event === 'report') reportHandler.added()
     },
     off(event, handler) {
       if (handler !== undefined) checkFunction('handler', handler)
       emitter.off(event, handler)
     },
     emit,
+    count: event => (isSilent ? 0 : emitter.count(event)),
     clear: emitter.clear,
     get isSilent() {
       return isSilent

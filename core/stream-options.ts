@@ -1,6 +1,7 @@
 import type { CursorStore } from './cursor.js'
 import { ValidationError } from './errors.js'
 import { checkBoolean, checkNumber, checkOptions, checkSignal, MAX_TIMER } from './options.js'
+import { type AcknowledgeMode, acknowledgeModes } from './outstanding.js'
 import { type OverflowPolicy, overflowPolicies } from './report-queue.js'
 
 /** Options of one stream. */
@@ -22,16 +23,28 @@ export interface StreamOptions {
   readonly staleAfter?: number
   /** Offer permessage-deflate: about a third of the bytes for more work on each message. @default false */
   readonly compression?: boolean
-  /** Reports that wait for who iterates or reads the stream, before `overflow` decides. @default 1024 */
+  /**
+   * Reports that wait to be taken, before `overflow` decides. With neither a `report` handler nor a loop they wait from
+   * `connect` on; beside a handler only a loop's wait. 0 is for a stream that only plugins read, or handlers: nothing waits,
+   * what comes without a handler is gone, and `read` and iteration are refused. @default 1024
+   */
   readonly queue?: number
   /**
    * What becomes of reports when they are taken too slowly, once `queue` of them wait. `block` holds the connections
    * back, and drops nothing; a connection that a `connect` of your own opened without `pause` and `resume` can't be held
    * back, so with one of these the stream ends when twice as many wait. `drop-oldest` drops the report that has waited
    * longest, `latest-per-feed` the one of the same feed that has, if there is one; what is dropped is counted, and
-   * announced as gaps. `close` ends the stream. Where nobody iterates or reads, nothing is queued. @default 'block'
+   * announced as gaps. `close` ends the stream. @default 'block'
    */
   readonly overflow?: OverflowPolicy
+  /**
+   * When a report counts as taken, and its cursor may pass it. `automatic`: once its handlers have returned, and what they
+   * promised has settled, kept or not; or once its reader asks for the next one. `manual`: when you call
+   * `report.acknowledge()`, in any order, and never without that. Whatever `overflow` says, the connections are held back
+   * while `queue` reports have been given out and are not taken; so with `queue: 0` there is no `manual`.
+   * @default 'automatic'
+   */
+  readonly acknowledge?: AcknowledgeMode
   /**
    * Where is kept how far you have come, feed by feed: a stream with the same store goes on from there, and what was missed
    * meanwhile is fetched. `fileCursors` of `sluice/cursors` keeps it in a file.
@@ -63,11 +76,14 @@ export function checkStreamOptions(options: StreamOptions): CheckedStreamOptions
     compression = false,
     queue = 1024,
     overflow = 'block',
+    acknowledge = 'automatic',
     saveInterval = 1000,
     cursors,
     signal,
   } = checkOptions('options', options)
   checkNumber('reconnectInterval', reconnectInterval, { min: 0 })
+  if (acknowledge === 'manual' && queue === 0)
+    throw new ValidationError("acknowledge must be 'automatic' where queue is 0")
   return {
     maxReconnectAttempts: checkNumber('maxReconnectAttempts', maxReconnectAttempts, {
       min: 0,
@@ -80,16 +96,21 @@ export function checkStreamOptions(options: StreamOptions): CheckedStreamOptions
     missedPings: checkNumber('missedPings', missedPings, { min: 1, whole: true }),
     staleAfter: checkNumber('staleAfter', staleAfter, { min: 0, max: MAX_TIMER }),
     compression: checkBoolean('compression', compression),
-    queue: checkNumber('queue', queue, { min: 1, max: MAX_QUEUE, whole: true }),
-    overflow: checkOverflow(overflow),
+    queue: checkNumber('queue', queue, { min: 0, max: MAX_QUEUE, whole: true }),
+    overflow: checkWord('overflow', overflow, overflowPolicies),
+    acknowledge: checkWord('acknowledge', acknowledge, acknowledgeModes),
     saveInterval: checkNumber('saveInterval', saveInterval, { min: 0, max: MAX_TIMER }),
     ...(cursors === undefined ? {} : { cursors }),
     ...(checkSignal('signal', signal) === undefined ? {} : { signal: signal as AbortSignal }),
   }
 }
 
-function checkOverflow(value: unknown): OverflowPolicy {
-  const policy = overflowPolicies.find(each => each === value)
-  if (policy !== undefined) return policy
-  throw new ValidationError(`overflow must be one of ${overflowPolicies.join(', ')}`)
+function checkWord<Word extends string>(
+  field: string,
+  value: unknown,
+  words: readonly Word[],
+): Word {
+  const word = words.find(each => each === value)
+  if (word !== undefined) return word
+  throw new ValidationError(`${field} must be one of ${words.join(', ')}`)
 }

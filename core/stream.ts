@@ -2,8 +2,8 @@ import { abortable } from './abortable.js'
 import { createAnnouncements } from './announcements.js'
 import { composeReport } from './compose.js'
 import type { ConnectionOptions } from './connection.js'
-import { createConsumption } from './consumption.js'
-import { createCursors } from './cursor.js'
+import { type Consumption, createConsumption } from './consumption.js'
+import { type Cursors, createCursors } from './cursor.js'
 import type { DecoderTable } from './decoder-table.js'
 import { createDeferred } from './deferred.js'
 import { asyncDispose } from './dispose.js'
@@ -13,12 +13,13 @@ import { createLanes } from './lanes.js'
 import { createLifetime } from './lifetime.js'
 import { createCounters, readMetrics } from './metrics.js'
 import { createOrigins } from './origins.js'
+import { createOutstanding, type Outstanding } from './outstanding.js'
 import { createReception } from './reception.js'
 import type { Report } from './report.js'
 import { shardCapacity, streamURL } from './shards.js'
 import { createSilenceWatch } from './silence.js'
 import type { ConnectionStatusCallback, Stream } from './stream-api.js'
-import { createStreamHandlers } from './stream-handlers.js'
+import { createStreamHandlers, type StreamHandlers } from './stream-handlers.js'
 import { checkStreamOptions, type StreamOptions } from './stream-options.js'
 import { createSubscription } from './subscription.js'
 import type { Handler, Hold, Judge, Log, Plugins, StreamScope } from './types.js'
@@ -51,7 +52,14 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const { bases, handler, log, table, transport } = parts
   const options = checkStreamOptions(parts.options)
   const life = createLifetime(parts.signal, options.signal)
-  const handlers = createStreamHandlers<Data>(log, parts.connectionStatusCallback)
+  const handlers: StreamHandlers<Data> = createStreamHandlers<Data>(
+    log,
+    parts.connectionStatusCallback,
+    {
+      added: () => consumption.handlerAdded(),
+      promised: report => consumption.handlerPromised(report),
+    },
+  )
   const { emit } = handlers
   const counters = createCounters()
   const origins = createOrigins()
@@ -65,13 +73,28 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       for (const lane of lanes.all) lane.hear(status)
     },
   })
-  const cursors =
+  const cursors: Cursors | undefined =
     options.cursors &&
     createCursors({
       store: options.cursors,
       saveInterval: options.saveInterval,
       failed: announcements.fail,
+      earliest: feedID => outstanding?.earliest(feedID),
     })
+  /** Without cursors nobody asks which reports are taken, unless they are to be acknowledged. */
+  const outstanding: Outstanding | undefined =
+    cursors === undefined && options.acknowledge === 'automatic'
+      ? undefined
+      : createOutstanding({
+          acknowledge: options.acknowledge,
+          limit: options.queue,
+          valve,
+          queued: () => consumption.queued,
+          arrived: report => cursors?.arrived(report),
+          taken: report => cursors?.consumed(report),
+          slow,
+          overflowed,
+        })
   let judge: Judge | undefined
   let resumed: ReadonlyMap<string, number> = new Map()
   const silence = createSilenceWatch(options.staleAfter, announcements.status, () => valve.isShut)
@@ -169,20 +192,19 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     },
     denied: announcements.fail,
   })
-  const consumption = createConsumption<Data>({
+  const consumption: Consumption<Data> = createConsumption<Data>({
     size: options.queue,
     overflow: options.overflow,
     valve,
-    slow: queued => announcements.status({ type: 'slow', queued }),
+    outstanding,
+    emit: report => handlers.emit('report', report),
+    hasHandler: () => handlers.count('report') > 0,
+    slow,
     dropped() {
       counters.dropped++
     },
     gap: scope.gap,
-    consumed: report => cursors?.consumed(report),
-    overflowed(error) {
-      doom = error
-      for (const lane of lanes.all) lane.end(error)
-    },
+    overflowed,
     start() {
       if (state === 'idle') start()
     },
@@ -190,6 +212,16 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     reason: () => life.signal.reason,
   })
   const sink = composeReport(parts.plugins, deliver, scope)
+
+  function slow(queued: number, message: string): void {
+    log.warn?.(message)
+    announcements.status({ type: 'slow', queued })
+  }
+
+  function overflowed(error: DataStreamsError): void {
+    doom = error
+    for (const lane of lanes.all) lane.end(error)
+  }
 
   function hold(): Hold {
     const held: Hold = {
@@ -209,8 +241,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     if (report.source === 'backfill') counters.backfilled++
     const traffic = origins.find(report.origin)
     if (traffic !== undefined) traffic.first++
-    emit('report', report)
-    consumption.push(report)
+    consumption.deliver(report)
   }
 
   function up(): void {

@@ -364,7 +364,7 @@ export interface ReconnectOptions {
 
 /** Counts of a stream, since it was created. */
 export interface StreamCounters {
-  /** Reports that reached you. */
+  /** Reports that reached you, or wait for you to take them. */
   accepted: number
   /** Copies of reports that had reached you already. */
   deduplicated: number
