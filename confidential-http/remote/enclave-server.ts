@@ -4,7 +4,7 @@ import { asyncDispose } from '../../core/dispose.js'
 import { ValidationError } from '../../core/errors.js'
 import { formatKey, parseKey } from '../../core/hex-key.js'
 import { checkNumber } from '../../core/options.js'
-import { type BoxKeys, boxKeys } from '../../core/sealed-box.js'
+import { type BoxKeys, boxKeys, checkPublicKey, isPublicKey } from '../../core/sealed-box.js'
 import type { Log } from '../../core/types.js'
 import type { Enclave } from '../enclave/enclave.js'
 import { type EnclaveSettings, openEnclave } from '../enclave/open-enclave.js'
@@ -121,7 +121,7 @@ function checkCallers(callers: EnclaveServerOptions['callers']): ReadonlyMap<str
     throw new ValidationError('callers must name at least one public key that may ask')
   return new Map(
     entries.map(([key, owner]) => [
-      formatKey(parseKey('callers: each key', key)),
+      formatKey(checkPublicKey('callers: each key', parseKey('callers: each key', key))),
       checkOwner(`callers.${key}`, owner),
     ]),
   )
@@ -178,5 +178,7 @@ export function readEnvelope(json: string): Envelope {
   if (!Number.isSafeInteger(issuedAt)) throw new Refusal(400, 'issuedAt is not a time')
   if (typeof replyTo !== 'string' || !/^[0-9a-f]{64}$/.test(replyTo))
     throw new Refusal(400, 'replyTo is not a key')
-  return { id, issuedAt: issuedAt as number, replyTo: parseKey('replyTo', replyTo), request }
+  const replyKey = parseKey('replyTo', replyTo)
+  if (!isPublicKey(replyKey)) throw new Refusal(400, 'replyTo is a point of low order')
+  return { id, issuedAt: issuedAt as number, replyTo: replyKey, request }
 }

@@ -1,6 +1,6 @@
 import { formatKey, parseKey } from '../../core/hex-key.js'
 import { checkNumber, checkOptions, checkURL, MAX_TIMER } from '../../core/options.js'
-import { boxKeys } from '../../core/sealed-box.js'
+import { boxKeys, checkPublicKey } from '../../core/sealed-box.js'
 import type { RemoteSettings } from '../remote/ask-enclave.js'
 import { threadFile } from '../thread/thread-file.js'
 import { createRuntime, type Runtime, type RuntimeOptions } from './runtime.js'
@@ -32,7 +32,7 @@ export function createRemoteRuntime(options: RemoteRuntimeOptions): Runtime {
     'logging',
     'memoryMb',
   ])
-  parseKey('enclaveKey', enclaveKey)
+  checkPublicKey('enclaveKey', parseKey('enclaveKey', enclaveKey))
   parseKey('callerKey', callerKey)
   const defaultTimeout = checkNumber('defaultTimeout', given ?? 5000, { min: 1, max: MAX_TIMER })
   const settings: RemoteSettings = {

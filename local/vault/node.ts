@@ -1,7 +1,7 @@
 import { createECDH } from 'node:crypto'
 import { join } from 'node:path'
-import { ValidationError, VaultError } from '../../core/errors.js'
-import { seal } from '../../core/sealed-box.js'
+import { VaultError } from '../../core/errors.js'
+import { checkPublicKey, seal } from '../../core/sealed-box.js'
 import type { SecretName } from '../../core/types.js'
 import {
   type Ciphertext,
@@ -40,7 +40,6 @@ export interface RespondingNode extends VaultNode {
 export const NODES_FOLDER = 'nodes'
 
 const MAX_BYTES = 1024
-const RECIPIENT_BYTES = 32
 const RESPONSE_LABEL = new Uint8Array(32)
 
 /** A node of the vault in this directory. Its share is read anew for each release. */
@@ -90,7 +89,7 @@ export function createNode(
   return {
     index,
     async release(given, recipient) {
-      checkRecipient(recipient)
+      checkPublicKey('recipient', recipient)
       const name = checkName(given)
       const ciphertext = parse(await store.read(name), name)
       if (!isSameLabel(ciphertext, ownerLabel(name.owner)))
@@ -127,9 +126,4 @@ function pointOf(publicKey: PublicKey, index: number): unknown {
 
 function isSameLabel({ label }: Ciphertext, expected: Uint8Array): boolean {
   return Buffer.compare(label, expected) === 0
-}
-
-function checkRecipient(recipient: Uint8Array): void {
-  if (!(recipient instanceof Uint8Array) || recipient.byteLength !== RECIPIENT_BYTES)
-    throw new ValidationError(`recipient must be a Uint8Array of ${RECIPIENT_BYTES} bytes`)
 }

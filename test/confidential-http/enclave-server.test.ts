@@ -297,6 +297,7 @@ describe('what is asked', () => {
     ['has no id', () => ({ id: undefined }), 400],
     ['has an id of another form', () => ({ id: 'A'.repeat(32) }), 400],
     ['has no key to reply to', () => ({ replyTo: 'ab' }), 400],
+    ['has a key to reply to of low order', () => ({ replyTo: '00'.repeat(32) }), 400],
     ['is of another version', () => ({ version: 2 }), 400],
   ])('is refused where it %s', async (_name, fields, status) => {
     expect(await post(sealed(fields()))).toMatchObject({ status })
