@@ -1,4 +1,5 @@
 import { ValidationError } from './errors.js'
+import { kindOf } from './kind.js'
 
 /** Rules for the values users hand in. Each check returns the value and throws ValidationError naming field and rule. */
 
@@ -84,6 +85,22 @@ export function checkSignal(field: string, value: unknown): AbortSignal | undefi
   throw new ValidationError(
     `${field} must be an AbortSignal${isController ? ': give the signal of the controller' : ''}`,
   )
+}
+
+/** A Uint8Array of so many bytes; of any number where none is given. */
+export function checkBytes(field: string, value: unknown, length?: number): Uint8Array {
+  if (!(value instanceof Uint8Array) || (length !== undefined && value.byteLength !== length))
+    throw new ValidationError(
+      `${field} must be a Uint8Array${length === undefined ? '' : ` of ${length} bytes`}`,
+    )
+  return value
+}
+
+/** An object, and no array. */
+export function checkObject<Value extends object>(field: string, value: Value): Value {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new ValidationError(`${field} must be an object, not ${kindOf(value)}`)
+  return value
 }
 
 /** An object of options, or none; where `names` are given, with no others among them. */

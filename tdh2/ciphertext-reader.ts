@@ -1,5 +1,5 @@
 import { type Ciphertext, parseCiphertext } from './hybrid.js'
-import type { PublicKey } from './key.js'
+import { checkPublicKey, type PublicKey } from './key.js'
 
 /** How many ciphertexts are remembered. */
 const REMEMBERED = 100
@@ -9,6 +9,7 @@ const REMEMBERED = 100
  * by their text, and so is what has been computed of them.
  */
 export function createCiphertextReader(publicKey: PublicKey): (json: string) => Ciphertext {
+  checkPublicKey(publicKey)
   const known = new Map<string, Ciphertext>()
   return function readCiphertext(json) {
     const ciphertext = known.get(json) ?? parseCiphertext(publicKey, json)

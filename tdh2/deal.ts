@@ -2,6 +2,7 @@ import { ValidationError } from '../core/errors.js'
 import { checkNumber, checkOptions } from '../core/options.js'
 import { G, isSamePoint, modOrder, multiply, type Point } from './group.js'
 import {
+  checkPublicKey,
   MAX_NODES,
   makePrivateShare,
   makePublicKey,
@@ -48,6 +49,7 @@ export function generateKeys(options: DealOptions): Dealing {
  */
 export function redeal(publicKey: PublicKey, masterSecret: bigint, options: DealOptions): Dealing {
   const { threshold, nodes, draw } = checkDeal(options)
+  checkPublicKey(publicKey)
   checkScalar('masterSecret', masterSecret)
   if (!isSamePoint(multiply(G, masterSecret), publicKey.h))
     throw new ValidationError('masterSecret must be that of the public key')

@@ -1,4 +1,5 @@
 import { p256 } from '@noble/curves/nist'
+import { ValidationError } from '../core/errors.js'
 
 /** The group: NIST P-256, its order n and its standard base point G. Nothing else here knows the curve's library. */
 
@@ -149,6 +150,24 @@ export function reduceDigest(digest: Uint8Array): bigint {
 function toInteger(bytes: Uint8Array): bigint {
   let value = 0n
   for (const byte of bytes) value = (value << 8n) | BigInt(byte)
+  return value
+}
+
+/** A point that a caller handed in. */
+export function checkPoint(field: string, value: unknown): Point {
+  try {
+    const point = curvePoint(value as Point)
+    if (!point.is0()) return value as Point
+  } catch {
+    // It is none.
+  }
+  throw new ValidationError(`${field} must be a point of P-256, as what is read holds it`)
+}
+
+/** A scalar that a caller handed in, from 0 to n - 1. */
+export function checkPublicScalar(field: string, value: unknown): bigint {
+  if (typeof value !== 'bigint' || value < 0n || value >= ORDER)
+    throw new ValidationError(`${field} must be a bigint from 0 to the order of P-256 less 1`)
   return value
 }
 

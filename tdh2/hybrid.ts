@@ -1,13 +1,20 @@
 import { encodeBase64 } from '../core/base64.js'
 import { type Bytes, defaultCrypto, type WebCrypto } from '../core/crypto.js'
 import { foreignCause, TDH2Error, ValidationError } from '../core/errors.js'
-import { checkOptions } from '../core/options.js'
+import { checkBytes, checkOptions } from '../core/options.js'
 import { checkThreshold } from './deal.js'
 import { parseFields, readBytes, refuse } from './fields.js'
-import type { PublicKey } from './key.js'
+import { checkPublicKey, type PublicKey } from './key.js'
 import { checkedSource, type ScalarSource } from './scalar-source.js'
-import { type DecryptionShare, interpolate } from './share.js'
-import { LABEL_BYTES, parseWrappedKey, unwrapKey, type WrappedKey, wrapKey } from './wrapped-key.js'
+import { checkDecryptionShare, type DecryptionShare, interpolate } from './share.js'
+import {
+  checkWrappedKey,
+  LABEL_BYTES,
+  parseWrappedKey,
+  unwrapKey,
+  type WrappedKey,
+  wrapKey,
+} from './wrapped-key.js'
 
 /** Options of `encrypt`. */
 export interface EncryptOptions {
@@ -56,10 +63,10 @@ export async function encrypt(
     crypto,
     randomScalar,
   } = checkOptions('options', options)
+  checkPublicKey(publicKey)
   if (!(plaintext instanceof Uint8Array) || plaintext.byteLength > MAX_PLAINTEXT)
     throw new ValidationError(`plaintext must be a Uint8Array of at most ${MAX_PLAINTEXT} bytes`)
-  if (!(label instanceof Uint8Array) || label.byteLength !== LABEL_BYTES)
-    throw new ValidationError(`label must be a Uint8Array of ${LABEL_BYTES} bytes`)
+  checkBytes('label', label, LABEL_BYTES)
   const draw = checkedSource(randomScalar)
   const provider = crypto ?? (await defaultCrypto())
   const key = provider.getRandomValues(new Uint8Array(KEY_BYTES))
@@ -84,6 +91,7 @@ export async function encrypt(
  * label it should have is for the caller to compare. The message itself is checked when it is decrypted. Throws TDH2Error.
  */
 export function parseCiphertext(publicKey: PublicKey, json: string): Ciphertext {
+  checkPublicKey(publicKey)
   const fields = parseFields(NAME, json)
   const wrapped = readBytes(fields, 'TDH2Ctxt')
   const message = new Uint8Array(readBytes(fields, 'SymCtxt'))
@@ -105,7 +113,15 @@ export async function combine(
   options: CombineOptions,
 ): Promise<Uint8Array> {
   const { threshold, crypto } = checkOptions('options', options)
-  const point = interpolate(shares, checkThreshold(threshold))
+  checkThreshold(threshold)
+  checkWrappedKey(ciphertext)
+  checkBytes('ciphertext.message', ciphertext.message)
+  checkBytes('ciphertext.nonce', ciphertext.nonce, NONCE_BYTES)
+  if (!Array.isArray(shares)) throw new ValidationError('shares must be an array')
+  const point = interpolate(
+    Array.from(shares, (share, at) => checkDecryptionShare(`shares[${at}]`, share)),
+    threshold,
+  )
   const { subtle } = crypto ?? (await defaultCrypto())
   const key = unwrapKey(ciphertext, point)
   const aes = await subtle.importKey('raw', key, { name: 'AES-GCM' }, false, ['decrypt'])

@@ -1,4 +1,5 @@
-import { checkNumber } from '../core/options.js'
+import { ValidationError } from '../core/errors.js'
+import { checkNumber, checkObject } from '../core/options.js'
 import {
   parseGroupFields,
   pointText,
@@ -8,7 +9,7 @@ import {
   readPoints,
   scalarText,
 } from './fields.js'
-import { GROUP, type Point, prepare } from './group.js'
+import { checkPoint, GROUP, type Point, prepare } from './group.js'
 import { checkScalar } from './scalar-source.js'
 
 /** What anybody may know: it encrypts, and tells a good ciphertext or decryption share from a bad one. */
@@ -44,12 +45,24 @@ export function parsePublicKey(json: string): PublicKey {
 
 /** The JSON text of a public key, byte for byte as the reference writes it. */
 export function formatPublicKey(key: PublicKey): string {
+  const { gBar, h, hArray } = checkPublicKey(key)
   return JSON.stringify({
     Group: GROUP,
-    G_bar: pointText(key.gBar),
-    H: pointText(key.h),
-    HArray: key.hArray.map(pointText),
+    G_bar: pointText(gBar),
+    H: pointText(h),
+    HArray: Array.from(hArray, (point, at) =>
+      pointText(checkPoint(`publicKey.hArray[${at}]`, point)),
+    ),
   })
+}
+
+/** A public key that a caller handed in. The points of its holders are checked where one is used. */
+export function checkPublicKey(key: PublicKey): PublicKey {
+  const { gBar, h, hArray } = checkObject('publicKey', key)
+  checkPoint('publicKey.gBar', gBar)
+  checkPoint('publicKey.h', h)
+  if (!Array.isArray(hArray)) throw new ValidationError('publicKey.hArray must be an array')
+  return key
 }
 
 export function makePublicKey(gBar: Point, h: Point, hArray: readonly Point[]): PublicKey {
@@ -76,8 +89,9 @@ export function makePrivateShare(index: number, v: bigint): PrivateShare {
 }
 
 export function checkPrivateShare(share: PrivateShare): PrivateShare {
-  checkNumber('share.index', share?.index, { min: 0, whole: true })
-  checkScalar('share.v', share.v)
+  const { index, v } = checkObject('share', share)
+  checkNumber('share.index', index, { min: 0, whole: true })
+  checkScalar('share.v', v)
   return share
 }
 

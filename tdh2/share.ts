@@ -1,3 +1,4 @@
+import { checkNumber, checkObject } from '../core/options.js'
 import {
   parseGroupFields,
   pointText,
@@ -8,6 +9,8 @@ import {
   scalarText,
 } from './fields.js'
 import {
+  checkPoint,
+  checkPublicScalar,
   G,
   GROUP,
   invert,
@@ -19,9 +22,9 @@ import {
   sumOfProducts,
 } from './group.js'
 import { hashShare } from './hash.js'
-import { checkPrivateShare, type PrivateShare, type PublicKey } from './key.js'
+import { checkPrivateShare, checkPublicKey, type PrivateShare, type PublicKey } from './key.js'
 import { checkedSource, type ScalarSource } from './scalar-source.js'
-import type { WrappedKey } from './wrapped-key.js'
+import { checkWrappedKey, type WrappedKey } from './wrapped-key.js'
 
 /** One holder’s part in the decryption of one ciphertext, and the proof that it was made with the holder’s share. */
 export interface DecryptionShare {
@@ -47,6 +50,7 @@ export function createShare(
   share: PrivateShare,
   randomScalar?: ScalarSource,
 ): string {
+  checkWrappedKey(ciphertext)
   const { index, v } = checkPrivateShare(share)
   const s = checkedSource(randomScalar)()
   prepare(ciphertext.u)
@@ -72,6 +76,16 @@ export function parseDecryptionShare(json: string): DecryptionShare {
   }
 }
 
+/** A decryption share that a caller handed in. */
+export function checkDecryptionShare(field: string, share: DecryptionShare): DecryptionShare {
+  const { index, ui, ei, fi } = checkObject(field, share)
+  checkNumber(`${field}.index`, index, { min: 0, whole: true })
+  checkPoint(`${field}.ui`, ui)
+  checkPublicScalar(`${field}.ei`, ei)
+  checkPublicScalar(`${field}.fi`, fi)
+  return share
+}
+
 /**
  * Checks that the share was made for this ciphertext with the private share of its index: û = fᵢ u - eᵢ uᵢ and
  * ĥ = fᵢ G - eᵢ hᵢ must hash to eᵢ. Throws TDH2Error.
@@ -81,9 +95,11 @@ export function verifyShare(
   ciphertext: WrappedKey,
   share: DecryptionShare,
 ): void {
-  const { index, ui, ei, fi } = share
-  const h = publicKey.hArray[index]
-  if (h === undefined) throw refuse(NAME, 'Index: invalid share index')
+  const { hArray } = checkPublicKey(publicKey)
+  checkWrappedKey(ciphertext)
+  const { index, ui, ei, fi } = checkDecryptionShare('share', share)
+  if (index >= hArray.length) throw refuse(NAME, 'Index: invalid share index')
+  const h = checkPoint(`publicKey.hArray[${index}]`, hArray[index])
   const minusE = modOrder(ORDER - ei)
   const uHat = sumOfProducts([
     [fi, ciphertext.u],

@@ -1,5 +1,6 @@
 import { encodeBase64 } from '../core/base64.js'
 import type { Bytes } from '../core/crypto.js'
+import { checkBytes, checkObject } from '../core/options.js'
 import {
   parseGroupFields,
   pointText,
@@ -9,7 +10,16 @@ import {
   refuse,
   scalarText,
 } from './fields.js'
-import { G, GROUP, modOrder, multiply, ORDER, type Point, sumOfProducts } from './group.js'
+import {
+  checkPoint,
+  G,
+  GROUP,
+  modOrder,
+  multiply,
+  ORDER,
+  type Point,
+  sumOfProducts,
+} from './group.js'
 import { hashCiphertext, hashToPad } from './hash.js'
 import type { PublicKey } from './key.js'
 import type { ScalarSource } from './scalar-source.js'
@@ -24,6 +34,15 @@ export interface WrappedKey {
 }
 
 const NAME = 'TDH2 ciphertext'
+
+/** A wrapped key that a caller handed in. */
+export function checkWrappedKey<Wrapped extends WrappedKey>(wrapped: Wrapped): Wrapped {
+  const { label, c, u } = checkObject('ciphertext', wrapped)
+  checkBytes('ciphertext.label', label, LABEL_BYTES)
+  checkBytes('ciphertext.c', c, LABEL_BYTES)
+  checkPoint('ciphertext.u', u)
+  return wrapped
+}
 
 /** Bytes of a label, and of a wrapped key. */
 export const LABEL_BYTES = 32

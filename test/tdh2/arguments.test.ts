@@ -4,11 +4,13 @@ import { defaultCrypto, type WebCrypto } from '../../core/crypto.js'
 import { ORDER, randomScalar } from '../../tdh2/group.js'
 import {
   combine,
+  createCiphertextReader,
   createShare,
   type DecryptionShare,
   encrypt,
   formatMasterSecret,
   formatPrivateShare,
+  formatPublicKey,
   generateKeys,
   ownerLabel,
   parseCiphertext,
@@ -17,6 +19,7 @@ import {
   parsePrivateShare,
   parsePublicKey,
   redeal,
+  verifyShare,
 } from '../../tdh2/index.js'
 import { caseOf, setOf, toHex } from './reference.js'
 
@@ -115,6 +118,84 @@ describe('a caller’s mistakes are named', () => {
     expect(() => redeal(publicKey, scalar, { threshold: 1, nodes: 1 })).toThrow(invalid(words))
     await expect(encrypt(publicKey, new Uint8Array(), { randomScalar: source })).rejects.toEqual(
       invalid(words),
+    )
+  })
+
+  test.each([
+    ['index', Number.NaN, 'must be a number, not NaN'],
+    ['index', '1', 'must be a number, not string'],
+    ['index', -1, 'must be at least 0, not -1'],
+    ['index', 0.5, 'must be a whole number, not 0.5'],
+    ['index', Number.POSITIVE_INFINITY, 'must be finite'],
+    ['index', undefined, 'must be a number, not undefined'],
+    ['ui', {}, 'must be a point of P-256'],
+    ['ui', undefined, 'must be a point of P-256'],
+    ['ui', { toHex: () => 'ab' }, 'must be a point of P-256'],
+    ['ui', original.decryption_shares_json[0], 'must be a point of P-256'],
+    ['ei', 7, 'must be a bigint from 0'],
+    ['fi', ORDER, 'must be a bigint from 0'],
+    ['fi', -1n, 'must be a bigint from 0'],
+  ])('of a decryption share whose %s is %p', async (field, value, rule) => {
+    const [first, second, third] = shares as DecryptionShare[]
+    const bad = { ...first, [field]: value } as DecryptionShare
+    const given = [second, third, bad] as DecryptionShare[]
+    await expect(combine(ciphertext, given, { threshold: 3 })).rejects.toEqual(
+      invalid(`shares[2].${field} ${rule}`),
+    )
+    expect(() => verifyShare(publicKey, ciphertext, bad)).toThrow(invalid(`share.${field} ${rule}`))
+  })
+
+  test.each([undefined, null, 7, 'text', [], {}])('of %p in place of what was read', async bad => {
+    const named = (field: string) =>
+      expect.objectContaining({
+        code: 'VALIDATION',
+        message: expect.stringMatching(new RegExp(`^${field}[.\\w]* must be `)),
+      })
+    const given = bad as never
+    const [share] = shares as [DecryptionShare]
+    const threshold = { threshold: 3 }
+    await expect(combine(given, shares, threshold)).rejects.toEqual(named('ciphertext'))
+    await expect(combine(ciphertext, [given], threshold)).rejects.toEqual(named('shares\\[0\\]'))
+    if (!Array.isArray(bad))
+      await expect(combine(ciphertext, given, threshold)).rejects.toEqual(named('shares'))
+    await expect(encrypt(given, new Uint8Array())).rejects.toEqual(named('publicKey'))
+    for (const [field, work] of [
+      ['publicKey', () => formatPublicKey(given)],
+      ['publicKey', () => redeal(given, masterSecret, { threshold: 1, nodes: 1 })],
+      ['publicKey', () => parseCiphertext(given, original.ciphertext_json)],
+      ['publicKey', () => createCiphertextReader(given)],
+      ['publicKey', () => verifyShare(given, ciphertext, share)],
+      ['ciphertext', () => verifyShare(publicKey, given, share)],
+      ['share', () => verifyShare(publicKey, ciphertext, given)],
+      ['ciphertext', () => createShare(given, secret)],
+      ['share', () => createShare(ciphertext, given)],
+      ['share', () => formatPrivateShare(given)],
+    ] as const)
+      expect(work).toThrow(named(field))
+  })
+
+  test('of a hole among the shares or the points of the holders', async () => {
+    const holes = Object.assign([...shares], { length: 9 })
+    await expect(combine(ciphertext, holes, { threshold: 3 })).rejects.toEqual(
+      invalid('shares[5] must be an object, not undefined'),
+    )
+    const [share] = shares as [DecryptionShare]
+    const key = { ...publicKey, hArray: [{} as never] }
+    const rule = invalid('publicKey.hArray[0] must be a point of P-256')
+    expect(() => verifyShare(key, ciphertext, share)).toThrow(rule)
+    expect(() => formatPublicKey(key)).toThrow(rule)
+  })
+
+  test.each([
+    ['label', new Uint8Array(31), 'must be a Uint8Array of 32 bytes'],
+    ['c', 'text', 'must be a Uint8Array of 32 bytes'],
+    ['message', 'text', 'must be a Uint8Array'],
+    ['nonce', new Uint8Array(11), 'must be a Uint8Array of 12 bytes'],
+    ['u', {}, 'must be a point of P-256'],
+  ])('of a ciphertext whose %s is %p', async (field, value, rule) => {
+    const bad = { ...ciphertext, [field]: value }
+    await expect(combine(bad, shares, { threshold: 3 })).rejects.toEqual(
+      invalid(`ciphertext.${field} ${rule}`),
     )
   })
 
