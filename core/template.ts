@@ -1,4 +1,5 @@
 import { EnclaveError } from './errors.js'
+import { utf8Length } from './request-size.js'
 
 /** The value of a name; undefined where it has none. */
 export type FindValue = (name: string) => string | undefined
@@ -12,19 +13,19 @@ const commentEnd = /\*\/([ \t\r\n]-)?\}\}/uy
 /**
  * A template of Go's text/template, filled in one pass: what a value holds is not looked at again. Of the language it
  * knows `{{.name}}`, comments, space inside the braces and trim markers; all else between braces is an error, and so is
- * what comes to more than `maxLength` characters.
+ * what comes to more than `maxBytes` bytes of UTF-8.
  */
 export function renderTemplate(
   field: string,
   template: string,
   find: FindValue,
-  maxLength: number = Number.POSITIVE_INFINITY,
+  maxBytes: number = Number.POSITIVE_INFINITY,
 ): string {
   const parts: string[] = []
-  let length = 0
+  let bytes = 0
   function push(part: string): void {
-    length += part.length
-    if (length > maxLength)
+    bytes += utf8Length(part)
+    if (bytes > maxBytes)
       throw new EnclaveError(`${field}: with its placeholders filled, the request is too long`, {
         code: 'LIMIT',
       })

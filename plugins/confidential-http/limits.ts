@@ -2,6 +2,7 @@ import { confidentialLayer } from '../../core/confidential-layer.js'
 import { EnclaveError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import { checkNumber, checkOptions, MAX_TIMER } from '../../core/options.js'
+import { requestSize, utf8Length } from '../../core/request-size.js'
 import type { ConfidentialCall, Plugin } from '../../core/types.js'
 
 /** Options of `limits`. Sizes are in bytes, times in milliseconds. */
@@ -11,8 +12,8 @@ export interface LimitsOptions {
   /** The timeout of a request that names none. @default 5000, or `maxTimeout` where that is less */
   readonly defaultTimeout?: number
   /**
-   * What URL, headers, body, public values and root certificates of a request may come to, and its headers and body once
-   * placeholders are filled. @default 125000
+   * What a request may come to, in UTF-8: its URL, each line of its headers, its body, public values and root certificates;
+   * and once placeholders are filled, what is sent of these: URL, header lines and body. @default 125000
    */
   readonly maxRequestBytes?: number
   /** What the body of an answer may come to, unpacked. @default 500000 */
@@ -76,21 +77,9 @@ export function limits(options?: LimitsOptions): Plugin<never> {
 }
 
 function sizeOf(call: ConfidentialCall): number {
-  const { url, multiHeaders, body = '', publicValues, customRootCaCertPem = '' } = call
-  const parts = [
-    url,
-    ...[...multiHeaders].flatMap(([name, lines]) => [name, ...lines]),
-    body,
-    ...[...publicValues].flat(),
-    customRootCaCertPem,
-  ]
-  return parts.reduce((size, part) => size + byteLength(part), 0)
-}
-
-const encoder = new TextEncoder()
-
-function byteLength(part: string | Uint8Array): number {
-  return (typeof part === 'string' ? encoder.encode(part) : part).byteLength
+  const { publicValues, customRootCaCertPem = '' } = call
+  const others = [...[...publicValues].flat(), customRootCaCertPem]
+  return others.reduce((size, text) => size + utf8Length(text), requestSize(call))
 }
 
 function tooMuch(rule: string): EnclaveError {

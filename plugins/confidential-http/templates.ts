@@ -1,9 +1,10 @@
 import { confidentialLayer } from '../../core/confidential-layer.js'
 import { EnclaveError } from '../../core/errors.js'
+import { requestSize, utf8Length } from '../../core/request-size.js'
 import { renderTemplate } from '../../core/template.js'
 import type { HeaderLines, Plugin } from '../../core/types.js'
 
-/** What all templates of a request may come to, where no limit says: a few short ones can make a body of any length. */
+/** The bytes a filled request may come to, where no limit says: a few short templates can make a body of any length. */
 const MAX_FILLED = 1_024_000
 
 /**
@@ -17,10 +18,16 @@ export function templates(): Plugin<never> {
       const { body, multiHeaders } = call
       const find = (name: string): string | undefined =>
         call.publicValues.get(name) ?? call.released.get(name)
-      let left = call.connection.maxRequestBytes ?? MAX_FILLED
+      // What is not filled is sent as well.
+      const unfilled = requestSize({
+        url: call.url,
+        multiHeaders: emptyHeaders(multiHeaders),
+        ...(typeof body === 'object' && { body }),
+      })
+      let left = (call.connection.maxRequestBytes ?? MAX_FILLED) - unfilled
       function fill(field: string, template: string): string {
         const filled = renderTemplate(field, template, find, left)
-        left -= filled.length
+        left -= utf8Length(filled)
         return filled
       }
       return next({
@@ -30,6 +37,11 @@ export function templates(): Plugin<never> {
       })
     }),
   }
+}
+
+/** The lines of headers, without their values. */
+function emptyHeaders(headers: HeaderLines): HeaderLines {
+  return new Map([...headers].map(([name, lines]) => [name, lines.map(() => '')]))
 }
 
 type Fill = (field: string, template: string) => string

@@ -87,7 +87,7 @@ describe('limits', () => {
     ['the URL', {}, 0],
     ['a body of text, in UTF-8', { body: 'é🔑' }, 6],
     ['a body of bytes', { body: new Uint8Array(7) }, 7],
-    ['header names and each of their values', { multiHeaders: new Map([['Na', ['é', 'vw']]]) }, 6],
+    ['each header line as it is sent', { multiHeaders: new Map([['Na', ['é', 'vw']]]) }, 2 * 8],
     ['public names and values', { publicValues: new Map([['n', 'é']]) }, 3],
     ['root certificates', { customRootCaCertPem: 'PEM' }, 3],
   ])('counts %s', async (_name, fields, bytes) => {
