@@ -10,6 +10,7 @@ import { badAnswer, toUpstreamError } from './upstream-error.js'
 
 const MAX_RESPONSE_BYTES = 1_024_000
 const MAX_HEADER_BYTES = 65_536
+const MAX_HEADER_LINES = 2000
 
 /**
  * The enclave's wire: one request on a connection of its own, to an address that the rules let it dial, its certificate
@@ -22,10 +23,23 @@ export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialR
   try {
     const answer = await send(call, unpacks)
     const { statusCode: status = 0 } = answer
+    // Those below 200 announce an answer; what has no such status is none either.
+    if (status < 200) {
+      answer.destroy()
+      throw badAnswer(
+        `the external server answered with the status ${status}, which ends no request`,
+      )
+    }
     const isRedirect = [301, 302, 303, 307, 308].includes(status)
     if (isRedirect && answer.headers.location !== undefined) {
       answer.destroy()
       throw badAnswer(`the external server answered ${status}: redirects are not followed`)
+    }
+    if (answer.rawHeaders.length > 2 * MAX_HEADER_LINES) {
+      answer.destroy()
+      throw badAnswer(
+        `the external server answered with more than ${MAX_HEADER_LINES} header lines`,
+      )
     }
     const isPacked = unpacks && answer.headers['content-encoding']?.toLowerCase() === 'gzip'
     const multiHeaders = readHeaders(answer.rawHeaders)

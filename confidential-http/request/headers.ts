@@ -34,7 +34,7 @@ export function readHeaders(field: Field): { [name: string]: HeaderValuesMessage
   let count = 0
   return readMap(field, MAX_NAMES, function readHeader(entry, name) {
     checkName(entry.path, name)
-    const header = readHeaderValues(entry)
+    const header = readHeaderValues(entry, MAX_VALUES)
     count += header.values.length
     if (count > MAX_VALUES)
       throw new ValidationError(`${field.path} must have at most ${MAX_VALUES} values in all`)
@@ -42,8 +42,8 @@ export function readHeaders(field: Field): { [name: string]: HeaderValuesMessage
   })
 }
 
-/** Reads the values of one header. */
-export function readHeaderValues(entry: Field): HeaderValuesMessage {
+/** Reads the values of one header, at most `max`. */
+export function readHeaderValues(entry: Field, max: number): HeaderValuesMessage {
   const { path, value } = entry
   if (typeof value === 'string' || Array.isArray(value))
     throw new ValidationError(
@@ -52,7 +52,7 @@ export function readHeaderValues(entry: Field): HeaderValuesMessage {
   const field = openMessage(entry, HEADER_VALUES)
   return {
     $typeName: TYPE_NAMES.HeaderValues,
-    values: readList(field('values'), MAX_VALUES, readString),
+    values: readList(field('values'), max, readString),
   }
 }
 

@@ -58,7 +58,8 @@ export function readBody(field: ResponseField): Uint8Array {
   return isBytes(body.value) ? body.value : readBytes(body)
 }
 
-/** The headers, checked. */
+/** The headers, checked, however many: an answer's are the upstream's, and the enclave has bounded them. */
 export function readHeaders(field: ResponseField): { [name: string]: HeaderValuesMessage } {
-  return readMap(field('multiHeaders'), Number.POSITIVE_INFINITY, readHeaderValues)
+  const max = Number.POSITIVE_INFINITY
+  return readMap(field('multiHeaders'), max, entry => readHeaderValues(entry, max))
 }
