@@ -1,6 +1,5 @@
 import { sealAesGcm } from '../../core/aes-gcm.js'
 import { confidentialLayer } from '../../core/confidential-layer.js'
-import { EnclaveError } from '../../core/errors.js'
 import { parseKey } from '../../core/hex-key.js'
 import type { Plugin } from '../../core/types.js'
 import { encrypt, MAX_PLAINTEXT, type PublicKey } from '../../tdh2/index.js'
@@ -29,16 +28,16 @@ export function responseEncryption({ publicKey }: ResponseEncryptionOptions): Pl
     name: 'response-encryption',
     call: confidentialLayer(async function encryptAnswer(call, next) {
       const digits = call.released.get(AES_KEY_SECRET)
-      if (!call.encryptOutput) {
-        if (digits === undefined) return next(call)
-        throw new EnclaveError(
-          `${AES_KEY_SECRET} is listed, but encryptOutput is not true: the answer would come unencrypted`,
-          { code: 'ENCRYPTION' },
-        )
-      }
-      const key = digits === undefined ? undefined : parseKey(`secret ${AES_KEY_SECRET}`, digits)
       const released = new Map(call.released)
       released.delete(AES_KEY_SECRET)
+      if (!call.encryptOutput) {
+        if (digits !== undefined)
+          call.scope.log.warn?.(
+            `${call.operation}: ${AES_KEY_SECRET} is listed, but encryptOutput is not true: the answer is not encrypted`,
+          )
+        return next({ ...call, released })
+      }
+      const key = digits === undefined ? undefined : parseKey(`secret ${AES_KEY_SECRET}`, digits)
       const { maxResponseBytes = MAX_PLAINTEXT } = call.connection
       const connection = {
         ...call.connection,

@@ -13,7 +13,7 @@ import {
   parseDecryptionShare,
 } from '../../../tdh2/index.js'
 import { failureOf } from '../../waiting.js'
-import { callOf, carry, replyOf } from './carry.js'
+import { callOf, carry, keepLog, replyOf } from './carry.js'
 
 const { publicKey, shares } = generateKeys({ threshold: 2, nodes: 3 })
 const DIGITS = '00112233445566778899AABBCCDDEEFF'.repeat(2)
@@ -49,14 +49,16 @@ describe('responseEncryption', () => {
     expect([...(sent[0]?.released ?? [])]).toEqual([['apiKey', 'sk']])
   })
 
-  test('refuses an AES key that is listed for an answer not to be encrypted', async () => {
-    const { reply, sent } = ask({ ...aesKey(), encryptOutput: false })
-    expect(await failureOf(reply)).toMatchObject({
-      name: 'EnclaveError',
-      code: 'ENCRYPTION',
-      message: `${AES_KEY_SECRET} is listed, but encryptOutput is not true: the answer would come unencrypted`,
-    })
-    expect(sent).toEqual([])
+  test('warns of an AES key that is listed for an answer not to be encrypted, and keeps the key', async () => {
+    const { log, lines } = keepLog()
+    for (const digits of [DIGITS, 'no key at all']) {
+      const scope = { ...callOf().scope, log }
+      const { reply, sent } = ask({ ...aesKey(digits), encryptOutput: false, scope })
+      expect(await reply).toEqual(replyOf({ status: 201, multiHeaders, body: plain }))
+      expect([...(sent[0]?.released ?? [])]).toEqual([['apiKey', 'sk']])
+    }
+    const line = `SendRequest: ${AES_KEY_SECRET} is listed, but encryptOutput is not true: the answer is not encrypted undefined`
+    expect(lines).toEqual([line, line])
   })
 
   test('encrypts under the AES key: nonce, ciphertext, tag', async () => {
