@@ -1,9 +1,9 @@
 import { abortable } from '../../core/abortable.js'
 import { confidentialLayer } from '../../core/confidential-layer.js'
 import { asError, isStreamsError, VaultError } from '../../core/errors.js'
+import { createRedactor } from '../../core/redact.js'
 import { type BoxKeys, boxKeys, openSealed } from '../../core/sealed-box.js'
 import type { Plugin, SecretName } from '../../core/types.js'
-import { withhold } from '../../core/withhold.js'
 import {
   type Ciphertext,
   combine,
@@ -40,8 +40,8 @@ export interface SecretsOptions {
 
 /**
  * Has the vault release the secrets a request names, for that request only: its nodes seal their decryption shares to a
- * key made for it, the shares are verified and combined here, and forgotten with the request. An error that repeats a
- * secret is withheld.
+ * key made for it, the shares are verified and combined here, and forgotten with the request. Errors, lines of the log
+ * and headers of the answer that repeat a secret are redacted.
  */
 export function secrets({ vault }: SecretsOptions): Plugin<never> {
   const read = createCiphertextReader(vault.publicKey)
@@ -65,10 +65,17 @@ export function secrets({ vault }: SecretsOptions): Plugin<never> {
       }
       if (released.size > 0)
         call.scope.log.debug?.(`secrets released: ${[...released.keys()].join(', ')}`)
+      if (released.size === 0) return next(call)
+      const redactor = createRedactor(released.values())
+      const log = redactor.log(call.scope.log)
       try {
-        return await next({ ...call, released })
+        const reply = await next({ ...call, released, scope: { ...call.scope, log } })
+        const multiHeaders = redactor.headers(reply.multiHeaders)
+        if (multiHeaders !== reply.multiHeaders)
+          log.warn?.(`${call.operation}: headers of the answer repeat a secret and are redacted`)
+        return { ...reply, multiHeaders }
       } catch (thrown) {
-        throw withhold(thrown, released.values())
+        throw redactor.error(thrown)
       }
     }),
   }

@@ -1,7 +1,6 @@
 import { confidentialLayer } from '../../core/confidential-layer.js'
-import { asError, type ErrorCode, isStreamsError } from '../../core/errors.js'
+import { type ErrorCode, isStreamsError } from '../../core/errors.js'
 import type { ConfidentialReply, Plugin } from '../../core/types.js'
-import { withhold } from '../../core/withhold.js'
 
 /** What the caller is answered where the external server could not be asked, or did not answer. */
 const answers: { readonly [Code in ErrorCode]?: readonly [status: number, body: string] } = {
@@ -22,8 +21,7 @@ export function upstreamFailures(): Plugin<never> {
       } catch (thrown) {
         const answer = isStreamsError(thrown) ? answers[thrown.code] : undefined
         if (answer === undefined) throw thrown
-        const { message } = asError(withhold(thrown, call.released.values()))
-        call.scope.log.warn?.(`${call.operation}: ${message}`)
+        call.scope.log.warn?.(`${call.operation}: ${(thrown as Error).message}`)
         return reply(...answer)
       }
     }),

@@ -44,16 +44,10 @@ describe('upstreamFailures', () => {
       await expect(fail(thrown)).rejects.toBe(thrown)
   })
 
-  test('logs the reason, unless that repeats a secret', async () => {
+  test('logs the reason', async () => {
     const { log, lines } = keepLog()
     const { scope } = callOf()
-    const fields = { scope: { ...scope, log }, released: new Map([['k', 'the-secret']]) }
-    await fail(new EnclaveError('the address', { code: 'POLICY' }), fields)
-    await fail(new EnclaveError('about the-secret', { code: 'POLICY' }), fields)
-    expect(lines).toEqual([
-      'SendRequest: the address undefined',
-      expect.stringContaining('the reason repeats a secret'),
-    ])
-    expect(lines.join()).not.toContain('the-secret')
+    await fail(new EnclaveError('the address', { code: 'POLICY' }), { scope: { ...scope, log } })
+    expect(lines).toEqual(['SendRequest: the address undefined'])
   })
 })
