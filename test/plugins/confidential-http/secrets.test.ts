@@ -291,7 +291,7 @@ describe('secrets', () => {
     expect(await failureOf(reply)).toBe(reason)
   })
 
-  test('withholds an error that repeats a secret, and hands on every other', async () => {
+  test('redacts an error that repeats a secret, and hands on every other', async () => {
     const { vault } = await vaultOf()
     const other = new EnclaveError('the key is wrong', { code: 'LIMIT' })
     const told = new EnclaveError('the key is wrong', { cause: new Error(`not ${SECRET}`) })
