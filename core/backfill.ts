@@ -23,6 +23,8 @@ export interface Backfill {
   probe(chain: FeedChain): void
   /** Asks whether the service bears out the chain's strays, unless something else does meanwhile. */
   doubt(chain: FeedChain): void
+  /** The time of the newest report that a probe has found and not passed on yet; -1 where there is none. */
+  foundUpTo(chain: FeedChain): number
 }
 
 /** What somebody who has chains mended must say. */
@@ -67,6 +69,7 @@ export function createBackfill(parts: BackfillParts): Backfill {
   const mending = new Set<FeedChain>()
   const probing = new Set<FeedChain>()
   const doubting = new Set<FeedChain>()
+  const foundUpTo = new Map<FeedChain, number>()
 
   /** One task of a kind for each chain; only the end of the stream ends it early. */
   async function run(
@@ -82,6 +85,7 @@ export function createBackfill(parts: BackfillParts): Backfill {
       if (!signal.aborted) scope.fail(asError(thrown))
     } finally {
       tasks.delete(chain)
+      if (tasks === probing) foundUpTo.delete(chain)
     }
     // What has opened since the task had its last look.
     if (tasks === mending && chain.holes.length > 0 && isCurrent(chain)) mend(chain)
@@ -245,6 +249,7 @@ export function createBackfill(parts: BackfillParts): Backfill {
         const end = isDoubted ? page.at(-1)?.observationsTimestamp : endOf(page)
         if (end === undefined) break
         found.push(...page)
+        foundUpTo.set(chain, end)
         start = end + 1
         pages++
       } catch (thrown) {
@@ -309,6 +314,7 @@ export function createBackfill(parts: BackfillParts): Backfill {
     mend,
     probe: chain => void run(probing, chain, probeOnce),
     doubt: chain => void run(doubting, chain, ask),
+    foundUpTo: chain => foundUpTo.get(chain) ?? -1,
   }
 }
 

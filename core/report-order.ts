@@ -23,6 +23,8 @@ export interface ReportOrder {
   ): void
   /** A hole is no more: announced as a gap, or closed without one. */
   settled(chain: FeedChain, hole: Interval, isGap: boolean): void
+  /** Passes on whatever is held of a chain, its strays as well. */
+  flush(chain: FeedChain): void
   /** Forgets a chain and what is held of it. */
   drop(chain: FeedChain): void
   end(): void
@@ -175,7 +177,7 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
     const { strays } = chain
     const { passed } = line
     line.free = strays.at(-1)
-    for (const stray of strays) {
+    for (const stray of [...strays].sort(byTime)) {
       const { observationsTimestamp: time } = stray
       if (passed.has(stray) || hasCome(chain, time)) continue
       passed.add(stray)
@@ -228,6 +230,11 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
       if (isGap) remember(line, hole)
       release(chain, line)
     },
+    flush(chain) {
+      const line = lineOf(chain)
+      release(chain, line)
+      letGo(chain, line)
+    },
     drop(chain) {
       clearTimeout(lines.get(chain)?.timer)
       lines.delete(chain)
@@ -237,4 +244,8 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
       lines.clear()
     },
   }
+}
+
+function byTime(one: Report, other: Report): number {
+  return one.observationsTimestamp - other.observationsTimestamp
 }

@@ -14,6 +14,7 @@ import { createLifetime } from './lifetime.js'
 import { createCounters, readMetrics } from './metrics.js'
 import { createOrigins } from './origins.js'
 import { createOutstanding, type Outstanding } from './outstanding.js'
+import { createOverflowGaps } from './overflow-gaps.js'
 import { createReception } from './reception.js'
 import type { Report } from './report.js'
 import { shardCapacity, streamURL } from './shards.js'
@@ -52,6 +53,9 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const { bases, handler, log, table, transport } = parts
   const options = checkStreamOptions(parts.options)
   const life = createLifetime(parts.signal, options.signal)
+  /** Ends only where the stream does so by itself, and before it has. */
+  const beforeFailure = createLifetime()
+  let isFailing = false
   const handlers: StreamHandlers<Data> = createStreamHandlers<Data>(
     log,
     parts.connectionStatusCallback,
@@ -134,7 +138,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     },
     gap(gap) {
       announcements.gap(gap)
-      cursors?.skipped(gap)
+      if (!isFailing) cursors?.skipped(gap)
     },
     vacant: (feedID, from, to) => cursors?.skipped({ feedID, from, to }),
     async fetchPage(feedID, startTime, limit, signal) {
@@ -154,6 +158,8 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       judge = given
     },
     deny: (feedIDs, error) => lanes.deny(feedIDs, error),
+    beforeFailure: beforeFailure.defer,
+    now: transport.now,
     open: notOpened,
   }
   const lanes = createLanes({
@@ -212,6 +218,8 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     reason: () => life.signal.reason,
   })
   const sink = composeReport(parts.plugins, deliver, scope)
+  /** What comes when the stream has overflowed, and is about to end. */
+  const excess = createOverflowGaps(scope.gap)
 
   function slow(queued: number, message: string): void {
     log.warn?.(message)
@@ -236,7 +244,11 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
 
   function deliver(report: Report): void {
     // A plugin may have held it back until its feed was no longer subscribed.
-    if (handlers.isSilent || doom !== undefined || !silence.feeds.has(report.feedID)) return
+    if (handlers.isSilent || !silence.feeds.has(report.feedID)) return
+    if (doom !== undefined) {
+      excess.add(report)
+      return
+    }
     counters.accepted++
     if (report.source === 'backfill') counters.backfilled++
     const traffic = origins.find(report.origin)
@@ -282,6 +294,13 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   function end(error: Error): void {
     state = 'ended'
     silence.stop()
+    if (!handlers.isSilent) {
+      isFailing = true
+      beforeFailure.end()
+      excess.announceAll()
+      isFailing = false
+    }
+    // A handler may have closed the stream by now.
     if (handlers.isSilent) {
       opened.reject(
         new DataStreamsError('the stream was closed before it was connected', {

@@ -298,6 +298,14 @@ export interface StreamScope extends ScopeFacts {
    * is to take over is refused shows when it does.
    */
   deny(feedIDs: readonly string[], error: Error): void
+  /**
+   * Runs `task` when the stream ends by itself, before it says so; the last given runs first. Reports passed on and gaps
+   * announced by then still reach the user; cursors stay below these gaps, since another stream may have better luck. A
+   * stream that is closed runs none of them.
+   */
+  beforeFailure(task: () => void): void
+  /** The client's clock, in milliseconds of Unix time. */
+  now(): number
   /** The wire's end of the chain: opens the call's connection and lasts as long as it does. */
   open(call: StreamCall): Promise<StreamReply>
 }

@@ -7,6 +7,7 @@ import {
   disbelieve,
   type FeedChain,
   follow,
+  isAhead,
   isQuiet,
   type Missing,
   strayAhead,
@@ -39,6 +40,9 @@ type Settings = Required<ContinuityOptions>
 
 /** Milliseconds in which a report that was overtaken may still come by itself. */
 const GRACE = 250
+
+/** Milliseconds that clocks may differ. */
+const GRANTED = 5000
 
 /**
  * Misses no report: each begins where the one of its feed before ended, so what is missing between two is known, and is
@@ -90,6 +94,7 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
           gap: gap => scope.gap(gap),
         })
   if (order !== undefined) scope.defer(order.end)
+  scope.beforeFailure(giveUpAll)
   watchOutages(scope, { recovered, waited, unsubscribed })
 
   function chainOf(feedID: string, last: number): FeedChain {
@@ -190,6 +195,33 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
     }
     scope.vacant(chain.feedID, from, to)
     order?.settled(chain, hole, false)
+  }
+
+  /** Nothing more will be fetched: what is known to be missing is announced, and what is held is passed on. */
+  function giveUpAll(): void {
+    for (const chain of [...chains.values()]) {
+      for (const hole of [...chain.holes]) {
+        // A handler may have ended the subscription.
+        if (chains.get(chain.feedID) !== chain) break
+        const to = knownEnd(chain, hole)
+        cutHole(chain, hole, hole.from, hole.to)
+        if (to >= hole.from) announce(chain, hole.from, to, 'unavailable')
+        else order?.settled(chain, hole, false)
+      }
+      order?.flush(chain)
+      const { last } = chain
+      const found = backfill.foundUpTo(chain)
+      if (found > last) announce(chain, last + 1, found, 'unavailable')
+    }
+  }
+
+  /** Up to where reports are certain to be missing: one report alone does not prove that its time has come. */
+  function knownEnd(chain: FeedChain, hole: Missing): number {
+    const { from, to } = hole
+    if (isQuiet(hole)) return from - 1
+    const present = Math.floor(((scope.now() + GRANTED) / 1000) * chain.second)
+    // Where all of it seems to be in time to come, it is as likely our clock that is wrong.
+    return isAhead(chain, hole) && present >= from ? Math.min(to, present) : to
   }
 
   function announce(chain: FeedChain, from: number, to: number, cause: GapCause): void {

@@ -67,6 +67,7 @@ function stream(options: ContinuityOptions = {}, cursors: ReadonlyMap<string, nu
     log: {},
     signal: controller.signal,
     defer: (task: () => void) => void deferred.push(task),
+    beforeFailure: () => undefined,
     get activeConnections() {
       return connections
     },

@@ -6,6 +6,7 @@ import {
   type Call,
   retry,
   type Status,
+  DataStreamsError,
   WebSocketError,
 } from '../../index.js'
 
@@ -72,6 +73,8 @@ function streamCall(reconnect: { maxReconnectAttempts?: number; reconnectInterva
     },
     conflict: () => undefined,
     deny: () => undefined,
+    beforeFailure: () => undefined,
+    now: Date.now,
     status: status => void statuses.push(status),
     open: () => Promise.reject(new Error('unused')),
   }
@@ -437,7 +440,7 @@ describe('a stream of several connections', () => {
   })
 
   test('is probed even after an error that no waiting mends, but not alone', async () => {
-    const fatal = new WebSocketError('x', { code: 'WS_FRAME' })
+    const fatal = new DataStreamsError('x', { code: 'PLUGIN' })
     const { call, company } = streamCall()
     company.open = 1
     const { attempts, result, done } = run(call, [fatal])
