@@ -27,8 +27,8 @@ export interface ConnectionEvents {
   opened(): void
   /** A ping was answered, after so many milliseconds. */
   answered(roundTripMs: number): void
-  /** True where it is another connection's turn. */
-  message(data: Uint8Array): boolean
+  /** True where it is another connection's turn; why the connection is dropped, where it is. */
+  message(data: Uint8Array): boolean | Error
 }
 
 /** After saying goodbye we wait for the answer until nothing has come for so many milliseconds, */
@@ -96,6 +96,11 @@ export function runConnection(
       if (socket === undefined) settle(undefined, undefined)
       else socket.terminate()
     }
+    /** What has been read already is still taken. */
+    function drop(error: Error): void {
+      isLeaving = true
+      fail(error)
+    }
     function aborted(): void {
       if (socket === undefined || openedAt === undefined) fail(asError(call.signal.reason))
       else {
@@ -160,7 +165,11 @@ export function runConnection(
         message(data) {
           signs++
           // What was sent before the other side has heard of the goodbye is still good.
-          if ((failure === undefined || isLeaving) && events.message(data)) socket?.rest?.()
+          if (failure !== undefined && !isLeaving) return
+          const answer = events.message(data)
+          if (answer === false) return
+          if (answer === true) socket?.rest?.()
+          else drop(answer)
         },
         alive() {
           signs++

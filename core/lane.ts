@@ -3,7 +3,8 @@ import { type Connections, createConnections } from './connections.js'
 import { asError, DataStreamsError, isStreamsError } from './errors.js'
 import { createLifetime } from './lifetime.js'
 import type { Origins } from './origins.js'
-import type { Reception } from './reception.js'
+import type { Reception, Source } from './reception.js'
+import { createRejections } from './rejections.js'
 import { streamURL } from './shards.js'
 import type {
   ConnectionFacts,
@@ -155,20 +156,37 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
     change({ type: 'connecting', ...facts })
     const { origin } = facts
     const traffic = origins.of(origin)
-    const source = { origin, traffic, carried: feedIDs, place: { next: 0, lead: 0 } }
+    const rejections = createRejections(facts, log, parts.scope.fail)
+    const source: Source = {
+      origin,
+      traffic,
+      carried: feedIDs,
+      place: { next: 0, lead: 0 },
+      rejections,
+      junk: 0,
+      lastReportAt: 0,
+    }
+    let openedAt = 0
     try {
-      const reply = await runConnection(
+      const end = await runConnection(
         call,
         facts,
         { ...parts.connection, connectTimeout },
         {
-          opened: () => change({ type: 'connected', ...facts }),
+          opened() {
+            openedAt = parts.connection.now()
+            change({ type: 'connected', ...facts })
+          },
           answered(roundTripMs) {
             traffic.roundTripMs = roundTripMs
           },
           message: data => !isOver && receive(data, source),
         },
       )
+      const error = rejections.end()
+      // What was no good until it ended has lasted until its last report.
+      const lasted = Math.max(0, source.lastReportAt - openedAt)
+      const reply = error === undefined ? end : { ...end, lasted, error }
       change({ type: 'disconnected', wasOpen: true, error: reply.error, ...facts })
       return reply
     } catch (thrown) {

@@ -1,17 +1,21 @@
 import type { DecoderTable } from './decoder-table.js'
-import { asError, DataStreamsError } from './errors.js'
+import { asError, DataStreamsError, isStreamsError } from './errors.js'
 import { badFrame, parseFrame } from './frame.js'
 import { createFrameMemo, type FrameMemo, type Place } from './frame-memo.js'
 import { createFrameScan } from './frame-scan.js'
 import type { OriginTraffic } from './origins.js'
 import { EnvelopeError, toReport } from './record.js'
+import { MAX_JUNK, type Rejections } from './rejections.js'
 import { Report } from './report.js'
 import type { FeedState } from './silence.js'
 import { createTurnClock } from './turn-clock.js'
 import type { Log, Sink, StreamCounters } from './types.js'
 
-/** Takes one message of a connection; true where the connection is so far ahead of the others that it is their turn. */
-export type Reception = (data: Uint8Array, source: Source) => boolean
+/**
+ * Takes one message of a connection; true where the connection is so far ahead of the others that it is their turn, an error
+ * where it is to be dropped.
+ */
+export type Reception = (data: Uint8Array, source: Source) => boolean | Error
 
 /** A connection, as what it receives is told by it. */
 export interface Source {
@@ -20,6 +24,11 @@ export interface Source {
   /** The feeds that it was opened for. */
   readonly carried: readonly string[]
   readonly place: Place
+  readonly rejections: Rejections
+  /** Messages in a row that were no reports. */
+  junk: number
+  /** When the last report came, in milliseconds of the wall clock. */
+  lastReportAt: number
 }
 
 /** What a reception needs of its stream. */
@@ -81,14 +90,17 @@ export function createReception<Data>(parts: ReceptionParts<Data>): Reception {
     )
   }
 
-  function read(data: Uint8Array, { origin, carried }: Source): Report | undefined {
+  function read(data: Uint8Array, source: Source): Report | undefined {
+    const { origin, carried, rejections } = source
     try {
       const report = toReport(parseFrame(data), origin, table, 'live')
       const feed = feeds.get(report.feedID)
       if (feed === undefined) {
         // A connection may carry a feed for a while before and after that is subscribed to.
         if (carried.includes(report.feedID)) return undefined
-        throw new EnvelopeError(`it is of feed ${report.feedID}, which is not subscribed`)
+        counters.rejected++
+        rejections.add(badFrame(data, `it is of feed ${report.feedID}, which is not subscribed`))
+        return undefined
       }
       feed.reports++
       return report
@@ -96,15 +108,20 @@ export function createReception<Data>(parts: ReceptionParts<Data>): Reception {
       const error =
         thrown instanceof EnvelopeError ? badFrame(data, thrown.message) : asError(thrown)
       counters.rejected++
-      log.warn?.(`invalid data: ${error.message}`)
-      fail(error)
+      // A report that contradicts itself may be the fault of its feed alone.
+      if (isStreamsError(error, 'WS_FRAME')) source.junk++
+      rejections.add(error)
       return undefined
     }
   }
 
-  function pass(report: Report, { traffic }: Source): void {
+  function pass(report: Report, source: Source): void {
+    const { traffic } = source
+    const time = now()
     traffic.received++
-    traffic.lastSeenAt = now()
+    traffic.lastSeenAt = time
+    source.lastReportAt = time
+    source.junk = 0
     try {
       sink(report)
     } catch (cause) {
@@ -117,6 +134,7 @@ export function createReception<Data>(parts: ReceptionParts<Data>): Reception {
   return function receive(data, source) {
     const report = glance(data, source) ?? read(data, source)
     if (report !== undefined) pass(report, source)
+    else if (source.junk === MAX_JUNK) return source.rejections.drop()
     const { place } = source
     if (place.lead < LEAD) return false
     place.lead = 0

@@ -148,8 +148,10 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
           if (signal.aborted) throw error
         }
         const isAlone = scope.activeConnections === 0
-        // Those who were probed slowly while others carried the stream have all their attempts when they are needed.
-        if (isAlone && company.takeLasted() >= healthyAfter) attempt = 1
+        const isJunk = isStreamsError(error, 'WS_FRAME')
+        // Those who were probed slowly while others carried the stream have all their attempts when they are needed. A
+        // connection that brought junk is no company.
+        if (isAlone && company.takeLasted() >= healthyAfter && !isJunk) attempt = 1
         const isRefused = !isTransient(error) && isRefusal(error)
         if (isRefused) refusals++
         // What let us in before, or another of the stream, may let us in again.
@@ -272,6 +274,7 @@ function isTransient(error: unknown): boolean {
     error.code === 'API_NETWORK' ||
     error.code === 'API_TIMEOUT' ||
     error.code === 'WS_DIAL' ||
+    error.code === 'WS_FRAME' ||
     error.code === 'WS_LOST'
   )
 }
