@@ -15,7 +15,7 @@ export interface SignedParts {
 }
 
 /** The smallest and the largest value of an integer type. */
-export function rangeOf(type: Exclude<FieldType, 'bytes32' | 'string'>): readonly [bigint, bigint] {
+export function rangeOf(type: Exclude<FieldType, 'bytes32'>): readonly [bigint, bigint] {
   if (type === 'int192') return [-(2n ** 191n), 2n ** 191n - 1n]
   return [0n, 2n ** BigInt(type.slice('uint'.length)) - 1n]
 }
@@ -31,10 +31,10 @@ function paddedBytes(hex: string): string {
 
 /** Checks a field's value against its type. Throws an error that names the field and the rule. */
 export function checkField({ name, type }: Field, value: FieldValue): bigint | string {
-  if (type === 'string' || type === 'bytes32') {
+  if (type === 'bytes32') {
     if (typeof value !== 'string')
-      throw new TypeError(`${name}: ${type} takes a string, got a ${typeof value}`)
-    if (type === 'bytes32' && !/^0x[0-9a-f]{64}$/.test(value)) {
+      throw new TypeError(`${name}: bytes32 takes a string, got a ${typeof value}`)
+    if (!/^0x[0-9a-f]{64}$/.test(value)) {
       throw new RangeError(`${name}: bytes32 takes 0x and 64 lower-case hex digits`)
     }
     return value
@@ -51,28 +51,19 @@ export function checkField({ name, type }: Field, value: FieldValue): bigint | s
   return integer
 }
 
-/** `abi.encode(field, field, …)` in hex: a head of one word per field, then the strings the head points to. */
+/** `abi.encode(field, field, …)` in hex: one word per field, as none of them is dynamic. */
 export function encodeBlob(
   fields: readonly Field[],
   values: Readonly<Record<string, FieldValue>>,
 ): string {
-  let head = ''
-  let tail = ''
+  let blob = ''
   for (const field of fields) {
     const value = values[field.name]
     if (value === undefined) throw new TypeError(`${field.name}: no value`)
     const checked = checkField(field, value)
-    if (typeof checked === 'bigint') {
-      head += word(BigInt.asUintN(256, checked))
-    } else if (field.type === 'bytes32') {
-      head += checked.slice(2)
-    } else {
-      const text = Buffer.from(checked, 'utf8')
-      head += word(fields.length * 32 + tail.length / 2)
-      tail += word(text.length) + paddedBytes(text.toString('hex'))
-    }
+    blob += typeof checked === 'bigint' ? word(BigInt.asUintN(256, checked)) : checked.slice(2)
   }
-  return head + tail
+  return blob
 }
 
 /** `abi.encode(bytes32[3], bytes, bytes32[], bytes32[], bytes32)` with `0x`: the report as it goes on the wire. */

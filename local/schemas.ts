@@ -1,5 +1,5 @@
 /** The Solidity types that occur in a report blob. */
-export type FieldType = 'bytes32' | 'int192' | 'uint192' | 'uint64' | 'uint32' | 'string'
+export type FieldType = 'bytes32' | 'int192' | 'uint192' | 'uint64' | 'uint32'
 
 /** One field of a report blob. */
 export interface Field {
@@ -24,7 +24,7 @@ const tails: Readonly<Record<number, string>> = {
   11: 'int192 mid, uint64 lastSeenTimestampNs, int192 bid, int192 bidVolume, int192 ask, int192 askVolume, int192 lastTradedPrice, uint32 marketStatus',
   12: 'int192 navPerShare, int192 nextNavPerShare, uint64 navDate, uint32 ripcord',
   13: 'int192 bestAsk, int192 bestBid, uint64 askVolume, uint64 bidVolume, int192 lastTradedPrice',
-  14: 'int192 midPrice, int192 bidPrice, int192 askPrice, uint64 expiryTime, uint64 firstDayOfNotice, uint64 lastSeenTimestampNs, uint32 marketStatus, string contractMonth, int192 goldmanRollPrice, uint32 currentBusinessDay, int192 interpolatedGoldmanRollPrice',
+  14: 'int192 midPrice, int192 bidPrice, int192 askPrice, uint64 expiryTime, uint64 firstDayOfNotice, uint64 lastSeenTimestampNs, uint32 marketStatus, uint32 contractMonth, int192 goldmanRollPrice, uint32 currentBusinessDay, int192 interpolatedGoldmanRollPrice',
 }
 
 function fieldsOf(signature: string): readonly Field[] {

@@ -26,6 +26,7 @@ const dayMs = 86_400_000
 
 const parts = (fraction: number): bigint => BigInt(Math.round(fraction * 1e9))
 const size = (value: bigint): bigint => (value < 0n ? -value : value)
+const seconds = (ms: number): bigint => BigInt(Math.floor(ms / 1000))
 const nanoseconds = (ms: number): bigint => BigInt(ms) * 1_000_000n
 const midnight = (ms: number): number => Math.floor(ms / dayMs) * dayMs
 
@@ -83,9 +84,9 @@ function weekdayOfMonth({ ms }: Moment): bigint {
   return BigInt(Math.ceil((new Date(ms).getUTCDate() * 5) / 7))
 }
 
-function monthLetter({ made }: Moment): string {
-  const month = new Date(Number((made.expiryTime as bigint) / 1_000_000n)).getUTCMonth()
-  return 'FGHJKMNQUVXZ'[month] as string
+/** The month, from 1 to 12, of a time in seconds that is made already. */
+function monthOf(time: string): Model {
+  return ({ made }) => BigInt(new Date(Number(made[time]) * 1000).getUTCMonth() + 1)
 }
 
 const open: Model = fixed(() => 2n)
@@ -98,7 +99,7 @@ const models: Readonly<Record<number, Readonly<Record<string, Model>>>> = {
   4: { price: walk(0.00005), marketStatus: open },
   5: {
     rate: walk(0.0001, 43n * 10n ** 15n),
-    timestamp: ({ ms }) => BigInt(Math.floor(ms / 1000)),
+    timestamp: ({ ms }) => seconds(ms),
     duration: fixed(() => 86_400n),
   },
   6: {
@@ -152,11 +153,11 @@ const models: Readonly<Record<number, Readonly<Record<string, Model>>>> = {
     midPrice: walk(0.0001),
     bidPrice: below('midPrice', 'bidPrice'),
     askPrice: above('midPrice', 'askPrice'),
-    expiryTime: fixed(({ ms }) => nanoseconds(midnight(ms) + 60 * dayMs)),
-    firstDayOfNotice: fixed(({ ms }) => nanoseconds(midnight(ms) + 30 * dayMs)),
+    expiryTime: fixed(({ ms }) => seconds(midnight(ms) + 60 * dayMs)),
+    firstDayOfNotice: fixed(({ ms }) => seconds(midnight(ms) + 30 * dayMs)),
     lastSeenTimestampNs: lately(900),
     marketStatus: open,
-    contractMonth: fixed(monthLetter),
+    contractMonth: fixed(monthOf('expiryTime')),
     goldmanRollPrice: above('midPrice', 'goldmanRollPrice'),
     currentBusinessDay: weekdayOfMonth,
     interpolatedGoldmanRollPrice: above('midPrice', 'interpolatedGoldmanRollPrice'),
@@ -179,8 +180,7 @@ export function createWalk(feed: Feed, seed: number): Walk {
 
   function within(name: string, value: FieldValue): FieldValue {
     const type = types.get(name)
-    if (typeof value !== 'bigint' || type === undefined || type === 'string' || type === 'bytes32')
-      return value
+    if (typeof value !== 'bigint' || type === undefined || type === 'bytes32') return value
     const [least, most] = rangeOf(type)
     return value < least ? least : value > most ? most : value
   }

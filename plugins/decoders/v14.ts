@@ -7,16 +7,20 @@ export interface V14 extends BaseFields {
   readonly midPrice: bigint
   readonly bidPrice: bigint
   readonly askPrice: bigint
-  /** Time at which the contract expires, in Unix nanoseconds. */
-  readonly expiryTime: bigint
-  /** First day of notice, in Unix nanoseconds. */
-  readonly firstDayOfNotice: bigint
+  /** Time at which the contract expires, in Unix seconds, as a number. */
+  readonly expiryTime: number
+  /** The same, exact. */
+  readonly expiryTimeRaw: bigint
+  /** First day of notice of the contract, in Unix seconds, as a number. */
+  readonly firstDayOfNotice: number
+  /** The same, exact. */
+  readonly firstDayOfNoticeRaw: bigint
   /** Time at which `midPrice` was last seen, in Unix nanoseconds. */
   readonly lastSeenTimestampNs: bigint
   /** Whether the market is open. A value without a name is passed on as it is. */
   readonly marketStatus: MarketStatus
-  /** Month of the contract: one letter from F (January) to Z (December). */
-  readonly contractMonth: string
+  /** Month of the contract, from 1 (January) to 12 (December). */
+  readonly contractMonth: number
   /** Price of the Goldman roll from one contract to the next. */
   readonly goldmanRollPrice: bigint
   /** The business day the roll prices are of, as the network counts them. */
@@ -32,11 +36,11 @@ export const v14: Decoder<V14> = defineDecoder({
     midPrice: 'int192',
     bidPrice: 'int192',
     askPrice: 'int192',
-    expiryTime: 'uint64',
-    firstDayOfNotice: 'uint64',
+    expiryTime: 'uint64-twin',
+    firstDayOfNotice: 'uint64-twin',
     lastSeenTimestampNs: 'uint64',
     marketStatus: 'uint32',
-    contractMonth: 'string',
+    contractMonth: 'uint32',
     goldmanRollPrice: 'int192',
     currentBusinessDay: 'uint32',
     interpolatedGoldmanRollPrice: 'int192',

@@ -3,7 +3,6 @@ import { deepStrictEqual } from 'node:assert/strict'
 import { AbiCoder, ParamType } from 'ethers'
 import fc from 'fast-check'
 import { type AbiParameter, decodeAbiParameters } from 'viem'
-import { decodeReport } from '../../presets/versions.js'
 import {
   type AbiField,
   encodeReport,
@@ -15,6 +14,7 @@ import {
   type Resolution,
   reports,
 } from './report-arbitrary.js'
+import { decodeAny } from './third-party.js'
 
 type Decode = (fullReport: Hex) => readonly unknown[]
 
@@ -57,7 +57,7 @@ export function checkAgreement(version: number, resolution: Resolution, numRuns:
   const ethers = ethersDecoder(fields)
   const agree = ({ feedID, values, envelope }: RandomReport): void => {
     const fullReport = encodeReport(fields, values, envelope)
-    const ours = decodeReport(fullReport, feedID)
+    const ours = decodeAny(fullReport, feedID)
     const viems = restoreStarts(viem(fullReport), values)
     deepStrictEqual(ours, expectedData(version, fields, viems))
     deepStrictEqual(ours, expectedData(version, fields, ethers(fullReport)))

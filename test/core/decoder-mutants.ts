@@ -3,7 +3,6 @@ import fc from 'fast-check'
 import { createDecoderTable } from '../../core/decoder-table.js'
 import { isStreamsError } from '../../core/errors.js'
 import { toReport } from '../../core/record.js'
-import { allDecoders, decodeReport } from '../../presets/versions.js'
 import {
   encodeReport,
   fieldsOf,
@@ -14,13 +13,14 @@ import {
   valuesOf,
 } from './report-arbitrary.js'
 import { type Input, mutants } from './report-mutations.js'
+import { decodeAny, manyDecoders } from './third-party.js'
 
 type Data = Readonly<Record<string, unknown>>
 
 /** An error's message quotes at most a feed id or two. */
 const LONGEST_MESSAGE = 400
 
-const table = createDecoderTable(allDecoders)
+const table = createDecoderTable(manyDecoders)
 
 /** How many mutants were refused and how many were, after all, reports. */
 export interface Tally {
@@ -69,12 +69,12 @@ function lowerASCII(text: string): string {
 
 /** Throws unless the mutant is refused as it should be, or is a report that encodes to the very same bytes. */
 function checkMutant({ feedID, fullReport }: Input, tally: Tally): void {
-  const data = unlessRefused(() => decodeReport(fullReport, feedID)) as Data | undefined
+  const data = unlessRefused(() => decodeAny(fullReport, feedID)) as Data | undefined
   const record = unlessRefused(() => toReport({ feedID, fullReport }, 'test', table))
   if (data === undefined) {
     tally.refused++
     if (record !== undefined && unlessRefused(() => record.decoded) !== undefined)
-      throw new Error('decodeReport refuses what a record decodes to')
+      throw new Error('decoding refuses what a record decodes to')
     return
   }
   tally.decoded++

@@ -1,10 +1,10 @@
 import { describe, test } from '@jest/globals'
 import { checkAgreement } from './decoder-agreement.js'
 import { LIMIT, REPORTS } from './decoder-runs.js'
-import { resolutions, versions } from './report-arbitrary.js'
+import { resolutions, THIRD_PARTY, versions } from './report-arbitrary.js'
 
 describe.each(resolutions)('random reports with times in %s', resolution => {
-  test.each(versions)(
+  test.each([...versions, THIRD_PARTY])(
     'of version %i decode as by viem and ethers',
     version => {
       checkAgreement(version, resolution, REPORTS / resolutions.length)

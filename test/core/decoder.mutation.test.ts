@@ -8,11 +8,11 @@ import { allDecoders, decodeReport } from '../../presets/versions.js'
 import { checkMutants } from './decoder-mutants.js'
 import { LIMIT, REPORTS } from './decoder-runs.js'
 import { publishedReports } from './published-reports.js'
-import { resolutions, versions } from './report-arbitrary.js'
+import { resolutions, THIRD_PARTY, versions } from './report-arbitrary.js'
 import { mutants } from './report-mutations.js'
 
 describe.each(resolutions)('mutated reports with times in %s', resolution => {
-  test.each(versions)(
+  test.each([...versions, THIRD_PARTY])(
     'of version %i are refused or mean what they say',
     version => {
       const mutants = (10 * REPORTS) / resolutions.length

@@ -209,7 +209,9 @@ describe('a schema', () => {
     compiles<Same<Of<'V8'>['lastUpdateTimestampRaw'], bigint>>()
     compiles<Same<Of<'V9'>['navDate'], number>>()
     compiles<Same<Of<'V11'>['lastSeenTimestampNs'], bigint>>()
-    compiles<Same<Of<'V14'>['contractMonth'], string>>()
+    compiles<Same<Of<'V14'>['contractMonth'], number>>()
+    compiles<Same<Of<'V14'>['expiryTime'], number>>()
+    compiles<Same<Of<'V14'>['expiryTimeRaw'], bigint>>()
     expect(allDecoders.map(decoder => decoder.version)).toEqual([
       2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
     ])

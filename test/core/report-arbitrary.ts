@@ -1,7 +1,7 @@
-// Random signed reports of every version, encoded by viem. The table of versions is written out here once more, so that
-// a slip in a decoder has something to disagree with.
+// Random signed reports of every version, encoded by viem, with the fields of the table that others bear witness to.
 import fc from 'fast-check'
 import { type AbiParameter, encodeAbiParameters } from 'viem'
+import { fieldsOnWire, schemas } from './report-schemas.js'
 
 export type Hex = `0x${string}`
 export type Resolution = 's' | 'ms'
@@ -12,32 +12,26 @@ export interface AbiField {
   readonly type: string
 }
 
-export const versions: readonly number[] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
+export const versions: readonly number[] = schemas.map(({ version }) => version)
 export const resolutions: readonly Resolution[] = ['s', 'ms']
 
-const tails: Readonly<Record<number, string>> = {
-  2: 'int192 price',
-  3: 'int192 price, int192 bid, int192 ask',
-  4: 'int192 price, uint32 marketStatus',
-  5: 'int192 rate, uint32 timestamp, uint32 duration',
-  6: 'int192 price, int192 price2, int192 price3, int192 price4, int192 price5',
-  7: 'int192 exchangeRate',
-  8: 'uint64 lastUpdateTimestamp, int192 midPrice, uint32 marketStatus',
-  9: 'int192 navPerShare, uint64 navDate, int192 aum, uint32 ripcord',
-  10: 'uint64 lastUpdateTimestamp, int192 price, uint32 marketStatus, int192 currentMultiplier, int192 newMultiplier, uint32 activationDateTime, int192 tokenizedPrice',
-  11: 'int192 mid, uint64 lastSeenTimestampNs, int192 bid, int192 bidVolume, int192 ask, int192 askVolume, int192 lastTradedPrice, uint32 marketStatus',
-  12: 'int192 navPerShare, int192 nextNavPerShare, uint64 navDate, uint32 ripcord',
-  13: 'int192 bestAsk, int192 bestBid, uint64 askVolume, uint64 bidVolume, int192 lastTradedPrice',
-  14: 'int192 midPrice, int192 bidPrice, int192 askPrice, uint64 expiryTime, uint64 firstDayOfNotice, uint64 lastSeenTimestampNs, uint32 marketStatus, string contractMonth, int192 goldmanRollPrice, uint32 currentBusinessDay, int192 interpolatedGoldmanRollPrice',
-}
+/** A version that is none of the service's: that of a third party's decoder, and the only one with strings. */
+export const THIRD_PARTY = 42
+const thirdPartyTail =
+  'int192 price, string symbol, uint64 time, string venue, uint32 marketStatus, int192 volume'
 
 const times = ['validFromTimestamp', 'observationsTimestamp', 'expiresAt']
 
 /** The uint64 fields that are decoded twice: as a number and, with `Raw` added to the name, as a bigint. */
-const twins: Readonly<Record<number, string>> = {
-  8: 'lastUpdateTimestamp',
-  9: 'navDate',
-  10: 'lastUpdateTimestamp',
+const twins: Readonly<Record<number, readonly string[]>> = {
+  8: ['lastUpdateTimestamp'],
+  9: ['navDate'],
+  10: ['lastUpdateTimestamp'],
+  14: ['expiryTime', 'firstDayOfNotice'],
+}
+
+function isTwin(version: number, name: string): boolean {
+  return twins[version]?.includes(name) === true
 }
 
 /** Fields from a list such as `int192 price, uint32 marketStatus`. */
@@ -63,7 +57,13 @@ export function fieldsOf(version: number, resolution: Resolution): readonly AbiF
   const key = `${version} ${resolution}`
   let fields = tables.get(key)
   if (fields === undefined) {
-    fields = [...headFields(resolution), ...parseFields(tails[version] ?? '')]
+    fields =
+      version === THIRD_PARTY
+        ? [...headFields(resolution), ...parseFields(thirdPartyTail)]
+        : fieldsOnWire(version, resolution).map(({ name, type }) => ({
+            name: name === 'feedId' ? 'feedID' : name,
+            type,
+          }))
     tables.set(key, fields)
   }
   return fields
@@ -115,7 +115,7 @@ export function expectedData(
   for (const [index, { name, type }] of fields.entries()) {
     const value = values[index]
     if (type === 'uint32' || times.includes(name)) data[name] = Number(value)
-    else if (twins[version] === name) {
+    else if (isTwin(version, name)) {
       data[name] = Number(value)
       data[`${name}Raw`] = value
     } else data[name] = value
@@ -130,7 +130,7 @@ export function valuesOf(
   data: Readonly<Record<string, unknown>>,
 ): unknown[] {
   return fields.map(({ name, type }) => {
-    const value = data[twins[version] === name ? `${name}Raw` : name]
+    const value = data[isTwin(version, name) ? `${name}Raw` : name]
     return type === 'uint64' ? BigInt(value as number | bigint) : value
   })
 }
