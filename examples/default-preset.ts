@@ -2,7 +2,7 @@
 import { createClient } from 'sluice'
 import { startDataEngine } from 'sluice/local'
 
-const engine = await startDataEngine({ intervalMs: 200 })
+const engine = await startDataEngine()
 const { apiKey, userSecret, endpoint, wsEndpoint } = engine
 const [ethUsd, btcUsd] = engine.feeds as [string, string]
 

@@ -21,6 +21,8 @@ export interface SignedReport {
 export interface Chain {
   /** Makes and signs the next report for the given time in ms. */
   readonly next: (ms: number, overrides?: ReportFields) => SignedReport
+  /** How many ms after the given time the next report would not be dated ahead of the clock; 0 when that is now. */
+  readonly wait: (ms: number) => number
   /** Goes on after a report that was made elsewhere. */
   readonly follow: (report: Pick<SignedReport, 'observationsTimestamp' | 'seqNr'>) => void
 }
@@ -96,5 +98,9 @@ export function createChain(
     seqNr = Math.max(seqNr, report.seqNr)
   }
 
-  return { next, follow }
+  function wait(ms: number): number {
+    return end === undefined ? 0 : Math.max(0, (end + 1) * unitMs - ms)
+  }
+
+  return { next, wait, follow }
 }

@@ -14,7 +14,7 @@ import { createRateLimit } from './rate-limit.js'
 import { readRecording } from './replay.js'
 import { createRequestLog, type RequestRecord } from './request-log.js'
 import { createEndpoints, createFindFeed } from './rest.js'
-import { createSchedule } from './schedule.js'
+import { createSchedule, type Task } from './schedule.js'
 import { createService } from './service.js'
 import type { Frame } from './websocket-server.js'
 
@@ -75,7 +75,8 @@ export interface DataEngine {
   deliveries(report: PublishedReport): Delivery[]
   /**
    * Publishes the feed's next report now, with those fields overridden, and returns its ledger entry. The next report
-   * goes on from its observationsTimestamp, unless that is more than a day ahead.
+   * goes on from its observationsTimestamp, unless that is more than a day ahead. No two share a time: what is published
+   * within one unit of the feed is dated ahead of the clock, and automatic publishing waits for the clock.
    */
   publish(feedID: string, fields?: ReportFields, options?: PublishOptions): PublishedReport
   /** Publishes the next recorded report now; undefined when there is none left. */
@@ -287,12 +288,23 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     return report
   }
 
-  function findTasks(): { intervalMs: number; run: () => void }[] {
-    if (recording !== undefined)
-      return intervalMs > 0 ? [{ intervalMs, run: () => void replayNext() }] : []
+  function findTasks(): Task[] {
+    if (recording !== undefined) return intervalMs > 0 ? [{ intervalMs, run: replay }] : []
     return [...feeds.values()]
       .filter(feed => feed.intervalMs > 0)
-      .map(feed => ({ intervalMs: feed.intervalMs, run: () => void publish(feed.feedID) }))
+      .map(feed => ({ intervalMs: feed.intervalMs, run: () => publishWhenDue(feed) }))
+  }
+
+  function replay(): number {
+    replayNext()
+    return 0
+  }
+
+  /** Publishes unless the report would be dated ahead of the clock; returns how many ms it is too early. */
+  function publishWhenDue(feed: Feed): number {
+    const waitMs = settings.runAhead ? 0 : chainOf(feed).wait(now())
+    if (waitMs === 0) publish(feed.feedID)
+    return waitMs
   }
 
   async function makeHistory(): Promise<void> {

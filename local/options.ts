@@ -16,11 +16,17 @@ export interface DataEngineOptions {
    */
   readonly origins?: number
   /**
-   * Milliseconds between two reports of a feed; 0 publishes only when told. Below the feed's own unit, timestamps run
-   * ahead of the clock, since no two reports of a feed share one.
+   * Milliseconds between two reports of a feed; 0 publishes only when told. No two reports of a feed share a time, so a
+   * feed in seconds publishes once a second at most: what is to be faster needs a feed in milliseconds, or `runAhead`.
    * @default 1000
    */
   readonly intervalMs?: number
+  /**
+   * Whether feeds keep to an interval below their own unit, each report dated one unit after the one before: at
+   * `intervalMs: 100` a feed in seconds is 9 s further ahead of the clock with every second.
+   * @default false
+   */
+  readonly runAhead?: boolean
   /**
    * What signers, config digest and values are made from: equal seeds, equal engines, but for the times.
    * @default 1
@@ -94,6 +100,7 @@ export interface DataEngineOptions {
 export interface Settings {
   readonly origins: readonly string[]
   readonly intervalMs: number
+  readonly runAhead: boolean
   readonly seed: number
   readonly apiKey: string
   readonly userSecret: string
@@ -140,6 +147,7 @@ export function checkOptions(options: DataEngineOptions): Settings {
       String(i + 1).padStart(3, '0'),
     ),
     intervalMs,
+    runAhead: options.runAhead ?? false,
     seed,
     apiKey: apiKey ?? '5f0c2a1e-9d3b-4c77-8a46-1b2e3d4c5f60',
     userSecret: userSecret ?? 'user-secret-of-the-local-data-engine',

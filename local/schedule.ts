@@ -2,7 +2,8 @@
 export interface Task {
   /** Milliseconds between two runs. */
   readonly intervalMs: number
-  readonly run: () => void
+  /** Returns after how many ms it is to run once more; it does if that is before the next run. */
+  readonly run: () => number
 }
 
 /** Tasks that run until they are stopped, and again once they are started. */
@@ -22,13 +23,24 @@ export function createSchedule(tasks: readonly Task[]): Schedule {
   const timers = new Set<NodeJS.Timeout>()
   let isRunning = false
 
-  function begin({ intervalMs, run }: Task, phaseMs: number): void {
-    const first = setTimeout(function firstRun() {
-      timers.delete(first)
-      timers.add(setInterval(run, intervalMs))
+  function runOnce(task: Task): void {
+    const waitMs = task.run()
+    if (waitMs > 0 && waitMs < task.intervalMs) runAfter(waitMs, () => runOnce(task))
+  }
+
+  function runAfter(ms: number, run: () => void): void {
+    const timer = setTimeout(function runThen() {
+      timers.delete(timer)
       run()
-    }, phaseMs)
-    timers.add(first)
+    }, ms)
+    timers.add(timer)
+  }
+
+  function begin(task: Task, phaseMs: number): void {
+    runAfter(phaseMs, function firstRun() {
+      timers.add(setInterval(runOnce, task.intervalMs, task))
+      runOnce(task)
+    })
   }
 
   return {

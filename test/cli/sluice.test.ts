@@ -15,7 +15,11 @@ const [published] = (
 let engine: DataEngine
 const running = new Set<ChildProcess>()
 beforeAll(async () => {
-  engine = await startDataEngine({ feeds: [published?.feedID as string], intervalMs: 50 })
+  engine = await startDataEngine({
+    feeds: [published?.feedID as string],
+    intervalMs: 50,
+    runAhead: true,
+  })
 })
 afterEach(() => {
   for (const child of running) child.kill('SIGKILL')

@@ -16,6 +16,7 @@ import { startDataEngine as startReadmeEngine } from 'sluice/local'
 const readmeEngine = await startReadmeEngine({
   feeds: ['0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782', '0x00037da06d56d083fe599397a4769a042d63aa73dc4ef57709d31e9971a5b439'],
   intervalMs: 250,
+  runAhead: true,
   origins: 2,
   history: 30,
 })

@@ -272,7 +272,12 @@ test('TLS goes through as it is, and can be cut after so many bytes', async () =
 
 test('a real stream: reports until the frame, then the fault; the origin asked for is known', async () => {
   const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
-  await using engine = await startDataEngine({ feeds: [ethUsd], intervalMs: 5, history: 0 })
+  await using engine = await startDataEngine({
+    feeds: [ethUsd],
+    intervalMs: 5,
+    runAhead: true,
+    history: 0,
+  })
   await using proxy = await startFaultProxy({
     upstream: engine.wsEndpoint,
     script: [{ frame: 8, do: 'reset' }],

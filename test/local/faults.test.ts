@@ -237,7 +237,7 @@ test('a request whose client has left during a blackhole is forgotten', async ()
 })
 
 test('a stopped engine refuses connections, publishes on, and comes back on its port with all it had', async () => {
-  await using engine = await quiet({ intervalMs: 20 })
+  await using engine = await quiet({ intervalMs: 20, runAhead: true })
   const stream = await openStream(engine, path)
   await engine.stop()
   await engine.stop()
@@ -282,7 +282,7 @@ test('a port that is taken from the beginning is an error at once', async () => 
 test('close ends within a second, whatever is going on, and leaves no timer', async () => {
   const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
   const before = timers()
-  const engine = await quiet({ intervalMs: 5 })
+  const engine = await quiet({ intervalMs: 5, runAhead: true })
   const stream = await openStream(engine, path)
   engine.fail({ status: 500, delayMs: 60_000 })
   const delayed = send(engine, '/api/v1/feeds')

@@ -659,7 +659,7 @@ test.each(states)('close ends within a second and leaves nothing open: %s', asyn
     process.getActiveResourcesInfo().filter(name => name.startsWith(kind)).length
   await until(() => count('TCP') === 0)
   const timers = count('Timeout')
-  const engine = await quiet({ intervalMs: 5 })
+  const engine = await quiet({ intervalMs: 5, runAhead: true })
   const [one] = pair(engine)
   const streams = [await directly(engine, one), await through(engine, '001')]
   await prepare(engine)

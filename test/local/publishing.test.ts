@@ -298,6 +298,7 @@ test('automatic publishing keeps each interval, stops at pause and goes on at re
       { feedID: ethUsd, intervalMs: 50 },
       { feedID: rwa, intervalMs: 0 },
     ],
+    runAhead: true,
     history: 0,
   })
   const count = (feedID: string) => engine.ledger().filter(entry => entry.feedID === feedID).length
@@ -385,7 +386,7 @@ test('engines in one process share nothing', async () => {
 })
 
 test('after close nothing is published and a second close is fine', async () => {
-  const engine = await startDataEngine({ feeds: [ethUsd], intervalMs: 5 })
+  const engine = await startDataEngine({ feeds: [ethUsd], intervalMs: 5, runAhead: true })
   const start = performance.now()
   await Promise.all([engine.close(), engine.close()])
   await engine.close()

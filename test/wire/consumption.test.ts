@@ -94,6 +94,7 @@ describe('a consumer ten times slower than the feeds', () => {
       engine = await startDataEngine({
         feeds,
         intervalMs: (feeds.length * 1000) / perSecond,
+        runAhead: true,
         history: 0,
         maxBufferedBytes: 1 << 28,
       })

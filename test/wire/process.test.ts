@@ -10,7 +10,7 @@ function run(body: string): Promise<{ code: number | null; out: string; lingered
     import { createClient } from ${entry('index.js')}
     import { startDataEngine } from ${entry('local/index.js')}
     const feedID = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
-    const engine = await startDataEngine({ feeds: [feedID], intervalMs: 20, origins: 2 })
+    const engine = await startDataEngine({ feeds: [feedID], intervalMs: 20, runAhead: true, origins: 2 })
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine
     const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint })
     const ha = createClient({ apiKey, userSecret, endpoint, wsEndpoint, haMode: true })

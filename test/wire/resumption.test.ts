@@ -17,7 +17,7 @@ let folder: string
 let engine: DataEngine
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-resumption-'))
-  engine = await startDataEngine({ intervalMs: 100, retain: 100_000 })
+  engine = await startDataEngine({ intervalMs: 100, runAhead: true, retain: 100_000 })
 })
 afterEach(async () => {
   await engine.close()

@@ -84,7 +84,12 @@ let engine: DataEngine
 const children: ChildProcess[] = []
 const closers: (() => void)[] = []
 beforeAll(async () => {
-  engine = await startDataEngine({ feeds: [ethUsd], intervalMs: 100, history: 0 })
+  engine = await startDataEngine({
+    feeds: [ethUsd],
+    intervalMs: 100,
+    runAhead: true,
+    history: 0,
+  })
 })
 afterAll(async () => {
   for (const child of children) child.kill('SIGKILL')

@@ -18,6 +18,7 @@ export async function createWorld(row, sdk, seed) {
   const engine = await startDataEngine({
     feeds: row.feedSpecs?.(feeds) ?? feeds,
     intervalMs: 200,
+    runAhead: true,
     history: 0,
     compression: false,
     seed,
