@@ -4,6 +4,7 @@ import { type DataEngine, startDataEngine } from '../local/index.js'
 import { createClient } from '../presets/create-client.js'
 import { formatReport } from '../presets/format-report.js'
 import type { Credentials } from './credentials.js'
+import { killOrigin } from './kill-origin.js'
 import { bold, createView, green, red, shortID, type View, yellow } from './view.js'
 
 /** How long and where the demonstration runs. */
@@ -17,6 +18,8 @@ export interface DemoOptions {
 }
 
 const STREAMED_FEEDS = 8
+/** Milliseconds that a killed origin has to come back. */
+const BACK_WITHIN = 15_000
 
 /** Lists feeds, decodes a report, streams some feeds, and holds what came against what was published. */
 export async function demo({ seconds, signal, credentials, out }: DemoOptions): Promise<number> {
@@ -81,9 +84,20 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
     const time = wait(Math.min(seconds * 1000, 2_147_483_647), undefined, { signal }).catch(
       () => undefined,
     )
-    const story = engine && killForAWhile(engine, seconds, signal, text => note(yellow(text)))
+    const half = (Math.min(seconds, 10) * 1000) / 2
+    const outage =
+      engine &&
+      killOrigin({
+        engine,
+        stream,
+        afterMs: half,
+        awayMs: half / 2,
+        withinMs: BACK_WITHIN,
+        signal,
+        say: note,
+      })
     await Promise.race([time, enough, stream.closed])
-    await story
+    await outage
     engine?.pause()
     await wait(200)
     const metrics = stream.getMetrics()
@@ -120,28 +134,6 @@ async function connectAll(stream: Stream, connections: number): Promise<void> {
     waited += 50
   )
     await wait(50)
-}
-
-/** Takes an origin away half way and brings it back, while the other carries the stream. */
-async function killForAWhile(
-  engine: DataEngine,
-  seconds: number,
-  signal: AbortSignal,
-  say: (text: string) => void,
-): Promise<void> {
-  const [origin] = engine.origins
-  if (origin === undefined) return
-  const half = (Math.min(seconds, 10) * 1000) / 2
-  try {
-    await wait(half, undefined, { signal })
-    say(`origin ${origin.id} is killed`)
-    await origin.kill()
-    await wait(half / 2, undefined, { signal })
-    say(`origin ${origin.id} is started again`)
-    await origin.restart()
-  } catch {
-    // Seen enough before the story was over.
-  }
 }
 
 function summarize(

@@ -74,6 +74,9 @@ describe('sluice demo', () => {
       /published {3}(\d+)\ndelivered {3}(\d+)\nlost {8}0\nduplicated {2}0\n/.exec(out) ?? []
     expect(Number(publishedCount)).toBeGreaterThanOrEqual(8)
     expect(delivered).toBe(publishedCount)
+    expect(out.indexOf('origin 001 is back and delivers')).toBeGreaterThan(
+      out.indexOf('origin 001 is started again'),
+    )
     expect(code).toBe(0)
 
     expect(out).toMatch(/caller {6}sends “Bearer \{\{\.demoApiKey\}\}” to https:/)
