@@ -83,7 +83,7 @@ describe('sluice demo', () => {
     expect(out).toMatch(/server {6}received “Bearer sk_demo_[0-9a-f]{24}”: the secret/)
     expect(out).toMatch(/caller {6}decrypted \{"balance":"1250\.00","currency":"USD"\}/)
     expect(out).toMatch(/its own AES key is there [1-9]\d* times, the secret 0 times/)
-  })
+  }, 40_000)
 
   test('--watch goes on until Ctrl-C, and still sums up', async () => {
     const { child, ended, out } = start(['demo', '--watch'])
