@@ -8,6 +8,7 @@ import {
   type CapabilityRuntime,
   METHOD,
 } from './capability.js'
+import { once } from './once.js'
 import { nameKind } from './request/fields.js'
 import { normalizeRequest } from './request/normalize-request.js'
 import { normalizeResponse } from './response/normalize-response.js'
@@ -91,23 +92,6 @@ export class ConfidentialHTTPClient {
     if (typeof (reply as Partial<CapabilityReply> | undefined)?.result !== 'function')
       throw new ValidationError('runtime.callCapability must return an object with result()')
     return reply
-  }
-}
-
-/** Does its work when first called, and gives the same outcome from then on. */
-function once<Value>(work: () => Value): () => Value {
-  let outcome: { readonly value: Value } | { readonly error: unknown } | undefined
-  function tryWork(): NonNullable<typeof outcome> {
-    try {
-      return { value: work() }
-    } catch (error) {
-      return { error }
-    }
-  }
-  return function readOutcome() {
-    outcome ??= tryWork()
-    if ('error' in outcome) throw outcome.error
-    return outcome.value
   }
 }
 

@@ -20,13 +20,25 @@ export { type HTTPRequestOptions, httpRequest } from './request/http-request.js'
 export { decryptResponse } from './response/decrypt-response.js'
 export { getHeader, getHeaders, json, ok, text } from './response/response.js'
 export { createLocalRuntime, type LocalRuntimeOptions } from './runtime/local-runtime.js'
+export type { ConsensusAggregation } from './runtime/node-mode.js'
 export {
   createKeys,
   createRemoteRuntime,
   type KeyPair,
   type RemoteRuntimeOptions,
 } from './runtime/remote-runtime.js'
-export type { Runtime, RuntimeOptions, RuntimeReply } from './runtime/runtime.js'
+export type { Runtime, RuntimeOptions } from './runtime/runtime.js'
+export type {
+  BaseRuntime,
+  NodeRuntime,
+  ReportRequest,
+  Result,
+  RuntimeReply,
+  SecretRequest,
+  WorkflowOptions,
+  WorkflowRuntime,
+  WorkflowSecret,
+} from './runtime/workflow.js'
 export type {
   ConfidentialHTTPRequest,
   ConfidentialHTTPRequestJson,

@@ -1,3 +1,4 @@
+import { readSecret } from '../../plugins/confidential-http/secrets.js'
 import { serveThread } from '../thread/serve-thread.js'
 import { type EnclaveSettings, openEnclave } from './open-enclave.js'
 
@@ -11,5 +12,14 @@ serveThread<LocalThreadSettings>(async function open({ owner, ...settings }, log
   const opened = await openEnclave(settings)
   opened.enclave.listen(log)
   const caller = owner ?? opened.owner
-  return (request, facts) => opened.enclave.send(request, { owner: caller, ...facts })
+  return {
+    answer: (request, facts) => opened.enclave.send(request, { owner: caller, ...facts }),
+    readSecrets: names =>
+      Promise.all(
+        names.map(async name => ({
+          owner: caller,
+          value: await readSecret(opened.vault, { ...name, owner: caller }),
+        })),
+      ),
+  }
 })

@@ -1,6 +1,6 @@
 import { asError, foreignCause, ValidationError } from '../../core/errors.js'
 import type { Plugins } from '../../core/types.js'
-import { openVault } from '../../local/vault/open-vault.js'
+import { openVault, type Vault } from '../../local/vault/open-vault.js'
 import type { LimitsOptions } from '../../plugins/confidential-http/limits.js'
 import type { NetworkPolicyOptions } from '../../plugins/confidential-http/network-policy.js'
 import { type ConfidentialPresetOptions, confidentialPreset } from '../../presets/confidential.js'
@@ -23,6 +23,7 @@ export interface EnclaveSettings {
 /** The enclave, and whose secrets it uses unless told otherwise. */
 export interface OpenEnclave {
   readonly enclave: Enclave
+  readonly vault: Vault
   readonly owner: string
 }
 
@@ -36,7 +37,7 @@ export async function openEnclave(settings: EnclaveSettings): Promise<OpenEnclav
     ...(network === undefined ? {} : { network }),
     ...(limits === undefined ? {} : { limits }),
   })
-  return { enclave: createEnclave({ plugins }), owner: vault.owner }
+  return { enclave: createEnclave({ plugins }), vault, owner: vault.owner }
 }
 
 type MakePlugins = (options: ConfidentialPresetOptions) => Plugins | Promise<Plugins>

@@ -4,5 +4,5 @@ import { createAskEnclave, type RemoteSettings } from './ask-enclave.js'
 
 serveThread<RemoteSettings>(async function open(settings, log) {
   const ask = createAskEnclave(settings)
-  return (request, facts) => logOutcome(log, request, facts, ask(request, facts))
+  return { answer: (request, facts) => logOutcome(log, request, facts, ask(request, facts)) }
 })

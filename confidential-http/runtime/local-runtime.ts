@@ -13,9 +13,12 @@ import type { LocalThreadSettings } from '../enclave/enclave-thread.js'
 import { threadFile } from '../thread/thread-file.js'
 import { checkOwner } from './check-owner.js'
 import { createRuntime, type Runtime, type RuntimeOptions } from './runtime.js'
+import { WORKFLOW_OPTIONS } from './workflow.js'
 
 /** Options of `createLocalRuntime`. */
-export interface LocalRuntimeOptions extends RuntimeOptions, PermissionOptions {
+export interface LocalRuntimeOptions<Config = unknown, Report = never>
+  extends RuntimeOptions<Config, Report>,
+    PermissionOptions {
   /** The vault, or its directory. */
   readonly vault: string | { readonly directory: string }
   /** Whose secrets may be used: an address. @default the owner the vault was made for */
@@ -40,7 +43,9 @@ export interface LocalRuntimeOptions extends RuntimeOptions, PermissionOptions {
  * A runtime whose enclave is a thread of this process. The vault is opened there and secrets are released there: nothing
  * of them comes to the thread that calls.
  */
-export function createLocalRuntime(options: LocalRuntimeOptions): Runtime {
+export function createLocalRuntime<Config = unknown, Report = never>(
+  options: LocalRuntimeOptions<Config, Report>,
+): Runtime<Config, Report> {
   const { vault, owner, network, limits, stack, env, insecurePermissions } = checkOptions(
     'options',
     options,
@@ -52,6 +57,7 @@ export function createLocalRuntime(options: LocalRuntimeOptions): Runtime {
       'stack',
       'env',
       'insecurePermissions',
+      ...WORKFLOW_OPTIONS,
       'logging',
       'memoryMb',
     ],

@@ -4,9 +4,11 @@ import { boxKeys, checkPublicKey } from '../../core/sealed-box.js'
 import type { RemoteSettings } from '../remote/ask-enclave.js'
 import { threadFile } from '../thread/thread-file.js'
 import { createRuntime, type Runtime, type RuntimeOptions } from './runtime.js'
+import { WORKFLOW_OPTIONS } from './workflow.js'
 
 /** Options of `createRemoteRuntime`. */
-export interface RemoteRuntimeOptions extends RuntimeOptions {
+export interface RemoteRuntimeOptions<Config = unknown, Report = never>
+  extends RuntimeOptions<Config, Report> {
   /** Where the enclave listens. */
   readonly url: string
   /** The enclave's public key, 64 hexadecimal digits: the one thing that says it is the right enclave. */
@@ -18,7 +20,9 @@ export interface RemoteRuntimeOptions extends RuntimeOptions {
 }
 
 /** A runtime whose enclave is a process elsewhere, which `sluice enclave` starts. */
-export function createRemoteRuntime(options: RemoteRuntimeOptions): Runtime {
+export function createRemoteRuntime<Config = unknown, Report = never>(
+  options: RemoteRuntimeOptions<Config, Report>,
+): Runtime<Config, Report> {
   const {
     url,
     enclaveKey,
@@ -31,6 +35,7 @@ export function createRemoteRuntime(options: RemoteRuntimeOptions): Runtime {
     'defaultTimeout',
     'logging',
     'memoryMb',
+    ...WORKFLOW_OPTIONS,
   ])
   checkPublicKey('enclaveKey', parseKey('enclaveKey', enclaveKey))
   parseKey('callerKey', callerKey)

@@ -1,8 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
-import type { HTTPResponse } from '../types.js'
 
 /** What a request came to. */
-export type Outcome = { readonly response: HTTPResponse } | { readonly error: Error }
+export type Outcome = { readonly response: unknown } | { readonly error: Error }
 
 /** One request that waits for its outcome. */
 export interface Entry {

@@ -6,7 +6,13 @@ import { durationMs } from '../request/duration.js'
 import type { ConfidentialHTTPRequestMessage } from '../request/normalize-request.js'
 import type { HTTPResponse } from '../types.js'
 import { type Failure, kindOfError, toFailure } from './failure.js'
-import type { FromThread, ThreadData, ToThread } from './thread-messages.js'
+import type {
+  FromThread,
+  ReleasedSecret,
+  SecretKey,
+  ThreadData,
+  ToThread,
+} from './thread-messages.js'
 import { createTurns } from './turns.js'
 
 /**
@@ -21,9 +27,16 @@ export type Answer = (
   facts: { readonly startedAt: number; readonly signal: AbortSignal },
 ) => Promise<HTTPResponse>
 
+/** What a thread does for the calling one. */
+export interface Service {
+  readonly answer: Answer
+  /** The values of secrets, where the calling thread may have them. */
+  readSecrets?(names: readonly SecretKey[]): Promise<readonly ReleasedSecret[]>
+}
+
 /** Runs in a thread of its own: opens what answers, then answers each request, and wakes who waits for it. */
 export function serveThread<Settings>(
-  open: (settings: Settings, log: Log) => Promise<Answer>,
+  open: (settings: Settings, log: Log) => Promise<Service>,
 ): void {
   const { settings, port, messages, levels } = workerData as ThreadData<Settings>
   const counter = new Int32Array(messages)
@@ -62,7 +75,7 @@ export function serveThread<Settings>(
     thrown => tellOpened(toFailure(thrown)),
   )
 
-  function begin(message: ToThread & { type: 'request' }): void {
+  function begin(message: Asked): void {
     const { id } = message
     const controller = new AbortController()
     running.set(id, {
@@ -71,17 +84,18 @@ export function serveThread<Settings>(
     })
   }
 
-  async function answer(
-    { id, request, startedAt }: ToThread & { type: 'request' },
-    signal: AbortSignal,
-  ): Promise<void> {
+  async function answer({ id, startedAt, ...question }: Asked, signal: AbortSignal): Promise<void> {
     try {
-      const carry = await opened
-      const isLate = (): boolean => isTimeUp(request, startedAt)
+      const service = await opened
+      const isLate = (): boolean =>
+        question.type === 'request' && isTimeUp(question.request, startedAt)
       await takeTurn(() => signal.aborted || isLate())
       signal.throwIfAborted()
       if (isLate()) throw new EnclaveError('the time for the request was up before its turn came')
-      const response = await carry(request, { startedAt, signal })
+      const response =
+        question.type === 'request'
+          ? await service.answer(question.request, { startedAt, signal })
+          : await readSecrets(service, question.names)
       tell({ type: 'response', id, response })
     } catch (thrown) {
       tell({ type: 'failure', id, failure: toFailure(thrown) })
@@ -99,9 +113,22 @@ export function serveThread<Settings>(
 
   port.on('close', () => void leave())
   port.on('message', (message: ToThread) => {
-    if (message.type === 'request') begin(message)
+    if (message.type !== 'cancel') begin(message)
     else running.get(message.id)?.controller.abort()
   })
+}
+
+type Asked = Exclude<ToThread, { type: 'cancel' }>
+
+async function readSecrets(
+  service: Service,
+  names: readonly SecretKey[],
+): Promise<readonly ReleasedSecret[]> {
+  if (service.readSecrets === undefined)
+    throw new EnclaveError('the enclave of this runtime gives its callers no secrets', {
+      code: 'CAPABILITY',
+    })
+  return service.readSecrets(names)
 }
 
 function isTimeUp({ request }: ConfidentialHTTPRequestMessage, startedAt: number): boolean {

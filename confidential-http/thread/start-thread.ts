@@ -8,19 +8,17 @@ import { asError, EnclaveError } from '../../core/errors.js'
 import { onAbort } from '../../core/on-abort.js'
 import { MAX_TIMER } from '../../core/options.js'
 import type { Log } from '../../core/types.js'
-import type { ConfidentialHTTPRequestMessage } from '../request/normalize-request.js'
-import type { HTTPResponse } from '../types.js'
 import { fromFailure, kindOfError } from './failure.js'
 import { createPending, type Outcome } from './pending.js'
 import { isRefusedFlag, type ThreadEnvironment, threadEnvironment } from './thread-environment.js'
-import type { FromThread, ThreadData, ToThread } from './thread-messages.js'
+import type { FromThread, Question, ThreadData, ToThread } from './thread-messages.js'
 
-/** A request on its way. */
-export interface Sent {
+/** A question on its way. */
+export interface Sent<Value> {
   /** Blocks until the answer is there, or the time is up. */
-  wait(): HTTPResponse
+  wait(): Value
   /** Settles when `wait` would return, without blocking. To be called once. */
-  settled(): Promise<HTTPResponse>
+  settled(): Promise<Value>
 }
 
 /** A thread that answers requests. */
@@ -31,7 +29,7 @@ export interface Thread {
    * `timeout` is in milliseconds; a thread that does not answer in it is taken for dead. `signal` is aborted when nobody
    * wants the answer any more.
    */
-  send(request: ConfidentialHTTPRequestMessage, timeout: number, signal?: AbortSignal): Sent
+  send<Value>(question: Question, timeout: number, signal?: AbortSignal): Sent<Value>
   /** Resolves when the thread is gone, or can't be waited for any longer. */
   end(reason: Error): Promise<void>
 }
@@ -146,15 +144,11 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
   port.on('message', receive)
   port.unref()
 
-  function send(
-    request: ConfidentialHTTPRequestMessage,
-    timeout: number,
-    signal?: AbortSignal,
-  ): Sent {
+  function send<Value>(question: Question, timeout: number, signal?: AbortSignal): Sent<Value> {
     const { id, entry } = pending.add()
     const deadline = performance.now() + timeout
     const timeLeft = (): number => Math.min(MAX_TIMER, deadline - performance.now())
-    post({ type: 'request', id, request, startedAt: Date.now() })
+    post({ ...question, id, startedAt: Date.now() })
     if (signal !== undefined) entry.forget = onAbort(signal, () => drop(asError(signal.reason)))
     if (ended !== undefined) pending.settle(id, { error: ended })
 
@@ -180,7 +174,7 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
         )
     }
 
-    function wait(): HTTPResponse {
+    function wait(): Value {
       for (;;) {
         const seen = Atomics.load(counter, 0)
         receiveAll()
@@ -191,7 +185,7 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
       }
     }
 
-    async function settled(): Promise<HTTPResponse> {
+    async function settled(): Promise<Value> {
       const timer = setTimeout(giveUp, timeLeft())
       try {
         return unwrap(await pending.outcome(entry))
@@ -230,7 +224,7 @@ function openWorker(
   }
 }
 
-function unwrap(outcome: Outcome): HTTPResponse {
+function unwrap<Value>(outcome: Outcome): Value {
   if ('error' in outcome) throw outcome.error
-  return outcome.response
+  return outcome.response as Value
 }

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { compileAll } from './compile.mjs'
+import { checkWorkflow } from './cre-sdk.mjs'
 import { installNodes, runAll } from './runtime.mjs'
 import { checkSizes } from './sizes.mjs'
 import { check, countFailures, createGate } from './steps.mjs'
@@ -50,6 +51,7 @@ try {
     checkGated('the command starts itself', () => checkCommand(packed)),
     runAll(packed, folder('runtime'), nodes, checkGated),
     compileAll(packed, folder, nodes, checkGated),
+    gate(() => checkWorkflow(packed, folder('cre-sdk'))),
     checkGated('publint', () => publint(packed)),
     checkGated('attw', () => attw(packed)),
     checkGated('every entry is within its budget', () => checkSizes(packed)),

@@ -1,0 +1,143 @@
+// A workflow written for the real SDK, whose handler is given our runtimes. It is compiled against the SDK's own types; bundled, it
+// runs: the process's only argument is a vault, its environment has a URL and a certificate.
+import {
+  CapabilityRuntimeError,
+  ConfidentialHTTPClient,
+  ConsensusAggregationByFields,
+  CronCapability,
+  type CronPayload,
+  consensusIdenticalAggregation,
+  consensusMedianAggregation,
+  HTTPClient,
+  handler,
+  identical,
+  median,
+  type NodeRuntime,
+  ok,
+  Report,
+  type Runtime,
+  text,
+} from '@chainlink/cre-sdk'
+import { createLocalRuntime, createRemoteRuntime } from 'sluice/confidential-http'
+
+interface Config {
+  readonly url: string
+  readonly ca: string
+}
+
+interface Seen {
+  price: number
+  name: string
+}
+
+export function onTick(runtime: Runtime<Config>, _payload: CronPayload | undefined): string {
+  runtime.log(`it is ${runtime.now().toISOString()}`)
+  const sent = new ConfidentialHTTPClient().sendRequest(runtime, {
+    vaultDonSecrets: [{ key: 'apiKey', namespace: 'main' }],
+    request: {
+      url: runtime.config.url,
+      method: 'POST',
+      bodyString: 'key={{.apiKey}}',
+      multiHeaders: { Authorization: { values: ['Bearer {{.apiKey}}'] } },
+      customRootCaCertPem: btoa(runtime.config.ca),
+      timeout: '9s',
+    },
+  })
+  const response = sent.result()
+  if (!ok(response)) throw new Error(`failed with ${response.statusCode}`)
+  const secret = runtime.getSecret({ id: 'apiKey' }).result()
+  const { apiKey } = runtime.getSecrets([{ id: 'apiKey', namespace: 'main' }]).result()
+  const price = runtime
+    .runInNodeMode(
+      (node: NodeRuntime<Config>, factor: number) => node.config.url.length * factor,
+      consensusMedianAggregation<number>(),
+    )(2)
+    .result()
+  const seen = runtime
+    .runInNodeMode(
+      (): Seen => ({ price, name: 'x' }),
+      ConsensusAggregationByFields<Seen>({ price: median, name: identical }),
+    )()
+    .result()
+  const report = runtime
+    .report({
+      encodedPayload: btoa('payload'),
+      encoderName: 'evm',
+      signingAlgo: 'ecdsa',
+      hashingAlgo: 'keccak256',
+    })
+    .result()
+  return [
+    text(response),
+    secret.value === apiKey?.value,
+    seen.price,
+    seen.name,
+    report.seqNr(),
+  ].join(' ')
+}
+
+/** What the SDK says of it is what ours says. */
+export function onFailure(runtime: Runtime<Config>): readonly string[] {
+  const words: string[] = []
+  const note = (work: () => unknown): void => {
+    try {
+      words.push(`returned ${String(work())}`)
+    } catch (error) {
+      words.push((error as Error).message)
+    }
+  }
+  note(() =>
+    new HTTPClient()
+      .sendRequest(runtime as never, { url: 'https://x', method: 'GET' } as never)
+      .result(),
+  )
+  note(() => runtime.getSecret({ id: 'absent' }).result())
+  note(() =>
+    runtime
+      .runInNodeMode(
+        () => runtime.getSecret({ id: 'apiKey' }).result().value,
+        consensusIdenticalAggregation<string>(),
+      )()
+      .result(),
+  )
+  let kept: NodeRuntime<Config> | undefined
+  note(() =>
+    runtime
+      .runInNodeMode((node: NodeRuntime<Config>) => {
+        kept = node
+        if (runtime.config.url !== '') throw new Error('mine')
+        return 'never'
+      }, consensusIdenticalAggregation<string>().withDefault('the default'))()
+      .result(),
+  )
+  note(() =>
+    new HTTPClient()
+      .sendRequest(kept as NodeRuntime<Config>, { url: 'https://x', method: 'GET' })
+      .result(),
+  )
+  return words
+}
+
+export const workflow = [handler(new CronCapability().trigger({ schedule: '* * * * *' }), onTick)]
+export { CapabilityRuntimeError }
+
+export function run(vault: string, config: Config): void {
+  const local = createLocalRuntime({
+    vault,
+    config,
+    logging: { logger: console },
+    report: ({ encodedPayload }) =>
+      new Report({ rawReport: btoa(String.fromCharCode(...encodedPayload)), seqNr: '7' }),
+  })
+  console.log(onTick(local, undefined))
+  for (const line of onFailure(local)) console.log(line)
+  void local.close()
+}
+
+/** A runtime that makes no reports, and one elsewhere, are runtimes all the same. */
+export function compileOnly(keys: { enclaveKey: string; callerKey: string }, config: Config): void {
+  const plain: Runtime<unknown> = createLocalRuntime({ vault: './vault' })
+  const remote = createRemoteRuntime({ url: 'http://localhost', ...keys, config })
+  new ConfidentialHTTPClient().sendRequest(plain, { request: { url: 'https://x', method: 'GET' } })
+  onTick(remote, undefined)
+}
