@@ -125,7 +125,11 @@ describe('sluice enclave', () => {
       ['--caller', 'a'.repeat(64), '--key', 'vault/vault.json'],
       /vault\.json must be 64/,
     ],
-    ['a file that is not there', ['--caller', 'a'.repeat(64), '--key', 'nowhere'], /nowhere was not read: ENOENT/],
+    [
+      'a file that is not there',
+      ['--caller', 'a'.repeat(64), '--key', 'nowhere'],
+      /nowhere was not read: ENOENT/,
+    ],
   ])('refuses %s', async (_what, args, message) => {
     const key = join(folder, 'refused.key')
     await run(['keygen', 'refused.key'])

@@ -1,0 +1,224 @@
+// Searches for a secret wherever a caller, or who watches it, could come by it: `npm run leaks`. Ends with 1 where it is found, or
+// where a decoy that was leaked on purpose is not.
+import { fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { countHits, formsOf } from './forms.mjs'
+
+const here = fileURLToPath(new URL('.', import.meta.url))
+const tests = join(here, '..', 'confidential-http')
+const digits = () => randomBytes(18).toString('hex')
+const core = digits()
+const decoy = digits()
+const secret = `"\\${core}/%&`
+const [coreForms, decoyForms] = [formsOf(core), formsOf(decoy)]
+const started = performance.now()
+
+for (const form of formsOf(core))
+  if (countHits([Buffer.concat([randomBytes(9), form])], coreForms) === 0)
+    throw new Error('the search does not find a form of the secret')
+
+const rows = []
+let failures = 0
+/** A place where nothing can be planted has no decoy; one that must hold the secret shows that the search is right. */
+function search(place, pieces, { hasDecoy = true, holdsSecret = false } = {}) {
+  const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0)
+  const hits = countHits(pieces, coreForms)
+  const planted = hasDecoy ? countHits(pieces, decoyForms) > 0 : undefined
+  const isBad = holdsSecret ? hits === 0 : hits > 0
+  if (isBad || planted === false || bytes === 0) failures++
+  rows.push({
+    place,
+    bytes,
+    hits: holdsSecret ? `${hits} (as it must)` : hits,
+    'planted leak': planted === undefined ? '-' : planted ? 'found' : 'NOT FOUND',
+    verdict: isBad || planted === false || bytes === 0 ? 'FAIL' : 'ok',
+  })
+}
+function skip(place, why) {
+  rows.push({ place, bytes: 0, hits: '-', 'planted leak': '-', verdict: `skipped: ${why}` })
+}
+
+/** Every page of a process that can be read: what a core dump would hold. */
+function readMemory(pid) {
+  const file = openSync(`/proc/${pid}/mem`, 'r')
+  try {
+    return readFileSync(`/proc/${pid}/maps`, 'utf8')
+      .split('\n')
+      .flatMap(line => {
+        const [, from, to, path] =
+          /^([0-9a-f]+)-([0-9a-f]+) r.{3} \S+ \S+ \S+\s*(.*)$/.exec(line) ?? []
+        if (from === undefined || path === '[vvar]' || path === '[vsyscall]') return []
+        const start = BigInt(`0x${from}`)
+        const region = Buffer.alloc(Number(BigInt(`0x${to}`) - start))
+        try {
+          return [region.subarray(0, readSync(file, region, 0, region.length, start))]
+        } catch {
+          return []
+        }
+      })
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Collects what a process prints. */
+function collect(child) {
+  const chunks = []
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => chunks.push(chunk))
+  return () => Buffer.concat(chunks)
+}
+
+/** Waits for a message of a child; a child that ends first fails. */
+function message(child, isIt) {
+  return new Promise((resolve, reject) => {
+    child.on('message', said => isIt(said) && resolve(said))
+    child.once('exit', code => reject(new Error(`a process ended early, with ${code}`)))
+  })
+}
+
+const world = fork(join(tests, 'world-process.mjs'), {
+  silent: true,
+  execArgv: [],
+  env: { PATH: process.env.PATH, SECRETS: JSON.stringify([{ apiKey: secret }, {}]) },
+})
+const worldPrinted = collect(world)
+const { ready } = await message(world, said => said.ready !== undefined)
+const input = {
+  vaultDonSecrets: [{ key: 'apiKey' }],
+  request: {
+    url: `${ready.url}/`,
+    method: 'POST',
+    bodyString: 'key={{.apiKey}}',
+    multiHeaders: { Authorization: { values: ['Bearer {{.apiKey}}'] } },
+    customRootCaCertPem: btoa(ready.ca),
+    timeout: '10s',
+  },
+}
+const everything = 'http,https,http2,tls,net,stream,worker,undici,fs,module,esm,timer,fetch'
+
+async function searchCaller(kind) {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-leaks-'))
+  const preloads = ['spy.cjs', '../leaks/plant.cjs'].map(file => `--require ${join(tests, file)}`)
+  const held = message(world, said => said.hit?.path === '/hold')
+  const caller = fork(join(tests, 'isolated-caller.cjs'), {
+    silent: true,
+    execArgv: ['--import', join(tests, 'spy.cjs')],
+    env: {
+      PATH: process.env.PATH,
+      DECOY: decoy,
+      NODE_DEBUG: everything,
+      NODE_DEBUG_NATIVE: 'http,worker',
+      NODE_OPTIONS: preloads.join(' '),
+      CALLER: JSON.stringify({
+        kind,
+        folder,
+        marker: digits(),
+        input,
+        local: {
+          vault: ready.vault,
+          stack: new URL('../confidential-http/faulty-stack.cjs', import.meta.url).href,
+        },
+        remote: { url: ready.enclaveURL, enclaveKey: ready.enclaveKey, callerKey: ready.callerKey },
+      }),
+    },
+  })
+  const printed = collect(caller)
+  try {
+    await held
+    caller.send('held')
+    await message(caller, said => said === 'release')
+    world.send('release')
+    await message(caller, said => said === 'ready')
+    const files = readdirSync(folder)
+    const read = end =>
+      files.filter(name => name.endsWith(end)).map(name => readFileSync(join(folder, name)))
+    search(
+      `${kind}: heap of the caller, ${read('.heapsnapshot').length} moments`,
+      read('.heapsnapshot'),
+    )
+    search(`${kind}: buffers of the caller`, read('.buffers'))
+    search(`${kind}: logs of all levels, errors with their causes, responses`, read('told'))
+    const lines = printed().toString('latin1').split('\n')
+    const seen = lines.filter(line => line.startsWith('spy ')).join('\n')
+    const rest = lines.filter(line => !line.startsWith('spy ')).join('\n')
+    search(`${kind}: what preloads see (--require, --import, NODE_OPTIONS)`, [
+      Buffer.from(seen, 'latin1'),
+    ])
+    search(`${kind}: stdout and stderr, with NODE_DEBUG`, [Buffer.from(rest, 'latin1')])
+    if (process.platform === 'linux') {
+      const of = name => readFileSync(`/proc/${caller.pid}/${name}`)
+      search(`${kind}: environment and command line`, [of('environ'), of('cmdline')])
+      const place = `${kind}: whole memory of the process`
+      try {
+        search(place, readMemory(caller.pid), { holdsSecret: kind === 'local' })
+      } catch (error) {
+        skip(place, `it can't be read here (${error.code ?? error.message})`)
+      }
+    } else skip(`${kind}: environment, command line and memory`, 'only Linux shows them')
+  } finally {
+    if (caller.connected) caller.send('go')
+    if (caller.exitCode === null) await once(caller, 'exit')
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** An enclave in a process that was started with NODE_DEBUG, in spite of all. */
+async function searchEnclave() {
+  const child = fork(join(here, 'enclave.mjs'), {
+    silent: true,
+    execArgv: [],
+    env: {
+      PATH: process.env.PATH,
+      DECOY: decoy,
+      NODE_DEBUG: everything,
+      NODE_DEBUG_NATIVE: 'http',
+      ENCLAVE: JSON.stringify({ vault: ready.vault, input }),
+    },
+  })
+  const printed = collect(child)
+  const [code] = await once(child, 'close')
+  if (code !== 0) throw new Error(`the enclave ended with ${code}:\n${printed()}`)
+  search('an enclave: stdout and stderr, with NODE_DEBUG', [printed()])
+}
+
+try {
+  await searchCaller('local')
+  await searchCaller('remote')
+  await searchEnclave()
+  const lines = message(world, said => said.lines !== undefined)
+  world.send('lines')
+  search('the remote enclave: its log', [Buffer.from(JSON.stringify((await lines).lines))], {
+    hasDecoy: false,
+  })
+  const printed = worldPrinted()
+  if (printed.length > 0)
+    search('the remote enclave: stdout and stderr', [printed], { hasDecoy: false })
+} finally {
+  if (world.exitCode === null) {
+    const ended = once(world, 'exit')
+    world.disconnect()
+    await ended
+  }
+}
+
+console.table(rows)
+const seconds = ((performance.now() - started) / 1000).toFixed(0)
+console.log(
+  failures === 0
+    ? `leaks: none in ${rows.length} places, in ${seconds} s`
+    : `leaks: ${failures} of ${rows.length} places fail, in ${seconds} s`,
+)
+process.exitCode = failures === 0 ? 0 : 1
