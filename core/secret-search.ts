@@ -20,7 +20,10 @@ const PART_LENGTHS = [16, 12, 8, SHORTEST_PART]
 const encoder = new TextEncoder()
 const { imul } = Math
 
-/** Prepares the search, which is true for a text that holds one of the secrets, or so much of one that it counts. Case of ASCII letters does not matter. */
+/**
+ * Prepares the search, which is true for a text that holds one of the secrets, or so much of one that it counts. The case of
+ * ASCII letters does not matter.
+ */
 export function createSecretSearch(secrets: Iterable<string>): SecretSearch {
   const all = [...new Set(secrets)].map(secret => lowerCase(encoder.encode(secret)))
   const present = all.filter(secret => secret.length > 0)
@@ -33,8 +36,9 @@ export function createSecretSearch(secrets: Iterable<string>): SecretSearch {
     if (text.length > MAX_SEARCHED) return true
     const bytes = encoder.encode(text)
     if (bytes.length > MAX_SEARCHED) return true
-    const plain = readEscapes(bytes)
-    const texts = plain === bytes ? [bytes] : [bytes, plain]
+    // Of a header that is not all UTF-8 each byte is a character.
+    const raw = isBytewise(text) ? [Buffer.from(text, 'latin1')] : []
+    const texts = [...new Set([bytes, ...raw].flatMap(readTwice))]
     return (
       (passes.length > 0 && texts.flatMap(readingsOf).some(hasPart)) ||
       (word !== undefined && texts.some(each => hasWord(each, word)))
@@ -219,6 +223,17 @@ function readEscapes(text: Uint8Array): Uint8Array {
       return name === undefined ? whole : (NAMED[name] ?? name)
     })
   return read === chars ? text : Buffer.from(read, 'latin1')
+}
+
+/** A text, with its escapes read, and with the escapes within those read: as JSON within JSON has them. */
+function readTwice(text: Uint8Array): readonly Uint8Array[] {
+  const plain = readEscapes(text)
+  return [text, plain, readEscapes(plain)]
+}
+
+/** True for a text that may have a character for each byte, and not only of ASCII. */
+function isBytewise(text: string): boolean {
+  return /[\x80-\xff]/.test(text) && !/[^\0-\xff]/.test(text)
 }
 
 /** One character for each byte. */
