@@ -104,7 +104,11 @@ const V1: readonly Field[] = [
 ]
 
 /** The id of feed `n` of a version. */
-export function feedID(version: number, n = 1, { milliseconds = false } = {}): string {
+export function feedID(
+  version: number,
+  n = 1,
+  { milliseconds = false }: { readonly milliseconds?: boolean } = {},
+): string {
   const prefix = ((milliseconds ? 0x1000 : 0) | version).toString(16).padStart(4, '0')
   return `0x${prefix}${keccak256(`0x${n.toString(16).padStart(8, '0')}`).slice(2, 62)}`
 }

@@ -30,8 +30,17 @@ export type Signing = 'valid' | 'dummy' | 'outsider' | 'tampered' | 'repeated' |
 
 const keyOf = (text: string): Uint8Array => hexToBytes(sha256(stringToBytes(text)))
 
+/** What a network is made of. */
+export interface NetworkOptions {
+  readonly name?: string
+  readonly size?: number
+  readonly f?: number
+  readonly donID?: number
+}
+
 /** A network; another name makes another digest and other signers. */
-export function makeNetwork({ name = 'service', size = 4, f = 1, donID = 1 } = {}): Network {
+export function makeNetwork(options: NetworkOptions = {}): Network {
+  const { name = 'service', size = 4, f = 1, donID = 1 } = options
   const keys = Array.from({ length: size }, (_, i) => keyOf(`${name}, signer ${i}`))
   const addresses = keys.map(key => privateKeyToAddress(bytesToHex(key)).toLowerCase() as Hex)
   return {
