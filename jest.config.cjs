@@ -1,6 +1,7 @@
-module.exports = {
+const isLong = process.env.TEST_LONG === '1'
+
+const common = {
   testEnvironment: 'node',
-  testMatch: ['<rootDir>/test/**/*.test.ts'],
   transform: { '\\.(ts|js|mjs)$': '<rootDir>/test/esbuild-transform.cjs' },
   transformIgnorePatterns: ['/node_modules/(?!ky/)'],
   moduleNameMapper: {
@@ -9,7 +10,29 @@ module.exports = {
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   modulePathIgnorePatterns: ['<rootDir>/dist'],
+  // Run by `npm run test:long`.
+  testPathIgnorePatterns: ['/node_modules/', ...(isLong ? [] : ['\\.long\\.test\\.ts$'])],
   testTimeout: 20_000,
+}
+
+/** The folders whose tests wait for sockets, processes and threads, more than they compute. */
+const waiting = 'cli|confidential-http|docs|faults|local|parity|service|wire'
+
+/** A project runs after the other, each with workers of its own. */
+module.exports = {
   // jest leaves one core idle, which on two is half the time.
   maxWorkers: '100%',
+  projects: [
+    {
+      ...common,
+      displayName: 'computing',
+      testRegex: [`/test/(?!(${waiting})/).*\\.test\\.ts$`],
+    },
+    {
+      ...common,
+      displayName: 'waiting',
+      testRegex: [`/test/(${waiting})/.*\\.test\\.ts$`],
+      runner: '<rootDir>/test/waiting-runner.cjs',
+    },
+  ],
 }
