@@ -1,6 +1,6 @@
 import { type ConnectionOptions, connectionFacts, runConnection } from './connection.js'
 import { type Connections, createConnections } from './connections.js'
-import { asError, DataStreamsError, isStreamsError } from './errors.js'
+import { asError, DataStreamsError, isStreamsError, WebSocketError } from './errors.js'
 import { createLifetime } from './lifetime.js'
 import type { Origins } from './origins.js'
 import type { Reception, Source } from './reception.js'
@@ -25,6 +25,9 @@ export interface LaneParts {
   readonly bases: readonly string[]
   readonly handler: Handler
   readonly connection: ConnectionOptions
+  /** How many sockets all lanes may have at once, and have. */
+  readonly maxConnections: number
+  readonly sockets: { open: number }
   readonly counters: StreamCounters
   readonly origins: Origins
   readonly receive: Reception
@@ -167,7 +170,10 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
       lastReportAt: 0,
     }
     let openedAt = 0
+    let hasPlace = false
     try {
+      takePlace(facts)
+      hasPlace = true
       const end = await runConnection(
         call,
         facts,
@@ -192,7 +198,20 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
     } catch (thrown) {
       change({ type: 'disconnected', wasOpen: false, error: asError(thrown), ...facts })
       throw thrown
+    } finally {
+      if (hasPlace) parts.sockets.open--
     }
+  }
+
+  function takePlace({ host }: ConnectionFacts): void {
+    const { sockets, maxConnections } = parts
+    if (sockets.open >= maxConnections) {
+      throw new WebSocketError(
+        `no connection to ${host}: the stream has ${sockets.open}, and maxConnections is ${maxConnections}`,
+        { code: 'WS_DIAL' },
+      )
+    }
+    sockets.open++
   }
 
   /** The lane's one call, down the stack; what it settles with is why the lane has ended. */

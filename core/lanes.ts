@@ -1,4 +1,4 @@
-import { asError, DataStreamsError } from './errors.js'
+import { asError, DataStreamsError, ValidationError } from './errors.js'
 import { createLane, type Lane, type LaneParts } from './lane.js'
 import type { ShardChange } from './shards.js'
 
@@ -16,7 +16,8 @@ export interface Lanes {
   deny(feedIDs: readonly string[], error: Error): void
   /**
    * Replaces lanes, make before break: once all the new ones are open, they are in force, `commit` is called, and then the
-   * old ones are ended. Rejects when one of the new can't be had, or the change is refused, and changes nothing then.
+   * old ones are ended. Waits first for those that earlier changes have replaced, where the connections would be too many.
+   * Rejects when one of the new can't be had, or the change is refused, and changes nothing then.
    */
   change(changes: readonly ShardChange<Lane>[], purpose: ChangePurpose): Promise<void>
 }
@@ -33,7 +34,7 @@ export interface ChangePurpose {
 export type Denials = ReadonlyMap<string, Error>
 
 /** What a stream hears of its lanes. */
-export interface LanesParts extends Omit<LaneParts, 'changed' | 'denied'> {
+export interface LanesParts extends Omit<LaneParts, 'changed' | 'denied' | 'sockets'> {
   /** Hears of changes of the lanes in force, before `up` and `down`. */
   changed: LaneParts['changed']
   /** Every lane has an open connection. */
@@ -62,15 +63,16 @@ interface Succession {
 
 /** Keeps a stream's lanes; at first there are none. */
 export function createLanes(parts: LanesParts): Lanes {
-  const { origins } = parts
+  const { origins, maxConnections } = parts
   const { signal } = parts.scope
   let inForce: readonly Lane[] = []
   const running = new Set<Lane>()
+  const sockets = { open: 0 }
   let isUp = false
   let isOver = false
 
   function open(feedIDs: readonly string[], isInForce: boolean): Lane {
-    const lane = createLane({ ...parts, changed, denied: forgo }, feedIDs, isInForce)
+    const lane = createLane({ ...parts, sockets, changed, denied: forgo }, feedIDs, isInForce)
     running.add(lane)
     void lane.ended.then(error => ended(lane, error))
     return lane
@@ -118,6 +120,24 @@ export function createLanes(parts: LanesParts): Lanes {
     } else if (!signal.aborted) forgetOrigins()
   }
 
+  /** Waits until new lanes in place of these have room for their connections, while old ones are on their way out. */
+  async function waitForRoom(replaced: readonly (Lane | undefined)[]): Promise<void> {
+    const usual = Math.max(1, ...inForce.map(sizeOf))
+    const needed = sum(replaced.map(lane => (lane === undefined ? usual : sizeOf(lane))))
+    for (;;) {
+      const taken = sum([...running].map(sizeOf))
+      if (needed === 0 || taken + needed <= maxConnections) return
+      const leaving = [...running].filter(lane => !inForce.includes(lane))
+      if (leaving.length === 0) {
+        throw new ValidationError(
+          `maxConnections: the change of feeds takes ${needed} connections besides the ${taken} there are, and ${maxConnections} are the most`,
+        )
+      }
+      await Promise.race(leaving.map(({ ended }) => ended))
+      signal.throwIfAborted()
+    }
+  }
+
   function retire(lane: Lane): void {
     const timer = setTimeout(
       () => lane.end(new DataStreamsError('other connections took over', { code: 'CLOSED' })),
@@ -163,6 +183,7 @@ export function createLanes(parts: LanesParts): Lanes {
       for (const lane of inForce) lane.deny(feedIDs, error)
     },
     async change(changes, { check, commit }) {
+      await waitForRoom(changes.flatMap(({ from, to }) => (to.length > 0 ? [from] : [])))
       const opened = changes
         .filter(({ to }) => to.length > 0)
         .map(({ from, to }) => ({ from, lane: open(to, false) }))
@@ -238,6 +259,15 @@ function allOpen(successions: readonly Succession[]): Promise<void> {
       resolve()
     }
   })
+}
+
+/** How many connections a lane has, or will have. */
+function sizeOf({ connections }: Lane): number {
+  return Math.max(1, connections.all.size)
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0)
 }
 
 /** The service has refused all its feeds. */

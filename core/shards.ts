@@ -11,8 +11,8 @@ export interface ShardChange<Shard> {
 const MAX_TARGET = 7500
 /** A feed id and a comma. */
 const FEED_LENGTH = 67
-/** The service lets a user have 20 connections at once, and changing feeds needs some to spare. */
-const MAX_SHARDS = 16
+/** Changing feeds needs connections to spare. */
+const SPARE = 2
 
 /** The URL of a stream; the service knows by it alone what is subscribed to. */
 export function streamURL(base: string, feedIDs: readonly string[]): string {
@@ -46,6 +46,11 @@ export function shardCapacity(bases: readonly string[]): number {
   return Math.max(1, Math.floor((MAX_TARGET - Math.max(...lengths) + 1) / FEED_LENGTH))
 }
 
+/** How many shards a stream may have that has so many connections at most. */
+export function maxShards(maxConnections: number): number {
+  return Math.max(1, maxConnections - SPARE)
+}
+
 /**
  * What has to change for exactly these feeds to be carried: feeds stay where they are, and new ones go where there is
  * room before there are further shards. Throws ValidationError where there would be too many.
@@ -54,6 +59,7 @@ export function planShards<Shard extends { readonly feedIDs: readonly string[] }
   shards: readonly Shard[],
   wanted: readonly string[],
   capacity: number,
+  most: number,
 ): readonly ShardChange<Shard>[] {
   const missing = new Set(wanted)
   const groups: { from: Shard | undefined; to: string[] }[] = shards.map(from => ({
@@ -64,9 +70,9 @@ export function planShards<Shard extends { readonly feedIDs: readonly string[] }
   for (const { to } of groups) to.push(...rest.splice(0, capacity - to.length))
   while (rest.length > 0) groups.push({ from: undefined, to: rest.splice(0, capacity) })
   const count = groups.filter(({ to }) => to.length > 0).length
-  if (count > MAX_SHARDS) {
+  if (count > most) {
     throw new ValidationError(
-      `feedIDs: ${wanted.length} feeds need ${count} connections of ${capacity} feeds, and ${MAX_SHARDS} are the most for one stream: the service allows a user 20 at once`,
+      `feedIDs: ${wanted.length} feeds need ${count} connections of ${capacity} feeds, and ${most} are the most for one stream, by its maxConnections: the service allows a user 20 at once`,
     )
   }
   return groups.filter(

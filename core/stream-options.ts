@@ -15,6 +15,12 @@ export interface StreamOptions {
   readonly reconnectInterval?: number
   /** Milliseconds a connection may take to open. @default 5000 */
   readonly connectTimeout?: number
+  /**
+   * Sockets that the stream has at once at most, those being closed included: a change of feeds waits until its connections
+   * fit, and one that can't is refused. The service allows a user 20; the default leaves two for those that it has not
+   * noticed are closed. Streams of one user, in whatever process, share the 20. @default 18
+   */
+  readonly maxConnections?: number
   /** Milliseconds between two pings. @default 2000 */
   readonly pingInterval?: number
   /** Pings in a row that nothing answers, before a connection counts as dead. @default 3 */
@@ -70,6 +76,7 @@ export function checkStreamOptions(options: StreamOptions): CheckedStreamOptions
     maxReconnectAttempts = 5,
     reconnectInterval = 1000,
     connectTimeout = 5000,
+    maxConnections = 18,
     pingInterval = 2000,
     missedPings = 3,
     staleAfter = 30_000,
@@ -92,6 +99,7 @@ export function checkStreamOptions(options: StreamOptions): CheckedStreamOptions
     }),
     reconnectInterval: Math.min(MAX_INTERVAL, Math.max(MIN_INTERVAL, reconnectInterval)),
     connectTimeout: checkNumber('connectTimeout', connectTimeout, { min: 1, max: MAX_TIMER }),
+    maxConnections: checkNumber('maxConnections', maxConnections, { min: 1, whole: true }),
     pingInterval: checkNumber('pingInterval', pingInterval, { min: 10, max: MAX_TIMER }),
     missedPings: checkNumber('missedPings', missedPings, { min: 1, whole: true }),
     staleAfter: checkNumber('staleAfter', staleAfter, { min: 0, max: MAX_TIMER }),

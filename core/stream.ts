@@ -17,7 +17,7 @@ import { createOutstanding, type Outstanding } from './outstanding.js'
 import { createOverflowGaps } from './overflow-gaps.js'
 import { createReception } from './reception.js'
 import type { Report } from './report.js'
-import { shardCapacity, streamURL } from './shards.js'
+import { maxShards, shardCapacity, streamURL } from './shards.js'
 import { createSilenceWatch } from './silence.js'
 import type { ConnectionStatusCallback, Stream } from './stream-api.js'
 import { createStreamHandlers, type StreamHandlers } from './stream-handlers.js'
@@ -167,6 +167,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     bases,
     handler,
     connection: { ...options, ...transport, valve, maxMessageBytes: MAX_MESSAGE_BYTES },
+    maxConnections: options.maxConnections,
     counters,
     origins,
     receive: createReception({
@@ -188,6 +189,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const subscription = createSubscription({
     feedIDs: parts.feedIDs,
     capacity: shardCapacity(bases),
+    maxShards: maxShards(options.maxConnections),
     lanes,
     silence,
     signal: life.signal,

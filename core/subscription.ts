@@ -20,6 +20,8 @@ export interface SubscriptionParts {
   readonly feedIDs: readonly string[]
   /** How many feeds one lane may have. */
   readonly capacity: number
+  /** How many lanes there may be. */
+  readonly maxShards: number
   readonly lanes: Lanes
   readonly silence: SilenceWatch
   /** Ends with the stream. */
@@ -34,11 +36,11 @@ export interface SubscriptionParts {
 
 /** Subscribes to these feeds. Throws ValidationError where they are too many. */
 export function createSubscription(parts: SubscriptionParts): Subscription {
-  const { capacity, lanes, silence, signal, changed } = parts
+  const { capacity, maxShards, lanes, silence, signal, changed } = parts
   let current: readonly string[] = []
   let lastTurn: Promise<unknown> = Promise.resolve()
   const groups = (feedIDs: readonly string[]) =>
-    planShards([], feedIDs, capacity).map(({ to }) => to)
+    planShards([], feedIDs, capacity, maxShards).map(({ to }) => to)
 
   groups(parts.feedIDs)
   include(parts.feedIDs)
@@ -84,7 +86,7 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
 
   async function add(feedIDs: readonly string[]): Promise<void> {
     const added = missing(feedIDs)
-    const changes = planShards(lanes.all, [...current, ...added], capacity)
+    const changes = planShards(lanes.all, [...current, ...added], capacity, maxShards)
     await lanes.change(changes, {
       check: denied => checkLeft(denied, added),
       commit(denied) {
@@ -128,7 +130,7 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
     exclude(gone)
     if (gone.length > 0) changed('unsubscribed', gone)
     // One by one, because for a while each takes connections in addition.
-    for (const change of planShards(lanes.all, current, capacity))
+    for (const change of planShards(lanes.all, current, capacity, maxShards))
       await lanes.change([change], {
         check: denied => checkLeft(denied, []),
         commit: denied => settle(denied, []),

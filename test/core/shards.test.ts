@@ -31,7 +31,7 @@ describe('the feeds of one connection', () => {
 
 describe('a plan', () => {
   test('spreads feeds over as few connections as can hold them', () => {
-    expect(planShards([], ids(25), 10)).toEqual([
+    expect(planShards([], ids(25), 10, 16)).toEqual([
       { from: undefined, to: ids(10) },
       { from: undefined, to: ids(10, 10) },
       { from: undefined, to: ids(5, 20) },
@@ -41,10 +41,10 @@ describe('a plan', () => {
   test('fills what has room before it adds another, and touches nothing else', () => {
     const shards = [shard(ids(10)), shard(ids(8, 10)), shard(ids(10, 20))]
     const all = shards.flatMap(({ feedIDs }) => feedIDs)
-    expect(planShards(shards, [...all, 'x'], 10)).toEqual([
+    expect(planShards(shards, [...all, 'x'], 10, 16)).toEqual([
       { from: shards[1], to: [...ids(8, 10), 'x'] },
     ])
-    expect(planShards(shards, [...all, 'x', 'y', 'z'], 10)).toEqual([
+    expect(planShards(shards, [...all, 'x', 'y', 'z'], 10, 16)).toEqual([
       { from: shards[1], to: [...ids(8, 10), 'x', 'y'] },
       { from: undefined, to: ['z'] },
     ])
@@ -52,24 +52,26 @@ describe('a plan', () => {
 
   test('leaves out what is no longer wanted, and connections that carry nothing', () => {
     const shards = [shard(['a', 'b']), shard(['c']), shard(['d'])]
-    expect(planShards(shards, ['a', 'd'], 2)).toEqual([
+    expect(planShards(shards, ['a', 'd'], 2, 16)).toEqual([
       { from: shards[0], to: ['a'] },
       { from: shards[1], to: [] },
     ])
-    expect(planShards(shards, ['a', 'b', 'c', 'd'], 2)).toEqual([])
+    expect(planShards(shards, ['a', 'b', 'c', 'd'], 2, 16)).toEqual([])
   })
 
   test('for more than sixteen connections is refused with the numbers', () => {
-    expect(planShards([], ids(160), 10)).toHaveLength(16)
-    expect(() => planShards([], ids(161), 10)).toThrow(/161 feeds need 17 connections of 10 feeds/)
+    expect(planShards([], ids(160), 10, 16)).toHaveLength(16)
+    expect(() => planShards([], ids(161), 10, 16)).toThrow(
+      /161 feeds need 17 connections of 10 feeds/,
+    )
   })
 
   test('carries exactly what is wanted, whatever was before', () => {
     const names = fc.uniqueArray(fc.integer({ min: 0, max: 60 }), { maxLength: 40 })
     fc.assert(
       fc.property(names, names, fc.integer({ min: 4, max: 9 }), (before, wanted, capacity) => {
-        const shards = planShards([], before.map(String), capacity).map(({ to }) => shard(to))
-        const changes = planShards(shards, wanted.map(String), capacity)
+        const shards = planShards([], before.map(String), capacity, 16).map(({ to }) => shard(to))
+        const changes = planShards(shards, wanted.map(String), capacity, 16)
         const left = shards.filter(each => !changes.some(({ from }) => from === each))
         const carried = [...left.map(({ feedIDs }) => feedIDs), ...changes.map(({ to }) => to)]
         expect(carried.flat().sort()).toEqual(wanted.map(String).sort())
