@@ -974,7 +974,7 @@ describe('the encryption of the answer', () => {
       [502, 'upstream connection refused', { url: nobody.url }],
     ] as const) {
       if (status === 502) await nobody.close()
-      const timeout = '400ms'
+      const timeout = status === 504 ? '800ms' : '10s'
       const response = await ask({ ...request, timeout, encryptOutput: true }, withKey)
       expect(response.statusCode).toBe(status)
       expect(textOf(response)).not.toContain('upstream')
