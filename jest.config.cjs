@@ -12,7 +12,6 @@ const common = {
   modulePathIgnorePatterns: ['<rootDir>/dist'],
   // Run by `npm run test:long`.
   testPathIgnorePatterns: ['/node_modules/', ...(isLong ? [] : ['\\.long\\.test\\.ts$'])],
-  testTimeout: 20_000,
 }
 
 /** The folders whose tests wait for sockets, processes and threads, more than they compute. */
@@ -22,6 +21,8 @@ const waiting = 'cli|confidential-http|docs|faults|local|parity|service|wire'
 module.exports = {
   // jest leaves one core idle, which on two is half the time.
   maxWorkers: '100%',
+  // One for all: that of a project is not looked at.
+  testTimeout: 20_000,
   projects: [
     {
       ...common,
