@@ -5,7 +5,7 @@ const { inspect } = require('node:util')
 const show = (name, values) =>
   writeSync(
     2,
-    `spy ${name} ${inspect(values, { depth: 4, maxStringLength: null, showHidden: true })}\n`,
+    `spy ${name} ${inspect(values, { depth: 4, maxStringLength: null, showHidden: true, compact: true, breakLength: Infinity })}\n`,
   )
 
 function hook(module, owner, name) {

@@ -81,10 +81,19 @@ function collect(child) {
   return () => Buffer.concat(chunks)
 }
 
-/** Waits for a message of a child; a child that ends first fails. */
+/** How long each message is waited for, in milliseconds. */
+const PATIENCE = 120_000
+
+/** Waits for a message of a child; a child that ends first, or does not say it, fails. */
 function message(child, isIt) {
   return new Promise((resolve, reject) => {
-    child.on('message', said => isIt(said) && resolve(said))
+    const giveUp = () => reject(new Error('a process did not say what was waited for'))
+    const timer = setTimeout(giveUp, PATIENCE)
+    child.on('message', said => {
+      if (!isIt(said)) return
+      clearTimeout(timer)
+      resolve(said)
+    })
     child.once('exit', code => reject(new Error(`a process ended early, with ${code}`)))
   })
 }
@@ -170,7 +179,9 @@ async function searchCaller(kind) {
     } else skip(`${kind}: environment, command line and memory`, 'only Linux shows them')
   } finally {
     if (caller.connected) caller.send('go')
-    if (caller.exitCode === null) await once(caller, 'exit')
+    const killing = setTimeout(() => caller.kill('SIGKILL'), 10_000)
+    if (caller.exitCode === null && caller.signalCode === null) await once(caller, 'exit')
+    clearTimeout(killing)
     rmSync(folder, { recursive: true, force: true })
   }
 }
