@@ -486,7 +486,7 @@ describe('copies', () => {
     const { stream, seen } = open(engine)
     await stream.connect()
     await until(() => stream.getMetrics().activeConnections === 2)
-    engine.origins[0]?.corrupt(1)
+    engine.origins[0]?.corrupt(0.5)
     const published = Array.from(
       { length: 100 },
       () => engine.publish(ethUsd).observationsTimestamp,
