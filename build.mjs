@@ -47,6 +47,8 @@ const programs = [
   'plugins/verify/recovery-thread',
 ]
 const command = 'cli/sluice'
+/** Packages that are ES modules only, which Node 20 can't require: the CommonJS build carries a copy of each. */
+const copied = ['ky']
 
 /** A failure whose message is all there is to say. */
 class BuildError extends Error {}
@@ -157,12 +159,17 @@ async function compile(entries, esm, cjs) {
     outbase: esm,
     outdir: cjs,
     format: 'cjs',
-    // ky is an ES module only, which Node 20 can't require: CommonJS has to import it.
-    supported: { 'dynamic-import': true },
     // What runs in both formats asks for __dirname first.
     logOverride: { 'empty-import-meta': 'silent', 'assign-to-constant': 'error' },
   })
-  slim(cjs)
+  finishCommonJS(cjs)
+  await esbuild({
+    entryPoints: copied.map(name => ({ in: name, out: name })),
+    outdir: join(cjs, 'shared'),
+    format: 'cjs',
+    bundle: true,
+    banner: { js: '/* Its licence is in dist/THIRD-PARTY-LICENSES. */' },
+  })
 }
 
 /** What esbuild puts before each CommonJS module: the functions that make one of an ES module. */
@@ -170,8 +177,12 @@ const helpers = /^var __\w+ = [\s\S]*?(?=^var \w+_exports = \{\};$)/m
 /** And behind it: the names it exports, for ES modules that import it. */
 const annotation = /^\/\/ Annotate the CommonJS .*\n(0 && \(module\.exports = [\s\S]*?\}\);\n)/m
 
-/** Has CommonJS modules share those functions, and leaves out what is for ES modules where none imports them. */
-function slim(cjs) {
+/**
+ * Has CommonJS modules share those functions, require what is only imported when it is needed (hosts that run CommonJS by
+ * themselves, as jest does, can't import), and leave out what is for ES modules where none imports them. What a user names
+ * is still imported: it may be an ES module.
+ */
+function finishCommonJS(cjs) {
   const modules = walk(relative(root, cjs)).map(file => ({
     file: at(file),
     text: readFileSync(at(file), 'utf8'),
@@ -183,23 +194,39 @@ function slim(cjs) {
     ([, name]) => name,
   )
   const shared = join(cjs, 'shared')
-  // `import()` makes an ES module of what it imports, here too.
-  const isImported = file =>
-    modules.some(({ text }) => text.includes(`import("./${basename(file)}")`))
   const common = join(shared, 'commonjs.js')
   writeFileSync(common, `"use strict";\n${longest}module.exports = { ${names.join(', ')} };\n`)
   for (const { file, text } of modules) {
-    const path = relative(dirname(file), common).replaceAll(sep, '/')
-    const slimmed = text.replace(helpers, found => {
-      const used = names.filter(name => found.includes(`var ${name} = `))
-      return `const { ${used.join(', ')} } = require("${path.startsWith('.') ? path : `./${path}`}");\n`
+    function pathTo(target) {
+      const path = relative(dirname(file), target).replaceAll(sep, '/')
+      return path.startsWith('.') ? path : `./${path}`
+    }
+    const requiring = text.replace(/\bimport\("([^"]+)"\)/g, (_, name) => {
+      const path = copied.includes(name) ? pathTo(join(shared, `${name}.js`)) : name
+      // Not in a function of its own, or bundlers don't see that a package which is tried for may be absent.
+      return `Promise.resolve(__toESM(require("${path}")))`
     })
-    const isInside = dirname(file) === shared && !isImported(file)
-    writeFileSync(
-      file,
-      isInside ? slimmed.replace(annotation, '') : slimmed.replace(annotation, '$1'),
+    const body = requiring.replace(helpers, '')
+    const used = names.filter(name => body.includes(`${name}(`))
+    const sharing = requiring.replace(
+      helpers,
+      `const { ${used.join(', ')} } = require("${pathTo(common)}");\n`,
     )
+    writeFileSync(file, sharing.replace(annotation, dirname(file) === shared ? '' : '$1'))
   }
+}
+
+/** The licences of the packages that the build carries a copy of, each in its own words. */
+function collectLicences() {
+  return copied
+    .map(name => {
+      const folder = join('node_modules', name)
+      const { version } = JSON.parse(readFileSync(at(folder, 'package.json'), 'utf8'))
+      const file = readdirSync(at(folder)).find(each => /^licen[cs]e(\.\w+)?$/i.test(each))
+      if (file === undefined) throw new BuildError(`${name} has no licence file`)
+      return `${name} ${version}\n\n${readFileSync(at(folder, file), 'utf8').trim()}\n`
+    })
+    .join(`\n${'-'.repeat(80)}\n\n`)
 }
 
 function declare(outDir) {
@@ -246,6 +273,7 @@ async function buildInto(folder) {
   // The nearest package.json says which format a file is of, and a declaration describes.
   writeFileSync(join(esm, 'package.json'), '{ "type": "module", "sideEffects": false }\n')
   writeFileSync(join(cjs, 'package.json'), '{ "type": "commonjs", "sideEffects": false }\n')
+  writeFileSync(join(folder, 'THIRD-PARTY-LICENSES'), collectLicences())
   chmodSync(join(esm, `${command}.js`), 0o755)
 }
 

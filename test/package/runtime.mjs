@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { arch, platform } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
+import { build } from 'esbuild'
+import { jestChecks } from './jest.mjs'
 import { check, install, root, run } from './steps.mjs'
 
 /** The oldest Node there is a promise for, and the newest of the lines after it. */
@@ -38,8 +40,14 @@ export async function installNodes(folder) {
 async function installConsumer(folder, { tarball }) {
   writeFileSync(join(folder, 'package.json'), '{ "private": true }')
   await install(folder, [tarball])
-  for (const file of ['work.cjs', 'with-import.mjs', 'with-require.cjs', 'with-both.mjs'])
-    copyFileSync(join(consumer, file), join(folder, file))
+  const files = [
+    'work.cjs',
+    'with-import.mjs',
+    'with-require.cjs',
+    'with-both.mjs',
+    'to-bundle.cjs',
+  ]
+  for (const file of files) copyFileSync(join(consumer, file), join(folder, file))
   const vectors = 'published-reports.json'
   copyFileSync(join(root, 'test', 'vectors', vectors), join(folder, vectors))
 }
@@ -47,6 +55,19 @@ async function installConsumer(folder, { tarball }) {
 async function runQuietly(node, args, folder) {
   const { stderr } = await run(node.path, args, { cwd: folder, timeout: 30_000 })
   assert.equal(stderr, '', 'it warns')
+}
+
+/** A program and all it requires, in one file that stands alone. */
+async function bundleProgram(folder) {
+  await build({
+    entryPoints: [join(folder, 'to-bundle.cjs')],
+    outfile: join(folder, '..', 'bundled.cjs'),
+    bundle: true,
+    format: 'cjs',
+    platform: 'node',
+    target: 'node20.0',
+    logLevel: 'silent',
+  })
 }
 
 /** The command, started as a shell starts it. */
@@ -72,11 +93,17 @@ export async function runAll(packed, folder, nodes, checkGated) {
     isInstalled = true
   })
   if (!isInstalled) return
+  const bundled = check('bundles into one file', () => bundleProgram(folder))
+  const jest = jestChecks(folder, checkGated)
   const tasks = (await nodes).flatMap(node => [
     ...['with-import.mjs', 'with-require.cjs', 'with-both.mjs'].map(file =>
       checkGated(`Node ${node.version}: ${file}`, () => runQuietly(node, [file], folder)),
     ),
     checkGated(`Node ${node.version}: the command`, () => checkCommand(node, folder)),
+    checkGated(`Node ${node.version}: in one file`, async () => {
+      await bundled
+      await runQuietly(node, ['bundled.cjs'], join(folder, '..'))
+    }),
   ])
-  await Promise.all(tasks)
+  await Promise.all([bundled, ...jest, ...tasks])
 }

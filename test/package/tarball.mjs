@@ -48,7 +48,13 @@ export function checkFiles({ files, unpacked }) {
   const named = Object.values(exports).flatMap(entry =>
     typeof entry === 'string' ? [] : Object.values(entry).flatMap(Object.values),
   )
-  const papers = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
+  const papers = [
+    'CHANGELOG.md',
+    'LICENSE',
+    'README.md',
+    'dist/THIRD-PARTY-LICENSES',
+    'package.json',
+  ]
   const formats = ['dist/esm/package.json', 'dist/cjs/package.json']
   const reached = new Set([...papers, ...formats, bin.sluice, ...named.map(posix.normalize)])
   // A set that grows is read to its new end.

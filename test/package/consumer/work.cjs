@@ -123,6 +123,7 @@ async function talkInConfidence(load) {
 }
 
 exports.entries = entries
+exports.talk = talk
 exports.work = async function work(load) {
   await loadAll(load)
   await decodeAll(load)

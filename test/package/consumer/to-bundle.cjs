@@ -1,0 +1,9 @@
+// For a bundler: all that is required, it can see.
+const { talk } = require('./work.cjs')
+
+const entries = { sluice: require('sluice'), 'sluice/local': require('sluice/local') }
+
+talk(async name => entries[name]).catch(error => {
+  console.error(error)
+  process.exitCode = 1
+})
