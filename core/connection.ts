@@ -1,4 +1,4 @@
-import { asError, foreignCause, isError, WebSocketError } from './errors.js'
+import { asError, foreignCause, isError, isStreamsError, WebSocketError } from './errors.js'
 import { onAbort } from './on-abort.js'
 import { describeCall, errorFromAnswer } from './status.js'
 import type { Connect, Socket } from './transport/ws.js'
@@ -190,7 +190,7 @@ export function runConnection(
           else if (openedAt !== undefined) enterValve()
         },
         error => {
-          failure ??= dialError(call, facts, error)
+          failure ??= isStreamsError(error) ? error : dialError(call, facts, error)
           settle(undefined, undefined)
         },
       )

@@ -1,5 +1,6 @@
 import { DataStreamsError, ValidationError } from './errors.js'
 import type { Outstanding } from './outstanding.js'
+import { setImmediate } from './platform.js'
 import type { Report } from './report.js'
 import { createReportIterator } from './report-iterator.js'
 import {

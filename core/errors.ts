@@ -422,5 +422,8 @@ export function asError(thrown: unknown): Error {
 
 /** True for an Error, also one of another realm, for which `instanceof` is false. */
 export function isError(thrown: unknown): thrown is Error {
-  return thrown instanceof Error || Object.prototype.toString.call(thrown) === '[object Error]'
+  return (
+    thrown instanceof Error ||
+    /^\[object (Error|DOMException)\]$/.test(Object.prototype.toString.call(thrown))
+  )
 }

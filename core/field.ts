@@ -1,5 +1,6 @@
 import { type ReportDecodingError, ValidationError } from './errors.js'
 import { type Blob, readSafeUint, refuse } from './full-report.js'
+import { TextDecoder } from './platform.js'
 
 /**
  * The type of one field, as Solidity names it; integers are those whose width is a multiple of 8.

@@ -10,6 +10,7 @@ import {
   readHeadAt,
   takeMessage,
 } from './full-report.js'
+import { TextEncoder } from './platform.js'
 import { Report } from './report.js'
 import type { FeedState } from './silence.js'
 

@@ -1,4 +1,5 @@
 import { WebSocketError } from './errors.js'
+import { TextDecoder } from './platform.js'
 
 const text = new TextDecoder('utf-8', { fatal: true })
 

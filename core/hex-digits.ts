@@ -1,3 +1,5 @@
+import { TextEncoder } from './platform.js'
+
 /** No byte: a bit that no value has. */
 const NONE = 0x100
 

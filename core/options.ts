@@ -1,6 +1,16 @@
 import { ValidationError } from './errors.js'
 import { kindOf } from './kind.js'
 
+const nameOfBytes = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype),
+  Symbol.toStringTag,
+)?.get as () => string | undefined
+
+/** True for a Uint8Array of whatever realm, and for what extends it. */
+export function isBytes(value: unknown): value is Uint8Array {
+  return nameOfBytes.call(value) === 'Uint8Array'
+}
+
 /** Rules for the values users hand in. Each check returns the value and throws ValidationError naming field and rule. */
 
 export function checkURL(field: string, value: unknown, schemes: readonly string[]): string {
@@ -89,7 +99,7 @@ export function checkSignal(field: string, value: unknown): AbortSignal | undefi
 
 /** A Uint8Array of so many bytes; of any number where none is given. */
 export function checkBytes(field: string, value: unknown, length?: number): Uint8Array {
-  if (!(value instanceof Uint8Array) || (length !== undefined && value.byteLength !== length))
+  if (!isBytes(value) || (length !== undefined && value.byteLength !== length))
     throw new ValidationError(
       `${field} must be a Uint8Array${length === undefined ? '' : ` of ${length} bytes`}`,
     )

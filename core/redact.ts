@@ -1,4 +1,5 @@
 import { EnclaveError } from './errors.js'
+import { TextDecoder } from './platform.js'
 import { createSecretSearch, MAX_SEARCHED } from './secret-search.js'
 import type { HeaderLines, Log, LogFunction } from './types.js'
 

@@ -1,3 +1,4 @@
+import { TextEncoder } from './platform.js'
 import type { ConfidentialCall } from './types.js'
 
 const encoder = new TextEncoder()

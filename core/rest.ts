@@ -5,6 +5,7 @@ import { APIError, asError, DataStreamsError, isStreamsError, ValidationError } 
 import { feedResolution, isFeedID, parseFeedID, parseFeedIDs } from './feed-id.js'
 import { createLifetime } from './lifetime.js'
 import { checkNumber, checkOptions, checkSignal } from './options.js'
+import { TextDecoder } from './platform.js'
 import { EnvelopeError, toReport } from './record.js'
 import type { Report, ReportSource } from './report.js'
 import { describeCall } from './status.js'

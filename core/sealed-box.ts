@@ -2,6 +2,7 @@ import { blake2b } from '@noble/hashes/blake2b'
 import nacl from 'tweetnacl'
 import { ValidationError } from './errors.js'
 import { formatKey } from './hex-key.js'
+import { isBytes } from './options.js'
 
 /** An X25519 key pair. */
 export interface BoxKeys {
@@ -35,7 +36,7 @@ export function isPublicKey(key: Uint8Array): boolean {
 
 /** Somebody else's X25519 public key. */
 export function checkPublicKey(field: string, key: unknown): Uint8Array {
-  if (!(key instanceof Uint8Array) || key.byteLength !== nacl.box.publicKeyLength)
+  if (!isBytes(key) || key.byteLength !== nacl.box.publicKeyLength)
     throw new ValidationError(`${field} must be a Uint8Array of ${nacl.box.publicKeyLength} bytes`)
   if (!isPublicKey(key))
     throw new ValidationError(

@@ -1,3 +1,5 @@
+import { TextEncoder } from './platform.js'
+
 /**
  * Finds secrets in a text, whole or in part, as they are and as texts carry them: with escapes of JSON, URLs and HTML, in
  * hexadecimal digits, in base64 and base64url at whatever offset. Rather than writing the secrets in each of these ways it

@@ -1,4 +1,5 @@
 import { APIError, AuthenticationError, type DataStreamsError, WebSocketError } from './errors.js'
+import { TextDecoder } from './platform.js'
 import type { HttpAnswer } from './transport/http.js'
 import type { Call } from './types.js'
 

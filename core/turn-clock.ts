@@ -1,3 +1,5 @@
+import { setImmediate } from './platform.js'
+
 /** A clock that is read once in a turn of the event loop, however many messages the turn brings: reading it costs. */
 export function createTurnClock(now: () => number): () => number {
   let time: number | undefined

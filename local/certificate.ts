@@ -1,6 +1,7 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { isIP } from 'node:net'
 import { ValidationError } from '../core/errors.js'
+import { isBytes } from '../core/options.js'
 
 /** A certificate and its private key, in PEM: what a TLS server takes. */
 export interface IssuedCertificate {
@@ -41,7 +42,7 @@ export async function createCertificateAuthority(): Promise<CertificateAuthority
   const yes = (): Asn1 => new der.Boolean({ value: true })
   /** `[number]`, holding either bytes or another value. */
   const tagged = (tagNumber: number, held: Uint8Array | Asn1): Asn1 =>
-    held instanceof Uint8Array
+    isBytes(held)
       ? new der.Primitive({ idBlock: { tagClass: 3, tagNumber }, valueHex: held })
       : new der.Constructed({ idBlock: { tagClass: 3, tagNumber }, value: [held] })
   const encode = (value: Asn1): Uint8Array => new Uint8Array(value.toBER())

@@ -1,7 +1,8 @@
 import { encodeBase64 } from '../core/base64.js'
 import { type Bytes, defaultCrypto, type WebCrypto } from '../core/crypto.js'
 import { foreignCause, TDH2Error, ValidationError } from '../core/errors.js'
-import { checkBytes, checkOptions } from '../core/options.js'
+import { checkBytes, checkOptions, isBytes } from '../core/options.js'
+import { TextDecoder, TextEncoder } from '../core/platform.js'
 import { checkThreshold } from './deal.js'
 import { parseFields, readBytes, refuse } from './fields.js'
 import { checkPublicKey, type PublicKey } from './key.js'
@@ -64,7 +65,7 @@ export async function encrypt(
     randomScalar,
   } = checkOptions('options', options)
   checkPublicKey(publicKey)
-  if (!(plaintext instanceof Uint8Array) || plaintext.byteLength > MAX_PLAINTEXT)
+  if (!isBytes(plaintext) || plaintext.byteLength > MAX_PLAINTEXT)
     throw new ValidationError(`plaintext must be a Uint8Array of at most ${MAX_PLAINTEXT} bytes`)
   checkBytes('label', label, LABEL_BYTES)
   const draw = checkedSource(randomScalar)

@@ -197,6 +197,7 @@ function wrongImports(path: string, text: string): string[] {
       const isFree =
         ['cursors', 'local', 'confidential-http', 'cli', 'examples'].includes(house) ||
         path.startsWith('plugins/confidential-http/') ||
+        path === 'core/platform.ts' ||
         isVerification(path)
       return isFree || isType ? [] : [`${found}: types only`]
     }
@@ -209,8 +210,15 @@ function wrongImports(path: string, text: string): string[] {
   })
 }
 
+/** What Node has and a browser's globals may lack. The client runs there, too: it imports them. */
+const nodeGlobals: readonly string[] = ['TextDecoder', 'TextEncoder', 'setImmediate']
+const isClient = (path: string): boolean =>
+  /^(core|tdh2|plugins(?!\/confidential-http\/))\//.test(path) && path !== 'core/platform.ts'
+
 /** What is wrong with the words of a file. */
 function wrongWords(path: string, text: string): string[] {
+  const lacksPlatform =
+    isClient(path) && !importsOf(text).some(({ from }) => /\/platform\.js$/.test(from))
   const isLibrary = !['cli', 'examples'].includes(houseOf(path))
   return findNodes(text).flatMap(node => {
     if (ts.isEnumDeclaration(node)) return [`${path}: enum`]
@@ -221,7 +229,10 @@ function wrongWords(path: string, text: string): string[] {
       (ts.isPropertyAccessExpression(node.parent) && node.parent.name === node) ||
       ts.isPropertyAssignment(node.parent) ||
       ts.isPropertySignature(node.parent)
-    const isGlobal = node.text === 'process' || node.text === 'console'
+    const isGlobal =
+      node.text === 'process' ||
+      node.text === 'console' ||
+      (lacksPlatform && nodeGlobals.includes(node.text))
     return isGlobal && !isProperty ? [`${path}: ${node.text}`] : []
   })
 }
@@ -274,6 +285,7 @@ describe('the house', () => {
     ['core/x.ts', "import x = require('../plugins/retry.js')", 'not in that direction'],
     ['core/x.ts', "import './errors'", 'without its extension'],
     ['core/x.ts', "import { createHmac } from 'node:crypto'", 'types only'],
+    ['core/x.ts', "import { TextDecoder } from 'node:util'", 'types only'],
     ['core/x.ts', "import { type Socket } from 'node:net'", 'types only'],
     ['core/x.ts', "import ky from 'ky'", 'others know it'],
     ['core/x.ts', "import type { Options } from 'ky'", 'others know it'],
@@ -303,6 +315,7 @@ describe('the house', () => {
     ['core/x.ts', "import { asError } from './errors.js'"],
     ['core/x.ts', "import type { IncomingMessage } from 'node:http'"],
     ['core/transport/http.ts', "import ky from 'ky'"],
+    ['core/platform.ts', "import { TextDecoder } from 'node:util'"],
     ['plugins/decoders/v99.ts', "import { MarketStatus } from './statuses.js'"],
     ['local/x.ts', "import type { Report } from '../core/report.js'"],
     ['local/x.ts', "import { createServer } from 'node:http'"],
@@ -320,6 +333,8 @@ describe('the house', () => {
     ['core/x.ts', 'const { env } = process', 'process'],
     ['local/x.ts', "console.log('here')", 'console'],
     ['index.ts', 'const log = console', 'console'],
+    ['core/x.ts', 'new TextDecoder()', 'TextDecoder'],
+    ['plugins/verify/x.ts', 'setImmediate(run)', 'setImmediate'],
     ['core/x.ts', 'enum Color { red }', 'enum'],
     ['core/x.ts', 'let x: any', 'any'],
     ['cli/x.ts', 'const x = y as any', 'any'],

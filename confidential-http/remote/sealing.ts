@@ -1,3 +1,4 @@
+import { isBytes } from '../../core/options.js'
 import { type BoxKeys, box, openBox, openSealed, seal } from '../../core/sealed-box.js'
 
 /*
@@ -63,7 +64,7 @@ export function toJSON(message: unknown): string {
     function write(this: Readonly<Record<string, unknown>>, key, value) {
       // A Buffer has been made JSON of already in `value`.
       const given = this[key]
-      if (given instanceof Uint8Array) return Buffer.from(given).toString('base64')
+      if (isBytes(given)) return Buffer.from(given).toString('base64')
       return typeof given === 'bigint' ? String(given) : value
     },
   )

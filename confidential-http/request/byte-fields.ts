@@ -1,6 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
+import { isBytes } from '../../core/options.js'
 import { parseBase64 } from './base64.js'
-import { isBytes } from './bytes.js'
 import { type Field, nameKind, readString } from './fields.js'
 
 const BEGIN = '-----BEGIN CERTIFICATE-----'

@@ -1,6 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import { kindOf } from '../../core/kind.js'
-import { isBytes } from './bytes.js'
+import { isBytes } from '../../core/options.js'
 
 /** A value of the input, and where it stood there. Its `null` and `undefined` are both undefined: absent. */
 export interface Field {

@@ -1,8 +1,8 @@
 import { encodeBase64 } from '../../core/base64.js'
 import { foreignCause, ValidationError } from '../../core/errors.js'
+import { isBytes } from '../../core/options.js'
 import type { Duration, DurationJson, HeaderValuesJson, HTTPRequestJson } from '../types.js'
 import { readBytes, readCertificate } from './byte-fields.js'
-import { isBytes } from './bytes.js'
 import { formatDuration, parseDuration } from './duration.js'
 import { type Field, nameKind, openMessage, readMap, readString } from './fields.js'
 

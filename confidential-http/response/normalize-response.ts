@@ -1,6 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
+import { isBytes } from '../../core/options.js'
 import { readBytes } from '../request/byte-fields.js'
-import { isBytes } from '../request/bytes.js'
 import { type Field, nameKind, openProperties, readMap } from '../request/fields.js'
 import { readHeaderValues } from '../request/headers.js'
 import { type HeaderValuesMessage, TYPE_NAMES } from '../request/message.js'

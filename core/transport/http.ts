@@ -1,4 +1,5 @@
 import { APIError } from '../errors.js'
+import { findFetch } from '../platform.js'
 
 /** The platform's fetch, or one with its signature. */
 export type Fetch = typeof fetch
@@ -30,9 +31,6 @@ let loading: Promise<typeof import('ky')> | undefined
  */
 export function createHttp(fetch?: Fetch): Http {
   return async function http({ method, url, headers, body, signal }, maxBytes) {
-    // The platform looks for a module anew each time it is asked to import it.
-    loading ??= import('ky')
-    const { default: ky } = await loading
     const init = {
       method,
       headers,
@@ -41,22 +39,26 @@ export function createHttp(fetch?: Fetch): Http {
       ...(body === undefined ? {} : { body: body as NonNullable<RequestInit['body']> }),
     }
     let answer: Response | undefined
+    async function send(): Promise<Response> {
+      answer = await (fetch ?? (await findFetch()))(url, init)
+      return answer
+    }
     // The platform's fetch is given what it takes itself: of a request that ky has made it would make another. What a hook
     // answers, ky need not keep the request for; where it does not take that for an answer, it is given it once more.
-    const response = await ky(url, {
-      retry: 0,
-      timeout: false,
-      throwHttpErrors: false,
-      hooks: {
-        beforeRequest: [
-          async function send() {
-            answer = await (fetch ?? globalThis.fetch)(url, init)
-            return answer
-          },
-        ],
-      },
-      fetch: async () => answer as Response,
-    })
+    async function sendThroughKy(): Promise<Response> {
+      // The platform looks for a module anew each time it is asked to import it.
+      loading ??= import('ky')
+      const { default: ky } = await loading
+      return ky(url, {
+        retry: 0,
+        timeout: false,
+        throwHttpErrors: false,
+        hooks: { beforeRequest: [send] },
+        fetch: async () => answer as Response,
+      })
+    }
+    // Where the globals are a browser's, as under jsdom, ky may lack what it is made of. With its opinions off, it is fetch.
+    const response = globalThis.Request === undefined ? await send() : await sendThroughKy()
     const { status, headers: answered } = response
     const isSuccess = status >= 200 && status < 300
     return {

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { RawData } from 'ws'
+import { ValidationError } from '../errors.js'
+import { setImmediate } from '../platform.js'
 
 /** The upgrade that opens a connection. */
 export interface Dial {
@@ -59,6 +61,10 @@ export const connectWithWs: Connect = async function connect(
 ) {
   loading ??= import('ws')
   const { WebSocket } = await loading
+  if (WebSocket === undefined)
+    throw new ValidationError(
+      'the package ws was resolved for a browser, where it cannot connect: resolve packages with the condition node',
+    )
   const socket = new WebSocket(url, {
     headers: Object.fromEntries(headers),
     perMessageDeflate: compression,

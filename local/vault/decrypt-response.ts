@@ -1,4 +1,5 @@
 import { ValidationError, VaultError } from '../../core/errors.js'
+import { isBytes } from '../../core/options.js'
 import { boxKeys, openSealed } from '../../core/sealed-box.js'
 import {
   type Ciphertext,
@@ -56,8 +57,7 @@ export async function decryptResponse(
 
 function textOf(body: Uint8Array | string): string {
   if (typeof body === 'string') return body
-  if (!(body instanceof Uint8Array))
-    throw new ValidationError('body must be a string or a Uint8Array')
+  if (!isBytes(body)) throw new ValidationError('body must be a string or a Uint8Array')
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
 }
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { resolve } from 'node:path'
 import { ValidationError, VaultError } from '../../core/errors.js'
-import { checkOptions } from '../../core/options.js'
+import { checkOptions, isBytes } from '../../core/options.js'
 import type { SecretName } from '../../core/types.js'
 import { encrypt, ownerLabel, type PublicKey } from '../../tdh2/index.js'
 import { decryptResponse } from './decrypt-response.js'
@@ -131,7 +131,7 @@ export function checkDirectory(directory: unknown): string {
 
 /** A copy of a value's bytes. No message about a value says anything of it but its size. */
 function bytesOf({ key }: SecretName, value: unknown): Uint8Array {
-  if (typeof value !== 'string' && !(value instanceof Uint8Array))
+  if (typeof value !== 'string' && !isBytes(value))
     throw new ValidationError(`the value of ${key} must be a string or a Uint8Array`)
   const bytes = typeof value === 'string' ? Buffer.from(value) : Uint8Array.from(value)
   const isText = typeof value === 'string' ? !/\p{Surrogate}/u.test(value) : isUtf8(bytes)

@@ -1,4 +1,5 @@
 import { defaultCrypto, type WebCrypto, type WebCryptoKey } from '../../core/crypto.js'
+import { TextEncoder } from '../../core/platform.js'
 
 /** Makes the headers that sign one request. */
 export type Signer = (

@@ -1,3 +1,4 @@
+import { setImmediate } from '../../core/platform.js'
 import { type Engine, type EngineChoice, loadEngine, noEngine } from './engines/engine.js'
 import { type Recovered, recoverSigners } from './recover-signers.js'
 import { finish, type Job, type Recovery } from './recovery.js'
@@ -23,13 +24,13 @@ export function createLoopRecovery(choice: EngineChoice): Recovery {
       for (const job of taken) {
         if (!job.isWanted()) continue
         if (performance.now() > until) {
-          await new Promise(resolve => setImmediate(resolve))
+          await new Promise<void>(resolve => setImmediate(resolve))
           until = performance.now() + SLICE
         }
         if (isEnded) return
         finish(job, loaded === undefined ? noEngine : recoverOne(job, loaded))
       }
-      await new Promise(resolve => setImmediate(resolve))
+      await new Promise<void>(resolve => setImmediate(resolve))
     }
     isRunning = false
   }

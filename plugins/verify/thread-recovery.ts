@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import host from 'node:process'
 import { Worker } from 'node:worker_threads'
+import { setImmediate } from '../../core/platform.js'
 import type { EngineChoice } from './engines/engine.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Recovered } from './recover-signers.js'

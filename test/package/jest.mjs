@@ -6,6 +6,8 @@ import { root, runScript } from './steps.mjs'
 const projects = [
   { name: 'commonjs' },
   { name: 'esm', NODE_OPTIONS: '--experimental-vm-modules' },
+  { name: 'jsdom' },
+  { name: 'jsdom-as-it-is' },
 ]
 
 /** The checks; `folder` is where the package and its vectors are installed. */

@@ -1,0 +1,9 @@
+const { startDataEngine } = require('sluice/local')
+
+// Outside of jsdom, as a service is.
+module.exports = async function start() {
+  const engine = await startDataEngine({ intervalMs: 0 })
+  globalThis.stopEngine = () => engine.close()
+  const { endpoint, wsEndpoint, apiKey, userSecret } = engine
+  process.env.ENGINE = JSON.stringify({ endpoint, wsEndpoint, apiKey, userSecret })
+}
