@@ -1,4 +1,4 @@
-export type { Client, Client as DataStreamsClient, ClientOptions } from './core/client.js'
+export type { Client, ClientOptions } from './core/client.js'
 export { ConnectionStatus } from './core/connections.js'
 export type { WebCrypto } from './core/crypto.js'
 export type { CursorStore } from './core/cursor.js'
@@ -31,22 +31,21 @@ export type { FieldType } from './core/field.js'
 export type { HistoryOptions } from './core/history.js'
 export type { OriginMetrics } from './core/origins.js'
 export type { AcknowledgeMode } from './core/outstanding.js'
-export { Report } from './core/report.js'
 export type { ReportContext, ReportSignature } from './core/report-context.js'
 export type { OverflowPolicy } from './core/report-queue.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './core/rest.js'
 export type { Stack, StackEntry } from './core/stack.js'
 export type {
+  ConnectionDetails,
   ConnectionStatusCallback,
-  Stream,
   StreamEvents,
   StreamMetrics,
-  StreamMetrics as MetricsSnapshot,
 } from './core/stream-api.js'
 export type { StreamOptions } from './core/stream-options.js'
 export type {
   Call,
   ClientScope,
+  ConnectionFacts,
   FetchedPage,
   Gap,
   GapCause,
@@ -101,8 +100,14 @@ export {
 } from './plugins/verify/verify-report.js'
 export { type VerifyMode, type VerifyOptions, verify } from './plugins/verify.js'
 export { type Config, createClient } from './presets/create-client.js'
+export type {
+  DataStream,
+  DataStreamsClient,
+  MetricsSnapshot,
+} from './presets/data-streams-client.js'
 export { type DefaultPresetOptions, defaultPreset } from './presets/default.js'
 export {
+  DEFAULT_CONFIG,
   DEFAULT_RETRY_ATTEMPTS,
   DEFAULT_RETRY_DELAY,
   DEFAULT_TIMEOUT,
@@ -111,4 +116,6 @@ export {
 export { endpoints } from './presets/endpoints.js'
 export { formatReport } from './presets/format-report.js'
 export { type HaPresetOptions, haPreset } from './presets/ha.js'
+export { Report, type ReportRecord } from './presets/report.js'
+export { Stream, type StreamConstructor } from './presets/stream.js'
 export { allDecoders, type DecodedReport, decodeReport } from './presets/versions.js'

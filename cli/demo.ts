@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Stream } from '../core/stream-api.js'
+import type { ConnectionFacts } from '../core/types.js'
 import { type DataEngine, startDataEngine } from '../local/index.js'
 import { createClient } from '../presets/create-client.js'
 import { formatReport } from '../presets/format-report.js'
@@ -69,11 +70,11 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
     const note = (text: string): void => view?.note(text)
     stream.on('error', error => note(red(error.message)))
     stream.on('status', status => {
-      if (status.type === 'connected') note(green(`${status.origin} is connected`))
+      if (status.type === 'connected') note(green(`${nameOf(status)} is connected`))
       if (status.type === 'disconnected' && status.wasOpen)
-        note(yellow(`${status.origin} is lost: ${status.error.message}`))
+        note(yellow(`${nameOf(status)} is lost: ${status.error.message}`))
       if (status.type === 'degraded')
-        note(yellow(`${status.origin} goes on refusing: ${status.error.message}`))
+        note(yellow(`${nameOf(status)} goes on refusing: ${status.error.message}`))
     })
     const enough = new Promise<void>(resolve =>
       signal.addEventListener('abort', () => resolve(), { once: true }),
@@ -112,8 +113,10 @@ export async function demo({ seconds, signal, credentials, out }: DemoOptions): 
       )
       return 0
     }
-    for (const [origin, { received, first, late }] of Object.entries(metrics.origins)) {
-      say(`origin ${origin}: received ${received}, first with ${first}, late with ${late}`)
+    for (const [origin, { originID, received, first, late }] of Object.entries(metrics.origins)) {
+      say(
+        `origin ${originID ?? origin}: received ${received}, first with ${first}, late with ${late}`,
+      )
     }
     say()
     const verdict = summarize(engine, before, chosen, delivered, say)
@@ -134,6 +137,11 @@ async function connectAll(stream: Stream, connections: number): Promise<void> {
     waited += 50
   )
     await wait(50)
+}
+
+/** The short id where there is one: a URL is much to read. */
+function nameOf({ origin, originID }: ConnectionFacts): string {
+  return originID ?? origin
 }
 
 function summarize(

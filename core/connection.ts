@@ -1,5 +1,6 @@
 import { asError, foreignCause, isError, isStreamsError, WebSocketError } from './errors.js'
 import { onAbort } from './on-abort.js'
+import { baseOfURL } from './shards.js'
 import { describeCall, errorFromAnswer } from './status.js'
 import type { Connect, Socket } from './transport/ws.js'
 import type { ConnectionFacts, StreamCall, StreamReply } from './types.js'
@@ -325,6 +326,10 @@ function lostError(
 
 /** What the outside world calls the connection that a stream call opens. */
 export function connectionFacts(call: StreamCall): ConnectionFacts {
-  const { protocol, host } = new URL(call.url)
-  return { host, origin: call.origin ?? `${protocol}//${host}` }
+  const { host } = new URL(call.url)
+  const base = baseOfURL(call.url)
+  const { originID } = call
+  return originID === undefined
+    ? { host, origin: base }
+    : { host, origin: `${base}#${originID}`, originID }
 }

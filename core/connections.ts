@@ -16,14 +16,29 @@ export const ConnectionStatus: {
 })
 /** Where a connection stands. */
 export type ConnectionStatus = (typeof ConnectionStatus)[keyof typeof ConnectionStatus]
+export declare namespace ConnectionStatus {
+  type DISCONNECTED = 'disconnected'
+  type CONNECTING = 'connecting'
+  type CONNECTED = 'connected'
+  type RECONNECTING = 'reconnecting'
+  type FAILED = 'failed'
+}
 
 /** A change of one connection. */
 export type ConnectionChange = Extract<Status, ConnectionFacts>
 
 /** One connection of a lane. */
 export interface Connection {
+  /** Unique in the stream. */
+  readonly id: string
   readonly facts: ConnectionFacts
   readonly status: ConnectionStatus
+  /** Dials that have followed one another since it was last open. */
+  readonly attempts: number
+  readonly lastError: Error | undefined
+  /** In Unix milliseconds. */
+  readonly connectedAt: number | undefined
+  readonly lastReconnectAt: number | undefined
   /** How many are open: one, unless a plugin dials an origin more than once. */
   readonly open: number
   /** What changed last. */
@@ -38,12 +53,18 @@ export interface Connections {
   change(change: ConnectionChange): void
 }
 
-interface State {
-  readonly facts: ConnectionFacts
-  status: ConnectionStatus
-  open: number
-  wasOpen: boolean
-  last: ConnectionChange
+type State = { -readonly [Name in keyof Connection]: Connection[Name] } & { wasOpen: boolean }
+
+/** What the connections of a lane go by. */
+export interface ConnectionsParts {
+  readonly counters: StreamCounters
+  readonly log: Log
+  /** The wall clock, in milliseconds. */
+  readonly now: () => number
+  /** An id for one more connection of the stream. */
+  readonly nextID: () => string
+  /** Hears when one opens, for the first time or again, or is lost. */
+  announce(isConnected: boolean, connection: Connection, isRestored: boolean): void
 }
 
 /** Where a connection stands that is not open. */
@@ -52,22 +73,24 @@ function statusAfter({ type }: ConnectionChange): ConnectionStatus {
   return type === 'degraded' ? 'reconnecting' : type
 }
 
-/** Keeps account of a lane's connections; `announce` hears when one opens or is lost. */
-export function createConnections(
-  counters: StreamCounters,
-  log: Log,
-  announce: (isConnected: boolean, facts: ConnectionFacts) => void,
-): Connections {
+/** Keeps account of a lane's connections. */
+export function createConnections(parts: ConnectionsParts): Connections {
+  const { counters, log, now, nextID, announce } = parts
   const connections = new Map<string, State>()
   let open = 0
 
   function connectionOf(change: ConnectionChange): State {
-    const { origin, host } = change
+    const { origin, originID, host } = change
     const known = connections.get(origin)
     if (known !== undefined) return known
     const connection: State = {
-      facts: { origin, host },
+      id: nextID(),
+      facts: originID === undefined ? { origin, host } : { origin, originID, host },
       status: 'disconnected',
+      attempts: 0,
+      lastError: undefined,
+      connectedAt: undefined,
+      lastReconnectAt: undefined,
       open: 0,
       wasOpen: false,
       last: change,
@@ -80,26 +103,35 @@ export function createConnections(
     const connection = connectionOf(to)
     const { facts } = connection
     connection.last = to
+    if ('error' in to) connection.lastError = to.error
+    if (to.type === 'reconnecting') {
+      connection.attempts = to.attempt
+      connection.lastReconnectAt = now()
+    }
+    if (to.type === 'connected') connection.open++
+    else if (to.type === 'disconnected' && to.wasOpen) connection.open--
+    connection.status = connection.open > 0 ? 'connected' : statusAfter(to)
     if (to.type === 'connected') opened(connection)
     else if (to.type === 'disconnected' && to.wasOpen) lost(connection, to.error)
-    connection.status = connection.open > 0 ? 'connected' : statusAfter(to)
     if (to.type === 'left') connections.delete(facts.origin)
   }
 
   function opened(connection: State): void {
-    const { facts } = connection
-    if (connection.wasOpen) countReconnection(facts)
+    const { facts, wasOpen } = connection
+    if (wasOpen) countReconnection(facts)
     else log.info?.(`connected to ${facts.host}`, { ...facts })
     connection.wasOpen = true
+    connection.attempts = 0
+    connection.connectedAt = now()
     open++
-    if (++connection.open === 1) announce(true, facts)
+    if (connection.open === 1) announce(true, connection, wasOpen)
   }
 
   function lost(connection: State, error: Error): void {
     const { facts } = connection
     log.info?.(`disconnected from ${facts.host}: ${error.message}`, { ...facts })
     open--
-    if (--connection.open === 0) announce(false, facts)
+    if (connection.open === 0) announce(false, connection, false)
   }
 
   function countReconnection(facts: ConnectionFacts): void {

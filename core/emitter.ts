@@ -2,14 +2,19 @@ import { EventEmitter } from 'eventemitter3'
 
 /** Events, whose handlers can't harm each other or the one who emits. */
 export interface Emitter<Events extends object> {
-  on<Name extends keyof Events>(event: Name, handler: Events[Name]): void
-  once<Name extends keyof Events>(event: Name, handler: Events[Name]): void
+  /** `owner` is what a handler has for `this`. */
+  on<Name extends keyof Events>(event: Name, handler: Events[Name], owner: object): void
+  once<Name extends keyof Events>(event: Name, handler: Events[Name], owner: object): void
+  /** Removes a handler, or all of the event. */
   off<Name extends keyof Events>(event: Name, handler?: Events[Name]): void
-  clear(): void
+  /** Removes the handlers of an event, or all. */
+  clear(event?: keyof Events): void
   /** How many handlers an event has. */
   count(event: keyof Events): number
   /** True where the event has handlers. */
-  emit(event: keyof Events, argument?: unknown): boolean
+  emit(event: keyof Events, ...given: readonly unknown[]): boolean
+  listeners<Name extends keyof Events>(event: Name): Events[Name][]
+  eventNames(): (keyof Events)[]
 }
 
 /** What is told of handlers. */
@@ -20,7 +25,7 @@ export interface EmitterHooks<Events extends object> {
   promised?(event: keyof Events, argument: unknown): (() => void) | undefined
 }
 
-type AnyHandler = (argument?: unknown) => unknown
+type AnyHandler = (...given: unknown[]) => unknown
 
 /** True for a promise, of whatever realm or library. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
@@ -35,6 +40,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 export function createEmitter<Events extends object>(hooks: EmitterHooks<Events>): Emitter<Events> {
   const emitter = new EventEmitter<string>()
   const guards = new Map<keyof Events, WeakMap<AnyHandler, AnyHandler>>()
+  const guarded = new WeakMap<AnyHandler, AnyHandler>()
 
   function follow(event: keyof Events, argument: unknown, work: PromiseLike<unknown>): void {
     const settled = hooks.promised?.(event, argument)
@@ -47,31 +53,38 @@ export function createEmitter<Events extends object>(hooks: EmitterHooks<Events>
   function guard(event: keyof Events, handler: AnyHandler): AnyHandler {
     const known = guards.get(event) ?? new WeakMap<AnyHandler, AnyHandler>()
     guards.set(event, known)
-    const guarded: AnyHandler =
+    const guard: AnyHandler =
       known.get(handler) ??
-      function guardedHandler(argument) {
+      function guardedHandler(this: unknown, ...given) {
         try {
-          const result = handler(argument)
-          if (isThenable(result)) follow(event, argument, result)
+          const result = handler.apply(this, given)
+          if (isThenable(result)) follow(event, given[0], result)
         } catch (thrown) {
           hooks.threw(event, thrown)
         }
       }
-    known.set(handler, guarded)
-    return guarded
+    known.set(handler, guard)
+    guarded.set(guard, handler)
+    return guard
   }
 
   return {
-    on: (event, handler) => void emitter.on(event as string, guard(event, handler as AnyHandler)),
-    once: (event, handler) =>
-      void emitter.once(event as string, guard(event, handler as AnyHandler)),
+    on: (event, handler, owner) =>
+      void emitter.on(event as string, guard(event, handler as AnyHandler), owner),
+    once: (event, handler, owner) =>
+      void emitter.once(event as string, guard(event, handler as AnyHandler), owner),
     off: (event, handler) =>
       void emitter.off(
         event as string,
         handler === undefined ? undefined : guard(event, handler as AnyHandler),
       ),
-    clear: () => void emitter.removeAllListeners(),
+    clear: event => void emitter.removeAllListeners(event as string | undefined),
     count: event => emitter.listenerCount(event as string),
-    emit: (event, argument) => emitter.emit(event as string, argument),
+    emit: emitter.emit.bind(emitter) as Emitter<Events>['emit'],
+    listeners: <Name extends keyof Events>(event: Name) =>
+      emitter
+        .listeners(event as string)
+        .map(guard => guarded.get(guard as AnyHandler) as Events[Name]),
+    eventNames: () => emitter.eventNames() as (keyof Events)[],
   }
 }

@@ -8,7 +8,7 @@ import {
 import { createLifetime, type Lifetime } from './lifetime.js'
 import { onAbort } from './on-abort.js'
 import { sleep } from './sleep.js'
-import type { Handler, Status, StreamCall } from './types.js'
+import type { ConnectionFacts, Handler, Status, StreamCall } from './types.js'
 
 /** Several connections that carry one stream, each a call of its own with its own retry. */
 export interface FanOut {
@@ -26,7 +26,7 @@ export interface FanOut {
 const REQUIRED = 2
 
 interface Branch {
-  readonly host: string
+  readonly facts: ConnectionFacts
   readonly life: Lifetime
   isOpen: boolean
   /** Its last dial has failed. */
@@ -104,13 +104,9 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
     }
   }
 
-  async function run(
-    origin: string,
-    call: StreamCall,
-    branch: Branch,
-    delayMs: number,
-  ): Promise<void> {
-    const { life } = branch
+  async function run(call: StreamCall, branch: Branch, delayMs: number): Promise<void> {
+    const { life, facts } = branch
+    const { origin } = facts
     try {
       await sleep(delayMs, life.signal)
       const reply = await next({ ...call, signal: life.signal })
@@ -119,7 +115,6 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
       branch.failure = asError(thrown)
     }
     life.end()
-    const facts = connectionFacts(call)
     if (branches.get(origin) !== branch) {
       if (!branches.has(origin)) scope.status({ type: 'left', ...facts })
       return
@@ -140,11 +135,12 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
   return {
     origins: branches,
     join(call, delayMs) {
-      const { origin, host } = connectionFacts(call)
+      const facts = connectionFacts(call)
+      const { origin } = facts
       const known = branches.get(origin)
       if ((known !== undefined && !known.hasEnded) || signal.aborted) return
       const branch: Branch = {
-        host,
+        facts,
         life: createLifetime(signal),
         isOpen: false,
         isRefused: false,
@@ -154,14 +150,14 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
         failure: undefined,
       }
       branches.set(origin, branch)
-      scope.status({ type: 'joined', origin, host })
-      void run(origin, call, branch, delayMs)
+      scope.status({ type: 'joined', ...facts })
+      void run(call, branch, delayMs)
     },
     leave(origin) {
       const branch = branches.get(origin)
       if (branch === undefined) return
       branches.delete(origin)
-      if (branch.hasEnded) scope.status({ type: 'left', origin, host: branch.host })
+      if (branch.hasEnded) scope.status({ type: 'left', ...branch.facts })
       else branch.life.end(new Error(`origin ${origin} is no longer offered`))
     },
     ended,

@@ -1,5 +1,5 @@
 import { type ConnectionOptions, connectionFacts, runConnection } from './connection.js'
-import { type Connections, createConnections } from './connections.js'
+import { type Connections, type ConnectionsParts, createConnections } from './connections.js'
 import { asError, DataStreamsError, isStreamsError, WebSocketError } from './errors.js'
 import { createLifetime } from './lifetime.js'
 import type { Origins } from './origins.js'
@@ -33,8 +33,10 @@ export interface LaneParts {
   readonly receive: Reception
   /** Hears of the changes of connections while the lane is in force, and of others always. */
   changed(status: Status): void
+  /** An id for one more connection of the stream. */
+  readonly nextID: ConnectionsParts['nextID']
   /** Hears when a connection of the lane in force opens or is lost. */
-  announce(isConnected: boolean, facts: ConnectionFacts): void
+  readonly announce: ConnectionsParts['announce']
   /** The service refuses these feeds of a lane in force. */
   denied(lane: Lane, feedIDs: readonly string[], error: Error): void
 }
@@ -88,7 +90,15 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
   const failures = new Map<string, Error>()
   const denials = new Map<string, Error>()
   let feedIDs = asked
-  const connections = createConnections(counters, log, announce)
+  const connections = createConnections({
+    counters,
+    log,
+    now: parts.connection.now,
+    nextID: parts.nextID,
+    announce(isConnected, connection, isRestored) {
+      if (lane.isInForce) parts.announce(isConnected, connection, isRestored)
+    },
+  })
   const scope: StreamScope = {
     ...parts.scope,
     get feedIDs() {
@@ -118,10 +128,6 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
   function watch(listener: (status: Status) => void): () => void {
     watchers.add(listener)
     return () => void watchers.delete(listener)
-  }
-
-  function announce(isConnected: boolean, facts: ConnectionFacts): void {
-    if (lane.isInForce) parts.announce(isConnected, facts)
   }
 
   function change(status: Status): void {

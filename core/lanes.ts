@@ -34,13 +34,15 @@ export interface ChangePurpose {
 export type Denials = ReadonlyMap<string, Error>
 
 /** What a stream hears of its lanes. */
-export interface LanesParts extends Omit<LaneParts, 'changed' | 'denied' | 'sockets'> {
+export interface LanesParts extends Omit<LaneParts, 'changed' | 'denied' | 'sockets' | 'nextID'> {
   /** Hears of changes of the lanes in force, before `up` and `down`. */
   changed: LaneParts['changed']
   /** Every lane has an open connection. */
   up(): void
   /** One of them has none any more. */
   down(): void
+  /** None of them has one any more. */
+  allLost(): void
   /** The service refuses these feeds, which were in force. False where no other is subscribed to. */
   denied(feedIDs: readonly string[], error: Error): boolean
   /** A lane in force has ended for good; or the stream has, and nothing of the lanes is left. */
@@ -69,10 +71,14 @@ export function createLanes(parts: LanesParts): Lanes {
   const running = new Set<Lane>()
   const sockets = { open: 0 }
   let isUp = false
+  let hasOpen = false
   let isOver = false
+  let connections = 0
+  const nextID = (): string => `conn-${connections++}`
 
   function open(feedIDs: readonly string[], isInForce: boolean): Lane {
-    const lane = createLane({ ...parts, sockets, changed, denied: forgo }, feedIDs, isInForce)
+    const own = { ...parts, sockets, nextID, changed, denied: forgo }
+    const lane = createLane(own, feedIDs, isInForce)
     running.add(lane)
     void lane.ended.then(error => ended(lane, error))
     return lane
@@ -105,6 +111,13 @@ export function createLanes(parts: LanesParts): Lanes {
     isUp = inForce.every(lane => lane.connections.open > 0)
     if (isUp && !wasUp) parts.up()
     else if (wasUp && !isUp) parts.down()
+    const hadOpen = hasOpen
+    hasOpen = countOpen() > 0
+    if (hadOpen && !hasOpen) parts.allLost()
+  }
+
+  function countOpen(): number {
+    return inForce.reduce((sum, lane) => sum + lane.connections.open, 0)
   }
 
   function forgetOrigins(): void {
@@ -150,19 +163,21 @@ export function createLanes(parts: LanesParts): Lanes {
   function tellDifference({ from, lane }: Succession): void {
     for (const [name, error] of lane.failures)
       if (from?.failures.get(name)?.message !== error.message) parts.scope.fail(error)
-    for (const [origin, { facts, last, open }] of lane.connections.all) {
+    for (const [origin, connection] of lane.connections.all) {
+      const { last, open } = connection
       const before = from?.connections.all.get(origin)
-      if (open > 0 !== (before?.open ?? 0) > 0) parts.announce(open > 0, facts)
+      if (open > 0 !== (before?.open ?? 0) > 0)
+        parts.announce(open > 0, connection, before !== undefined)
       if (before?.last.type !== last.type) parts.changed(last)
     }
     if (from !== undefined) tellOfLeaving(from, lane)
   }
 
   function tellOfLeaving(from: Lane, lane: Lane | undefined): void {
-    for (const [origin, { facts, open }] of from.connections.all) {
+    for (const [origin, connection] of from.connections.all) {
       if (lane?.connections.all.has(origin)) continue
-      if (open > 0) parts.announce(false, facts)
-      parts.changed({ type: 'left', ...facts })
+      if (connection.open > 0) parts.announce(false, connection, false)
+      parts.changed({ type: 'left', ...connection.facts })
     }
   }
 
@@ -171,7 +186,7 @@ export function createLanes(parts: LanesParts): Lanes {
       return inForce
     },
     get open() {
-      return inForce.reduce((sum, { connections }) => sum + connections.open, 0)
+      return countOpen()
     },
     get uncovered() {
       return inForce.flatMap(({ connections, feedIDs }) => (connections.open > 0 ? [] : feedIDs))

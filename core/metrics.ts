@@ -1,6 +1,7 @@
+import type { Connection } from './connections.js'
 import type { Lanes } from './lanes.js'
 import type { Origins } from './origins.js'
-import type { StreamMetrics } from './stream-api.js'
+import type { ConnectionDetails, StreamMetrics } from './stream-api.js'
 import type { StreamCounters } from './types.js'
 
 /** A stream's counts, all zero. */
@@ -38,5 +39,24 @@ export function readMetrics(
     configuredConnections: Math.max(1, configured),
     originStatus: Object.freeze(Object.fromEntries(status)),
     origins: byOrigin,
+  })
+}
+
+/** The connections over which the lanes carry their stream. */
+export function readConnections(lanes: Lanes): ConnectionDetails[] {
+  return lanes.all.flatMap(({ connections }) => Array.from(connections.all.values(), detailsOf))
+}
+
+/** A connection as the stream's user sees it. */
+export function detailsOf(connection: Connection): ConnectionDetails {
+  const { id, facts, status, attempts, lastError, connectedAt, lastReconnectAt } = connection
+  return Object.freeze({
+    id,
+    ...facts,
+    state: status,
+    reconnectAttempts: attempts,
+    lastError,
+    connectedAt,
+    lastReconnectAt,
   })
 }

@@ -2,6 +2,8 @@ import type { ConnectionStatus, Connections } from './connections.js'
 
 /** What one origin has brought, as it was when asked for. */
 export interface OriginMetrics extends Readonly<OriginTraffic> {
+  /** The id of the origin, where the service has given one. */
+  readonly originID: string | undefined
   /** Of its connections the one that is worst off. */
   readonly status: ConnectionStatus
 }
@@ -33,6 +35,12 @@ export interface Origins {
   keep(connections: Iterable<Connections>): void
   /** By origin, of the origins that these have. */
   metrics(connections: Iterable<Connections>): Readonly<Record<string, OriginMetrics>>
+}
+
+/** The id in `wss://host#001`, where there is one. */
+export function originIDOf(origin: string): string | undefined {
+  const at = origin.indexOf('#')
+  return at === -1 ? undefined : origin.slice(at + 1)
 }
 
 /** The best first. */
@@ -86,7 +94,7 @@ export function createOrigins(): Origins {
       }
       const entries = Array.from(worst, ([origin, status]) => [
         origin,
-        Object.freeze({ status, ...of(origin) }),
+        Object.freeze({ originID: originIDOf(origin), status, ...of(origin) }),
       ])
       return Object.freeze(Object.fromEntries(entries))
     },

@@ -1,4 +1,5 @@
 import type { DecoderTable } from './decoder-table.js'
+import { originIDOf } from './origins.js'
 import { type ReportContext, readContext } from './report-context.js'
 
 /** How a report came. */
@@ -23,7 +24,7 @@ export class Report<out Data = unknown> {
   readonly validFromTimestamp: number
   /** Time of the observations, in the feed's unit. */
   readonly observationsTimestamp: number
-  /** Which origin it came from: its id, or the URL's scheme and host where there is only one. */
+  /** Where it came from: the URL that was configured, with the id of the origin as its fragment where it has one. */
   readonly origin: string
   /** How it came: `live` over a stream's connection, `backfill` where a stream fetched it later, `request` as you asked. */
   readonly source: ReportSource
@@ -65,6 +66,11 @@ export class Report<out Data = unknown> {
       this.#failure = thrown
       throw thrown
     }
+  }
+
+  /** The id of the origin it came from, where the service has given one. */
+  get originID(): string | undefined {
+    return originIDOf(this.origin)
   }
 
   /** Who signed the report and when in their count, and the signatures; read when first asked for. Nothing of it is checked. */

@@ -47,20 +47,12 @@ export function createSend({
       if (answer === undefined || !isSuccess(answer)) attempt.abort(over)
     }
     if (!isSuccess(answer)) throw errorFromAnswer(call, answer, now)
-    return { kind: 'request', ...answer, headers: withoutEchoes(answer.headers, call.headers) }
+    return { kind: 'request', ...answer, repeatsSecret: text => repeatsHeader(text, call.headers) }
   }
 }
 
 function isSuccess({ status }: HttpAnswer): boolean {
   return status >= 200 && status <= 299
-}
-
-/** An answer's header that repeats what was sent may hold a secret, and nobody needs it. */
-function withoutEchoes(answered: Headers, sent: Headers): Headers {
-  const all = [...answered]
-  // Mostly none does, and one look shows it.
-  if (!repeatsHeader(all.map(([, value]) => value).join(' '), sent)) return answered
-  return new Headers(all.filter(([, value]) => !repeatsHeader(value, sent)))
 }
 
 function timedOut(call: RequestCall, timeout: number): APIError {

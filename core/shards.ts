@@ -14,9 +14,18 @@ const FEED_LENGTH = 67
 /** Changing feeds needs connections to spare. */
 const SPARE = 2
 
+const PATH = '/api/v1/ws'
+
 /** The URL of a stream; the service knows by it alone what is subscribed to. */
 export function streamURL(base: string, feedIDs: readonly string[]): string {
-  return `${base}/api/v1/ws?feedIDs=${feedIDs}`
+  return `${base}${PATH}?feedIDs=${feedIDs}`
+}
+
+/** What a stream's URL begins with; of another URL its scheme and host. */
+export function baseOfURL(url: string): string {
+  const { protocol, host, pathname } = new URL(url)
+  const prefix = pathname.endsWith(PATH) ? pathname.slice(0, -PATH.length) : ''
+  return `${protocol}//${host}${prefix}`
 }
 
 const LIST = /(?<=[?&]feedIDs=)[^&#]*/

@@ -103,17 +103,25 @@ function messageOf(json: string): string | undefined {
 
 /** Long enough to be no coincidence, short enough to find a secret that was cut. */
 const REPEATED = 8
+/** A value of less stands in many a text by chance: to look for it would leave nothing of what the service says. */
+const MIN_RECOGNISABLE = 4
+/** No secrets. */
+const harmless = ['accept', 'user-agent', 'x-authorization-timestamp', 'x-cll-origin']
 
-/** True where a run of a header's value stands in the text, whatever the case and whatever stands in between. */
+/**
+ * True where a run of a header's value stands in the text, whatever the case and whatever stands in between; for what goes
+ * into errors, logs and names.
+ */
 export function repeatsHeader(text: string, headers: Headers): boolean {
   const squeezed = squeeze(text)
   for (const [name, value] of headers) {
-    if (name === 'accept' || name === 'user-agent') continue
+    if (harmless.includes(name)) continue
     const secret = squeeze(value)
     for (let at = 0; at + REPEATED <= secret.length; at++) {
       if (squeezed.includes(secret.slice(at, at + REPEATED))) return true
     }
-    if (secret !== '' && secret.length < REPEATED && squeezed.includes(secret)) return true
+    const isShort = secret.length >= MIN_RECOGNISABLE && secret.length < REPEATED
+    if (isShort && squeezed.includes(secret)) return true
   }
   return false
 }

@@ -2,7 +2,7 @@
 import type { ConnectionStatus } from './connections.js'
 import type { OriginMetrics } from './origins.js'
 import type { Report } from './report.js'
-import type { Gap, ReconnectingInfo, Status, StreamCounters } from './types.js'
+import type { ConnectionFacts, Gap, ReconnectingInfo, Status, StreamCounters } from './types.js'
 
 /** What a stream emits, and what its handlers are given. */
 export interface StreamEvents<Data = unknown> {
@@ -22,6 +22,27 @@ export interface StreamEvents<Data = unknown> {
   conflict: (conflict: { readonly first: Report<Data>; readonly other: Report<Data> }) => void
   /** Anything changed in the life of a connection or a feed. */
   status: (status: Status) => void
+  /** An open connection was lost. */
+  'connection-lost': (connection: ConnectionDetails, error?: Error) => void
+  /** A connection that was lost is open again. */
+  'connection-restored': (connection: ConnectionDetails) => void
+  /** The last open connection was lost. */
+  'all-connections-lost': () => void
+}
+
+/** A connection of a stream, as it was when asked for. */
+export interface ConnectionDetails extends ConnectionFacts {
+  /** Unique in its stream: `conn-0` for the first. */
+  readonly id: string
+  readonly state: ConnectionStatus
+  /** Dials that have followed one another since it was last open. */
+  readonly reconnectAttempts: number
+  /** Why it was lost or could not be opened, the last time. */
+  readonly lastError: Error | undefined
+  /** When it opened last, in Unix milliseconds. */
+  readonly connectedAt: number | undefined
+  /** When its last reconnection was scheduled, in Unix milliseconds. */
+  readonly lastReconnectAt: number | undefined
 }
 
 /** A stream's counts, as they were when asked for. */
@@ -30,7 +51,7 @@ export interface StreamMetrics extends Readonly<StreamCounters> {
   readonly totalReceived: number
   readonly activeConnections: number
   readonly configuredConnections: number
-  /** By origin: its id, or the URL's scheme and host where the connection has no origin of its own. */
+  /** By origin: the URL that was configured, with the id of the origin as its fragment where it has one. */
   readonly originStatus: Readonly<Record<string, ConnectionStatus>>
   /** What each origin has brought. */
   readonly origins: Readonly<Record<string, OriginMetrics>>
@@ -47,8 +68,26 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
    */
   on<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
   once<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
-  /** Removes a handler, or all of the event. */
+  /** Removes a handler, however often it was added, or all of the event. */
   off<Name extends keyof StreamEvents<Data>>(event: Name, handler?: StreamEvents<Data>[Name]): this
+  /** The same as `on`. */
+  addListener<Name extends keyof StreamEvents<Data>>(
+    event: Name,
+    handler: StreamEvents<Data>[Name],
+  ): this
+  /** The same as `off`. */
+  removeListener<Name extends keyof StreamEvents<Data>>(
+    event: Name,
+    handler?: StreamEvents<Data>[Name],
+  ): this
+  /** Removes the handlers of an event, or all there are. */
+  removeAllListeners(event?: keyof StreamEvents<Data>): this
+  listenerCount(event: keyof StreamEvents<Data>): number
+  listeners<Name extends keyof StreamEvents<Data>>(event: Name): StreamEvents<Data>[Name][]
+  /** The events that have handlers. */
+  eventNames(): (keyof StreamEvents<Data>)[]
+  /** Calls the handlers of an event, as if it had come; for tests. False where there are none. */
+  emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): boolean
   /**
    * Resolves with the first open connection for every feed; rejects when there is none to be had, and leaves nothing running then.
    * While the stream is connected or about to be, returns the same promise.
@@ -86,6 +125,14 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
   /** Resolves when the stream was closed, rejects with the error that ended it. */
   readonly closed: Promise<void>
   getMetrics(): StreamMetrics
+  /** The connections there are. */
+  getConnectionDetails(): ConnectionDetails[]
+  /** Where each connection stands, by its id. */
+  getConnectionStates(): Record<string, ConnectionStatus>
+  /** The origins there are connections to, open or not: the keys of `originStatus`. */
+  getOrigins(): string[]
+  /** `multiple` where there are connections to more than one origin. */
+  getConnectionType(): 'single' | 'multiple'
 }
 
 /** Called once per change of a connection's state. */

@@ -1,7 +1,8 @@
-import { createEmitter, type Emitter, isThenable } from './emitter.js'
+import { createEmitter, isThenable } from './emitter.js'
 import { asError } from './errors.js'
 import { checkFunction } from './options.js'
-import type { ConnectionStatusCallback, StreamEvents } from './stream-api.js'
+import type { Report } from './report.js'
+import type { ConnectionStatusCallback, Stream, StreamEvents } from './stream-api.js'
 import type { ConnectionFacts, Log } from './types.js'
 
 /** What is told of handlers of `report`. */
@@ -12,7 +13,16 @@ export interface ReportHandlerHooks {
 }
 
 /** The handlers that a stream's user has given it. */
-export interface StreamHandlers<Data> extends Emitter<StreamEvents<Data>> {
+export interface StreamHandlers<Data> {
+  /** Calls the handlers of `report`: the hot path. True where there are any. */
+  report(report: Report): boolean
+  hasReportHandler(): boolean
+  /** Calls the handlers of another event. */
+  emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): void
+  /** The methods of a stream by which its user adds and removes handlers. */
+  methods(stream: () => Stream<Data>): StreamEmitter<Data>
+  /** Removes all handlers. */
+  clear(): void
   /** From the moment of closing on, nothing is emitted. */
   readonly isSilent: boolean
   /** Emits nothing from now on. */
@@ -20,6 +30,20 @@ export interface StreamHandlers<Data> extends Emitter<StreamEvents<Data>> {
   /** Calls the connectionStatusCallback. */
   announce(isConnected: boolean, facts: ConnectionFacts): void
 }
+
+type StreamEmitter<Data> = Pick<
+  Stream<Data>,
+  | 'on'
+  | 'once'
+  | 'off'
+  | 'addListener'
+  | 'removeListener'
+  | 'removeAllListeners'
+  | 'listenerCount'
+  | 'listeners'
+  | 'eventNames'
+  | 'emit'
+>
 
 /** Keeps a stream's handlers. What users' own code threw stays as it is. */
 export function createStreamHandlers<Data>(
@@ -34,8 +58,8 @@ export function createStreamHandlers<Data>(
   })
   let isSilent = false
 
-  function emit(event: keyof StreamEvents<Data>, argument?: unknown): boolean {
-    return !isSilent && emitter.emit(event, argument)
+  function emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): void {
+    if (!isSilent) emitter.emit(event, ...given)
   }
 
   /** Only for what an error handler threw there is nowhere left to go. */
@@ -44,24 +68,46 @@ export function createStreamHandlers<Data>(
     if (event !== 'error') emit('error', thrown)
   }
 
-  return {
-    on(event, handler) {
+  function methods(stream: () => Stream<Data>): StreamEmitter<Data> {
+    const on: StreamEmitter<Data>['on'] = (event, handler) => {
       checkFunction('handler', handler)
-      emitter.on(event, handler)
+      emitter.on(event, handler, stream())
       if (event === 'report') reportHandler.added()
-    },
-    once(event, handler) {
-      checkFunction('handler', handler)
-      emitter.once(event, handler)
-      if (event === 'report') reportHandler.added()
-    },
-    off(event, handler) {
+      return stream()
+    }
+    const off: StreamEmitter<Data>['off'] = (event, handler) => {
       if (handler !== undefined) checkFunction('handler', handler)
       emitter.off(event, handler)
-    },
+      return stream()
+    }
+    return {
+      on,
+      addListener: on,
+      once(event, handler) {
+        checkFunction('handler', handler)
+        emitter.once(event, handler, stream())
+        if (event === 'report') reportHandler.added()
+        return stream()
+      },
+      off,
+      removeListener: off,
+      removeAllListeners(event) {
+        emitter.clear(event)
+        return stream()
+      },
+      listenerCount: emitter.count,
+      listeners: emitter.listeners,
+      eventNames: emitter.eventNames,
+      emit: emitter.emit,
+    }
+  }
+
+  return {
+    report: report => !isSilent && emitter.emit('report', report),
     emit,
-    count: event => (isSilent ? 0 : emitter.count(event)),
-    clear: emitter.clear,
+    hasReportHandler: () => !isSilent && emitter.count('report') > 0,
+    methods,
+    clear: () => emitter.clear(),
     get isSilent() {
       return isSilent
     },

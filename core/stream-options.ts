@@ -7,34 +7,34 @@ import { type OverflowPolicy, overflowPolicies } from './report-queue.js'
 /** Options of one stream. */
 export interface StreamOptions {
   /** How many dials in a row may fail before the stream gives up; `Infinity` never does. @default 5 */
-  readonly maxReconnectAttempts?: number
+  maxReconnectAttempts?: number
   /**
    * Milliseconds before the first reconnection, doubled for each further one up to 10000, with jitter. Clamped to 200
    * to 10000. @default 1000
    */
-  readonly reconnectInterval?: number
+  reconnectInterval?: number
   /** Milliseconds a connection may take to open. @default 5000 */
-  readonly connectTimeout?: number
+  connectTimeout?: number
   /**
    * Sockets that the stream has at once at most, those being closed included: a change of feeds waits until its connections
    * fit, and one that can't is refused. The service allows a user 20; the default leaves two for those that it has not
    * noticed are closed. Streams of one user, in whatever process, share the 20. @default 18
    */
-  readonly maxConnections?: number
+  maxConnections?: number
   /** Milliseconds between two pings. @default 2000 */
-  readonly pingInterval?: number
+  pingInterval?: number
   /** Pings in a row that nothing answers, before a connection counts as dead. @default 3 */
-  readonly missedPings?: number
+  missedPings?: number
   /** Milliseconds without a report before a feed is announced as stale; 0 never does. @default 30000 */
-  readonly staleAfter?: number
+  staleAfter?: number
   /** Offer permessage-deflate: about a third of the bytes for more work on each message. @default false */
-  readonly compression?: boolean
+  compression?: boolean
   /**
    * Reports that wait to be taken, before `overflow` decides. With neither a `report` handler nor a loop they wait from
    * `connect` on; beside a handler only a loop's wait. 0 is for a stream that only plugins read, or handlers: nothing waits,
    * what comes without a handler is gone, and `read` and iteration are refused. @default 1024
    */
-  readonly queue?: number
+  queue?: number
   /**
    * What becomes of reports when they are taken too slowly, once `queue` of them wait. `block` holds the connections
    * back, and drops nothing; a connection that a `connect` of your own opened without `pause` and `resume` can't be held
@@ -42,7 +42,7 @@ export interface StreamOptions {
    * longest, `latest-per-feed` the one of the same feed that has, if there is one; what is dropped is counted, and
    * announced as gaps. `close` ends the stream. @default 'block'
    */
-  readonly overflow?: OverflowPolicy
+  overflow?: OverflowPolicy
   /**
    * When a report counts as taken, and its cursor may pass it. `automatic`: once its handlers have returned, and what they
    * promised has settled, kept or not; or once its reader asks for the next one. `manual`: when you call
@@ -50,16 +50,16 @@ export interface StreamOptions {
    * while `queue` reports have been given out and are not taken; so with `queue: 0` there is no `manual`.
    * @default 'automatic'
    */
-  readonly acknowledge?: AcknowledgeMode
+  acknowledge?: AcknowledgeMode
   /**
    * Where is kept how far you have come, feed by feed: a stream with the same store goes on from there, and what was missed
    * meanwhile is fetched. `fileCursors` of `sluice/cursors` keeps it in a file.
    */
-  readonly cursors?: CursorStore
+  cursors?: CursorStore
   /** Milliseconds between two savings of the cursors: what you took since then comes again after a crash. @default 1000 */
-  readonly saveInterval?: number
+  saveInterval?: number
   /** Aborting it closes the stream. */
-  readonly signal?: AbortSignal
+  signal?: AbortSignal
 }
 
 /** The options of a stream, each with a value that holds its rule. */

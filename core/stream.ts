@@ -2,6 +2,7 @@ import { abortable } from './abortable.js'
 import { createAnnouncements } from './announcements.js'
 import { composeReport } from './compose.js'
 import type { ConnectionOptions } from './connection.js'
+import type { Connection } from './connections.js'
 import { type Consumption, createConsumption } from './consumption.js'
 import { type Cursors, createCursors } from './cursor.js'
 import type { DecoderTable } from './decoder-table.js'
@@ -11,7 +12,7 @@ import { asError, DataStreamsError, ValidationError } from './errors.js'
 import { notOpened } from './lane.js'
 import { createLanes } from './lanes.js'
 import { createLifetime } from './lifetime.js'
-import { createCounters, readMetrics } from './metrics.js'
+import { createCounters, detailsOf, readConnections, readMetrics } from './metrics.js'
 import { createOrigins } from './origins.js'
 import { createOutstanding, type Outstanding } from './outstanding.js'
 import { createOverflowGaps } from './overflow-gaps.js'
@@ -19,7 +20,7 @@ import { createReception } from './reception.js'
 import type { Report } from './report.js'
 import { maxShards, shardCapacity, streamURL } from './shards.js'
 import { createSilenceWatch } from './silence.js'
-import type { ConnectionStatusCallback, Stream } from './stream-api.js'
+import type { ConnectionStatusCallback, Stream, StreamMetrics } from './stream-api.js'
 import { createStreamHandlers, type StreamHandlers } from './stream-handlers.js'
 import { checkStreamOptions, type StreamOptions } from './stream-options.js'
 import { createSubscription } from './subscription.js'
@@ -180,9 +181,10 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       fail: announcements.fail,
     }),
     changed: announcements.status,
-    announce: handlers.announce,
+    announce,
     up,
     down,
+    allLost: () => emit('all-connections-lost'),
     denied: (feedIDs, error) => subscription.deny(feedIDs, error),
     ended: error => end(doom ?? error),
   })
@@ -205,8 +207,8 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     overflow: options.overflow,
     valve,
     outstanding,
-    emit: report => handlers.emit('report', report),
-    hasHandler: () => handlers.count('report') > 0,
+    emit: handlers.report,
+    hasHandler: handlers.hasReportHandler,
     slow,
     dropped() {
       counters.dropped++
@@ -258,12 +260,16 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     consumption.deliver(report)
   }
 
+  function announce(isConnected: boolean, connection: Connection, isRestored: boolean): void {
+    handlers.announce(isConnected, connection.facts)
+    if (!isConnected) emit('connection-lost', detailsOf(connection), connection.lastError)
+    else if (isRestored) emit('connection-restored', detailsOf(connection))
+  }
+
   function up(): void {
     isDown = false
     if (!opened.isSettled)
-      log.info?.(
-        `connection mode: ${lanes.all.some(({ connections }) => connections.all.size > 1) ? 'high availability' : 'single'}`,
-      )
+      log.info?.(`connection mode: ${hasSeveralOrigins() ? 'high availability' : 'single'}`)
     emit('connected')
     opened.resolve()
   }
@@ -347,23 +353,20 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     if (state === 'idle') end(asError(life.signal.reason))
   })
 
+  function getMetrics(): StreamMetrics {
+    return readMetrics(counters, lanes, origins)
+  }
+
+  function hasSeveralOrigins(): boolean {
+    return lanes.all.some(({ connections }) => connections.all.size > 1)
+  }
+
   const stream: Stream<Data> = {
     get feedIDs() {
       return subscription.feedIDs
     },
     closed: closed.promise,
-    on(event, handler) {
-      handlers.on(event, handler)
-      return stream
-    },
-    once(event, handler) {
-      handlers.once(event, handler)
-      return stream
-    },
-    off(event, handler) {
-      handlers.off(event, handler)
-      return stream
-    },
+    ...handlers.methods(() => stream),
     connect() {
       if (state === 'idle') start()
       if (state !== 'ended') return opened.promise
@@ -380,10 +383,22 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     read: consumption.read,
     [Symbol.asyncIterator]: consumption.iterate,
     close,
-    getMetrics: () => readMetrics(counters, lanes, origins),
+    getMetrics,
+    getConnectionDetails: () => readConnections(lanes),
+    getConnectionStates: () =>
+      Object.fromEntries(readConnections(lanes).map(({ id, state }) => [id, state])),
+    getOrigins: () => Object.keys(getMetrics().originStatus),
+    getConnectionType: () => (hasSeveralOrigins() ? 'multiple' : 'single'),
     [asyncDispose]: close,
   }
-  return stream
+  return Object.defineProperty(stream, brand, { value: true })
+}
+
+const brand = Symbol.for('sluice.stream')
+
+/** True for a stream, whichever copy of this library (ES module or CommonJS) made it. */
+export function isStream(value: unknown): value is Stream {
+  return typeof value === 'object' && value !== null && brand in value
 }
 
 /** Resolves when the work has, or after so many milliseconds. */

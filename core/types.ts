@@ -20,8 +20,8 @@ interface CallFacts {
   readonly headers: Headers
   /** Exactly the bytes that are sent. */
   readonly body?: string | Uint8Array
-  /** The id of the origin asked for, where one is. */
-  readonly origin?: string
+  /** The id of the origin asked for, where one is: the value of the header `X-Cll-Origin`. */
+  readonly originID?: string
   /** Aborted when the caller has lost interest. */
   readonly signal: AbortSignal
 }
@@ -107,6 +107,8 @@ export interface RequestReply {
   readonly headers: Headers
   /** The whole body, bounded. */
   readonly body: Uint8Array
+  /** True where a text repeats a secret that was sent: it belongs into no error, no log and no name. */
+  readonly repeatsSecret?: (text: string) => boolean
 }
 
 /** The answer to a confidential request, whatever its status. */
@@ -398,8 +400,10 @@ export interface StreamCounters {
 
 /** Which connection an announcement is about. */
 export interface ConnectionFacts {
-  /** The id of the origin, or the URL's scheme and host where the connection has no origin of its own. */
+  /** The URL that was configured, with the id of the origin as its fragment where it has one: `wss://host#001`. */
   readonly origin: string
+  /** The id of the origin, where the service has given one: `001`. */
+  readonly originID?: string
   /** Host and port. */
   readonly host: string
 }

@@ -124,13 +124,13 @@ async function findCalls(
   }
   const alone = { ...call, connectTimeout }
   try {
-    const origins = await discoverOrigins(next, call, connectTimeout)
-    scope.log.debug?.(`origins discovered: ${origins.join(', ')}`, { origins })
-    if (isFirst && origins.length === 1) announceLoneOrigin(call)
-    const calls = origins.map(origin => {
+    const originIDs = await discoverOrigins(next, call, connectTimeout)
+    scope.log.debug?.(`origins discovered: ${originIDs.join(', ')}`, { originIDs })
+    if (isFirst && originIDs.length === 1) announceLoneOrigin(call)
+    const calls = originIDs.map(originID => {
       const headers = new Headers(call.headers)
-      headers.set('x-cll-origin', origin)
-      return { ...alone, origin, headers }
+      headers.set('x-cll-origin', originID)
+      return { ...alone, originID, headers }
     })
     return { calls, lookSoon: false }
   } catch (thrown) {
@@ -178,9 +178,9 @@ async function discoverOrigins(
   }
   try {
     const reply = await abortable(next(request), signal)
-    return parseOrigins(
-      reply.kind === 'request' ? reply.headers.get('x-cll-available-origins') : null,
-    )
+    if (reply.kind !== 'request') return parseOrigins(null)
+    const { headers, repeatsSecret } = reply
+    return parseOrigins(headers.get('x-cll-available-origins'), repeatsSecret)
   } finally {
     clearTimeout(timer)
     life.end()
@@ -189,16 +189,19 @@ async function discoverOrigins(
 
 /**
  * The origins in the header X-Cll-Available-Origins, `{001,002}` with or without braces. An id becomes a header itself, so
- * only what is harmless there is taken. Throws where nothing is left.
+ * only what is harmless there is taken, and it is shown, so no secret is. Throws where nothing is left.
  */
-export function parseOrigins(header: string | null): readonly string[] {
+export function parseOrigins(
+  header: string | null,
+  repeatsSecret: (text: string) => boolean = () => false,
+): readonly string[] {
   if (header === null) throw new ValidationError('the answer has no X-Cll-Available-Origins')
   const ids = header
     .slice(0, 4096)
     .replace(/^\s*\{|\}\s*$/g, '')
     .split(',')
     .map(id => id.trim())
-    .filter(id => /^[A-Za-z0-9._-]{1,64}$/.test(id))
+    .filter(id => /^[A-Za-z0-9._-]{1,64}$/.test(id) && !repeatsSecret(id))
   if (ids.length === 0) throw new ValidationError('X-Cll-Available-Origins names no origin')
   return [...new Set(ids)].slice(0, MAX_ORIGINS)
 }

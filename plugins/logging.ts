@@ -3,12 +3,16 @@ import { checkBoolean, checkFunction } from '../core/options.js'
 import { describeCall } from '../core/status.js'
 import type { Handler, Log, LogFunction, Plugin, Sink } from '../core/types.js'
 
-/** How much is logged: each level includes those above it. */
+/** How much is logged: each level includes those above it. `LogLevel[0]` is `'DEBUG'`. */
 export const LogLevel: {
   readonly DEBUG: 0
   readonly INFO: 1
   readonly WARN: 2
   readonly ERROR: 3
+  readonly 0: 'DEBUG'
+  readonly 1: 'INFO'
+  readonly 2: 'WARN'
+  readonly 3: 'ERROR'
 } = Object.freeze({
   /** Feed id validation, decoding steps, auth headers, requests and answers, origins of reports. */
   DEBUG: 0,
@@ -18,9 +22,19 @@ export const LogLevel: {
   WARN: 2,
   /** Failed authentication, network, decoding and requests; crashes of handlers and plugins. */
   ERROR: 3,
+  0: 'DEBUG',
+  1: 'INFO',
+  2: 'WARN',
+  3: 'ERROR',
 })
 /** How much is logged. */
-export type LogLevel = (typeof LogLevel)[keyof typeof LogLevel]
+export type LogLevel = 0 | 1 | 2 | 3
+export declare namespace LogLevel {
+  type DEBUG = 0
+  type INFO = 1
+  type WARN = 2
+  type ERROR = 3
+}
 
 /** Whatever has some of these functions, called with a message and an object of facts: console, pino, winston, … */
 export interface Logger {
@@ -33,11 +47,11 @@ export interface Logger {
 /** Options of `logging`. */
 export interface LoggingConfig {
   /** Where the lines go; without one, nothing is logged. */
-  readonly logger?: Logger
-  /** The lowest level that is logged. @default LogLevel.INFO */
-  readonly logLevel?: LogLevel
+  logger?: Logger
+  /** The lowest level that is logged, or its name. @default LogLevel.INFO */
+  logLevel?: LogLevel | Uppercase<(typeof levels)[number]>
   /** Log WebSocket pings, pongs and connection states too, with DEBUG. @default false */
-  readonly enableConnectionDebug?: boolean
+  enableConnectionDebug?: boolean
 }
 
 const levels = ['debug', 'info', 'warn', 'error'] as const
@@ -49,12 +63,10 @@ const levels = ['debug', 'info', 'warn', 'error'] as const
 export function logging(options: LoggingConfig = {}): Plugin<never> {
   if (typeof options !== 'object' || options === null)
     throw new ValidationError('logging must be an object')
-  const { logger, logLevel = LogLevel.INFO, enableConnectionDebug = false } = options
-  if (!Object.values(LogLevel).includes(logLevel)) {
-    throw new ValidationError(
-      `logging.logLevel must be one of LogLevel: ${Object.values(LogLevel).join(', ')}`,
-    )
-  }
+  const { logger, logLevel: given = LogLevel.INFO, enableConnectionDebug = false } = options
+  const logLevel = typeof given === 'string' ? LogLevel[given] : given
+  if (typeof logLevel !== 'number' || LogLevel[logLevel] === undefined)
+    throw new ValidationError('logging.logLevel must be one of LogLevel: 0, 1, 2, 3, or its name')
   checkBoolean('logging.enableConnectionDebug', enableConnectionDebug)
   if (
     logger !== undefined &&
@@ -68,15 +80,14 @@ export function logging(options: LoggingConfig = {}): Plugin<never> {
   for (const level of levels) {
     if (logger?.[level] === undefined) continue
     checkFunction(`logging.logger.${level}`, logger[level])
-    if (LogLevel[level.toUpperCase() as keyof typeof LogLevel] >= logLevel)
-      listener[level] = writer(logger, level)
+    if (levels.indexOf(level) >= logLevel) listener[level] = writer(logger, level)
   }
   if (enableConnectionDebug && listener.debug !== undefined) listener.connection = listener.debug
 
   function logAttempts(next: Handler): Handler {
     return async function logAttempt(call) {
       const { log } = call.scope
-      log.debug?.(`→ ${describeCall(call)}`, { operation: call.operation, origin: call.origin })
+      log.debug?.(`→ ${describeCall(call)}`, { operation: call.operation, originID: call.originID })
       try {
         const reply = await next(call)
         if (reply.kind === 'request')

@@ -1,7 +1,7 @@
 import { type Client, type ClientOptions, createClient as createClientOf } from '../core/client.js'
 import { ValidationError } from '../core/errors.js'
 import { checkBoolean, checkNumber, MAX_TIMER } from '../core/options.js'
-import type { DataOf, Plugins } from '../core/types.js'
+import type { DataOf, Plugin, Plugins } from '../core/types.js'
 import type { ContinuityOptions } from '../plugins/continuity.js'
 import type { Credentials } from '../plugins/hmac-auth.js'
 import type { LoggingConfig } from '../plugins/logging.js'
@@ -12,36 +12,38 @@ import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
 import { haPreset } from './ha.js'
 import type { DecodedReport } from './versions.js'
 
-/** Configuration of a client with a preset stack. */
-export interface Config extends Omit<ClientOptions, 'plugins'> {
+type Writable<Type> = { -readonly [Name in keyof Type]: Type[Name] }
+
+/** Configuration of a client with a preset stack. What is changed after the client was made changes nothing. */
+export interface Config extends Writable<Omit<ClientOptions, 'plugins'>> {
   /** The API key. */
-  readonly apiKey: string
+  apiKey: string
   /** The user secret. */
-  readonly userSecret: string
+  userSecret: string
   /** Gives the credentials to go on with where the service refuses those in use. @default the refusal stands */
-  readonly renewCredentials?: () => Credentials | Promise<Credentials>
+  renewCredentials?: () => Credentials | Promise<Credentials>
   /** The URL of the REST interface. */
-  readonly endpoint: string
-  /** The URL of the WebSocket interface. */
-  readonly wsEndpoint: string
+  endpoint: string
+  /** The URL of the WebSocket interface. Of several, separated by commas, `haMode` connects to each, and else the first counts. */
+  wsEndpoint: string
   /** Milliseconds one attempt of a request may take. @default 30000 */
-  readonly timeout?: number
+  timeout?: number
   /** How often a request is tried again. @default 3 */
-  readonly retryAttempts?: number
+  retryAttempts?: number
   /** Milliseconds before the first new try of a request, doubled for each further one. @default 1000 */
-  readonly retryDelay?: number
+  retryDelay?: number
   /** How missing reports are fetched, and in which order reports come. */
-  readonly continuity?: ContinuityOptions
+  continuity?: ContinuityOptions
   /** How signatures are verified, and who may sign. @default they are not */
-  readonly verify?: VerifyOptions
+  verify?: VerifyOptions
   /** How many requests go out to an endpoint. @default 10 in a second */
-  readonly rateLimit?: RateLimitOptions
+  rateLimit?: RateLimitOptions
   /** Where log lines go, and how many. @default silent */
-  readonly logging?: LoggingConfig
+  logging?: LoggingConfig
   /** One connection per origin, failover, and copies delivered once; on mainnet only. @default false */
-  readonly haMode?: boolean
+  haMode?: boolean
   /** Milliseconds a connection of high availability may take to open. @default 10000 */
-  readonly haConnectionTimeout?: number
+  haConnectionTimeout?: number
   readonly plugins?: never
 }
 
@@ -96,10 +98,15 @@ function presetOf(config: Config): Plugins {
   checkNumber('retryAttempts', retryAttempts, { min: 0, whole: true, infinite: true })
   checkNumber('retryDelay', retryDelay, { min: 0, max: MAX_TIMER })
   checkNumber('haConnectionTimeout', haConnectionTimeout, { min: 1, max: MAX_TIMER })
-  if (!haMode && typeof config.wsEndpoint === 'string' && config.wsEndpoint.includes(',')) {
-    throw new ValidationError(
-      'wsEndpoint names several URLs: set haMode for a connection to each, or give one',
-    )
-  }
-  return checkBoolean('haMode', haMode) ? haPreset(config) : defaultPreset(config)
+  if (checkBoolean('haMode', haMode)) return haPreset(config)
+  const hasSeveral = String(config.wsEndpoint).includes(',')
+  return hasSeveral ? [...defaultPreset(config), firstEndpoint] : defaultPreset(config)
+}
+
+/** Says that only the first of several URLs is connected to. */
+const firstEndpoint: Plugin<never> = {
+  name: 'first-endpoint',
+  setup({ log }) {
+    log.warn?.('wsEndpoint names several URLs: without haMode the first alone is connected to')
+  },
 }

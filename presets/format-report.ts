@@ -1,11 +1,9 @@
-import type { BaseFields } from '../core/decoder.js'
-
 /**
  * A decoded report as text, a line a field; values are not scaled. The version is the report's own; the second argument
  * is there for programs that were written for another SDK.
  */
-export function formatReport(
-  report: BaseFields & { readonly version: string },
+export function formatReport<Given extends { readonly version: string }>(
+  report: Given,
   _version?: string,
 ): string {
   const names = Object.keys(report)

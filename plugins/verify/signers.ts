@@ -31,7 +31,7 @@ export interface SignerSet {
 /** What a source of signers is told of the report that it is asked for. Nothing of it has been verified. */
 export interface UnverifiedReport
   extends Pick<Report, 'feedID' | 'fullReport' | 'observationsTimestamp'> {
-  /** Which origin it came from; `verifyReport` knows of none. */
+  /** Which origin it came from, as in `report.origin`; `verifyReport` knows of none. */
   readonly origin?: string
 }
 

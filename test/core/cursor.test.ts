@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
+import type { Report } from '../../core/report.js'
 import { type CursorStore, createCursors } from '../../core/cursor.js'
-import type { Report } from '../../index.js'
 
 const feedA = `0x0003${'aa'.repeat(30)}`
 const feedB = `0x0003${'bb'.repeat(30)}`

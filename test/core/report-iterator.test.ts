@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
+import type { Report } from '../../core/report.js'
 import { createReportIterator } from '../../core/report-iterator.js'
 import { createReportQueue } from '../../core/report-queue.js'
 import { createValve } from '../../core/valve.js'
-import type { Report } from '../../index.js'
 import { failureOf } from '../waiting.js'
 
 const feedID = `0x0003${'aa'.repeat(30)}`

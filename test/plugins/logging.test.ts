@@ -327,6 +327,14 @@ describe('the level table', () => {
     await settled(client.listFeeds())
     expect(new Set(lines.map(([level]) => level))).toEqual(new Set(order.slice(logLevel)))
   })
+
+  test('a level is known by its name, and a name by its level', () => {
+    const { lines, logger } = record()
+    setUp({ logger, logLevel: 'WARN' })
+    expect(lines).toEqual([])
+    setUp({ logger, logLevel: LogLevel[LogLevel.INFO] })
+    expect(lines).not.toEqual([])
+  })
 })
 
 describe('a logger', () => {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
+import type { Report } from '../../core/report.js'
 import type { Judge, RequestScope, Sink, StreamScope } from '../../core/types.js'
 import {
   DataStreamsError,
   dedup,
   type Gap,
-  type Report,
   ReportVerificationError,
   type VerifyOptions,
   verify,

@@ -1,11 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import {
-  createClient,
-  type Report,
-  type Status,
-  type Stream,
-  type StreamOptions,
-} from '../../index.js'
+import type { Report } from '../../core/report.js'
+import { createClient, type Status, type Stream, type StreamOptions } from '../../index.js'
 import { feedID, type Service, startService } from '../service/service.js'
 import { failureOf, pause, until } from '../waiting.js'
 import { memoryCursors } from './memory-cursors.js'

@@ -63,6 +63,8 @@ function open(engine: DataEngine, options: StreamOptions = {}, config: object = 
   return { client, stream, seen }
 }
 
+/** How the outside world calls an origin of the engine's. */
+const of = (engine: DataEngine, originID: string) => `${engine.wsEndpoint}#${originID}`
 const names = (errors: readonly Error[]) => errors.map(error => error.name)
 const status = (type: string) => (each: Status) => each.type === type
 
@@ -79,11 +81,14 @@ describe('discovery', () => {
       accepted: 50,
       deduplicated: 50,
       configuredConnections: 2,
-      originStatus: { '001': 'connected', '002': 'connected' },
-      origins: { '001': { received: 50 }, '002': { received: 50 } },
+      originStatus: { [of(engine, '001')]: 'connected', [of(engine, '002')]: 'connected' },
+      origins: {
+        [of(engine, '001')]: { originID: '001', received: 50 },
+        [of(engine, '002')]: { originID: '002', received: 50 },
+      },
     })
     const { origins } = stream.getMetrics()
-    expect((origins['001']?.first ?? 0) + (origins['002']?.first ?? 0)).toBe(50)
+    expect(Object.values(origins).reduce((sum, { first }) => sum + first, 0)).toBe(50)
     expect(engine.requests().filter(request => request.method === 'HEAD')).toHaveLength(1)
     expect(seen.errors).toEqual([])
   })
@@ -137,15 +142,18 @@ describe('discovery', () => {
     closers.push(() => client.close())
     const stream = client.createStream(engine.feeds)
     const left: string[] = []
-    stream.on('status', each => void (each.type === 'left' && left.push(each.origin)))
+    stream.on('status', each => void (each.type === 'left' && left.push(String(each.originID))))
     await stream.connect()
-    await until(() => Object.keys(stream.getMetrics().originStatus).join() === '001,002')
+    await until(() => Object.keys(stream.getMetrics().originStatus).length === 2)
     engine.origins[2]?.join()
     await until(() => stream.getMetrics().activeConnections === 3)
     engine.origins[0]?.leave()
     await until(() => left.join() === '001')
     await until(() => engine.origins[0]?.connections === 0)
-    expect(Object.keys(stream.getMetrics().originStatus)).toEqual(['002', '003'])
+    expect(Object.keys(stream.getMetrics().originStatus)).toEqual([
+      of(engine, '002'),
+      of(engine, '003'),
+    ])
   })
 })
 
@@ -177,8 +185,10 @@ describe('an origin that fails', () => {
     expect(seen.events.filter(event => event !== 'reconnecting')).toEqual(['connected'])
     expect(stream.getMetrics()).toMatchObject({ partialReconnects: 1, fullReconnects: 0 })
     const { host } = new URL(engine.wsEndpoint)
-    expect(callbacks.filter(([, , origin]) => origin === '001')).toEqual(
-      [true, false, true].map(up => [up, host, '001']),
+    const origin = of(engine, '001')
+    expect(new URL(origin).host).toBe(host)
+    expect(callbacks.filter(([, , each]) => each === origin)).toEqual(
+      [true, false, true].map(up => [up, host, origin]),
     )
   })
 
@@ -188,7 +198,10 @@ describe('an origin that fails', () => {
     const { stream, seen } = open(engine, { reconnectInterval: 1000 })
     await stream.connect()
     await until(() => seen.statuses.filter(status('reconnecting')).length >= 1)
-    expect(stream.getMetrics().originStatus).toEqual({ '001': 'connected', '002': 'reconnecting' })
+    expect(stream.getMetrics().originStatus).toEqual({
+      [of(engine, '001')]: 'connected',
+      [of(engine, '002')]: 'reconnecting',
+    })
     engine.origins[1]?.refuse(undefined)
     const started = performance.now()
     await until(() => stream.getMetrics().activeConnections === 2)
@@ -252,7 +265,7 @@ async function own(
   const types: string[] = []
   stream.on('error', error => void errors.push(error as (typeof errors)[number]))
   stream.on('status', status => {
-    if ('origin' in status) types.push(`${status.origin} ${status.type}`)
+    if ('origin' in status) types.push(`${status.originID} ${status.type}`)
   })
   return { stream, errors, types }
 }
@@ -275,7 +288,7 @@ describe('an origin that is refused', () => {
     second?.refuse(undefined)
     first?.refuse(503)
     first?.disconnect()
-    await until(() => stream.getMetrics().originStatus['002'] === 'connected', 1000)
+    await until(() => stream.getMetrics().originStatus[of(engine, '002')] === 'connected', 1000)
   })
 
   test('from the start is not given up when none is open for a moment, once the stream was let in', async () => {
@@ -324,7 +337,7 @@ describe('the account', () => {
     ] as const) {
       for (const origin of joining) origin?.join()
       for (const origin of leaving) origin?.leave()
-      const names = joining.map(origin => origin?.id).join()
+      const names = joining.map(origin => of(engine, String(origin?.id))).join()
       await until(() => Object.keys(stream.getMetrics().originStatus).join() === names)
       await until(() => engine.connections === 2)
     }
@@ -341,7 +354,7 @@ describe('the account', () => {
       { maxReconnectAttempts: 50 },
     )
     const connecting = stream.connect()
-    await until(() => stream.getMetrics().originStatus['001'] === 'failed')
+    await until(() => stream.getMetrics().originStatus[of(engine, '001')] === 'failed')
     second?.refuse(undefined)
     await connecting
     await until(() => errors.length === 2)
@@ -363,7 +376,7 @@ describe('the account', () => {
     const engine = await start()
     const { stream, errors } = await own(engine, {})
     stream.on('status', ({ type, ...facts }) => {
-      if (type === 'connected' && 'origin' in facts && facts.origin === '001')
+      if (type === 'connected' && 'originID' in facts && facts.originID === '001')
         setTimeout(() => engine.origins[0]?.disconnect(1000), 5)
     })
     await stream.connect()
@@ -380,7 +393,7 @@ describe('the account', () => {
     const { stream, errors } = await own(engine, { refreshInterval: 200 })
     await stream.connect()
     expect(names(errors)).toEqual(['OriginDiscoveryError'])
-    await until(() => Object.keys(stream.getMetrics().originStatus).join() === '001,002')
+    await until(() => Object.keys(stream.getMetrics().originStatus).length === 2)
     await until(() => stream.getMetrics().activeConnections === 2)
   })
 })

@@ -161,7 +161,10 @@ describe('250 feeds', () => {
     expect(stream.getMetrics()).toMatchObject({
       configuredConnections: 6,
       deduplicated: 250,
-      origins: { '001': { received: 250 }, '002': { received: 250 } },
+      origins: {
+        [`${engine.wsEndpoint}#001`]: { received: 250 },
+        [`${engine.wsEndpoint}#002`]: { received: 250 },
+      },
     })
     expect(seen.errors).toEqual([])
   })
@@ -213,7 +216,10 @@ describe('250 feeds', () => {
     await until(() => stream.getMetrics().activeConnections === 6)
     kill(feed(0), '001')
     await until(() => stream.getMetrics().activeConnections === 5)
-    expect(stream.getMetrics().originStatus).toEqual({ '001': 'reconnecting', '002': 'connected' })
+    expect(stream.getMetrics().originStatus).toEqual({
+      [`${engine.wsEndpoint}#001`]: 'reconnecting',
+      [`${engine.wsEndpoint}#002`]: 'connected',
+    })
     await publishAll(engine, feeds(250), seen.reports)
     await until(() => stream.getMetrics().activeConnections === 6)
     expect(seen.events).toEqual(['connected', 'reconnecting'])

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
+import type { Report } from '../../core/report.js'
 import {
   type ContinuityOptions,
   continuity,
@@ -8,7 +9,6 @@ import {
   haDiscovery,
   hmacAuth,
   type Plugin,
-  type Report,
   type ReportVerificationError,
   retry,
   type SignerSet,
@@ -523,13 +523,13 @@ describe('several origins, one of which lies', () => {
       const published = Array.from({ length: 10 }, () => publish().observationsTimestamp)
       await until(() => seen.reports.length === 10 && seen.refused.length === 10)
       expect([...seen.times()].sort()).toEqual(published)
-      expect(seen.reports.every(({ origin }) => origin === '002')).toBe(true)
+      expect(seen.reports.every(({ originID }) => originID === '002')).toBe(true)
       expect(seen.conflicts).toEqual([])
       expect(seen.gaps).toEqual([])
       expect(stream.getMetrics()).toMatchObject({ accepted: 10, verified: 10, unverified: 10 })
       expect(stream.getMetrics().origins).toMatchObject({
-        '001': { unverified: 10, verified: 0 },
-        '002': { verified: 10, unverified: 0 },
+        [`${engine.wsEndpoint}#001`]: { unverified: 10, verified: 0 },
+        [`${engine.wsEndpoint}#002`]: { verified: 10, unverified: 0 },
       })
     },
   )

@@ -1,0 +1,44 @@
+import type { Feed } from '../core/rest.js'
+import type { StreamMetrics } from '../core/stream-api.js'
+import type { StreamOptions } from '../core/stream-options.js'
+import type { ReportRecord } from './report.js'
+
+/** A client as the official SDK has it. Whatever `createClient` makes is one, and so is a mock of these methods alone. */
+export interface DataStreamsClient {
+  listFeeds(): Promise<Feed[]>
+  getLatestReport(feedID: string): Promise<ReportRecord>
+  getReportByTimestamp(feedID: string, timestamp: number): Promise<ReportRecord>
+  getReportsPage(feedID: string, startTime: number, limit?: number): Promise<ReportRecord[]>
+  getReportsBulk(feedIDs: string[], timestamp: number): Promise<ReportRecord[]>
+  createStream(feedIDs: string | string[], options?: StreamOptions): DataStream
+}
+
+/** A stream as the official SDK has it: less than `Stream`, and every `Stream` is one. */
+export interface DataStream {
+  on(event: 'report', handler: (report: ReportRecord) => void): this
+  on(event: 'error', handler: (error: Error) => void): this
+  on(event: 'disconnected', handler: () => void): this
+  on(
+    event: 'reconnecting',
+    handler: (info: { attempt: number; delayMs: number; origin?: string; host?: string }) => void,
+  ): this
+  on(event: string, handler: (...given: never[]) => void): this
+  connect(): Promise<void>
+  close(): Promise<void>
+  getMetrics(): MetricsSnapshot
+  getConnectionType(): string
+  getOrigins(): string[]
+}
+
+/** A stream's counts as the official SDK has them; `getMetrics` gives more. */
+export type MetricsSnapshot = Pick<
+  StreamMetrics,
+  | 'accepted'
+  | 'deduplicated'
+  | 'totalReceived'
+  | 'partialReconnects'
+  | 'fullReconnects'
+  | 'activeConnections'
+  | 'configuredConnections'
+  | 'originStatus'
+>

@@ -1,0 +1,27 @@
+import { isStream } from '../core/stream.js'
+import type { Stream as AnyStream } from '../core/stream-api.js'
+import type { StreamOptions } from '../core/stream-options.js'
+import { type Config, createClient } from './create-client.js'
+import type { DecodedReport } from './versions.js'
+
+/** A stream of reports, over one connection or several. */
+export type Stream<Data = unknown> = AnyStream<Data>
+
+/** What `Stream` is as a value. */
+export interface StreamConstructor {
+  new (
+    config: Config,
+    feedIDs: string | readonly string[],
+    options?: StreamOptions,
+  ): AnyStream<DecodedReport>
+  [Symbol.hasInstance](value: unknown): value is AnyStream
+}
+
+/** Makes a stream with a client of its own, and knows a stream by `instanceof`. It can't be extended. */
+export const Stream: StreamConstructor = /* @__PURE__ */ Object.defineProperty(
+  function Stream(config: Config, feedIDs: string | readonly string[], options?: StreamOptions) {
+    return createClient(config).createStream(feedIDs, options)
+  },
+  Symbol.hasInstance,
+  { value: isStream },
+) as unknown as StreamConstructor
