@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { longTest } from '../long.js'
 import { until } from '../waiting.js'
 
 const command = join(__dirname, '../../dist/esm/cli/sluice.js')
@@ -85,7 +86,7 @@ describe('sluice demo', () => {
     expect(out).toMatch(/its own AES key is there [1-9]\d* times, the secret 0 times/)
   }, 40_000)
 
-  test('--watch goes on until Ctrl-C, and still sums up', async () => {
+  longTest('--watch goes on until Ctrl-C, and still sums up', async () => {
     const { child, ended, out } = start(['demo', '--watch'])
     await until(() => /V3 +\d\d:/.test(out()))
     child.kill('SIGINT')
@@ -94,7 +95,7 @@ describe('sluice demo', () => {
     expect(code).toBe(0)
   })
 
-  test('streams from the service that the environment names', async () => {
+  longTest('streams from the service that the environment names', async () => {
     const { code, out } = await run(['demo', '--seconds', '1'], credentials())
     expect(out).toContain(`The service at ${engine.endpoint}`)
     expect(out).toMatch(/delivered \d+, rejected 0/)

@@ -6,6 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { ConfidentialHTTPClient, type Runtime, text } from '../../confidential-http/index.js'
 import { createVault } from '../../local/index.js'
+import { longTest } from '../long.js'
 import { failureOf, until } from '../waiting.js'
 import { failing, inputOf, localRuntime, plainInputOf, remoteRuntime } from './sending.js'
 import { startWorld, type World } from './world.js'
@@ -133,7 +134,7 @@ describe.each([
 })
 
 describe('a local runtime whose enclave fails', () => {
-  test.each([
+  longTest.each([
     ['ends', '/exit', /thread ended: exit code 3; the next request starts another$/],
     ['is in a loop', '/spin', /thread did not answer within 1200 ms and was ended; the next/],
     [
@@ -193,7 +194,7 @@ describe('a local runtime whose enclave fails', () => {
     expect(send('/').result().statusCode).toBe(200)
   })
 
-  test.each([
+  longTest.each([
     ['does not exist', undefined, /^stack could not be loaded: ERR_MODULE_NOT_FOUND$/],
     ['throws', 'throw new RangeError("my words")', /^stack could not be loaded: RangeError$/],
     ['exports nothing', '', /^stack must be a module whose default export is a function$/],
@@ -207,7 +208,7 @@ describe('a local runtime whose enclave fails', () => {
     expect((await failureOf(sendAsync('/'))).message).toMatch(message)
   })
 
-  test('gives a thread that is slow to start more time than the request has', async () => {
+  longTest('gives a thread that is slow to start more time than the request has', async () => {
     const file = join(folder, 'slow.mjs')
     writeFileSync(
       file,
@@ -257,7 +258,7 @@ describe('a remote runtime whose enclave fails', () => {
   }
 
   const head = 'HTTP/1.1 200 OK\\r\\nContent-Length: 1000\\r\\n\\r\\n'
-  test.each([
+  longTest.each([
     ['never answers', '', /did not answer in time/],
     ['closes', `socket.on('data', () => socket.destroy())`, /could not be reached/],
     ['answers garbage', `socket.on('data', () => socket.end('garbage'))`, /could not be reached/],

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createSecretSearch } from '../../core/secret-search.js'
+import { inForm } from '../long.js'
 
 const isIn = (text: string, ...secrets: string[]): boolean => createSecretSearch(secrets)(text)
 
@@ -54,7 +55,7 @@ const secret = fc
   )
   .filter(text => text.length >= 12)
 const around = fc.string({ maxLength: 9 })
-const numRuns = Number(process.env.REDACTION_RUNS ?? 25)
+const numRuns = Number(process.env.REDACTION_RUNS ?? inForm(10, 50))
 
 describe('a secret is found', () => {
   test.each(Object.entries(spellings))('as %s, whatever is around it', (_name, spell) => {

@@ -6,10 +6,11 @@
 //
 // An input that fails is named by its number and the seed, and is the same each time.
 import { expect, test } from '@jest/globals'
+import { inForm } from '../long.js'
 import { type Figures, fuzz } from './fuzz.js'
 import { allTargets } from './targets.js'
 
-const INPUTS = Number(process.env.FUZZ_INPUTS ?? 1000)
+const INPUTS = Number(process.env.FUZZ_INPUTS ?? inForm(200, 1000))
 const SEED = Number(process.env.FUZZ_SEED ?? 1)
 const ONLY = process.env.FUZZ_ONLY ?? ''
 const HOUR = 3_600_000

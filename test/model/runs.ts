@@ -1,5 +1,6 @@
 // How often a model is run, and how a run that failed is run again.
 import type fc from 'fast-check'
+import { inForm } from '../long.js'
 
 /** Runs of the long form, where it is asked for. */
 const LONG = process.env.MODEL_RUNS
@@ -11,7 +12,7 @@ const LONG = process.env.MODEL_RUNS
 export function runs<Given>(count: number): fc.Parameters<Given> {
   const { MODEL_SEED: seed, MODEL_PATH: path } = process.env
   return {
-    numRuns: LONG === undefined ? count : Number(LONG),
+    numRuns: LONG === undefined ? inForm(Math.ceil(count / 3), 2 * count) : Number(LONG),
     // The short form makes the same runs each time; the long one others.
     ...(seed === undefined && LONG !== undefined ? {} : { seed: Number(seed ?? 1) }),
     ...(path === undefined ? {} : { path }),

@@ -8,6 +8,7 @@ import {
   type StreamOptions,
 } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { inForm } from '../long.js'
 import { failureOf, pause, until } from '../waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
@@ -44,7 +45,7 @@ function inGaps(
 }
 
 describe('a consumer ten times slower than the feeds', () => {
-  const seconds = Number(process.env.CONSUMPTION_SECONDS ?? 8)
+  const seconds = Number(process.env.CONSUMPTION_SECONDS ?? inForm(5, 10))
   const perSecond = 250
   const size = 64
   /** One chunk off the socket can hold so many reports, which were read before the socket was paused. */

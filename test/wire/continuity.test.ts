@@ -13,10 +13,11 @@ import {
   type PublishedReport,
   startDataEngine,
 } from '../../local/index.js'
+import { inForm, longTest } from '../long.js'
 import { pause, until } from '../waiting.js'
 
 /** How long resets go on: `CONTINUITY_SECONDS=300 npm test -- test/wire/continuity` for the long form. */
-const SECONDS = Number(process.env.CONTINUITY_SECONDS ?? 8)
+const SECONDS = Number(process.env.CONTINUITY_SECONDS ?? inForm(3, 10))
 
 const feedsOf = (count: number) =>
   Array.from({ length: count }, (_, index) => `0x1003${index.toString(16).padStart(60, '0')}`)
@@ -201,7 +202,7 @@ describe('nothing is lost', () => {
     60_000 + SECONDS * 1000,
   )
 
-  test(
+  longTest(
     'when both origins are reset within two seconds of each other, again and again',
     async () => {
       const engine = await start({ feeds: feedsOf(10), intervalMs: 50, origins: 2 })

@@ -7,10 +7,11 @@ import type { CursorStore } from '../../core/cursor.js'
 import { fileCursors } from '../../cursors/index.js'
 import { createClient } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { inForm } from '../long.js'
 import { failureOf, pause, until } from '../waiting.js'
 
 /** How often the process is killed: `RESUMPTION_KILLS=50 npm test -- test/wire/resumption` for the long form. */
-const KILLS = Number(process.env.RESUMPTION_KILLS ?? 6)
+const KILLS = Number(process.env.RESUMPTION_KILLS ?? inForm(3, 8))
 const SAVE_INTERVAL = 300
 
 let folder: string

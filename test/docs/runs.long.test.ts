@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from '@jest/globals'
+import { transformSync } from 'esbuild'
+import { blocks, programOf, root } from './blocks.js'
+
+/** Where the programs leave their files. */
+const folder = mkdtempSync(join(tmpdir(), 'sluice-readme-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+function run(path: string): Promise<{ code: number | null; out: string }> {
+  return new Promise(resolve => {
+    const child = spawn(process.execPath, [path], { cwd: folder })
+    let out = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', chunk => {
+        out += chunk
+      })
+    }
+    const guard = setTimeout(() => child.kill('SIGKILL'), 15_000)
+    child.on('close', code => {
+      clearTimeout(guard)
+      resolve({ code, out })
+    })
+  })
+}
+
+function compile(name: string, source: string): string {
+  const out = join(root, 'examples/.out')
+  mkdirSync(out, { recursive: true })
+  const path = join(out, `${name}.mjs`)
+  writeFileSync(path, transformSync(source, { loader: 'ts', format: 'esm', target: 'node20' }).code)
+  return path
+}
+
+describe('every block runs', () => {
+  test.each(
+    blocks.map((block, index) => [
+      index,
+      block.split('\n').find(line => !line.startsWith('import') && line.trim()),
+      block,
+    ]),
+  )('block %d: %s', async (index, _line, block) => {
+    const { code, out } = await run(compile(`readme-${index}`, programOf(block as string)))
+    expect(out).not.toMatch(/Error|\n {4}at /)
+    expect(code).toBe(0)
+    if (String(block).includes('startFaultProxy(')) expect(out).toMatch(/^reset at frame 5$/m)
+  })
+})
+
+describe('every example runs', () => {
+  const expected = {
+    'default-preset': /accepted: 6,[\s\S]*rejected: 0/,
+    'custom-stack': /├ lag {11}report[\s\S]*price \d{20}/,
+    'third-party-decoder':
+      /price: 3141500000000000000n,\n {2}halted: true,\n {2}updatedAt: 1753900000123456789n/,
+    'confidential-local': /ok true, 42 encrypted bytes\n\{"known":true\}/,
+    'confidential-remote': /\{ known: true \}/,
+    'verify-onchain':
+      /(3 of 3 signatures, 0x\w{64}\n){3}the node was asked 1 times\nrefused: unknown-digest/,
+    'third-party-logger': /listFeeds succeeded[\s\S]*warn: 1/,
+  }
+  test.each(Object.entries(expected))('%s', async (name, output) => {
+    const { code, out } = await run(
+      compile(name, readFileSync(join(root, 'examples', `${name}.ts`), 'utf8')),
+    )
+    expect(out).toMatch(output)
+    expect(code).toBe(0)
+  })
+})

@@ -1,0 +1,42 @@
+// The long form of the tests.
+//
+//   npm run test:long                        all of it: about an hour
+//   npm run test:long -- test/core/decoder   of these files
+//   npm run test:long -- --share             what every submission runs of it: the slow tests once, and
+//                                            random inputs five times as many as in `npm test`
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+const jest = fileURLToPath(import.meta.resolve('jest/bin/jest.js'))
+const given = process.argv.slice(2)
+const isShare = given.includes('--share')
+const files = given.filter(argument => argument !== '--share')
+
+/** Where tests are random, or there are long ones. */
+const suites = [
+  '\\.long\\.test\\.ts$',
+  'test/core/decoder\\.(differential|mutation)',
+  'test/core/secret-search',
+  'test/confidential-http/blocking',
+  'test/fuzz/',
+  'test/local/vault\\.test',
+  'test/model/',
+  'test/wire/(consumption|continuity|resumption)\\.test',
+]
+const counts = {
+  CONSUMPTION_SECONDS: 60,
+  CONTINUITY_SECONDS: 300,
+  DECODER_REPORTS: 10_000,
+  FUZZ_INPUTS: 100_000,
+  MODEL_RUNS: 10_000,
+  REDACTION_RUNS: 2000,
+  RESUMPTION_KILLS: 50,
+}
+
+const child = spawn(process.execPath, [jest, ...(files.length > 0 ? files : suites)], {
+  env: { ...(isShare ? {} : counts), ...process.env, TEST_LONG: '1' },
+  stdio: 'inherit',
+})
+child.on('close', code => {
+  process.exitCode = code ?? 1
+})
