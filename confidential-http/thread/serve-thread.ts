@@ -6,13 +6,8 @@ import { durationMs } from '../request/duration.js'
 import type { ConfidentialHTTPRequestMessage } from '../request/normalize-request.js'
 import type { HTTPResponse } from '../types.js'
 import { type Failure, kindOfError, toFailure } from './failure.js'
-import type {
-  FromThread,
-  ReleasedSecret,
-  SecretKey,
-  ThreadData,
-  ToThread,
-} from './thread-messages.js'
+import type { ThreadData } from './thread-data.js'
+import type { FromThread, ReleasedSecret, SecretKey, ToThread } from './thread-messages.js'
 import { createTurns } from './turns.js'
 
 /**

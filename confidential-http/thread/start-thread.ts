@@ -10,8 +10,9 @@ import { MAX_TIMER } from '../../core/options.js'
 import type { Log } from '../../core/types.js'
 import { fromFailure, kindOfError } from './failure.js'
 import { createPending, type Outcome } from './pending.js'
+import type { ThreadData } from './thread-data.js'
 import { isRefusedFlag, type ThreadEnvironment, threadEnvironment } from './thread-environment.js'
-import type { FromThread, Question, ThreadData, ToThread } from './thread-messages.js'
+import type { FromThread, Question, ToThread } from './thread-messages.js'
 
 /** A question on its way. */
 export interface Sent<Value> {

@@ -41,14 +41,3 @@ export type FromThread =
     }
   /** Its last word. One that is killed, or runs out of memory, has none. */
   | { readonly type: 'end'; readonly why: string }
-
-/** What a thread is started with. */
-export interface ThreadData<Settings> {
-  readonly settings: Settings
-  /** Where it listens and answers. */
-  readonly port: import('node:worker_threads').MessagePort
-  /** One Int32, counted up with every message: the calling thread sleeps on it. */
-  readonly messages: SharedArrayBuffer
-  /** The log levels somebody listens to. */
-  readonly levels: readonly (keyof Log)[]
-}
