@@ -1,8 +1,8 @@
-// Runs the tests that wait: on sockets, processes and threads. So many at a time that the cores are busy all the same.
+// Runs the tests that wait for sockets: so many at a time that the cores are busy all the same.
 const { default: TestRunner } = require('jest-runner')
 
 module.exports = class WaitingRunner extends TestRunner {
   constructor(globalConfig, context) {
-    super({ ...globalConfig, maxWorkers: 3 * globalConfig.maxWorkers }, context)
+    super({ ...globalConfig, maxWorkers: 2 * globalConfig.maxWorkers }, context)
   }
 }
