@@ -12,7 +12,7 @@ import type { Report } from './report.js'
  * | `VERIFICATION` | ReportVerificationError |
  * | `WS_DIAL`, `WS_REFUSED`, `WS_LOST`, `WS_FRAME`, `WS_GAVE_UP` | WebSocketError |
  * | `ORIGIN_DISCOVERY`, `ALL_CONNECTIONS`, `SOME_CONNECTIONS`, `FEW_CONNECTIONS` | the high-availability errors |
- * | `ENCLAVE`, `TEMPLATE`, `LIMIT`, `POLICY`, `ENCRYPTION`, `UPSTREAM_TIMEOUT`, `UPSTREAM_HOST`, `UPSTREAM_REFUSED`, `UPSTREAM_CLOSED`, `UPSTREAM_TLS`, `UPSTREAM_ANSWER` | EnclaveError |
+ * | `ENCLAVE`, `EXPIRED`, `TEMPLATE`, `LIMIT`, `POLICY`, `ENCRYPTION`, `UPSTREAM_TIMEOUT`, `UPSTREAM_HOST`, `UPSTREAM_REFUSED`, `UPSTREAM_CLOSED`, `UPSTREAM_TLS`, `UPSTREAM_ANSWER` | EnclaveError |
  * | `VAULT`, `PERMISSIONS` | VaultError |
  * | `TDH2` | TDH2Error |
  * | `PLUGIN`, `CLOSED`, `OVERFLOW`, `CAPABILITY`, `UNKNOWN` | DataStreamsError |
@@ -36,6 +36,7 @@ export type ErrorCode =
   | 'SOME_CONNECTIONS'
   | 'FEW_CONNECTIONS'
   | 'ENCLAVE'
+  | 'EXPIRED'
   | 'TEMPLATE'
   | 'LIMIT'
   | 'POLICY'
@@ -59,6 +60,8 @@ export type ErrorCode =
 export interface ErrorFacts {
   readonly code?: ErrorCode
   readonly cause?: unknown
+  /** Of a confidential request: whether the external server may have been sent it. */
+  readonly mayHaveBeenSent?: boolean
 }
 
 /** Facts of an error that an HTTP answer or a connection's end brought about. */
@@ -75,10 +78,16 @@ const brand = Symbol.for('sluice.error')
 export class DataStreamsError extends Error {
   /** What went wrong, as a stable word. */
   readonly code: ErrorCode
+  /**
+   * Of a confidential request: whether the external server may have been sent it, and have acted on it. Absent from errors
+   * of anything else, and where the request was refused before an enclave was asked.
+   */
+  declare readonly mayHaveBeenSent?: boolean
 
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, 'cause' in facts ? { cause: facts.cause } : undefined)
     this.code = facts.code ?? 'UNKNOWN'
+    if (facts.mayHaveBeenSent !== undefined) this.mayHaveBeenSent = facts.mayHaveBeenSent
   }
 
   static {
@@ -308,8 +317,11 @@ export class InsufficientConnectionsError extends DataStreamsError {
 
 /** The enclave refused a confidential request, could not carry it out, or is not there. */
 export class EnclaveError extends DataStreamsError {
+  /** True unless it is known that the external server was sent nothing. */
+  declare readonly mayHaveBeenSent: boolean
+
   constructor(message: string, facts: ErrorFacts = {}) {
-    super(message, { code: 'ENCLAVE', ...facts })
+    super(message, { code: 'ENCLAVE', mayHaveBeenSent: true, ...facts })
   }
 
   static {
@@ -363,6 +375,7 @@ interface ClassOfCode {
   SOME_CONNECTIONS: PartialConnectionFailureError
   FEW_CONNECTIONS: InsufficientConnectionsError
   ENCLAVE: EnclaveError
+  EXPIRED: EnclaveError
   TEMPLATE: EnclaveError
   LIMIT: EnclaveError
   POLICY: EnclaveError

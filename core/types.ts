@@ -71,6 +71,8 @@ export interface ConfidentialCall extends CallFacts {
   readonly encryptOutput: boolean
   /** How the wire is to connect. */
   readonly connection: ConnectionRules
+  /** The wire calls it when it has a connection: from then on the request may have been sent. Layers pass it on. */
+  readonly onConnected?: () => void
   readonly scope: ConfidentialScope
 }
 

@@ -19,6 +19,7 @@ import {
   normalizeRequest,
 } from '../request/normalize-request.js'
 import { checkOwner } from '../runtime/check-owner.js'
+import { withSent } from '../sent.js'
 import type { HTTPResponse } from '../types.js'
 import { askUpstream } from './upstream.js'
 
@@ -57,6 +58,8 @@ export function createEnclave(options: EnclaveOptions): Enclave {
   const { log, listen } = createLog()
   const life = createLifetime()
   const stack = describeStack(plugins, 'https://…')
+  /** Set when a layer has made a call of its own, of which nobody knows whose it is. */
+  let isAnySent = false
   setUp(plugins, {
     kind: 'client',
     stack,
@@ -73,19 +76,37 @@ export function createEnclave(options: EnclaveOptions): Enclave {
       throw new EnclaveError('encryptOutput is true, but no plugin of the stack encrypts', {
         code: 'ENCRYPTION',
       })
+    if (call.onConnected === undefined) isAnySent = true
     return askUpstream(call)
   })
 
   async function send(input: unknown, caller: Caller): Promise<HTTPResponse> {
-    const message = normalizeRequest(input)
-    const owner = checkOwner('caller.owner', checkOptions('caller', caller).owner)
-    const { signal, defer, end } = createLifetime(life.signal, caller.signal)
-    if (signal.aborted) throw signal.reason
+    const { signal, defer, end } = createLifetime(life.signal, caller?.signal)
     const scope: ConfidentialScope = { kind: 'confidential', log, signal, defer }
-    const call = toCall(message, { ...caller, owner }, scope)
+    let isSent = false
+    /** An error is one call's: the reason why the enclave was closed is that of many. */
+    function failed(thrown: unknown): unknown {
+      return withSent(thrown === life.signal.reason ? closed() : thrown, isSent || isAnySent)
+    }
     try {
-      const response = handler(call).then(reply => toResponse(reply as ConfidentialReply))
+      const message = normalizeRequest(input)
+      const owner = checkOwner('caller.owner', checkOptions('caller', caller).owner)
+      if (signal.aborted) throw signal.reason
+      const call = {
+        ...toCall(message, { ...caller, owner }, scope),
+        onConnected() {
+          isSent = true
+        },
+      }
+      const response = handler(call).then(
+        reply => toResponse(reply as ConfidentialReply),
+        thrown => {
+          throw failed(thrown)
+        },
+      )
       return await logOutcome(log, message, { startedAt: call.startedAt, signal }, response)
+    } catch (thrown) {
+      throw failed(thrown)
     } finally {
       end()
     }
@@ -95,8 +116,12 @@ export function createEnclave(options: EnclaveOptions): Enclave {
     stack,
     send,
     listen,
-    close: () => life.end(new DataStreamsError('the enclave was closed', { code: 'CLOSED' })),
+    close: () => life.end(closed()),
   }
+}
+
+function closed(): DataStreamsError {
+  return new DataStreamsError('the enclave was closed', { code: 'CLOSED' })
 }
 
 function toCall(

@@ -14,13 +14,15 @@ const MAX_HEADER_LINES = 2000
 
 /**
  * The enclave's wire: one request on a connection of its own, to an address that the rules let it dial, its certificate
- * verified. Redirects are not followed. Rejects with EnclaveError, or with the reason of `call.signal`.
+ * verified. Redirects are not followed. Calls `call.onConnected` when the connection is made: nothing of the request has left
+ * before. Rejects with EnclaveError, or with the reason of `call.signal`.
  */
 export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialReply> {
   // Who asks for an encoding unpacks it; and no encoding may come between a range and its bytes.
   const unpacks =
     call.method !== 'HEAD' && !hasHeader(call, 'accept-encoding') && !hasHeader(call, 'range')
   try {
+    call.signal.throwIfAborted()
     const answer = await send(call, unpacks)
     const { statusCode: status = 0 } = answer
     // Those below 200 announce an answer; what has no such status is none either.
@@ -56,7 +58,7 @@ export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialR
 const PACKING = ['Content-Encoding', 'Content-Length'] as const
 
 function send(call: ConfidentialCall, unpacks: boolean): Promise<IncomingMessage> {
-  const { method, url, signal, connection } = call
+  const { method, url, signal, connection, onConnected = () => undefined } = call
   const { protocol, hostname } = new URL(url)
   const { ca, mayDial = () => true } = connection
   const literal = hostname.replace(/^\[|\]$/g, '')
@@ -79,6 +81,9 @@ function send(call: ConfidentialCall, unpacks: boolean): Promise<IncomingMessage
     // Their size is bounded; of too many, Node would keep the first ones.
     request.maxHeadersCount = 0
     request.on('error', reject)
+    request.on('socket', socket =>
+      socket.once(protocol === 'https:' ? 'secureConnect' : 'connect', onConnected),
+    )
     request.on('response', answer => {
       // What the body breaks off for is told here; the answer itself would only say that it did.
       request.on('error', error => answer.destroy(error))

@@ -26,6 +26,7 @@ export function observeOnce<Input>(
     }
     const error = new EnclaveError((thrown instanceof Error && thrown.message) || String(thrown), {
       code: 'CAPABILITY',
+      mayHaveBeenSent: false,
       cause: thrown,
     })
     return () => {
@@ -71,6 +72,7 @@ function checkDescriptor(descriptor: unknown): void {
   if (kind === 'aggregation' && value === FREQUENCY_LIST)
     throw new EnclaveError('this runtime is a single node: it makes no frequency lists', {
       code: 'CAPABILITY',
+      mayHaveBeenSent: false,
     })
   for (const field of Object.values(fieldsOf(descriptor) ?? {})) checkDescriptor(field)
 }

@@ -97,10 +97,14 @@ export function createRuntime<Settings, Config, Report>(
   }
 
   function close(): Promise<void> {
-    if (!signal.aborted) end(new DataStreamsError('the runtime was closed', { code: 'CLOSED' }))
-    return thread.end(signal.reason as Error)
+    if (!signal.aborted) end(closed())
+    return thread.end(closed())
   }
 
   const workflow = createWorkflowRuntime({ send, readSecrets, log }, options)
   return { ...workflow, close, [asyncDispose]: close }
+}
+
+function closed(): DataStreamsError {
+  return new DataStreamsError('the runtime was closed', { code: 'CLOSED', mayHaveBeenSent: false })
 }

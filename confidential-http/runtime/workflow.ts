@@ -255,12 +255,12 @@ export function createWorkflowRuntime<Config, Report>(
 function notFound(capabilityId: unknown, method: unknown): EnclaveError {
   return new EnclaveError(
     `Capability '${String(capabilityId)}' not found: the host rejected the call to method '${String(method)}'. Verify the capability ID is correct and the capability is available in this CRE environment`,
-    { code: 'CAPABILITY' },
+    { code: 'CAPABILITY', mayHaveBeenSent: false },
   )
 }
 
 function modeError(message: string): EnclaveError {
-  return new EnclaveError(message, { code: 'CAPABILITY' })
+  return new EnclaveError(message, { code: 'CAPABILITY', mayHaveBeenSent: false })
 }
 
 function throwing(error: Error): () => never {

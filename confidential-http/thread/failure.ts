@@ -8,17 +8,22 @@ import {
   ValidationError,
   VaultError,
 } from '../../core/errors.js'
+import { describeSent, sentOf } from '../sent.js'
 
 /** All that leaves the enclave of an error. */
 export interface Failure {
   readonly code: ErrorCode
   readonly message: string
+  /** Whether the external server may have been sent the request. */
+  readonly mayHaveBeenSent: boolean
 }
 
 /** What may be told of what was thrown inside. The words of others stay there: they may repeat a secret. */
 export function toFailure(thrown: unknown): Failure {
-  if (isStreamsError(thrown)) return { code: thrown.code, message: thrown.message }
-  return { code: 'ENCLAVE', message: `the enclave failed inside, with ${kindOfError(thrown)}` }
+  const mayHaveBeenSent = sentOf(thrown)
+  if (isStreamsError(thrown)) return { code: thrown.code, message: thrown.message, mayHaveBeenSent }
+  const message = `the enclave failed inside, with ${kindOfError(thrown)}`
+  return { code: 'ENCLAVE', message: describeSent(message, mayHaveBeenSent), mayHaveBeenSent }
 }
 
 const languageErrors: readonly (new (message?: string) => Error)[] = [
@@ -50,13 +55,15 @@ const classes: ReadonlyMap<ErrorCode, ErrorClass> = new Map<ErrorCode, ErrorClas
 ])
 
 /** The error it was, outside. */
-export function fromFailure({ code, message }: Failure): DataStreamsError {
+export function fromFailure({ code, message, mayHaveBeenSent }: Failure): DataStreamsError {
   const ErrorOfCode = classes.get(code) ?? EnclaveError
-  return new ErrorOfCode(message, { code })
+  return new ErrorOfCode(message, { code, mayHaveBeenSent })
 }
 
 /** True for what `toFailure` makes, after a journey. */
 export function isFailure(value: unknown): value is Failure {
-  const { code, message } = (value ?? {}) as Partial<Failure>
-  return typeof code === 'string' && typeof message === 'string'
+  const { code, message, mayHaveBeenSent } = (value ?? {}) as Partial<Failure>
+  return (
+    typeof code === 'string' && typeof message === 'string' && typeof mayHaveBeenSent === 'boolean'
+  )
 }

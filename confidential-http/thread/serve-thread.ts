@@ -1,9 +1,10 @@
 import host from 'node:process'
 import { workerData } from 'node:worker_threads'
-import { EnclaveError } from '../../core/errors.js'
+import { asError, EnclaveError } from '../../core/errors.js'
 import type { Log } from '../../core/types.js'
 import { durationMs } from '../request/duration.js'
 import type { ConfidentialHTTPRequestMessage } from '../request/normalize-request.js'
+import { withSent } from '../sent.js'
 import type { HTTPResponse } from '../types.js'
 import { type Failure, kindOfError, toFailure } from './failure.js'
 import type { ThreadData } from './thread-data.js'
@@ -67,7 +68,7 @@ export function serveThread<Settings>(
   const tellOpened = (failure?: Failure): void => tell({ type: 'opened', failure })
   opened.then(
     () => tellOpened(),
-    thrown => tellOpened(toFailure(thrown)),
+    thrown => tellOpened(toFailure(withSent(asError(thrown), false))),
   )
 
   function begin(message: Asked): void {
@@ -86,7 +87,11 @@ export function serveThread<Settings>(
         question.type === 'request' && isTimeUp(question.request, startedAt)
       await takeTurn(() => signal.aborted || isLate())
       signal.throwIfAborted()
-      if (isLate()) throw new EnclaveError('the time for the request was up before its turn came')
+      if (isLate())
+        throw new EnclaveError(
+          'the time for the request was up before its turn came: nothing was sent',
+          { code: 'EXPIRED', mayHaveBeenSent: false },
+        )
       const response =
         question.type === 'request'
           ? await service.answer(question.request, { startedAt, signal })
@@ -122,8 +127,13 @@ async function readSecrets(
   if (service.readSecrets === undefined)
     throw new EnclaveError('the enclave of this runtime gives its callers no secrets', {
       code: 'CAPABILITY',
+      mayHaveBeenSent: false,
     })
-  return service.readSecrets(names)
+  try {
+    return await service.readSecrets(names)
+  } catch (thrown) {
+    throw withSent(asError(thrown), false)
+  }
 }
 
 function isTimeUp({ request }: ConfidentialHTTPRequestMessage, startedAt: number): boolean {

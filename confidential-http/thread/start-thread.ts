@@ -8,6 +8,7 @@ import { asError, EnclaveError } from '../../core/errors.js'
 import { onAbort } from '../../core/on-abort.js'
 import { MAX_TIMER } from '../../core/options.js'
 import type { Log } from '../../core/types.js'
+import { withSent } from '../sent.js'
 import { fromFailure, kindOfError } from './failure.js'
 import { createPending, type Outcome } from './pending.js'
 import type { ThreadData } from './thread-data.js'
@@ -31,7 +32,10 @@ export interface Thread {
    * wants the answer any more.
    */
   send<Value>(question: Question, timeout: number, signal?: AbortSignal): Sent<Value>
-  /** Resolves when the thread is gone, or can't be waited for any longer. */
+  /**
+   * Fails what is under way with `reason`, which then says whether that may have been sent. Resolves when the thread is
+   * gone, or can't be waited for any longer.
+   */
   end(reason: Error): Promise<void>
 }
 
@@ -75,6 +79,8 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
   const startedAt = performance.now()
   const pending = createPending(port)
   let isReady = false
+  /** Whether it may have begun with anything. */
+  let isOpen = false
   let ended: Error | undefined
   let gone: Promise<unknown> = Promise.resolve()
 
@@ -91,6 +97,7 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
         break
       case 'opened':
         isReady = true
+        isOpen = message.failure === undefined
         if (message.failure !== undefined) fail(fromFailure(message.failure))
         break
       case 'end':
@@ -127,7 +134,7 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
     if (ended === undefined) {
       ended = reason
       gone = stop()
-      pending.settleAll({ error: reason })
+      pending.settleAll({ error: withSent(reason, isOpen) as Error })
       port.close()
     }
     await gone
@@ -141,7 +148,11 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
     fail(new EnclaveError(`the enclave's thread ended: ${why}; the next request starts another`))
   }
   worker.on('error', thrown => die(kindOfError(thrown)))
-  worker.on('exit', code => die(`exit code ${code}`))
+  worker.on('exit', code => {
+    // What it said before it ended counts.
+    receiveAll()
+    die(`exit code ${code}`)
+  })
   port.on('message', receive)
   port.unref()
 
@@ -171,6 +182,7 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
         drop(
           new EnclaveError(
             `the enclave's thread was still starting after ${Math.round(timeout)} ms: ask again, or allow the request more time`,
+            { mayHaveBeenSent: false },
           ),
         )
     }

@@ -57,11 +57,11 @@ export function limits(options?: LimitsOptions): Plugin<never> {
       if (size > maxRequestBytes)
         throw tooMuch(`the request must be at most ${maxRequestBytes} bytes, not ${size}`)
 
-      const life = createLifetime(call.signal)
       // The clock of whoever made the request may be ahead of ours.
       const elapsed = Math.max(0, Date.now() - call.startedAt)
-      const left = Math.max(0, timeout - elapsed)
-      const timer = setTimeout(() => life.end(timedOut(timeout)), left)
+      if (elapsed >= timeout) throw expired(timeout, elapsed)
+      const life = createLifetime(call.signal)
+      const timer = setTimeout(() => life.end(timedOut(timeout)), timeout - elapsed)
       try {
         return await next({
           ...call,
@@ -84,6 +84,13 @@ function sizeOf(call: ConfidentialCall): number {
 
 function tooMuch(rule: string): EnclaveError {
   return new EnclaveError(rule, { code: 'LIMIT' })
+}
+
+function expired(timeout: number, elapsed: number): EnclaveError {
+  return new EnclaveError(
+    `the time for the request was up before it was begun: its timeout is ${timeout} ms, and it was made ${elapsed} ms ago (or by a clock that is behind the enclave's); nothing was sent`,
+    { code: 'EXPIRED', mayHaveBeenSent: false },
+  )
 }
 
 function timedOut(timeout: number): EnclaveError {

@@ -409,7 +409,7 @@ describe('the answer', () => {
         expect(await failureOf(ask({}))).toMatchObject({
           name: 'EnclaveError',
           code: 'UPSTREAM_ANSWER',
-          message: `the external server answered ${status}: redirects are not followed`,
+          message: `the external server answered ${status}: redirects are not followed; the request may have been carried out`,
         })
       }
       expect(received).toHaveLength(4)
@@ -501,7 +501,7 @@ describe('the answer', () => {
     expect(await failureOf(ask({}, { enclave }))).toMatchObject({
       name: 'EnclaveError',
       code: 'LIMIT',
-      message: "the answer's body is longer than 100 bytes",
+      message: "the answer's body is longer than 100 bytes; the request may have been carried out",
     })
   })
 
@@ -517,7 +517,8 @@ describe('the answer', () => {
     answer = response => response.end(Buffer.alloc(1_024_001))
     expect(await failureOf(ask({}, { enclave: createEnclave({ plugins }) }))).toMatchObject({
       code: 'LIMIT',
-      message: "the answer's body is longer than 1024000 bytes",
+      message:
+        "the answer's body is longer than 1024000 bytes; the request may have been carried out",
     })
   })
 })
@@ -1058,7 +1059,8 @@ describe('an enclave', () => {
     const enclave = enclaveOf()
     const failed = askRaw(() => enclave.close(), {}, { enclave })
     const closed = { code: 'CLOSED', message: 'the enclave was closed' }
-    expect(await failureOf(failed)).toMatchObject(closed)
+    const amid = `${closed.message}; the request may have been carried out`
+    expect(await failureOf(failed)).toMatchObject({ ...closed, message: amid })
     expect(await failureOf(ask({}, { enclave }))).toMatchObject(closed)
   })
 

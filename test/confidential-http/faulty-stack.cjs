@@ -23,6 +23,13 @@ const faults = {
     const kept = []
     for (;;) kept.push(new Array(1000).fill({}))
   },
+  '/throw-after': async (call, next) => {
+    await next(call)
+    throw new RangeError('after it was sent')
+  },
+  '/throw-before': () => {
+    throw new RangeError('before it was sent')
+  },
   '/throw': call => {
     throw tellingError(call)
   },
@@ -58,6 +65,7 @@ const faults = {
 }
 
 module.exports = function faultyStack(options) {
-  const attempt = next => async call => faults[new URL(call.url).pathname]?.(call) ?? next(call)
+  const attempt = next => async call =>
+    faults[new URL(call.url).pathname]?.(call, next) ?? next(call)
   return [...confidentialPreset(options), { name: 'faults', attempt }]
 }
