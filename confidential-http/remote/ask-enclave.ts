@@ -3,16 +3,25 @@ import { EnclaveError, isStreamsError } from '../../core/errors.js'
 import { formatKey, parseKey } from '../../core/hex-key.js'
 import { createLifetime } from '../../core/lifetime.js'
 import { MAX_TIMER } from '../../core/options.js'
-import { boxKeys } from '../../core/sealed-box.js'
+import { type BoxKeys, boxKeys } from '../../core/sealed-box.js'
 import { networkReason } from '../../core/send.js'
-import { createHttp, type HttpAnswer, type HttpRequest } from '../../core/transport/http.js'
+import { createHttp, type HttpAnswer } from '../../core/transport/http.js'
 import { durationMs } from '../request/duration.js'
-import type { ConfidentialHTTPRequestMessage } from '../request/normalize-request.js'
 import { normalizeResponse } from '../response/normalize-response.js'
+import { withSent } from '../sent.js'
 import { fromFailure, isFailure } from '../thread/failure.js'
 import type { Answer } from '../thread/serve-thread.js'
 import type { HTTPResponse } from '../types.js'
-import { MAX_SEALED_BYTES, openAnswer, REQUEST_PATH, sealRequest, toJSON } from './sealing.js'
+import { type BootKey, createBootKeys, moment, NOT_IN_TIME, whyCarriedOut } from './boot-keys.js'
+import { writeEnvelope } from './envelope.js'
+import {
+  BOOT_KEY_PATH,
+  MAX_SEALED_BYTES,
+  openAnswer,
+  REQUEST_PATH,
+  sealRequest,
+} from './sealing.js'
+import { isUnconnected } from './unconnected.js'
 
 /** How a remote enclave is reached. */
 export interface RemoteSettings {
@@ -27,102 +36,150 @@ const MAX_ANSWER_BYTES = 16_777_216
 /** How much longer than the request's timeout the enclave is waited for, in milliseconds. */
 const GRACE = 400
 
-/** Asks a remote enclave: seals each request to its pinned key, and takes no answer but one from that key. */
+/** One request on its way. */
+interface Journey {
+  readonly json: string
+  readonly replyTo: BoxKeys
+  readonly signal: AbortSignal
+  /** Whether bytes of it have left, as far as is known. */
+  hasLeft: boolean
+}
+
+/**
+ * Asks a remote enclave: seals each request to the boot key that the holder of the pinned key has given, and takes no answer
+ * but one from that boot key.
+ */
 export function createAskEnclave(settings: RemoteSettings): Answer {
   const { url } = settings
   const enclave = parseKey('enclaveKey', settings.enclaveKey)
   const caller = boxKeys(parseKey('callerKey', settings.callerKey))
   const { host } = new URL(url)
   const http = createHttp()
+  const bootKeys = createBootKeys(enclave, host, (asker, signal) =>
+    twice(() => post(BOOT_KEY_PATH, asker, signal), signal),
+  )
 
-  /** Tries again where the network failed: a connection kept from before may have been closed meanwhile. */
-  async function post(asked: HttpRequest): Promise<HttpAnswer> {
-    try {
-      return await http(asked, MAX_ANSWER_BYTES)
-    } catch (thrown) {
-      if (asked.signal.aborted || isStreamsError(thrown)) throw thrown
-      // The same bytes again: the enclave carries no request out twice.
-      const answer = await http(asked, MAX_ANSWER_BYTES)
-      if (answer.status !== 409) return answer
+  function post(path: string, body: Uint8Array, signal: AbortSignal): Promise<HttpAnswer> {
+    const headers = new Headers({ 'content-type': 'application/octet-stream' })
+    return http({ method: 'POST', url: `${url}${path}`, headers, body, signal }, MAX_ANSWER_BYTES)
+  }
+
+  /** The JSON of the answer of one start of the enclave; undefined where that is said to be over. */
+  async function send(journey: Journey, boot: BootKey): Promise<string | undefined> {
+    const { json, replyTo, signal } = journey
+    const body = sealRequest(json, boot.publicKey, caller)
+    if (body.byteLength > MAX_SEALED_BYTES) {
       throw new EnclaveError(
-        `the connection to the enclave at ${host} was lost before its answer came: the request may have been carried out`,
+        `the request must be at most ${MAX_SEALED_BYTES} bytes on its way to ${host}, not ${body.byteLength}`,
+        { code: 'LIMIT', mayHaveBeenSent: false },
       )
     }
+    const sentAt = moment()
+    let tries = 0
+    async function postOnce(): Promise<HttpAnswer> {
+      const { hasLeft } = journey
+      tries++
+      journey.hasLeft = true
+      try {
+        return await post(REQUEST_PATH, body, signal)
+      } catch (thrown) {
+        if (isUnconnected(thrown)) journey.hasLeft = hasLeft
+        throw thrown
+      }
+    }
+
+    // The same bytes again: the enclave carries no request out twice.
+    const answer = await twice(postOnce, signal)
+    const opened = openAnswer(answer.body, boot.publicKey, replyTo)
+    if (opened !== undefined && sentAt.steady > boot.aliveAt.steady) boot.aliveAt = sentAt
+    if (answer.status === 409 && tries > 1)
+      throw new EnclaveError(
+        `the connection to the enclave at ${host} was lost before its answer came`,
+      )
+    if (opened !== undefined) return opened
+    if (answer.status === 410) return undefined
+    throw new EnclaveError(
+      answer.status === 200
+        ? `the answer from ${host} is not of the enclave with the pinned key`
+        : `the enclave at ${host} ${meaningOf(answer.status)}`,
+    )
+  }
+
+  async function ask(journey: Journey): Promise<string> {
+    const { signal } = journey
+    const boot = await bootKeys.current(signal)
+    const sentAt = moment()
+    const first = await send(journey, boot)
+    if (first !== undefined) return first
+    const next = await bootKeys.current(signal, boot)
+    const why = whyCarriedOut(boot, next, sentAt)
+    if (why !== undefined) throw new EnclaveError(`the enclave at ${host} ${why}`)
+    journey.hasLeft = false
+    const second = await send(journey, next)
+    if (second !== undefined) return second
+    throw new EnclaveError(`the enclave at ${host} refuses the boot key that it has just given`)
   }
 
   return async function askEnclave(message, { startedAt, signal }) {
     const { timeout } = message.request
-    const replyTo = boxKeys()
-    const id = formatKey(crypto.getRandomValues(new Uint8Array(16)))
-    const body = sealRequest(envelope(id, replyTo.publicKey, message), enclave, caller)
-    if (body.byteLength > MAX_SEALED_BYTES) {
-      throw new EnclaveError(
-        `the request must be at most ${MAX_SEALED_BYTES} bytes on its way to ${host}, not ${body.byteLength}`,
-        { code: 'LIMIT' },
-      )
-    }
-
     const time = timeout === undefined ? Number.POSITIVE_INFINITY : durationMs(timeout)
     const left = Math.min(MAX_TIMER, Math.max(0, startedAt + time + GRACE - Date.now()))
     const life = createLifetime(signal)
     const timer = setTimeout(life.end, left)
-
-    let answer: HttpAnswer
+    const replyTo = boxKeys()
+    const id = formatKey(crypto.getRandomValues(new Uint8Array(16)))
+    const journey: Journey = {
+      json: writeEnvelope({
+        enclave,
+        id,
+        issuedAt: startedAt,
+        replyTo: replyTo.publicKey,
+        request: message,
+      }),
+      replyTo,
+      signal: life.signal,
+      hasLeft: false,
+    }
+    let answer: string
     try {
-      const headers = new Headers({ 'content-type': 'application/octet-stream' })
-      const asked = {
-        method: 'POST',
-        url: `${url}${REQUEST_PATH}`,
-        headers,
-        body,
-        signal: life.signal,
-      }
-      answer = await abortable(post(asked), life.signal)
+      answer = await abortable(ask(journey), life.signal)
     } catch (thrown) {
-      if (life.signal.aborted)
-        throw new EnclaveError(`the enclave at ${host} did not answer in time`)
-      if (isStreamsError(thrown, 'ENCLAVE')) throw thrown
-      if (isStreamsError(thrown))
-        throw new EnclaveError(`the answer from ${host} can't be taken: ${thrown.message}`)
-      throw new EnclaveError(
-        `the enclave at ${host} could not be reached: ${networkReason(thrown)}`,
-      )
+      const { hasLeft } = journey
+      const late = `the enclave at ${host} ${hasLeft ? 'did not answer in time' : NOT_IN_TIME}`
+      const error = life.signal.aborted ? new EnclaveError(late) : toError(thrown, host, hasLeft)
+      throw withSent(error, hasLeft)
     } finally {
       clearTimeout(timer)
       life.end()
+      replyTo.secretKey.fill(0)
     }
-    if (answer.status !== 200) throw new EnclaveError(`the enclave at ${host} ${refusal(answer)}`)
-    const json = openAnswer(answer.body, enclave, replyTo)
-    replyTo.secretKey.fill(0)
-    if (json === undefined)
-      throw new EnclaveError(`the answer from ${host} is not of the enclave with the pinned key`)
-    return readAnswer(json, id, host)
+    return readAnswer(answer, id, host)
   }
 }
 
-function envelope(
-  id: string,
-  replyTo: Uint8Array,
-  message: ConfidentialHTTPRequestMessage,
-): string {
-  const { body, ...others } = message.request
-  // JSON can't say that a case is undefined.
-  const request = { ...others, ...(body.case === undefined ? {} : { body }) }
-  return toJSON({
-    version: 1,
-    id,
-    issuedAt: Date.now(),
-    replyTo: formatKey(replyTo),
-    request: { ...message, request },
-  })
+/** Once more where the network failed: a connection kept from before may have been closed meanwhile. */
+async function twice<Value>(work: () => Promise<Value>, signal: AbortSignal): Promise<Value> {
+  try {
+    return await work()
+  } catch (thrown) {
+    if (signal.aborted || isStreamsError(thrown)) throw thrown
+    return work()
+  }
 }
 
-/** What a refusal says is not sealed, so only what its status means is told. */
-function refusal({ status }: HttpAnswer): string {
+function toError(thrown: unknown, host: string, hasLeft: boolean): EnclaveError {
+  if (isStreamsError(thrown, 'ENCLAVE') || isStreamsError(thrown, 'LIMIT')) return thrown
+  if (isStreamsError(thrown))
+    return new EnclaveError(`the answer from ${host} can't be taken: ${thrown.message}`)
+  const what = hasLeft ? 'the connection to the enclave at' : 'the enclave at'
+  const how = hasLeft ? 'failed' : 'could not be reached'
+  return new EnclaveError(`${what} ${host} ${how}: ${networkReason(thrown)}`)
+}
+
+/** What a refusal says is not sealed, so only what its status means is repeated. */
+function meaningOf(status: number): string {
   const meanings: Readonly<Record<number, string>> = {
-    400: 'can not open the request: is its public key the pinned one?',
-    403: 'does not know this caller',
-    409: 'takes the request for a repetition: are both clocks right, and was the enclave just started?',
+    400: 'can not read the request',
     413: 'takes the request for too long',
     503: 'has too much to do',
   }

@@ -4,18 +4,15 @@ import { asyncDispose } from '../../core/dispose.js'
 import { ValidationError } from '../../core/errors.js'
 import { formatKey, parseKey } from '../../core/hex-key.js'
 import { checkNumber } from '../../core/options.js'
-import { type BoxKeys, boxKeys, checkPublicKey, isPublicKey } from '../../core/sealed-box.js'
+import { boxKeys, checkPublicKey } from '../../core/sealed-box.js'
 import type { Log } from '../../core/types.js'
-import type { Enclave } from '../enclave/enclave.js'
 import { type EnclaveSettings, openEnclave } from '../enclave/open-enclave.js'
 import { checkOwner } from '../runtime/check-owner.js'
-import { type Failure, toFailure } from '../thread/failure.js'
-import { createTurns } from '../thread/turns.js'
-import type { HTTPResponse } from '../types.js'
+import { createAnswering, type SealedAnswer, type Sender } from './answer-request.js'
+import { boundConnections } from './connections.js'
 import { readSealed } from './read-sealed.js'
 import { Refusal, refuse } from './refusal.js'
-import { createReplayGuard } from './replay-guard.js'
-import { openRequest, REQUEST_PATH, sealAnswer, toJSON } from './sealing.js'
+import { BOOT_KEY_PATH, KEY_BYTES, REQUEST_PATH, VERSION } from './sealing.js'
 
 /** Options of `startEnclaveServer`. */
 export interface EnclaveServerOptions extends EnclaveSettings {
@@ -27,6 +24,13 @@ export interface EnclaveServerOptions extends EnclaveSettings {
   readonly port?: number
   /** @default '127.0.0.1' */
   readonly host?: string
+  /** How many connections are held at once; where there are more, those of strangers are closed. @default 1024 */
+  readonly maxConnections?: number
+  /**
+   * How many of them may come from one address, or one IPv6 network of 64 bits. Behind a reverse proxy all come from its
+   * address: allow it as many as there are. @default 256, or `maxConnections` where that is less
+   */
+  readonly maxConnectionsPerAddress?: number
   /** Hears what the enclave does. No line holds a secret. */
   readonly log?: Log
 }
@@ -39,44 +43,55 @@ export interface EnclaveServer extends AsyncDisposable {
   close(): Promise<void>
 }
 
-const MAX_RUNNING = 256
-/** Who has sent nothing yet takes a connection, and no place among those who are served. */
-const MAX_CONNECTIONS = 1024
-/** How long a request may take to come in, in milliseconds. */
+/** How long the head of a request may take to come in, and with it its first byte, in milliseconds. */
+const HEAD_TIMEOUT = 5000
+/** How long a whole request may take to come in, in milliseconds. */
 const REQUEST_TIMEOUT = 10_000
 
 /**
- * Runs an enclave for callers elsewhere. Requests come sealed to its key and answers leave sealed to the caller's, so that
- * plain HTTP will do on the way; who is not among the callers is refused, and so is a request that was seen before.
+ * Runs an enclave for callers elsewhere. Requests come sealed to its boot key and answers leave sealed to the caller's, so
+ * that plain HTTP will do on the way; who is not among the callers is refused, and so is a request that was seen before.
  */
 export async function startEnclaveServer(options: EnclaveServerOptions): Promise<EnclaveServer> {
   const keys = boxKeys(parseKey('key', options.key))
   const callers = checkCallers(options.callers)
   const port = checkNumber('port', options.port ?? 0, { min: 0, max: 65_535, whole: true })
+  const max = checkNumber('maxConnections', options.maxConnections ?? 1024, { min: 1, whole: true })
+  const maxPerAddress = checkNumber(
+    'maxConnectionsPerAddress',
+    options.maxConnectionsPerAddress ?? Math.min(256, max),
+    { min: 1, max, whole: true },
+  )
   const { enclave } = await openEnclave(options)
   if (options.log !== undefined) enclave.listen(options.log)
   const log = options.log ?? {}
-  const answer = createAnswer(enclave, keys, callers)
+  const answering = createAnswering({ enclave, keys, boot: boxKeys(), callers, log })
   const { maxRequestBytes = 125_000 } = options.limits ?? {}
   // In base64, with room for what is around it.
   const maxSealedBytes = 2 * maxRequestBytes + 65_536
-  let running = 0
+
+  async function answer(request: IncomingMessage, sender: Sender): Promise<SealedAnswer> {
+    const { method, url = '' } = request
+    if (method === 'POST' && url === BOOT_KEY_PATH)
+      return answering.bootKey(await readSealed(request, KEY_BYTES), sender)
+    if (method === 'POST' && url === REQUEST_PATH)
+      return answering.request(await readSealed(request, maxSealedBytes), sender)
+    if (url.startsWith('/v1/'))
+      throw new Refusal(426, `the caller is of an older version: this enclave speaks ${VERSION}`)
+    throw new Refusal(404, `requests are posted to ${REQUEST_PATH}`)
+  }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { socket } = request
     const gone = new AbortController()
     response.on('close', () => gone.abort())
     try {
-      if (request.method !== 'POST' || request.url !== REQUEST_PATH)
-        throw new Refusal(404, `requests are posted to ${REQUEST_PATH}`)
-      const sealed = await readSealed(request, maxSealedBytes)
-      if (running >= MAX_RUNNING) throw new Refusal(503, 'too many requests')
-      running++
-      try {
-        const answered = await answer(sealed, gone.signal)
-        response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(answered)
-      } finally {
-        running--
-      }
+      const { status, body } = await answer(request, {
+        isProven: () => connections.isProven(socket),
+        prove: () => connections.prove(socket),
+        signal: gone.signal,
+      })
+      response.writeHead(status, { 'content-type': 'application/octet-stream' }).end(body)
     } catch (thrown) {
       if (gone.signal.aborted) return
       const refusal = thrown instanceof Refusal ? thrown : new Refusal(500, 'the enclave failed')
@@ -88,13 +103,13 @@ export async function startEnclaveServer(options: EnclaveServerOptions): Promise
   const server = createServer(
     {
       requestTimeout: REQUEST_TIMEOUT,
-      headersTimeout: REQUEST_TIMEOUT,
+      headersTimeout: HEAD_TIMEOUT,
       connectionsCheckingInterval: 1000,
       maxHeaderSize: 16_384,
     },
     (request, response) => void serve(request, response),
   )
-  server.maxConnections = MAX_CONNECTIONS
+  const connections = boundConnections(server, { max, maxPerAddress })
   await new Promise<void>((resolve, reject) => {
     server.on('error', reject)
     server.listen(port, options.host ?? '127.0.0.1', resolve)
@@ -106,6 +121,8 @@ export async function startEnclaveServer(options: EnclaveServerOptions): Promise
     const closed = new Promise(resolve => server.close(resolve))
     server.closeAllConnections()
     await closed
+    answering.close()
+    keys.secretKey.fill(0)
   }
   return {
     url: `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}`,
@@ -119,66 +136,11 @@ function checkCallers(callers: EnclaveServerOptions['callers']): ReadonlyMap<str
   const entries = Object.entries(callers ?? {})
   if (entries.length === 0)
     throw new ValidationError('callers must name at least one public key that may ask')
-  return new Map(
-    entries.map(([key, owner]) => [
-      formatKey(checkPublicKey('callers: each key', parseKey('callers: each key', key))),
-      checkOwner(`callers.${key}`, owner),
-    ]),
-  )
-}
-
-type SealedAnswer = (sealed: Uint8Array, signal: AbortSignal) => Promise<Uint8Array>
-
-function createAnswer(
-  enclave: Enclave,
-  keys: BoxKeys,
-  callers: ReadonlyMap<string, string>,
-): SealedAnswer {
-  const guard = createReplayGuard()
-  const takeTurn = createTurns()
-  return async function answer(sealed, signal) {
-    const startedAt = Date.now()
-    // To open what a stranger has sent takes time as well.
-    await takeTurn(() => signal.aborted)
-    const opened = openRequest(sealed, keys)
-    if (opened === undefined) throw new Refusal(400, 'the request is not sealed to this enclave')
-    const owner = callers.get(formatKey(opened.caller))
-    if (owner === undefined) throw new Refusal(403, 'the caller is not known')
-    const { id, issuedAt, replyTo, request } = readEnvelope(opened.json)
-    guard.check(`${formatKey(opened.caller)} ${id}`, issuedAt)
-    let outcome: { response: HTTPResponse } | { failure: Failure }
-    try {
-      outcome = { response: await enclave.send(request, { owner, startedAt, signal }) }
-    } catch (thrown) {
-      outcome = { failure: toFailure(thrown) }
-    }
-    return sealAnswer(toJSON({ id, ...outcome }), replyTo, keys)
+  const owners = new Map<string, string>()
+  for (const [given, owner] of entries) {
+    const key = formatKey(checkPublicKey('callers: each key', parseKey('callers: each key', given)))
+    if (owners.has(key)) throw new ValidationError(`callers: the key ${key} is named twice`)
+    owners.set(key, checkOwner(`callers.${given}`, owner))
   }
-}
-
-interface Envelope {
-  readonly id: string
-  readonly issuedAt: number
-  readonly replyTo: Uint8Array
-  readonly request: unknown
-}
-
-/** Reads what a caller has sealed. Throws Refusal. */
-export function readEnvelope(json: string): Envelope {
-  let envelope: Readonly<Record<string, unknown>>
-  try {
-    envelope = JSON.parse(json) ?? {}
-  } catch {
-    throw new Refusal(400, 'the request is not JSON')
-  }
-  const { version, id, issuedAt, replyTo, request } = envelope
-  if (version !== 1) throw new Refusal(400, 'the request is not of version 1')
-  if (typeof id !== 'string' || !/^[0-9a-f]{32}$/.test(id))
-    throw new Refusal(400, 'the id is not 32 hexadecimal digits')
-  if (!Number.isSafeInteger(issuedAt)) throw new Refusal(400, 'issuedAt is not a time')
-  if (typeof replyTo !== 'string' || !/^[0-9a-f]{64}$/.test(replyTo))
-    throw new Refusal(400, 'replyTo is not a key')
-  const replyKey = parseKey('replyTo', replyTo)
-  if (!isPublicKey(replyKey)) throw new Refusal(400, 'replyTo is a point of low order')
-  return { id, issuedAt: issuedAt as number, replyTo: replyKey, request }
+  return owners
 }

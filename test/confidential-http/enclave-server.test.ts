@@ -1,4 +1,3 @@
-import { request as requestHttp } from 'node:http'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import {
@@ -8,10 +7,10 @@ import {
   type Runtime,
 } from '../../confidential-http/index.js'
 import { sealRequest, toJSON } from '../../confidential-http/remote/sealing.js'
-import { normalizeRequest } from '../../confidential-http/request/normalize-request.js'
 import { parseKey } from '../../core/hex-key.js'
 import { boxKeys } from '../../core/sealed-box.js'
 import { failureOf, pause, until } from '../waiting.js'
+import { fetchBootKey, open, type Posted, postTo, seal } from './raw-caller.js'
 import { inputOf, remoteRuntime } from './sending.js'
 import { startWorld, type World } from './world.js'
 
@@ -25,8 +24,9 @@ const relays: Relay[] = []
 let dripped: Promise<string>
 beforeAll(async () => {
   world = await startWorld({ apiKey: secret }, { apiKey: theirs, onlyTheirs: theirs })
+  bootKey = await fetchBootKey(world.enclaveURL, world.enclaveKey)
   const socket = connect(Number(new URL(world.enclaveURL).port), '127.0.0.1')
-  socket.write('POST /v1/requests HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n')
+  socket.write('POST /v2/requests HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n')
   const drip = setInterval(() => socket.write('x'), 500)
   dripped = new Promise(resolve => {
     let read = ''
@@ -98,48 +98,15 @@ async function startRelay(
   return relay
 }
 
-interface Posted {
-  readonly status: number | undefined
-  readonly text: string
-}
-
 /** Posts what is no client of ours. */
-function post(body: Uint8Array | string, path = '/v1/requests', method = 'POST'): Promise<Posted> {
-  return new Promise((resolve, reject) => {
-    const request = requestHttp(`${world.enclaveURL}${path}`, { method }, response => {
-      let text = ''
-      response.on('data', chunk => {
-        text += chunk
-      })
-      response.on('end', () => resolve({ status: response.statusCode, text }))
-    })
-    request.on('error', reject)
-    request.end(body)
-  })
+function post(body: Uint8Array | string, path?: string, method?: string): Promise<Posted> {
+  return postTo(world.enclaveURL, body, path, method)
 }
 
-const replyTo = boxKeys()
-let lastID = 0
+let bootKey: Uint8Array
 /** A request as a caller of ours would seal it, but for what is given. */
-function sealed(
-  fields: Record<string, unknown> = {},
-  keys: { callerKey?: string; enclaveKey?: string } = {},
-  path = '/sealed',
-): Uint8Array {
-  const { callerKey = world.callerKey, enclaveKey = world.enclaveKey } = keys
-  const envelope = {
-    version: 1,
-    id: String(++lastID).padStart(32, '0'),
-    issuedAt: Date.now(),
-    replyTo: Buffer.from(replyTo.publicKey).toString('hex'),
-    request: normalizeRequest(inputOf(world, path)),
-    ...fields,
-  }
-  return sealRequest(
-    toJSON(envelope),
-    parseKey('key', enclaveKey),
-    boxKeys(parseKey('key', callerKey)),
-  )
+function sealed(fields: Record<string, unknown> = {}, path = '/sealed'): Uint8Array {
+  return seal(world, { bootKey, fields, path })
 }
 
 const hitsOf = (path: string) => world.hits.filter(hit => hit.path === path)
@@ -153,7 +120,9 @@ describe('on the way', () => {
     )
     expect(hitsOf('/path-of-the-request')[0]?.headers.authorization).toBe(`Bearer ${secret}`)
     const passed = Buffer.concat([...relay.asked, ...relay.answered]).toString('latin1')
-    expect(passed).toMatch(/^POST \/v1\/requests HTTP\/1\.1[\s\S]*HTTP\/1\.1 200 OK/)
+    expect(passed).toMatch(
+      /^POST \/v2\/boot-key HTTP[\s\S]*POST \/v2\/requests HTTP[\s\S]*HTTP\/1\.1 200 OK/,
+    )
     for (const word of [
       'path-of-the-request',
       'localhost',
@@ -174,9 +143,10 @@ describe('on the way', () => {
     const relay = await startRelay()
     await client.sendRequestAsync(runtimeTo({ url: relay.url }), inputOf(world, '/recorded'))
     const recorded = Buffer.concat(relay.asked)
-    const body = recorded.subarray(recorded.indexOf('\r\n\r\n') + 4)
-    for (let turn = 0; turn < 3; turn++)
-      expect(await post(body)).toEqual({ status: 409, text: 'the request was seen before\n' })
+    const body = recorded.subarray(
+      recorded.indexOf('\r\n\r\n', recorded.indexOf('POST /v2/requests')) + 4,
+    )
+    for (let turn = 0; turn < 3; turn++) expect(await post(body)).toMatchObject({ status: 409 })
     expect((await Promise.all([post(body), post(body)])).map(({ status }) => status)).toEqual([
       409, 409,
     ])
@@ -185,19 +155,28 @@ describe('on the way', () => {
   })
 
   test('of two at once with the same bytes one is carried out', async () => {
-    const body = sealed({}, {}, '/twice')
+    const body = sealed({}, '/twice')
     const answers = await Promise.all([post(body), post(body), post(body)])
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409])
     expect(hitsOf('/twice')).toHaveLength(1)
+    for (const { status, body: answer } of answers)
+      if (status === 409)
+        expect(open(answer, bootKey).failure).toEqual({
+          code: 'ENCLAVE',
+          message: 'the request was seen before; the request may have been carried out',
+          mayHaveBeenSent: true,
+        })
   })
 
   test('a byte that was changed anywhere in a request makes it no request', async () => {
     const body = sealed()
-    const places = [0, 31, 32, 33, 60, 80, 100, 120, body.length >> 1, body.length - 1]
+    const places = [32, 63, 64, 65, 92, 112, 132, 152, body.length >> 1, body.length - 1]
     for (const at of places) {
       const changed = Uint8Array.from(body, (byte, index) => (index === at ? byte ^ 1 : byte))
       expect(await post(changed)).toMatchObject({ status: 400 })
     }
+    const other = Uint8Array.from(body, (byte, index) => (index === 0 ? byte ^ 1 : byte))
+    expect(await post(other)).toMatchObject({ status: 410 })
     expect(await post(body.subarray(0, -1))).toMatchObject({ status: 400 })
     expect(await post(body)).toMatchObject({ status: 200 })
   })
@@ -210,8 +189,10 @@ describe('on the way', () => {
       // The head of an answer may come alone, or with its body.
       const at = bytes.indexOf('HTTP/1.1') === 0 ? bytes.indexOf('\r\n\r\n') + 4 : 0
       const body = bytes.subarray(at)
-      if (body.length > 0) bodies.push(Buffer.from(body))
-      if (mode === 'change' && body.length > 0) body[9] = (body[9] as number) ^ 1
+      // The boot key comes first, and is short.
+      if (body.length < 200) return bytes
+      bodies.push(Buffer.from(body))
+      if (mode === 'change') body[9] = (body[9] as number) ^ 1
       if (mode === 'swap') bodies[0]?.copy(body)
       return bytes
     })
@@ -219,9 +200,9 @@ describe('on the way', () => {
     const send = () => client.sendRequestAsync(runtime, inputOf(world, '/'))
     expect((await send()).statusCode).toBe(200)
     mode = 'change'
-    expect((await failureOf(send())).message).toMatch(/is not of the enclave with the pinned key$/)
+    expect((await failureOf(send())).message).toMatch(/is not of the enclave with the pinned key;/)
     mode = 'swap'
-    expect((await failureOf(send())).message).toMatch(/is not of the enclave with the pinned key$/)
+    expect((await failureOf(send())).message).toMatch(/is not of the enclave with the pinned key;/)
     expect(bodies.map(({ length }) => length)).toEqual(Array(3).fill(bodies[0]?.length))
     mode = 'record'
     expect((await send()).statusCode).toBe(200)
@@ -229,17 +210,24 @@ describe('on the way', () => {
 })
 
 describe('who may ask', () => {
-  test('a request that is sealed to another key is refused', async () => {
+  test('an enclave with another key than the pinned one is sent nothing', async () => {
     const other = createKeys()
-    expect(await post(sealed({}, { enclaveKey: other.publicKey }))).toEqual({
-      status: 400,
-      text: 'the request is not sealed to this enclave\n',
-    })
     const failure = await failureOf(
-      client.sendRequestAsync(runtimeTo({ enclaveKey: other.publicKey }), inputOf(world, '/')),
+      client.sendRequestAsync(runtimeTo({ enclaveKey: other.publicKey }), inputOf(world, '/other')),
     )
-    expect(failure).toMatchObject({ name: 'EnclaveError', code: 'ENCLAVE' })
-    expect(failure.message).toMatch(/can not open the request: is its public key the pinned one\?$/)
+    expect(failure).toMatchObject({ name: 'EnclaveError', code: 'ENCLAVE', mayHaveBeenSent: false })
+    expect(failure.message).toMatch(/is not of the enclave with the pinned key$/)
+    expect(hitsOf('/other')).toEqual([])
+  })
+
+  test('a request that is meant for another enclave, which passes on the boot key of this one, is refused', async () => {
+    const other = createKeys()
+    const body = sealed({ enclave: other.publicKey }, '/passed-on')
+    expect(await post(body)).toMatchObject({
+      status: 400,
+      text: 'the request is for another enclave\n',
+    })
+    expect(hitsOf('/passed-on')).toEqual([])
   })
 
   test('a caller that is not known is refused', async () => {
@@ -247,14 +235,17 @@ describe('who may ask', () => {
     const failure = await failureOf(
       client.sendRequestAsync(runtimeTo({ callerKey: secretKey }), inputOf(world, '/unknown')),
     )
-    expect(failure.message).toMatch(/does not know this caller$/)
+    expect(failure).toMatchObject({
+      message: 'the enclave does not know this caller',
+      mayHaveBeenSent: false,
+    })
     expect(hitsOf('/unknown')).toEqual([])
   })
 
   test('a caller who names another in place of itself is not believed', async () => {
     const stranger = boxKeys()
     const known = boxKeys(parseKey('key', world.callerKey))
-    const body = sealRequest(toJSON({}), parseKey('key', world.enclaveKey), {
+    const body = sealRequest(toJSON({}), bootKey, {
       publicKey: known.publicKey,
       secretKey: stranger.secretKey,
     })
@@ -292,19 +283,19 @@ describe('who may ask', () => {
 describe('what is asked', () => {
   test.each([
     ['is old', () => ({ issuedAt: Date.now() - 31_000 }), 409],
-    ['is of the future', () => ({ issuedAt: Date.now() + 32_000 }), 409],
+    ['is of the future', () => ({ issuedAt: Date.now() + 50_000 }), 409],
     ['has a time that is none', () => ({ issuedAt: 'now' }), 400],
     ['has no id', () => ({ id: undefined }), 400],
     ['has an id of another form', () => ({ id: 'A'.repeat(32) }), 400],
     ['has no key to reply to', () => ({ replyTo: 'ab' }), 400],
     ['has a key to reply to of low order', () => ({ replyTo: '00'.repeat(32) }), 400],
-    ['is of another version', () => ({ version: 2 }), 400],
+    ['is of another version', () => ({ version: 1 }), 400],
   ])('is refused where it %s', async (_name, fields, status) => {
     expect(await post(sealed(fields()))).toMatchObject({ status })
   })
 
   test.each([
-    ['no JSON', '{"version":1'],
+    ['no JSON', '{"version":2'],
     ['null', 'null'],
     ['a number', '5'],
     ['a list', '[]'],
@@ -312,7 +303,7 @@ describe('what is asked', () => {
     ['deep', '['.repeat(100_000)],
   ])('is refused where what was sealed is %s', async (_name, text) => {
     const caller = boxKeys(parseKey('key', world.callerKey))
-    const body = sealRequest(text, parseKey('key', world.enclaveKey), caller)
+    const body = sealRequest(text, bootKey, caller)
     expect(await post(body)).toMatchObject({ status: 400 })
   })
 
@@ -332,12 +323,15 @@ describe('what is asked', () => {
   })
 
   test.each([
-    ['GET', '/v1/requests', 404],
-    ['PUT', '/v1/requests', 404],
+    ['GET', '/v2/requests', 404],
+    ['PUT', '/v2/requests', 404],
     ['POST', '/', 404],
-    ['POST', '/v1/requests/', 404],
-    ['POST', '/v1/requests?x', 404],
-    ['POST', '/v1/requests', 400],
+    ['POST', '/v1/requests', 426],
+    ['GET', '/v2/boot-key', 404],
+    ['POST', '/v2/boot-key', 400],
+    ['POST', '/v2/requests/', 404],
+    ['POST', '/v2/requests?x', 404],
+    ['POST', '/v2/requests', 410],
   ])('is refused where it comes by %s %s', async (method, path, status) => {
     expect(await post('x', path, method)).toMatchObject({ status })
   })
@@ -359,7 +353,7 @@ describe('what is asked', () => {
     const slow = Array.from({ length: 300 }, () => {
       const socket = connect(port, '127.0.0.1')
       socket.on('error', () => undefined)
-      socket.write('POST /v1/requests HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nslow')
+      socket.write('POST /v2/requests HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nslow')
       return socket
     })
     expect(await post(sealed())).toMatchObject({ status: 200 })
@@ -382,7 +376,7 @@ test('the enclave logs what it refused, what failed and what it did, without a s
   expect(lines).toMatch(/^info POST [\w.:]+: 200 in \d+ ms \{/m)
   expect(lines).toMatch(/^warn .*timeout must be at most 10000 ms.*"LIMIT"/m)
   expect(lines).toMatch(
-    /^warn refused with 400: the request is not sealed to this enclave \{"status":400\}$/m,
+    /^warn refused with 410: the request is not sealed to the boot key of this enclave \{"status":410\}$/m,
   )
   expect(lines).not.toContain(secret)
   expect(lines).not.toContain(theirs)

@@ -107,7 +107,7 @@ test.each(['warn', 'strict'])(
       [`--unhandled-rejections=${mode}`],
     )
     expect(out).toBe(
-      "the enclave's thread ended: nobody caught an error, Error; the next request starts another\n",
+      "the enclave's thread ended: nobody caught an error, Error; the next request starts another; the request may have been carried out\n",
     )
   },
 )

@@ -6,6 +6,10 @@ import {
   type ReplayGuard,
 } from '../../confidential-http/remote/replay-guard.js'
 
+const busy = 'the enclave has too much to do'
+const wrongTime =
+  "the request was issued more than 30 s before or after the enclave's time: are both clocks right?"
+
 /** Why a request is refused; undefined where it is let through. */
 function refusal(guard: ReplayGuard, id: string, issuedAt: number): string | undefined {
   try {
@@ -13,9 +17,19 @@ function refusal(guard: ReplayGuard, id: string, issuedAt: number): string | und
     return undefined
   } catch (thrown) {
     const { status, message } = thrown as Refusal
-    expect(status).toBe(message === 'too many requests' ? 503 : 409)
+    expect(status).toBe(message === busy ? 503 : 409)
     return message
   }
+}
+
+/** What a refusal says of it. */
+function sent(guard: ReplayGuard, id: string, issuedAt: number): boolean {
+  try {
+    guard.check(id, issuedAt)
+  } catch (thrown) {
+    return (thrown as Refusal).mayHaveBeenSent
+  }
+  throw new Error('it was not refused')
 }
 
 /** A guard that was made a minute ago, and its clock. */
@@ -48,24 +62,55 @@ test.each([-MAX_SKEW, 0, MAX_SKEW])(
 
 test.each([-MAX_SKEW - 1, MAX_SKEW + 1])('refuses one that is issued %d ms from now', skew => {
   const { guard, clock } = setUp()
-  expect(refusal(guard, 'a', clock.time + skew)).toBe(
-    "the request was issued more than 30 s before or after the enclave's time",
-  )
+  expect(refusal(guard, 'a', clock.time + skew)).toBe(wrongTime)
 })
 
-test('refuses one that was issued before the guard was made, which another may have let through', () => {
+test('lets one through that was issued before the guard was made: it can only be opened at this start', () => {
   const clock = { time: 1_000_000 }
   const guard = createReplayGuard(() => clock.time)
-  expect(refusal(guard, 'a', clock.time - 1)).toBe(
-    'the request was issued before the enclave started',
-  )
-  expect(refusal(guard, 'a', clock.time)).toBeUndefined()
+  expect(refusal(guard, 'a', clock.time - MAX_SKEW)).toBeUndefined()
+})
+
+test.each([60_001, 90_000, 86_400_000])(
+  'lets none through again where the clock goes forward by %d ms and is set back',
+  leap => {
+    const { guard, clock } = setUp()
+    const issuedAt = clock.time + 20_000
+    expect(refusal(guard, 'a', issuedAt)).toBeUndefined()
+    clock.time += leap
+    expect(refusal(guard, 'b', clock.time)).toBeUndefined()
+    clock.time -= leap
+    expect(refusal(guard, 'a', issuedAt)).toBeDefined()
+    // What is issued from then on is good again.
+    clock.time += 20_001
+    expect(refusal(guard, 'c', clock.time)).toBeUndefined()
+  },
+)
+
+test('says that nothing was sent only of what it can neither have let through nor will', () => {
+  const { guard, clock } = setUp()
+  expect(sent(guard, 'old', clock.time - MAX_SKEW - 1)).toBe(false)
+  // Said to be too old while the clock was ahead: it stays refused when it is set back.
+  clock.time += 100_000
+  expect(sent(guard, 'early', clock.time - 50_000)).toBe(false)
+  clock.time -= 40_000
+  expect(sent(guard, 'early', clock.time - 10_000)).toBe(false)
+
+  clock.time += 100_000
+  const future = clock.time + MAX_SKEW + 1000
+  expect(sent(guard, 'future', future)).toBe(true)
+  clock.time += 1000
+  expect(refusal(guard, 'future', future)).toBeUndefined()
+  expect(sent(guard, 'future', future)).toBe(true)
+  // Forgotten, it may have been carried out all the same.
+  clock.time += 2 * MAX_SKEW + 1
+  expect(sent(guard, 'future', future)).toBe(true)
 })
 
 test('remembers a hundred thousand and refuses more, until the first are forgotten', () => {
   const { guard, clock } = setUp()
   for (let id = 0; id < 100_000; id++) refusal(guard, String(id), clock.time)
-  expect(refusal(guard, 'one more', clock.time)).toBe('too many requests')
+  expect(refusal(guard, 'one more', clock.time)).toBe(busy)
   clock.time += 2 * MAX_SKEW + 1
   expect(refusal(guard, 'one more', clock.time)).toBeUndefined()
 })

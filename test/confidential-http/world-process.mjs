@@ -32,6 +32,8 @@ const server = await startHTTPSServer({
     process.send({ hit: { method, path: url, headers, body } })
     if (url === '/hang') return
     if (url === '/hold') await hold
+    if (url === '/redirect') response.writeHead(302, { Location: '/' })
+    if (url === '/close') return void socket.destroy()
     if (url === '/trickle') {
       response.writeHead(200)
       while (!response.destroyed) {
@@ -55,14 +57,16 @@ const log = Object.fromEntries(
     (message, facts) => lines.push(`${level} ${message} ${JSON.stringify(facts) ?? ''}`),
   ]),
 )
-const enclave = await startEnclaveServer({
+const enclaveOptions = {
   vault: vault.directory,
   key: enclaveKeys.secretKey,
   callers: { [caller.publicKey]: vault.owner, [otherCaller.publicKey]: otherOwner },
   network: { loopback: true },
   stack: new URL('faulty-stack.cjs', import.meta.url).href,
   log,
-})
+}
+let enclave = await startEnclaveServer(enclaveOptions)
+const port = Number(new URL(enclave.url).port)
 
 process.on('message', async message => {
   if (message === 'release') {
@@ -70,6 +74,13 @@ process.on('message', async message => {
     hold = new Promise(resolve => {
       released = resolve
     })
+  } else if (message === 'restart') {
+    await enclave.close()
+    enclave = await startEnclaveServer({ ...enclaveOptions, port })
+    process.send({ restart: enclave.url })
+  } else if (message === 'startAnother') {
+    const { url } = await startEnclaveServer(enclaveOptions)
+    process.send({ startAnother: url })
   } else if (message === 'connections') process.send({ connections: connections.size })
   else if (message === 'lines') process.send({ lines })
 })

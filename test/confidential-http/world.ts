@@ -31,6 +31,10 @@ export interface World extends Ready {
   release(): void
   /** How many connections the external server has. */
   connections(): Promise<number>
+  /** Starts the enclave anew, where it was. */
+  restart(): Promise<string>
+  /** Starts another enclave with the same key, and resolves with its URL. */
+  startAnother(): Promise<string>
   /** What the listening enclave has logged. */
   lines(): Promise<readonly string[]>
   close(): Promise<void>
@@ -72,6 +76,8 @@ export async function startWorld(
     hits,
     release: () => void child.send('release'),
     connections: () => ask<number>('connections'),
+    restart: () => ask<string>('restart'),
+    startAnother: () => ask<string>('startAnother'),
     lines: () => ask<readonly string[]>('lines'),
     async close() {
       const ended = once(child, 'exit')

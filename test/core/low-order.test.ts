@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import nacl from 'tweetnacl'
 import { createRemoteRuntime, startEnclaveServer } from '../../confidential-http/index.js'
-import { readEnvelope } from '../../confidential-http/remote/enclave-server.js'
+import { readEnvelope } from '../../confidential-http/remote/envelope.js'
 import { ValidationError } from '../../core/errors.js'
 import { box, boxKeys, isPublicKey, openBox, openSealed, seal } from '../../core/sealed-box.js'
 import { createVault } from '../../local/index.js'
@@ -98,8 +98,18 @@ test('no key of low order is pinned, known as a caller, answered or given a shar
       expect(await failureOf(serving)).toMatchObject(invalid('callers: each key'))
       const remote = { url: 'http://127.0.0.1:1', enclaveKey: digits, callerKey: 'cd'.repeat(32) }
       expect(() => createRemoteRuntime(remote)).toThrow(`enclaveKey ${refusal}`)
-      const asked = { version: 1, id: 'ab'.repeat(16), issuedAt: 1, replyTo: digits, request: {} }
-      expect(() => readEnvelope(JSON.stringify(asked))).toThrow('replyTo is a point of low order')
+      const enclave = 'ef'.repeat(32)
+      const asked = {
+        version: 2,
+        enclave,
+        id: 'ab'.repeat(16),
+        issuedAt: 1,
+        replyTo: digits,
+        request: {},
+      }
+      expect(() => readEnvelope(JSON.stringify(asked), enclave)).toThrow(
+        'replyTo is a point of low order',
+      )
     }
   } finally {
     rmSync(directory, { recursive: true, force: true })

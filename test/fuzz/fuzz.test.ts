@@ -41,6 +41,7 @@ const names = [
   'base64',
   'the enclave’s side: envelopes',
   'the caller’s side: answers',
+  'the caller’s side: boot keys',
   'sealed requests',
   'sealed answers',
   'encrypted bodies',

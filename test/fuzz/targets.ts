@@ -3,7 +3,8 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readAnswer } from '../../confidential-http/remote/ask-enclave.js'
-import { readEnvelope } from '../../confidential-http/remote/enclave-server.js'
+import { readBootKey } from '../../confidential-http/remote/boot-keys.js'
+import { readEnvelope } from '../../confidential-http/remote/envelope.js'
 import { Refusal } from '../../confidential-http/remote/refusal.js'
 import {
   openAnswer,
@@ -447,17 +448,34 @@ const confidential: readonly Target<string>[] = [
   }),
   json(
     'the enclave’s side: envelopes',
-    [{ version: 1, id: 'ab'.repeat(16), issuedAt: NOW, replyTo: 'cd'.repeat(32), request }],
-    readEnvelope,
+    [
+      {
+        version: 2,
+        enclave: 'ef'.repeat(32),
+        id: 'ab'.repeat(16),
+        issuedAt: NOW,
+        replyTo: 'cd'.repeat(32),
+        request,
+      },
+    ],
+    each => readEnvelope(each, 'ef'.repeat(32)),
     { isTyped: thrown => thrown instanceof Refusal },
   ),
   json(
     'the caller’s side: answers',
     [
       { id: 'ab'.repeat(16), response },
-      { id: 'ab'.repeat(16), failure: { code: 'VAULT', message: 'no such secret' } },
+      {
+        id: 'ab'.repeat(16),
+        failure: { code: 'VAULT', message: 'no such secret', mayHaveBeenSent: false },
+      },
     ],
     each => readAnswer(each, 'ab'.repeat(16), 'enclave.example'),
+  ),
+  json(
+    'the caller’s side: boot keys',
+    [{ version: 2, bootKey: 'ab'.repeat(32), upFor: 12.5 }],
+    each => readBootKey(each, 'enclave.example'),
   ),
 ]
 
@@ -487,8 +505,8 @@ async function sealed(): Promise<readonly Target<Uint8Array>[]> {
     ...ofBytes,
   })
   return [
-    target('sealed requests', requests, bytes => openRequest(bytes, enclave), 0.01),
-    target('sealed answers', answered, bytes => openAnswer(bytes, enclave.publicKey, caller), 0.01),
+    target('sealed requests', requests, bytes => openRequest(bytes, enclave), 0.1),
+    target('sealed answers', answered, bytes => openAnswer(bytes, enclave.publicKey, caller), 0.1),
     target('encrypted bodies', boxes, bytes => openAesGcm(aesKey, bytes), 1),
   ]
 }
