@@ -1,10 +1,12 @@
 import type { Command } from 'commander'
 import { createKeys, readKeyFile, startEnclaveServer } from '../confidential-http/index.js'
 import { writeKeyFile } from '../confidential-http/key-file.js'
+import { ValidationError } from '../core/errors.js'
 import type { Log } from '../core/types.js'
 import { openVault } from '../local/index.js'
 import { refuseInstrumentation } from './instrumentation.js'
 import { number } from './number.js'
+import { refuseRepeats } from './refuse-repeats.js'
 import { insecurePermissionsText } from './vault-commands.js'
 import { bold } from './view.js'
 
@@ -22,7 +24,7 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
       process.stdout.write(`${publicKey}\n`)
     })
 
-  program
+  const enclave = program
     .command('enclave')
     .description('run an enclave for callers elsewhere, before a vault of this machine')
     .requiredOption('--key <file>', 'the file of its key, as keygen makes it')
@@ -36,6 +38,12 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
     .option('--port <n>', 'the port', number, 7443)
     .option('--host <address>', 'the address to listen on', '127.0.0.1')
     .option('--max-timeout <ms>', 'the longest timeout a request may ask for', number, 10_000)
+    .option('--max-connections <n>', 'how many connections are held at once', number, 1024)
+    .option(
+      '--max-connections-per-address <n>',
+      'how many of them from one address (256 otherwise); behind a reverse proxy, as many as there are',
+      number,
+    )
     .option('--loopback', 'let requests go to this machine too')
     .option('--private-networks', 'let requests go to private networks too')
     .option('--insecure-permissions', insecurePermissionsText)
@@ -53,9 +61,13 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
         vault,
         insecurePermissions,
         key: readKeyFile(key, { insecurePermissions }),
-        callers: Object.fromEntries(caller.map(text => splitCaller(text, owner))),
+        callers: readCallers(caller, owner),
         port,
         host,
+        maxConnections: options.maxConnections,
+        ...(options.maxConnectionsPerAddress === undefined
+          ? {}
+          : { maxConnectionsPerAddress: options.maxConnectionsPerAddress }),
         network: {
           loopback: options.loopback === true,
           privateNetworks: options.privateNetworks === true,
@@ -77,6 +89,7 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
       })
       await server.close()
     })
+  refuseRepeats(enclave, ['caller'])
 }
 
 interface EnclaveCommandOptions {
@@ -86,6 +99,8 @@ interface EnclaveCommandOptions {
   readonly port: number
   readonly host: string
   readonly maxTimeout: number
+  readonly maxConnections: number
+  readonly maxConnectionsPerAddress?: number
   readonly loopback?: boolean
   readonly privateNetworks?: boolean
   readonly insecurePermissions?: boolean
@@ -97,9 +112,19 @@ const line = (level: string) => (message: string) =>
 
 const standardError: Log = { info: line('info'), warn: line('warn'), error: line('error') }
 
-function splitCaller(text: string, owner: string): readonly [string, string] {
-  const [key = '', named = owner] = text.split('=')
-  return [key, named]
+/** The owner of each caller's key. A key named twice is refused: it would use the secrets of the last owner silently. */
+function readCallers(
+  texts: readonly string[],
+  vaultOwner: string,
+): Readonly<Record<string, string>> {
+  const callers = new Map<string, string>()
+  for (const text of texts) {
+    const [given = '', ...owner] = text.split('=')
+    const key = given.trim().toLowerCase()
+    if (callers.has(key)) throw new ValidationError(`--caller: the key ${key} is named twice`)
+    callers.set(key, owner.length === 0 ? vaultOwner : owner.join('='))
+  }
+  return Object.fromEntries(callers)
 }
 
 function collect(text: string, before: readonly string[]): readonly string[] {

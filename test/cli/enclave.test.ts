@@ -111,6 +111,29 @@ describe('sluice enclave', () => {
     ],
     ['an owner that is no address', ['--caller', `${'a'.repeat(64)}=me`], /must be an address/],
     [
+      'an owner with another behind it',
+      ['--caller', `${'a'.repeat(64)}=${'b'.repeat(40)}=${'c'.repeat(40)}`],
+      /must be an address/,
+    ],
+    [
+      'a caller that is named twice, with another owner and in other letters',
+      [
+        ...['--caller', `${'a'.repeat(64)}=${'b'.repeat(40)}`],
+        ...['--caller', `${'A'.repeat(64)}=${'c'.repeat(40)}`],
+      ],
+      /--caller: the key a{64} is named twice/,
+    ],
+    [
+      'a port that is given twice',
+      ['--caller', 'a'.repeat(64), '--port', '70000', '--port', '0'],
+      /--port must be given once only/,
+    ],
+    [
+      'a vault that is given twice',
+      ['--caller', 'a'.repeat(64), '--vault', 'x', '--vault', 'vault'],
+      /--vault must be given once only/,
+    ],
+    [
       'a port that is none',
       ['--caller', 'a'.repeat(64), '--port', '70000'],
       /port must be at most/,
@@ -133,7 +156,11 @@ describe('sluice enclave', () => {
   ])('refuses %s', async (_what, args, message) => {
     const key = join(folder, 'refused.key')
     await run(['keygen', 'refused.key'])
-    const { code, err } = await run(['enclave', '--key', key, '--port', '0', ...args])
+    const others = [
+      ['--key', key],
+      ['--port', '0'],
+    ].flatMap(pair => (args.includes(pair[0] as string) ? [] : pair))
+    const { code, err } = await run(['enclave', ...others, ...args])
     expect(err).toMatch(message)
     expect(err.split('\n')).toHaveLength(2)
     expect(code).not.toBe(0)
