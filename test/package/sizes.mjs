@@ -9,7 +9,7 @@ import { build } from 'esbuild'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 51000,
+  '.': 52000,
   './core': 30000,
   './cursors': 2000,
   './confidential-http': 35000,
