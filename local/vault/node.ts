@@ -1,4 +1,5 @@
 import { createECDH } from 'node:crypto'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { VaultError } from '../../core/errors.js'
 import { checkPublicKey, seal } from '../../core/sealed-box.js'
@@ -107,6 +108,19 @@ export function createNode(
 /** Writes the file of a node. */
 export async function writeShare(directory: string, share: PrivateShare): Promise<void> {
   await writeWhole(join(directory, fileOf(share.index)), `${formatPrivateShare(share)}\n`)
+}
+
+/** Rejects where others may do with the share of any node what they must not. Missing and wrong shares only show when asked. */
+export async function checkShareFiles(
+  directory: string,
+  count: number,
+  permissions: Permissions,
+): Promise<void> {
+  for (let index = 0; index < count; index++) {
+    const file = fileOf(index)
+    const entry = await stat(join(directory, file)).catch(() => undefined)
+    if (entry?.isFile() === true) permissions.checkFile(file, entry, 'secret')
+  }
 }
 
 function fileOf(index: number): string {

@@ -6,7 +6,7 @@ import type { SecretName } from '../../core/types.js'
 import { encrypt, ownerLabel, type PublicKey } from '../../tdh2/index.js'
 import { decryptResponse } from './decrypt-response.js'
 import { MANIFEST_FILE, readManifest } from './manifest.js'
-import { createNode, NODES_FOLDER, type VaultNode } from './node.js'
+import { checkShareFiles, createNode, NODES_FOLDER, type VaultNode } from './node.js'
 import { createPermissions, type PermissionOptions } from './permissions.js'
 import { checkName, checkNamespace, checkOwner, type SecretRef } from './secret-name.js'
 import {
@@ -62,8 +62,8 @@ export interface OpenVaultOptions extends PermissionOptions {}
 const MAX_VALUE_BYTES = 1022
 
 /**
- * Opens a vault. Nodes whose share is missing or wrong, or may be read by others, only show when they are asked: there may be
- * enough others. Rejects with VaultError (`PERMISSIONS`) where others may write in its folders.
+ * Opens a vault. Nodes whose share is missing or wrong only show when they are asked: there may be enough others. Rejects with
+ * VaultError (`PERMISSIONS`) where others may write in its folders, or read or write the share of any node.
  *
  * @example
  * const vault = await openVault('./vault')
@@ -77,6 +77,7 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
     throw new VaultError(`${folder} is not a vault: it has no ${MANIFEST_FILE}`)
   await permissions.checkFolder(folder, [NODES_FOLDER, SECRETS_FOLDER])
   const { threshold, owner, publicKey, publicKeyHex } = manifest
+  await checkShareFiles(folder, publicKey.hArray.length, permissions)
   const store = createSecretStore(folder, permissions)
   const nodes = publicKey.hArray.map((_, index) =>
     createNode(index, folder, publicKey, store, permissions),

@@ -101,6 +101,46 @@ onPosix('a vault that others may touch', () => {
     await release(vault)
   })
 
+  test('is not opened where others may read the share of any node', async () => {
+    for (const { index } of vault.nodes) {
+      const share = join(vault.directory, `nodes/${index}.json`)
+      for (const mode of [0o644, 0o640, 0o604]) {
+        chmodSync(share, mode)
+        expect(await failureOf(openVault(vault.directory))).toMatchObject({
+          name: 'VaultError',
+          code: 'PERMISSIONS',
+          message: expect.stringContaining(`nodes/${index}.json has the mode 0${mode.toString(8)}`),
+        })
+      }
+      await openVault(vault.directory, { insecurePermissions: true })
+      chmodSync(share, 0o600)
+    }
+  })
+
+  test('is opened where a share is missing, or a folder stands in its place', async () => {
+    rmSync(join(vault.directory, 'nodes/0.json'))
+    rmSync(join(vault.directory, 'nodes/1.json'))
+    mkdirSync(join(vault.directory, 'nodes/1.json'))
+    expect((await openVault(vault.directory)).owner).toBe(vault.owner)
+  })
+
+  test('keeps sluice vault list and sluice enclave from starting', () => {
+    chmodSync(join(vault.directory, 'nodes/1.json'), 0o644)
+    const run = (...args: readonly string[]) =>
+      spawnSync(process.execPath, [command, ...args, '--vault', vault.directory], {
+        encoding: 'utf8',
+      })
+    for (const args of [
+      ['vault', 'list'],
+      ['enclave', '--key', 'no.key', '--caller', 'x'],
+    ]) {
+      const { status, stdout, stderr } = run(...args)
+      expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+      expect(stderr).toMatch(/nodes\/1\.json has the mode 0644: .*--insecure-permissions/)
+    }
+    expect(run('vault', 'list', '--insecure-permissions').status).toBe(0)
+  })
+
   test('takes no ciphertext, and no manifest, that others may write', async () => {
     const secret = join(vault.directory, 'secrets', vault.owner, 'main', 'api-key.json')
     chmodSync(secret, 0o646)
