@@ -4,12 +4,22 @@ import { describe, expect, test } from '@jest/globals'
 import { refuseInstrumentation } from '../../cli/instrumentation.js'
 
 const command = join(__dirname, '../../dist/esm/cli/sluice.js')
+const UNCLEAR = 'NODE_OPTIONS that hold a backslash, a control character or an open quote'
 
 describe('a process that is to hold secrets', () => {
   test.each<[string, Readonly<Record<string, string>>, readonly string[]]>([
     ['NODE_DEBUG', { NODE_DEBUG: 'http' }, []],
     ['NODE_DEBUG_NATIVE', { NODE_DEBUG_NATIVE: 'tls' }, []],
     ['--require', { NODE_OPTIONS: '--no-warnings --require "/opt/apm.cjs"' }, []],
+    ['--require', { NODE_OPTIONS: '--re"quire" /opt/apm.cjs' }, []],
+    ['--require', { NODE_OPTIONS: '"--title=a b"  "--require=/opt/a b.cjs"' }, []],
+    [UNCLEAR, { NODE_OPTIONS: '"--requ\\ire" /opt/apm.cjs' }, []],
+    [UNCLEAR, { NODE_OPTIONS: '--title=C:\\x' }, []],
+    [UNCLEAR, { NODE_OPTIONS: '--no-warnings\t--title=x' }, []],
+    [UNCLEAR, { NODE_OPTIONS: '--no-warnings "--title=x' }, []],
+    ['--snapshot-blob', { NODE_OPTIONS: '--snapshot_blob=/opt/app.blob' }, []],
+    ['--snapshot-blob', {}, ['--snapshot-blob', 'app.blob']],
+    ['--experimental-config-file', {}, ['--experimental-config-file=node.json']],
     ['--import', { NODE_OPTIONS: '--import=tracer' }, []],
     ['-r', {}, ['-r', 'apm.cjs']],
     ['--experimental-loader', {}, ['--experimental_loader=x.mjs']],
@@ -25,6 +35,7 @@ describe('a process that is to hold secrets', () => {
   test('is not refused for flags that show nothing', () => {
     const env = { NODE_OPTIONS: '--max-old-space-size=500 --no-warnings', NODE_DEBUG: '' }
     refuseInstrumentation(env, ['--enable-source-maps', '--dns-result-order=ipv4first'])
+    refuseInstrumentation({ NODE_OPTIONS: ' "--title=C 1"  --no-warnings ' }, [])
   })
 })
 
