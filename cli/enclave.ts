@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { createKeys, readKeyFile, startEnclaveServer } from '../confidential-http/index.js'
 import { writeKeyFile } from '../confidential-http/key-file.js'
 import { ValidationError } from '../core/errors.js'
+import { formatKey, parseKey, shownKey } from '../core/hex-key.js'
 import type { Log } from '../core/types.js'
 import { openVault } from '../local/index.js'
 import { refuseInstrumentation } from './instrumentation.js'
@@ -120,8 +121,9 @@ function readCallers(
   const callers = new Map<string, string>()
   for (const text of texts) {
     const [given = '', ...owner] = text.split('=')
-    const key = given.trim().toLowerCase()
-    if (callers.has(key)) throw new ValidationError(`--caller: the key ${key} is named twice`)
+    const key = formatKey(parseKey('callers: each key', given.trim()))
+    if (callers.has(key))
+      throw new ValidationError(`--caller: the key ${shownKey(key)} is named twice`)
     callers.set(key, owner.length === 0 ? vaultOwner : owner.join('='))
   }
   return Object.fromEntries(callers)

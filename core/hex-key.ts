@@ -14,3 +14,8 @@ export function parseKey(field: string, given: unknown): Uint8Array {
 export function formatKey(key: Uint8Array): string {
   return Array.from(key, byte => byte.toString(16).padStart(2, '0')).join('')
 }
+
+/** What an error shows of a key: a secret one may have been given where a public one belongs. */
+export function shownKey(key: string): string {
+  return `${key.slice(0, 8)}…`
+}

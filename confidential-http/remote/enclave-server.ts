@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { asyncDispose } from '../../core/dispose.js'
 import { ValidationError } from '../../core/errors.js'
-import { formatKey, parseKey } from '../../core/hex-key.js'
+import { formatKey, parseKey, shownKey } from '../../core/hex-key.js'
 import { checkNumber } from '../../core/options.js'
 import { boxKeys, checkPublicKey } from '../../core/sealed-box.js'
 import type { Log } from '../../core/types.js'
@@ -139,8 +139,9 @@ function checkCallers(callers: EnclaveServerOptions['callers']): ReadonlyMap<str
   const owners = new Map<string, string>()
   for (const [given, owner] of entries) {
     const key = formatKey(checkPublicKey('callers: each key', parseKey('callers: each key', given)))
-    if (owners.has(key)) throw new ValidationError(`callers: the key ${key} is named twice`)
-    owners.set(key, checkOwner(`callers.${given}`, owner))
+    const shown = shownKey(key)
+    if (owners.has(key)) throw new ValidationError(`callers: the key ${shown} is named twice`)
+    owners.set(key, checkOwner(`callers.${shown}`, owner))
   }
   return owners
 }
