@@ -67,12 +67,17 @@ interface Aside extends Coverage {
   isLikely: boolean
 }
 
+/** Who loaded a store last: the cursors of others with the same store are out of date. */
+const owners = new WeakMap<CursorStore, object>()
+
 /**
  * Keeps how far each feed has been consumed, and saves it now and then. A feed's cursor stays below the first report that
  * has neither been consumed nor been announced as missing, whatever came after it.
  */
 export function createCursors(options: CursorsOptions): Cursors {
   const { store, failed, earliest } = options
+  const self = {}
+  let isStopped = false
   const saveInterval = checkNumber('saveInterval', options.saveInterval ?? 1000, {
     min: 0,
     max: MAX_TIMER,
@@ -133,8 +138,20 @@ export function createCursors(options: CursorsOptions): Cursors {
     return first === undefined ? consumed : Math.min(consumed, timeBefore(first))
   }
 
+  /** What this stream knows is old by now: saved, it would take the other stream's cursors back. */
+  function giveUpStore(): void {
+    isStopped = true
+    if (isFlushed) return
+    failed(
+      new DataStreamsError(
+        'cursors are no longer saved: another stream goes on from the same store, and each needs its own',
+      ),
+    )
+  }
+
   async function save(): Promise<void> {
-    if (!isChanged || !isReadable) return
+    if (!isChanged || !isReadable || isStopped) return
+    if (owners.get(store) !== self) return giveUpStore()
     isChanged = false
     isFresh = false
     isSaving = true
@@ -154,7 +171,10 @@ export function createCursors(options: CursorsOptions): Cursors {
 
   return {
     load() {
-      loading ??= read()
+      if (loading === undefined) {
+        owners.set(store, self)
+        loading = read()
+      }
       return loading
     },
     arrived({ feedID, observationsTimestamp: time }) {

@@ -46,8 +46,9 @@ export interface StreamOptions {
   /**
    * When a report counts as taken, and its cursor may pass it. `automatic`: once its handlers have returned, and what they
    * promised has settled, kept or not; or once its reader asks for the next one. `manual`: when you call
-   * `report.acknowledge()`, in any order, and never without that. Whatever `overflow` says, the connections are held back
-   * while `queue` reports have been given out and are not taken; so with `queue: 0` there is no `manual`.
+   * `report.acknowledge()`, in any order, and never without that. With `cursors` or `manual`, whatever
+   * `overflow` says, the connections are held back while `queue` reports have been given out and are not taken; so with
+   * `queue: 0` there is no `manual`. Without either, nobody waits for what handlers promise.
    * @default 'automatic'
    */
   acknowledge?: AcknowledgeMode

@@ -348,8 +348,11 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   }
 
   life.defer(() => {
-    handlers.silence()
-    if (failure === undefined) consumption.end()
+    // After a failure, what waits can still be taken.
+    if (failure === undefined) {
+      handlers.silence()
+      consumption.end()
+    }
     if (state === 'idle') end(asError(life.signal.reason))
   })
 

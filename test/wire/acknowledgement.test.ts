@@ -43,6 +43,43 @@ function collect(stream: Stream): Report[] {
   return reports
 }
 
+describe('a store that another stream goes on from', () => {
+  test('is not taken back by what the handlers of a closed stream still promise', async () => {
+    const { stream, cursors } = open()
+    const settle: (() => void)[] = []
+    stream.on('report', () => new Promise<void>(resolve => void settle.push(resolve)))
+    await stream.connect()
+    publish(2)
+    await until(() => settle.length === 2)
+    await stream.close()
+
+    const next = open({ cursors })
+    const reports = collect(next.stream)
+    await next.stream.connect()
+    const [last = 0] = publish(1)
+    await until(() => cursors.saved[feed] === last && reports.length >= 1)
+    for (const each of settle) each()
+    await pause(50)
+    expect(cursors.saved[feed]).toBe(last)
+  })
+
+  test('is not written by two streams in turns: the first says that it saves no more', async () => {
+    const { stream, cursors } = open()
+    collect(stream)
+    const errors: Error[] = []
+    stream.on('error', error => void errors.push(error))
+    await stream.connect()
+    const next = open({ cursors })
+    collect(next.stream)
+    await next.stream.connect()
+    const [last = 0] = publish(1)
+    await until(() => cursors.saved[feed] === last && errors.length > 0)
+    expect(errors.map(error => error.message)).toEqual([
+      'cursors are no longer saved: another stream goes on from the same store, and each needs its own',
+    ])
+  })
+})
+
 /** What a stream that begins with what another one has saved is given. */
 async function resumed(options: StreamOptions, count: number): Promise<number[]> {
   const { stream } = open(options)

@@ -239,3 +239,17 @@ describe('a stream that ends by itself', () => {
     expect(stream.getMetrics()).toMatchObject({ accepted: 4, dropped: 1, gaps: 2 })
   })
 })
+
+test('what waits when a stream fails is given to a handler that is added afterwards', async () => {
+  const service = await start()
+  const { stream, log } = open(service)
+  await stream.connect()
+  const times = [1, 2, 3].map(() => service.publish(fast).observed)
+  await until(() => stream.getMetrics().accepted === times.length)
+  await service.stop()
+  await failureOf(stream.closed)
+  log.length = 0
+  take({ stream, log, gaps: [] })
+  await pause(10)
+  expect(log).toEqual(times)
+})
