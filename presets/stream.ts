@@ -1,3 +1,4 @@
+import { ValidationError } from '../core/errors.js'
 import { isStream } from '../core/stream.js'
 import type { Stream as AnyStream } from '../core/stream-api.js'
 import type { StreamOptions } from '../core/stream-options.js'
@@ -20,6 +21,8 @@ export interface StreamConstructor {
 /** Makes a stream with a client of its own, and knows a stream by `instanceof`. It can't be extended. */
 export const Stream: StreamConstructor = /* @__PURE__ */ Object.defineProperty(
   function Stream(config: Config, feedIDs: string | readonly string[], options?: StreamOptions) {
+    if (new.target !== undefined && new.target !== Stream)
+      throw new ValidationError("Stream can't be extended: wrap a stream instead")
     return createClient(config).createStream(feedIDs, options)
   },
   Symbol.hasInstance,
