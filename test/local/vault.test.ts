@@ -28,7 +28,7 @@ import {
   parsePrivateShare,
   verifyShare,
 } from '../../tdh2/index.js'
-import { isLong, longTest } from '../long.js'
+import { isLong, longDescribe } from '../long.js'
 import { failureOf } from '../waiting.js'
 
 const places: string[] = []
@@ -715,7 +715,7 @@ describe('what must not be seen', () => {
   })
 })
 
-describe('several processes', () => {
+longDescribe('several processes', () => {
   const library = join(__dirname, '../../dist/cjs/local/index.js')
   const children = new Set<ChildProcess>()
   afterEach(() => {
@@ -735,7 +735,7 @@ describe('several processes', () => {
     return { running, ended, started }
   }
 
-  longTest('put at once, and every secret is whole', async () => {
+  test('put at once, and every secret is whole', async () => {
     const putting = [0, 1, 2, 3].map(i =>
       child(`for (let j = 0; j < 5; j++) {
         await vault.put({ key: 'shared' }, 'shared by ${i}')
@@ -752,7 +752,7 @@ describe('several processes', () => {
     }
   })
 
-  longTest('are killed while they put, and the secret is the old one or the new one', async () => {
+  test('are killed while they put, and the secret is the old one or the new one', async () => {
     const [old, fresh] = ['old '.repeat(250), 'new '.repeat(250)]
     await vault.put({ key: 'key' }, old)
     for (let round = 0; round < 8; round++) {
