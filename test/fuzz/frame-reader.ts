@@ -1,39 +1,50 @@
-// Messages through a whole client, as they come off the wire: whatever reads them there.
-
-import type { SocketEvents } from '../../core/transport/ws.js'
-import { createClient, type Report } from '../../index.js'
+// Messages as a stream takes them off the wire, without the bound on how many of its errors are events.
+import { createDecoderTable } from '../../core/decoder-table.js'
+import { createCounters } from '../../core/metrics.js'
+import { createOrigins } from '../../core/origins.js'
+import { createReception, type Source } from '../../core/reception.js'
+import type { Report } from '../../core/report.js'
+import { createSilenceWatch } from '../../core/silence.js'
 
 /** What came of a message: a report, an error, or neither. */
 export type Outcome = Report | Error | undefined
 
-/** A stream that is subscribed to these feeds; the function says what it makes of a message. */
-export async function openFrameReader(
-  feeds: readonly string[],
-): Promise<{ read(data: Uint8Array): Outcome; close(): Promise<void> }> {
-  let events: SocketEvents | undefined
+/** Takes messages as a stream that is subscribed to these feeds does; the function says what it makes of one. */
+export function openFrameReader(feeds: readonly string[]): { read(data: Uint8Array): Outcome } {
   let outcomes: (Report | Error)[] = []
-  const client = createClient({
-    endpoint: 'https://api.example',
-    wsEndpoint: 'wss://ws.example',
-    plugins: [],
-    async connect(_dial, each) {
-      events = each
-      setTimeout(each.opened, 0)
-      const end = (): void => each.ended(1000, undefined)
-      return { ping: each.alive, close: end, terminate: end }
-    },
+  const add = (outcome: Report | Error): void => void outcomes.push(outcome)
+  const watch = createSilenceWatch(
+    0,
+    () => undefined,
+    () => false,
+  )
+  watch.add(feeds)
+  const receive = createReception({
+    table: createDecoderTable([]),
+    log: {},
+    now: Date.now,
+    counters: createCounters(),
+    feeds: watch.feeds,
+    sink: add,
+    fail: add,
   })
-  const stream = client.createStream(feeds, { staleAfter: 0 })
-  stream.on('report', report => void outcomes.push(report))
-  stream.on('error', error => void outcomes.push(error as Error))
-  await stream.connect()
+  const origin = 'wss://ws.example'
+  const source: Source = {
+    origin,
+    traffic: createOrigins().of(origin),
+    carried: feeds,
+    place: { next: 0, lead: 0 },
+    rejections: { add, drop: () => undefined as never, end: () => undefined },
+    junk: 0,
+    lastReportAt: 0,
+  }
   return {
     read(data) {
       outcomes = []
-      events?.message(data)
+      source.junk = 0
+      receive(data, source)
       if (outcomes.length > 1) throw new Error(`a message came to ${outcomes.length} events`)
       return outcomes[0]
     },
-    close: () => client.close(),
   }
 }

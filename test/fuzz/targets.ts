@@ -102,8 +102,8 @@ function checkTimes({ feedID, validFromTimestamp, observationsTimestamp }: Repor
     assert(Number.isSafeInteger(time) && time >= 0, 'times that are times')
 }
 
-async function frames(): Promise<Target<Uint8Array>> {
-  const { read } = await openFrameReader(feeds)
+function frames(): Target<Uint8Array> {
+  const { read } = openFrameReader(feeds)
   return {
     name: 'messages of the stream',
     make: makeFrame,
@@ -537,7 +537,7 @@ function cursors(): Target<string> {
 /** All targets, by name. */
 export async function allTargets(): Promise<ReadonlyMap<string, Target<unknown>>> {
   const targets = [
-    await frames(),
+    frames(),
     decoding,
     contexts,
     verifying,

@@ -88,6 +88,9 @@ test('connections that are closed every 20 s for an hour lose nothing, double no
   for (let rotation = 0; rotation < 180; rotation++) {
     await publish(20)
     lose(1000)
+    // The service of this test would keep all that a connection consisted of.
+    for (const line of real.upstream.lines)
+      if (line.endedAt !== undefined) Object.assign(line, { events: undefined })
     if (rotation === 30 || rotation === 179) heap.push(reachable())
   }
   expect(real.upstream.lines.length).toBeLessThanOrEqual(182)
