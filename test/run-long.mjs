@@ -2,7 +2,7 @@
 //
 //   npm run test:long                        all of it: about an hour
 //   npm run test:long -- test/core/decoder   of these files
-//   npm run test:long -- --share             what every submission runs of it: the slow tests once, and
+//   npm run test:long -- --share             a small part of it: the slow tests once, and
 //                                            random inputs five times as many as in `npm test`
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
