@@ -19,12 +19,13 @@ export interface StreamConstructor {
 }
 
 /** Makes a stream with a client of its own, and knows a stream by `instanceof`. It can't be extended. */
-export const Stream: StreamConstructor = /* @__PURE__ */ Object.defineProperty(
-  function Stream(config: Config, feedIDs: string | readonly string[], options?: StreamOptions) {
-    if (new.target !== undefined && new.target !== Stream)
+export const Stream: StreamConstructor = /* @__PURE__ */ Object.defineProperties(
+  function (config: Config, feedIDs: string | readonly string[], options?: StreamOptions) {
+    // What extends it has it for a prototype.
+    if (new.target !== undefined && Object.getPrototypeOf(new.target) !== Function.prototype)
       throw new ValidationError("Stream can't be extended: wrap a stream instead")
     return createClient(config).createStream(feedIDs, options)
   },
-  Symbol.hasInstance,
-  { value: isStream },
+  // A name of its own would be changed where it is bundled with others of that name.
+  { name: { value: 'Stream' }, [Symbol.hasInstance]: { value: isStream } },
 ) as unknown as StreamConstructor
