@@ -120,7 +120,7 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
   function createReader(): ReportReader {
     if (queue === undefined) {
       throw new ValidationError(
-        'queue is 0, so nothing waits for who reads or iterates: it must be at least 1 for that',
+        'queue is 0, so no report waits: it must be at least 1 to read or iterate the stream',
       )
     }
     finishDraining()

@@ -1,13 +1,13 @@
 // The long form of the tests.
 //
-//   npm run test:long                        all of it: about an hour
+//   npm run test:long                        all of it
 //   npm run test:long -- test/core/decoder   of these files
 //   npm run test:long -- --share             a small part of it: the slow tests once, and
 //                                            random inputs five times as many as in `npm test`
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-const jest = fileURLToPath(import.meta.resolve('jest/bin/jest.js'))
+const jest = fileURLToPath(new URL('../node_modules/jest/bin/jest.js', import.meta.url))
 const given = process.argv.slice(2)
 const isShare = given.includes('--share')
 const files = given.filter(argument => argument !== '--share')
