@@ -111,8 +111,13 @@ const sources: readonly string[] = [
   ].flatMap(filesBelow),
 ]
 
-function findNodes(text: string): ts.Node[] {
+const nodesOf = new Map<string, readonly ts.Node[]>()
+
+function findNodes(text: string): readonly ts.Node[] {
+  const found = nodesOf.get(text)
+  if (found !== undefined) return found
   const nodes: ts.Node[] = []
+  nodesOf.set(text, nodes)
   function visit(node: ts.Node): void {
     nodes.push(node)
     ts.forEachChild(node, visit)
