@@ -39,8 +39,9 @@ const settings = [
   'tsconfig.json',
   'tsconfig.build.json',
 ]
-/** What is started by its path and so keeps it: the programs of threads and of processes. */
+/** What is started by its path and so keeps it, the programs of threads and of processes, and what starts one beside it. */
 const programs = [
+  'cli/confidential-demo',
   'cli/demo-upstream',
   'confidential-http/enclave/enclave-thread',
   'confidential-http/remote/remote-thread',

@@ -16,8 +16,8 @@ const common = {
   testPathIgnorePatterns: ['/node_modules/', ...(isLong ? [] : ['\\.long\\.test\\.ts$'])],
 }
 
-/** The folders whose tests wait for sockets more than they compute. */
-const waiting = 'service|wire'
+/** The folders whose tests wait for sockets and processes more than they compute. */
+const waiting = 'cli|confidential-http|local|service|wire'
 
 /** A project runs after the other, each with workers of its own. */
 module.exports = {

@@ -1,10 +1,7 @@
 import type { Command } from 'commander'
-import { createKeys, readKeyFile, startEnclaveServer } from '../confidential-http/index.js'
-import { writeKeyFile } from '../confidential-http/key-file.js'
 import { ValidationError } from '../core/errors.js'
 import { formatKey, parseKey, shownKey } from '../core/hex-key.js'
 import type { Log } from '../core/types.js'
-import { openVault } from '../local/index.js'
 import { refuseInstrumentation } from './instrumentation.js'
 import { number } from './number.js'
 import { refuseRepeats } from './refuse-repeats.js'
@@ -19,7 +16,9 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
       'make the key of an enclave or of a caller: writes it to a file, prints its public half',
     )
     .argument('<file>')
-    .action((file: string) => {
+    .action(async (file: string) => {
+      const { createKeys } = await import('../confidential-http/index.js')
+      const { writeKeyFile } = await import('../confidential-http/key-file.js')
       const { publicKey, secretKey } = createKeys()
       writeKeyFile(file, secretKey)
       process.stdout.write(`${publicKey}\n`)
@@ -56,6 +55,8 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
       const { key, vault, port, host, caller, maxTimeout } = options
       if (options.allowInstrumentation !== true)
         refuseInstrumentation(process.env, process.execArgv)
+      const { openVault } = await import('../local/index.js')
+      const { readKeyFile, startEnclaveServer } = await import('../confidential-http/index.js')
       const insecurePermissions = options.insecurePermissions === true
       const { owner } = await openVault(vault, { insecurePermissions })
       const server = await startEnclaveServer({

@@ -10,13 +10,10 @@ import type { DataEngineOptions } from '../local/index.js'
 import { createClient } from '../presets/create-client.js'
 import { formatReport } from '../presets/format-report.js'
 import { type DecodedReport, decodeReport } from '../presets/versions.js'
-import { confidentialDemo } from './confidential-demo.js'
 import { findCredentials } from './credentials.js'
-import { demo } from './demo.js'
 import { addEnclaveCommands } from './enclave.js'
 import { exitCodeOf } from './exit-code.js'
 import { number } from './number.js'
-import { serve } from './serve.js'
 import { addVaultCommands } from './vault-commands.js'
 import { addVerifyCommand } from './verify.js'
 import { createView } from './view.js'
@@ -34,6 +31,7 @@ const say = (text: string): void => void stdout.write(`${text}\n`)
 const json = (value: unknown): string =>
   JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? each.toString() : each))
 
+// What a command runs is imported where it runs: the others start the sooner.
 const program = new Command('sluice')
   .description('Signed data reports from the command line')
   .version(VERSION)
@@ -64,6 +62,7 @@ program
   .option('--watch', 'go on until Ctrl-C')
   .option('--seconds <n>', 'how long to stream', number, 10)
   .action(async (options: { watch?: boolean; seconds: number }) => {
+    const { demo } = await import('./demo.js')
     const seconds = options.watch ? Number.POSITIVE_INFINITY : options.seconds
     const streamed = await demo({
       seconds,
@@ -71,9 +70,13 @@ program
       credentials: findCredentials(process.env),
       out: stdout,
     })
-    if (!stop.signal.aborted) say('')
-    const confidential = stop.signal.aborted ? 0 : await confidentialDemo(stdout)
-    process.exitCode = streamed || confidential
+    if (stop.signal.aborted) {
+      process.exitCode = streamed
+      return
+    }
+    say('')
+    const { confidentialDemo } = await import('./confidential-demo.js')
+    process.exitCode = streamed || (await confidentialDemo(stdout))
   })
 
 program
@@ -100,6 +103,7 @@ program
       ...(userSecret === undefined ? {} : { userSecret }),
       ...(replay === undefined ? {} : { replay }),
     }
+    const { serve } = await import('./serve.js')
     process.exitCode = await serve(engine, stop.signal, stdout).catch(refuseRange)
   })
 

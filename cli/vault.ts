@@ -1,6 +1,6 @@
 import { addAbortSignal, type Readable } from 'node:stream'
 import { ValidationError } from '../core/errors.js'
-import { createVault, openVault, type SecretRef, type VaultOptions } from '../local/index.js'
+import type { SecretRef, Vault, VaultOptions } from '../local/index.js'
 import { bold } from './view.js'
 
 /** Where a command reads and writes, and what ends it early. */
@@ -30,12 +30,18 @@ export interface ValueSource {
 const MAX_VALUE_BYTES = 65_536
 const MAX_RESPONSE_BYTES = 1_048_576
 
+async function open({ directory, insecurePermissions }: VaultPlace): Promise<Vault> {
+  const { openVault } = await import('../local/index.js')
+  return await openVault(directory, { insecurePermissions })
+}
+
 /** Makes a vault and tells what to know of it. */
 export async function initVault(
   directory: string,
   options: VaultOptions,
   out: NodeJS.WriteStream,
 ): Promise<void> {
+  const { createVault } = await import('../local/index.js')
   const vault = await createVault(directory, options)
   out.write(
     [
@@ -55,7 +61,7 @@ export async function putSecret(
   source: ValueSource,
   terminal: Terminal,
 ): Promise<void> {
-  const vault = await openVault(place.directory, { insecurePermissions: place.insecurePermissions })
+  const vault = await open(place)
   const value = await readValue(source, terminal)
   if (value.length === 0 && source.empty !== true)
     throw new ValidationError('the value is empty: say --empty if that is meant')
@@ -69,7 +75,7 @@ export async function listSecrets(
   asJSON: boolean,
   { out, warn }: Terminal,
 ): Promise<void> {
-  const vault = await openVault(place.directory, { insecurePermissions: place.insecurePermissions })
+  const vault = await open(place)
   for (const name of await vault.list(filter)) {
     const { owner, namespace, key } = name
     out.write(asJSON ? `${JSON.stringify(name)}\n` : `0x${owner}  ${namespace}  ${key}\n`)
@@ -81,13 +87,13 @@ export async function listSecrets(
 
 /** Forgets a secret. */
 export async function removeSecret(place: VaultPlace, name: SecretRef): Promise<void> {
-  const vault = await openVault(place.directory, { insecurePermissions: place.insecurePermissions })
+  const vault = await open(place)
   await vault.remove(name)
 }
 
 /** Writes what an encrypted response on standard input says, byte for byte. */
 export async function decryptResponse(place: VaultPlace, terminal: Terminal): Promise<void> {
-  const vault = await openVault(place.directory, { insecurePermissions: place.insecurePermissions })
+  const vault = await open(place)
   const body = await readInput('the response is read', MAX_RESPONSE_BYTES, terminal)
   terminal.out.write(await vault.decryptResponse(body))
 }

@@ -6,6 +6,7 @@ import { Report } from '../../core/report.js'
 import { createReportQueue, type OverflowPolicy } from '../../core/report-queue.js'
 import type { Gap } from '../../core/types.js'
 import { createValve } from '../../core/valve.js'
+import { inForm } from '../long.js'
 
 const table = createDecoderTable([], {})
 
@@ -389,7 +390,7 @@ describe('for any sequence of arrivals and readings', () => {
           expectOrdered(given, pushed)
           expectCovered(told, pushed)
         }),
-        { numRuns: 300 },
+        { numRuns: inForm(100, 1000) },
       )
     },
   )

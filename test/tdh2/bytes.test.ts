@@ -17,6 +17,7 @@ import {
   verifyShare,
 } from '../../tdh2/index.js'
 import { wrapKey } from '../../tdh2/wrapped-key.js'
+import { inForm } from '../long.js'
 import { caseOf, fromHex, reference, setOf, toHex } from './reference.js'
 
 const set = setOf('3of5')
@@ -269,7 +270,7 @@ describe('no byte of what is signed can change', () => {
         const json = withInner(inner.slice(0, at) + flipped + inner.slice(at + 1))
         expect(() => parseCiphertext(publicKey, json)).toThrow(TDH2Error)
       }),
-      { numRuns: 300 },
+      { numRuns: inForm(100, 1000) },
     )
   })
 
@@ -283,7 +284,7 @@ describe('no byte of what is signed can change', () => {
           TDH2Error,
         )
       }),
-      { numRuns: 300 },
+      { numRuns: inForm(100, 1000) },
     )
   })
 
