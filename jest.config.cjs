@@ -16,8 +16,8 @@ const common = {
   testPathIgnorePatterns: ['/node_modules/', ...(isLong ? [] : ['\\.long\\.test\\.ts$'])],
 }
 
-/** The folders whose tests wait for sockets and processes more than they compute. */
-const waiting = 'cli|confidential-http|local|service|wire'
+/** Whose tests wait for sockets and processes more than they compute. */
+const waiting = '(cli|confidential-http|local|service|wire)/|arguments'
 
 /** A project runs after the other, each with workers of its own. */
 module.exports = {
@@ -29,12 +29,12 @@ module.exports = {
     {
       ...common,
       displayName: 'computing',
-      testRegex: [`/test/(?!(${waiting})/).*\\.test\\.ts$`],
+      testRegex: [`/test/(?!${waiting}).*\\.test\\.ts$`],
     },
     {
       ...common,
       displayName: 'waiting',
-      testRegex: [`/test/(${waiting})/.*\\.test\\.ts$`],
+      testRegex: [`/test/(${waiting}).*\\.test\\.ts$`],
       runner: '<rootDir>/test/waiting-runner.cjs',
     },
   ],
