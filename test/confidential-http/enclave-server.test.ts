@@ -25,7 +25,9 @@ let dripped: Promise<string>
 beforeAll(async () => {
   world = await startWorld({ apiKey: secret }, { apiKey: theirs, onlyTheirs: theirs })
   bootKey = await fetchBootKey(world.enclaveURL, world.enclaveKey)
-  const socket = connect(Number(new URL(world.enclaveURL).port), '127.0.0.1')
+  const port = Number(new URL(world.enclaveURL).port)
+  // From an address of its own: where one has too many connections, its oldest is closed.
+  const socket = connect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' })
   socket.write('POST /v2/requests HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n')
   const drip = setInterval(() => socket.write('x'), 500)
   dripped = new Promise(resolve => {
