@@ -143,7 +143,8 @@ describe('a remote runtime says', () => {
     expect(refused.message).toMatch(/could not be reached/)
     await runtime.close()
 
-    const silent = createServer()
+    // What is not read is not seen to end.
+    const silent = createServer(socket => socket.resume())
     await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
     const { port } = silent.address() as { port: number }
     runtime = remoteRuntime(world, { url: `http://127.0.0.1:${port}` })
@@ -151,7 +152,7 @@ describe('a remote runtime says', () => {
     expectSent(late, false)
     expect(late.message).toMatch(/did not answer in time when asked for its boot key: nothing was/)
     await runtime.close()
-    silent.close()
+    await new Promise(resolve => silent.close(resolve))
   })
 
   test('of a refusal that anybody could have made that it may have been carried out', async () => {

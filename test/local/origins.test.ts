@@ -30,6 +30,18 @@ afterEach(() => {
 const quiet = (options: DataEngineOptions = {}) =>
   startDataEngine({ feeds: [ethUsd], intervalMs: 0, history: 0, origins: 2, ...options })
 
+const count = (kind: string) =>
+  process.getActiveResourcesInfo().filter(name => name.startsWith(kind)).length
+
+/** The sockets and servers that other files have left in this process. */
+let foreign = count('TCP')
+
+/** Waits until no more than they are left. */
+async function untilAlone(): Promise<void> {
+  await until(() => count('TCP') <= foreign)
+  foreign = count('TCP')
+}
+
 /** Where an origin is dialled directly. */
 const direct = ({ apiKey, userSecret }: DataEngine, { wsEndpoint }: EngineOrigin) => ({
   apiKey,
@@ -655,9 +667,7 @@ const states: [string, (engine: DataEngine) => unknown][] = [
   ['disconnecting', engine => engine.origins[0]?.disconnect()],
 ]
 test.each(states)('close ends within a second and leaves nothing open: %s', async (_, prepare) => {
-  const count = (kind: string) =>
-    process.getActiveResourcesInfo().filter(name => name.startsWith(kind)).length
-  await until(() => count('TCP') === 0)
+  await untilAlone()
   const timers = count('Timeout')
   const engine = await quiet({ intervalMs: 5, runAhead: true })
   const [one] = pair(engine)
@@ -671,19 +681,19 @@ test.each(states)('close ends within a second and leaves nothing open: %s', asyn
   expect(performance.now() - start).toBeLessThan(1_000)
   await Promise.all(streams.map(({ closed }) => closed))
   await dialled
-  await until(() => count('TCP') === 0 && count('Timeout') <= timers)
+  await until(() => count('TCP') <= foreign && count('Timeout') <= timers)
   await expect(one.restart()).rejects.toThrow('the data engine is closed')
   await expect(directly(engine, one)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
 })
 
 test('an engine that finds its port taken leaves no origin behind', async () => {
+  await untilAlone()
+  const before = count('TCPServerWrap')
   await using engine = await quiet({ origins: 1 })
-  const listening = () =>
-    process.getActiveResourcesInfo().filter(name => name === 'TCPServerWrap').length
-  await until(() => listening() === 1)
+  expect(count('TCPServerWrap')).toBe(before + 1)
   const port = Number(new URL(engine.endpoint).port)
   await expect(quiet({ port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
-  await until(() => listening() === 1)
+  await until(() => count('TCPServerWrap') === before + 1)
 })
 
 test.each(['found by HEAD', 'given as a list'])(
