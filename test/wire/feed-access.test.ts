@@ -83,6 +83,25 @@ const dials = (engine: DataEngine) =>
 const looks = (engine: DataEngine) =>
   engine.requests().filter(({ path }) => path === '/api/v1/feeds')
 
+/** Has the list of feeds come once so many connections are refused: all of them want to know at the same time. */
+function listAfter(refusals: number): Pick<Config, 'connect' | 'fetch'> {
+  let refused = 0
+  return {
+    connect: (dial, events) =>
+      connectWithWs(dial, {
+        ...events,
+        refused(...refusal) {
+          refused++
+          events.refused(...refusal)
+        },
+      }),
+    async fetch(input, init) {
+      if (String(input).endsWith('/feeds')) await until(() => refused === refusals)
+      return fetch(input, init)
+    },
+  }
+}
+
 /** One report of each; resolves when they have come. */
 async function expectFlow(
   engine: DataEngine,
@@ -152,13 +171,13 @@ test('what was found out stays known to the stream, whatever becomes of its conn
 describe('of two origins', () => {
   test('both are dialled without the feed, and it is named once', async () => {
     const engine = await start({ origins: 2, intervalMs: 0 })
-    const { stream, seen } = open(engine)
+    const { stream, seen } = open(engine, [a, b, c], {}, listAfter(2))
     await stream.connect()
     await until(() => stream.getMetrics().activeConnections === 2)
     await expectFlow(engine, [a, c], seen.reports)
     expectDenied(seen.errors, [b])
     expect(looks(engine)).toHaveLength(1)
-    expect(dials(engine).length).toBeLessThanOrEqual(4)
+    expect(dials(engine)).toHaveLength(4)
     expect(stream.feedIDs).toEqual([a, c])
   })
 
@@ -171,7 +190,7 @@ describe('of two origins', () => {
       engine,
       [a, b, c],
       {},
-      { endpoint: proxy.url, wsEndpoint: proxy.wsURL },
+      { endpoint: proxy.url, wsEndpoint: proxy.wsURL, ...listAfter(2) },
     )
     await stream.connect()
     await until(() => stream.getMetrics().activeConnections === 2)
@@ -185,7 +204,7 @@ test.each([1, 2])(
   'a right that is withdrawn while %d connections are open costs its feed alone',
   async origins => {
     const engine = await start({ origins })
-    const { stream, seen } = open(engine, [a, c, d])
+    const { stream, seen } = open(engine, [a, c, d], {}, listAfter(origins))
     await stream.connect()
     await until(() => stream.getMetrics().activeConnections === origins)
     await until(() => new Set(seen.reports.map(key => key.slice(0, 66))).size === 3)
