@@ -571,10 +571,10 @@ test('a connection that is far ahead of the others lets them have their turn', a
   await stream.connect()
   await until(() => stream.getMetrics().activeConnections === 2)
   const published = Array.from({ length: 2000 }, () => engine.publish(ethUsd).observationsTimestamp)
-  await until(() => stream.getMetrics().totalReceived === 2 * published.length)
+  await until(() => stream.getMetrics().totalReceived === 2 * published.length, 30_000)
   expect(seen.times).toEqual(published)
   expect(seen.errors).toEqual([])
   // 3 MB have come: so often at most could one be ahead by its share, and twice it was surely.
   expect(rests).toBeGreaterThan(1)
   expect(rests).toBeLessThan(40)
-})
+}, 60_000)
