@@ -54,13 +54,17 @@ export function createRejections(
 
   return {
     add(error) {
+      last = error
+      if (isDropped) {
+        counted++
+        return
+      }
       const now = performance.now()
       if (now - since >= PERIOD) {
         announceCounted()
         since = now
         announced = 0
       }
-      last = error
       if (announced < EACH) {
         announced++
         announce(error)
@@ -72,6 +76,7 @@ export function createRejections(
     },
     drop() {
       isDropped = true
+      clearTimeout(timer)
       return dropError()
     },
     end() {
