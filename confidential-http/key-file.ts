@@ -8,14 +8,16 @@ const MAX_BYTES = 256
 
 /**
  * Reads the secret key of an enclave or a caller, as `sluice keygen` writes it. Throws VaultError (`PERMISSIONS`) where others may
- * read the file.
+ * read the file, or anybody may replace it.
  */
 export function readKeyFile(file: string, options: PermissionOptions = {}): string {
   const bytes = Buffer.alloc(MAX_BYTES)
   let size: number
   const handle = opened(file, 'r')
   try {
-    createPermissions(options).checkFile(file, fstatSync(handle), 'secret')
+    const permissions = createPermissions(options)
+    permissions.checkFile(file, fstatSync(handle), 'secret')
+    permissions.checkWay(file)
     size = readSync(handle, bytes, 0, MAX_BYTES, null)
   } finally {
     closeSync(handle)

@@ -56,7 +56,7 @@ export async function createVault(directory: string, options: VaultOptions = {})
   const permissions = createPermissions(options)
   try {
     await makeFolder(folder)
-    await permissions.checkFolder(folder, [])
+    permissions.checkFolder(folder, [])
     await claim(folder, permissions)
     const { publicKey, shares } = generateKeys({ threshold, nodes })
     for (const share of shares) await writeShare(folder, share)

@@ -75,7 +75,7 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
   const manifest = await readManifest(folder, permissions)
   if (manifest === undefined)
     throw new VaultError(`${folder} is not a vault: it has no ${MANIFEST_FILE}`)
-  await permissions.checkFolder(folder, [NODES_FOLDER, SECRETS_FOLDER])
+  permissions.checkFolder(folder, [NODES_FOLDER, SECRETS_FOLDER])
   const { threshold, owner, publicKey, publicKeyHex } = manifest
   await checkShareFiles(folder, publicKey.hArray.length, permissions)
   const store = createSecretStore(folder, permissions)

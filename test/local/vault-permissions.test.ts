@@ -1,17 +1,19 @@
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
+  lchownSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { join, relative } from 'node:path'
+import { afterAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { createKeys, readKeyFile } from '../../confidential-http/index.js'
 import { boxKeys } from '../../core/sealed-box.js'
 import { createVault, openVault, type Vault } from '../../local/index.js'
@@ -82,6 +84,54 @@ onPosix('a vault that others may touch', () => {
     // In a folder such as /tmp, nobody can replace what is another's.
     chmodSync(open, 0o1777)
     await openVault(made.directory)
+  })
+
+  test('is not opened through a link in such a folder, however many links lead to it', async () => {
+    const open = at(`open-${count}`)
+    mkdirSync(open)
+    symlinkSync(vault.directory, join(open, 'link'))
+    symlinkSync(`open-${count}`, at(`first-${count}`))
+    const through = at(`first-${count}`, 'link')
+    chmodSync(open, 0o777)
+    for (const path of [join(open, 'link'), through])
+      expect(await failureOf(openVault(path))).toMatchObject({
+        code: 'PERMISSIONS',
+        message: expect.stringContaining(`${open} has the mode 0777: anybody may replace`),
+      })
+    await openVault(through, { insecurePermissions: true })
+    chmodSync(open, 0o1777)
+    await openVault(through)
+  })
+
+  test('is not opened where its folder of shares is a link into such a folder', async () => {
+    const open = at(`open-${count}`)
+    mkdirSync(open)
+    renameSync(join(vault.directory, 'nodes'), join(open, 'nodes'))
+    symlinkSync(join(open, 'nodes'), join(vault.directory, 'nodes'))
+    await openVault(vault.directory)
+    chmodSync(open, 0o777)
+    expect(await failureOf(openVault(vault.directory))).toMatchObject({
+      code: 'PERMISSIONS',
+      message: expect.stringContaining(`${open} has the mode 0777`),
+    })
+  })
+
+  const asRoot = process.getuid?.() === 0 ? test : test.skip
+  asRoot('is not opened through a link of another user', async () => {
+    const link = at(`link-${count}`)
+    symlinkSync(vault.directory, link)
+    lchownSync(link, 12_345, 12_345)
+    const uid = jest.spyOn(process, 'getuid').mockReturnValue(54_321)
+    try {
+      expect(await failureOf(openVault(link))).toMatchObject({
+        code: 'PERMISSIONS',
+        message: expect.stringContaining(`${link} has the mode 0777: it belongs to another user`),
+      })
+      lchownSync(link, 0, 0)
+    } finally {
+      uid.mockRestore()
+    }
+    await openVault(link)
   })
 
   test('releases nothing with a share that others may read', async () => {
@@ -197,6 +247,27 @@ onPosix('the file of a key', () => {
     expect(readKeyFile(file, { insecurePermissions: true })).toBe(secretKey)
     chmodSync(file, 0o600)
     expect(readKeyFile(file)).toBe(secretKey)
+  })
+
+  test('is not read where anybody may replace it, or a link to it', () => {
+    const { secretKey } = createKeys()
+    for (const folder of ['keys', 'links']) mkdirSync(at(folder))
+    writeFileSync(at('keys', 'some.key'), `${secretKey}\n`, { mode: 0o600 })
+    symlinkSync('../keys/some.key', at('links', 'some.key'))
+    for (const [folder, path] of [
+      ['keys', at('keys', 'some.key')],
+      ['keys', at('links', 'some.key')],
+      ['links', at('links', 'some.key')],
+      ['keys', relative(process.cwd(), at('keys', 'some.key'))],
+    ] as const) {
+      chmodSync(at(folder), 0o777)
+      expect(() => readKeyFile(path)).toThrow(
+        `${at(folder)} has the mode 0777: anybody may replace what is in it`,
+      )
+      expect(readKeyFile(path, { insecurePermissions: true })).toBe(secretKey)
+      chmodSync(at(folder), 0o1777)
+      expect(readKeyFile(path)).toBe(secretKey)
+    }
   })
 
   test('keeps sluice enclave from starting, unless told to go on', () => {
