@@ -11,6 +11,7 @@ export {
   type EnclaveOptions,
 } from './enclave/enclave.js'
 export { readKeyFile } from './key-file.js'
+export { createKeys, type KeyPair } from './keys.js'
 export {
   type EnclaveServer,
   type EnclaveServerOptions,
@@ -21,12 +22,7 @@ export { decryptResponse } from './response/decrypt-response.js'
 export { getHeader, getHeaders, json, ok, text } from './response/response.js'
 export { createLocalRuntime, type LocalRuntimeOptions } from './runtime/local-runtime.js'
 export type { ConsensusAggregation } from './runtime/node-mode.js'
-export {
-  createKeys,
-  createRemoteRuntime,
-  type KeyPair,
-  type RemoteRuntimeOptions,
-} from './runtime/remote-runtime.js'
+export { createRemoteRuntime, type RemoteRuntimeOptions } from './runtime/remote-runtime.js'
 export type { Runtime, RuntimeOptions } from './runtime/runtime.js'
 export type {
   BaseRuntime,

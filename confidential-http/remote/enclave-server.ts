@@ -4,9 +4,10 @@ import { asyncDispose } from '../../core/dispose.js'
 import { ValidationError } from '../../core/errors.js'
 import { formatKey, parseKey, shownKey } from '../../core/hex-key.js'
 import { checkNumber } from '../../core/options.js'
-import { boxKeys, checkPublicKey } from '../../core/sealed-box.js'
+import { boxKeys } from '../../core/sealed-box.js'
 import type { Log } from '../../core/types.js'
 import { type EnclaveSettings, openEnclave } from '../enclave/open-enclave.js'
+import { parsePublicKey } from '../keys.js'
 import { checkOwner } from '../runtime/check-owner.js'
 import { createAnswering, type SealedAnswer, type Sender } from './answer-request.js'
 import { boundConnections } from './connections.js'
@@ -138,7 +139,7 @@ function checkCallers(callers: EnclaveServerOptions['callers']): ReadonlyMap<str
     throw new ValidationError('callers must name at least one public key that may ask')
   const owners = new Map<string, string>()
   for (const [given, owner] of entries) {
-    const key = formatKey(checkPublicKey('callers: each key', parseKey('callers: each key', given)))
+    const key = formatKey(parsePublicKey('callers: each key', given))
     const shown = shownKey(key)
     if (owners.has(key)) throw new ValidationError(`callers: the key ${shown} is named twice`)
     owners.set(key, checkOwner(`callers.${shown}`, owner))

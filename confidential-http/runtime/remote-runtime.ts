@@ -1,6 +1,6 @@
-import { formatKey, parseKey } from '../../core/hex-key.js'
+import { parseKey } from '../../core/hex-key.js'
 import { checkNumber, checkOptions, checkURL, MAX_TIMER } from '../../core/options.js'
-import { boxKeys, checkPublicKey } from '../../core/sealed-box.js'
+import { parsePublicKey } from '../keys.js'
 import type { RemoteSettings } from '../remote/ask-enclave.js'
 import { threadFile } from '../thread/thread-file.js'
 import { createRuntime, type Runtime, type RuntimeOptions } from './runtime.js'
@@ -37,7 +37,7 @@ export function createRemoteRuntime<Config = unknown, Report = never>(
     'memoryMb',
     ...WORKFLOW_OPTIONS,
   ])
-  checkPublicKey('enclaveKey', parseKey('enclaveKey', enclaveKey))
+  parsePublicKey('enclaveKey', enclaveKey)
   parseKey('callerKey', callerKey)
   const defaultTimeout = checkNumber('defaultTimeout', given ?? 5000, { min: 1, max: MAX_TIMER })
   const settings: RemoteSettings = {
@@ -51,18 +51,4 @@ export function createRemoteRuntime<Config = unknown, Report = never>(
     options,
     defaultTimeout,
   })
-}
-
-/** A key pair for a caller or an enclave, each half 64 hexadecimal digits. */
-export interface KeyPair {
-  /** What others know it by. */
-  readonly publicKey: string
-  /** What only it knows. */
-  readonly secretKey: string
-}
-
-/** Makes a key pair for a caller or an enclave; that of a secret key where one is given. */
-export function createKeys(secretKey?: string): KeyPair {
-  const keys = boxKeys(secretKey === undefined ? undefined : parseKey('secretKey', secretKey))
-  return { publicKey: formatKey(keys.publicKey), secretKey: formatKey(keys.secretKey) }
 }

@@ -17,7 +17,12 @@ beforeAll(async () => {
   vault = await createVault(join(folder, 'vault'))
   await vault.put({ key: 'token' }, SECRET)
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+/** One that should have been refused would run on. */
+const children: ChildProcess[] = []
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+})
 
 interface Running {
   readonly child: ChildProcess
@@ -30,6 +35,7 @@ function start(args: readonly string[]): Running {
     cwd: folder,
     env: { PATH: process.env.PATH ?? '', NO_COLOR: '1' },
   })
+  children.push(child)
   const output = { out: '', err: '' }
   child.stdout.on('data', chunk => {
     output.out += chunk
@@ -110,51 +116,56 @@ describe('sluice enclave', () => {
       /callers: each key must be 64 hexadecimal digits/,
     ],
     [
+      'a caller’s secret key',
+      ['--caller', `${'5a'.repeat(31)}fa`],
+      /callers: each key must be a public key, .*: a secret one was given/,
+    ],
+    [
       'an owner that is no address',
-      ['--caller', `${'a'.repeat(64)}=me`],
-      /callers\.a{8}… must be an address/,
+      ['--caller', `${'5a'.repeat(32)}=me`],
+      /callers\.5a5a5a5a… must be an address/,
     ],
     [
       'an owner with another behind it',
-      ['--caller', `${'a'.repeat(64)}=${'b'.repeat(40)}=${'c'.repeat(40)}`],
+      ['--caller', `${'5a'.repeat(32)}=${'b'.repeat(40)}=${'c'.repeat(40)}`],
       /must be an address/,
     ],
     [
       'a caller that is named twice, with another owner and in other letters',
       [
-        ...['--caller', `${'a'.repeat(64)}=${'b'.repeat(40)}`],
-        ...['--caller', `${'A'.repeat(64)}=${'c'.repeat(40)}`],
+        ...['--caller', `${'5a'.repeat(32)}=${'b'.repeat(40)}`],
+        ...['--caller', `${'5A'.repeat(32)}=${'c'.repeat(40)}`],
       ],
-      /--caller: the key a{8}… is named twice/,
+      /--caller: the key 5a5a5a5a… is named twice/,
     ],
     [
       'a port that is given twice',
-      ['--caller', 'a'.repeat(64), '--port', '70000', '--port', '0'],
+      ['--caller', '5a'.repeat(32), '--port', '70000', '--port', '0'],
       /--port must be given once only/,
     ],
     [
       'a vault that is given twice',
-      ['--caller', 'a'.repeat(64), '--vault', 'x', '--vault', 'vault'],
+      ['--caller', '5a'.repeat(32), '--vault', 'x', '--vault', 'vault'],
       /--vault must be given once only/,
     ],
     [
       'a port that is none',
-      ['--caller', 'a'.repeat(64), '--port', '70000'],
+      ['--caller', '5a'.repeat(32), '--port', '70000'],
       /port must be at most/,
     ],
     [
       'a directory that is no vault',
-      ['--caller', 'a'.repeat(64), '--vault', 'x'],
+      ['--caller', '5a'.repeat(32), '--vault', 'x'],
       /x is not a vault/,
     ],
     [
       'a file that is no key',
-      ['--caller', 'a'.repeat(64), '--key', 'vault/vault.json'],
+      ['--caller', '5a'.repeat(32), '--key', 'vault/vault.json'],
       /vault\.json must be 64/,
     ],
     [
       'a file that is not there',
-      ['--caller', 'a'.repeat(64), '--key', 'nowhere'],
+      ['--caller', '5a'.repeat(32), '--key', 'nowhere'],
       /nowhere was not read: ENOENT/,
     ],
   ])('refuses %s', async (_what, args, message) => {

@@ -5,6 +5,7 @@ import {
   createKeys,
   type RemoteRuntimeOptions,
   type Runtime,
+  startEnclaveServer,
 } from '../../confidential-http/index.js'
 import { sealRequest, toJSON } from '../../confidential-http/remote/sealing.js'
 import { parseKey } from '../../core/hex-key.js'
@@ -242,6 +243,20 @@ describe('who may ask', () => {
       mayHaveBeenSent: false,
     })
     expect(hitsOf('/unknown')).toEqual([])
+  })
+
+  test('a secret key is refused where the public one belongs, and not shown', async () => {
+    // Half of all keys would have the bit that tells them by chance.
+    for (let turn = 0; turn < 10; turn++) {
+      const { publicKey, secretKey } = createKeys()
+      expect(createKeys(secretKey)).toEqual({ publicKey, secretKey })
+      const refusal = 'must be a public key, which sluice keygen prints: a secret one was given'
+      const callers = { [secretKey]: '5a'.repeat(20) }
+      expect(
+        await failureOf(startEnclaveServer({ vault: 'none', key: secretKey, callers })),
+      ).toMatchObject({ code: 'VALIDATION', message: `callers: each key ${refusal}` })
+      expect(() => runtimeTo({ enclaveKey: secretKey })).toThrow(`enclaveKey ${refusal}`)
+    }
   })
 
   test('a caller who names another in place of itself is not believed', async () => {
