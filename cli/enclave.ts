@@ -4,7 +4,6 @@ import { formatKey, parseKey, shownKey } from '../core/hex-key.js'
 import type { Log } from '../core/types.js'
 import { refuseInstrumentation } from './instrumentation.js'
 import { number } from './number.js'
-import { refuseRepeats } from './refuse-repeats.js'
 import { insecurePermissionsText } from './vault-commands.js'
 import { bold } from './view.js'
 
@@ -24,7 +23,7 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
       process.stdout.write(`${publicKey}\n`)
     })
 
-  const enclave = program
+  program
     .command('enclave')
     .description('run an enclave for callers elsewhere, before a vault of this machine')
     .requiredOption('--key <file>', 'the file of its key, as keygen makes it')
@@ -91,7 +90,6 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
       })
       await server.close()
     })
-  refuseRepeats(enclave, ['caller'])
 }
 
 interface EnclaveCommandOptions {

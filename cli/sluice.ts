@@ -13,7 +13,9 @@ import { type DecodedReport, decodeReport } from '../presets/versions.js'
 import { findCredentials } from './credentials.js'
 import { addEnclaveCommands } from './enclave.js'
 import { exitCodeOf } from './exit-code.js'
+import { hideKeys } from './hide-keys.js'
 import { number } from './number.js'
+import { refuseRepeats } from './refuse-repeats.js'
 import { addVaultCommands } from './vault-commands.js'
 import { addVerifyCommand } from './verify.js'
 import { createView } from './view.js'
@@ -35,6 +37,7 @@ const json = (value: unknown): string =>
 const program = new Command('sluice')
   .description('Signed data reports from the command line')
   .version(VERSION)
+  .configureOutput({ outputError: (text, write) => write(hideKeys(text)) })
   .exitOverride(error => process.exit(error.exitCode === 0 ? 0 : 2))
   .addHelpText(
     'after',
@@ -194,6 +197,7 @@ addVaultCommands(program, {
 })
 addEnclaveCommands(program, stop.signal)
 addVerifyCommand(program, stdout)
+refuseRepeats(program)
 
 function connected(): Client<DecodedReport> {
   const credentials = findCredentials(process.env)
@@ -215,6 +219,6 @@ function record(report: Report<DecodedReport>): string {
 
 program.parseAsync().catch((thrown: unknown) => {
   if (stop.signal.aborted) return
-  process.stderr.write(`sluice: ${asError(thrown).message}\n`)
+  process.stderr.write(`sluice: ${hideKeys(asError(thrown).message)}\n`)
   process.exitCode = exitCodeOf(thrown)
 })

@@ -104,7 +104,8 @@ async function readValue({ env: name }: ValueSource, terminal: Terminal): Promis
     return withoutLineBreak(await readInput(how, MAX_VALUE_BYTES, terminal))
   }
   const value = terminal.env[name]
-  if (value === undefined) throw new ValidationError(`${name} must be set in the environment`)
+  if (value === undefined)
+    throw new ValidationError('the variable that --env names must be set in the environment')
   return value
 }
 

@@ -11,6 +11,9 @@ const MAX_BYTES = 256
  * read the file, or anybody may replace it.
  */
 export function readKeyFile(file: string, options: PermissionOptions = {}): string {
+  // An error of the file system would repeat them.
+  if (/^\s*(0x)?[0-9a-f]{64}\s*$/i.test(file))
+    throw new ValidationError('file must be the path of a file with a key, not the digits of a key')
   const bytes = Buffer.alloc(MAX_BYTES)
   let size: number
   const handle = opened(file, 'r')

@@ -164,6 +164,11 @@ describe('sluice enclave', () => {
       /vault\.json must be 64/,
     ],
     [
+      'a key in place of its file',
+      ['--caller', '5a'.repeat(32), '--key', '5A'.repeat(32)],
+      /file must be the path of a file with a key, not the digits of a key/,
+    ],
+    [
       'a file that is not there',
       ['--caller', '5a'.repeat(32), '--key', 'nowhere'],
       /nowhere was not read: ENOENT/,

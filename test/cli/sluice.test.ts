@@ -160,6 +160,46 @@ describe('sluice decode', () => {
   })
 })
 
+describe('an option given twice', () => {
+  test.each([
+    [['demo', '--seconds', '1', '--seconds', '2'], '--seconds'],
+    [['serve', '--user-secret', 'a', '--user-secret=a'], '--user-secret'],
+    [['latest', '0x12', '--json', '--json'], '--json'],
+    [['verify', '0x12', '--signers', '0x12', '--f', '1', '--signers', '0x34'], '--signers'],
+    [['vault', 'list', '--vault', 'a', '--vault', 'b'], '--vault'],
+  ])('is refused by %j', async (args, option) => {
+    expect(await run(args)).toEqual({
+      code: 2,
+      out: '',
+      err: `sluice: ${option} must be given once only\n`,
+    })
+  })
+})
+
+describe('an error of the arguments', () => {
+  const key = '5a'.repeat(32)
+  test.each([
+    [['enclave', '--key', 'x', `--callers=${key}`], /^error: unknown option '--callers=…'\n$/],
+    [
+      ['enclave', '--key', 'x', `--caller${key}`],
+      /unknown option '--caller\[64 hexadecimal digits\]'/,
+    ],
+    [['enclave', '--key', 'x', `-k${key}`], /unknown option '-k\[64 hex/],
+    [['enclave', '--key', 'x', `--loopback=${key}`], /unknown option '--loopback=…'/],
+    [['enclave', '--key', 'x', '--caller', key, '--port', key], /argument '\[64 hex.* a number/],
+    [[key], /unknown command '\[64 hex/],
+    [['verify', key, '--signers', '0x12', '--f', '1'], /be read from \[64 hex.*: ENOENT/],
+    [['vault', 'list', '--vault', key], /\/\[64 hexadecimal digits\] is not a vault/],
+    [['vault', 'put', 'name', '--vault', 'none', `--value=${key}'s`], /'--value=…'/],
+  ])('repeats no key: %j', async (args, message) => {
+    const { code, out, err } = await run(args)
+    expect(err).toMatch(message)
+    expect(err).not.toMatch(/5a5a/)
+    expect(out).toBe('')
+    expect(code).not.toBe(0)
+  })
+})
+
 describe('exit codes', () => {
   test.each([
     ['wrong arguments', ['demo', '--seconds', 'soon'], {}, 2, /must be a number/],
