@@ -14,6 +14,7 @@ import type { Answer } from '../thread/serve-thread.js'
 import type { HTTPResponse } from '../types.js'
 import { type BootKey, createBootKeys, moment, NOT_IN_TIME, whyCarriedOut } from './boot-keys.js'
 import { writeEnvelope } from './envelope.js'
+import { versionRefusal } from './refusal.js'
 import {
   BOOT_KEY_PATH,
   MAX_SEALED_BYTES,
@@ -101,7 +102,7 @@ export function createAskEnclave(settings: RemoteSettings): Answer {
     throw new EnclaveError(
       answer.status === 200
         ? `the answer from ${host} is not of the enclave with the pinned key`
-        : `the enclave at ${host} ${meaningOf(answer.status)}`,
+        : `the enclave at ${host} ${versionRefusal(answer) ?? meaningOf(answer.status)}`,
     )
   }
 

@@ -5,6 +5,7 @@ import { createLifetime } from '../../core/lifetime.js'
 import { boxKeys } from '../../core/sealed-box.js'
 import { networkReason } from '../../core/send.js'
 import type { HttpAnswer } from '../../core/transport/http.js'
+import { versionRefusal } from './refusal.js'
 import { openBootKey, VERSION } from './sealing.js'
 
 /** A moment, by a clock that never goes back and by one that goes on while the machine sleeps. */
@@ -56,6 +57,8 @@ export function createBootKeys(enclave: Uint8Array, host: string, post: PostAske
     const answeredAt = moment()
     if (answer.status === 404)
       throw failed(`the enclave at ${host} answered 404: it is none, or one of an older version`)
+    const why = versionRefusal(answer)
+    if (why !== undefined) throw failed(`the enclave at ${host} ${why}`)
     if (answer.status !== 200)
       throw failed(`the enclave at ${host} answered ${answer.status} when asked for its boot key`)
     const json = openBootKey(answer.body, enclave, asker)

@@ -12,8 +12,8 @@ import { checkOwner } from '../runtime/check-owner.js'
 import { createAnswering, type SealedAnswer, type Sender } from './answer-request.js'
 import { boundConnections } from './connections.js'
 import { readSealed } from './read-sealed.js'
-import { Refusal, refuse } from './refusal.js'
-import { BOOT_KEY_PATH, KEY_BYTES, REQUEST_PATH, VERSION } from './sealing.js'
+import { Refusal, refuse, refuseVersion } from './refusal.js'
+import { BOOT_KEY_PATH, KEY_BYTES, REQUEST_PATH } from './sealing.js'
 
 /** Options of `startEnclaveServer`. */
 export interface EnclaveServerOptions extends EnclaveSettings {
@@ -77,8 +77,7 @@ export async function startEnclaveServer(options: EnclaveServerOptions): Promise
       return answering.bootKey(await readSealed(request, KEY_BYTES), sender)
     if (method === 'POST' && url === REQUEST_PATH)
       return answering.request(await readSealed(request, maxSealedBytes), sender)
-    if (url.startsWith('/v1/'))
-      throw new Refusal(426, `the caller is of an older version: this enclave speaks ${VERSION}`)
+    if (url.startsWith('/v1/')) throw refuseVersion()
     throw new Refusal(404, `requests are posted to ${REQUEST_PATH}`)
   }
 

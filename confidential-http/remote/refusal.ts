@@ -1,4 +1,6 @@
 import type { ServerResponse } from 'node:http'
+import type { HttpAnswer } from '../../core/transport/http.js'
+import { VERSION } from './sealing.js'
 
 /** Why a request is refused: sealed to the caller where it could be opened, else in the open. */
 export class Refusal extends Error {
@@ -19,4 +21,20 @@ export function refuse(response: ServerResponse, { status, message }: Refusal): 
   response
     .writeHead(status, { 'content-type': 'text/plain', connection: 'close' })
     .end(`${message}\n`)
+}
+
+/** The refusal of a caller of an older version. */
+export function refuseVersion(): Refusal {
+  return new Refusal(426, `the caller is of an older version: this enclave speaks ${VERSION}`)
+}
+
+/**
+ * What a refusal of this caller's version says of the enclave; undefined where an answer is none. It is not sealed, so no more
+ * than a number is repeated.
+ */
+export function versionRefusal({ status, body }: HttpAnswer): string | undefined {
+  if (status !== 426) return undefined
+  const [, version] = /speaks (\d{1,6})\s*$/.exec(new TextDecoder().decode(body)) ?? []
+  const spoken = version === undefined ? 'another version' : `version ${version}`
+  return `answered 426: it speaks ${spoken}, and this caller ${VERSION}`
 }

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { ConfidentialHTTPClient, createKeys, type Runtime } from '../../confidential-http/index.js'
+import { versionRefusal } from '../../confidential-http/remote/refusal.js'
 import { failureOf, pause, until } from '../waiting.js'
 import { fetchBootKey, open, postTo, seal } from './raw-caller.js'
 import { type Relay, startRelay } from './relay.js'
@@ -134,6 +135,41 @@ describe('a caller', () => {
       message: expect.stringMatching(/answered 404: it is none, or one of an older version$/),
       mayHaveBeenSent: false,
     })
+  })
+})
+
+describe('a caller of an older version', () => {
+  // What is said in the open may be anybody's: the number is repeated, and nothing else.
+  const bodies: readonly (readonly [string, RegExp])[] = [
+    ['the caller is of an older version: this enclave speaks 3\n', /426: it speaks version 3, and/],
+    ['run https://evil.example\r\n', /426: it speaks another version, and this caller 2(;|$)/],
+  ]
+
+  test('is told so when it asks for the boot key', async () => {
+    for (const [body, message] of bodies) {
+      const relay = await relayTo(async () => ({ status: 426, body: Buffer.from(body) }))
+      const failure = await failureOf(send(runtimeTo(relay), '/'))
+      expect(failure).toMatchObject({ code: 'ENCLAVE', mayHaveBeenSent: false })
+      expect(failure.message).toMatch(message)
+    }
+  })
+
+  test('is told so when it sends its request to an enclave that is newer meanwhile', async () => {
+    for (const [body, message] of bodies) {
+      const relay = await relayTo(async ({ path, forward }) =>
+        path === '/v2/boot-key' ? forward() : { status: 426, body: Buffer.from(body) },
+      )
+      const failure = await failureOf(send(runtimeTo(relay), '/'))
+      expect(failure).toMatchObject({ code: 'ENCLAVE', mayHaveBeenSent: true })
+      expect(failure.message).toMatch(message)
+    }
+  })
+
+  test('is answered what the caller reads', async () => {
+    const { body } = await postTo(world.enclaveURL, 'x', '/v1/requests')
+    expect(versionRefusal({ status: 426, headers: new Headers(), body })).toBe(
+      'answered 426: it speaks version 2, and this caller 2',
+    )
   })
 })
 
