@@ -1,4 +1,4 @@
-import { APIError } from '../errors.js'
+import { APIError, ValidationError } from '../errors.js'
 import { findFetch } from '../platform.js'
 
 /** The platform's fetch, or one with its signature. */
@@ -40,7 +40,10 @@ export function createHttp(fetch?: Fetch): Http {
     }
     let answer: Response | undefined
     async function send(): Promise<Response> {
-      answer = await (fetch ?? (await findFetch()))(url, init)
+      const given = await (fetch ?? (await findFetch()))(url, init)
+      if (!isResponse(given))
+        throw new ValidationError('fetch must return a Response whose body has not been read')
+      answer = given
       return answer
     }
     // The platform's fetch is given what it takes itself: of a request that ky has made it would make another. What a hook
@@ -67,6 +70,17 @@ export function createHttp(fetch?: Fetch): Http {
       body: isSuccess ? await readBody(response, maxBytes) : await readRefusal(response),
     }
   }
+}
+
+/** What is read of a Response, whoever made it. */
+function isResponse(given: unknown): given is Response {
+  const { status, headers, body, bodyUsed } = (given ?? {}) as Partial<Response>
+  return (
+    typeof status === 'number' &&
+    typeof headers?.get === 'function' &&
+    (body === null || typeof body?.getReader === 'function') &&
+    bodyUsed !== true
+  )
 }
 
 /** A refusal is told by its status; of what it says, what comes soon and is short will do. */

@@ -280,6 +280,36 @@ describe('failures', () => {
     expect(error.message).not.toContain('html')
   })
 
+  const read = Response.json({ feeds: [] })
+  test.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['a number', 200],
+    ['a mock with json()', { ok: true, status: 200, json: async () => ({ feeds: [] }) }],
+    ['a body that is text', { status: 200, headers: new Headers(), body: '{"feeds":[]}' }],
+    ['headers that are an object', { status: 200, headers: {}, body: null }],
+    ['a Response that was read', read],
+  ])('a fetch that returns %s is a ValidationError at once', async (_name, response) => {
+    if (!read.bodyUsed) await read.text()
+    let calls = 0
+    async function fetch(): Promise<unknown> {
+      calls++
+      return response
+    }
+    const error = await failureOf(clientOf({ fetch }).listFeeds())
+    expect(error).toMatchObject({
+      code: 'VALIDATION',
+      message: 'fetch must return a Response whose body has not been read',
+    })
+    expect(error).toBeInstanceOf(ValidationError)
+    expect(calls).toBe(1)
+  })
+
+  test('a fetch that makes a Response of its own is taken', async () => {
+    const { status, headers, body } = Response.json({ feeds: [{ feedID: ethUsd }] })
+    const fetch = async () => ({ status, headers, body })
+    expect(await clientOf({ fetch }).listFeeds()).toEqual([{ feedID: ethUsd }])
+  })
+
   test('reports that are no array, and feeds without an id, are APIErrors', async () => {
     engine.fail({ status: 200, body: '{"reports":{}}' })
     expect(await failureOf(clientOf().getReportsPage(ethUsd, 1))).toMatchObject({
