@@ -310,12 +310,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     }
     // A handler may have closed the stream by now.
     if (handlers.isSilent) {
-      opened.reject(
-        new DataStreamsError('the stream was closed before it was connected', {
-          code: 'CLOSED',
-          cause: life.signal.reason,
-        }),
-      )
+      opened.reject(closedError('the stream was closed before it was connected'))
       if (cursors === undefined) closed.resolve()
       else void atMost(CLOSE_TIMEOUT, cursors.flush()).then(closed.resolve)
     } else {
@@ -333,6 +328,15 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       closed.reject(failure)
     }
     handlers.clear()
+  }
+
+  /** Why there is nothing to connect to any more. */
+  function closedError(rule: string): DataStreamsError {
+    const cause: unknown = life.signal.reason
+    const { signal } = options
+    const isAborted = signal?.aborted === true && signal.reason === cause
+    const message = isAborted ? 'the stream was aborted by the signal of its options' : rule
+    return new DataStreamsError(message, { code: 'CLOSED', cause })
   }
 
   async function close(): Promise<void> {
@@ -373,13 +377,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     connect() {
       if (state === 'idle') start()
       if (state !== 'ended') return opened.promise
-      const cause = failure === undefined ? {} : { cause: failure }
-      return Promise.reject(
-        new DataStreamsError('the stream has ended; create another one', {
-          code: 'CLOSED',
-          ...cause,
-        }),
-      )
+      return Promise.reject(closedError('the stream has ended; create another one'))
     },
     subscribe: subscription.subscribe,
     unsubscribe: subscription.unsubscribe,

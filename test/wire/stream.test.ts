@@ -723,6 +723,26 @@ describe('close', () => {
     expect(isStreamsError(await failureOf(late.stream.connect()), 'CLOSED')).toBe(true)
   })
 
+  test('a connect that its signal ends, or had ended before, says that it was aborted, and why', async () => {
+    engine.blackhole(true)
+    const reason = new Error('mine')
+    const controller = new AbortController()
+    const under = open({ signal: controller.signal })
+    const connecting = failureOf(under.stream.connect())
+    controller.abort(reason)
+    const late = open({ signal: controller.signal })
+    const errors = [await connecting]
+    for (const { stream } of [under, late]) errors.push(await failureOf(stream.connect()))
+    const message = 'the stream was aborted by the signal of its options'
+    for (const error of errors)
+      expect(error).toMatchObject({ code: 'CLOSED', message, cause: reason })
+    expect(engine.connections).toBe(0)
+
+    const closed = open({ signal: new AbortController().signal })
+    await closed.stream.close()
+    expect((await failureOf(closed.stream.connect())).message).toMatch(/^the stream has ended/)
+  })
+
   test('closing the client closes its streams', async () => {
     const { client, stream } = open()
     await stream.connect()
