@@ -48,7 +48,7 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
     .option('--insecure-permissions', insecurePermissionsText)
     .option(
       '--allow-instrumentation',
-      'start although NODE_DEBUG, a preload or an inspector could see the secrets',
+      'start although NODE_DEBUG, a preload, an inspector or an engine of OpenSSL could see the secrets',
     )
     .action(async (options: EnclaveCommandOptions) => {
       const { key, vault, port, host, caller, maxTimeout } = options

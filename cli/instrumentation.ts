@@ -2,8 +2,15 @@ import { ValidationError } from '../core/errors.js'
 
 /** Flags of Node with which others run in this process, look into it, or write down what it sends. */
 const FLAGS =
-  /^(-r|--require|--import|--(experimental-)?loader|--inspect(-brk|-wait)?|--trace-tls|--tls-keylog|--heapsnapshot-(signal|near-heap-limit)|--heap-prof|--report-on-.*|--(build-snapshot(-config)?|snapshot-blob)|--experimental-(default-)?config-file|--abort-on-uncaught-exception)(=|$)/
-const VARIABLES = ['NODE_DEBUG', 'NODE_DEBUG_NATIVE'] as const
+  /^(-r|--require|--import|--(experimental-)?loader|--inspect(-brk|-wait)?|--trace-tls|--tls-keylog|--heapsnapshot-(signal|near-heap-limit)|--heap-prof|--report-on-.*|--(build-snapshot(-config)?|snapshot-blob)|--experimental-(default-)?config-file|--abort-on-uncaught-exception|--openssl-(shared-)?config)(=|$)/
+/** Those of OpenSSL have it load engines and providers: others' code. */
+const VARIABLES = [
+  'NODE_DEBUG',
+  'NODE_DEBUG_NATIVE',
+  'OPENSSL_CONF',
+  'OPENSSL_ENGINES',
+  'OPENSSL_MODULES',
+] as const
 const UNCLEAR = 'NODE_OPTIONS that hold a backslash, a control character or an open quote'
 
 /**

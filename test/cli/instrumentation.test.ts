@@ -26,6 +26,12 @@ describe('a process that is to hold secrets', () => {
     ['--inspect', {}, ['--inspect=0']],
     ['--trace-tls', {}, ['--trace_tls']],
     ['--tls-keylog', {}, ['--tls-keylog=keys']],
+    ['OPENSSL_CONF', { OPENSSL_CONF: '/opt/engine.cnf' }, []],
+    ['OPENSSL_ENGINES', { OPENSSL_ENGINES: '/opt/engines' }, []],
+    ['OPENSSL_MODULES', { OPENSSL_MODULES: '/opt/providers' }, []],
+    ['--openssl-config', { NODE_OPTIONS: '--openssl_config=/opt/engine.cnf' }, []],
+    ['--openssl-config', {}, ['--openssl-config', 'engine.cnf']],
+    ['--openssl-shared-config', {}, ['--openssl-shared-config']],
   ])('is refused under %s, which the error names', (name, env, execArgv) => {
     expect(() => refuseInstrumentation(env, execArgv)).toThrow(
       `Node was started with ${name}, so secrets could be seen`,
@@ -35,21 +41,25 @@ describe('a process that is to hold secrets', () => {
   test('is not refused for flags that show nothing', () => {
     const env = { NODE_OPTIONS: '--max-old-space-size=500 --no-warnings', NODE_DEBUG: '' }
     refuseInstrumentation(env, ['--enable-source-maps', '--dns-result-order=ipv4first'])
+    refuseInstrumentation({ OPENSSL_CONF: '' }, ['--openssl-legacy-provider'])
     refuseInstrumentation({ NODE_OPTIONS: ' "--title=C 1"  --no-warnings ' }, [])
   })
 })
 
-test('sluice enclave does not start under NODE_DEBUG, unless told that it may', () => {
+test.each([
+  ['NODE_DEBUG', 'nothing'],
+  ['OPENSSL_CONF', '/dev/null'],
+])('sluice enclave does not start under %s, unless told that it may', (name, value) => {
   const run = (...more: readonly string[]) =>
     spawnSync(
       process.execPath,
       [command, 'enclave', '--key', 'no.key', '--caller', 'x', '--vault', 'no-vault', ...more],
-      { env: { PATH: process.env.PATH, NODE_DEBUG: 'nothing' }, encoding: 'utf8' },
+      { env: { PATH: process.env.PATH, [name]: value }, encoding: 'utf8' },
     )
   const refused = run()
   expect(refused.status).toBe(2)
   expect(refused.stderr).toMatch(
-    /^sluice: Node was started with NODE_DEBUG, .*--allow-instrumentation\n$/,
+    new RegExp(`^sluice: Node was started with ${name}, .*--allow-instrumentation\n$`),
   )
   expect(run('--allow-instrumentation').stderr).toMatch(/no-vault is not a vault/)
 })
