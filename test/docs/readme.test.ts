@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import ts from 'typescript'
+import { createClient } from '../../index.js'
+import { startDataEngine } from '../../local/index.js'
 import { blocks, programOf, readme, root } from './blocks.js'
 
 test('every block compiles under strict', () => {
@@ -49,4 +51,38 @@ test('every npm script that it names is there', () => {
   const named = [...readme.matchAll(/npm run ([\w:]+)/g)].map(match => match[1] as string)
   expect(named.length).toBeGreaterThan(3)
   for (const name of named) expect(Object.keys(scripts)).toContain(name)
+})
+
+/** The names in backticks between two texts of the README, without the parentheses of methods. */
+function namedBetween(start: string, end: string): readonly string[] {
+  const from = readme.indexOf(start)
+  const part = readme.slice(from, readme.indexOf(end, from))
+  return [...part.matchAll(/`(\w+)(?:\(\))?`/g)].map(match => match[1] as string)
+}
+
+test('every field of a report is named, and every one of the metrics', async () => {
+  const engine = await startDataEngine({ intervalMs: 0, history: 1 })
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint })
+  try {
+    const [feedID = ''] = engine.feeds
+    const report = await client.getLatestReport(feedID)
+    const members = [
+      ...Object.keys(report),
+      ...Object.getOwnPropertyNames(Object.getPrototypeOf(report)),
+    ].filter(name => name !== 'constructor')
+    expect(members.length).toBeGreaterThan(8)
+    expect(namedBetween('## Reports', '### ')).toEqual(expect.arrayContaining(members))
+
+    const stream = client.createStream(feedID)
+    await stream.connect()
+    const metrics = stream.getMetrics()
+    const [origin = {}] = Object.values(metrics.origins)
+    expect(namedBetween('`getMetrics()` returns', '`getConnectionDetails()`')).toEqual(
+      expect.arrayContaining([...Object.keys(metrics), ...Object.keys(origin)]),
+    )
+  } finally {
+    await client.close()
+    await engine.close()
+  }
 })
