@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Chain, createChain, type SignedReport } from './chain.js'
+import { loadCurve } from './curve.js'
 import { createDeliveries, type Delivery } from './deliveries.js'
 import { createFaults, type Failure } from './faults.js'
 import type { Feed, ReportFields } from './feeds.js'
@@ -136,9 +137,10 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   const credentials = { apiKey: settings.apiKey, userSecret: settings.userSecret }
   const recording = options.replay === undefined ? undefined : await readRecording(options.replay)
   const feeds = checkFeeds(options.feeds, recording, intervalMs)
-  let network = createNetwork(seed, settings.nodes, settings.f)
+  const curve = await loadCurve()
+  let network = createNetwork(curve, seed, settings.nodes, settings.f)
   const networks = [network.set]
-  const forge = createForge(createNetwork(seed, settings.nodes, settings.f, STRANGERS))
+  const forge = createForge(createNetwork(curve, seed, settings.nodes, settings.f, STRANGERS))
   const ledger = createLedger(settings.retain)
   const log = createRequestLog()
   const faults = createFaults()
@@ -263,7 +265,7 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
       f: to.f ?? network.set.f,
       nodes: to.nodes ?? (to.f === undefined ? network.set.signers.length : 3 * to.f + 1),
     })
-    network = createNetwork(seed, nodes, f, networks.length)
+    network = createNetwork(curve, seed, nodes, f, networks.length)
     networks.push(network.set)
     return network.set
   }

@@ -1,5 +1,5 @@
-import { secp256k1 } from '@noble/curves/secp256k1'
 import { keccak_256 } from '@noble/hashes/sha3'
+import { type Curve, ORDER } from './curve.js'
 import { encodeFullReport, word } from './encode.js'
 import { seededBytes } from './random.js'
 
@@ -26,9 +26,9 @@ export interface Network {
 // The number of the signing network, in the upper bytes of the extra hash.
 const donID = 3n
 
-function addressOf(key: Uint8Array): string {
-  const uncompressed = secp256k1.getPublicKey(key, false)
-  return `0x${Buffer.from(keccak_256(uncompressed.subarray(1)).subarray(12)).toString('hex')}`
+/** The address of an uncompressed public key. */
+function addressOf(publicKey: Uint8Array): string {
+  return `0x${Buffer.from(keccak_256(publicKey.subarray(1)).subarray(12)).toString('hex')}`
 }
 
 /** What the signers sign: keccak256(keccak256(blob) ‖ context), all in hex without `0x`. */
@@ -39,14 +39,20 @@ export function reportDigest(blob: string, context: readonly string[]): Uint8Arr
 
 /** The other s that makes a valid signature with the same r, as hex. */
 export function mirrored(s: string): string {
-  return word(secp256k1.CURVE.n - BigInt(`0x${s}`))
+  return word(ORDER - BigInt(`0x${s}`))
 }
 
 /** Makes n signers and their config digest from the seed: others for each generation. */
-export function createNetwork(seed: number, nodes: number, f: number, generation = 0): Network {
+export function createNetwork(
+  curve: Curve,
+  seed: number,
+  nodes: number,
+  f: number,
+  generation = 0,
+): Network {
   const which = generation === 0 ? '' : ` of generation ${generation}`
   const keys = Array.from({ length: nodes }, (_, i) => seededBytes(seed, `signer ${i}${which}`))
-  const signers = Object.freeze(keys.map(addressOf))
+  const signers = Object.freeze(keys.map(key => addressOf(curve.publicKey(key))))
   // 0x0009 is the kind of digest that report networks of this generation use.
   const digest = `0009${seededBytes(seed, `config ${nodes} ${f}${which}`).toString('hex').slice(4)}`
 
@@ -59,10 +65,11 @@ export function createNetwork(seed: number, nodes: number, f: number, generation
     let vs = ''
     for (let i = 0; i <= f; i++) {
       const key = keys[(seqNr + i) % nodes] as Uint8Array
-      const signature = secp256k1.sign(hash, key)
-      rs.push(word(signature.r))
-      ss.push(word(signature.s))
-      vs += signature.recovery.toString(16).padStart(2, '0')
+      const { rs: both, recovery } = curve.sign(hash, key)
+      const hex = Buffer.from(both).toString('hex')
+      rs.push(hex.slice(0, 64))
+      ss.push(hex.slice(64))
+      vs += recovery.toString(16).padStart(2, '0')
     }
     return encodeFullReport({ context, blob, rs, ss, vs: vs.padEnd(64, '0') })
   }

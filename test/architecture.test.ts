@@ -62,7 +62,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   tweetnacl: /^core\/sealed-box\.ts$/,
   '@noble/curves': /^(local\/.*|tdh2\/group|plugins\/verify\/engines\/noble)\.ts$/,
   '@noble/hashes': /^(local\/.*|core\/sealed-box|tdh2\/hash|plugins\/verify\/engines\/keccak)\.ts$/,
-  secp256k1: /^plugins\/verify\/engines\/native\.ts$/,
+  secp256k1: /^(local\/curve|plugins\/verify\/engines\/native)\.ts$/,
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
   picocolors: /^cli\//,
