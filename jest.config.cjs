@@ -24,7 +24,7 @@ module.exports = {
   // jest leaves one core idle, which on two is half the time.
   maxWorkers: '100%',
   // One for all: that of a project is not looked at.
-  testTimeout: 20_000,
+  testTimeout: isLong ? 60_000 : 20_000,
   projects: [
     {
       ...common,
