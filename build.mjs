@@ -22,13 +22,16 @@ const at = (...parts) => join(root, ...parts)
 const exists = path => existsSync(at(path))
 const say = message => console.error(`sluice: ${message}`)
 
+/** From the bottom up: each may import what stands before it. */
 const folders = [
   'core',
-  'tdh2',
+  'crypto',
+  'report',
+  'local',
+  'stores',
+  'client',
   'plugins',
   'presets',
-  'cursors',
-  'local',
   'confidential-http',
   'cli',
 ]
@@ -104,7 +107,7 @@ function install() {
   }
 }
 
-/** The entries that package.json tells of, as paths without an ending: `index`, `core/index`. */
+/** The entries that package.json tells of, as paths without an ending: `index`, `client/index`. */
 function findEntries() {
   const { exports } = JSON.parse(readFileSync(at('package.json'), 'utf8'))
   return Object.values(exports).flatMap(({ require }) =>
@@ -116,7 +119,7 @@ async function esbuild(options) {
   const { build } = await import('esbuild')
   const settings = { absWorkingDir: root, platform: 'node', target: 'node20.0' }
   try {
-    await build({ ...settings, logLevel: 'warning', ...options })
+    return await build({ ...settings, logLevel: 'warning', ...options })
   } catch {
     throw new BuildError('esbuild refused the sources, see above')
   }
@@ -140,8 +143,18 @@ function refine(text) {
   )
 }
 
+/** The files of a build that these sources lead to, their own among them. */
+function reachedFrom(sources, folder, { outputs }) {
+  const reached = new Set(sources.map(source => `${folder}/${source}.js`))
+  // A set that grows is read to its new end.
+  for (const file of reached)
+    for (const { path, external } of outputs[file].imports) if (!external) reached.add(path)
+  return [...reached]
+}
+
 async function compile(entries, esm, cjs) {
-  await esbuild({
+  const { metafile } = await esbuild({
+    metafile: true,
     entryPoints: [...entries, ...programs, command].map(entry => `${entry}.ts`),
     outbase: root,
     outdir: esm,
@@ -151,8 +164,14 @@ async function compile(entries, esm, cjs) {
     splitting: true,
     chunkNames: 'shared/[hash]',
   })
+  // Of what only types are used, esbuild leaves an empty file that none imports.
+  const isEmpty = file => statSync(at(file)).size === 0
+  const from = sources => reachedFrom(sources, relative(root, esm), metafile)
   // The command stays an ES module, whoever starts it.
-  const library = walk(relative(root, esm)).filter(file => !file.includes(`${sep}cli${sep}`))
+  const library = from(
+    [...entries, ...programs].filter(source => !source.startsWith('cli/')),
+  ).filter(file => !isEmpty(file))
+  for (const file of walk(relative(root, esm))) if (isEmpty(file)) rmSync(at(file))
   for (const file of library) writeFileSync(at(file), refine(readFileSync(at(file), 'utf8')))
   // esbuild splits ES modules only, so CommonJS is made of these, file by file.
   await esbuild({

@@ -1,50 +1,20 @@
-export type { Client, ClientOptions } from './core/client.js'
-export { ConnectionStatus } from './core/connections.js'
-export type { WebCrypto } from './core/crypto.js'
-export type { CursorStore } from './core/cursor.js'
-export {
-  type BaseFields,
-  type Decoded,
-  type Decoder,
-  defineDecoder,
-  type Fields,
-} from './core/decoder.js'
-export { createDecodeReport } from './core/decoder-table.js'
-export {
-  APIError,
-  AuthenticationError,
-  DataStreamsError,
-  type ErrorCode,
-  InsufficientConnectionsError,
-  isStreamsError,
-  MultiConnectionError,
-  OriginDiscoveryError,
-  PartialConnectionFailureError,
-  ReportDecodingError,
-  ReportVerificationError,
-  ValidationError,
-  type VerificationFailure,
-  WebSocketError,
-} from './core/errors.js'
-export { getReportVersion } from './core/feed-id.js'
-export type { FieldType } from './core/field.js'
-export type { HistoryOptions } from './core/history.js'
-export type { OriginMetrics } from './core/origins.js'
-export type { AcknowledgeMode } from './core/outstanding.js'
-export type { ReportContext, ReportSignature } from './core/report-context.js'
-export type { OverflowPolicy } from './core/report-queue.js'
-export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './core/rest.js'
-export type { Stack, StackEntry } from './core/stack.js'
+export type { Client, ClientOptions } from './client/client.js'
+export { APIError, AuthenticationError, WebSocketError } from './client/errors.js'
+export type { HistoryOptions } from './client/history.js'
+export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './client/rest.js'
+export { ConnectionStatus } from './client/stream/connections.js'
+export type { OriginMetrics } from './client/stream/origins.js'
+export type { AcknowledgeMode } from './client/stream/outstanding.js'
+export type { OverflowPolicy } from './client/stream/report-queue.js'
 export type {
   ConnectionDetails,
   ConnectionStatusCallback,
   StreamEvents,
   StreamMetrics,
-} from './core/stream-api.js'
-export type { StreamOptions } from './core/stream-options.js'
+} from './client/stream/stream-api.js'
+export type { StreamOptions } from './client/stream/stream-options.js'
 export type {
   Call,
-  ClientScope,
   ConnectionFacts,
   FetchedPage,
   Gap,
@@ -53,17 +23,20 @@ export type {
   Hold,
   Judge,
   Layer,
-  Log,
   Plugin,
   ReconnectingInfo,
   Reply,
-  ReportVerifier,
   RequestScope,
   Sink,
   Stage,
   Status,
   StreamScope,
-} from './core/types.js'
+} from './client/types.js'
+export { DataStreamsError, type ErrorCode, isStreamsError, ValidationError } from './core/errors.js'
+export type { Log } from './core/log.js'
+export type { ClientScope, StackEntry } from './core/scope.js'
+export type { Stack } from './core/stack.js'
+export type { WebCrypto } from './crypto/crypto.js'
 export { type ContinuityOptions, continuity } from './plugins/continuity.js'
 export { ExtendedMarketStatus, MarketStatus, Ripcord } from './plugins/decoders/statuses.js'
 export { type V2 as DecodedV2Report, v2 } from './plugins/decoders/v2.js'
@@ -82,6 +55,12 @@ export { type V14 as DecodedV14Report, v14 } from './plugins/decoders/v14.js'
 export { decoders } from './plugins/decoders.js'
 export { type DedupOptions, dedup } from './plugins/dedup.js'
 export { feedAccess } from './plugins/feed-access.js'
+export {
+  InsufficientConnectionsError,
+  MultiConnectionError,
+  OriginDiscoveryError,
+  PartialConnectionFailureError,
+} from './plugins/ha-discovery/errors.js'
 export { type HaDiscoveryOptions, haDiscovery } from './plugins/ha-discovery.js'
 export {
   type Credentials,
@@ -119,3 +98,21 @@ export { type HaPresetOptions, haPreset } from './presets/ha.js'
 export { Report, type ReportRecord } from './presets/report.js'
 export { Stream, type StreamConstructor } from './presets/stream.js'
 export { allDecoders, type DecodedReport, decodeReport } from './presets/versions.js'
+export {
+  type BaseFields,
+  type Decoded,
+  type Decoder,
+  defineDecoder,
+  type Fields,
+} from './report/decoder.js'
+export { createDecodeReport } from './report/decoder-table.js'
+export {
+  ReportDecodingError,
+  ReportVerificationError,
+  type VerificationFailure,
+} from './report/errors.js'
+export { getReportVersion } from './report/feed-id.js'
+export type { FieldType } from './report/field.js'
+export type { ReportContext, ReportSignature } from './report/report-context.js'
+export type { ReportVerifier } from './report/verifier.js'
+export type { CursorStore } from './stores/cursor-store.js'

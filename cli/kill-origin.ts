@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Stream } from '../core/stream-api.js'
+import type { Stream } from '../client/stream/stream-api.js'
 import type { DataEngine, EngineOrigin } from '../local/index.js'
 import { green, red, yellow } from './view.js'
 

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { isStreamsError, ValidationError } from '../core/errors.js'
-import { parseFeedID } from '../core/feed-id.js'
 import { toError } from '../plugins/verify/refusal.js'
 import type { SignerSet } from '../plugins/verify/signers.js'
 import {
@@ -9,6 +8,7 @@ import {
   type VerifyReportOptions,
   verifyReport,
 } from '../plugins/verify/verify-report.js'
+import { parseFeedID } from '../report/feed-id.js'
 import { number } from './number.js'
 
 interface VerifyOptions {

@@ -1,6 +1,6 @@
 import pc from 'picocolors'
-import type { Report } from '../core/report.js'
 import type { DecodedReport } from '../presets/versions.js'
+import type { Report } from '../report/report.js'
 
 const head = new Set([
   'version',

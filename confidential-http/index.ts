@@ -1,4 +1,11 @@
-export { EnclaveError, isStreamsError, ValidationError, VaultError } from '../core/errors.js'
+export { isStreamsError, ValidationError } from '../core/errors.js'
+export { VaultError } from '../local/vault/errors.js'
+export type {
+  ConfidentialCall,
+  ConfidentialReply,
+  EnclavePlugin,
+} from '../plugins/confidential-http/call.js'
+export { EnclaveError } from '../plugins/confidential-http/errors.js'
 export type { LimitsOptions } from '../plugins/confidential-http/limits.js'
 export type { NetworkPolicyOptions } from '../plugins/confidential-http/network-policy.js'
 export { type ConfidentialPresetOptions, confidentialPreset } from '../presets/confidential.js'

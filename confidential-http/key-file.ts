@@ -1,6 +1,6 @@
 import { closeSync, fchmodSync, fstatSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { ValidationError } from '../core/errors.js'
-import { formatKey, parseKey } from '../core/hex-key.js'
+import { formatKey, parseKey } from '../crypto/hex-key.js'
 import { createPermissions, type PermissionOptions } from '../local/vault/permissions.js'
 
 /** More than a key and the line break behind it. */

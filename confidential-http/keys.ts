@@ -1,6 +1,6 @@
 import { ValidationError } from '../core/errors.js'
-import { formatKey, parseKey } from '../core/hex-key.js'
-import { boxKeys, checkPublicKey } from '../core/sealed-box.js'
+import { formatKey, parseKey } from '../crypto/hex-key.js'
+import { boxKeys, checkPublicKey } from '../crypto/sealed-box.js'
 
 /** A key pair for a caller or an enclave, each half 64 hexadecimal digits. */
 export interface KeyPair {

@@ -1,4 +1,4 @@
-import type { Log } from '../core/types.js'
+import type { Log } from '../core/log.js'
 import type { ConfidentialHTTPRequestMessage } from './request/normalize-request.js'
 import { toFailure } from './thread/failure.js'
 import type { HTTPResponse } from './types.js'

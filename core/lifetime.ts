@@ -1,5 +1,5 @@
-import { isThenable } from './emitter.js'
 import { onAbort } from './on-abort.js'
+import { isThenable } from './thenable.js'
 
 /** A life with an end: what was deferred to it runs then, the last deferred first. */
 export interface Lifetime {

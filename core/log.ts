@@ -1,5 +1,20 @@
-import { isThenable } from './emitter.js'
-import type { Log, LogFunction } from './types.js'
+import { isThenable } from './thenable.js'
+
+/** One line of a log: what happened, then the facts. Neither ever holds a secret, a signature or a body. */
+export type LogFunction = (message: string, facts?: Readonly<Record<string, unknown>>) => void
+
+/**
+ * Where the core and the plugins tell what they do. A level that nobody listens to is absent, so `log.debug?.(…)` does
+ * not even evaluate its arguments.
+ */
+export interface Log {
+  readonly debug?: LogFunction
+  readonly info?: LogFunction
+  readonly warn?: LogFunction
+  readonly error?: LogFunction
+  /** WebSocket pings, pongs and connection states: debug lines that are asked for apart. */
+  readonly connection?: LogFunction
+}
 
 type Level = keyof Log
 

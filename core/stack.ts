@@ -1,24 +1,25 @@
 import { ValidationError } from './errors.js'
-import type { Plugin, Plugins } from './types.js'
-
-/** One plugin of a stack, as data. */
-export interface StackEntry {
-  readonly name: string
-  /** Which of the hooks it has, outermost first. */
-  readonly hooks: readonly ('setup' | 'call' | 'attempt' | 'report')[]
-  /** The report versions it decodes, such as `V3`. */
-  readonly versions: readonly string[]
-}
+import type { StackEntry } from './scope.js'
 
 /** A client's plugins, nearest you first. `String(client.stack)` draws them. */
 export interface Stack extends ReadonlyArray<StackEntry> {
   toString(): string
 }
 
-const hooks = ['setup', 'call', 'attempt', 'report'] as const
+/** A plugin, whatever its calls are. */
+
+interface AnyHooks {
+  readonly name: string
+}
+
+/** The hooks of every stack. */
+export const engineHooks: readonly string[] = ['setup', 'call', 'attempt']
 
 /** Checks a list of plugins: each a plugin, no name twice. Throws ValidationError naming the place. */
-export function checkPlugins(plugins: unknown): asserts plugins is Plugins {
+export function checkPlugins<Part extends AnyHooks>(
+  plugins: unknown,
+  hooks: readonly string[] = engineHooks,
+): asserts plugins is readonly Part[] {
   if (!Array.isArray(plugins)) throw new ValidationError('plugins must be an array of plugins')
   const places = new Map<string, number>()
   for (const [index, plugin] of (plugins as readonly unknown[]).entries()) {
@@ -28,7 +29,7 @@ export function checkPlugins(plugins: unknown): asserts plugins is Plugins {
         `${place} must be a plugin: an object with a name, not ${typeof plugin}${typeof plugin === 'function' ? ' (was the factory not called?)' : ''}`,
       )
     }
-    const { name, decoders, verifier } = plugin as Plugin
+    const { name } = plugin as AnyHooks
     if (typeof name !== 'string' || name === '')
       throw new ValidationError(`${place}.name must be a non-empty string`)
     const other = places.get(name)
@@ -39,50 +40,59 @@ export function checkPlugins(plugins: unknown): asserts plugins is Plugins {
     }
     places.set(name, index)
     for (const hook of hooks) {
-      const value = (plugin as Plugin)[hook]
+      const value = (plugin as Readonly<Record<string, unknown>>)[hook]
       if (value !== undefined && typeof value !== 'function') {
         throw new ValidationError(`${place} (${name}): ${hook} must be a function`)
       }
     }
-    if (verifier !== undefined && typeof verifier !== 'function')
-      throw new ValidationError(`${place} (${name}): verifier must be a function`)
-    if (decoders !== undefined && !Array.isArray(decoders)) {
-      throw new ValidationError(`${place} (${name}): decoders must be an array of decoders`)
-    }
   }
 }
 
+/** How a stack is drawn. */
+export interface Picture<Part> {
+  /** What stands below it. */
+  readonly wire: string
+  /** What comes up. @default reply */
+  readonly up?: string
+  readonly hooks?: readonly string[]
+  /** What a plugin brings besides its hooks. */
+  readonly brings?: (plugin: Part) => readonly string[]
+}
+
 /** The picture of a stack, and the stack as data. */
-export function describeStack(plugins: Plugins, wire: string): Stack {
+export function describeStack<Part extends AnyHooks>(
+  plugins: readonly Part[],
+  { wire, up = 'reply', hooks = engineHooks, brings = () => [] }: Picture<Part>,
+): Stack {
   const entries = plugins.map(
     (plugin): StackEntry =>
       Object.freeze({
         name: plugin.name,
-        hooks: hooks.filter(hook => plugin[hook] !== undefined),
-        versions: (plugin.decoders ?? []).map(decoder => `V${decoder.version}`),
+        hooks: hooks.filter(
+          hook => (plugin as Readonly<Record<string, unknown>>)[hook] !== undefined,
+        ),
+        brings: brings(plugin),
       }),
   )
-  Object.defineProperty(entries, 'toString', { value: () => draw(entries, wire) })
+  Object.defineProperty(entries, 'toString', { value: () => draw(entries, wire, up) })
   return Object.freeze(entries)
 }
 
-function draw(entries: readonly StackEntry[], wire: string): string {
+function draw(entries: readonly StackEntry[], wire: string, up: string): string {
   const width = Math.max(13, ...entries.map(entry => entry.name.length))
   const row = (name: string, does: string) => ` ├ ${name.padEnd(width)} ${does}`.trimEnd()
   return [
     'you',
-    ` │ ${'↓ call'.padEnd(width)} ↑ report`,
-    ...entries.map(entry =>
+    ` │ ${'↓ call'.padEnd(width)} ↑ ${up}`,
+    ...entries.map(({ name, hooks, brings }) =>
       row(
-        entry.name,
-        [...entry.hooks.filter(hook => hook !== 'setup'), ...versionRange(entry)].join(' · '),
+        name,
+        [
+          ...hooks.filter(hook => hook !== 'setup'),
+          ...(brings.length < 3 ? brings : [`${brings[0]} … ${brings.at(-1)}`]),
+        ].join(' · '),
       ),
     ),
     `wire${' '.repeat(width)}${wire}`,
   ].join('\n')
-}
-
-function versionRange({ versions }: StackEntry): string[] {
-  if (versions.length < 3) return [...versions]
-  return [`${versions[0]} … ${versions[versions.length - 1]}`]
 }

@@ -1,6 +1,9 @@
-import { type Backfill, createBackfill } from '../core/backfill.js'
-import { cutHole, isFar, LONGEST_RANGE } from '../core/coverage.js'
+import type { GapCause, Plugin, Sink, StreamScope } from '../client/types.js'
 import { ValidationError } from '../core/errors.js'
+import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
+import { cutHole, isFar, LONGEST_RANGE } from '../report/coverage.js'
+import type { Report } from '../report/report.js'
+import { type Backfill, createBackfill } from './continuity/backfill.js'
 import {
   believe,
   createFeedChain,
@@ -11,12 +14,9 @@ import {
   isQuiet,
   type Missing,
   strayAhead,
-} from '../core/feed-chain.js'
-import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
-import { watchOutages } from '../core/outages.js'
-import type { Report } from '../core/report.js'
-import { createReportOrder, type ReportOrder } from '../core/report-order.js'
-import type { GapCause, Plugin, Sink, StreamScope } from '../core/types.js'
+} from './continuity/feed-chain.js'
+import { watchOutages } from './continuity/outages.js'
+import { createReportOrder, type ReportOrder } from './continuity/report-order.js'
 
 /** Options of `continuity`. */
 export interface ContinuityOptions {

@@ -1,5 +1,5 @@
-import type { Decoder } from '../core/decoder.js'
-import type { Plugin } from '../core/types.js'
+import type { Plugin } from '../client/types.js'
+import type { Decoder } from '../report/decoder.js'
 
 /** Gives a stack its decoders: first-party ones, your own, or both. Where two have a version, the first wins. */
 export function decoders<const Given extends readonly Decoder[]>(

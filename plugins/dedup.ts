@@ -1,7 +1,7 @@
-import { isSameBlob } from '../core/full-report.js'
+import type { Plugin } from '../client/types.js'
 import { checkNumber } from '../core/options.js'
-import type { Report } from '../core/report.js'
-import type { Plugin } from '../core/types.js'
+import { isSameBlob } from '../report/full-report.js'
+import type { Report } from '../report/report.js'
 
 /** Options of `dedup`. */
 export interface DedupOptions {

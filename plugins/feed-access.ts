@@ -1,9 +1,10 @@
+import { AuthenticationError } from '../client/errors.js'
+import { onConnected } from '../client/on-connected.js'
+import { feedsOfURL, narrowURL } from '../client/stream/shards.js'
+import type { Handler, Plugin, Reply, StreamCall } from '../client/types.js'
 import { abortable } from '../core/abortable.js'
-import { AuthenticationError, asError, isStreamsError } from '../core/errors.js'
+import { asError, isStreamsError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
-import { onConnected } from '../core/on-connected.js'
-import { feedsOfURL, narrowURL } from '../core/shards.js'
-import type { Handler, Plugin, Reply, StreamCall } from '../core/types.js'
 
 /** Milliseconds the service has to name the feeds that may be read. */
 const PATIENCE = 5000

@@ -1,16 +1,12 @@
+import { connectionFacts } from '../client/stream/connection.js'
+import type { Handler, Plugin, Reply, RequestCall, StreamCall } from '../client/types.js'
 import { abortable } from '../core/abortable.js'
-import { connectionFacts } from '../core/connection.js'
-import {
-  asError,
-  InsufficientConnectionsError,
-  OriginDiscoveryError,
-  ValidationError,
-} from '../core/errors.js'
-import { createFanOut, type FanOut } from '../core/fan-out.js'
+import { asError, ValidationError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
 import { checkNumber, MAX_TIMER } from '../core/options.js'
 import { sleep } from '../core/sleep.js'
-import type { Handler, Plugin, Reply, RequestCall, StreamCall } from '../core/types.js'
+import { InsufficientConnectionsError, OriginDiscoveryError } from './ha-discovery/errors.js'
+import { createFanOut, type FanOut } from './ha-discovery/fan-out.js'
 
 /** Options of `haDiscovery`. */
 export interface HaDiscoveryOptions {

@@ -1,8 +1,9 @@
-import type { WebCrypto } from '../core/crypto.js'
-import { type AuthenticationError, isStreamsError } from '../core/errors.js'
-import { onConnected } from '../core/on-connected.js'
+import type { AuthenticationError } from '../client/errors.js'
+import { onConnected } from '../client/on-connected.js'
+import type { Call, Handler, Plugin, Reply } from '../client/types.js'
+import { isStreamsError } from '../core/errors.js'
 import { checkFunction } from '../core/options.js'
-import type { Call, Handler, Plugin, Reply } from '../core/types.js'
+import type { WebCrypto } from '../crypto/crypto.js'
 import {
   type Credentials,
   checkCredentials,

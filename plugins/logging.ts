@@ -1,7 +1,8 @@
+import { describeCall } from '../client/status.js'
+import type { Handler, Plugin, Sink } from '../client/types.js'
 import { asError, ValidationError } from '../core/errors.js'
+import type { Log, LogFunction } from '../core/log.js'
 import { checkBoolean, checkFunction } from '../core/options.js'
-import { describeCall } from '../core/status.js'
-import type { Handler, Log, LogFunction, Plugin, Sink } from '../core/types.js'
 
 /** How much is logged: each level includes those above it. `LogLevel[0]` is `'DEBUG'`. */
 export const LogLevel: {

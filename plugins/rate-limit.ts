@@ -1,6 +1,6 @@
+import type { Handler, Plugin, Reply } from '../client/types.js'
 import { onAbort } from '../core/on-abort.js'
 import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
-import type { Handler, Plugin, Reply } from '../core/types.js'
 
 /** Options of `rateLimit`. */
 export interface RateLimitOptions {

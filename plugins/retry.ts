@@ -1,9 +1,17 @@
-import { connectionFacts } from '../core/connection.js'
-import { asError, isStreamsError, WebSocketError, type WireErrorFacts } from '../core/errors.js'
+import { WebSocketError, type WireErrorFacts } from '../client/errors.js'
+import { connectionFacts } from '../client/stream/connection.js'
+import type {
+  Handler,
+  Plugin,
+  Reply,
+  RequestCall,
+  StreamCall,
+  StreamScope,
+} from '../client/types.js'
+import { asError, isStreamsError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
 import { checkNumber, MAX_TIMER } from '../core/options.js'
 import { sleep } from '../core/sleep.js'
-import type { Handler, Plugin, Reply, RequestCall, StreamCall, StreamScope } from '../core/types.js'
 
 /** Options of `retry`. */
 export interface RetryOptions {

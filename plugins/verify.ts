@@ -1,6 +1,7 @@
+import type { Plugin } from '../client/types.js'
 import { ValidationError } from '../core/errors.js'
 import { checkFunction, checkNumber, checkOptions } from '../core/options.js'
-import type { ClientScope, Plugin } from '../core/types.js'
+import type { ClientScope } from '../core/scope.js'
 import { verifyAnswer } from './verify/request-stage.js'
 import { checkMode, createSecureRandom, type VerifyMode } from './verify/sampling.js'
 import { verifyStream } from './verify/stream-stage.js'

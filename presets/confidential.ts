@@ -1,6 +1,6 @@
 import { ValidationError } from '../core/errors.js'
 import { checkOptions } from '../core/options.js'
-import type { Plugin } from '../core/types.js'
+import type { EnclavePlugin } from '../plugins/confidential-http/call.js'
 import { type LimitsOptions, limits } from '../plugins/confidential-http/limits.js'
 import {
   type NetworkPolicyOptions,
@@ -23,7 +23,7 @@ export interface ConfidentialPresetOptions {
 }
 
 /** What an enclave is made of. */
-export function confidentialPreset(options: ConfidentialPresetOptions): readonly Plugin<never>[] {
+export function confidentialPreset(options: ConfidentialPresetOptions): readonly EnclavePlugin[] {
   const { vault } = checkOptions('options', options, ['vault', 'network', 'limits'])
   if (typeof vault !== 'object' || vault === null)
     throw new ValidationError('vault must be an open vault: openVault opens the one of a directory')

@@ -1,7 +1,11 @@
-import { type Client, type ClientOptions, createClient as createClientOf } from '../core/client.js'
+import {
+  type Client,
+  type ClientOptions,
+  createClient as createClientOf,
+} from '../client/client.js'
+import type { DataOf, Plugin, Plugins } from '../client/types.js'
 import { ValidationError } from '../core/errors.js'
 import { checkBoolean, checkNumber, MAX_TIMER } from '../core/options.js'
-import type { DataOf, Plugin, Plugins } from '../core/types.js'
 import type { ContinuityOptions } from '../plugins/continuity.js'
 import type { Credentials } from '../plugins/hmac-auth.js'
 import type { LoggingConfig } from '../plugins/logging.js'

@@ -1,4 +1,4 @@
-import { Report as SignedReport } from '../core/report.js'
+import { Report as SignedReport } from '../report/report.js'
 
 /** What the service stores of a report. */
 export interface ReportRecord {

@@ -1,7 +1,7 @@
+import { isStream } from '../client/stream/stream.js'
+import type { Stream as AnyStream } from '../client/stream/stream-api.js'
+import type { StreamOptions } from '../client/stream/stream-options.js'
 import { ValidationError } from '../core/errors.js'
-import { isStream } from '../core/stream.js'
-import type { Stream as AnyStream } from '../core/stream-api.js'
-import type { StreamOptions } from '../core/stream-options.js'
 import { type Config, createClient } from './create-client.js'
 import type { DecodedReport } from './versions.js'
 

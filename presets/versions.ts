@@ -1,5 +1,3 @@
-import type { Decoder } from '../core/decoder.js'
-import { createDecodeReport } from '../core/decoder-table.js'
 import { type V2, v2 } from '../plugins/decoders/v2.js'
 import { type V3, v3 } from '../plugins/decoders/v3.js'
 import { type V4, v4 } from '../plugins/decoders/v4.js'
@@ -13,6 +11,8 @@ import { type V11, v11 } from '../plugins/decoders/v11.js'
 import { type V12, v12 } from '../plugins/decoders/v12.js'
 import { type V13, v13 } from '../plugins/decoders/v13.js'
 import { type V14, v14 } from '../plugins/decoders/v14.js'
+import type { Decoder } from '../report/decoder.js'
+import { createDecodeReport } from '../report/decoder-table.js'
 
 /** A decoded report of any version that the presets know; `version` tells which. */
 export type DecodedReport = V2 | V3 | V4 | V5 | V6 | V7 | V8 | V9 | V10 | V11 | V12 | V13 | V14

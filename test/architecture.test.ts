@@ -7,61 +7,32 @@ import { VERSION } from '../core/version.js'
 const root = join(__dirname, '..')
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 
-/** Where a source file may import our own from, and whether types only. */
-const directions: Readonly<Record<string, Readonly<Record<string, 'all' | 'types'>>>> = {
-  core: { core: 'all' },
-  tdh2: { core: 'all', tdh2: 'all' },
-  plugins: { core: 'all', tdh2: 'all' },
-  presets: { core: 'all', plugins: 'all', presets: 'all' },
-  cursors: { core: 'types', cursors: 'all' },
-  local: { core: 'types', tdh2: 'all', local: 'all' },
-  'confidential-http': {
-    core: 'all',
-    tdh2: 'all',
-    plugins: 'all',
-    presets: 'all',
-    local: 'all',
-    'confidential-http': 'all',
-  },
-  'index.ts': { core: 'all', plugins: 'all', presets: 'all' },
-  cli: {
-    core: 'all',
-    tdh2: 'all',
-    plugins: 'all',
-    presets: 'all',
-    local: 'all',
-    'confidential-http': 'all',
-    'index.ts': 'all',
-    cli: 'all',
-  },
-  examples: {
-    'index.ts': 'all',
-    core: 'all',
-    tdh2: 'all',
-    plugins: 'all',
-    presets: 'all',
-    local: 'all',
-    'confidential-http': 'all',
-  },
-}
-
-/** What of core's holds no opinion, so that even the local engine may run it. */
-const primitives: readonly string[] = [
-  'core/errors.ts',
-  'core/sealed-box.ts',
-  'core/options.ts',
-  'core/feed-id.ts',
+/** The folders from the bottom up: each imports only what stands before it, types included. */
+const order: readonly string[] = [
+  'core',
+  'crypto',
+  'report',
+  'local',
+  'stores',
+  'client',
+  'plugins',
+  'presets',
+  'index.ts',
+  'confidential-http',
+  'cli',
+  'examples',
 ]
 
 /** Third-party packages, and the files that know them. */
 const owners: Readonly<Record<string, RegExp>> = {
-  ky: /^core\/transport\/http\.ts$/,
-  ws: /^(core\/transport\/ws|local\/websocket-server)\.ts$/,
-  eventemitter3: /^core\/emitter\.ts$/,
-  '@peculiar/webcrypto': /^core\/crypto\.ts$/,
-  tweetnacl: /^core\/sealed-box\.ts$/,
-  '@noble/curves': /^(local\/.*|tdh2\/group|plugins\/verify\/engines\/noble)\.ts$/,
-  '@noble/hashes': /^(local\/.*|core\/sealed-box|tdh2\/hash|plugins\/verify\/engines\/keccak)\.ts$/,
+  ky: /^client\/transport\/http\.ts$/,
+  ws: /^(client\/transport\/ws|local\/websocket-server)\.ts$/,
+  eventemitter3: /^client\/stream\/emitter\.ts$/,
+  '@peculiar/webcrypto': /^crypto\/crypto\.ts$/,
+  tweetnacl: /^crypto\/sealed-box\.ts$/,
+  '@noble/curves': /^(local\/.*|crypto\/tdh2\/group|plugins\/verify\/engines\/noble)\.ts$/,
+  '@noble/hashes':
+    /^(local\/.*|crypto\/(sealed-box|tdh2\/hash)|plugins\/verify\/engines\/keccak)\.ts$/,
   secp256k1: /^(local\/curve|plugins\/verify\/engines\/native)\.ts$/,
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
@@ -98,17 +69,7 @@ function filesBelow(path: string): string[] {
 
 const sources: readonly string[] = [
   'index.ts',
-  ...[
-    'core',
-    'tdh2',
-    'plugins',
-    'presets',
-    'cursors',
-    'local',
-    'confidential-http',
-    'cli',
-    'examples',
-  ].flatMap(filesBelow),
+  ...order.filter(folder => folder !== 'index.ts').flatMap(filesBelow),
 ]
 
 const nodesOf = new Map<string, readonly ts.Node[]>()
@@ -172,8 +133,19 @@ function packageOf(from: string): string {
 /** The plugin that verifies, and the folder of what it is made of: threads among it. */
 const isVerification = (path: string): boolean => /^plugins\/verify(\/|\.ts$)/.test(path)
 
-/** The plugin that signs, and the folder of what it is made of. */
-const isSigning = (path: string): boolean => /^plugins\/hmac-auth(\/|\.ts$)/.test(path)
+/** The folder of what a plugin is made of: plugins/retry for plugins/retry.ts and what is below it. */
+function ownFolder(path: string): string {
+  return path.replace(/\.ts$/, '').split('/').slice(0, 2).join('/')
+}
+
+/** True for a file of a plugin or of a decoder, and not for a part of one. */
+function isPlugin(path: string): boolean {
+  return (
+    path.startsWith('plugins/') &&
+    sources.includes(path) &&
+    /\): (Plugin(<[^>]*>)?|EnclavePlugin) \{|= defineDecoder\(/.test(read(path))
+  )
+}
 
 /** What is wrong with the imports of a file. */
 function wrongImports(path: string, text: string): string[] {
@@ -186,21 +158,21 @@ function wrongImports(path: string, text: string): string[] {
       const target = join(path, '..', from).replaceAll('\\', '/').replace(/\.js$/, '.ts')
       if (house === 'plugins' && houseOf(target) === 'plugins') {
         const isShared =
-          (path.startsWith('plugins/decoders/') && target === 'plugins/decoders/statuses.ts') ||
-          (isVerification(path) && target.startsWith('plugins/verify/')) ||
-          (isSigning(path) && target.startsWith('plugins/hmac-auth/'))
+          target === 'plugins/decoders/statuses.ts' ||
+          (target.startsWith(`${ownFolder(path)}/`) && !isPlugin(target))
         return isShared ? [] : [`${found}: a plugin knows no other`]
       }
-      const allowed = directions[house]?.[houseOf(target)]
-      if (allowed === undefined) return [`${found}: not in that direction`]
-      return allowed === 'types' && !isType && !primitives.includes(target)
-        ? [`${found}: types only`]
-        : []
+      if (order.indexOf(houseOf(target)) > order.indexOf(house))
+        return [`${found}: not in that direction`]
+      // The data engine is a witness of the client: what it says of reports it says by itself.
+      const isOwn =
+        house === 'local' && houseOf(target) === 'report' && target !== 'report/feed-id.ts'
+      return isOwn && !isType ? [`${found}: types only`] : []
     }
     if (isNode(from)) {
       // The enclave is a thread or process of Node, and so are its plugins.
       const isFree =
-        ['cursors', 'local', 'confidential-http', 'cli', 'examples'].includes(house) ||
+        ['stores', 'local', 'confidential-http', 'cli', 'examples'].includes(house) ||
         path.startsWith('plugins/confidential-http/') ||
         path === 'core/platform.ts' ||
         isVerification(path)
@@ -218,7 +190,8 @@ function wrongImports(path: string, text: string): string[] {
 /** What Node has and a browser's globals may lack. The client runs there, too: it imports them. */
 const nodeGlobals: readonly string[] = ['TextDecoder', 'TextEncoder', 'setImmediate']
 const isClient = (path: string): boolean =>
-  /^(core|tdh2|plugins(?!\/confidential-http\/))\//.test(path) && path !== 'core/platform.ts'
+  /^(core|crypto|report|client|plugins(?!\/confidential-http\/))\//.test(path) &&
+  path !== 'core/platform.ts'
 
 /** What is wrong with the words of a file. */
 function wrongWords(path: string, text: string): string[] {
@@ -251,9 +224,10 @@ function entryOf(path: string): unknown {
   return { import: files('esm'), require: files('cjs') }
 }
 
-/** The source of an entry, without its ending: `./core` is core/index. */
+/** The source of an entry, without its ending: `./client` is client/index. */
 function sourceOf(entry: string): string {
   if (entry === '.') return 'index'
+  if (entry === './tdh2') return 'crypto/tdh2/index'
   const path = entry.slice(2)
   return path.includes('/') ? path : `${path}/index`
 }
@@ -276,7 +250,9 @@ describe('the house', () => {
     expect(Object.keys(owners)).toContain(name)
     expect(knowing.length).toBeGreaterThan(0)
     // The command line is a program of commander's, all of it.
-    const libraries = knowing.map(houseOf).filter(house => house !== 'cli')
+    const libraries = knowing
+      .map(path => (path.startsWith('crypto/tdh2/') ? 'crypto/tdh2' : houseOf(path)))
+      .filter(house => house !== 'cli')
     expect(libraries).toEqual([...new Set(libraries)])
   })
 
@@ -307,9 +283,16 @@ describe('the house', () => {
     ['plugins/verify/x.ts', "import { retry } from '../retry.js'", 'knows no other'],
     ['plugins/x.ts', "import { createSigner } from './hmac-auth/signer.js'", 'knows no other'],
     ['plugins/verify/x.ts', "const x = await import('secp256k1')", 'others know it'],
-    ['presets/x.ts', "import { startDataEngine } from '../local/index.js'", 'that direction'],
-    ['local/x.ts', "import { defineDecoder } from '../core/decoder.js'", 'types only'],
-    ['local/x.ts', "import { type Report } from '../core/report.js'", 'types only'],
+    ['local/x.ts', "import { createClient } from '../client/client.js'", 'not in that direction'],
+    ['core/x.ts', "import type { Report } from '../report/report.js'", 'not in that direction'],
+    [
+      'client/x.ts',
+      "import { backfill } from '../plugins/continuity/backfill.js'",
+      'that direction',
+    ],
+    ['plugins/retry.ts', "import { x } from './continuity/backfill.js'", 'knows no other'],
+    ['local/x.ts', "import { defineDecoder } from '../report/decoder.js'", 'types only'],
+    ['local/x.ts', "import { type Report } from '../report/report.js'", 'types only'],
     ['local/x.ts', "import { retry } from '../plugins/retry.js'", 'not in that direction'],
     ['cli/x.ts', "import ky from 'ky'", 'others know it'],
   ])('would notice: %s: %s', (path, text, complaint) => {
@@ -319,10 +302,10 @@ describe('the house', () => {
   test.each([
     ['core/x.ts', "import { asError } from './errors.js'"],
     ['core/x.ts', "import type { IncomingMessage } from 'node:http'"],
-    ['core/transport/http.ts', "import ky from 'ky'"],
+    ['client/transport/http.ts', "import ky from 'ky'"],
     ['core/platform.ts', "import { TextDecoder } from 'node:util'"],
     ['plugins/decoders/v99.ts', "import { MarketStatus } from './statuses.js'"],
-    ['local/x.ts', "import type { Report } from '../core/report.js'"],
+    ['local/x.ts', "import type { Report } from '../report/report.js'"],
     ['local/x.ts', "import { createServer } from 'node:http'"],
     ['examples/x.ts', "import { createClient } from 'sluice'"],
     ['examples/x.ts', "import { createPublicClient } from 'viem'"],
@@ -348,6 +331,18 @@ describe('the house', () => {
   })
 })
 
+test('the engine is small, and knows no package, no socket and nothing of what it carries', () => {
+  const engine = sources.filter(path => path.startsWith('core/'))
+  const lines = engine.flatMap(path => read(path).split('\n'))
+  expect(lines.length).toBeLessThanOrEqual(1000)
+  for (const path of engine) {
+    const strangers = importsOf(read(path)).filter(
+      ({ from, isType }) => !isRelative(from) && !isType,
+    )
+    expect(strangers.filter(() => path !== 'core/platform.ts')).toEqual([])
+  }
+})
+
 describe('the package', () => {
   test.each(entries)('%s is a source file in both formats', entry => {
     const source = sourceOf(entry)
@@ -355,9 +350,7 @@ describe('the package', () => {
     expect(manifest.exports[entry]).toEqual(entryOf(source))
   })
 
-  const plugins = sources.filter(
-    path => houseOf(path) === 'plugins' && !/^plugins\/(verify|hmac-auth)\//.test(path),
-  )
+  const plugins = [...sources.filter(isPlugin), 'plugins/decoders/statuses.ts']
   test.each(plugins)('%s has an entry', path => {
     expect(entries).toContain(`./${path.replace(/\.ts$/, '')}`)
   })

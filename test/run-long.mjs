@@ -1,7 +1,7 @@
 // The long form of the tests.
 //
 //   npm run test:long                        all of it
-//   npm run test:long -- test/core/decoder   of these files
+//   npm run test:long -- test/report/decoder   of these files
 //   npm run test:long -- --share             a small part of it: the slow tests once, and
 //                                            random inputs five times as many as in `npm test`
 import { spawn } from 'node:child_process'
@@ -15,8 +15,8 @@ const files = given.filter(argument => argument !== '--share')
 /** Where tests are random, or there are long ones. */
 const suites = [
   '\\.long\\.test\\.ts$',
-  'test/core/decoder\\.(differential|mutation)',
-  'test/core/secret-search',
+  'test/report/decoder\\.(differential|mutation)',
+  'test/plugins/confidential-http/secret-search',
   'test/confidential-http/blocking',
   'test/fuzz/',
   'test/local/vault\\.test',

@@ -1,6 +1,7 @@
 import { composeCall } from '../../core/compose.js'
-import { DataStreamsError, EnclaveError, ValidationError } from '../../core/errors.js'
+import { DataStreamsError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
+import type { Log } from '../../core/log.js'
 import { createLog } from '../../core/log.js'
 import { checkOptions } from '../../core/options.js'
 import { setUp } from '../../core/set-up.js'
@@ -9,9 +10,9 @@ import type {
   ConfidentialCall,
   ConfidentialReply,
   ConfidentialScope,
-  Log,
-  Plugins,
-} from '../../core/types.js'
+  EnclavePlugin,
+} from '../../plugins/confidential-http/call.js'
+import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { logOutcome } from '../log-outcome.js'
 import { durationMs } from '../request/duration.js'
 import {
@@ -26,7 +27,7 @@ import { askUpstream } from './upstream.js'
 /** What an enclave is made of. */
 export interface EnclaveOptions {
   /** The stack, nearest the caller first. */
-  readonly plugins: Plugins
+  readonly plugins: readonly EnclavePlugin[]
 }
 
 /** On whose behalf a request is made. */
@@ -54,10 +55,10 @@ export interface Enclave {
 export function createEnclave(options: EnclaveOptions): Enclave {
   const { plugins: given } = checkOptions('options', options, ['plugins'])
   checkPlugins(given)
-  const plugins: Plugins = [...given]
+  const plugins: readonly EnclavePlugin[] = [...given]
   const { log, listen } = createLog()
   const life = createLifetime()
-  const stack = describeStack(plugins, 'https://…')
+  const stack = describeStack(plugins, { wire: 'https://…' })
   /** Set when a layer has made a call of its own, of which nobody knows whose it is. */
   let isAnySent = false
   setUp(plugins, {
@@ -68,9 +69,7 @@ export function createEnclave(options: EnclaveOptions): Enclave {
     signal: life.signal,
     defer: life.defer,
   })
-  const handler = composeCall(plugins, async function ask(call) {
-    if (call.kind !== 'confidential')
-      throw new ValidationError('an enclave carries confidential calls only')
+  async function ask(call: ConfidentialCall): Promise<ConfidentialReply> {
     // Whoever encrypts the answer takes that off the call.
     if (call.encryptOutput)
       throw new EnclaveError('encryptOutput is true, but no plugin of the stack encrypts', {
@@ -78,7 +77,8 @@ export function createEnclave(options: EnclaveOptions): Enclave {
       })
     if (call.onConnected === undefined) isAnySent = true
     return askUpstream(call)
-  })
+  }
+  const handler = composeCall(plugins, ask, isReply)
 
   async function send(input: unknown, caller: Caller): Promise<HTTPResponse> {
     const { signal, defer, end } = createLifetime(life.signal, caller?.signal)
@@ -99,7 +99,7 @@ export function createEnclave(options: EnclaveOptions): Enclave {
         },
       }
       const response = handler(call).then(
-        reply => toResponse(reply as ConfidentialReply),
+        reply => toResponse(reply),
         thrown => {
           throw failed(thrown)
         },
@@ -118,6 +118,10 @@ export function createEnclave(options: EnclaveOptions): Enclave {
     listen,
     close: () => life.end(closed()),
   }
+}
+
+function isReply(reply: unknown): boolean {
+  return typeof reply === 'object' && reply !== null && 'status' in reply && 'body' in reply
 }
 
 function closed(): DataStreamsError {

@@ -1,4 +1,4 @@
-import type { ConfidentialCall } from '../../core/types.js'
+import type { ConfidentialCall } from '../../plugins/confidential-http/call.js'
 
 const BODYLESS: readonly string[] = ['GET', 'HEAD', 'DELETE', 'OPTIONS']
 

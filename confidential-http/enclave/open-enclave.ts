@@ -1,6 +1,6 @@
 import { asError, foreignCause, ValidationError } from '../../core/errors.js'
-import type { Plugins } from '../../core/types.js'
 import { openVault, type Vault } from '../../local/vault/open-vault.js'
+import type { EnclavePlugin } from '../../plugins/confidential-http/call.js'
 import type { LimitsOptions } from '../../plugins/confidential-http/limits.js'
 import type { NetworkPolicyOptions } from '../../plugins/confidential-http/network-policy.js'
 import { type ConfidentialPresetOptions, confidentialPreset } from '../../presets/confidential.js'
@@ -40,7 +40,9 @@ export async function openEnclave(settings: EnclaveSettings): Promise<OpenEnclav
   return { enclave: createEnclave({ plugins }), vault, owner: vault.owner }
 }
 
-type MakePlugins = (options: ConfidentialPresetOptions) => Plugins | Promise<Plugins>
+type MakePlugins = (
+  options: ConfidentialPresetOptions,
+) => readonly EnclavePlugin[] | Promise<readonly EnclavePlugin[]>
 
 async function load(url: string): Promise<{ default?: unknown }> {
   try {

@@ -1,4 +1,5 @@
-import { EnclaveError, type ErrorCode, isStreamsError } from '../../core/errors.js'
+import { type ErrorCode, isStreamsError } from '../../core/errors.js'
+import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 
 /** What the platform's codes come to, the most telling first. */
 const failures: readonly (readonly [RegExp, ErrorCode, string])[] = [

@@ -3,8 +3,12 @@ import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { createGunzip } from 'node:zlib'
-import { EnclaveError } from '../../core/errors.js'
-import type { ConfidentialCall, ConfidentialReply, ConnectionRules } from '../../core/types.js'
+import type {
+  ConfidentialCall,
+  ConfidentialReply,
+  ConnectionRules,
+} from '../../plugins/confidential-http/call.js'
+import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { hasHeader, readHeaders, writeHeaders } from './header-lines.js'
 import { badAnswer, toUpstreamError } from './upstream-error.js'
 

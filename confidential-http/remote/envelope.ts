@@ -1,5 +1,5 @@
-import { formatKey, parseKey } from '../../core/hex-key.js'
-import { isPublicKey } from '../../core/sealed-box.js'
+import { formatKey, parseKey } from '../../crypto/hex-key.js'
+import { isPublicKey } from '../../crypto/sealed-box.js'
 import type { ConfidentialHTTPRequestMessage } from '../request/normalize-request.js'
 import { Refusal } from './refusal.js'
 import { toJSON, VERSION } from './sealing.js'

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { HttpAnswer } from '../../core/transport/http.js'
+import type { HttpAnswer } from '../../client/transport/http.js'
 import { VERSION } from './sealing.js'
 
 /** Why a request is refused: sealed to the caller where it could be opened, else in the open. */

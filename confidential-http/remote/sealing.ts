@@ -1,5 +1,5 @@
 import { isBytes } from '../../core/options.js'
-import { type BoxKeys, box, openBox, openSealed, seal } from '../../core/sealed-box.js'
+import { type BoxKeys, box, openBox, openSealed, seal } from '../../crypto/sealed-box.js'
 
 /*
  * How a request travels to a remote enclave and its answer back. All keys are X25519, all boxes are NaCl's. An enclave has

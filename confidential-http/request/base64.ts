@@ -1,4 +1,4 @@
-import { decodeBase64 } from '../../core/base64.js'
+import { decodeBase64 } from '../../crypto/base64.js'
 
 /** The bytes of base64 or base64url, padded or not; undefined where it is neither, or has bits to spare. */
 export function parseBase64(text: string): Uint8Array | undefined {

@@ -1,6 +1,6 @@
-import { encodeBase64 } from '../../core/base64.js'
 import { foreignCause, ValidationError } from '../../core/errors.js'
 import { isBytes } from '../../core/options.js'
+import { encodeBase64 } from '../../crypto/base64.js'
 import type { Duration, DurationJson, HeaderValuesJson, HTTPRequestJson } from '../types.js'
 import { readBytes, readCertificate } from './byte-fields.js'
 import { formatDuration, parseDuration } from './duration.js'

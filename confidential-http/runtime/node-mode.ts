@@ -1,4 +1,5 @@
-import { EnclaveError, ValidationError } from '../../core/errors.js'
+import { ValidationError } from '../../core/errors.js'
+import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 
 /** How what the nodes of a network saw becomes one result. Of the real SDK's, this is what a single node needs. */
 export interface ConsensusAggregation<Input> {

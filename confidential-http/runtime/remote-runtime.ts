@@ -1,5 +1,5 @@
-import { parseKey } from '../../core/hex-key.js'
 import { checkNumber, checkOptions, checkURL, MAX_TIMER } from '../../core/options.js'
+import { parseKey } from '../../crypto/hex-key.js'
 import { parsePublicKey } from '../keys.js'
 import type { RemoteSettings } from '../remote/ask-enclave.js'
 import { threadFile } from '../thread/thread-file.js'

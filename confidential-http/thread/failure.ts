@@ -1,13 +1,13 @@
 import {
   DataStreamsError,
-  EnclaveError,
   type ErrorCode,
   type ErrorFacts,
   isStreamsError,
-  TDH2Error,
   ValidationError,
-  VaultError,
 } from '../../core/errors.js'
+import { TDH2Error } from '../../crypto/tdh2/errors.js'
+import { VaultError } from '../../local/vault/errors.js'
+import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { describeSent, sentOf } from '../sent.js'
 
 /** All that leaves the enclave of an error. */

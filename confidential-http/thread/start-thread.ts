@@ -4,10 +4,11 @@ import {
   Worker,
   type WorkerOptions,
 } from 'node:worker_threads'
-import { asError, EnclaveError } from '../../core/errors.js'
+import { asError } from '../../core/errors.js'
+import type { Log } from '../../core/log.js'
 import { onAbort } from '../../core/on-abort.js'
 import { MAX_TIMER } from '../../core/options.js'
-import type { Log } from '../../core/types.js'
+import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { withSent } from '../sent.js'
 import { fromFailure, kindOfError } from './failure.js'
 import { createPending, type Outcome } from './pending.js'

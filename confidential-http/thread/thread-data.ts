@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import type { Log } from '../../core/types.js'
+import type { Log } from '../../core/log.js'
 
 /** What a thread is started with. */
 export interface ThreadData<Settings> {

@@ -1,4 +1,5 @@
-import type { Log, SecretName } from '../../core/types.js'
+import type { Log } from '../../core/log.js'
+import type { SecretName } from '../../local/vault/secret-name.js'
 import type { ConfidentialHTTPRequestMessage } from '../request/normalize-request.js'
 import type { Failure } from './failure.js'
 

@@ -1,6 +1,6 @@
-import { ValidationError, VaultError } from '../../core/errors.js'
+import { ValidationError } from '../../core/errors.js'
 import { isBytes } from '../../core/options.js'
-import { boxKeys, openSealed } from '../../core/sealed-box.js'
+import { boxKeys, openSealed } from '../../crypto/sealed-box.js'
 import {
   type Ciphertext,
   combine,
@@ -9,7 +9,8 @@ import {
   parseCiphertext,
   parseDecryptionShare,
   verifyShare,
-} from '../../tdh2/index.js'
+} from '../../crypto/tdh2/index.js'
+import { VaultError } from './errors.js'
 import type { RespondingNode } from './node.js'
 
 /** What decrypts. */

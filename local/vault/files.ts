@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmod, constants, type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { VaultError } from '../../core/errors.js'
+import { VaultError } from './errors.js'
 import type { Content, Permissions } from './permissions.js'
 
 /**

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { VaultError } from '../../core/errors.js'
-import { formatPublicKey, type PublicKey, parsePublicKey } from '../../tdh2/index.js'
+import { formatPublicKey, type PublicKey, parsePublicKey } from '../../crypto/tdh2/index.js'
+import { VaultError } from './errors.js'
 import { readFields, writeWhole } from './files.js'
 import type { Permissions } from './permissions.js'
 import { checkOwner } from './secret-name.js'

@@ -1,9 +1,7 @@
 import { createECDH } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { VaultError } from '../../core/errors.js'
-import { checkPublicKey, seal } from '../../core/sealed-box.js'
-import type { SecretName } from '../../core/types.js'
+import { checkPublicKey, seal } from '../../crypto/sealed-box.js'
 import {
   type Ciphertext,
   createCiphertextReader,
@@ -14,9 +12,11 @@ import {
   type PrivateShare,
   type PublicKey,
   parsePrivateShare,
-} from '../../tdh2/index.js'
+} from '../../crypto/tdh2/index.js'
+import { VaultError } from './errors.js'
 import { readFields, writeWhole } from './files.js'
 import type { Permissions } from './permissions.js'
+import type { SecretName } from './secret-name.js'
 import { checkName, formatName } from './secret-name.js'
 import type { SecretStore } from './secret-store.js'
 

@@ -1,13 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { resolve } from 'node:path'
-import { ValidationError, VaultError } from '../../core/errors.js'
+import { ValidationError } from '../../core/errors.js'
 import { checkOptions, isBytes } from '../../core/options.js'
-import type { SecretName } from '../../core/types.js'
-import { encrypt, ownerLabel, type PublicKey } from '../../tdh2/index.js'
+import { encrypt, ownerLabel, type PublicKey } from '../../crypto/tdh2/index.js'
 import { decryptResponse } from './decrypt-response.js'
+import { VaultError } from './errors.js'
 import { MANIFEST_FILE, readManifest } from './manifest.js'
 import { checkShareFiles, createNode, NODES_FOLDER, type VaultNode } from './node.js'
 import { createPermissions, type PermissionOptions } from './permissions.js'
+import type { SecretName } from './secret-name.js'
 import { checkName, checkNamespace, checkOwner, type SecretRef } from './secret-name.js'
 import {
   createSecretStore,

@@ -1,7 +1,7 @@
 import { lstatSync, readlinkSync, statSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import host from 'node:process'
-import { VaultError } from '../../core/errors.js'
+import { VaultError } from './errors.js'
 
 /** Who may do what with a file or folder, as the file system says. */
 export interface Entry {

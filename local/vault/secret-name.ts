@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { ValidationError } from '../../core/errors.js'
-import type { SecretName } from '../../core/types.js'
+
+/** What a secret is kept under in the vault. */
+export interface SecretName {
+  /** An address, as 40 hexadecimal digits. */
+  readonly owner: string
+  readonly namespace: string
+  readonly key: string
+}
 
 /** Which secret: its namespace is main and its owner that of the vault, where they are not given. */
 export interface SecretRef {

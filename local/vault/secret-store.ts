@@ -1,9 +1,10 @@
 import { readdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { ValidationError, VaultError } from '../../core/errors.js'
-import type { SecretName } from '../../core/types.js'
+import { ValidationError } from '../../core/errors.js'
+import { VaultError } from './errors.js'
 import { fileError, isAbsence, makeFolder, readFields, syncFolder, writeWhole } from './files.js'
 import type { Permissions } from './permissions.js'
+import type { SecretName } from './secret-name.js'
 import { checkName, fileNameOf, formatName } from './secret-name.js'
 
 /** The ciphertexts of a vault's secrets, one file each. */

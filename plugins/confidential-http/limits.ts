@@ -1,9 +1,8 @@
-import { confidentialLayer } from '../../core/confidential-layer.js'
-import { EnclaveError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import { checkNumber, checkOptions, MAX_TIMER } from '../../core/options.js'
-import { requestSize, utf8Length } from '../../core/request-size.js'
-import type { ConfidentialCall, Plugin } from '../../core/types.js'
+import type { ConfidentialCall, EnclavePlugin } from './call.js'
+import { EnclaveError } from './errors.js'
+import { requestSize, utf8Length } from './request-size.js'
 
 /** Options of `limits`. Sizes are in bytes, times in milliseconds. */
 export interface LimitsOptions {
@@ -21,7 +20,7 @@ export interface LimitsOptions {
 }
 
 /** Refuses what is too much, and ends what takes too long. The timeout counts from when the caller made the request. */
-export function limits(options?: LimitsOptions): Plugin<never> {
+export function limits(options?: LimitsOptions): EnclavePlugin {
   const given = checkOptions('limits', options, [
     'maxTimeout',
     'defaultTimeout',
@@ -49,30 +48,31 @@ export function limits(options?: LimitsOptions): Plugin<never> {
 
   return {
     name: 'limits',
-    call: confidentialLayer(async function limit(call, next) {
-      const timeout = call.timeout ?? defaultTimeout
-      if (timeout > maxTimeout)
-        throw tooMuch(`timeout must be at most ${maxTimeout} ms, not ${timeout}`)
-      const size = sizeOf(call)
-      if (size > maxRequestBytes)
-        throw tooMuch(`the request must be at most ${maxRequestBytes} bytes, not ${size}`)
+    call: next =>
+      async function limit(call) {
+        const timeout = call.timeout ?? defaultTimeout
+        if (timeout > maxTimeout)
+          throw tooMuch(`timeout must be at most ${maxTimeout} ms, not ${timeout}`)
+        const size = sizeOf(call)
+        if (size > maxRequestBytes)
+          throw tooMuch(`the request must be at most ${maxRequestBytes} bytes, not ${size}`)
 
-      // The clock of whoever made the request may be ahead of ours.
-      const elapsed = Math.max(0, Date.now() - call.startedAt)
-      if (elapsed >= timeout) throw expired(timeout, elapsed)
-      const life = createLifetime(call.signal)
-      const timer = setTimeout(() => life.end(timedOut(timeout)), timeout - elapsed)
-      try {
-        return await next({
-          ...call,
-          signal: life.signal,
-          connection: { ...call.connection, maxRequestBytes, maxResponseBytes },
-        })
-      } finally {
-        clearTimeout(timer)
-        life.end()
-      }
-    }),
+        // The clock of whoever made the request may be ahead of ours.
+        const elapsed = Math.max(0, Date.now() - call.startedAt)
+        if (elapsed >= timeout) throw expired(timeout, elapsed)
+        const life = createLifetime(call.signal)
+        const timer = setTimeout(() => life.end(timedOut(timeout)), timeout - elapsed)
+        try {
+          return await next({
+            ...call,
+            signal: life.signal,
+            connection: { ...call.connection, maxRequestBytes, maxResponseBytes },
+          })
+        } finally {
+          clearTimeout(timer)
+          life.end()
+        }
+      },
   }
 }
 

@@ -1,8 +1,8 @@
 import { BlockList, isIP } from 'node:net'
-import { confidentialLayer } from '../../core/confidential-layer.js'
-import { EnclaveError, ValidationError } from '../../core/errors.js'
+import { ValidationError } from '../../core/errors.js'
 import { checkBoolean, checkNumber, checkOptions } from '../../core/options.js'
-import type { Plugin } from '../../core/types.js'
+import type { EnclavePlugin } from './call.js'
+import { EnclaveError } from './errors.js'
 
 /** Options of `networkPolicy`. */
 export interface NetworkPolicyOptions {
@@ -20,7 +20,7 @@ export interface NetworkPolicyOptions {
  * Lets requests go to public addresses over HTTPS only, unless told otherwise. What counts is the address that is
  * dialled, each one of a DNS answer, and not the name.
  */
-export function networkPolicy(options?: NetworkPolicyOptions): Plugin<never> {
+export function networkPolicy(options?: NetworkPolicyOptions): EnclavePlugin {
   const given = checkOptions('network', options, ['http', 'ports', 'loopback', 'privateNetworks'])
   const http = checkBoolean('network.http', given.http ?? false)
   const loopback = checkBoolean('network.loopback', given.loopback ?? false)
@@ -46,18 +46,19 @@ export function networkPolicy(options?: NetworkPolicyOptions): Plugin<never> {
 
   return {
     name: 'network-policy',
-    attempt: confidentialLayer(async function checkTarget(call, next) {
-      const { protocol, port, username, password } = new URL(call.url)
-      if (protocol !== 'https:' && !(http && protocol === 'http:'))
-        throw blocked(`${protocol} is not allowed`)
-      if (username !== '' || password !== '')
-        throw blocked('a user name or password in the URL is not allowed')
-      const dialled = Number(port || (protocol === 'https:' ? 443 : 80))
-      return next({
-        ...call,
-        connection: { ...call.connection, mayDial: address => mayDial(address, dialled) },
-      })
-    }),
+    attempt: next =>
+      async function checkTarget(call) {
+        const { protocol, port, username, password } = new URL(call.url)
+        if (protocol !== 'https:' && !(http && protocol === 'http:'))
+          throw blocked(`${protocol} is not allowed`)
+        if (username !== '' || password !== '')
+          throw blocked('a user name or password in the URL is not allowed')
+        const dialled = Number(port || (protocol === 'https:' ? 443 : 80))
+        return next({
+          ...call,
+          connection: { ...call.connection, mayDial: address => mayDial(address, dialled) },
+        })
+      },
   }
 }
 

@@ -1,8 +1,7 @@
-import { sealAesGcm } from '../../core/aes-gcm.js'
-import { confidentialLayer } from '../../core/confidential-layer.js'
-import { parseKey } from '../../core/hex-key.js'
-import type { Plugin } from '../../core/types.js'
-import { encrypt, MAX_PLAINTEXT, type PublicKey } from '../../tdh2/index.js'
+import { parseKey } from '../../crypto/hex-key.js'
+import { encrypt, MAX_PLAINTEXT, type PublicKey } from '../../crypto/tdh2/index.js'
+import { sealAesGcm } from './aes-gcm.js'
+import type { EnclavePlugin } from './call.js'
 
 /** The secret that holds the caller's AES key, as 64 hexadecimal digits. It fills no placeholder. */
 export const AES_KEY_SECRET = 'san_marino_aes_gcm_encryption_key'
@@ -18,7 +17,7 @@ export interface ResponseEncryptionOptions {
  * `san_marino_aes_gcm_encryption_key` where that is listed, else with TDH2 under the vault's master public key. Status
  * and headers stay readable. TDH2 takes answers of at most 768000 bytes.
  */
-export function responseEncryption({ publicKey }: ResponseEncryptionOptions): Plugin<never> {
+export function responseEncryption({ publicKey }: ResponseEncryptionOptions): EnclavePlugin {
   async function seal(body: Uint8Array, key: Uint8Array | undefined): Promise<Uint8Array> {
     if (key !== undefined) return sealAesGcm(key, body)
     return new TextEncoder().encode(await encrypt(publicKey, body))
@@ -26,29 +25,30 @@ export function responseEncryption({ publicKey }: ResponseEncryptionOptions): Pl
 
   return {
     name: 'response-encryption',
-    call: confidentialLayer(async function encryptAnswer(call, next) {
-      const digits = call.released.get(AES_KEY_SECRET)
-      const released = new Map(call.released)
-      released.delete(AES_KEY_SECRET)
-      if (!call.encryptOutput) {
-        if (digits !== undefined)
-          call.scope.log.warn?.(
-            `${call.operation}: ${AES_KEY_SECRET} is listed, but encryptOutput is not true: the answer is not encrypted`,
-          )
-        return next({ ...call, released })
-      }
-      const key = digits === undefined ? undefined : parseKey(`secret ${AES_KEY_SECRET}`, digits)
-      const { maxResponseBytes = MAX_PLAINTEXT } = call.connection
-      const connection = {
-        ...call.connection,
-        ...(key === undefined && { maxResponseBytes: Math.min(maxResponseBytes, MAX_PLAINTEXT) }),
-      }
-      try {
-        const reply = await next({ ...call, connection, released, encryptOutput: false })
-        return { ...reply, body: await seal(reply.body, key) }
-      } finally {
-        key?.fill(0)
-      }
-    }),
+    call: next =>
+      async function encryptAnswer(call) {
+        const digits = call.released.get(AES_KEY_SECRET)
+        const released = new Map(call.released)
+        released.delete(AES_KEY_SECRET)
+        if (!call.encryptOutput) {
+          if (digits !== undefined)
+            call.scope.log.warn?.(
+              `${call.operation}: ${AES_KEY_SECRET} is listed, but encryptOutput is not true: the answer is not encrypted`,
+            )
+          return next({ ...call, released })
+        }
+        const key = digits === undefined ? undefined : parseKey(`secret ${AES_KEY_SECRET}`, digits)
+        const { maxResponseBytes = MAX_PLAINTEXT } = call.connection
+        const connection = {
+          ...call.connection,
+          ...(key === undefined && { maxResponseBytes: Math.min(maxResponseBytes, MAX_PLAINTEXT) }),
+        }
+        try {
+          const reply = await next({ ...call, connection, released, encryptOutput: false })
+          return { ...reply, body: await seal(reply.body, key) }
+        } finally {
+          key?.fill(0)
+        }
+      },
   }
 }

@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto'
-import { confidentialLayer } from '../../core/confidential-layer.js'
 import { ValidationError } from '../../core/errors.js'
-import type { Plugin } from '../../core/types.js'
+import type { EnclavePlugin } from './call.js'
 
 const certificate = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 const MAX_CERTIFICATES = 64
@@ -10,14 +9,15 @@ const MAX_CERTIFICATES = 64
  * Lets a request bring the root certificates by which the external server is verified. They take the place of the
  * platform's for that request; what they do not verify is refused.
  */
-export function rootCertificates(): Plugin<never> {
+export function rootCertificates(): EnclavePlugin {
   return {
     name: 'root-certificates',
-    attempt: confidentialLayer(async function trustRoots(call, next) {
-      const { customRootCaCertPem, connection } = call
-      if (customRootCaCertPem === undefined) return next(call)
-      return next({ ...call, connection: { ...connection, ca: readPem(customRootCaCertPem) } })
-    }),
+    attempt: next =>
+      async function trustRoots(call) {
+        const { customRootCaCertPem, connection } = call
+        if (customRootCaCertPem === undefined) return next(call)
+        return next({ ...call, connection: { ...connection, ca: readPem(customRootCaCertPem) } })
+      },
   }
 }
 

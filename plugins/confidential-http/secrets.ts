@@ -1,9 +1,6 @@
 import { abortable } from '../../core/abortable.js'
-import { confidentialLayer } from '../../core/confidential-layer.js'
-import { asError, isStreamsError, VaultError } from '../../core/errors.js'
-import { createRedactor } from '../../core/redact.js'
-import { type BoxKeys, boxKeys, openSealed } from '../../core/sealed-box.js'
-import type { Plugin, SecretName } from '../../core/types.js'
+import { asError, isStreamsError } from '../../core/errors.js'
+import { type BoxKeys, boxKeys, openSealed } from '../../crypto/sealed-box.js'
 import {
   type Ciphertext,
   combine,
@@ -13,7 +10,11 @@ import {
   type PublicKey,
   parseDecryptionShare,
   verifyShare,
-} from '../../tdh2/index.js'
+} from '../../crypto/tdh2/index.js'
+import { VaultError } from '../../local/vault/errors.js'
+import type { SecretName } from '../../local/vault/secret-name.js'
+import type { EnclavePlugin } from './call.js'
+import { createRedactor } from './redact.js'
 
 /** The threshold vault, as an enclave sees it. */
 export interface SecretVault {
@@ -43,41 +44,42 @@ export interface SecretsOptions {
  * key made for it, the shares are verified and combined here, and forgotten with the request. Errors, lines of the log
  * and headers of the answer that repeat a secret are redacted.
  */
-export function secrets({ vault }: SecretsOptions): Plugin<never> {
+export function secrets({ vault }: SecretsOptions): EnclavePlugin {
   const read = createCiphertextReader(vault.publicKey)
   return {
     name: 'secrets',
-    call: confidentialLayer(async function releaseSecrets(call, next) {
-      const released = new Map<string, string>()
-      const keys = boxKeys()
-      try {
-        for (const name of call.secrets) {
-          checkOwner(name, call.owner)
-          released.set(name.key, await abortable(release(vault, read, name, keys), call.signal))
+    call: next =>
+      async function releaseSecrets(call) {
+        const released = new Map<string, string>()
+        const keys = boxKeys()
+        try {
+          for (const name of call.secrets) {
+            checkOwner(name, call.owner)
+            released.set(name.key, await abortable(release(vault, read, name, keys), call.signal))
+          }
+        } catch (thrown) {
+          // The external server was not asked yet, so it is not what took too long.
+          throw isStreamsError(thrown, 'UPSTREAM_TIMEOUT')
+            ? new VaultError('the secrets were not released in time', { cause: thrown })
+            : thrown
+        } finally {
+          keys.secretKey.fill(0)
         }
-      } catch (thrown) {
-        // The external server was not asked yet, so it is not what took too long.
-        throw isStreamsError(thrown, 'UPSTREAM_TIMEOUT')
-          ? new VaultError('the secrets were not released in time', { cause: thrown })
-          : thrown
-      } finally {
-        keys.secretKey.fill(0)
-      }
-      if (released.size > 0)
-        call.scope.log.debug?.(`secrets released: ${[...released.keys()].join(', ')}`)
-      if (released.size === 0) return next(call)
-      const redactor = createRedactor(released.values())
-      const log = redactor.log(call.scope.log)
-      try {
-        const reply = await next({ ...call, released, scope: { ...call.scope, log } })
-        const multiHeaders = redactor.headers(reply.multiHeaders)
-        if (multiHeaders !== reply.multiHeaders)
-          log.warn?.(`${call.operation}: headers of the answer repeat a secret and are redacted`)
-        return { ...reply, multiHeaders }
-      } catch (thrown) {
-        throw redactor.error(thrown)
-      }
-    }),
+        if (released.size > 0)
+          call.scope.log.debug?.(`secrets released: ${[...released.keys()].join(', ')}`)
+        if (released.size === 0) return next(call)
+        const redactor = createRedactor(released.values())
+        const log = redactor.log(call.scope.log)
+        try {
+          const reply = await next({ ...call, released, scope: { ...call.scope, log } })
+          const multiHeaders = redactor.headers(reply.multiHeaders)
+          if (multiHeaders !== reply.multiHeaders)
+            log.warn?.(`${call.operation}: headers of the answer repeat a secret and are redacted`)
+          return { ...reply, multiHeaders }
+        } catch (thrown) {
+          throw redactor.error(thrown)
+        }
+      },
   }
 }
 

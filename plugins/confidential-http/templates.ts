@@ -1,8 +1,7 @@
-import { confidentialLayer } from '../../core/confidential-layer.js'
-import { EnclaveError } from '../../core/errors.js'
-import { requestSize, utf8Length } from '../../core/request-size.js'
-import { renderTemplate } from '../../core/template.js'
-import type { HeaderLines, Plugin } from '../../core/types.js'
+import type { EnclavePlugin, HeaderLines } from './call.js'
+import { EnclaveError } from './errors.js'
+import { requestSize, utf8Length } from './request-size.js'
+import { renderTemplate } from './template.js'
 
 /** The bytes a filled request may come to, where no limit says: a few short templates can make a body of any length. */
 const MAX_FILLED = 1_024_000
@@ -11,31 +10,32 @@ const MAX_FILLED = 1_024_000
  * Fills `{{.name}}` in a body given as text and in header values: with the public value of that name where there is
  * one, else with the released secret. Names that have neither are errors, and nothing is sent.
  */
-export function templates(): Plugin<never> {
+export function templates(): EnclavePlugin {
   return {
     name: 'templates',
-    attempt: confidentialLayer(async function fillPlaceholders(call, next) {
-      const { body, multiHeaders } = call
-      const find = (name: string): string | undefined =>
-        call.publicValues.get(name) ?? call.released.get(name)
-      // What is not filled is sent as well.
-      const unfilled = requestSize({
-        url: call.url,
-        multiHeaders: emptyHeaders(multiHeaders),
-        ...(typeof body === 'object' && { body }),
-      })
-      let left = (call.connection.maxRequestBytes ?? MAX_FILLED) - unfilled
-      function fill(field: string, template: string): string {
-        const filled = renderTemplate(field, template, find, left)
-        left -= utf8Length(filled)
-        return filled
-      }
-      return next({
-        ...call,
-        multiHeaders: fillHeaders(multiHeaders, fill),
-        ...(typeof body === 'string' && { body: fill('request.bodyString', body) }),
-      })
-    }),
+    attempt: next =>
+      async function fillPlaceholders(call) {
+        const { body, multiHeaders } = call
+        const find = (name: string): string | undefined =>
+          call.publicValues.get(name) ?? call.released.get(name)
+        // What is not filled is sent as well.
+        const unfilled = requestSize({
+          url: call.url,
+          multiHeaders: emptyHeaders(multiHeaders),
+          ...(typeof body === 'object' && { body }),
+        })
+        let left = (call.connection.maxRequestBytes ?? MAX_FILLED) - unfilled
+        function fill(field: string, template: string): string {
+          const filled = renderTemplate(field, template, find, left)
+          left -= utf8Length(filled)
+          return filled
+        }
+        return next({
+          ...call,
+          multiHeaders: fillHeaders(multiHeaders, fill),
+          ...(typeof body === 'string' && { body: fill('request.bodyString', body) }),
+        })
+      },
   }
 }
 

@@ -1,6 +1,5 @@
-import { confidentialLayer } from '../../core/confidential-layer.js'
 import { type ErrorCode, isStreamsError } from '../../core/errors.js'
-import type { ConfidentialReply, Plugin } from '../../core/types.js'
+import type { ConfidentialReply, EnclavePlugin } from './call.js'
 
 /** What the caller is answered where the external server could not be asked, or did not answer. */
 const answers: { readonly [Code in ErrorCode]?: readonly [status: number, body: string] } = {
@@ -12,19 +11,20 @@ const answers: { readonly [Code in ErrorCode]?: readonly [status: number, body: 
 }
 
 /** Gives the failures of the way to the external server as answers, under the statuses and texts of the service. */
-export function upstreamFailures(): Plugin<never> {
+export function upstreamFailures(): EnclavePlugin {
   return {
     name: 'upstream-failures',
-    call: confidentialLayer(async function answerFailure(call, next) {
-      try {
-        return await next(call)
-      } catch (thrown) {
-        const answer = isStreamsError(thrown) ? answers[thrown.code] : undefined
-        if (answer === undefined) throw thrown
-        call.scope.log.warn?.(`${call.operation}: ${(thrown as Error).message}`)
-        return reply(...answer)
-      }
-    }),
+    call: next =>
+      async function answerFailure(call) {
+        try {
+          return await next(call)
+        } catch (thrown) {
+          const answer = isStreamsError(thrown) ? answers[thrown.code] : undefined
+          if (answer === undefined) throw thrown
+          call.scope.log.warn?.(`${call.operation}: ${(thrown as Error).message}`)
+          return reply(...answer)
+        }
+      },
   }
 }
 

@@ -1,4 +1,4 @@
-import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+import { type BaseFields, type Decoder, defineDecoder } from '../../report/decoder.js'
 import type { ExtendedMarketStatus } from './statuses.js'
 
 /** A report of version 11: equities with extended hours. */

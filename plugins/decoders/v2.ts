@@ -1,4 +1,4 @@
-import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+import { type BaseFields, type Decoder, defineDecoder } from '../../report/decoder.js'
 
 /** A report of version 2: one price. */
 export interface V2 extends BaseFields {

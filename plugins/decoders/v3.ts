@@ -1,4 +1,4 @@
-import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+import { type BaseFields, type Decoder, defineDecoder } from '../../report/decoder.js'
 
 /** A report of version 3: crypto streams. */
 export interface V3 extends BaseFields {

@@ -1,4 +1,4 @@
-import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+import { type BaseFields, type Decoder, defineDecoder } from '../../report/decoder.js'
 import type { MarketStatus } from './statuses.js'
 
 /** A report of version 4: real-world assets (deprecated for V8). */

@@ -1,4 +1,4 @@
-import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+import { type BaseFields, type Decoder, defineDecoder } from '../../report/decoder.js'
 
 /** A report of version 5: interest rates. */
 export interface V5 extends BaseFields {

@@ -1,4 +1,4 @@
-import { type BaseFields, type Decoder, defineDecoder } from '../../core/decoder.js'
+import { type BaseFields, type Decoder, defineDecoder } from '../../report/decoder.js'
 
 /** A report of version 6: several prices. */
 export interface V6 extends BaseFields {

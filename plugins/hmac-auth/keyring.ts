@@ -1,9 +1,10 @@
-import type { WebCrypto } from '../../core/crypto.js'
+import type { Call } from '../../client/types.js'
 import { isStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
+import type { Log } from '../../core/log.js'
 import { checkText } from '../../core/options.js'
 import { sleep } from '../../core/sleep.js'
-import type { Call, Log } from '../../core/types.js'
+import type { WebCrypto } from '../../crypto/crypto.js'
 import { createSigner, type Signer } from './signer.js'
 
 /** What requests are signed with. */

@@ -1,5 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
-import type { Log } from '../../core/types.js'
+import type { Log } from '../../core/log.js'
 
 /** A moment by this machine's clock, and what it is corrected by. */
 export interface Moment {

@@ -1,5 +1,5 @@
-import { defaultCrypto, type WebCrypto, type WebCryptoKey } from '../../core/crypto.js'
 import { TextEncoder } from '../../core/platform.js'
+import { defaultCrypto, type WebCrypto, type WebCryptoKey } from '../../crypto/crypto.js'
 
 /** Makes the headers that sign one request. */
 export type Signer = (

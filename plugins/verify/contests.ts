@@ -1,6 +1,7 @@
-import { isSameBlob } from '../../core/full-report.js'
-import type { Report } from '../../core/report.js'
-import type { ReportVerifier, StreamScope } from '../../core/types.js'
+import type { StreamScope } from '../../client/types.js'
+import { isSameBlob } from '../../report/full-report.js'
+import type { Report } from '../../report/report.js'
+import type { ReportVerifier } from '../../report/verifier.js'
 import type { Outcomes } from './outcomes.js'
 import type { Pressure } from './pressure.js'
 

@@ -1,5 +1,5 @@
-import type { Report } from '../../core/report.js'
-import type { StreamScope } from '../../core/types.js'
+import type { StreamScope } from '../../client/types.js'
+import type { Report } from '../../report/report.js'
 
 /** What came of the reports of a stream. */
 export interface Outcomes {

@@ -1,6 +1,6 @@
-import { createOverflowGaps } from '../../core/overflow-gaps.js'
-import type { Report } from '../../core/report.js'
-import type { Hold, StreamScope } from '../../core/types.js'
+import { createOverflowGaps } from '../../client/stream/overflow-gaps.js'
+import type { Hold, StreamScope } from '../../client/types.js'
+import type { Report } from '../../report/report.js'
 
 /** Keeps the reports that wait from becoming too many. */
 export interface Pressure {

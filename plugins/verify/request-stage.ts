@@ -1,5 +1,6 @@
-import type { Report } from '../../core/report.js'
-import type { ReportVerifier, RequestScope, Sink } from '../../core/types.js'
+import type { RequestScope, Sink } from '../../client/types.js'
+import type { Report } from '../../report/report.js'
+import type { ReportVerifier } from '../../report/verifier.js'
 import { checkAll } from './verdicts.js'
 
 /** Verifies the reports of an answer before they are passed on; with one that is refused, the request fails. */

@@ -1,7 +1,7 @@
 import { isStreamsError, ValidationError } from '../../core/errors.js'
-import { feedResolution, feedVersion, isFeedID } from '../../core/feed-id.js'
-import { BLOB_DIGITS, DIGITS, HEAD_WORDS, readHead } from '../../core/full-report.js'
 import { kindOf } from '../../core/kind.js'
+import { feedResolution, feedVersion, isFeedID } from '../../report/feed-id.js'
+import { BLOB_DIGITS, DIGITS, HEAD_WORDS, readHead } from '../../report/full-report.js'
 import type { Refusal } from './refusal.js'
 import type { CheckedSet } from './signers.js'
 

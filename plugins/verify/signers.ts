@@ -1,8 +1,8 @@
 import { ValidationError } from '../../core/errors.js'
-import { feedResolution } from '../../core/feed-id.js'
 import { kindOf } from '../../core/kind.js'
 import { checkNumber, checkOptions, checkText } from '../../core/options.js'
-import type { Report } from '../../core/report.js'
+import { feedResolution } from '../../report/feed-id.js'
+import type { Report } from '../../report/report.js'
 import type { Refusal } from './refusal.js'
 
 /** Who may sign the reports of a configuration. */

@@ -1,13 +1,8 @@
+import type { FetchedPage, Sink, StreamScope, VerdictListener } from '../../client/types.js'
 import { asError, DataStreamsError, isStreamsError } from '../../core/errors.js'
-import { DIGITS } from '../../core/full-report.js'
-import type { Report } from '../../core/report.js'
-import type {
-  FetchedPage,
-  ReportVerifier,
-  Sink,
-  StreamScope,
-  VerdictListener,
-} from '../../core/types.js'
+import { DIGITS } from '../../report/full-report.js'
+import type { Report } from '../../report/report.js'
+import type { ReportVerifier } from '../../report/verifier.js'
 import { createContests } from './contests.js'
 import { createOutcomes } from './outcomes.js'
 import { createPressure } from './pressure.js'

@@ -1,7 +1,7 @@
 import { DataStreamsError } from '../../core/errors.js'
 import { onAbort } from '../../core/on-abort.js'
-import type { Report } from '../../core/report.js'
-import type { ReportVerifier } from '../../core/types.js'
+import type { Report } from '../../report/report.js'
+import type { ReportVerifier } from '../../report/verifier.js'
 import type { Verifier } from './verifier.js'
 
 type Settled = Parameters<ReportVerifier['check']>[1]

@@ -1,6 +1,6 @@
-import type { ReportVerificationError } from '../../core/errors.js'
 import { checkBoolean, checkFunction, checkNumber, checkOptions } from '../../core/options.js'
-import type { Report } from '../../core/report.js'
+import type { ReportVerificationError } from '../../report/errors.js'
+import type { Report } from '../../report/report.js'
 import { checkEngine, type EngineChoice } from './engines/engine.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Job, Recovery } from './recovery.js'

@@ -11,10 +11,10 @@ const {
   toReport,
   allDecoders,
 } = await fromSource(
-  'core/frame',
-  'core/frame-scan',
-  'core/decoder-table',
-  'core/record',
+  'client/stream/frame',
+  'client/stream/frame-scan',
+  'report/decoder-table',
+  'report/record',
   'presets/create-client',
   'presets/versions',
 )

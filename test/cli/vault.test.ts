@@ -3,7 +3,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { createVault, openVault, type Vault } from '../../local/index.js'
 import {
   combine,
   createShare,
@@ -11,7 +10,8 @@ import {
   parseCiphertext,
   parseDecryptionShare,
   parsePrivateShare,
-} from '../../tdh2/index.js'
+} from '../../crypto/tdh2/index.js'
+import { createVault, openVault, type Vault } from '../../local/index.js'
 import { pause } from '../waiting.js'
 
 const command = join(__dirname, '../../dist/esm/cli/sluice.js')

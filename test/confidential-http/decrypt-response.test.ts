@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { decryptResponse } from '../../confidential-http/response/decrypt-response.js'
-import { openAesGcm, sealAesGcm } from '../../core/aes-gcm.js'
-import { type EnclaveError, ValidationError } from '../../core/errors.js'
+import { ValidationError } from '../../core/errors.js'
+import { openAesGcm, sealAesGcm } from '../../plugins/confidential-http/aes-gcm.js'
+import type { EnclaveError } from '../../plugins/confidential-http/errors.js'
 
 interface Vector {
   readonly name: string

@@ -8,8 +8,8 @@ import {
   startEnclaveServer,
 } from '../../confidential-http/index.js'
 import { sealRequest, toJSON } from '../../confidential-http/remote/sealing.js'
-import { parseKey } from '../../core/hex-key.js'
-import { boxKeys } from '../../core/sealed-box.js'
+import { parseKey } from '../../crypto/hex-key.js'
+import { boxKeys } from '../../crypto/sealed-box.js'
 import { failureOf, pause, until } from '../waiting.js'
 import { fetchBootKey, open, type Posted, postTo, seal } from './raw-caller.js'
 import { inputOf, remoteRuntime } from './sending.js'

@@ -22,14 +22,13 @@ import type {
   HTTPRequest,
   HTTPResponse,
 } from '../../confidential-http/types.js'
-import { confidentialLayer } from '../../core/confidential-layer.js'
-import { EnclaveError } from '../../core/errors.js'
-import type { ConfidentialCall, Plugin } from '../../core/types.js'
+import { encrypt, ownerLabel } from '../../crypto/tdh2/index.js'
 import { hmacAuth } from '../../index.js'
 import { createVault, type HTTPSServer, startHTTPSServer, type Vault } from '../../local/index.js'
+import type { ConfidentialCall, EnclavePlugin } from '../../plugins/confidential-http/call.js'
+import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { AES_KEY_SECRET } from '../../plugins/confidential-http/response-encryption.js'
 import { type ConfidentialPresetOptions, confidentialPreset } from '../../presets/confidential.js'
-import { encrypt, ownerLabel } from '../../tdh2/index.js'
 import { failureOf } from '../waiting.js'
 import { type RawServer, selfSigned, startRawServer } from './raw-server.js'
 
@@ -91,7 +90,7 @@ afterEach(async () => {
 
 function enclaveOf(
   options: Partial<ConfidentialPresetOptions> = {},
-  before: Plugin[] = [],
+  before: EnclavePlugin[] = [],
 ): Enclave {
   const network = { loopback: true }
   const plugins = [...before, ...confidentialPreset({ vault, network, ...options })]
@@ -901,18 +900,19 @@ describe('secrets', () => {
   })
 
   test('are not told by a plugin that fails with one in its words', async () => {
-    const telling: Plugin = {
+    const telling: EnclavePlugin = {
       name: 'telling',
-      attempt: confidentialLayer(async function tell(call) {
-        const secret = String(call.body)
-        throw new EnclaveError(`no: ${secret}`, {
-          code: 'POLICY',
-          cause: new TypeError(`because of ${secret}`),
-        })
-      }),
+      attempt: () =>
+        async function tell(call) {
+          const secret = String(call.body)
+          throw new EnclaveError(`no: ${secret}`, {
+            code: 'POLICY',
+            cause: new TypeError(`because of ${secret}`),
+          })
+        },
     }
     const [limits, secrets, encryption, failures, templates] = confidentialPreset({ vault })
-    const inner = [limits, secrets, encryption, failures, templates, telling] as Plugin[]
+    const inner = [limits, secrets, encryption, failures, templates, telling] as EnclavePlugin[]
     const request = { method: 'POST', bodyString: '{{.apiKey}}' }
     const answered = await ask(request, {
       enclave: createEnclave({ plugins: inner }),
@@ -1032,7 +1032,7 @@ describe('an enclave', () => {
     expect(String(enclaveOf().stack)).toBe(
       [
         'you',
-        ' │ ↓ call              ↑ report',
+        ' │ ↓ call              ↑ reply',
         ' ├ limits              call',
         ' ├ secrets             call',
         ' ├ response-encryption call',
@@ -1091,13 +1091,14 @@ describe('an enclave', () => {
 
   test('may have plugins before the preset’s, which see no secret', async () => {
     const seen: ConfidentialCall[] = []
-    const mine: Plugin = {
+    const mine: EnclavePlugin = {
       name: 'mine',
-      call: confidentialLayer(async function look(call, next) {
-        seen.push(call)
-        const given = await next({ ...call, headers: new Headers({ 'X-Mine': 'set' }) })
-        return { ...given, multiHeaders: new Map([...given.multiHeaders, ['X-Seen', ['yes']]]) }
-      }),
+      call: next =>
+        async function look(call) {
+          seen.push(call)
+          const given = await next({ ...call, headers: new Headers({ 'X-Mine': 'set' }) })
+          return { ...given, multiHeaders: new Map([...given.multiHeaders, ['X-Seen', ['yes']]]) }
+        },
     }
     const multiHeaders = { 'x-mine': { values: ['given'] }, Key: { values: ['{{.apiKey}}'] } }
     const asking = { enclave: enclaveOf({}, [mine]), secrets: ['apiKey'] }
@@ -1113,7 +1114,8 @@ describe('an enclave', () => {
     const credentials = { apiKey: 'the-key', userSecret: 'the-user-secret', now: () => 7 }
     const plugins = [
       ...confidentialPreset({ vault, network: { loopback: true } }),
-      hmacAuth(credentials),
+      // It signs whatever goes out: an enclave's requests have all that it reads.
+      hmacAuth(credentials) as unknown as EnclavePlugin,
     ]
     const url = `${server.url}/path?q=1`
     const bodyString = '{"k":"{{.apiKey}}"}'

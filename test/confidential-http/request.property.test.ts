@@ -6,8 +6,8 @@ import {
   type ConfidentialHTTPRequestMessage,
   normalizeRequest,
 } from '../../confidential-http/request/normalize-request.js'
-import { encodeBase64 } from '../../core/base64.js'
 import { ValidationError } from '../../core/errors.js'
+import { encodeBase64 } from '../../crypto/base64.js'
 import { PEM } from './certificate.js'
 
 const name = fc.stringMatching(/^[a-zA-Z_][a-zA-Z0-9_]{0,9}$/)

@@ -6,9 +6,9 @@ import {
   createEnclave,
   type Runtime,
 } from '../../confidential-http/index.js'
-import type { EnclaveError } from '../../core/errors.js'
-import type { ConfidentialCall, Plugin } from '../../core/types.js'
 import { openVault } from '../../local/index.js'
+import type { EnclavePlugin } from '../../plugins/confidential-http/call.js'
+import type { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { failureOf, until } from '../waiting.js'
 import { startRelay } from './relay.js'
 import { inputOf, localRuntime, remoteRuntime } from './sending.js'
@@ -182,10 +182,10 @@ test('an enclave of one’s own says the same, of each request for itself', asyn
 
 test('an enclave whose plugin makes a call of its own knows nothing for certain', async () => {
   const vault = await openVault(world.vault)
-  const remake: Plugin<never> = {
+  const remake: EnclavePlugin = {
     name: 'remake',
     attempt: next => call => {
-      const { onConnected, ...others } = call as ConfidentialCall
+      const { onConnected, ...others } = call
       return next(others)
     },
   }

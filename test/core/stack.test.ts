@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { composeCall, composeReport, type Handler, type Report } from '../../core/index.js'
+import { composeReport, type Handler, type Report } from '../../client/index.js'
+import { composeCall } from '../../core/compose.js'
 import { createClient, decoders, defaultPreset, type Plugin, v3 } from '../../index.js'
 
 const config = { endpoint: 'https://api.example', wsEndpoint: 'wss://ws.example' }
@@ -30,7 +31,7 @@ describe('the order of a stack', () => {
       trace.push('wire')
       return { kind: 'request', status: 200, headers: new Headers(), body: new Uint8Array() }
     }
-    await composeCall(stack, wire)({ kind: 'request', headers: new Headers() } as never)
+    await composeCall(stack, wire, () => true)({ kind: 'request', headers: new Headers() } as never)
     composeReport(stack, () => trace.push('you'), {} as never)({} as Report)
     expect(trace.join(' ')).toBe('a↓ b↓ A B wire b↑ a↑ b· a· you')
   })
@@ -62,6 +63,7 @@ describe('the order of a stack', () => {
       await composeCall(
         stack,
         wire,
+        () => true,
       )({ kind: 'request', headers: new Headers({ 'x-own': 'y' }) } as never)
     }
     expect(seen).toEqual([

@@ -1,10 +1,11 @@
 // Messages as a stream takes them off the wire, without the bound on how many of its errors are events.
-import { createDecoderTable } from '../../core/decoder-table.js'
-import { createCounters } from '../../core/metrics.js'
-import { createOrigins } from '../../core/origins.js'
-import { createReception, type Source } from '../../core/reception.js'
-import type { Report } from '../../core/report.js'
-import { createSilenceWatch } from '../../core/silence.js'
+
+import { createCounters } from '../../client/stream/metrics.js'
+import { createOrigins } from '../../client/stream/origins.js'
+import { createReception, type Source } from '../../client/stream/reception.js'
+import { createSilenceWatch } from '../../client/stream/silence.js'
+import { createDecoderTable } from '../../report/decoder-table.js'
+import type { Report } from '../../report/report.js'
 
 /** What came of a message: a report, an error, or neither. */
 export type Outcome = Report | Error | undefined

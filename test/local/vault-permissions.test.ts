@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { afterAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { createKeys, readKeyFile } from '../../confidential-http/index.js'
-import { boxKeys } from '../../core/sealed-box.js'
+import { boxKeys } from '../../crypto/sealed-box.js'
 import { createVault, openVault, type Vault } from '../../local/index.js'
 import { failureOf } from '../waiting.js'
 

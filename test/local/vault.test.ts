@@ -15,9 +15,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { inspect } from 'node:util'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { boxKeys, openSealed } from '../../core/sealed-box.js'
-import type { SecretName } from '../../core/types.js'
-import { createVault, openVault, type Vault } from '../../local/index.js'
+import { boxKeys, openSealed } from '../../crypto/sealed-box.js'
 import {
   combine,
   createShare,
@@ -27,7 +25,9 @@ import {
   parseDecryptionShare,
   parsePrivateShare,
   verifyShare,
-} from '../../tdh2/index.js'
+} from '../../crypto/tdh2/index.js'
+import { createVault, openVault, type Vault } from '../../local/index.js'
+import type { SecretName } from '../../local/vault/secret-name.js'
 import { isLong, longDescribe } from '../long.js'
 import { failureOf } from '../waiting.js'
 

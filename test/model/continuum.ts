@@ -1,5 +1,5 @@
 // A stream with continuity on a service that loses, delays and doubles, and the ledger of what it published.
-import type { Gap } from '../../core/types.js'
+import type { Gap } from '../../client/types.js'
 import {
   type Client,
   type ContinuityOptions,

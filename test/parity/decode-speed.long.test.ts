@@ -4,16 +4,16 @@ import { decodeReport as decodeOfficially } from '@chainlink/data-streams-sdk'
 import { expect, test } from '@jest/globals'
 import { buildSync } from 'esbuild'
 import fc from 'fast-check'
-import { feedVersion } from '../../core/feed-id.js'
 import { decodeReport } from '../../presets/versions.js'
-import { publishedReports } from '../core/published-reports.js'
+import { feedVersion } from '../../report/feed-id.js'
+import { publishedReports } from '../report/published-reports.js'
 import {
   encodeReport,
   fieldsOf,
   type RandomReport,
   reports,
   versions,
-} from '../core/report-arbitrary.js'
+} from '../report/report-arbitrary.js'
 
 /** How many times as long the official SDK takes, ascending, a number for each round. */
 function measure(): number[] {

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { Report } from '../../core/report.js'
-import { createCursors } from '../../core/cursor.js'
+import { createCursors } from '../../client/stream/cursor.js'
+import type { Gap, Sink, Status, StreamScope } from '../../client/types.js'
 import { sleep } from '../../core/sleep.js'
-import type { Gap, Sink, Status, StreamScope } from '../../core/types.js'
 import { type ContinuityOptions, continuity, dedup } from '../../index.js'
+import type { Report } from '../../report/report.js'
 
 const feedA = `0x0003${'aa'.repeat(30)}`
 const feedB = `0x0003${'bb'.repeat(30)}`

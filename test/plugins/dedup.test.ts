@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { Report } from '../../core/report.js'
-import type { Sink, StreamScope } from '../../core/types.js'
+import type { Sink, StreamScope } from '../../client/types.js'
 import { type DedupOptions, dedup } from '../../index.js'
+import type { Report } from '../../report/report.js'
 
 const feedA = `0x0003${'aa'.repeat(30)}`
 const feedB = `0x0003${'bb'.repeat(30)}`

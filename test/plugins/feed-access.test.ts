@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import type { Handler, StreamCall, StreamReply, StreamScope } from '../../core/types.js'
+import type { Handler, StreamCall, StreamReply, StreamScope } from '../../client/types.js'
 import { AuthenticationError, type Feed, feedAccess, type Status } from '../../index.js'
 
 beforeEach(() => void jest.useFakeTimers())

@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { createClient } from '../../core/client.js'
-import type { WebCrypto } from '../../core/crypto.js'
+import { createClient } from '../../client/client.js'
+import type { WebCrypto } from '../../crypto/crypto.js'
 import {
   type Config,
   createClient as createPresetClient,

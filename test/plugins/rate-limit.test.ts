@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { Call, Handler } from '../../core/types.js'
+import type { Call, Handler } from '../../client/types.js'
 import { type RateLimitOptions, rateLimit } from '../../index.js'
 
 beforeEach(() => void jest.useFakeTimers())

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import type { Handler, Reply, StreamScope } from '../../core/types.js'
+import type { Handler, Reply, StreamScope } from '../../client/types.js'
 import {
   APIError,
   AuthenticationError,
   type Call,
+  DataStreamsError,
   retry,
   type Status,
-  DataStreamsError,
   WebSocketError,
 } from '../../index.js'
 

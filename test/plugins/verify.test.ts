@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Report } from '../../core/report.js'
-import type { Judge, RequestScope, Sink, StreamScope } from '../../core/types.js'
+import type { Judge, RequestScope, Sink, StreamScope } from '../../client/types.js'
 import {
   DataStreamsError,
   dedup,
@@ -10,6 +9,7 @@ import {
   verify,
 } from '../../index.js'
 import { checkAll, createVerdicts } from '../../plugins/verify/verdicts.js'
+import type { Report } from '../../report/report.js'
 
 const feedA = `0x0003${'aa'.repeat(30)}`
 const feedB = `0x0003${'bb'.repeat(30)}`

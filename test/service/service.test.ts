@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createClient, decodeReport } from '@chainlink/data-streams-sdk'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { AbiCoder, concat, keccak256, recoverAddress } from 'ethers'
 import type { Hex } from 'viem'
 import { WebSocket } from 'ws'

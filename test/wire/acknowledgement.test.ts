@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import type { Report } from '../../core/report.js'
 import { createClient, type Status, type Stream, type StreamOptions } from '../../index.js'
+import type { Report } from '../../report/report.js'
 import { feedID, type Service, startService } from '../service/service.js'
 import { failureOf, pause, until } from '../waiting.js'
 import { memoryCursors } from './memory-cursors.js'
@@ -250,7 +250,7 @@ describe("with acknowledge: 'manual'", () => {
   })
 
   test('a connection that cannot be paused ends the stream when twice as many are given out', async () => {
-    const { connectWithWs } = await import('../../core/transport/ws.js')
+    const { connectWithWs } = await import('../../client/transport/ws.js')
     const { stream } = open(
       { acknowledge: 'manual', queue: 4 },
       {

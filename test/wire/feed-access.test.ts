@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { Connect, StreamScope } from '../../core/index.js'
-import { connectWithWs } from '../../core/transport/ws.js'
+import type { Connect, StreamScope } from '../../client/index.js'
+import { connectWithWs } from '../../client/transport/ws.js'
 import {
   AuthenticationError,
   type Config,

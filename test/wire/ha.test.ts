@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { type Connect, connectWithWs } from '../../core/transport/ws.js'
+import { type Connect, connectWithWs } from '../../client/transport/ws.js'
 import {
   createClient,
   type DecodedReport,

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals'
 import { WebSocketServer } from 'ws'
-import { type Connect, connectWithWs, type Socket } from '../../core/transport/ws.js'
+import { type Connect, connectWithWs, type Socket } from '../../client/transport/ws.js'
 import { createClient, type StreamOptions } from '../../index.js'
 import { startDataEngine } from '../../local/index.js'
 import { failureOf, pause, until } from '../waiting.js'

@@ -3,10 +3,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { CursorStore } from '../../core/cursor.js'
-import { fileCursors } from '../../cursors/index.js'
 import { createClient } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import type { CursorStore } from '../../stores/cursor-store.js'
+import { fileCursors } from '../../stores/index.js'
 import { inForm } from '../long.js'
 import { failureOf, pause, until } from '../waiting.js'
 
@@ -38,7 +38,7 @@ function startReader(log: string) {
   const program = `
     const { openSync, writeSync } = require('node:fs')
     const { createClient } = require(${JSON.stringify(join(__dirname, '../../dist/cjs/index.js'))})
-    const { fileCursors } = require(${JSON.stringify(join(__dirname, '../../dist/cjs/cursors/index.js'))})
+    const { fileCursors } = require(${JSON.stringify(join(__dirname, '../../dist/cjs/stores/index.js'))})
     const { feeds, ...config } = ${JSON.stringify(given)}
     const log = openSync(${JSON.stringify(log)}, 'a')
     const cursors = fileCursors(${JSON.stringify(join(folder, 'cursors.json'))})

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { Connect, Plugin, StreamScope } from '../../core/index.js'
-import { connectWithWs } from '../../core/transport/ws.js'
+import type { Connect, Plugin, StreamScope } from '../../client/index.js'
+import { connectWithWs } from '../../client/transport/ws.js'
 import {
   createClient,
   decoders,

@@ -1,6 +1,6 @@
 import { createServer, connect as dial, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { Plugin } from '../../core/index.js'
+import type { Plugin } from '../../client/index.js'
 import {
   type Client,
   createClient,

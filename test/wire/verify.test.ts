@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { Report } from '../../core/report.js'
 import {
   type ContinuityOptions,
   continuity,
@@ -25,6 +24,7 @@ import {
   type Forgery,
   startDataEngine,
 } from '../../local/index.js'
+import type { Report } from '../../report/report.js'
 import { failureOf, pause, until } from '../waiting.js'
 
 const ethUsd = `0x0003${'e7'.repeat(30)}`

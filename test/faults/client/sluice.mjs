@@ -1,6 +1,6 @@
 // What the client program needs to know of sluice.
 import { createClient, isStreamsError } from 'sluice'
-import { fileCursors } from 'sluice/cursors'
+import { fileCursors } from 'sluice/stores'
 
 export { createClient, fileCursors }
 export const isOwnError = error => isStreamsError(error)

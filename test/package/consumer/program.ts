@@ -21,18 +21,6 @@ import {
   type WebCrypto,
 } from 'sluice'
 import {
-  type CapabilityRuntime,
-  ConfidentialHTTPClient,
-  type ConfidentialHTTPRequest,
-  type ConfidentialHTTPRequestJson,
-  type ConfidentialPresetOptions,
-  confidentialPreset,
-  createLocalRuntime,
-  type HTTPResponse,
-  json,
-  ok,
-} from 'sluice/confidential-http'
-import {
   createDecodeReport,
   createClient as createPlainClient,
   type Decoded,
@@ -40,7 +28,20 @@ import {
   type Layer,
   type Sink,
   VERSION,
-} from 'sluice/core'
+} from 'sluice/client'
+import {
+  type CapabilityRuntime,
+  ConfidentialHTTPClient,
+  type ConfidentialHTTPRequest,
+  type ConfidentialHTTPRequestJson,
+  type ConfidentialPresetOptions,
+  confidentialPreset,
+  createLocalRuntime,
+  type EnclavePlugin,
+  type HTTPResponse,
+  json,
+  ok,
+} from 'sluice/confidential-http'
 import { templates } from 'sluice/plugins/confidential-http/templates'
 import { decoders as decodersOfEntry } from 'sluice/plugins/decoders'
 import { MarketStatus } from 'sluice/plugins/decoders/statuses'
@@ -158,7 +159,7 @@ export async function askInConfidence(runtime: CapabilityRuntime): Promise<unkno
 }
 export const inConfidence: readonly unknown[] = [createLocalRuntime, parsePublicKey]
 export function ownEnclave({ vault }: ConfidentialPresetOptions): PublicKey {
-  const stack: readonly Plugin[] = [...confidentialPreset({ vault }).slice(1), templates()]
+  const stack: readonly EnclavePlugin[] = [...confidentialPreset({ vault }).slice(1), templates()]
   return stack.length > 0 ? vault.publicKey : parsePublicKey('')
 }
 

@@ -17,14 +17,14 @@ async function loadAll(load) {
     assert.ok(names.length > 0, `${entry} is empty`)
     assert.ok(!names.includes('default'), `${entry} has a default export`)
   }
-  await assert.rejects(async () => load('sluice/core/errors.js'), {
+  await assert.rejects(async () => load('sluice/client/errors.js'), {
     code: 'ERR_PACKAGE_PATH_NOT_EXPORTED',
   })
 }
 
 async function decodeAll(load) {
   const { decodeReport } = await load('sluice')
-  const { createDecodeReport } = await load('sluice/core')
+  const { createDecodeReport } = await load('sluice/client')
   const { v3 } = await load('sluice/plugins/decoders/v3')
   const { v4 } = await load('sluice/plugins/decoders/v4')
   assert.ok(reports.length > 0)

@@ -1,5 +1,10 @@
 import { composeCall } from '../../../core/compose.js'
-import type { ConfidentialCall, ConfidentialReply, Log, Plugin } from '../../../core/types.js'
+import type { Log } from '../../../core/log.js'
+import type {
+  ConfidentialCall,
+  ConfidentialReply,
+  EnclavePlugin,
+} from '../../../plugins/confidential-http/call.js'
 
 export const OWNER = '00112233445566778899aabbccddeeff00112233'
 
@@ -37,17 +42,21 @@ export function replyOf(fields: Partial<ConfidentialReply> = {}): ConfidentialRe
 
 /** Sends a call through plugins to a wire that remembers what it was given. */
 export function carry(
-  plugins: readonly Plugin[],
+  plugins: readonly EnclavePlugin[],
   call: ConfidentialCall,
   answer: (call: ConfidentialCall) => ConfidentialReply | Promise<ConfidentialReply> = () =>
     replyOf(),
 ): { readonly reply: Promise<ConfidentialReply>; readonly sent: readonly ConfidentialCall[] } {
   const sent: ConfidentialCall[] = []
-  const handler = composeCall(plugins, async function wire(given) {
-    sent.push(given as ConfidentialCall)
-    return answer(given as ConfidentialCall)
-  })
-  return { reply: handler(call) as Promise<ConfidentialReply>, sent }
+  const handler = composeCall(
+    plugins,
+    async function wire(given) {
+      sent.push(given)
+      return answer(given)
+    },
+    () => true,
+  )
+  return { reply: handler(call), sent }
 }
 
 /** A log that keeps every line. */

@@ -1,17 +1,17 @@
 import { createDecipheriv } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
-import type { ConfidentialCall } from '../../../core/types.js'
-import {
-  AES_KEY_SECRET,
-  responseEncryption,
-} from '../../../plugins/confidential-http/response-encryption.js'
 import {
   combine,
   createShare,
   generateKeys,
   parseCiphertext,
   parseDecryptionShare,
-} from '../../../tdh2/index.js'
+} from '../../../crypto/tdh2/index.js'
+import type { ConfidentialCall } from '../../../plugins/confidential-http/call.js'
+import {
+  AES_KEY_SECRET,
+  responseEncryption,
+} from '../../../plugins/confidential-http/response-encryption.js'
 import { failureOf } from '../../waiting.js'
 import { callOf, carry, keepLog, replyOf } from './carry.js'
 

@@ -1,21 +1,24 @@
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
-import { DataStreamsError, EnclaveError, VaultError } from '../../../core/errors.js'
-import { boxKeys, seal } from '../../../core/sealed-box.js'
-import type { ConfidentialCall, SecretName } from '../../../core/types.js'
-import { limits } from '../../../plugins/confidential-http/limits.js'
-import {
-  type SecretNode,
-  type SecretVault,
-  secrets,
-} from '../../../plugins/confidential-http/secrets.js'
+import { DataStreamsError } from '../../../core/errors.js'
+import { boxKeys, seal } from '../../../crypto/sealed-box.js'
 import {
   createShare,
   encrypt,
   generateKeys,
   ownerLabel,
   parseCiphertext,
-} from '../../../tdh2/index.js'
+} from '../../../crypto/tdh2/index.js'
+import { VaultError } from '../../../local/vault/errors.js'
+import type { SecretName } from '../../../local/vault/secret-name.js'
+import type { ConfidentialCall } from '../../../plugins/confidential-http/call.js'
+import { EnclaveError } from '../../../plugins/confidential-http/errors.js'
+import { limits } from '../../../plugins/confidential-http/limits.js'
+import {
+  type SecretNode,
+  type SecretVault,
+  secrets,
+} from '../../../plugins/confidential-http/secrets.js'
 import { failureOf } from '../../waiting.js'
 import { callOf, carry, keepLog, OWNER, replyOf } from './carry.js'
 

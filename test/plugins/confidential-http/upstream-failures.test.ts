@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { EnclaveError, type ErrorCode } from '../../../core/errors.js'
+import type { ErrorCode } from '../../../core/errors.js'
+import { EnclaveError } from '../../../plugins/confidential-http/errors.js'
 import { upstreamFailures } from '../../../plugins/confidential-http/upstream-failures.js'
 import { failureOf } from '../../waiting.js'
 import { callOf, carry, keepLog } from './carry.js'

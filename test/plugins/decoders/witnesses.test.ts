@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { decodeAbiParameters, encodeAbiParameters } from 'viem'
 import { type DataEngine, startDataEngine } from '../../../local/index.js'
 import { allDecoders, decodeReport } from '../../../presets/versions.js'
-import { encodeOuter, feedIDOf, type Hex, noSignatures } from '../../core/report-arbitrary.js'
+import { encodeOuter, feedIDOf, type Hex, noSignatures } from '../../report/report-arbitrary.js'
 import {
   allSchemas,
   fieldsOnWire,
@@ -11,7 +11,7 @@ import {
   type SchemaField,
   schemas,
   type VersionSchema,
-} from '../../core/report-schemas.js'
+} from '../../report/report-schemas.js'
 
 const resolutions = ['s', 'ms'] as const
 type Resolution = (typeof resolutions)[number]

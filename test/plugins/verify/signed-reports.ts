@@ -2,10 +2,10 @@
 import { secp256k1 } from '@noble/curves/secp256k1'
 import { computeAddress } from 'ethers'
 import { concat, encodeAbiParameters, keccak256, numberToHex, toBytes } from 'viem'
-import { createDecoderTable } from '../../../core/decoder-table.js'
-import { Report } from '../../../core/report.js'
 import type { SignerSet } from '../../../plugins/verify/signers.js'
-import { publishedReports } from '../../core/published-reports.js'
+import { createDecoderTable } from '../../../report/decoder-table.js'
+import { Report } from '../../../report/report.js'
+import { publishedReports } from '../../report/published-reports.js'
 import {
   type Envelope,
   encodeOuter,
@@ -13,7 +13,7 @@ import {
   fieldsOf,
   type Hex,
   type Resolution,
-} from '../../core/report-arbitrary.js'
+} from '../../report/report-arbitrary.js'
 
 /** The signers of the published reports. */
 export const publishedSigners: SignerSet = {

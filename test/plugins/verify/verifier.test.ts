@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import * as threads from 'node:worker_threads'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { ReportVerificationError } from '../../../core/errors.js'
-import type { Report } from '../../../core/report.js'
 import type { SignerSet } from '../../../plugins/verify/signers.js'
 import {
   createVerifier,
   type Verifier,
   type VerifierOptions,
 } from '../../../plugins/verify/verifier.js'
+import type { ReportVerificationError } from '../../../report/errors.js'
+import type { Report } from '../../../report/report.js'
 import { until } from '../../waiting.js'
 import { addresses, isNativeHere, makeReport, reportOf, signers, TIME } from './signed-reports.js'
 

@@ -5,13 +5,14 @@ import {
   recoverAddress as ethersRecover,
 } from 'ethers'
 import { concat, type Hex, keccak256, recoverAddress } from 'viem'
-import { isStreamsError, type VerificationFailure } from '../../../core/errors.js'
-import { readContext } from '../../../core/report-context.js'
+import { isStreamsError } from '../../../core/errors.js'
 import { type SignerSet, type Verification, verifyReport } from '../../../index.js'
 import type { VerifyReportOptions } from '../../../plugins/verify/verify-report.js'
-import { publishedReports } from '../../core/published-reports.js'
-import { randomFrom } from '../../core/report-arbitrary.js'
+import type { VerificationFailure } from '../../../report/errors.js'
+import { readContext } from '../../../report/report-context.js'
 import { longTest } from '../../long.js'
+import { publishedReports } from '../../report/published-reports.js'
+import { randomFrom } from '../../report/report-arbitrary.js'
 import {
   addresses,
   DIGEST,

@@ -1,0 +1,153 @@
+import { composeCall } from '../core/compose.js'
+import { asyncDispose } from '../core/dispose.js'
+import { DataStreamsError, ValidationError } from '../core/errors.js'
+import { createLifetime } from '../core/lifetime.js'
+import { createLog } from '../core/log.js'
+import {
+  checkFunction,
+  checkNumber,
+  checkOptions,
+  checkURL,
+  checkURLs,
+  MAX_TIMER,
+} from '../core/options.js'
+import type { ClientScope } from '../core/scope.js'
+import { setUp } from '../core/set-up.js'
+import type { Stack } from '../core/stack.js'
+import { createDecoderTable, type DecoderTable } from '../report/decoder-table.js'
+import { parseFeedIDs } from '../report/feed-id.js'
+import type { Report } from '../report/report.js'
+import { type HistoryOptions, iterateHistory } from './history.js'
+import { createRest, type Rest } from './rest.js'
+import { createSend } from './send.js'
+import { createStack, createVerifier } from './stack.js'
+import { createStream } from './stream/stream.js'
+import type { ConnectionStatusCallback, Stream } from './stream/stream-api.js'
+import type { StreamOptions } from './stream/stream-options.js'
+import { createHttp, type Fetch } from './transport/http.js'
+import { type Connect, connectWithWs } from './transport/ws.js'
+import type { Call, DataOf, Handler, Plugins, Reply } from './types.js'
+
+/** What a client is made of. */
+export interface ClientOptions<Given extends Plugins = Plugins> {
+  /** The URL of the REST interface. */
+  readonly endpoint: string
+  /** The URL of the WebSocket interface; several, separated by commas, for a stack with `haDiscovery`. */
+  readonly wsEndpoint: string
+  /** The stack, nearest you first. */
+  readonly plugins: Given
+  /** Milliseconds one attempt of a request may take. @default 30000 */
+  readonly timeout?: number
+  /** Called once per change of a streaming connection. */
+  readonly connectionStatusCallback?: ConnectionStatusCallback
+  /** Sends requests. @default the platform's fetch */
+  readonly fetch?: Fetch
+  /** Opens streaming connections. @default through ws */
+  readonly connect?: Connect
+  /** The wall clock, in milliseconds. @default Date.now */
+  readonly now?: () => number
+}
+
+/** A client of the report service. */
+export interface Client<Data = unknown> extends Rest<Data>, AsyncDisposable {
+  /** The plugins the client is made of; `String(client.stack)` draws them. */
+  readonly stack: Stack
+  /** A stream of the reports of feeds: one feed id, several separated by commas, or a list. */
+  createStream(feedIDs: string | readonly string[], options?: StreamOptions): Stream<Data>
+  /**
+   * Iterates the reports of a feed that were observed from one time to another, both included, ascending. Pages are
+   * fetched one by one as they are needed; who leaves the loop fetches no more.
+   */
+  reports(feedID: string, options: HistoryOptions): AsyncGenerator<Report<Data>, void, undefined>
+  /** Ends every request and stream. Idempotent. */
+  close(): Promise<void>
+}
+
+const MAX_BODY_BYTES = 33_554_432
+
+/** Makes a client from a stack of plugins. Nothing touches the network before the first call. */
+export function createClient<const Given extends Plugins>(
+  options: ClientOptions<Given>,
+): Client<DataOf<Given>> {
+  if (typeof options !== 'object' || options === null)
+    throw new ValidationError('options must be an object')
+  const endpoint = checkURL('endpoint', options.endpoint, ['https:', 'http:'])
+  const wsEndpoints = checkURLs('wsEndpoint', options.wsEndpoint, ['wss:', 'ws:'])
+  const wsEndpoint = wsEndpoints.join(',')
+  const timeout = checkNumber('timeout', options.timeout ?? 30_000, { min: 1, max: MAX_TIMER })
+  for (const field of ['fetch', 'connect', 'now', 'connectionStatusCallback'] as const) {
+    if (options[field] !== undefined) checkFunction(field, options[field])
+  }
+  const { plugins, stack } = createStack(options.plugins, `${endpoint} · ${wsEndpoint}`)
+  const { connect = connectWithWs, now = Date.now, connectionStatusCallback } = options
+  const { log, listen } = createLog()
+  const life = createLifetime()
+  const { signal, defer } = life
+  const streams = new Set<Stream>()
+
+  const scope: ClientScope = { kind: 'client', stack, log, listen, signal, defer }
+  setUp(plugins, scope)
+  const decoders = plugins.flatMap(plugin => plugin.decoders ?? [])
+  const verifier = createVerifier(plugins, scope)
+  const table = createDecoderTable(decoders, log, verifier) as DecoderTable<DataOf<Given>>
+  const send = createSend({
+    http: createHttp(options.fetch),
+    timeout,
+    maxBodyBytes: MAX_BODY_BYTES,
+    now,
+  })
+  const wire: Handler = async function carry(call) {
+    return call.kind === 'request' ? send(call) : call.scope.open(call)
+  }
+  const handler = composeCall(plugins, wire, isReplyTo)
+  log.debug?.('configuration is valid', { endpoint, wsEndpoint, timeout })
+  log.info?.('client initialized', {
+    endpoint,
+    wsEndpoint,
+    plugins: plugins.map(plugin => plugin.name),
+  })
+
+  async function close(): Promise<void> {
+    life.end(new DataStreamsError('the client was closed', { code: 'CLOSED' }))
+    await Promise.all([...streams].map(stream => stream.close()))
+  }
+
+  const { rest, fetchPage } = createRest({ endpoint, handler, plugins, table, log, signal })
+  return {
+    stack,
+    ...rest,
+    createStream(ids, streamOptions) {
+      if (signal.aborted) throw signal.reason
+      const feedIDs = parseFeedIDs(ids)
+      log.debug?.(`feed ids are valid: ${feedIDs.join(', ')}`)
+      const transport = { connect, now }
+      const stream = createStream({
+        feedIDs,
+        bases: wsEndpoints,
+        handler,
+        plugins,
+        table,
+        log,
+        signal,
+        fetchPage,
+        listFeeds: abort => rest.listFeeds({ signal: abort }),
+        options: checkOptions('options', streamOptions),
+        transport,
+        connectionStatusCallback,
+      })
+      const forget = (): void => void streams.delete(stream)
+      streams.add(stream)
+      stream.closed.then(forget, forget)
+      return stream
+    },
+    reports: (feedID, historyOptions) =>
+      iterateHistory(rest.getReportsPage, feedID, historyOptions),
+    close,
+    [asyncDispose]: close,
+  }
+}
+
+/** True for a reply of the kind of its call. */
+function isReplyTo(reply: unknown, { kind }: Call): boolean {
+  return (reply as Reply | undefined)?.kind === kind
+}

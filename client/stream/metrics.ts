@@ -1,0 +1,62 @@
+import type { StreamCounters } from '../types.js'
+import type { Connection } from './connections.js'
+import type { Lanes } from './lanes.js'
+import type { Origins } from './origins.js'
+import type { ConnectionDetails, StreamMetrics } from './stream-api.js'
+
+/** A stream's counts, all zero. */
+export function createCounters(): StreamCounters {
+  return {
+    accepted: 0,
+    deduplicated: 0,
+    late: 0,
+    backfilled: 0,
+    dropped: 0,
+    gaps: 0,
+    verified: 0,
+    unverified: 0,
+    rejected: 0,
+    partialReconnects: 0,
+    fullReconnects: 0,
+  }
+}
+
+/** What `getMetrics` answers: over all lanes, and by origin. */
+export function readMetrics(
+  counters: StreamCounters,
+  lanes: Lanes,
+  origins: Origins,
+): StreamMetrics {
+  const accounts = lanes.all.map(({ connections }) => connections)
+  const byOrigin = origins.metrics(accounts)
+  const status = Object.entries(byOrigin).map(([origin, { status }]) => [origin, status])
+  // A lane that does not know its origins yet has one connection at least.
+  const configured = accounts.reduce((sum, { all }) => sum + Math.max(1, all.size), 0)
+  return Object.freeze({
+    ...counters,
+    totalReceived: counters.accepted + counters.deduplicated,
+    activeConnections: lanes.open,
+    configuredConnections: Math.max(1, configured),
+    originStatus: Object.freeze(Object.fromEntries(status)),
+    origins: byOrigin,
+  })
+}
+
+/** The connections over which the lanes carry their stream. */
+export function readConnections(lanes: Lanes): ConnectionDetails[] {
+  return lanes.all.flatMap(({ connections }) => Array.from(connections.all.values(), detailsOf))
+}
+
+/** A connection as the stream's user sees it. */
+export function detailsOf(connection: Connection): ConnectionDetails {
+  const { id, facts, status, attempts, lastError, connectedAt, lastReconnectAt } = connection
+  return Object.freeze({
+    id,
+    ...facts,
+    state: status,
+    reconnectAttempts: attempts,
+    lastError,
+    connectedAt,
+    lastReconnectAt,
+  })
+}

@@ -1,0 +1,140 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
+import type { Report } from '../../report/report.js'
+import type { ConnectionFacts, Gap, ReconnectingInfo, Status, StreamCounters } from '../types.js'
+import type { ConnectionStatus } from './connections.js'
+import type { OriginMetrics } from './origins.js'
+
+/** What a stream emits, and what its handlers are given. */
+export interface StreamEvents<Data = unknown> {
+  /** A report arrived. What a handler promises is waited for before the report counts as taken, not before the next one. */
+  report: (report: Report<Data>) => unknown
+  /** Something failed. The stream goes on, unless `closed` settles. */
+  error: (error: Error) => void
+  /** The stream has its first open connection, and one for every feed: at the start, and after an outage. */
+  connected: () => void
+  /** The stream has lost its last connection, or the last for some feeds, or gives up before it had one: once per outage. */
+  disconnected: () => void
+  /** A reconnection attempt is about to start. */
+  reconnecting: (info: ReconnectingInfo) => void
+  /** Reports of a feed are missing for good. */
+  gap: (gap: Gap) => void
+  /** Two reports of one observation differ in their values; the first is the one that was delivered. */
+  conflict: (conflict: { readonly first: Report<Data>; readonly other: Report<Data> }) => void
+  /** Anything changed in the life of a connection or a feed. */
+  status: (status: Status) => void
+  /** An open connection was lost. */
+  'connection-lost': (connection: ConnectionDetails, error?: Error) => void
+  /** A connection that was lost is open again. */
+  'connection-restored': (connection: ConnectionDetails) => void
+  /** The last open connection was lost. */
+  'all-connections-lost': () => void
+}
+
+/** A connection of a stream, as it was when asked for. */
+export interface ConnectionDetails extends ConnectionFacts {
+  /** Unique in its stream: `conn-0` for the first. */
+  readonly id: string
+  readonly state: ConnectionStatus
+  /** Dials that have followed one another since it was last open. */
+  readonly reconnectAttempts: number
+  /** Why it was lost or could not be opened, the last time. */
+  readonly lastError: Error | undefined
+  /** When it opened last, in Unix milliseconds. */
+  readonly connectedAt: number | undefined
+  /** When its last reconnection was scheduled, in Unix milliseconds. */
+  readonly lastReconnectAt: number | undefined
+}
+
+/** A stream's counts, as they were when asked for. */
+export interface StreamMetrics extends Readonly<StreamCounters> {
+  /** Reports received: accepted and deduplicated ones. */
+  readonly totalReceived: number
+  readonly activeConnections: number
+  readonly configuredConnections: number
+  /** By origin: the URL that was configured, with the id of the origin as its fragment where it has one. */
+  readonly originStatus: Readonly<Record<string, ConnectionStatus>>
+  /** What each origin has brought. */
+  readonly origins: Readonly<Record<string, OriginMetrics>>
+}
+
+/** A stream of reports, over one connection or several. */
+export interface Stream<Data = unknown> extends AsyncDisposable {
+  /** What is subscribed to now, in normal form. */
+  readonly feedIDs: readonly string[]
+  /**
+   * Adds a handler. A first handler of `report` is given what has waited since `connect`, in order, before anything new: not
+   * during the call, but in a microtask after it, so that others added with it are given the same. Without any, reports
+   * wait again.
+   */
+  on<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
+  once<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
+  /** Removes a handler, however often it was added, or all of the event. */
+  off<Name extends keyof StreamEvents<Data>>(event: Name, handler?: StreamEvents<Data>[Name]): this
+  /** The same as `on`. */
+  addListener<Name extends keyof StreamEvents<Data>>(
+    event: Name,
+    handler: StreamEvents<Data>[Name],
+  ): this
+  /** The same as `off`. */
+  removeListener<Name extends keyof StreamEvents<Data>>(
+    event: Name,
+    handler?: StreamEvents<Data>[Name],
+  ): this
+  /** Removes the handlers of an event, or all there are. */
+  removeAllListeners(event?: keyof StreamEvents<Data>): this
+  listenerCount(event: keyof StreamEvents<Data>): number
+  listeners<Name extends keyof StreamEvents<Data>>(event: Name): StreamEvents<Data>[Name][]
+  /** The events that have handlers. */
+  eventNames(): (keyof StreamEvents<Data>)[]
+  /** Calls the handlers of an event, as if it had come; for tests. False where there are none. */
+  emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): boolean
+  /**
+   * Resolves with the first open connection for every feed; rejects when there is none to be had, and leaves nothing running then.
+   * While the stream is connected or about to be, returns the same promise.
+   */
+  connect(): Promise<void>
+  /**
+   * Adds feeds, as `createStream` takes them; what is subscribed to already stays so. Resolves once their reports come:
+   * connections for them are opened before others are closed, so nothing is lost at the change, and the copies that come
+   * meanwhile are what `dedup` is for. Rejects when no connection can be had, and changes nothing then. Changes are made
+   * in the order they are asked for; before `connect`, at once.
+   */
+  subscribe(feedIDs: string | readonly string[]): Promise<void>
+  /**
+   * Removes feeds; at least one must remain. From their turn on none of their reports is delivered, but for those that wait
+   * to be taken already. Resolves once connections without them have taken over; where those can't be had it rejects, and
+   * the service goes on sending them in vain, until the next change.
+   */
+  unsubscribe(feedIDs: string | readonly string[]): Promise<void>
+  /**
+   * The next report, one call one report, in the order of the calls; connects the stream if need be. What nobody has taken
+   * waits for it, from `connect` on, and a call says that what earlier calls gave has been dealt with. Beside a `report`
+   * handler it is the next report to come, and nothing waits for later calls. Rejects when the stream has ended: with its
+   * failure, after what was queued has been taken, or with a DataStreamsError of code `CLOSED`; and where `queue` is 0.
+   */
+  read(): Promise<Report<Data>>
+  /**
+   * Iterates the reports that wait and all that come from then on, beside a `report` handler too, which is held back then
+   * while the loop is behind (`overflow`); several loops share them out. Connects the stream if need be. `close` ends the
+   * loop, and nothing more is given; a failure is thrown once what was queued has been taken. Leaving the loop closes the
+   * stream. Throws where `queue` is 0.
+   */
+  [Symbol.asyncIterator](): AsyncIterableIterator<Report<Data>>
+  /** Closes the stream. No event comes after the call. Idempotent; settles within a second. */
+  close(): Promise<void>
+  /** Resolves when the stream was closed, rejects with the error that ended it. */
+  readonly closed: Promise<void>
+  getMetrics(): StreamMetrics
+  /** The connections there are. */
+  getConnectionDetails(): ConnectionDetails[]
+  /** Where each connection stands, by its id. */
+  getConnectionStates(): Record<string, ConnectionStatus>
+  /** The origins there are connections to, open or not: the keys of `originStatus`. */
+  getOrigins(): string[]
+  /** `multiple` where there are connections to more than one origin. */
+  getConnectionType(): 'single' | 'multiple'
+}
+
+/** Called once per change of a connection's state. */
+export type ConnectionStatusCallback = (isConnected: boolean, host: string, origin: string) => void

@@ -1,0 +1,141 @@
+import { foreignCause, ValidationError } from '../../core/errors.js'
+import { checkBytes, checkOptions, isBytes } from '../../core/options.js'
+import { TextDecoder, TextEncoder } from '../../core/platform.js'
+import { encodeBase64 } from '../base64.js'
+import { type Bytes, defaultCrypto, type WebCrypto } from '../crypto.js'
+import { checkThreshold } from './deal.js'
+import { TDH2Error } from './errors.js'
+import { parseFields, readBytes, refuse } from './fields.js'
+import { checkPublicKey, type PublicKey } from './key.js'
+import { checkedSource, type ScalarSource } from './scalar-source.js'
+import { checkDecryptionShare, type DecryptionShare, interpolate } from './share.js'
+import {
+  checkWrappedKey,
+  LABEL_BYTES,
+  parseWrappedKey,
+  unwrapKey,
+  type WrappedKey,
+  wrapKey,
+} from './wrapped-key.js'
+
+/** Options of `encrypt`. */
+export interface EncryptOptions {
+  /** 32 bytes that are bound to the ciphertext and that anybody can read from it. @default zeros */
+  readonly label?: Uint8Array
+  /** Encrypts, and gives the random key and nonce, in that order. @default @peculiar/webcrypto */
+  readonly crypto?: WebCrypto
+  /** Gives the two secret scalars of the encryption. @default the platform’s own generator */
+  readonly randomScalar?: ScalarSource
+}
+
+/** Options of `combine`. */
+export interface CombineOptions {
+  /** How many shares the key was split for, which no key or ciphertext says. */
+  readonly threshold: number
+  /** Decrypts. @default @peculiar/webcrypto */
+  readonly crypto?: WebCrypto
+}
+
+/** A ciphertext that verified: a message under AES-256-GCM, and the AES key under TDH2. */
+export interface Ciphertext extends WrappedKey {
+  /** The encrypted message and its tag of 16 bytes. */
+  readonly message: Bytes
+  /** 12 bytes. */
+  readonly nonce: Bytes
+}
+
+const NAME = 'ciphertext'
+const KEY_BYTES = 32
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+/** The longest message, in bytes: its ciphertext is still short enough to be read. */
+export const MAX_PLAINTEXT = 768_000
+
+/**
+ * Encrypts a message of at most 768000 bytes. Returns the JSON text with TDH2Ctxt, SymCtxt and Nonce, byte for byte as the
+ * reference writes it.
+ */
+export async function encrypt(
+  publicKey: PublicKey,
+  plaintext: Uint8Array,
+  options?: EncryptOptions,
+): Promise<string> {
+  const {
+    label = new Uint8Array(LABEL_BYTES),
+    crypto,
+    randomScalar,
+  } = checkOptions('options', options)
+  checkPublicKey(publicKey)
+  if (!isBytes(plaintext) || plaintext.byteLength > MAX_PLAINTEXT)
+    throw new ValidationError(`plaintext must be a Uint8Array of at most ${MAX_PLAINTEXT} bytes`)
+  checkBytes('label', label, LABEL_BYTES)
+  const draw = checkedSource(randomScalar)
+  const provider = crypto ?? (await defaultCrypto())
+  const key = provider.getRandomValues(new Uint8Array(KEY_BYTES))
+  const nonce = provider.getRandomValues(new Uint8Array(NONCE_BYTES))
+  const wrapped = wrapKey(publicKey, key, label, draw)
+  const aes = await provider.subtle.importKey('raw', key, { name: 'AES-GCM' }, false, ['encrypt'])
+  key.fill(0)
+  const message = await provider.subtle.encrypt(
+    { name: 'AES-GCM', iv: nonce },
+    aes,
+    new Uint8Array(plaintext),
+  )
+  return JSON.stringify({
+    TDH2Ctxt: encodeBase64(new TextEncoder().encode(wrapped)),
+    SymCtxt: encodeBase64(new Uint8Array(message)),
+    Nonce: encodeBase64(nonce),
+  })
+}
+
+/**
+ * Reads a ciphertext and verifies that whoever made it knew what was in it, and made it for its label. Whether that is the
+ * label it should have is for the caller to compare. The message itself is checked when it is decrypted. Throws TDH2Error.
+ */
+export function parseCiphertext(publicKey: PublicKey, json: string): Ciphertext {
+  checkPublicKey(publicKey)
+  const fields = parseFields(NAME, json)
+  const wrapped = readBytes(fields, 'TDH2Ctxt')
+  const message = new Uint8Array(readBytes(fields, 'SymCtxt'))
+  const nonce = new Uint8Array(readBytes(fields, 'Nonce'))
+  if (nonce.byteLength !== NONCE_BYTES) throw refuse(NAME, 'Nonce: nonce must have 12B')
+  if (message.byteLength < TAG_BYTES)
+    throw refuse(NAME, `SymCtxt is shorter than its tag of ${TAG_BYTES} bytes`)
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(wrapped)
+  return { ...parseWrappedKey(publicKey, text), message, nonce }
+}
+
+/**
+ * Decrypts with the shares of the `threshold` lowest indexes among those given. It does not verify them: one bad share
+ * makes it fail, and nothing says which. Throws TDH2Error.
+ */
+export async function combine(
+  ciphertext: Ciphertext,
+  shares: readonly DecryptionShare[],
+  options: CombineOptions,
+): Promise<Uint8Array> {
+  const { threshold, crypto } = checkOptions('options', options)
+  checkThreshold(threshold)
+  checkWrappedKey(ciphertext)
+  checkBytes('ciphertext.message', ciphertext.message)
+  checkBytes('ciphertext.nonce', ciphertext.nonce, NONCE_BYTES)
+  if (!Array.isArray(shares)) throw new ValidationError('shares must be an array')
+  const point = interpolate(
+    Array.from(shares, (share, at) => checkDecryptionShare(`shares[${at}]`, share)),
+    threshold,
+  )
+  const { subtle } = crypto ?? (await defaultCrypto())
+  const key = unwrapKey(ciphertext, point)
+  const aes = await subtle.importKey('raw', key, { name: 'AES-GCM' }, false, ['decrypt'])
+  key.fill(0)
+  try {
+    return new Uint8Array(
+      await subtle.decrypt({ name: 'AES-GCM', iv: ciphertext.nonce }, aes, ciphertext.message),
+    )
+  } catch (thrown) {
+    throw new TDH2Error(
+      'the ciphertext is refused: SymCtxt: message authentication failed, as it was changed or a share is wrong',
+      { cause: foreignCause(thrown) },
+    )
+  }
+}

@@ -1,0 +1,109 @@
+import { ValidationError } from '../../core/errors.js'
+import { checkNumber, checkObject } from '../../core/options.js'
+import {
+  parseGroupFields,
+  pointText,
+  readIndex,
+  readNonzeroScalar,
+  readPoint,
+  readPoints,
+  scalarText,
+} from './fields.js'
+import { checkPoint, GROUP, type Point, prepare } from './group.js'
+import { checkScalar } from './scalar-source.js'
+
+/** What anybody may know: it encrypts, and tells a good ciphertext or decryption share from a bad one. */
+export interface PublicKey {
+  /** The second generator, Ḡ: a multiple of G that nobody knows the factor of. */
+  readonly gBar: Point
+  /** The master secret times G. */
+  readonly h: Point
+  /** The private share of every holder times G, by index. Who only encrypts may do without. */
+  readonly hArray: readonly Point[]
+}
+
+/** One holder’s part of the master secret. */
+export interface PrivateShare {
+  /** From 0 on: the place of the holder in the public key’s `hArray`. */
+  readonly index: number
+  /** A scalar. It is not enumerable, so that logging or spreading a share does not spread it. */
+  readonly v: bigint
+}
+
+/** No group of holders is near this. */
+export const MAX_NODES = 1000
+
+/** Reads a public key: JSON text with Group, G_bar, H and HArray, points as base64 of 65 bytes. Throws TDH2Error. */
+export function parsePublicKey(json: string): PublicKey {
+  const fields = parseGroupFields('public key', json)
+  return makePublicKey(
+    readPoint(fields, 'G_bar'),
+    readPoint(fields, 'H'),
+    readPoints(fields, 'HArray', MAX_NODES),
+  )
+}
+
+/** The JSON text of a public key, byte for byte as the reference writes it. */
+export function formatPublicKey(key: PublicKey): string {
+  const { gBar, h, hArray } = checkPublicKey(key)
+  return JSON.stringify({
+    Group: GROUP,
+    G_bar: pointText(gBar),
+    H: pointText(h),
+    HArray: Array.from(hArray, (point, at) =>
+      pointText(checkPoint(`publicKey.hArray[${at}]`, point)),
+    ),
+  })
+}
+
+/** A public key that a caller handed in. The points of its holders are checked where one is used. */
+export function checkPublicKey(key: PublicKey): PublicKey {
+  const { gBar, h, hArray } = checkObject('publicKey', key)
+  checkPoint('publicKey.gBar', gBar)
+  checkPoint('publicKey.h', h)
+  if (!Array.isArray(hArray)) throw new ValidationError('publicKey.hArray must be an array')
+  return key
+}
+
+export function makePublicKey(gBar: Point, h: Point, hArray: readonly Point[]): PublicKey {
+  // A key encrypts more than once.
+  prepare(gBar)
+  prepare(h)
+  return Object.freeze({ gBar, h, hArray: Object.freeze(hArray) })
+}
+
+/** Reads a private share: JSON text with Group, Index and V, the scalar as base64 of 32 bytes. Throws TDH2Error. */
+export function parsePrivateShare(json: string): PrivateShare {
+  const fields = parseGroupFields('private share', json)
+  return makePrivateShare(readIndex(fields), readNonzeroScalar(fields, 'V'))
+}
+
+/** The JSON text of a private share, byte for byte as the reference writes it. It is as secret as the share. */
+export function formatPrivateShare(share: PrivateShare): string {
+  const { index, v } = checkPrivateShare(share)
+  return JSON.stringify({ Group: GROUP, Index: index, V: scalarText(v) })
+}
+
+export function makePrivateShare(index: number, v: bigint): PrivateShare {
+  return Object.freeze(Object.defineProperty({ index } as PrivateShare, 'v', { value: v }))
+}
+
+export function checkPrivateShare(share: PrivateShare): PrivateShare {
+  const { index, v } = checkObject('share', share)
+  checkNumber('share.index', index, { min: 0, whole: true })
+  checkScalar('share.v', v)
+  return share
+}
+
+/** Reads a master secret: JSON text with Group and S, base64 of 32 bytes. Throws TDH2Error. */
+export function parseMasterSecret(json: string): bigint {
+  return readNonzeroScalar(parseGroupFields('master secret', json), 'S')
+}
+
+/** The JSON text of a master secret, byte for byte as the reference writes it. */
+export function formatMasterSecret(masterSecret: bigint): string {
+  return JSON.stringify({
+    Group: GROUP,
+    S: scalarText(checkScalar('masterSecret', masterSecret)),
+  })
+}

@@ -1,0 +1,110 @@
+import { checkBytes, checkObject } from '../../core/options.js'
+import { encodeBase64 } from '../base64.js'
+import type { Bytes } from '../crypto.js'
+import {
+  parseGroupFields,
+  pointText,
+  readBytes,
+  readPoint,
+  readScalar,
+  refuse,
+  scalarText,
+} from './fields.js'
+import {
+  checkPoint,
+  G,
+  GROUP,
+  modOrder,
+  multiply,
+  ORDER,
+  type Point,
+  sumOfProducts,
+} from './group.js'
+import { hashCiphertext, hashToPad } from './hash.js'
+import type { PublicKey } from './key.js'
+import type { ScalarSource } from './scalar-source.js'
+
+/** A key of 32 bytes, encrypted by TDH2 itself: what the reference calls its ciphertext. */
+export interface WrappedKey {
+  /** 32 bytes that the ciphertext was made for, as anybody can see. */
+  readonly label: Uint8Array
+  /** The key under the pad, 32 bytes. */
+  readonly c: Uint8Array
+  readonly u: Point
+}
+
+const NAME = 'TDH2 ciphertext'
+
+/** A wrapped key that a caller handed in. */
+export function checkWrappedKey<Wrapped extends WrappedKey>(wrapped: Wrapped): Wrapped {
+  const { label, c, u } = checkObject('ciphertext', wrapped)
+  checkBytes('ciphertext.label', label, LABEL_BYTES)
+  checkBytes('ciphertext.c', c, LABEL_BYTES)
+  checkPoint('ciphertext.u', u)
+  return wrapped
+}
+
+/** Bytes of a label, and of a wrapped key. */
+export const LABEL_BYTES = 32
+
+/**
+ * Encrypts a key of 32 bytes: c = H1(r H) ⊕ key, u = r G, ū = r Ḡ, and the proof that u and ū have the same r, which
+ * binds c and the label: e = H2(c, label, u, s G, ū, s Ḡ) and f = s + r e. Draws r, then s. Returns the JSON text.
+ */
+export function wrapKey(
+  publicKey: PublicKey,
+  key: Uint8Array,
+  label: Uint8Array,
+  draw: ScalarSource,
+): string {
+  const r = draw()
+  const s = draw()
+  const c = xor(hashToPad(multiply(publicKey.h, r)), key)
+  const u = multiply(G, r)
+  const w = multiply(G, s)
+  const uBar = multiply(publicKey.gBar, r)
+  const wBar = multiply(publicKey.gBar, s)
+  const e = hashCiphertext(c, label, [u, w, uBar, wBar])
+  return JSON.stringify({
+    Group: GROUP,
+    C: encodeBase64(c),
+    Label: encodeBase64(label),
+    U: pointText(u),
+    U_bar: pointText(uBar),
+    E: scalarText(e),
+    F: scalarText(modOrder(s + r * e)),
+  })
+}
+
+/** Reads a wrapped key and checks its proof: w = f G - e u and w̄ = f Ḡ - e ū must hash to e. Throws TDH2Error. */
+export function parseWrappedKey(publicKey: PublicKey, json: string): WrappedKey {
+  const fields = parseGroupFields(NAME, json)
+  const c = readBytes(fields, 'C')
+  const label = readBytes(fields, 'Label')
+  if (c.byteLength !== LABEL_BYTES || label.byteLength !== LABEL_BYTES)
+    throw refuse(NAME, 'C and Label: message and label must be 32B long')
+  const u = readPoint(fields, 'U')
+  const uBar = readPoint(fields, 'U_bar')
+  const e = readScalar(fields, 'E')
+  const f = readScalar(fields, 'F')
+  const minusE = modOrder(ORDER - e)
+  const w = sumOfProducts([
+    [f, G],
+    [minusE, u],
+  ])
+  const wBar = sumOfProducts([
+    [f, publicKey.gBar],
+    [minusE, uBar],
+  ])
+  if (hashCiphertext(c, label, [u, w, uBar, wBar]) !== e) throw refuse(NAME, 'E: wrong e')
+  return { label, c, u }
+}
+
+/** The key, from the point r H. */
+export function unwrapKey(wrapped: WrappedKey, point: Point): Bytes {
+  return xor(hashToPad(point), wrapped.c)
+}
+
+function xor(one: Uint8Array, other: Uint8Array): Bytes {
+  return Uint8Array.from(one, (byte, at) => byte ^ (other[at] ?? 0))
+}

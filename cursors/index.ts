@@ -1,2 +1,0 @@
-export type { CursorStore } from '../core/cursor.js'
-export { fileCursors } from './file-cursors.js'

@@ -1,0 +1,20 @@
+import { DataStreamsError, type ErrorFacts } from '../../core/errors.js'
+
+/** The vault does not have a secret, will not release it, or can't: too few of its nodes gave a good share. */
+export class VaultError extends DataStreamsError {
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, { code: 'VAULT', ...facts })
+  }
+
+  static {
+    VaultError.prototype.name = 'VaultError'
+  }
+}
+
+/** The codes of these errors. */
+declare module '../../core/errors.js' {
+  interface ErrorClasses {
+    VAULT: VaultError
+    PERMISSIONS: DataStreamsError
+  }
+}

@@ -1,0 +1,71 @@
+import { ValidationError } from '../../core/errors.js'
+import {
+  type Bytes,
+  defaultCrypto,
+  type WebCrypto,
+  type WebCryptoKey,
+} from '../../crypto/crypto.js'
+import { EnclaveError } from './errors.js'
+
+const KEY = 32
+const NONCE = 12
+const TAG = 16
+
+/**
+ * Encrypts with AES-256-GCM under a fresh random nonce:
+ *
+ *     12 bytes   nonce
+ *     n bytes    ciphertext, as long as the plaintext
+ *     16 bytes   tag
+ */
+export async function sealAesGcm(
+  key: Uint8Array,
+  plaintext: Uint8Array,
+  crypto?: WebCrypto,
+): Promise<Uint8Array> {
+  const provider = crypto ?? (await defaultCrypto())
+  const iv = provider.getRandomValues(new Uint8Array(NONCE))
+  const algorithm = { name: 'AES-GCM', iv } as const
+  const imported = await importKey(provider, key, 'encrypt')
+  const sealed = await provider.subtle.encrypt(algorithm, imported, new Uint8Array(plaintext))
+  const blob = new Uint8Array(NONCE + sealed.byteLength)
+  blob.set(iv)
+  blob.set(new Uint8Array(sealed), NONCE)
+  return blob
+}
+
+/** Opens what `sealAesGcm` made. Throws EnclaveError, code `ENCRYPTION`, where the key is another or a bit has changed. */
+export async function openAesGcm(
+  key: Uint8Array,
+  blob: Uint8Array,
+  crypto?: WebCrypto,
+): Promise<Uint8Array> {
+  const provider = crypto ?? (await defaultCrypto())
+  if (blob.byteLength < NONCE + TAG)
+    throw refuse(
+      `encrypted bytes must be at least ${NONCE + TAG}, nonce and tag, not ${blob.byteLength}`,
+    )
+  const algorithm = { name: 'AES-GCM', iv: new Uint8Array(blob.subarray(0, NONCE)) } as const
+  const imported = await importKey(provider, key, 'decrypt')
+  try {
+    const sealed = new Uint8Array(blob.subarray(NONCE))
+    return new Uint8Array(await provider.subtle.decrypt(algorithm, imported, sealed))
+  } catch {
+    throw refuse('encrypted bytes do not open: the key is another, or they were changed')
+  }
+}
+
+function importKey(
+  { subtle }: WebCrypto,
+  key: Uint8Array,
+  usage: 'encrypt' | 'decrypt',
+): Promise<WebCryptoKey> {
+  if (key.byteLength !== KEY)
+    throw new ValidationError(`key must be ${KEY} bytes, not ${key.byteLength}`)
+  const raw: Bytes = new Uint8Array(key)
+  return subtle.importKey('raw', raw, { name: 'AES-GCM' }, false, [usage])
+}
+
+function refuse(message: string): EnclaveError {
+  return new EnclaveError(message, { code: 'ENCRYPTION' })
+}

@@ -1,0 +1,34 @@
+import { DataStreamsError, type ErrorFacts } from '../../core/errors.js'
+
+/** The enclave refused a confidential request, could not carry it out, or is not there. */
+export class EnclaveError extends DataStreamsError {
+  /** True unless it is known that the external server was sent nothing. */
+  declare readonly mayHaveBeenSent: boolean
+
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, { code: 'ENCLAVE', mayHaveBeenSent: true, ...facts })
+  }
+
+  static {
+    EnclaveError.prototype.name = 'EnclaveError'
+  }
+}
+
+/** The codes of these errors. */
+declare module '../../core/errors.js' {
+  interface ErrorClasses {
+    ENCLAVE: EnclaveError
+    EXPIRED: EnclaveError
+    TEMPLATE: EnclaveError
+    LIMIT: EnclaveError
+    POLICY: EnclaveError
+    ENCRYPTION: EnclaveError
+    UPSTREAM_TIMEOUT: EnclaveError
+    UPSTREAM_HOST: EnclaveError
+    UPSTREAM_REFUSED: EnclaveError
+    UPSTREAM_CLOSED: EnclaveError
+    UPSTREAM_TLS: EnclaveError
+    UPSTREAM_ANSWER: EnclaveError
+    CAPABILITY: DataStreamsError
+  }
+}

@@ -1,0 +1,343 @@
+import type { WireErrorFacts } from '../../client/errors.js'
+import type { FetchedPage, GapCause, StreamScope } from '../../client/types.js'
+import { abortable } from '../../core/abortable.js'
+import { asError } from '../../core/errors.js'
+import { sleep } from '../../core/sleep.js'
+import { createTurns } from '../../core/turns.js'
+import { findHole, LONGEST_RANGE, splitHole } from '../../report/coverage.js'
+import type { Report } from '../../report/report.js'
+import {
+  type FeedChain,
+  isAhead,
+  isOfJump,
+  isQuiet,
+  isSuspect,
+  type Missing,
+  strayAhead,
+} from './feed-chain.js'
+
+/** Fetches what is missing of a stream's feeds. */
+export interface Backfill {
+  /** Looks up the chain's holes when they are due, until there are none. */
+  mend(chain: FeedChain): void
+  /** Asks once for what may have come after the newest report of the chain. */
+  probe(chain: FeedChain): void
+  /** Asks whether the service bears out the chain's strays, unless something else does meanwhile. */
+  doubt(chain: FeedChain): void
+  /** The time of the newest report that a probe has found and not passed on yet; -1 where there is none. */
+  foundUpTo(chain: FeedChain): number
+}
+
+/** What somebody who has chains mended must say. */
+export interface BackfillParts {
+  readonly scope: StreamScope
+  /** Whether the chain still matters. */
+  isCurrent(chain: FeedChain): boolean
+  /** Cuts off what of a hole is not to be fetched. */
+  bound(chain: FeedChain, hole: Missing): void
+  /** Cuts off what of the reports found behind the chain is not to be delivered. */
+  skip(chain: FeedChain, found: readonly Report[]): void
+  /** Nothing will come of a hole: for a cause, or because nothing is missing. */
+  settle(chain: FeedChain, hole: Missing, cause: GapCause | undefined): void
+  /** A plugin below has kept a report for itself: it will not be delivered, nor is it missing. */
+  kept(chain: FeedChain, report: Report): void
+  /** The chain's strays are right, or they are not. */
+  judge(chain: FeedChain, areRight: boolean): void
+}
+
+/** Reports on a page. */
+const PAGE = 100
+/** Feeds that are fetched at once. */
+const FEEDS = 4
+/** Milliseconds after which a second look tells what the service has not from what it had not stored yet. */
+const SECOND_LOOK = 1000
+/** How often it may fail, and the milliseconds after the first time, doubled for each further one. */
+const FAILURES = 5
+const DELAY = 1000
+const MAX_DELAY = 60_000
+/** Milliseconds between two looks at what is due. */
+const PATIENCE = 250
+/** Milliseconds after which a fetch that hangs makes way for others. */
+const HANGING = 5000
+/** Pages of a probe, which does not know where to end. */
+const PROBE_PAGES = 10
+
+/** A backfill that ends with the stream. */
+export function createBackfill(parts: BackfillParts): Backfill {
+  const { scope, isCurrent, bound, settle } = parts
+  const { log, signal } = scope
+  const turns = createTurns(FEEDS, signal)
+  const mending = new Set<FeedChain>()
+  const probing = new Set<FeedChain>()
+  const doubting = new Set<FeedChain>()
+  const foundUpTo = new Map<FeedChain, number>()
+
+  /** One task of a kind for each chain; only the end of the stream ends it early. */
+  async function run(
+    tasks: Set<FeedChain>,
+    chain: FeedChain,
+    task: (chain: FeedChain) => Promise<void>,
+  ): Promise<void> {
+    if (tasks.has(chain) || signal.aborted) return
+    tasks.add(chain)
+    try {
+      await task(chain)
+    } catch (thrown) {
+      if (!signal.aborted) scope.fail(asError(thrown))
+    } finally {
+      tasks.delete(chain)
+      if (tasks === probing) foundUpTo.delete(chain)
+    }
+    // What has opened since the task had its last look.
+    if (tasks === mending && chain.holes.length > 0 && isCurrent(chain)) mend(chain)
+  }
+
+  function mend(chain: FeedChain): void {
+    void run(mending, chain, mendAll)
+  }
+
+  async function mendAll(chain: FeedChain): Promise<void> {
+    for (let hole = nextOf(chain); hole !== undefined; hole = nextOf(chain)) {
+      if (!isCurrent(chain)) return
+      const wait = hole.dueAt - performance.now()
+      // A hole that opens meanwhile may be due sooner.
+      if (wait > 0) await sleep(Math.min(wait, PATIENCE), signal)
+      else await inTurn(() => look(chain))
+    }
+  }
+
+  async function inTurn<Result>(task: () => Promise<Result>): Promise<Result> {
+    await turns.take()
+    let hasTurn = true
+    let timer: ReturnType<typeof setTimeout> | undefined
+    function give(): void {
+      if (hasTurn) turns.give()
+      hasTurn = false
+    }
+    try {
+      await abortable(scope.room(), signal)
+      timer = setTimeout(give, HANGING)
+      return await task()
+    } finally {
+      clearTimeout(timer)
+      give()
+    }
+  }
+
+  async function look(chain: FeedChain): Promise<void> {
+    const hole = nextOf(chain)
+    // What was late may have come while we waited for our turn.
+    if (hole === undefined || hole.dueAt > performance.now()) return
+    const start = hole.from
+    let page: FetchedPage
+    try {
+      page = await scope.fetchPage(chain.feedID, start, PAGE, signal)
+    } catch (error) {
+      if (signal.aborted) throw error
+      if (isCurrent(chain)) postpone(chain, asError(error))
+      return
+    }
+    for (const report of page) {
+      await abortable(scope.room(), signal)
+      deliver(chain, report)
+    }
+    if (!isCurrent(chain)) return
+    for (const report of page.refused ?? []) leaveOpen(chain, report)
+    const undecided = page.undecided ?? new Map<Report, Error>()
+    for (const report of undecided.keys()) leaveOpen(chain, report)
+    const doubts = new Map<Missing, Error>()
+    for (const [{ observationsTimestamp: time }, error] of undecided) {
+      const hole = findHole(chain, time)
+      if (hole !== undefined) doubts.set(hole, error)
+    }
+    conclude(chain, start, endOf(page), doubts)
+  }
+
+  /** The service has shown that something is there, but nothing that is to be believed. */
+  function leaveOpen(chain: FeedChain, { observationsTimestamp: time }: Report): void {
+    const hole = findHole(chain, time)
+    if (hole === undefined) return
+    hole.isExcused = false
+    hole.before = undefined
+    splitHole(chain, hole, time)
+  }
+
+  function deliver(chain: FeedChain, report: Report): void {
+    const hole = findHole(chain, report.observationsTimestamp)
+    if (hole === undefined || !isCurrent(chain)) return
+    if (isQuiet(hole)) bound(chain, hole)
+    if (findHole(chain, report.observationsTimestamp) === undefined) return
+    receive(report)
+    // One that was passed on is in its chain already.
+    if (isCurrent(chain) && findHole(chain, report.observationsTimestamp) !== undefined)
+      parts.kept(chain, report)
+  }
+
+  function receive(report: Report): void {
+    try {
+      scope.receive(report)
+    } catch (thrown) {
+      scope.fail(asError(thrown))
+    }
+  }
+
+  /** A page that begins at `start` and ends at `end` shows what the service has between them, and an empty one all. */
+  function conclude(
+    chain: FeedChain,
+    start: number,
+    end: number | undefined,
+    doubts: ReadonlyMap<Missing, Error>,
+  ): void {
+    const now = performance.now()
+    for (const hole of [...chain.holes]) {
+      if (hole.from < start || (end !== undefined && end < hole.to)) continue
+      const doubt = doubts.get(hole)
+      if (doubt !== undefined) {
+        if (hole.dueAt <= now) retryLater(chain, hole, doubt)
+        continue
+      }
+      hole.failures = 0
+      if (hole.dueAt > now) continue
+      if (end === undefined && isAhead(chain, hole)) {
+        hole.dueAt = now + Math.max(SECOND_LOOK, now - hole.openedAt)
+        continue
+      }
+      hole.looks++
+      if (hole.looks === 1) hole.dueAt = now + SECOND_LOOK
+      else settle(chain, hole, isQuiet(hole) ? undefined : 'upstream')
+    }
+  }
+
+  function postpone(chain: FeedChain, error: Error): void {
+    const now = performance.now()
+    for (const hole of [...chain.holes]) if (hole.dueAt <= now) retryLater(chain, hole, error)
+    log.warn?.(`reports of feed ${chain.feedID} could not be fetched: ${error.message}`)
+  }
+
+  function retryLater(chain: FeedChain, hole: Missing, error: Error): void {
+    // While the service is away it proves nothing.
+    if (scope.activeConnections > 0) hole.failures++
+    if (hole.failures > FAILURES) settle(chain, hole, 'unavailable')
+    else hole.dueAt = performance.now() + delayAfter(hole.failures, error)
+  }
+
+  /** A page, while somebody wants it. Rejects where nothing on it is good, and something may yet be. */
+  async function fetchIf(
+    isWanted: () => boolean,
+    { feedID }: FeedChain,
+    start: number,
+    limit: number,
+  ): Promise<FetchedPage> {
+    if (!isWanted()) return []
+    const page = await scope.fetchPage(feedID, start, limit, signal)
+    const [doubt] = page.undecided?.values() ?? []
+    if (page.length === 0 && doubt !== undefined) throw doubt
+    return page
+  }
+
+  async function probeOnce(chain: FeedChain): Promise<void> {
+    const { newest } = chain
+    // Whatever comes by itself will show by itself what is missing before it.
+    const isSilent = () => isCurrent(chain) && chain.newest === newest
+    const found: Report[] = []
+    let start = chain.last + 1
+    let failures = 0
+    for (let pages = 0; pages < PROBE_PAGES && isSilent(); ) {
+      try {
+        const page = await inTurn(() => fetchIf(isSilent, chain, start, PAGE))
+        // What is in doubt behind the last that is good is asked for again.
+        const isDoubted = page.undecided !== undefined && page.undecided.size > 0
+        const end = isDoubted ? page.at(-1)?.observationsTimestamp : endOf(page)
+        if (end === undefined) break
+        found.push(...page)
+        foundUpTo.set(chain, end)
+        start = end + 1
+        pages++
+      } catch (thrown) {
+        if (signal.aborted) throw thrown
+        const error = asError(thrown)
+        // While the service is away it proves nothing.
+        if (scope.activeConnections > 0) failures++
+        log.warn?.(`reports of feed ${chain.feedID} could not be fetched: ${error.message}`)
+        if (failures > FAILURES) {
+          log.warn?.(`feed ${chain.feedID} has been silent since ${chain.last}: given up asking`)
+          break
+        }
+        await sleep(delayAfter(failures, error), signal)
+      }
+    }
+    if (!isSilent()) return
+    parts.skip(chain, found)
+    for (const report of found) {
+      await abortable(scope.room(), signal)
+      if (!isCurrent(chain)) return
+      if (report.observationsTimestamp > chain.last) receive(report)
+      else deliver(chain, report)
+    }
+  }
+
+  /** Where a feed is, the service has reports: around strays ahead, or between those behind and a front that is right. */
+  async function ask(chain: FeedChain): Promise<void> {
+    let asked: Report | undefined
+    for (let failures = 0; ; ) {
+      const [stray] = chain.strays
+      if (stray === undefined || stray === asked || !isCurrent(chain)) return
+      const isInFront = strayAhead(chain) === stray
+      await sleep(SECOND_LOOK + PATIENCE, signal)
+      const isOpen = () => isCurrent(chain) && chain.strays[0] === stray
+      if (!isOpen()) continue
+      const { observationsTimestamp: time } = chain.strays.at(-1) ?? stray
+      const range = LONGEST_RANGE * chain.second
+      const start = Math.max(0, isInFront ? time - range + 1 : time + range + 1)
+      let isKnown: boolean
+      let isUnclear: boolean
+      try {
+        const page = await inTurn(() => fetchIf(isOpen, chain, start, 1))
+        isKnown = page.some(
+          each => isInFront || each.observationsTimestamp !== chain.last || !isSuspect(chain),
+        )
+        isUnclear = !isInFront && page.some(({ observationsTimestamp: at }) => isOfJump(chain, at))
+      } catch (thrown) {
+        if (signal.aborted) throw thrown
+        failures++
+        await sleep(delayAfter(failures, asError(thrown)), signal)
+        continue
+      }
+      asked = stray
+      failures = 0
+      // One alone moves nothing back.
+      if (isOpen() && !isUnclear && (isKnown || (!isInFront && chain.strays.length > 1)))
+        parts.judge(chain, isKnown === isInFront)
+    }
+  }
+
+  return {
+    mend,
+    probe: chain => void run(probing, chain, probeOnce),
+    doubt: chain => void run(doubting, chain, ask),
+    foundUpTo: chain => foundUpTo.get(chain) ?? -1,
+  }
+}
+
+/** How far the service has shown what there is; undefined where there is nothing. */
+function endOf(page: FetchedPage): number | undefined {
+  let end = page.at(-1)?.observationsTimestamp
+  for (const { observationsTimestamp: time } of [
+    ...(page.refused ?? []),
+    ...(page.undecided?.keys() ?? []),
+  ])
+    if (end === undefined || time > end) end = time
+  return end
+}
+
+function nextOf({ holes }: FeedChain): Missing | undefined {
+  let next: Missing | undefined
+  for (const hole of holes) if (next === undefined || hole.dueAt < next.dueAt) next = hole
+  return next
+}
+
+function delayAfter(failures: number, error: Error): number {
+  const { retryAfter = 0 } = error as WireErrorFacts
+  const backoff = DELAY * 2 ** Math.max(0, failures - 1)
+  return Math.min(MAX_DELAY, Math.max(backoff, retryAfter))
+}

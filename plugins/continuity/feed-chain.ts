@@ -1,0 +1,282 @@
+import {
+  type Coverage,
+  cutHole,
+  findHole,
+  type Interval,
+  isFar,
+  isWide,
+  type Second,
+  wholeSince,
+  wholeSinceIn,
+} from '../../report/coverage.js'
+import { feedResolution } from '../../report/feed-id.js'
+import type { Report } from '../../report/report.js'
+
+/** A stretch in which reports seem to be missing, and what has been done about it. */
+export interface Missing extends Interval {
+  /** Who signed on either side, where it is known: see `signersOf`. */
+  before: string | undefined
+  after: string
+  /** Whether the report behind it need not begin where another ended. */
+  isExcused: boolean
+  /** The time of the report behind it, and when the feed gets there if it goes on as time does. */
+  readonly end: number
+  readonly reachedAt: number
+  /** Whether some of it came over a connection. */
+  isLive: boolean
+  /** When it was noticed, and when it is to be looked up, in milliseconds of `performance.now`. */
+  readonly openedAt: number
+  dueAt: number
+  /** How often the service was asked and had nothing, and how often it did not answer. */
+  looks: number
+  failures: number
+}
+
+/** A report that took the chain far ahead all alone, since it began where the one before ended. */
+interface Leap {
+  /** Where the chain was before, and by what report. */
+  readonly last: number
+  readonly newest: Report | undefined
+  readonly to: number
+}
+
+/**
+ * The reports of one feed. Each begins where the one before ended: its `validFromTimestamp` is the last
+ * `observationsTimestamp` and one more, in the feed's unit. So what is missing is known exactly.
+ */
+export interface FeedChain extends Coverage<Missing> {
+  readonly feedID: string
+  readonly second: Second
+  /** What had come when the chain began. */
+  start: number
+  /** The newest, ascending. */
+  leaps: readonly Leap[]
+  /** The strays that led the chain ahead, from the first to the last. */
+  jump: Interval | undefined
+  /** The report that ended at `last`, once there was one. */
+  newest: Report | undefined
+  /** Reports too far from the chain to be believed yet: one ahead, or some behind that came one after the other. */
+  strays: readonly Report[]
+  /** When the first of them came, in milliseconds of `performance.now`. */
+  doubtedAt: number
+}
+
+/** Seconds that a report which begins where the last one ended may stand for: who publishes seldom has long ranges. */
+const LONGEST_PAUSE = 7 * 86_400
+
+/** How many reports in a row outweigh two, and the milliseconds they take at least: old ones may come in a burst. */
+const ROW = 5
+const ROW_TIME = 1000
+/** Leaps that are kept in mind. */
+const LEAPS = 16
+
+const NONE: readonly Report[] = []
+
+/** What becomes of a report: part of the chain, too far from it, or proof that the strays before it were right. */
+export type Verdict = 'chained' | 'stray' | 'confirmed'
+
+/** Hears of what is missing before a report. */
+export type Opened = (hole: Missing) => void
+
+/** A chain of which everything up to `last` has come. */
+export function createFeedChain(feedID: string, last: number): FeedChain {
+  const second = feedResolution(feedID) === 's' ? 1 : 1000
+  const empty = { holes: [], leaps: [], newest: undefined, strays: NONE }
+  return { feedID, second, start: last, last, ...empty, jump: undefined, doubtedAt: 0 }
+}
+
+/** Takes a report into its chain. */
+export function follow(chain: FeedChain, report: Report, opened: Opened): Verdict {
+  const { observationsTimestamp: to, source } = report
+  const hole = findHole(chain, to)
+  if (hole !== undefined) {
+    fill(chain, hole, report)
+    return 'chained'
+  }
+  if (isFar(to, chain.last, chain.second) && !isNext(chain, report))
+    return judgeStray(chain, report, opened)
+  const { strays } = chain
+  const stray = strays.length === 0 ? undefined : strayAhead(chain)
+  if (to > chain.last) append(chain, report, opened)
+  if (strays.length === 0) return 'chained'
+  if (stray !== undefined && leadsTo(chain, stray)) return believe(chain, opened)
+  // What is fetched from the past says nothing of where the feed is now, unless it leaves no place for a stray.
+  if (source === 'live' || stray !== strayAhead(chain)) disbelieve(chain)
+  return 'chained'
+}
+
+/** The stray that says the feed is further on than its chain. */
+export function strayAhead({ strays, last }: FeedChain): Report | undefined {
+  const [stray] = strays
+  return stray !== undefined && stray.observationsTimestamp > last ? stray : undefined
+}
+
+/** True where the chain was led to its end by one report alone, be it the first or one of a long range. */
+export function isSuspect({ start, last, newest, second }: FeedChain): boolean {
+  return (
+    last === start + 1 || (newest !== undefined && isFar(newest.validFromTimestamp, last, second))
+  )
+}
+
+/** The feed is where its strays are, ahead or behind: they are part of the chain now. */
+export function believe(chain: FeedChain, opened: Opened): Verdict {
+  const ascending = [...chain.strays].sort(
+    (one, other) => one.observationsTimestamp - other.observationsTimestamp,
+  )
+  const [first] = ascending
+  disbelieve(chain)
+  const isBehind = first !== undefined && first.observationsTimestamp <= chain.last
+  if (isBehind) {
+    const { observationsTimestamp: time } = first
+    // What a leap to a wrong time has passed over is missing.
+    const leap = leapOver(chain, time)
+    const { last, newest } = leap ?? { last: time, newest: first }
+    chain.holes = chain.holes.filter(hole => hole.to <= last)
+    chain.leaps = chain.leaps.filter(each => each.to <= last)
+    chain.start = Math.min(chain.start, time - 1)
+    chain.last = last
+    chain.newest = newest
+  }
+  for (const report of ascending)
+    if (report.observationsTimestamp > chain.last) append(chain, report, opened)
+  chain.jump =
+    isBehind || first === undefined
+      ? undefined
+      : { from: first.observationsTimestamp, to: chain.last }
+  return 'confirmed'
+}
+
+function leapOver({ leaps }: FeedChain, time: number): Leap | undefined {
+  return leaps.find(({ last, to }) => time > last && time <= to)
+}
+
+/** True for a time that has come, and not by a leap alone. */
+export function hasCome(chain: FeedChain, time: number): boolean {
+  const isIn = time > chain.start && time <= chain.last
+  return isIn && findHole(chain, time) === undefined && leapOver(chain, time) === undefined
+}
+
+/** True for a hole that may lie in time to come: one report alone says that the feed is behind it. */
+export function isAhead({ last, holes }: FeedChain, hole: Missing): boolean {
+  const isNewest = hole.end === last && holes.at(-1) === hole
+  return isNewest && !isQuiet(hole) && performance.now() < hole.reachedAt
+}
+
+/** The feed is before its last hole: the report behind was at a wrong time. */
+export function stepBack(chain: FeedChain): void {
+  const hole = chain.holes.pop()
+  if (hole === undefined) return
+  chain.last = hole.from - 1
+  chain.newest = undefined
+}
+
+/** The feed is where its chain is. */
+export function disbelieve(chain: FeedChain): Verdict {
+  chain.strays = NONE
+  return 'chained'
+}
+
+/** True where the feed has come to its stray. */
+function leadsTo(chain: FeedChain, stray: Report): boolean {
+  const { observationsTimestamp: time } = stray
+  return isNext(chain, stray) || (time > chain.last && !isFar(time, chain.last, chain.second))
+}
+
+/** True where it may be that nothing is missing: the longest range, an overlap, other signers or another channel. */
+export function isQuiet({ isExcused, before, after }: Missing): boolean {
+  return isExcused || (before !== undefined && before !== after)
+}
+
+/** True for a report that leaves nothing open before it. If its time is wrong, the others lead back. */
+function isNext({ last, second }: FeedChain, report: Report): boolean {
+  const { validFromTimestamp: from, observationsTimestamp: to } = report
+  return from === last + 1 && to > last && to - last <= LONGEST_PAUSE * second
+}
+
+function fill(chain: FeedChain, hole: Missing, report: Report): void {
+  const { validFromTimestamp: from, observationsTimestamp: to } = report
+  const isExcused = from < hole.from || isWide(from, to, chain.second)
+  const signers = signersOf(report)
+  const { below, above } = cutHole(chain, hole, wholeSinceIn(hole, from, to, chain.second), to)
+  if (below !== undefined) {
+    below.after = signers
+    below.isExcused = isExcused
+  }
+  if (above === undefined) return
+  above.before = signers
+  above.isLive ||= report.source === 'live'
+}
+
+function append(chain: FeedChain, report: Report, opened: Opened): void {
+  const { validFromTimestamp: from, observationsTimestamp: to } = report
+  const { last, newest, second } = chain
+  const since = isNext(chain, report) ? from : wholeSince(from, to, last + 1, second)
+  if (since <= last + 1 && isFar(to, last, second))
+    chain.leaps = [...chain.leaps.slice(1 - LEAPS), { last, newest, to }]
+  chain.last = to
+  chain.newest = report
+  if (since <= last + 1) return
+  const now = performance.now()
+  const hole = {
+    from: last + 1,
+    to: since - 1,
+    before: newest && signersOf(newest),
+    after: signersOf(report),
+    isExcused: from <= last + 1 || isWide(from, to, second),
+    end: to,
+    reachedAt: now + ((since - last) / second) * 1000,
+    isLive: false,
+    openedAt: now,
+    dueAt: now,
+    looks: 0,
+    failures: 0,
+  }
+  chain.holes.push(hole)
+  opened(hole)
+}
+
+/** True where a report goes on from a stray: close to it, or after it at the pace of a feed that publishes seldom. */
+function goesOn({ last, second }: FeedChain, stray: number, to: number): boolean {
+  if (!isFar(to, stray, second)) return true
+  const isPace = to > stray && to - Math.min(last, stray) <= 2 * LONGEST_PAUSE * second
+  return isPace && stray > last === to > last
+}
+
+/**
+ * A time far off may be wrong. Two ahead that go on alike are right: the feed is there now. Those behind may as well be
+ * old ones that come late: they prove nothing.
+ */
+function judgeStray(chain: FeedChain, report: Report, opened: Opened): Verdict {
+  const { strays } = chain
+  const { observationsTimestamp: time } = report
+  if (strays.some(({ observationsTimestamp }) => observationsTimestamp === time)) return 'stray'
+  const before = strays.at(-1)
+  if (before === undefined || !goesOn(chain, before.observationsTimestamp, time)) {
+    chain.strays = [report]
+    chain.doubtedAt = performance.now()
+    return 'stray'
+  }
+  chain.strays = [...strays, report]
+  return strayAhead(chain) === undefined && !isOutweighed(chain) ? 'stray' : believe(chain, opened)
+}
+
+/** True for a time that shows nothing but what led the chain ahead, where nothing has come since. */
+export function isOfJump({ jump, last }: FeedChain, time: number): boolean {
+  return jump !== undefined && jump.to === last && time >= jump.from
+}
+
+/** True where more than led the chain ahead come behind it one after the other, and nothing there. */
+function isOutweighed(chain: FeedChain): boolean {
+  const { strays, last, doubtedAt } = chain
+  if (!isOfJump(chain, last) || strays.length < ROW) return false
+  if (performance.now() - doubtedAt < ROW_TIME) return false
+  return strays.slice(1 - ROW).every((stray, at) => {
+    const before = strays.at(at - ROW) as Report
+    return stray.source === 'live' && stray.validFromTimestamp === before.observationsTimestamp + 1
+  })
+}
+
+/** Config digest and extra hash, words 0 and 2 of a report: another network or channel has others. */
+function signersOf({ fullReport }: Report): string {
+  return fullReport.slice(2, 66) + fullReport.slice(130, 194)
+}

@@ -1,0 +1,78 @@
+import { DataStreamsError, type ErrorFacts } from '../../core/errors.js'
+
+/** The list of origins could not be learned; the static configuration is used instead. */
+export class OriginDiscoveryError extends DataStreamsError {
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, { code: 'ORIGIN_DISCOVERY', ...facts })
+  }
+
+  static {
+    OriginDiscoveryError.prototype.name = 'OriginDiscoveryError'
+  }
+}
+
+/** Every connection of a highly available stream failed. */
+export class MultiConnectionError extends DataStreamsError {
+  /** One cause per origin. */
+  readonly errors: readonly unknown[]
+
+  constructor(message: string, facts: ErrorFacts & { readonly errors?: readonly unknown[] } = {}) {
+    super(message, { code: 'ALL_CONNECTIONS', ...facts })
+    this.errors = facts.errors ?? []
+  }
+
+  static {
+    MultiConnectionError.prototype.name = 'MultiConnectionError'
+  }
+}
+
+/** Some connections of a highly available stream failed; the others carry on. */
+export class PartialConnectionFailureError extends DataStreamsError {
+  readonly failedConnections: number
+  readonly totalConnections: number
+
+  constructor(
+    message: string,
+    facts: ErrorFacts & { readonly failedConnections: number; readonly totalConnections: number },
+  ) {
+    super(message, { code: 'SOME_CONNECTIONS', ...facts })
+    this.failedConnections = facts.failedConnections
+    this.totalConnections = facts.totalConnections
+  }
+
+  static {
+    PartialConnectionFailureError.prototype.name = 'PartialConnectionFailureError'
+  }
+}
+
+/** Fewer connections are open than high availability needs. */
+export class InsufficientConnectionsError extends DataStreamsError {
+  readonly availableConnections: number
+  readonly requiredConnections: number
+
+  constructor(
+    message: string,
+    facts: ErrorFacts & {
+      readonly availableConnections: number
+      readonly requiredConnections: number
+    },
+  ) {
+    super(message, { code: 'FEW_CONNECTIONS', ...facts })
+    this.availableConnections = facts.availableConnections
+    this.requiredConnections = facts.requiredConnections
+  }
+
+  static {
+    InsufficientConnectionsError.prototype.name = 'InsufficientConnectionsError'
+  }
+}
+
+/** The codes of these errors. */
+declare module '../../core/errors.js' {
+  interface ErrorClasses {
+    ORIGIN_DISCOVERY: OriginDiscoveryError
+    ALL_CONNECTIONS: MultiConnectionError
+    SOME_CONNECTIONS: PartialConnectionFailureError
+    FEW_CONNECTIONS: InsufficientConnectionsError
+  }
+}

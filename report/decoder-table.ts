@@ -1,0 +1,102 @@
+import { DataStreamsError, isStreamsError, ValidationError } from '../core/errors.js'
+import type { Log } from '../core/log.js'
+import type { Decoder } from './decoder.js'
+import { ReportDecodingError } from './errors.js'
+import { feedVersion, parseFeedID } from './feed-id.js'
+import { openBlob, refuse } from './full-report.js'
+import type { Report } from './report.js'
+import type { ReportVerifier } from './verifier.js'
+
+/** A table of decoders by version, decoding through it, and what reports are verified by. */
+export interface DecoderTable<out Data = unknown> {
+  readonly versions: readonly number[]
+  /** Decodes a report of a feed (in normal form). Throws ReportDecodingError. */
+  decode(fullReport: string, feedID: string): Data
+  readonly verifier: ReportVerifier | undefined
+  /** Rejects with ReportVerificationError, or where there is no verifier. */
+  verify(report: Report): Promise<void>
+}
+
+/** Feed ids that are remembered. */
+const MAX_IDS = 4096
+
+/** What a decoder decodes to, or any of several. */
+type DecodedBy<Each extends Decoder> = Each extends Decoder<infer Data> ? Data : never
+
+/** Joins decoders into a table. Where two have a version, the first wins. */
+export function createDecoderTable<Each extends Decoder>(
+  decoders: Iterable<Each>,
+  log: Log = {},
+  verifier?: ReportVerifier,
+): DecoderTable<DecodedBy<Each>> {
+  type Data = DecodedBy<Each>
+  const table = new Map<number, Decoder<Data>>()
+  for (const decoder of decoders as Iterable<Decoder<Data>>) {
+    if (typeof decoder?.decode !== 'function' || !Number.isInteger(decoder.version)) {
+      throw new ValidationError(
+        'a decoder must have a version, a whole number, and a decode function',
+      )
+    }
+    if (!table.has(decoder.version)) table.set(decoder.version, decoder)
+  }
+  function decodeThrough(fullReport: string, feedID: string): Data {
+    const version = feedVersion(feedID)
+    const decoder = table.get(version)
+    if (decoder === undefined) {
+      throw new ReportDecodingError(
+        `report of feed ${feedID} is of version V${version}, for which the stack has no decoder`,
+      )
+    }
+    return decoder.decode(openBlob(fullReport, feedID))
+  }
+  function decode(fullReport: string, feedID: string): Data {
+    try {
+      const data = decodeThrough(fullReport, feedID)
+      log.debug?.(`report of feed ${feedID} decoded`)
+      return data
+    } catch (thrown) {
+      const error = isStreamsError(thrown, 'DECODING')
+        ? thrown
+        : refuse(feedID, 'its decoder threw', thrown)
+      log.error?.(`report decoding failed: ${error.message}`, { feedID })
+      throw error
+    }
+  }
+  function verify(report: Report): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (verifier === undefined) {
+        throw new DataStreamsError(
+          'report.verify needs the plugin verify in the stack that the report came up',
+          { code: 'PLUGIN' },
+        )
+      }
+      verifier.check(report, failure => (failure === undefined ? resolve() : reject(failure)))
+    })
+  }
+  return { versions: [...table.keys()], decode, verifier, verify }
+}
+
+/** Makes a `decodeReport` from decoders: the table of a stack standing alone. */
+export function createDecodeReport<Each extends Decoder>(
+  decoders: Iterable<Each>,
+): (fullReport: string, feedID: string) => DecodedBy<Each> {
+  const table = createDecoderTable(decoders)
+  /** Ids in normal form, by the way they were given: mostly they are a few, again and again. */
+  const ids = new Map<string, string>()
+
+  function normalID(feedID: string): string {
+    const known = ids.get(feedID)
+    if (known !== undefined) return known
+    const id = parseFeedID(feedID)
+    if (ids.size === MAX_IDS) ids.clear()
+    ids.set(feedID, id)
+    return id
+  }
+
+  return function decodeReport(fullReport, feedID) {
+    const id = normalID(feedID)
+    if (typeof fullReport !== 'string')
+      throw refuse(id, `it must be a string, not ${typeof fullReport}`)
+    return table.decode(fullReport, id)
+  }
+}

@@ -1,0 +1,55 @@
+import { ValidationError } from '../core/errors.js'
+import { kindOf } from '../core/kind.js'
+
+const pattern = /^0x[0-9a-f]{64}$/i
+
+/** True for `0x` and 64 hexadecimal digits, in either case. */
+export function isFeedID(value: unknown): value is string {
+  return typeof value === 'string' && pattern.test(value)
+}
+
+/** A feed id in its normal form: `0x` and 64 lower-case hexadecimal digits. Throws ValidationError naming `field`. */
+export function parseFeedID(value: unknown, field = 'feedID'): string {
+  if (typeof value !== 'string') {
+    throw new ValidationError(
+      `${field} must be a string: 0x and 64 hexadecimal digits, not ${kindOf(value)}`,
+    )
+  }
+  if (!pattern.test(value)) {
+    throw new ValidationError(
+      `${field} must be 0x and 64 hexadecimal digits, not ${JSON.stringify(value.slice(0, 80))}`,
+    )
+  }
+  return value.toLowerCase()
+}
+
+/** Feed ids from a list or a comma-separated string: checked, in normal form, each once, in the order given. */
+export function parseFeedIDs(value: unknown, field = 'feedIDs'): readonly string[] {
+  const list = typeof value === 'string' ? value.split(',').map(id => id.trim()) : value
+  if (!Array.isArray(list))
+    throw new ValidationError(`${field} must be a feed id or a list of them, not ${kindOf(value)}`)
+  if (list.length === 0) throw new ValidationError(`${field} must name at least one feed`)
+  return [...new Set(list.map((id, index) => parseFeedID(id, `${field}[${index}]`)))]
+}
+
+/** The report version that a feed's id announces: its first two bytes without the top four bits. */
+export function feedVersion(feedID: string): number {
+  return 256 * digitAt(feedID, 3) + 16 * digitAt(feedID, 4) + digitAt(feedID, 5)
+}
+
+function digitAt(feedID: string, at: number): number {
+  const code = feedID.charCodeAt(at)
+  return code < 58 ? code - 48 : (code | 32) - 87
+}
+
+/** The unit of a feed's timestamps, announced by the top four bits of its id: 0 is seconds, 1 milliseconds. */
+export function feedResolution(feedID: string): 's' | 'ms' {
+  return feedID.charCodeAt(2) === 48 ? 's' : 'ms'
+}
+
+const versionName = (feedID: string): `V${number}` => `V${feedVersion(feedID)}`
+
+/** The report version that a feed's id announces, as reports name it: `'V3'` for `0x0003…`. */
+export function getReportVersion(feedID: string): `V${number}` {
+  return versionName(parseFeedID(feedID))
+}

@@ -1,0 +1,166 @@
+import { ValidationError } from '../core/errors.js'
+import { TextDecoder } from '../core/platform.js'
+import type { ReportDecodingError } from './errors.js'
+import { type Blob, readSafeUint, refuse } from './full-report.js'
+
+/**
+ * The type of one field, as Solidity names it; integers are those whose width is a multiple of 8.
+ *
+ * | type | decoded as |
+ * |---|---|
+ * | `uint8` … `uint48`, `int8` … `int48` | `number` |
+ * | `uint56` … `uint256`, `int56` … `int256` | `bigint` |
+ * | `uint64-twin` | a `number`, the nearest there is, and beside it an exact `bigint` under the name with `Raw` added |
+ * | `bool` | `boolean` |
+ * | `address`, `bytes1` … `bytes32` | `0x` and lower-case hexadecimal digits |
+ * | `string` | `string` |
+ */
+export type FieldType =
+  | `uint${number}`
+  | `int${number}`
+  | 'uint64-twin'
+  | 'bool'
+  | 'address'
+  | `bytes${number}`
+  | 'string'
+
+/** Reads the word at `at`, which is the field `name`. Throws ReportDecodingError where it is not of the type. */
+export type Reader = (blob: Blob, at: number, name: string) => unknown
+
+/** The reader of a type. Throws ValidationError naming the field where there is no such type. */
+export function readerOf(name: string, type: FieldType | undefined): Reader {
+  if (type === 'string') return readFee
+  if (type === 'bool') return readBool
+  if (type === 'address') return bytesReader(20, 'right')
+  if (type === 'uint64-twin') return uintReader(64)
+  const [, kind, digits] = /^(uint|int|bytes)([1-9][0-9]*)$/.exec(String(type)) ?? []
+  const size = Number(digits)
+  if (kind === 'bytes' && size <= 32) return bytesReader(size, 'left')
+  if (kind === 'uint' && size <= 256 && size % 8 === 0) return uintReader(size)
+  if (kind === 'int' && size <= 256 && size % 8 === 0) return intReader(size)
+  throw new ValidationError(
+    `fields.${name} must be a type such as int192, uint32, bool, bytes32 or string, not ${String(type)}`,
+  )
+}
+
+const EXACT_WIDTH = 48
+
+function uintReader(width: number): Reader {
+  const limit = 1n << BigInt(width)
+  if (width <= EXACT_WIDTH) {
+    return (blob, at, name) => {
+      const value = readSafeUint(blob.view, at)
+      if (!(value < Number(limit))) throw outside(blob, name, `uint${width}`)
+      return value
+    }
+  }
+  return (blob, at, name) => {
+    const value = readBigUint(blob.view, at)
+    if (value >= limit) throw outside(blob, name, `uint${width}`)
+    return value
+  }
+}
+
+function intReader(width: number): Reader {
+  const limit = 1n << BigInt(width - 1)
+  const least = -limit
+  const isSmall = width <= EXACT_WIDTH
+  return (blob, at, name) => {
+    let value = readBigUint(blob.view, at)
+    if (blob.view.getInt8(at) < 0) {
+      value = BigInt.asIntN(256, value)
+      if (value < least) throw outside(blob, name, `int${width}`)
+    } else if (value >= limit) throw outside(blob, name, `int${width}`)
+    return isSmall ? Number(value) : value
+  }
+}
+
+function bytesReader(size: number, aligned: 'left' | 'right'): Reader {
+  return (blob, at, name) => {
+    const start = aligned === 'left' ? at : at + 32 - size
+    let text = '0x'
+    for (let index = at; index < at + 32; index++) {
+      const byte = blob.view.getUint8(index)
+      if (index >= start && index < start + size) text += (byte < 16 ? '0' : '') + byte.toString(16)
+      else if (byte !== 0) throw outside(blob, name, `value of ${size} bytes`)
+    }
+    return text
+  }
+}
+
+export const readFee: (blob: Blob, at: number, name: string) => bigint = uintReader(192) as (
+  blob: Blob,
+  at: number,
+  name: string,
+) => bigint
+export const readSeconds: (blob: Blob, at: number, name: string) => number = uintReader(32) as (
+  blob: Blob,
+  at: number,
+  name: string,
+) => number
+
+export function readMilliseconds(blob: Blob, at: number, name: string): number {
+  const value = readSafeUint(blob.view, at)
+  if (Number.isNaN(value)) throw outside(blob, name, 'time of at most 2^53 - 1')
+  return value
+}
+
+function readBool(blob: Blob, at: number, name: string): boolean {
+  const value = readSafeUint(blob.view, at)
+  if (value !== 0 && value !== 1) throw outside(blob, name, 'bool')
+  return value === 1
+}
+
+/** The length in bytes of the string whose offset is at `at`, and which must begin at `tail`. */
+export function stringLength(blob: Blob, at: number, tail: number, name: string): number {
+  const { view } = blob
+  const length =
+    readSafeUint(view, at) === tail && tail + 32 <= blob.length
+      ? readSafeUint(view, tail)
+      : Number.NaN
+  if (!(tail + 32 + length <= blob.length))
+    throw outside(blob, name, 'string: its offset or length points elsewhere')
+  return length
+}
+
+export function readString(
+  view: DataView,
+  start: number,
+  length: number,
+  blob: Blob,
+  name: string,
+): string {
+  for (let at = start + length; at % 32 !== 0; at++) {
+    if (view.getUint8(at) !== 0) throw outside(blob, name, 'string: its padding is not zero')
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
+      new Uint8Array(view.buffer, view.byteOffset + start, length),
+    )
+  } catch {
+    throw outside(blob, name, 'string: it is not valid UTF-8')
+  }
+}
+
+/** The word at `at`; most values are short, and a short bigint is cheaper to make. */
+function readBigUint(view: DataView, at: number): bigint {
+  const low = view.getBigUint64(at + 24)
+  if ((view.getUint32(at + 16) | view.getUint32(at + 20)) === 0 && isZero128(view, at)) return low
+  const low128 = (view.getBigUint64(at + 16) << 64n) | low
+  if (isZero128(view, at)) return low128
+  return (view.getBigUint64(at) << 192n) | (view.getBigUint64(at + 8) << 128n) | low128
+}
+
+function isZero128(view: DataView, at: number): boolean {
+  return (
+    (view.getUint32(at) |
+      view.getUint32(at + 4) |
+      view.getUint32(at + 8) |
+      view.getUint32(at + 12)) ===
+    0
+  )
+}
+
+function outside(blob: Blob, name: string, type: string): ReportDecodingError {
+  return refuse(blob.feedID, `${name} is no ${type}`)
+}

@@ -1,0 +1,72 @@
+import { TextEncoder } from '../core/platform.js'
+
+/** No byte: a bit that no value has. */
+const NONE = 0x100
+
+/** The byte that two digits stand for, by their two characters, the first in the low byte; NONE where one is no digit. */
+const bytes = new Uint16Array(0x1_0000).fill(NONE)
+const digits = new TextEncoder().encode('0123456789abcdefABCDEF')
+const digitAt = (index: number): number => (index < 16 ? index : index - 6)
+digits.forEach((high, one) => {
+  digits.forEach((low, other) => {
+    bytes[high | (low << 8)] = (digitAt(one) << 4) | digitAt(other)
+  })
+})
+
+/** Four times the digit 0. */
+const ZEROS = 0x3030_3030
+/** Eight times. Digits are never the bytes of a NaN. */
+const EIGHT_ZEROS = new Float64Array(Int32Array.of(ZEROS, ZEROS).buffer)[0] as number
+
+/** True if the characters from `from` to before `to`, a multiple of sixteen, are hexadecimal digits. */
+export function areDigits(characters: DataView, from: number, to: number): boolean {
+  let seen = 0
+  for (let at = from; at < to; at += 16) {
+    const one = characters.getInt32(at, true)
+    const two = characters.getInt32(at + 4, true)
+    const three = characters.getInt32(at + 8, true)
+    const four = characters.getInt32(at + 12, true)
+    // Most of a report is zeros.
+    if (((one ^ ZEROS) | (two ^ ZEROS) | (three ^ ZEROS) | (four ^ ZEROS)) === 0) continue
+    seen |= look(one) | look(two) | look(three) | look(four)
+  }
+  return (seen & NONE) === 0
+}
+
+/** Has the bit of NONE if one of four characters is no digit. */
+function look(four: number): number {
+  return (bytes[four & 0xffff] as number) | (bytes[four >>> 16] as number)
+}
+
+/** Writes the bytes that digits stand for to the start of `into`; `length` counts the bytes, a multiple of four. */
+export function readBytes(
+  characters: DataView,
+  from: number,
+  length: number,
+  into: DataView,
+): void {
+  for (let to = 0; to < length; to += 4) into.setInt32(to, readUint32(characters, from + 2 * to))
+}
+
+/** The number that the 64 digits of a word stand for, or NaN if it is over 2^53 - 1. */
+export function readWord(characters: DataView, from: number): number {
+  for (let at = from; at < from + 48; at += 8)
+    if (characters.getFloat64(at, true) !== EIGHT_ZEROS) return Number.NaN
+  const low = readUint32(characters, from + 56) >>> 0
+  if (characters.getFloat64(from + 48, true) === EIGHT_ZEROS) return low
+  const value = (readUint32(characters, from + 48) >>> 0) * 0x1_0000_0000 + low
+  return value <= Number.MAX_SAFE_INTEGER ? value : Number.NaN
+}
+
+/** The bits that eight digits stand for. */
+function readUint32(characters: DataView, at: number): number {
+  const first = characters.getInt32(at, true)
+  const second = characters.getInt32(at + 4, true)
+  if (first === ZEROS && second === ZEROS) return 0
+  return (
+    ((bytes[first & 0xffff] as number) << 24) |
+    ((bytes[first >>> 16] as number) << 16) |
+    ((bytes[second & 0xffff] as number) << 8) |
+    (bytes[second >>> 16] as number)
+  )
+}

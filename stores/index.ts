@@ -1,0 +1,2 @@
+export type { CursorStore } from './cursor-store.js'
+export { fileCursors } from './file-cursors.js'
