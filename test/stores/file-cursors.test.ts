@@ -110,7 +110,8 @@ describe('fileCursors', () => {
           format: 'esm',
         }).code,
       )
-    const flat = (text: string) => text.replace(/'\.\.?\/(?:(?:core|report)\/)?([a-z-]+)\.js'/g, "'./$1.mjs'")
+    const flat = (text: string) =>
+      text.replace(/'\.\.?\/(?:(?:core|report)\/)?([a-z-]+)\.js'/g, "'./$1.mjs'")
     for (const name of ['errors', 'options', 'kind'])
       compile(`core/${name}.ts`, `${name}.mjs`, flat)
     compile('report/feed-id.ts', 'feed-id.mjs', flat)
