@@ -9,8 +9,8 @@ export interface ErrorClasses {
 /** What can go wrong, as a stable word to switch on. Messages may change between versions, codes do not. */
 export type ErrorCode = keyof ErrorClasses
 
-/** The class of the errors with a code. */
-export type ErrorOf<Code extends ErrorCode> = ErrorClasses[Code]
+/** The class of the errors with a code; of one that is not in the map, the base. */
+export type ErrorOf<Code> = Code extends ErrorCode ? ErrorClasses[Code] : DataStreamsError
 
 /** Facts every error can carry besides its message. */
 export interface ErrorFacts {
@@ -59,7 +59,7 @@ export class ValidationError extends DataStreamsError {
  * True for an error of this library, whichever copy of it (ES module or CommonJS) raised it; with `code`, only for
  * that one. Use it instead of `instanceof` where two copies may live in one process.
  */
-export function isStreamsError<Code extends ErrorCode = ErrorCode>(
+export function isStreamsError<Code extends ErrorCode | (string & {}) = ErrorCode>(
   error: unknown,
   code?: Code,
 ): error is ErrorOf<Code> {

@@ -7,7 +7,6 @@ export interface Stack extends ReadonlyArray<StackEntry> {
 }
 
 /** A plugin, whatever its calls are. */
-
 interface AnyHooks {
   readonly name: string
 }
@@ -71,7 +70,7 @@ export function describeStack<Part extends AnyHooks>(
         hooks: hooks.filter(
           hook => (plugin as Readonly<Record<string, unknown>>)[hook] !== undefined,
         ),
-        brings: brings(plugin),
+        brings: Object.freeze([...brings(plugin)]),
       }),
   )
   Object.defineProperty(entries, 'toString', { value: () => draw(entries, wire, up) })

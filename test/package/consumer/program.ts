@@ -158,6 +158,12 @@ export async function askInConfidence(runtime: CapabilityRuntime): Promise<unkno
   return isOk ? json(response) : undefined
 }
 export const inConfidence: readonly unknown[] = [createLocalRuntime, parsePublicKey]
+export function whatFailed(error: unknown): string {
+  // The code of an error of any part, whatever of the package is imported.
+  if (isStreamsError(error, 'ALL_CONNECTIONS')) return error.code
+  if (isStreamsError(error, 'ENCLAVE')) return String(error.mayHaveBeenSent)
+  return isStreamsError(error, 'TDH2') ? error.message : ''
+}
 export function ownEnclave({ vault }: ConfidentialPresetOptions): PublicKey {
   const stack: readonly EnclavePlugin[] = [...confidentialPreset({ vault }).slice(1), templates()]
   return stack.length > 0 ? vault.publicKey : parsePublicKey('')
