@@ -24,6 +24,8 @@ export interface EmitterHooks<Events extends object> {
   threw(event: keyof Events, thrown: unknown): void
   /** A handler has promised something; the function returned is called when that has settled. */
   promised?(event: keyof Events, argument: unknown): (() => void) | undefined
+  /** The event on the hot path. It has one argument, so none is put into a list. */
+  readonly hot?: keyof Events
 }
 
 type AnyHandler = (...given: unknown[]) => unknown
@@ -42,19 +44,32 @@ export function createEmitter<Events extends object>(hooks: EmitterHooks<Events>
     })
   }
 
+  function guardHot(event: keyof Events, handler: AnyHandler): AnyHandler {
+    return function guardedHandler(this: unknown, argument) {
+      try {
+        const result = handler.call(this, argument)
+        if (isThenable(result)) follow(event, argument, result)
+      } catch (thrown) {
+        hooks.threw(event, thrown)
+      }
+    }
+  }
+
+  function guardAny(event: keyof Events, handler: AnyHandler): AnyHandler {
+    return function guardedHandler(this: unknown, ...given) {
+      try {
+        const result = handler.apply(this, given)
+        if (isThenable(result)) follow(event, given[0], result)
+      } catch (thrown) {
+        hooks.threw(event, thrown)
+      }
+    }
+  }
+
   function guard(event: keyof Events, handler: AnyHandler): AnyHandler {
     const known = guards.get(event) ?? new WeakMap<AnyHandler, AnyHandler>()
     guards.set(event, known)
-    const guard: AnyHandler =
-      known.get(handler) ??
-      function guardedHandler(this: unknown, ...given) {
-        try {
-          const result = handler.apply(this, given)
-          if (isThenable(result)) follow(event, given[0], result)
-        } catch (thrown) {
-          hooks.threw(event, thrown)
-        }
-      }
+    const guard = known.get(handler) ?? (event === hooks.hot ? guardHot : guardAny)(event, handler)
     known.set(handler, guard)
     guarded.set(guard, handler)
     return guard

@@ -55,6 +55,7 @@ export function createStreamHandlers<Data>(
 ): StreamHandlers<Data> {
   const emitter = createEmitter<StreamEvents<Data>>({
     threw: handlerThrew,
+    hot: 'report',
     promised: (event, argument) =>
       event === 'report' ? reportHandler.promised(argument) : undefined,
   })
