@@ -8,6 +8,6 @@ const unknown = /(unknown (?:option|command) ')[^']{40,}'/s
 export function hideKeys(text: string): string {
   return text
     .replace(unknownOption, "$1…'")
-    .replace(unknown, "$1…'")
     .replace(digits, found => `[${found.length} hexadecimal digits]`)
+    .replace(unknown, "$1…'")
 }
