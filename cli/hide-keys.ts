@@ -1,7 +1,7 @@
 /** Longer than an address. Ids of feeds have 0x in front. */
 const digits = /(?<![0-9a-fx])[0-9a-f]{41,}/gi
 const unknownOption = /(unknown option '[^=']*=).*'/s
-/** What nobody knows is shown if it is as short as a word. */
+/** An unknown option or command as long as a key. */
 const unknown = /(unknown (?:option|command) ')[^']{40,}'/s
 
 /** The text of an error, which may repeat what was given on the command line, without what may be a key or its value. */

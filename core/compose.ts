@@ -1,15 +1,13 @@
 import { DataStreamsError, ValidationError } from './errors.js'
 import type { Handler, Hooks } from './hooks.js'
 
-type Part<Call, Reply> = Hooks<Call, Reply>
-
 /**
  * The handler that runs a call through every `call` layer and, for each attempt they make, through every `attempt`
  * layer to the wire. Each attempt starts from its own copy of the headers, so that nothing of a failed one survives.
  * `isReply` tells the reply to a call from whatever else a layer may return.
  */
 export function composeCall<Call extends { readonly headers: Headers }, Reply>(
-  plugins: readonly Part<Call, Reply>[],
+  plugins: readonly Hooks<Call, Reply>[],
   wire: Handler<Call, Reply>,
   isReply: (reply: unknown, call: Call) => boolean,
 ): Handler<Call, Reply> {
@@ -23,7 +21,7 @@ export function composeCall<Call extends { readonly headers: Headers }, Reply>(
 }
 
 function composeLayers<Call, Reply>(
-  plugins: readonly Part<Call, Reply>[],
+  plugins: readonly Hooks<Call, Reply>[],
   hook: 'call' | 'attempt',
   wire: Handler<Call, Reply>,
   isReply: (reply: unknown, call: Call) => boolean,

@@ -3,8 +3,8 @@ import type { Report } from './report.js'
 /** Says of reports whether they are signed as they should be. */
 export interface ReportVerifier {
   /**
-   * Calls `settled` once, later: with why the report is refused, or undefined where all is well, and the report. The function
-   * returned is for who does not want to know any more.
+   * Calls `settled` once, later: with the reason the report is refused, or undefined if it is verified, and the report.
+   * Returns a function that cancels the check.
    */
   check(
     report: Report,

@@ -15,6 +15,6 @@ export class VaultError extends DataStreamsError {
 declare module '../../core/errors.js' {
   interface ErrorClasses {
     VAULT: VaultError
-    PERMISSIONS: DataStreamsError
+    PERMISSIONS: VaultError
   }
 }

@@ -7,7 +7,7 @@ export type EnclavePlugin = Hooks<ConfidentialCall, ConfidentialReply>
 
 /** A request that an enclave makes for somebody who must not see the secrets in it. */
 export interface ConfidentialCall {
-  /** What the call is for, as the capability's method is named: `SendRequest` */
+  /** What the call is for, as the capability's method is named: `SendRequest`. */
   readonly operation: string
   /** Upper case. */
   readonly method: string
@@ -54,7 +54,7 @@ export interface ConnectionRules {
   readonly ca?: readonly string[]
   /** Decides about each address before it is dialled. @default all are dialled */
   readonly mayDial?: (address: string) => boolean
-  /** Characters that the templates of a request may come to, filled. @default 1024000 */
+  /** Bytes that the templates of a request may come to, filled. @default 1024000 */
   readonly maxRequestBytes?: number
   /** Bytes an answer may have, unpacked. @default 1024000 */
   readonly maxResponseBytes?: number
