@@ -4,8 +4,8 @@ import { WebSocketError } from '../errors.js'
 import { describeCall, errorFromAnswer } from '../status.js'
 import type { Connect, Socket } from '../transport/ws.js'
 import type { ConnectionFacts, StreamCall, StreamReply } from '../types.js'
+import type { FlowControl } from './flow-control.js'
 import { baseOfURL } from './shards.js'
-import type { Valve } from './valve.js'
 
 /** What a connection's life is measured by. */
 export interface ConnectionOptions {
@@ -21,7 +21,7 @@ export interface ConnectionOptions {
   readonly compression: boolean
   readonly maxMessageBytes: number
   /** Holds the connection back. */
-  readonly valve?: Valve
+  readonly flowControl?: FlowControl
 }
 
 /** What the stream hears of a connection. */
@@ -77,7 +77,7 @@ export function runConnection(
     let isPaused = false
     let isLeaving = false
     let stopPinging = (): void => {}
-    let leaveValve = (): void => {}
+    let leaveFlowControl = (): void => {}
     let forget = (): void => {}
     const deadline = setTimeout(timedOut, options.connectTimeout)
     let goodbye: ReturnType<typeof setInterval> | undefined
@@ -109,7 +109,7 @@ export function runConnection(
         isLeaving = failure === undefined
         failure ??= asError(call.signal.reason)
         // Held back, it would read neither what is on its way nor the answer to the goodbye.
-        leaveValve()
+        leaveFlowControl()
         socket.resume?.()
         socket.close()
         if (!settled) awaitGoodbye()
@@ -133,7 +133,7 @@ export function runConnection(
       clearTimeout(deadline)
       clearInterval(goodbye)
       stopPinging()
-      leaveValve()
+      leaveFlowControl()
       forget()
       log.connection?.(`connection to ${facts.host} ended`, { ...facts, closeCode })
       if (openedAt === undefined) {
@@ -160,7 +160,7 @@ export function runConnection(
           clearTimeout(deadline)
           openedAt = performance.now()
           stopPinging = startPinging()
-          enterValve()
+          joinFlowControl()
           log.connection?.(`connection to ${facts.host} is open`, { ...facts })
           events.opened()
         },
@@ -189,7 +189,7 @@ export function runConnection(
         made => {
           socket = made
           if (settled || failure !== undefined) made.terminate()
-          else if (openedAt !== undefined) enterValve()
+          else if (openedAt !== undefined) joinFlowControl()
         },
         error => {
           failure ??= isStreamsError(error) ? error : dialError(call, facts, error)
@@ -197,13 +197,13 @@ export function runConnection(
         },
       )
 
-    function enterValve(): void {
+    function joinFlowControl(): void {
       // Who opens before the socket is at hand enters with it.
-      if (options.valve === undefined || socket === undefined) return
+      if (options.flowControl === undefined || socket === undefined) return
       const made = socket
       const canPause = made.pause !== undefined && made.resume !== undefined
-      leaveValve()
-      leaveValve = options.valve.add({
+      leaveFlowControl()
+      leaveFlowControl = options.flowControl.add({
         canPause,
         pause() {
           isPaused = canPause

@@ -1,6 +1,6 @@
 import { DataStreamsError } from '../../core/errors.js'
 import { onAcknowledge, type Report } from '../../report/report.js'
-import type { Valve } from './valve.js'
+import type { FlowControl } from './flow-control.js'
 
 /** Who says that a report is taken. */
 export const acknowledgeModes = ['automatic', 'manual'] as const
@@ -33,7 +33,7 @@ export interface OutstandingOptions {
   readonly acknowledge: AcknowledgeMode
   /** So many may have been given out before the connections are held back; 0 for any number. */
   readonly limit: number
-  readonly valve: Valve
+  readonly flowControl: FlowControl
   /** How many of them have not been given out yet. */
   queued(): number
   /** A report is outstanding. */
@@ -47,7 +47,7 @@ export interface OutstandingOptions {
 
 /** Keeps account of what is outstanding. A report that nobody holds after its delivery leaves no trace. */
 export function createOutstanding(options: OutstandingOptions): Outstanding {
-  const { limit, valve } = options
+  const { limit, flowControl } = options
   const isManual = options.acknowledge === 'manual'
   /** By feed; for each report, by how many it is held. */
   const feeds = new Map<string, Map<Report, number>>()
@@ -68,7 +68,7 @@ export function createOutstanding(options: OutstandingOptions): Outstanding {
 
   function limitGivenOut(): void {
     const givenOut = count - options.queued()
-    if (givenOut >= 2 * limit && valve.leaks) {
+    if (givenOut >= 2 * limit && flowControl.leaks) {
       options.overflowed(
         new DataStreamsError(
           `the stream has ${givenOut} reports that were given out and not taken, and a connection that cannot be paused`,
@@ -78,7 +78,7 @@ export function createOutstanding(options: OutstandingOptions): Outstanding {
     }
     if (givenOut < limit || isFull) return
     isFull = true
-    valve.shut(outstanding)
+    flowControl.pause(outstanding)
     const lack = isManual ? 'acknowledged' : 'taken, since what handlers promised has not settled'
     options.slow(
       givenOut,
@@ -105,7 +105,7 @@ export function createOutstanding(options: OutstandingOptions): Outstanding {
     count--
     if (!isFull || count - options.queued() > limit >> 1) return
     isFull = false
-    valve.open(outstanding)
+    flowControl.resume(outstanding)
     for (const resolve of wantRoom.splice(0)) resolve()
   }
 

@@ -1,9 +1,9 @@
 import { DataStreamsError } from '../../core/errors.js'
 import type { Report } from '../../report/report.js'
 import type { Gap } from '../types.js'
+import type { FlowControl } from './flow-control.js'
 import { createOverflowGaps } from './overflow-gaps.js'
 import { createReportRing } from './report-ring.js'
-import type { Valve } from './valve.js'
 
 /** What becomes of a report that finds the queue full. */
 export const overflowPolicies = ['block', 'drop-oldest', 'latest-per-feed', 'close'] as const
@@ -19,7 +19,7 @@ export interface ReportQueueOptions {
   /** Reports it holds. */
   readonly size: number
   readonly overflow: OverflowPolicy
-  readonly valve: Valve
+  readonly flowControl: FlowControl
   /** The queue is full: once, until it has been drained to half. */
   slow(queued: number): void
   /** A report was thrown away. */
@@ -65,7 +65,7 @@ interface Waiting {
 
 /** Makes an empty queue. Unless somebody waits for it, a report that passes through costs no promise and no closure. */
 export function createReportQueue(options: ReportQueueOptions): ReportQueue {
-  const { size, overflow, valve } = options
+  const { size, overflow, flowControl } = options
   const ring = createReportRing(overflow === 'latest-per-feed')
   const gaps = createOverflowGaps(options.gap)
   const waiting: Waiting[] = []
@@ -87,14 +87,14 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
     else ring.push(report)
     if (ring.length < size || isSlow || isOver) return
     isSlow = true
-    if (overflow === 'block') valve.shut(queue)
+    if (overflow === 'block') flowControl.pause(queue)
     options.slow(ring.length)
   }
 
   function pushBeyond(report: Report): void {
     if (overflow === 'close') burst(report)
     // Beyond the limit comes what had been read already. Where nothing holds a connection back there is no end to it.
-    else if (overflow === 'block' && ring.length >= 2 * size && valve.leaks) burst(report)
+    else if (overflow === 'block' && ring.length >= 2 * size && flowControl.leaks) burst(report)
     else if (overflow === 'block') ring.push(report)
     else {
       const sameFeed = overflow === 'latest-per-feed' ? ring.takeFirstOf(report.feedID) : undefined
@@ -136,7 +136,7 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
   function endEpisode(): void {
     isSlow = false
     gaps.announceAll()
-    valve.open(queue)
+    flowControl.resume(queue)
   }
 
   function hasRoom(): boolean {

@@ -13,6 +13,7 @@ import type { ConnectionOptions } from './connection.js'
 import type { Connection } from './connections.js'
 import { type Consumption, createConsumption } from './consumption.js'
 import { type Cursors, createCursors } from './cursor.js'
+import { createFlowControl } from './flow-control.js'
 import { notOpened } from './lane.js'
 import { createLanes } from './lanes.js'
 import { createCounters, detailsOf, readConnections, readMetrics } from './metrics.js'
@@ -26,7 +27,6 @@ import type { ConnectionStatusCallback, Stream, StreamMetrics } from './stream-a
 import { createStreamHandlers, type StreamHandlers } from './stream-handlers.js'
 import { checkStreamOptions, type StreamOptions } from './stream-options.js'
 import { createSubscription } from './subscription.js'
-import { createValve } from './valve.js'
 
 /** What the client knows that a stream needs. */
 export interface StreamParts<Data> {
@@ -69,7 +69,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const { emit } = handlers
   const counters = createCounters()
   const origins = createOrigins()
-  const valve = createValve()
+  const flowControl = createFlowControl()
   const announcements = createAnnouncements({
     log,
     handlers,
@@ -94,7 +94,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       : createOutstanding({
           acknowledge: options.acknowledge,
           limit: options.queue,
-          valve,
+          flowControl,
           queued: () => consumption.queued,
           arrived: report => cursors?.arrived(report),
           taken: report => cursors?.consumed(report),
@@ -103,7 +103,11 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
         })
   let judge: Judge | undefined
   let resumed: ReadonlyMap<string, number> = new Map()
-  const silence = createSilenceWatch(options.staleAfter, announcements.status, () => valve.isShut)
+  const silence = createSilenceWatch(
+    options.staleAfter,
+    announcements.status,
+    () => flowControl.isPaused,
+  )
   const opened = createDeferred()
   const closed = createDeferred()
   let state: 'idle' | 'running' | 'ended' = 'idle'
@@ -168,7 +172,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     scope,
     bases,
     handler,
-    connection: { ...options, ...transport, valve, maxMessageBytes: MAX_MESSAGE_BYTES },
+    connection: { ...options, ...transport, flowControl, maxMessageBytes: MAX_MESSAGE_BYTES },
     maxConnections: options.maxConnections,
     counters,
     origins,
@@ -206,7 +210,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const consumption: Consumption<Data> = createConsumption<Data>({
     size: options.queue,
     overflow: options.overflow,
-    valve,
+    flowControl,
     outstanding,
     emit: handlers.report,
     hasHandler: handlers.hasReportHandler,
@@ -239,11 +243,11 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   function hold(): Hold {
     const held: Hold = {
       get leaks() {
-        return valve.leaks
+        return flowControl.leaks
       },
-      release: () => valve.open(held),
+      release: () => flowControl.resume(held),
     }
-    valve.shut(held)
+    flowControl.pause(held)
     return held
   }
 

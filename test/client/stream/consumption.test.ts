@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { createConsumption } from '../../../client/stream/consumption.js'
-import { createValve } from '../../../client/stream/valve.js'
+import { createFlowControl } from '../../../client/stream/flow-control.js'
 import { createDecoderTable } from '../../../report/decoder-table.js'
 import { Report } from '../../../report/report.js'
 
@@ -17,7 +17,7 @@ function open(size: number, onReport: (time: number) => void = () => undefined) 
   const consumption = createConsumption({
     size,
     overflow: 'block',
-    valve: createValve(),
+    flowControl: createFlowControl(),
     outstanding: undefined,
     emit(report) {
       if (!handler.isThere) return false

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createCursors } from '../../../client/stream/cursor.js'
+import { createFlowControl } from '../../../client/stream/flow-control.js'
 import { createOutstanding } from '../../../client/stream/outstanding.js'
-import { createValve } from '../../../client/stream/valve.js'
 import { createDecoderTable } from '../../../report/decoder-table.js'
 import { Report } from '../../../report/report.js'
 
@@ -12,7 +12,7 @@ const reportOf = (from: number, to: number): Report =>
   new Report(feedID, '0x', from, to, 'here', 'live', table)
 
 function open(acknowledge: 'automatic' | 'manual', limit = 0, queued: () => number = () => 0) {
-  const valve = createValve()
+  const flowControl = createFlowControl()
   const slow: number[] = []
   const cursors = createCursors({
     store: { load: async () => ({}), save: async () => undefined },
@@ -22,7 +22,7 @@ function open(acknowledge: 'automatic' | 'manual', limit = 0, queued: () => numb
   const outstanding = createOutstanding({
     acknowledge,
     limit,
-    valve,
+    flowControl,
     queued,
     arrived: cursors.arrived,
     taken: cursors.consumed,
@@ -34,7 +34,14 @@ function open(acknowledge: 'automatic' | 'manual', limit = 0, queued: () => numb
     for (let count = 0; count < holders; count++) outstanding.hold(report)
     outstanding.delivered(report)
   }
-  return { cursors, outstanding, valve, slow, deliver, cursor: () => cursors.frontier(feedID) }
+  return {
+    cursors,
+    outstanding,
+    flowControl,
+    slow,
+    deliver,
+    cursor: () => cursors.frontier(feedID),
+  }
 }
 
 test.each(['automatic', 'manual'] as const)(
@@ -120,12 +127,12 @@ test('one of thousands that is not taken holds the cursor, whatever was taken af
 
 test('what waits in the queue does not count as given out', () => {
   let queued = 10
-  const { outstanding, valve, slow } = open('automatic', 4, () => queued)
+  const { outstanding, flowControl, slow } = open('automatic', 4, () => queued)
   const reports = Array.from({ length: 15 }, (_, index) => reportOf(index + 1, index + 1))
   for (const report of reports.slice(0, 13)) outstanding.hold(report)
-  expect(valve.isShut).toBe(false)
+  expect(flowControl.isPaused).toBe(false)
   outstanding.hold(reports[13] as Report)
-  expect(valve.isShut).toBe(true)
+  expect(flowControl.isPaused).toBe(true)
   expect(slow).toEqual([4])
   queued = 8
   let hasRoom = false
@@ -133,8 +140,8 @@ test('what waits in the queue does not count as given out', () => {
     hasRoom = true
   })
   for (const report of reports.slice(0, 3)) outstanding.release(report)
-  expect(valve.isShut).toBe(true)
+  expect(flowControl.isPaused).toBe(true)
   outstanding.release(reports[3] as Report)
-  expect(valve.isShut).toBe(false)
+  expect(flowControl.isPaused).toBe(false)
   return Promise.resolve().then(() => expect(hasRoom).toBe(true))
 })

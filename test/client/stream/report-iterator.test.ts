@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
+import { createFlowControl } from '../../../client/stream/flow-control.js'
 import { createReportIterator } from '../../../client/stream/report-iterator.js'
 import { createReportQueue } from '../../../client/stream/report-queue.js'
-import { createValve } from '../../../client/stream/valve.js'
 import type { Report } from '../../../report/report.js'
 import { failureOf } from '../../waiting.js'
 
@@ -14,7 +14,7 @@ function open() {
   const queue = createReportQueue({
     size: 10,
     overflow: 'block',
-    valve: createValve(),
+    flowControl: createFlowControl(),
     slow: ignore,
     dropped: ignore,
     gap: ignore,

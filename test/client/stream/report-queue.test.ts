@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
+import { createFlowControl } from '../../../client/stream/flow-control.js'
 import { createReportQueue, type OverflowPolicy } from '../../../client/stream/report-queue.js'
-import { createValve } from '../../../client/stream/valve.js'
 import type { Gap } from '../../../client/types.js'
 import type { DataStreamsError } from '../../../core/errors.js'
 import { createDecoderTable } from '../../../report/decoder-table.js'
@@ -19,13 +19,13 @@ const name = ({ feedID, observationsTimestamp }: Report) => `${feedID}${observat
 
 /** A queue and all that it told. */
 function queueOf(overflow: OverflowPolicy, size: number, canPause = true) {
-  const valve = createValve()
+  const flowControl = createFlowControl()
   const socket = { isPaused: false, turns: 0 }
   function turn(isPaused: boolean): void {
     socket.isPaused = isPaused
     socket.turns++
   }
-  valve.add({ canPause, pause: () => turn(true), resume: () => turn(false) })
+  flowControl.add({ canPause, pause: () => turn(true), resume: () => turn(false) })
   const told = {
     slow: [] as number[],
     dropped: [] as string[],
@@ -36,7 +36,7 @@ function queueOf(overflow: OverflowPolicy, size: number, canPause = true) {
   const queue = createReportQueue({
     size,
     overflow,
-    valve,
+    flowControl,
     slow: queued => void told.slow.push(queued),
     dropped: report => void told.dropped.push(name(report)),
     gap: gap => void told.gaps.push(gap),
@@ -52,7 +52,7 @@ function queueOf(overflow: OverflowPolicy, size: number, canPause = true) {
   const push = (feedID: string, ...times: number[]) => {
     for (const time of times) queue.push(reportOf(feedID, time))
   }
-  return { queue, reader, take, push, told, valve, socket }
+  return { queue, reader, take, push, told, flowControl, socket }
 }
 
 describe('a queue of reports', () => {
@@ -116,14 +116,14 @@ describe('a queue of reports', () => {
   })
 
   test('block leaves the connections to whoever else holds them back, and goes by itself alone', async () => {
-    const { queue, take, push, socket, valve } = queueOf('block', 4)
+    const { queue, take, push, socket, flowControl } = queueOf('block', 4)
     const somebody = {}
-    valve.shut(somebody)
+    flowControl.pause(somebody)
     await queue.room()
     push('a', 1, 2, 3, 4)
     take(2)
     expect(socket.isPaused).toBe(true)
-    valve.open(somebody)
+    flowControl.resume(somebody)
     expect(socket).toEqual({ isPaused: false, turns: 2 })
   })
 
@@ -287,12 +287,12 @@ describe('a queue of reports', () => {
   })
 
   test('handlers that read or close while they are told do no harm', () => {
-    const valve = createValve()
+    const flowControl = createFlowControl()
     const given: string[] = []
     const queue = createReportQueue({
       size: 2,
       overflow: 'drop-oldest',
-      valve,
+      flowControl,
       slow: () => void readOne(),
       dropped: () => undefined,
       gap: () => queue.end(),

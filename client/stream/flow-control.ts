@@ -6,27 +6,27 @@ export interface Pausable {
   resume(): void
 }
 
-/** What holds back all connections of a stream at once, those to come included. */
-export interface Valve {
-  readonly isShut: boolean
+/** Pauses all connections of a stream at once, those to come included. */
+export interface FlowControl {
+  readonly isPaused: boolean
   /** True while there is a connection that can't be paused. */
   readonly leaks: boolean
-  /** Shuts it for somebody; it is open again when all who had it shut are done. */
-  shut(by: object): void
-  open(by: object): void
-  /** Adds a connection, paused at once where the valve is shut; the function returned takes it away. */
+  /** Pauses the connections for a holder; they resume when every holder has resumed them. */
+  pause(by: object): void
+  resume(by: object): void
+  /** Adds a connection, paused at once while the others are. Returns a function that removes it. */
   add(connection: Pausable): () => void
 }
 
-export function createValve(): Valve {
+export function createFlowControl(): FlowControl {
   const connections = new Set<Pausable>()
   const holders = new Set<object>()
-  let isShut = false
+  let isPaused = false
 
   function turn(): void {
     const to = holders.size > 0
-    if (isShut === to) return
-    isShut = to
+    if (isPaused === to) return
+    isPaused = to
     for (const connection of [...connections]) {
       if (to) connection.pause()
       else connection.resume()
@@ -34,24 +34,24 @@ export function createValve(): Valve {
   }
 
   return {
-    get isShut() {
-      return isShut
+    get isPaused() {
+      return isPaused
     },
     get leaks() {
       for (const { canPause } of connections) if (!canPause) return true
       return false
     },
-    shut(by) {
+    pause(by) {
       holders.add(by)
       turn()
     },
-    open(by) {
+    resume(by) {
       holders.delete(by)
       turn()
     },
     add(connection) {
       connections.add(connection)
-      if (isShut) connection.pause()
+      if (isPaused) connection.pause()
       return () => void connections.delete(connection)
     },
   }
