@@ -1,7 +1,7 @@
 import { parseKey } from '../../crypto/hex-key.js'
 import { encrypt, MAX_PLAINTEXT, type PublicKey } from '../../crypto/tdh2/index.js'
-import { sealAesGcm } from './aes-gcm.js'
 import type { EnclavePlugin } from './call.js'
+import { sealAesGcm } from './response-encryption/aes-gcm.js'
 
 /** The secret that holds the caller's AES key, as 64 hexadecimal digits. It fills no placeholder. */
 export const AES_KEY_SECRET = 'san_marino_aes_gcm_encryption_key'

@@ -14,7 +14,7 @@ import {
 import { VaultError } from '../../local/vault/errors.js'
 import type { SecretName } from '../../local/vault/secret-name.js'
 import type { EnclavePlugin } from './call.js'
-import { createRedactor } from './redact.js'
+import { createRedactor } from './secrets/redact.js'
 
 /** The threshold vault, as an enclave sees it. */
 export interface SecretVault {

@@ -1,7 +1,7 @@
 import type { EnclavePlugin, HeaderLines } from './call.js'
 import { EnclaveError } from './errors.js'
 import { requestSize, utf8Length } from './request-size.js'
-import { renderTemplate } from './template.js'
+import { renderTemplate } from './templates/template.js'
 
 /** The bytes a filled request may come to, where no limit says: a few short templates can make a body of any length. */
 const MAX_FILLED = 1_024_000

@@ -3,8 +3,11 @@ import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { decryptResponse } from '../../confidential-http/response/decrypt-response.js'
 import { ValidationError } from '../../core/errors.js'
-import { openAesGcm, sealAesGcm } from '../../plugins/confidential-http/aes-gcm.js'
 import type { EnclaveError } from '../../plugins/confidential-http/errors.js'
+import {
+  openAesGcm,
+  sealAesGcm,
+} from '../../plugins/confidential-http/response-encryption/aes-gcm.js'
 
 interface Vector {
   readonly name: string

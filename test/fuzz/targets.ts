@@ -29,8 +29,11 @@ import {
   parsePrivateShare,
   parsePublicKey,
 } from '../../crypto/tdh2/index.js'
-import { openAesGcm, sealAesGcm } from '../../plugins/confidential-http/aes-gcm.js'
-import { renderTemplate } from '../../plugins/confidential-http/template.js'
+import {
+  openAesGcm,
+  sealAesGcm,
+} from '../../plugins/confidential-http/response-encryption/aes-gcm.js'
+import { renderTemplate } from '../../plugins/confidential-http/templates/template.js'
 import { parseOrigins } from '../../plugins/ha-discovery.js'
 import { type Verification, verifyReport } from '../../plugins/verify/verify-report.js'
 import { allDecoders, decodeReport } from '../../presets/versions.js'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createSecretSearch } from '../../../plugins/confidential-http/secret-search.js'
+import { createSecretSearch } from '../../../plugins/confidential-http/secrets/secret-search.js'
 import { inForm } from '../../long.js'
 
 const isIn = (text: string, ...secrets: string[]): boolean => createSecretSearch(secrets)(text)

@@ -1,11 +1,11 @@
-import { ValidationError } from '../../core/errors.js'
+import { ValidationError } from '../../../core/errors.js'
 import {
   type Bytes,
   defaultCrypto,
   type WebCrypto,
   type WebCryptoKey,
-} from '../../crypto/crypto.js'
-import { EnclaveError } from './errors.js'
+} from '../../../crypto/crypto.js'
+import { EnclaveError } from '../errors.js'
 
 const KEY = 32
 const NONCE = 12

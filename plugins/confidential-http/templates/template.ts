@@ -1,5 +1,5 @@
-import { EnclaveError } from './errors.js'
-import { utf8Length } from './request-size.js'
+import { EnclaveError } from '../errors.js'
+import { utf8Length } from '../request-size.js'
 
 /** The value of a name; undefined where it has none. */
 export type FindValue = (name: string) => string | undefined

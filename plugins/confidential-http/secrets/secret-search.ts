@@ -1,4 +1,4 @@
-import { TextEncoder } from '../../core/platform.js'
+import { TextEncoder } from '../../../core/platform.js'
 
 /**
  * Finds secrets in a text, whole or in part, as they are and as texts carry them: with escapes of JSON, URLs and HTML, in

@@ -1,7 +1,7 @@
-import type { Log, LogFunction } from '../../core/log.js'
-import { TextDecoder } from '../../core/platform.js'
-import type { HeaderLines } from './call.js'
-import { EnclaveError } from './errors.js'
+import type { Log, LogFunction } from '../../../core/log.js'
+import { TextDecoder } from '../../../core/platform.js'
+import type { HeaderLines } from '../call.js'
+import { EnclaveError } from '../errors.js'
 import { createSecretSearch, MAX_SEARCHED } from './secret-search.js'
 
 /** What stands in place of a text that holds a secret: all of it, since what is around a secret often tells of it. */
