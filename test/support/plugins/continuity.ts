@@ -1,0 +1,171 @@
+import { afterEach, beforeEach, expect, jest } from '@jest/globals'
+import type { Gap, Sink, Status, StreamScope } from '../../../client/types.js'
+import { sleep } from '../../../core/sleep.js'
+import { type ContinuityOptions, continuity, dedup } from '../../../index.js'
+import type { Report } from '../../../report/report.js'
+
+export const feedA: string = `0x0003${'aa'.repeat(30)}`
+
+export const feedB: string = `0x0003${'bb'.repeat(30)}`
+
+export const inMilliseconds: string = `0x1003${'cc'.repeat(30)}`
+
+beforeEach(() => void jest.useFakeTimers())
+
+afterEach(() => {
+  expect(jest.getTimerCount()).toBe(0)
+  jest.useRealTimers()
+})
+
+interface Facts {
+  readonly feedID?: string
+  readonly from?: number
+  readonly signers?: string
+  readonly source?: Report['source']
+}
+
+/** A report as far as continuity and dedup look at one. */
+export function report(time: number, facts: Facts = {}): Report {
+  const { feedID = feedA, from = time, signers = '00', source = 'live' } = facts
+  const word = (value: number | string) => String(value).padStart(64, '0')
+  const words = [signers, 0, 0, 'e0', 0, 0, '11', '20', String(time), 0, 0].map(word)
+  return {
+    feedID,
+    observationsTimestamp: time,
+    validFromTimestamp: from,
+    fullReport: `0x${words.join('')}`,
+    origin: '001',
+    source,
+  } as Report
+}
+
+type Page = (from: number, limit: number, feedID: string) => readonly Report[]
+
+export interface StreamUnderTest {
+  publish: (times: readonly number[], facts?: Facts & { live?: boolean; lost?: boolean }) => void
+  sink: Sink
+  top: Sink
+  delivered: Report[]
+  gaps: Gap[]
+  vacant: number[][]
+  failures: Error[]
+  requests: { feedID: string; from: number; at: number }[]
+  stored: Report[]
+  service: { page: Page; delayMs: number }
+  scope: StreamScope
+  times: (feedID?: string) => number[]
+  backfilled: () => number[]
+  connect(isOpen: boolean, feedIDs?: readonly string[]): void
+  tell: (status: Status) => void
+  end(): void
+}
+
+/** A stream with continuity above dedup, and what came of it. `stored` is what the service has. */
+export function stream(
+  options: ContinuityOptions = {},
+  cursors: ReadonlyMap<string, number> = new Map(),
+): StreamUnderTest {
+  const delivered: Report[] = []
+  const gaps: Gap[] = []
+  const vacant: number[][] = []
+  const failures: Error[] = []
+  const requests: { feedID: string; from: number; at: number }[] = []
+  const stored: Report[] = []
+  const watchers = new Set<(status: Status) => void>()
+  const deferred: (() => void)[] = []
+  const controller = new AbortController()
+  const service: { page: Page; delayMs: number } = {
+    page: (from, limit, feedID) =>
+      stored
+        .filter(each => each.feedID === feedID && each.observationsTimestamp >= from)
+        .sort((one, other) => one.observationsTimestamp - other.observationsTimestamp)
+        .slice(0, limit),
+    delayMs: 20,
+  }
+  let connections = 1
+  let uncovered: readonly string[] = []
+  const scope = {
+    kind: 'stream',
+    feedIDs: [feedA, feedB, inMilliseconds],
+    cursors,
+    log: {},
+    signal: controller.signal,
+    defer: (task: () => void) => void deferred.push(task),
+    beforeFailure: () => undefined,
+    get activeConnections() {
+      return connections
+    },
+    get uncovered() {
+      return uncovered
+    },
+    count: () => undefined,
+    conflict: () => undefined,
+    fail: (error: Error) => void failures.push(error),
+    watch(listener: (status: Status) => void) {
+      watchers.add(listener)
+      return () => void watchers.delete(listener)
+    },
+    async fetchPage(feedID: string, from: number, limit: number, signal: AbortSignal) {
+      requests.push({ feedID, from, at: performance.now() })
+      await sleep(service.delayMs, signal)
+      return service
+        .page(from, limit, feedID)
+        .map(each => Object.assign({}, each, { source: 'backfill' }) as Report)
+    },
+    receive: (each: Report) => sink(each),
+    room: async () => undefined,
+    gap: (gap: Gap) => void gaps.push(gap),
+    vacant: (_feedID: string, from: number, to: number) => void vacant.push([from, to]),
+  } as unknown as StreamScope
+  const top = continuity(options).report?.(each => void delivered.push(each), scope) as Sink
+  const sink = dedup({ window: 4096 }).report?.(top, scope) as Sink
+
+  function tell(status: Status) {
+    for (const watcher of watchers) watcher(status)
+  }
+
+  /** Publishes reports of one unit each: `live` are streamed, all that are not `lost` are stored. */
+  function publish(
+    times: readonly number[],
+    facts: Facts & { live?: boolean; lost?: boolean } = {},
+  ) {
+    for (const time of times) {
+      const each = report(time, facts)
+      if (facts.lost !== true) stored.push(each)
+      if (facts.live !== false) sink(each)
+    }
+  }
+  return {
+    publish,
+    sink,
+    top,
+    delivered,
+    gaps,
+    vacant,
+    failures,
+    requests,
+    stored,
+    service,
+    scope,
+    times: (feedID = feedA) =>
+      delivered.filter(each => each.feedID === feedID).map(each => each.observationsTimestamp),
+    backfilled: () =>
+      delivered.filter(each => each.source === 'backfill').map(each => each.observationsTimestamp),
+    /** All connections open or close, or those of some feeds. */
+    connect(isOpen: boolean, feedIDs: readonly string[] = scope.feedIDs) {
+      connections = isOpen || feedIDs.length < scope.feedIDs.length ? 1 : 0
+      uncovered = isOpen ? [] : feedIDs
+      tell({ type: isOpen ? 'connected' : 'disconnected' } as Status)
+    },
+    tell,
+    end() {
+      controller.abort(new Error('over'))
+      for (const task of deferred.reverse()) task()
+    },
+  }
+}
+
+export const range = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index)
+
+export const wait = (ms: number): Promise<void> => jest.advanceTimersByTimeAsync(ms)

@@ -1,0 +1,84 @@
+import { afterEach } from '@jest/globals'
+import {
+  type Client,
+  createClient,
+  type DecodedReport,
+  type Report,
+  type Status,
+  type Stream,
+  type StreamOptions,
+} from '../../../index.js'
+import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../../local/index.js'
+
+export const ethUsd = '0x10035a7b9c1d3e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7'
+
+export const closers: (() => Promise<unknown>)[] = []
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+export async function start(options: DataEngineOptions = {}): Promise<DataEngine> {
+  const engine = await startDataEngine({
+    feeds: [ethUsd],
+    intervalMs: 0,
+    history: 0,
+    origins: 2,
+    ...options,
+  })
+  closers.push(() => engine.close())
+  return engine
+}
+
+export interface Opened {
+  client: Client<DecodedReport>
+  stream: Stream<DecodedReport>
+  seen: {
+    times: number[]
+    errors: (Error & Record<string, unknown>)[]
+    events: string[]
+    statuses: Status[]
+    conflicts: { first: Report<DecodedReport>; other: Report<DecodedReport> }[]
+  }
+}
+
+/** A highly available stream and all that came of it. */
+export function open(engine: DataEngine, options: StreamOptions = {}, config: object = {}): Opened {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const client = createClient({
+    apiKey,
+    userSecret,
+    endpoint,
+    wsEndpoint,
+    haMode: true,
+    retryDelay: 20,
+    ...config,
+  })
+  closers.push(() => client.close())
+  const stream = client.createStream(engine.feeds, { reconnectInterval: 200, ...options })
+  const seen = {
+    times: [] as number[],
+    errors: [] as (Error & Record<string, unknown>)[],
+    events: [] as string[],
+    statuses: [] as Status[],
+    conflicts: [] as { first: Report<DecodedReport>; other: Report<DecodedReport> }[],
+  }
+  stream.on('report', report => void seen.times.push(report.observationsTimestamp))
+  stream.on('error', error => void seen.errors.push(error as (typeof seen.errors)[number]))
+  stream.on('status', status => void seen.statuses.push(status))
+  stream.on('conflict', conflict => void seen.conflicts.push(conflict))
+  for (const name of ['connected', 'disconnected', 'reconnecting'] as const)
+    stream.on(name, () => void seen.events.push(name))
+  return { client, stream, seen }
+}
+
+/** How the outside world calls an origin of the engine's. */
+export const of = (engine: DataEngine, originID: string): string =>
+  `${engine.wsEndpoint}#${originID}`
+
+export const names = (errors: readonly Error[]): string[] => errors.map(error => error.name)
+
+export const status =
+  (type: string): ((each: Status) => boolean) =>
+  (each: Status) =>
+    each.type === type

@@ -1,0 +1,141 @@
+import { describe, expect, test } from '@jest/globals'
+import type { StreamScope } from '../../../client/index.js'
+import { AuthenticationError, createClient, defaultPreset, type Plugin } from '../../../index.js'
+import {
+  a,
+  b,
+  c,
+  closers,
+  d,
+  dials,
+  expectDenied,
+  expectFlow,
+  keyOf,
+  open,
+  start,
+} from '../../support/wire/feed-access.js'
+import { failureOf, until } from '../../waiting.js'
+
+describe('subscribing', () => {
+  test.each([1, 2])(
+    'to a refused feed rejects and changes nothing, with %d origins',
+    async origins => {
+      const engine = await start({ origins, intervalMs: 0 })
+      const { stream, seen } = open(engine)
+      await stream.connect()
+      await until(() => stream.getMetrics().activeConnections === origins)
+      const before = seen.statuses.length
+      const error = await failureOf(stream.subscribe(b.toUpperCase().replace('X', 'x')))
+      expectDenied([error], [b])
+      expect(seen.errors).toHaveLength(1)
+      expect(stream.feedIDs).toEqual([a, c])
+      expect(seen.statuses.slice(before)).toEqual([])
+      await until(() => engine.connections === origins)
+      await expectFlow(engine, [a, c], seen.reports)
+      expect(stream.getMetrics()).toMatchObject({ activeConnections: origins, fullReconnects: 0 })
+      expect(seen.events).toEqual(['connected'])
+    },
+  )
+
+  test('to another feed, and to none of the refused, goes on as ever', async () => {
+    const engine = await start({ intervalMs: 0 })
+    const { stream, seen } = open(engine)
+    await stream.connect()
+    const before = dials(engine).length
+    await stream.subscribe(a)
+    await stream.unsubscribe(b)
+    expect(dials(engine)).toHaveLength(before)
+    await stream.subscribe(d)
+    expect(stream.feedIDs).toEqual([a, c, d])
+    await stream.unsubscribe(a)
+    await until(() => engine.connections === 1)
+    await expectFlow(engine, [c, d], seen.reports)
+    expect(dials(engine).at(-1)?.path).toBe(`/api/v1/ws?feedIDs=${c},${d}`)
+    expect(dials(engine)).toHaveLength(before + 2)
+    expect(seen.errors).toHaveLength(1)
+  })
+
+  test('to feeds of which one is refused adds the others and names it', async () => {
+    const engine = await start({ intervalMs: 0 })
+    const { stream, seen } = open(engine, [a])
+    await stream.connect()
+    await stream.subscribe([b, c])
+    expect(stream.feedIDs).toEqual([a, c])
+    expectDenied(seen.errors, [b])
+    await expectFlow(engine, [a, c], seen.reports)
+    expect(seen.statuses.filter(({ type }) => type.endsWith('subscribed'))).toEqual([
+      { type: 'subscribed', feedIDs: [c] },
+    ])
+  })
+
+  test('to a feed that was refused, and may be read by now, gets it', async () => {
+    const engine = await start({ intervalMs: 0 })
+    const { stream, seen } = open(engine)
+    await stream.connect()
+    engine.entitle(b, true)
+    await stream.subscribe(b)
+    expect(stream.feedIDs).toEqual([a, c, b])
+    await expectFlow(engine, [a, b, c], seen.reports)
+    expect(seen.errors).toHaveLength(1)
+  })
+
+  test('finds out what else may no longer be read', async () => {
+    const engine = await start({ intervalMs: 0 })
+    const { stream, seen } = open(engine, [a, c])
+    await stream.connect()
+    engine.entitle(a, false)
+    await stream.subscribe(d)
+    expect(stream.feedIDs).toEqual([c, d])
+    expectDenied(seen.errors, [a])
+    await expectFlow(engine, [c, d], seen.reports)
+  })
+
+  test('to nothing but one that may no longer be read is no way out', async () => {
+    const engine = await start({ intervalMs: 0 })
+    const { stream, seen } = open(engine, [a, c])
+    await stream.connect()
+    engine.entitle(a, false)
+    expectDenied([await failureOf(stream.unsubscribe(c))], [a])
+    expect(stream.feedIDs).toEqual([a])
+    expect(seen.errors).toEqual([])
+    await expectFlow(engine, [a], seen.reports)
+    // The new connection may carry the other feed alone, which nobody wants any more.
+    engine.disconnect()
+    expectDenied([await failureOf(stream.closed)], [a])
+  })
+})
+
+test('a plugin that knows better may end the subscription to a feed, but not to all', async () => {
+  const engine = await start({ intervalMs: 0 })
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const scopes: StreamScope[] = []
+  const look: Plugin<never> = {
+    name: 'look',
+    report(next, scope) {
+      if (scope.kind === 'stream') scopes.push(scope)
+      return next
+    },
+  }
+  const plugins = [look, ...defaultPreset({ apiKey, userSecret })]
+  const client = createClient({ endpoint, wsEndpoint, plugins })
+  closers.push(() => client.close())
+  const stream = client.createStream([a, c])
+  const reports: string[] = []
+  const errors: Error[] = []
+  stream.on('report', report => void reports.push(keyOf(report)))
+  stream.on('error', error => void errors.push(error))
+  await stream.connect()
+  const [scope] = scopes
+  scope?.deny([a, c], new AuthenticationError('all'))
+  expect(stream.feedIDs).toEqual([a, c])
+  scope?.deny([b, c], new AuthenticationError('some'))
+  scope?.deny([c], new AuthenticationError('again'))
+  expect(stream.feedIDs).toEqual([a])
+  engine.publish(c)
+  await expectFlow(engine, [a], reports)
+  expect(reports).toHaveLength(1)
+  expect(errors.map(({ message }) => message)).toEqual(['some'])
+  await stream.subscribe(c)
+  await expectFlow(engine, [a, c], reports)
+  expect(stream.getMetrics().rejected).toBe(0)
+})

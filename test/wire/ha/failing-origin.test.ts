@@ -1,0 +1,191 @@
+import { describe, expect, test } from '@jest/globals'
+import {
+  createClient,
+  dedup,
+  haDiscovery,
+  hmacAuth,
+  type RetryOptions,
+  retry,
+  type StreamOptions,
+} from '../../../index.js'
+import type { DataEngine } from '../../../local/index.js'
+import { closers, ethUsd, names, of, open, start, status } from '../../support/wire/ha.js'
+import { failureOf, pause, until } from '../../waiting.js'
+
+/** A stream with a stack of its own. */
+async function own(
+  engine: DataEngine,
+  options: object,
+  streamOptions: StreamOptions = {},
+  retryOptions: RetryOptions = {},
+) {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const plugins = [
+    dedup(),
+    haDiscovery({ stagger: 5, ...options }),
+    retry({ delay: 5, ...retryOptions }),
+    hmacAuth({ apiKey, userSecret }),
+  ]
+  const client = createClient({ endpoint, wsEndpoint, plugins })
+  closers.push(() => client.close())
+  const stream = client.createStream(engine.feeds, { reconnectInterval: 200, ...streamOptions })
+  const errors: (Error & Record<string, unknown>)[] = []
+  const types: string[] = []
+  stream.on('error', error => void errors.push(error as (typeof errors)[number]))
+  stream.on('status', status => {
+    if ('origin' in status) types.push(`${status.originID} ${status.type}`)
+  })
+  return { stream, errors, types }
+}
+
+describe('an origin that fails', () => {
+  test('is carried by the other, and is back by itself', async () => {
+    const engine = await start()
+    const [first] = engine.origins
+    const callbacks: unknown[][] = []
+    const { stream, seen } = open(
+      engine,
+      {},
+      { connectionStatusCallback: (...call: unknown[]) => void callbacks.push(call) },
+    )
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    await first?.kill()
+    const published: number[] = []
+    for (let at = 0; at < 10; at++) published.push(engine.publish(ethUsd).observationsTimestamp)
+    await until(() => seen.times.length === 10)
+    expect(seen.times).toEqual(published)
+    await until(() => names(seen.errors).includes('InsufficientConnectionsError'))
+    expect(names(seen.errors)).toEqual([
+      'PartialConnectionFailureError',
+      'InsufficientConnectionsError',
+    ])
+    expect(seen.errors[0]).toMatchObject({ failedConnections: 1, totalConnections: 2 })
+    await first?.restart()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    expect(seen.events.filter(event => event !== 'reconnecting')).toEqual(['connected'])
+    expect(stream.getMetrics()).toMatchObject({ partialReconnects: 1, fullReconnects: 0 })
+    const { host } = new URL(engine.wsEndpoint)
+    const origin = of(engine, '001')
+    expect(new URL(origin).host).toBe(host)
+    expect(callbacks.filter(([, , each]) => each === origin)).toEqual(
+      [true, false, true].map(up => [up, host, origin]),
+    )
+  })
+
+  test('by refusing its first upgrade with 503 is up within 5 s of recovering', async () => {
+    const engine = await start()
+    engine.origins[1]?.refuse(503)
+    const { stream, seen } = open(engine, { reconnectInterval: 1000 })
+    await stream.connect()
+    await until(() => seen.statuses.filter(status('reconnecting')).length >= 1)
+    expect(stream.getMetrics().originStatus).toEqual({
+      [of(engine, '001')]: 'connected',
+      [of(engine, '002')]: 'reconnecting',
+    })
+    engine.origins[1]?.refuse(undefined)
+    const started = performance.now()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    expect(performance.now() - started).toBeLessThan(5000)
+  })
+
+  test.each([
+    ['by refusing with 401', (engine: DataEngine) => engine.origins[1]?.refuse(401)],
+    ['by being down', (engine: DataEngine) => void engine.origins[0]?.kill()],
+    ['by not answering its handshake', (engine: DataEngine) => engine.origins[1]?.blackhole(true)],
+  ])('%s does not keep connect waiting', async (_name, fail) => {
+    const engine = await start()
+    fail(engine)
+    const { stream, seen } = open(engine, {}, { haConnectionTimeout: 150 })
+    const started = performance.now()
+    await stream.connect()
+    expect(performance.now() - started).toBeLessThan(2000)
+    await until(() => names(seen.errors).includes('InsufficientConnectionsError'))
+    expect(names(seen.errors)).toEqual([
+      'PartialConnectionFailureError',
+      'InsufficientConnectionsError',
+    ])
+    engine.publish(ethUsd)
+    await until(() => seen.times.length === 1)
+  })
+
+  test('with all others too is a MultiConnectionError with a cause each, from connect and on error', async () => {
+    const engine = await start()
+    for (const origin of engine.origins) origin.refuse(503)
+    const { stream, seen } = open(engine, { maxReconnectAttempts: 1 })
+    const error = await failureOf(stream.connect())
+    expect(error).toMatchObject({ name: 'MultiConnectionError', code: 'ALL_CONNECTIONS' })
+    expect(error?.errors).toHaveLength(2)
+    expect(seen.errors.filter(each => each === error)).toHaveLength(1)
+    expect(seen.events.at(-1)).toBe('disconnected')
+    expect(await failureOf(stream.closed)).toBe(error)
+    for (const origin of engine.origins) origin.refuse(undefined)
+    await pause(600)
+    expect(engine.connections).toBe(0)
+  })
+})
+
+describe('an origin that is refused', () => {
+  test('is dialled at once when the others are lost, also if they came after it began to wait', async () => {
+    const engine = await start()
+    const [first, second] = engine.origins
+    const slow = { refusedInterval: 60_000, healthyAfter: 100 }
+    const { stream, types } = await own(engine, {}, { maxReconnectAttempts: 50 }, slow)
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    first?.refuse(503)
+    second?.refuse(401)
+    engine.disconnect()
+    await until(() => types.includes('002 degraded'))
+    first?.refuse(undefined)
+    await until(() => stream.getMetrics().activeConnections === 1)
+    await pause(150)
+    second?.refuse(undefined)
+    first?.refuse(503)
+    first?.disconnect()
+    await until(() => stream.getMetrics().originStatus[of(engine, '002')] === 'connected', 1000)
+  })
+
+  test('from the start is not given up when none is open for a moment, once the stream was let in', async () => {
+    const engine = await start()
+    const [first, second] = engine.origins
+    second?.refuse(401)
+    const slow = { refusedInterval: 100 }
+    const { stream, types } = await own(engine, {}, { maxReconnectAttempts: 50 }, slow)
+    await stream.connect()
+    await until(() => types.includes('002 degraded'))
+    first?.refuse(503, 2)
+    first?.disconnect()
+    await until(() => types.filter(type => type === '001 connected').length === 2)
+    expect(types).not.toContain('002 failed')
+    second?.refuse(undefined)
+    await until(() => stream.getMetrics().activeConnections === 2, 1000)
+  })
+})
+
+describe('the last connection', () => {
+  test('when it is lost, the others are dialled at once, however long they were to wait', async () => {
+    const engine = await start()
+    const [first, second] = engine.origins
+    const { stream, seen } = open(engine, { reconnectInterval: 10_000 })
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    await first?.kill()
+    await until(() => seen.statuses.some(status('reconnecting')))
+    await first?.restart()
+    const started = performance.now()
+    await second?.kill()
+    await until(() => seen.events.filter(event => event === 'connected').length === 2)
+    expect(performance.now() - started).toBeLessThan(2000)
+  })
+
+  test('and the others, when none of them lasts, end the stream after their attempts', async () => {
+    const engine = await start()
+    const { stream } = open(engine, { maxReconnectAttempts: 2 })
+    const timer = setInterval(() => engine.disconnect(1000), 250)
+    const error = await failureOf(stream.connect().then(() => stream.closed))
+    clearInterval(timer)
+    expect(error).toMatchObject({ code: 'ALL_CONNECTIONS' })
+    for (const { dials } of engine.origins) expect(dials).toBeLessThan(12)
+  })
+})

@@ -1,0 +1,120 @@
+import { describe, expect, test } from '@jest/globals'
+import { isStreamsError } from '../../../index.js'
+import { engine, ethUsd, open } from '../../support/wire/stream.js'
+import { failureOf, pause, until } from '../../waiting.js'
+
+describe('close', () => {
+  const watched = (stream: ReturnType<typeof open>) =>
+    JSON.stringify(stream.seen.events.concat(stream.seen.statuses.map(status => status.type)))
+
+  test.each([
+    ['before connect', async () => open()],
+    [
+      'while dialling',
+      async () => {
+        const opened = open()
+        void failureOf(opened.stream.connect())
+        return opened
+      },
+    ],
+    [
+      'while shaking hands',
+      async () => {
+        engine.blackhole(true)
+        const opened = open()
+        void failureOf(opened.stream.connect())
+        await pause(80)
+        return opened
+      },
+    ],
+    [
+      'while waiting to reconnect',
+      async () => {
+        const opened = open({ reconnectInterval: 5000 })
+        await opened.stream.connect()
+        engine.disconnect(1000)
+        await until(() => opened.seen.events.includes('reconnecting'))
+        return opened
+      },
+    ],
+    [
+      'while open',
+      async () => {
+        const opened = open()
+        await opened.stream.connect()
+        return opened
+      },
+    ],
+    [
+      'while open to a peer that no longer answers',
+      async () => {
+        const opened = open()
+        await opened.stream.connect()
+        engine.blackhole(true)
+        return opened
+      },
+    ],
+  ])('%s ends within a second, leaves nothing, and no event comes after', async (_name, make) => {
+    const opened = await make()
+    const before = watched(opened)
+    const started = performance.now()
+    const both = Promise.all([opened.stream.close(), opened.stream.close()])
+    await both
+    expect(performance.now() - started).toBeLessThan(1000)
+    await opened.stream.closed
+    engine.blackhole(false)
+    engine.publish(ethUsd)
+    await pause(100)
+    expect(engine.connections).toBe(0)
+    expect(watched(opened)).toBe(before)
+    expect(opened.seen.errors).toEqual([])
+    expect(isStreamsError(await failureOf(opened.stream.connect()), 'CLOSED')).toBe(true)
+  })
+
+  test('rejects a connect that is under way', async () => {
+    engine.blackhole(true)
+    const { stream } = open()
+    const connecting = failureOf(stream.connect())
+    await stream.close()
+    expect(isStreamsError(await connecting, 'CLOSED')).toBe(true)
+  })
+
+  test('the signal of the options closes the stream', async () => {
+    const controller = new AbortController()
+    const { stream } = open({ signal: controller.signal })
+    await stream.connect()
+    controller.abort()
+    await stream.closed
+    await until(() => engine.connections === 0)
+    const late = open({ signal: controller.signal })
+    expect(isStreamsError(await failureOf(late.stream.connect()), 'CLOSED')).toBe(true)
+  })
+
+  test('a connect that its signal ends, or had ended before, says that it was aborted, and why', async () => {
+    engine.blackhole(true)
+    const reason = new Error('mine')
+    const controller = new AbortController()
+    const under = open({ signal: controller.signal })
+    const connecting = failureOf(under.stream.connect())
+    controller.abort(reason)
+    const late = open({ signal: controller.signal })
+    const errors = [await connecting]
+    for (const { stream } of [under, late]) errors.push(await failureOf(stream.connect()))
+    const message = 'the stream was aborted by the signal of its options'
+    for (const error of errors)
+      expect(error).toMatchObject({ code: 'CLOSED', message, cause: reason })
+    expect(engine.connections).toBe(0)
+
+    const closed = open({ signal: new AbortController().signal })
+    await closed.stream.close()
+    expect((await failureOf(closed.stream.connect())).message).toMatch(/^the stream has ended/)
+  })
+
+  test('closing the client closes its streams', async () => {
+    const { client, stream } = open()
+    await stream.connect()
+    await client.close()
+    await stream.closed
+    expect(() => client.createStream(ethUsd)).toThrow(/the client was closed/)
+  })
+})

@@ -1,0 +1,245 @@
+import { describe, expect, test } from '@jest/globals'
+import { createClient, isStreamsError, type Status } from '../../../index.js'
+import { btcUsd, closers, engine, ethUsd, fast, open } from '../../support/wire/stream.js'
+import { failureOf, pause, until } from '../../waiting.js'
+
+describe('a connection that is lost', () => {
+  test.each([[1000], [1001], [1006], [1008], [1011], [1012], [4000], [undefined]])(
+    'with close code %p is dialled again, once, and reports go on',
+    async code => {
+      const { stream, seen } = open(fast)
+      await stream.connect()
+      const before = engine.requests().length
+      engine.disconnect(code)
+      await until(() => seen.events.filter(event => event === 'connected').length === 2)
+      engine.publish(ethUsd)
+      await until(() => seen.reports.length === 1)
+      expect(seen.events).toEqual(['connected', 'disconnected', 'reconnecting', 'connected'])
+      expect(engine.requests().length - before).toBe(1)
+      expect(engine.connections).toBe(1)
+      expect(stream.getMetrics()).toMatchObject({
+        fullReconnects: 1,
+        partialReconnects: 0,
+        activeConnections: 1,
+      })
+      expect(seen.errors).toEqual([])
+    },
+  )
+
+  test('the reconnecting event says which attempt, of how many, when, where and why', async () => {
+    const { stream } = open(fast)
+    const infos: unknown[] = []
+    stream.on('reconnecting', info => void infos.push(info))
+    await stream.connect()
+    engine.disconnect(1011)
+    await until(() => infos.length === 1)
+    const host = new URL(engine.wsEndpoint).host
+    expect(infos[0]).toMatchObject({ attempt: 1, maxAttempts: 5, host, origin: engine.wsEndpoint })
+    const { delayMs, error } = infos[0] as { delayMs: number; error: Error }
+    expect(delayMs).toBeGreaterThanOrEqual(100)
+    expect(delayMs).toBeLessThanOrEqual(200)
+    expect(error.message).toMatch(/closed with code 1011/)
+  })
+
+  test('a server that goes away for good is dialled maxReconnectAttempts times, one at a time, then it is over', async () => {
+    const { stream, seen } = open({ ...fast, maxReconnectAttempts: 3 })
+    await stream.connect()
+    const closed = failureOf(stream.closed)
+    await engine.stop()
+    await until(() => seen.errors.length > 0)
+    await engine.start()
+    expect(seen.errors).toHaveLength(1)
+    expect(seen.errors[0]).toMatchObject({ name: 'WebSocketError', code: 'WS_GAVE_UP' })
+    expect(seen.errors[0]?.message).toMatch(/gave up on 127\.0\.0\.1:\d+ after 3 attempts/)
+    expect(String(seen.errors[0]?.cause)).toMatch(/ECONNREFUSED/)
+    expect(seen.events).toEqual([
+      'connected',
+      'disconnected',
+      'reconnecting',
+      'reconnecting',
+      'reconnecting',
+    ])
+    expect(await closed).toBe(seen.errors[0])
+    expect(stream.getMetrics().originStatus).toEqual({ [engine.wsEndpoint]: 'failed' })
+    const before = engine.requests().length
+    await pause(600)
+    expect(engine.requests()).toHaveLength(before)
+    expect(isStreamsError(await failureOf(stream.connect()), 'CLOSED')).toBe(true)
+  })
+
+  test('Infinity attempts always come back', async () => {
+    const { stream, seen } = open({ ...fast, maxReconnectAttempts: Number.POSITIVE_INFINITY })
+    await stream.connect()
+    await engine.stop()
+    await pause(2500)
+    await engine.start()
+    await until(() => seen.events.at(-1) === 'connected')
+    expect(seen.events.filter(event => event === 'disconnected')).toHaveLength(1)
+  })
+
+  test('a server that accepts and closes at once does not start the count anew', async () => {
+    const { stream, seen } = open({ ...fast, maxReconnectAttempts: 2 })
+    stream.on('connected', () => void engine.disconnect(1000))
+    await stream.connect()
+    await until(() => seen.errors.length > 0)
+    expect(seen.errors[0]).toMatchObject({ code: 'WS_GAVE_UP' })
+    expect(seen.events.filter(event => event === 'reconnecting')).toHaveLength(2)
+  })
+
+  test('a connection that stayed healthy starts the count anew', async () => {
+    const { stream, seen } = open({ ...fast, maxReconnectAttempts: 1 })
+    await stream.connect()
+    for (let round = 0; round < 2; round++) {
+      await pause(2100)
+      engine.disconnect(1000)
+      await until(() => seen.events.filter(event => event === 'connected').length === round + 2)
+    }
+    expect(seen.errors).toEqual([])
+  })
+
+  test('a half-open connection is noticed and replaced', async () => {
+    const { stream, seen } = open({
+      ...fast,
+      pingInterval: 60,
+      connectTimeout: 300,
+      maxReconnectAttempts: 50,
+    })
+    await stream.connect()
+    engine.blackhole(true)
+    const started = performance.now()
+    await until(() => seen.events.includes('disconnected'))
+    expect(performance.now() - started).toBeLessThan(1000)
+    const lost = seen.statuses.find(status => status.type === 'disconnected')
+    expect((lost as { error: Error }).error.message).toMatch(/nothing came from .* for 3 pings/)
+    engine.blackhole(false)
+    await until(() => seen.events.at(-1) === 'connected')
+    engine.publish(ethUsd)
+    await until(() => seen.reports.length === 1)
+  })
+
+  test('a connection that only answers pings is alive', async () => {
+    const { stream, seen } = open({ pingInterval: 30 })
+    await stream.connect()
+    await pause(500)
+    expect(seen.events).toEqual(['connected'])
+  })
+
+  test('feeds that have gone silent are announced once, and again when they are back', async () => {
+    const { stream, seen } = open({ staleAfter: 80 })
+    await stream.connect()
+    await until(() => seen.statuses.some(status => status.type === 'stale'))
+    engine.publish(ethUsd)
+    await until(() => seen.statuses.some(status => status.type === 'fresh'))
+    await pause(60)
+    expect(
+      seen.statuses.filter(({ type }) => type === 'stale' || type === 'fresh').slice(0, 2),
+    ).toEqual([
+      { type: 'stale', feedIDs: [ethUsd, btcUsd], silentMs: 80 },
+      { type: 'fresh', feedIDs: [ethUsd] },
+    ])
+  })
+})
+
+describe('an upgrade that is refused', () => {
+  test.each([401, 403])(
+    'with %d ends the stream at once with AuthenticationError',
+    async status => {
+      engine.fail({ status, path: '/api/v1/ws' })
+      const { stream, seen } = open(fast)
+      const error = await failureOf(stream.connect())
+      expect(error).toMatchObject({ name: 'AuthenticationError', statusCode: status })
+      expect(seen.errors).toEqual([error])
+      expect(seen.events).toEqual(['disconnected'])
+      expect(engine.connections).toBe(0)
+    },
+  )
+
+  test('again and again, after the stream was open, is announced as degraded, and dialled slowly', async () => {
+    const { hmacAuth, LogLevel, logging, retry } = await import('../../../index.js')
+    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+    const lines: string[] = []
+    const client = createClient({
+      endpoint,
+      wsEndpoint,
+      plugins: [
+        logging({ logger: { warn: line => void lines.push(line) }, logLevel: LogLevel.WARN }),
+        retry({ refusedInterval: 500 }),
+        hmacAuth({ apiKey, userSecret }),
+      ],
+    })
+    closers.push(() => client.close())
+    const stream = client.createStream(ethUsd, fast)
+    const statuses: Status[] = []
+    const places: unknown[] = []
+    stream.on('status', status => {
+      statuses.push(status)
+      if (status.type === 'degraded') places.push(stream.getMetrics().originStatus)
+    })
+    await stream.connect()
+    const recover = engine.fail({ status: 401, path: '/api/v1/ws', times: 99 })
+    engine.disconnect(1000)
+    await until(() => statuses.at(-1)?.type === 'reconnecting' && statuses.length >= 12)
+    expect(places).toEqual([{ [engine.wsEndpoint]: 'reconnecting' }])
+    recover()
+    await until(() => statuses.at(-1)?.type === 'connected')
+    const degraded = statuses.filter(({ type }) => type === 'degraded')
+    expect(degraded).toEqual([
+      {
+        type: 'degraded',
+        origin: engine.wsEndpoint,
+        host: new URL(engine.wsEndpoint).host,
+        delayMs: expect.any(Number),
+        error: expect.objectContaining({ code: 'AUTHENTICATION' }),
+      },
+    ])
+    expect(lines.filter(line => /goes on refusing: it is dialled slowly/.test(line))).toHaveLength(
+      1,
+    )
+  })
+
+  test('with 400 ends the stream at once', async () => {
+    engine.fail({ status: 400, path: '/api/v1/ws' })
+    const { stream } = open(fast)
+    expect(await failureOf(stream.connect())).toMatchObject({
+      name: 'WebSocketError',
+      code: 'WS_REFUSED',
+      statusCode: 400,
+    })
+  })
+
+  test.each([503, 429, 500])('with %d is dialled again', async status => {
+    engine.fail({ status, path: '/api/v1/ws', times: 2 })
+    const { stream, seen } = open(fast)
+    await stream.connect()
+    expect(seen.events).toEqual(['reconnecting', 'reconnecting', 'connected'])
+  })
+
+  test('with Retry-After is dialled again no sooner', async () => {
+    engine.fail({ status: 429, path: '/api/v1/ws', retryAfter: 1 })
+    const { stream } = open(fast)
+    const started = performance.now()
+    await stream.connect()
+    expect(performance.now() - started).toBeGreaterThanOrEqual(990)
+  })
+
+  test('connect that rejects leaves nothing running', async () => {
+    await engine.stop()
+    const { stream, seen } = open({ ...fast, maxReconnectAttempts: 1 })
+    const error = await failureOf(stream.connect())
+    expect(error).toMatchObject({ name: 'WebSocketError', code: 'WS_GAVE_UP' })
+    await engine.start()
+    await pause(700)
+    expect(engine.connections).toBe(0)
+    expect(seen.events).toEqual(['reconnecting', 'disconnected'])
+  })
+
+  test('a handshake that is never answered is given up after connectTimeout', async () => {
+    engine.blackhole(true)
+    const { stream, seen } = open({ ...fast, connectTimeout: 100, maxReconnectAttempts: 0 })
+    const started = performance.now()
+    const error = await failureOf(stream.connect())
+    expect(performance.now() - started).toBeLessThan(2000)
+    expect(String(error?.cause)).toMatch(/within 100 ms/)
+    expect(seen.errors).toHaveLength(1)
+  })
+})

@@ -1,0 +1,138 @@
+import { describe, expect, test } from '@jest/globals'
+import {
+  continuity,
+  createClient,
+  dedup,
+  haDiscovery,
+  hmacAuth,
+  type Plugin,
+  retry,
+  type SignerSet,
+  ValidationError,
+  type VerifyOptions,
+  verify,
+} from '../../../index.js'
+import type { Report } from '../../../report/report.js'
+import { closers, ethUsd, publisher, start } from '../../support/wire/verify.js'
+import { until } from '../../waiting.js'
+
+describe('the plugin in a stack', () => {
+  const facts = { endpoint: 'https://api.example', wsEndpoint: 'wss://ws.example' }
+  const signers: SignerSet = {
+    signers: [1, 2, 3, 4].map(each => `0x${String(each).padStart(40, '0')}`),
+    f: 1,
+  }
+
+  test('stands above dedup in the presets, and is not there unless asked for', () => {
+    const keys = { apiKey: 'key', userSecret: 'secret' }
+    const names = (config: object) =>
+      createClient({ ...facts, ...keys, ...config }).stack.map(({ name }) => name)
+    for (const haMode of [false, true]) {
+      const stack = names({ haMode, verify: { signers } })
+      expect(stack.indexOf('verify')).toBe(stack.indexOf('dedup') - 1)
+      expect(stack.indexOf('verify')).toBeGreaterThan(stack.indexOf('continuity'))
+      expect(names({ haMode })).toEqual(stack.filter(name => name !== 'verify'))
+    }
+  })
+
+  test('is refused above continuity', () => {
+    const plugins = [verify({ signers }), continuity(), dedup()]
+    expect(() => createClient({ ...facts, plugins })).toThrow(ValidationError)
+    expect(() => createClient({ ...facts, plugins })).toThrow('verify must stand below continuity')
+  })
+
+  test('says what is wrong with its options', () => {
+    const bad: [object | undefined, string][] = [
+      [undefined, 'signers'],
+      [{}, 'signers'],
+      [{ signers, mode: 'some' }, 'mode'],
+      [{ signers, mode: { sample: 0 } }, 'mode.sample'],
+      [{ signers, mode: { sample: 0.5 } }, 'mode.sample'],
+      [{ signers, maxPending: 0 }, 'maxPending'],
+      [{ signers, random: 1 }, 'random'],
+      [{ signers, enigne: 'noble' }, 'verify.enigne'],
+    ]
+    for (const [options, field] of bad) {
+      expect(() => verify(options as VerifyOptions)).toThrow(ValidationError)
+      expect(() => verify(options as VerifyOptions)).toThrow(field)
+    }
+  })
+
+  test('is refused where a stage stands between it and dedup', () => {
+    const between: Plugin = { name: 'between', report: next => report => next(report) }
+    const plugins = [verify({ signers }), between, dedup()]
+    expect(() => createClient({ ...facts, plugins })).toThrow(ValidationError)
+    expect(() => createClient({ ...facts, plugins })).toThrow('not above between')
+    const idle: Plugin = { name: 'idle' }
+    void createClient({ ...facts, plugins: [verify({ signers }), idle, dedup()] }).close()
+    void createClient({ ...facts, plugins: [dedup(), verify({ signers }), between] }).close()
+  })
+
+  test('has no rival', () => {
+    const rival: Plugin = { name: 'rival', verifier: () => ({ check: () => undefined }) }
+    expect(() => createClient({ ...facts, plugins: [verify({ signers }), rival] })).toThrow(
+      'both have a verifier',
+    )
+  })
+
+  test('is right below dedup too, where each copy is verified', async () => {
+    const engine = await start({ origins: 2 })
+    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+    const plugins = [
+      continuity({ maxBackfill: 0 }),
+      dedup(),
+      verify({ signers: engine.network, workers: 0 }),
+      haDiscovery(),
+      retry(),
+      hmacAuth({ apiKey, userSecret }),
+    ]
+    const client = createClient({ endpoint, wsEndpoint, plugins })
+    closers.push(() => client.close())
+    const stream = client.createStream(ethUsd)
+    const times: number[] = []
+    const conflicts: unknown[] = []
+    stream.on('report', ({ observationsTimestamp }) => void times.push(observationsTimestamp))
+    stream.on('conflict', conflict => void conflicts.push(conflict))
+    await stream.connect()
+    await until(() => engine.connections === 2)
+    engine.origins[0]?.forge('value')
+    engine.origins[1]?.delay(20)
+    const publish = publisher(engine)
+    const published = Array.from({ length: 4 }, () => publish().observationsTimestamp)
+    await until(() => times.length === 4)
+    expect(times).toEqual(published)
+    expect(conflicts).toEqual([])
+  })
+
+  test('shares nothing between two clients of one array', async () => {
+    const engine = await start()
+    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+    const plugins = [
+      continuity(),
+      verify({ signers: engine.network, workers: 0 }),
+      dedup(),
+      retry(),
+      hmacAuth({ apiKey, userSecret }),
+    ]
+    const streams = [1, 2].map(() => {
+      const client = createClient({ endpoint, wsEndpoint, plugins })
+      closers.push(() => client.close())
+      const stream = client.createStream(ethUsd)
+      const reports: Report[] = []
+      stream.on('report', report => void reports.push(report))
+      return { client, stream, reports }
+    })
+    const [one, other] = streams as [(typeof streams)[number], (typeof streams)[number]]
+    for (const { stream } of streams) await stream.connect()
+    const publish = publisher(engine)
+    publish()
+    await until(() => one.reports.length === 1 && other.reports.length === 1)
+    await one.client.close()
+    publish()
+    await until(() => other.reports.length === 2)
+    await other.reports[1]?.verify()
+    expect(one.reports).toHaveLength(1)
+    expect(one.stream.getMetrics()).toMatchObject({ verified: 1 })
+    expect(other.stream.getMetrics()).toMatchObject({ verified: 2 })
+  })
+})
