@@ -1,37 +1,22 @@
+export type { Call, Reply } from './client/call.js'
 export type { Client, ClientOptions } from './client/client.js'
 export { APIError, AuthenticationError, WebSocketError } from './client/errors.js'
-export type { HistoryOptions } from './client/history.js'
+export type { Handler, Layer, Plugin, Sink, Stage } from './client/plugin.js'
+export type { HistoryOptions } from './client/request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './client/rest.js'
-export { ConnectionStatus } from './client/stream/connections.js'
+export type { FetchedPage, Hold, Judge, RequestScope, StreamScope } from './client/scope.js'
+export type { ConnectionFacts, ReconnectingInfo, Status } from './client/status.js'
+export { ConnectionStatus } from './client/stream/connection/registry.js'
+export type { StreamOptions } from './client/stream/options.js'
 export type { OriginMetrics } from './client/stream/origins.js'
-export type { AcknowledgeMode } from './client/stream/outstanding.js'
-export type { OverflowPolicy } from './client/stream/report-queue.js'
+export type { AcknowledgeMode } from './client/stream/queue/outstanding.js'
+export type { OverflowPolicy } from './client/stream/queue/queue.js'
 export type {
   ConnectionDetails,
   ConnectionStatusCallback,
   StreamEvents,
   StreamMetrics,
 } from './client/stream/stream-api.js'
-export type { StreamOptions } from './client/stream/stream-options.js'
-export type {
-  Call,
-  ConnectionFacts,
-  FetchedPage,
-  Gap,
-  GapCause,
-  Handler,
-  Hold,
-  Judge,
-  Layer,
-  Plugin,
-  ReconnectingInfo,
-  Reply,
-  RequestScope,
-  Sink,
-  Stage,
-  Status,
-  StreamScope,
-} from './client/types.js'
 export { DataStreamsError, type ErrorCode, isStreamsError, ValidationError } from './core/errors.js'
 export type { Log } from './core/log.js'
 export type { ClientScope, StackEntry } from './core/scope.js'
@@ -116,6 +101,7 @@ export {
 } from './report/errors.js'
 export { getReportVersion } from './report/feed-id.js'
 export type { FieldType } from './report/field.js'
+export type { Gap, GapCause } from './report/gap.js'
 export type { ReportContext, ReportSignature } from './report/report-context.js'
 export type { ReportVerifier } from './report/verifier.js'
 export type { CursorStore } from './stores/cursor-store.js'

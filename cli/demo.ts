@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { ConnectionFacts } from '../client/status.js'
 import type { Stream } from '../client/stream/stream-api.js'
-import type { ConnectionFacts } from '../client/types.js'
 import { type DataEngine, startDataEngine } from '../local/index.js'
 import { createClient } from '../presets/create-client.js'
 import { formatReport } from '../presets/format-report.js'

@@ -1,6 +1,7 @@
 import { checkMade } from '../core/compose.js'
 import { ValidationError } from '../core/errors.js'
-import type { Plugins, RequestScope, Sink, StreamScope } from './types.js'
+import type { Plugins, Sink } from './plugin.js'
+import type { RequestScope, StreamScope } from './scope.js'
 
 /** The sink that takes a report from the wire through every `report` stage to `sink`. */
 export function composeReport(

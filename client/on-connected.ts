@@ -1,5 +1,5 @@
-import { connectionFacts } from './stream/connection.js'
-import type { StreamCall } from './types.js'
+import type { StreamCall } from './call.js'
+import { connectionFacts } from './call.js'
 
 /** Runs `callback` once, when the connection of a stream call opens; the function returned forgets it. */
 export function onConnected(call: StreamCall, callback: () => void): () => void {

@@ -2,7 +2,7 @@ import { ValidationError } from '../core/errors.js'
 import type { ClientScope } from '../core/scope.js'
 import { checkPlugins, describeStack, engineHooks, type Stack } from '../core/stack.js'
 import type { ReportVerifier } from '../report/verifier.js'
-import type { Plugins } from './types.js'
+import type { Plugins } from './plugin.js'
 
 const hooks: readonly string[] = [...engineHooks, 'report']
 

@@ -1,7 +1,9 @@
-import type { GapCause, Plugin, Sink, StreamScope } from '../client/types.js'
+import type { Plugin, Sink } from '../client/plugin.js'
+import type { StreamScope } from '../client/scope.js'
 import { ValidationError } from '../core/errors.js'
 import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
-import { cutHole, isFar, LONGEST_RANGE } from '../report/coverage.js'
+import type { GapCause } from '../report/gap.js'
+import { cutHole, isFar, LONGEST_RANGE } from '../report/ranges.js'
 import type { Report } from '../report/report.js'
 import { type Backfill, createBackfill } from './continuity/backfill.js'
 import {

@@ -1,4 +1,4 @@
-import type { Plugin } from '../client/types.js'
+import type { Plugin } from '../client/plugin.js'
 import type { Decoder } from '../report/decoder.js'
 
 /** Gives a stack its decoders: first-party ones, your own, or both. Where two have a version, the first wins. */

@@ -1,4 +1,4 @@
-import type { Plugin } from '../client/types.js'
+import type { Plugin } from '../client/plugin.js'
 import { checkNumber } from '../core/options.js'
 import { isSameBlob } from '../report/full-report.js'
 import type { Report } from '../report/report.js'

@@ -1,5 +1,6 @@
-import { connectionFacts } from '../client/stream/connection.js'
-import type { Handler, Plugin, Reply, RequestCall, StreamCall } from '../client/types.js'
+import type { Reply, RequestCall, StreamCall } from '../client/call.js'
+import { connectionFacts } from '../client/call.js'
+import type { Handler, Plugin } from '../client/plugin.js'
 import { abortable } from '../core/abortable.js'
 import { asError, ValidationError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'

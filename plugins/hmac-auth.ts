@@ -1,6 +1,7 @@
+import type { Call, Reply } from '../client/call.js'
 import type { AuthenticationError } from '../client/errors.js'
 import { onConnected } from '../client/on-connected.js'
-import type { Call, Handler, Plugin, Reply } from '../client/types.js'
+import type { Handler, Plugin } from '../client/plugin.js'
 import { isStreamsError } from '../core/errors.js'
 import { checkFunction } from '../core/options.js'
 import type { WebCrypto } from '../crypto/crypto.js'

@@ -1,5 +1,5 @@
-import { describeCall } from '../client/status.js'
-import type { Handler, Plugin, Sink } from '../client/types.js'
+import { describeCall } from '../client/call.js'
+import type { Handler, Plugin, Sink } from '../client/plugin.js'
 import { asError, ValidationError } from '../core/errors.js'
 import type { Log, LogFunction } from '../core/log.js'
 import { checkBoolean, checkFunction } from '../core/options.js'

@@ -1,4 +1,5 @@
-import type { Handler, Plugin, Reply } from '../client/types.js'
+import type { Reply } from '../client/call.js'
+import type { Handler, Plugin } from '../client/plugin.js'
 import { onAbort } from '../core/on-abort.js'
 import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
 

@@ -1,13 +1,8 @@
+import type { Reply, RequestCall, StreamCall } from '../client/call.js'
+import { connectionFacts } from '../client/call.js'
 import { WebSocketError, type WireErrorFacts } from '../client/errors.js'
-import { connectionFacts } from '../client/stream/connection.js'
-import type {
-  Handler,
-  Plugin,
-  Reply,
-  RequestCall,
-  StreamCall,
-  StreamScope,
-} from '../client/types.js'
+import type { Handler, Plugin } from '../client/plugin.js'
+import type { StreamScope } from '../client/scope.js'
 import { asError, isStreamsError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
 import { checkNumber, MAX_TIMER } from '../core/options.js'

@@ -1,4 +1,4 @@
-import type { Plugin } from '../client/types.js'
+import type { Plugin } from '../client/plugin.js'
 import { ValidationError } from '../core/errors.js'
 import { checkFunction, checkNumber, checkOptions } from '../core/options.js'
 import type { ClientScope } from '../core/scope.js'

@@ -3,7 +3,7 @@ import {
   type ClientOptions,
   createClient as createClientOf,
 } from '../client/client.js'
-import type { DataOf, Plugin, Plugins } from '../client/types.js'
+import type { DataOf, Plugin, Plugins } from '../client/plugin.js'
 import { ValidationError } from '../core/errors.js'
 import { checkBoolean, checkNumber, MAX_TIMER } from '../core/options.js'
 import type { ContinuityOptions } from '../plugins/continuity.js'

@@ -1,6 +1,6 @@
 import type { Feed } from '../client/rest.js'
+import type { StreamOptions } from '../client/stream/options.js'
 import type { StreamMetrics } from '../client/stream/stream-api.js'
-import type { StreamOptions } from '../client/stream/stream-options.js'
 import type { ReportRecord } from './report.js'
 
 /** A client as the official SDK has it. Whatever `createClient` makes is one, and so is a mock of these methods alone. */

@@ -1,4 +1,4 @@
-import type { Plugin } from '../client/types.js'
+import type { Plugin } from '../client/plugin.js'
 import { continuity } from '../plugins/continuity.js'
 import { decoders } from '../plugins/decoders.js'
 import { dedup } from '../plugins/dedup.js'

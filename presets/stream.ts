@@ -1,6 +1,6 @@
+import type { StreamOptions } from '../client/stream/options.js'
 import { isStream } from '../client/stream/stream.js'
 import type { Stream as AnyStream } from '../client/stream/stream-api.js'
-import type { StreamOptions } from '../client/stream/stream-options.js'
 import { ValidationError } from '../core/errors.js'
 import { type Config, createClient } from './create-client.js'
 import type { DecodedReport } from './versions.js'

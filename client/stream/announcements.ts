@@ -1,7 +1,9 @@
 import type { Log } from '../../core/log.js'
-import type { Status, StreamCounters, StreamScope } from '../types.js'
+import type { StreamScope } from '../scope.js'
+import type { Status } from '../status.js'
+import type { StreamHandlers } from './handlers.js'
 import type { Origins } from './origins.js'
-import type { StreamHandlers } from './stream-handlers.js'
+import type { StreamCounters } from './stream-api.js'
 
 /** The part of a stream's scope that tells: its user, whoever watches, the log and the counters. */
 export type Announcements = Pick<

@@ -1,8 +1,7 @@
-import type { StreamCounters } from '../types.js'
-import type { Connection } from './connections.js'
-import type { Lanes } from './lanes.js'
+import type { Connection } from './connection/registry.js'
 import type { Origins } from './origins.js'
-import type { ConnectionDetails, StreamMetrics } from './stream-api.js'
+import type { Lanes } from './shards/shards.js'
+import type { ConnectionDetails, StreamCounters, StreamMetrics } from './stream-api.js'
 
 /** A stream's counts, all zero. */
 export function createCounters(): StreamCounters {

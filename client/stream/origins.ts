@@ -1,5 +1,5 @@
 import { originIDOf } from '../../report/origin-id.js'
-import type { ConnectionStatus, Connections } from './connections.js'
+import type { ConnectionStatus, Connections } from './connection/registry.js'
 
 /** What one origin has brought, as it was when asked for. */
 export interface OriginMetrics extends Readonly<OriginTraffic> {

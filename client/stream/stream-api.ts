@@ -1,8 +1,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
+import type { Gap } from '../../report/gap.js'
 import type { Report } from '../../report/report.js'
-import type { ConnectionFacts, Gap, ReconnectingInfo, Status, StreamCounters } from '../types.js'
-import type { ConnectionStatus } from './connections.js'
+import type { ConnectionFacts, ReconnectingInfo, Status } from '../status.js'
+import type { ConnectionStatus } from './connection/registry.js'
 import type { OriginMetrics } from './origins.js'
 
 /** What a stream emits, and what its handlers are given. */
@@ -44,6 +45,32 @@ export interface ConnectionDetails extends ConnectionFacts {
   readonly connectedAt: number | undefined
   /** When its last reconnection was scheduled, in Unix milliseconds. */
   readonly lastReconnectAt: number | undefined
+}
+
+/** Counts of a stream, since it was created. */
+export interface StreamCounters {
+  /** Reports that reached you, or wait for you to take them. */
+  accepted: number
+  /** Copies of reports that had reached you already. */
+  deduplicated: number
+  /** Accepted reports that came after a newer one of their feed. */
+  late: number
+  /** Accepted reports that were missing and fetched later. */
+  backfilled: number
+  /** Accepted reports that were thrown away because you did not take them in time. */
+  dropped: number
+  /** Gaps announced. */
+  gaps: number
+  /** Reports that were checked, and are signed as they should be. */
+  verified: number
+  /** Reports that were checked and refused. */
+  unverified: number
+  /** Frames that were no report, or a report that contradicts itself, its envelope or the subscription. */
+  rejected: number
+  /** Lost connections that were opened again while another was open. */
+  partialReconnects: number
+  /** Lost connections that were opened again while no other was open. */
+  fullReconnects: number
 }
 
 /** A stream's counts, as they were when asked for. */

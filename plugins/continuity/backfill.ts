@@ -1,10 +1,11 @@
 import type { WireErrorFacts } from '../../client/errors.js'
-import type { FetchedPage, GapCause, StreamScope } from '../../client/types.js'
+import type { FetchedPage, StreamScope } from '../../client/scope.js'
 import { abortable } from '../../core/abortable.js'
 import { asError } from '../../core/errors.js'
 import { sleep } from '../../core/sleep.js'
 import { createTurns } from '../../core/turns.js'
-import { findHole, LONGEST_RANGE, splitHole } from '../../report/coverage.js'
+import type { GapCause } from '../../report/gap.js'
+import { findHole, LONGEST_RANGE, splitHole } from '../../report/ranges.js'
 import type { Report } from '../../report/report.js'
 import {
   type FeedChain,

@@ -1,3 +1,4 @@
+import { feedResolution } from '../../report/feed-id.js'
 import {
   type Coverage,
   cutHole,
@@ -8,8 +9,7 @@ import {
   type Second,
   wholeSince,
   wholeSinceIn,
-} from '../../report/coverage.js'
-import { feedResolution } from '../../report/feed-id.js'
+} from '../../report/ranges.js'
 import type { Report } from '../../report/report.js'
 
 /** A stretch in which reports seem to be missing, and what has been done about it. */

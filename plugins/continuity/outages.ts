@@ -1,4 +1,4 @@
-import type { StreamScope } from '../../client/types.js'
+import type { StreamScope } from '../../client/scope.js'
 import { sleep } from '../../core/sleep.js'
 
 /** Milliseconds after an outage in which feeds may speak for themselves. */

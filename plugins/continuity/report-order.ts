@@ -1,5 +1,6 @@
-import type { Gap, Sink } from '../../client/types.js'
-import type { Interval } from '../../report/coverage.js'
+import type { Sink } from '../../client/plugin.js'
+import type { Gap } from '../../report/gap.js'
+import type { Interval } from '../../report/ranges.js'
 import type { Report } from '../../report/report.js'
 import {
   type FeedChain,

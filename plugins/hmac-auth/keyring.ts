@@ -1,4 +1,4 @@
-import type { Call } from '../../client/types.js'
+import type { Call } from '../../client/call.js'
 import { isStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'

@@ -1,4 +1,4 @@
-import type { StreamScope } from '../../client/types.js'
+import type { StreamScope } from '../../client/scope.js'
 import { isSameBlob } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'
 import type { ReportVerifier } from '../../report/verifier.js'

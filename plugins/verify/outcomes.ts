@@ -1,4 +1,4 @@
-import type { StreamScope } from '../../client/types.js'
+import type { StreamScope } from '../../client/scope.js'
 import type { Report } from '../../report/report.js'
 
 /** What came of the reports of a stream. */

@@ -1,5 +1,5 @@
-import { createOverflowGaps } from '../../client/stream/overflow-gaps.js'
-import type { Hold, StreamScope } from '../../client/types.js'
+import type { Hold, StreamScope } from '../../client/scope.js'
+import { createOverflowGaps } from '../../report/overflow-gaps.js'
 import type { Report } from '../../report/report.js'
 
 /** Keeps the reports that wait from becoming too many. */

@@ -1,4 +1,5 @@
-import type { RequestScope, Sink } from '../../client/types.js'
+import type { Sink } from '../../client/plugin.js'
+import type { RequestScope } from '../../client/scope.js'
 import type { Report } from '../../report/report.js'
 import type { ReportVerifier } from '../../report/verifier.js'
 import { checkAll } from './verdicts.js'

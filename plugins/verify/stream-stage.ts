@@ -1,4 +1,5 @@
-import type { FetchedPage, Sink, StreamScope, VerdictListener } from '../../client/types.js'
+import type { Sink } from '../../client/plugin.js'
+import type { FetchedPage, StreamScope, VerdictListener } from '../../client/scope.js'
 import { asError, DataStreamsError, isStreamsError } from '../../core/errors.js'
 import { DIGITS } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'

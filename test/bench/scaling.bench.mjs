@@ -4,7 +4,7 @@ import { fromSource } from './from-source.mjs'
 import { inTurns, ratio, spread } from './rounds.mjs'
 import { atMost, printTable, short } from './table.mjs'
 
-const { shardCapacity } = await fromSource('client/stream/shards')
+const { shardCapacity } = await fromSource('client/stream/shards/plan')
 
 const origins = [1, 2, 4, 8]
 const feeds = [1, 10, 100, 1000]

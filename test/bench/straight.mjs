@@ -11,10 +11,10 @@ const {
   toReport,
   allDecoders,
 } = await fromSource(
-  'client/stream/frame',
-  'client/stream/frame-scan',
+  'client/stream/intake/frame',
+  'client/stream/intake/fast-path',
   'report/decoder-table',
-  'report/record',
+  'report/envelope',
   'presets/create-client',
   'presets/versions',
 )

@@ -1,9 +1,9 @@
 // Messages as a stream takes them off the wire, without the bound on how many of its errors are events.
 
+import { createReception, type Source } from '../../client/stream/intake/intake.js'
 import { createCounters } from '../../client/stream/metrics.js'
 import { createOrigins } from '../../client/stream/origins.js'
-import { createReception, type Source } from '../../client/stream/reception.js'
-import { createSilenceWatch } from '../../client/stream/silence.js'
+import { createSilenceWatch } from '../../client/stream/staleness.js'
 import { createDecoderTable } from '../../report/decoder-table.js'
 import type { Report } from '../../report/report.js'
 

@@ -1,8 +1,8 @@
 // What a parser does with ten times as much may take ten times as long, and not a hundred times.
 import { expect, test } from '@jest/globals'
-import { errorFromAnswer, parseRetryAfter } from '../../client/status.js'
-import { parseFrame } from '../../client/stream/frame.js'
-import type { RequestCall } from '../../client/types.js'
+import type { RequestCall } from '../../client/call.js'
+import { errorFromAnswer, parseRetryAfter } from '../../client/request/http-error.js'
+import { parseFrame } from '../../client/stream/intake/frame.js'
 import { parseBase64 } from '../../confidential-http/request/base64.js'
 import { parseDuration } from '../../confidential-http/request/duration.js'
 import { normalizeRequest } from '../../confidential-http/request/normalize-request.js'
@@ -11,7 +11,7 @@ import { renderTemplate } from '../../plugins/confidential-http/templates/templa
 import { parseOrigins } from '../../plugins/ha-discovery.js'
 import { allDecoders, decodeReport } from '../../presets/versions.js'
 import { createDecoderTable } from '../../report/decoder-table.js'
-import { toReport } from '../../report/record.js'
+import { toReport } from '../../report/envelope.js'
 import { setOf } from '../crypto/tdh2/reference.js'
 import { sample } from './samples.js'
 

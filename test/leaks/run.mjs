@@ -120,7 +120,7 @@ const everything = 'http,https,http2,tls,net,stream,worker,undici,fs,module,esm,
 
 async function searchCaller(kind) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-leaks-'))
-  const preloads = ['spy.cjs', '../leaks/plant.cjs'].map(file => `--require ${join(tests, file)}`)
+  const preloads = ['spy.cjs', './plant.cjs'].map(file => `--require ${join(tests, file)}`)
   const held = message(world, said => said.hit?.path === '/hold')
   const caller = fork(join(tests, 'isolated-caller.cjs'), {
     silent: true,

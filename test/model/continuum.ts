@@ -1,5 +1,5 @@
 // A stream with continuity on a service that loses, delays and doubles, and the ledger of what it published.
-import type { Gap } from '../../client/types.js'
+
 import {
   type Client,
   type ContinuityOptions,
@@ -12,6 +12,7 @@ import {
   retry,
   type Stream,
 } from '../../index.js'
+import type { Gap } from '../../report/gap.js'
 import { frameOf, makeRecord, type SignedRecord } from './signed-report.js'
 import { createUpstream, LATENCY, type Upstream } from './upstream.js'
 import { startVirtualTime, type VirtualTime } from './virtual-time.js'

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import type { Handler, StreamCall, StreamReply, StreamScope } from '../../client/types.js'
+import type { StreamCall, StreamReply } from '../../client/call.js'
+import type { Handler } from '../../client/plugin.js'
+import type { StreamScope } from '../../client/scope.js'
 import { AuthenticationError, type Feed, feedAccess, type Status } from '../../index.js'
 
 beforeEach(() => void jest.useFakeTimers())

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { Call, Handler } from '../../client/types.js'
+import type { Call } from '../../client/call.js'
+import type { Handler } from '../../client/plugin.js'
 import { type RateLimitOptions, rateLimit } from '../../index.js'
 
 beforeEach(() => void jest.useFakeTimers())

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { isStreamsError } from '../../core/errors.js'
 import { createDecoderTable } from '../../report/decoder-table.js'
-import { toReport } from '../../report/record.js'
+import { toReport } from '../../report/envelope.js'
 import {
   encodeReport,
   fieldsOf,

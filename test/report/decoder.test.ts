@@ -10,8 +10,8 @@ import { formatReport } from '../../presets/format-report.js'
 import { allDecoders, type DecodedReport, decodeReport } from '../../presets/versions.js'
 import { type Decoder, defineDecoder, type Fields } from '../../report/decoder.js'
 import { createDecodeReport, createDecoderTable } from '../../report/decoder-table.js'
+import { toReport } from '../../report/envelope.js'
 import { feedResolution, feedVersion, getReportVersion } from '../../report/feed-id.js'
-import { toReport } from '../../report/record.js'
 import { publishedReports } from './published-reports.js'
 import {
   encodeOuter,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Sink } from '../../../client/types.js'
+import type { Sink } from '../../../client/plugin.js'
 import { continuity } from '../../../index.js'
 import {
   feedA,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Status } from '../../../client/types.js'
+import type { Status } from '../../../client/status.js'
 import { feedA, feedB, range, report, stream, wait } from '../../support/plugins/continuity.js'
 
 describe('continuity', () => {

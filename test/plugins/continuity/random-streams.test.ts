@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createCursors } from '../../../client/stream/cursor.js'
+import { createCursors } from '../../../client/stream/cursors.js'
 import type { Report } from '../../../report/report.js'
 import { feedA, report, stream, wait } from '../../support/plugins/continuity.js'
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import type { RequestScope, Sink } from '../../../client/types.js'
+import type { Sink } from '../../../client/plugin.js'
+import type { RequestScope } from '../../../client/scope.js'
 import { ReportVerificationError, verify } from '../../../index.js'
 import type { Report } from '../../../report/report.js'
 import { bad, report, type Settled, signers } from '../../support/plugins/verify.js'

@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, expect, jest } from '@jest/globals'
-import type { Gap, Sink, Status, StreamScope } from '../../../client/types.js'
+import type { Sink } from '../../../client/plugin.js'
+import type { StreamScope } from '../../../client/scope.js'
+import type { Status } from '../../../client/status.js'
 import { sleep } from '../../../core/sleep.js'
 import { type ContinuityOptions, continuity, dedup } from '../../../index.js'
+import type { Gap } from '../../../report/gap.js'
 import type { Report } from '../../../report/report.js'
 
 export const feedA: string = `0x0003${'aa'.repeat(30)}`

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, jest } from '@jest/globals'
-import type { Handler, Reply, StreamCall, StreamScope } from '../../../client/types.js'
+import type { Reply, StreamCall } from '../../../client/call.js'
+import type { Handler } from '../../../client/plugin.js'
+import type { StreamScope } from '../../../client/scope.js'
 import { APIError, type Call, retry, type Status, WebSocketError } from '../../../index.js'
 
 beforeEach(() => void jest.useFakeTimers())

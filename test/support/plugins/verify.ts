@@ -1,4 +1,5 @@
-import type { FetchedPage, Judge, Sink, StreamScope } from '../../../client/types.js'
+import type { Sink } from '../../../client/plugin.js'
+import type { FetchedPage, Judge, StreamScope } from '../../../client/scope.js'
 import {
   dedup,
   type Gap,

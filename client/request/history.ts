@@ -1,0 +1,53 @@
+import { ValidationError } from '../../core/errors.js'
+import { checkNumber, checkOptions, checkSignal } from '../../core/options.js'
+import { parseFeedID } from '../../report/feed-id.js'
+import type { Report } from '../../report/report.js'
+import type { Rest } from '../rest.js'
+
+/** Which reports of a feed's history, and how they are fetched. */
+export interface HistoryOptions {
+  /** The earliest time of observation, in the feed's unit. */
+  readonly from: number
+  /** The latest time of observation, in the feed's unit. @default the newest report */
+  readonly to?: number
+  /** Reports per request. @default what the service chooses */
+  readonly limit?: number
+  /** Aborting it ends the iteration, which throws the signal's reason. */
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Iterates the reports of a feed that were observed from one time to another, both included, ascending. Pages are fetched
+ * one by one as they are needed; who leaves the loop fetches no more.
+ */
+export function iterateHistory<Data>(
+  getReportsPage: Rest<Data>['getReportsPage'],
+  feedID: string,
+  options: HistoryOptions,
+): AsyncGenerator<Report<Data>, void, undefined> {
+  const { from, to = Number.POSITIVE_INFINITY, limit, signal } = checkOptions('options', options)
+  const feed = parseFeedID(feedID)
+  checkNumber('from', from, { min: 0, whole: true })
+  checkNumber('to', to, { min: 0, whole: true, infinite: true })
+  if (to < from) throw new ValidationError(`to must not be before from: ${to} is before ${from}`)
+  if (limit !== undefined) checkNumber('limit', limit, { min: 1, whole: true })
+  const request =
+    checkSignal('signal', signal) === undefined ? {} : { signal: signal as AbortSignal }
+  return walk()
+
+  async function* walk(): AsyncGenerator<Report<Data>, void, undefined> {
+    let newest = from - 1
+    // A page that does not begin where it was asked to is refused, so each one begins later than the one before.
+    for (let start: number | undefined = from; start !== undefined && start <= to; ) {
+      const page = await getReportsPage(feed, start, limit, request)
+      for (const report of page) {
+        if (signal?.aborted) throw signal.reason
+        if (report.observationsTimestamp > to) return
+        if (report.observationsTimestamp === newest) continue
+        newest = report.observationsTimestamp
+        yield report
+      }
+      start = page.nextStartTime
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import { abortable } from '../../core/abortable.js'
+import { foreignCause, isError, isStreamsError } from '../../core/errors.js'
+import { over } from '../../core/lifetime.js'
+import { onAbort } from '../../core/on-abort.js'
+import type { RequestCall, RequestReply } from '../call.js'
+import { describeCall } from '../call.js'
+import { APIError } from '../errors.js'
+import type { Http, HttpAnswer } from '../transport/http.js'
+import { errorFromAnswer, repeatsHeader } from './http-error.js'
+
+/** What a request may take. */
+export interface SendOptions {
+  readonly http: Http
+  /** Milliseconds from the first byte sent to the last byte read. */
+  readonly timeout: number
+  readonly maxBodyBytes: number
+  /** The wall clock, in milliseconds. */
+  readonly now: () => number
+}
+
+/**
+ * The wire's end of a request call: resolves with an answer of success, its body read to the end; rejects with APIError
+ * or AuthenticationError, or with the reason of `call.signal`.
+ */
+export function createSend({
+  http,
+  timeout,
+  maxBodyBytes,
+  now,
+}: SendOptions): (call: RequestCall) => Promise<RequestReply> {
+  return async function send(call) {
+    if (call.signal.aborted) throw call.signal.reason
+    const attempt = new AbortController()
+    const forget = onAbort(call.signal, () => attempt.abort(call.signal.reason))
+    const timer = setTimeout(() => attempt.abort(timedOut(call, timeout)), timeout)
+    let answer: HttpAnswer | undefined
+    try {
+      answer = await abortable(
+        http({ ...call, signal: attempt.signal }, maxBodyBytes),
+        attempt.signal,
+      )
+    } catch (thrown) {
+      if (attempt.signal.aborted) throw attempt.signal.reason
+      throw isStreamsError(thrown) ? thrown : networkError(call, thrown)
+    } finally {
+      clearTimeout(timer)
+      forget()
+      // An answer of success has been read to its end, so there is nothing to call off.
+      if (answer === undefined || !isSuccess(answer)) attempt.abort(over)
+    }
+    if (!isSuccess(answer)) throw errorFromAnswer(call, answer, now)
+    return { kind: 'request', ...answer, repeatsSecret: text => repeatsHeader(text, call.headers) }
+  }
+}
+
+function isSuccess({ status }: HttpAnswer): boolean {
+  return status >= 200 && status <= 299
+}
+
+function timedOut(call: RequestCall, timeout: number): APIError {
+  return new APIError(`${describeCall(call)} was not answered within ${timeout} ms`, {
+    code: 'API_TIMEOUT',
+  })
+}
+
+function networkError(call: RequestCall, cause: unknown): APIError {
+  return new APIError(`${describeCall(call)} failed on the network: ${networkReason(cause)}`, {
+    code: 'API_NETWORK',
+    cause: foreignCause(cause),
+  })
+}
+
+/** What failed on the network: fetch says only `fetch failed`, and the reason is in the causes. */
+export function networkReason(thrown: unknown): string {
+  if (!isError(thrown)) return String(thrown)
+  if (thrown.cause !== undefined) return networkReason(thrown.cause)
+  const { code } = thrown as { code?: unknown }
+  return thrown.message || (typeof code === 'string' ? code : thrown.name)
+}

@@ -1,0 +1,13 @@
+/** An interval of a feed in which reports are missing for good. Both ends belong to it; times are in the feed's unit. */
+export interface Gap {
+  readonly feedID: string
+  readonly from: number
+  readonly to: number
+  readonly cause: GapCause
+}
+
+/**
+ * Why reports will not come: the service has none (`upstream`), they could not be fetched (`unavailable`), they are too many
+ * or too old to be fetched (`bound`), or you did not take them in time (`overflow`).
+ */
+export type GapCause = 'upstream' | 'unavailable' | 'bound' | 'overflow'

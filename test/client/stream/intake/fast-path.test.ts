@@ -1,0 +1,331 @@
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { createFrameMemo, type Place } from '../../../../client/stream/intake/copies.js'
+import { createFrameScan, type FrameScan } from '../../../../client/stream/intake/fast-path.js'
+import { parseFrame } from '../../../../client/stream/intake/frame.js'
+import { createSilenceWatch } from '../../../../client/stream/staleness.js'
+import { asError } from '../../../../core/errors.js'
+import { allDecoders, decodeReport } from '../../../../presets/versions.js'
+import { createDecoderTable } from '../../../../report/decoder-table.js'
+import { toReport } from '../../../../report/envelope.js'
+import type { Report } from '../../../../report/report.js'
+import { inForm } from '../../../long.js'
+import { type PublishedReport, publishedReports } from '../../../report/published-reports.js'
+import {
+  encodeReport,
+  fieldsOf,
+  type RandomReport,
+  reports,
+  versions,
+} from '../../../report/report-arbitrary.js'
+
+const table = createDecoderTable(allDecoders)
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+function scanFor(...feedIDs: string[]): FrameScan {
+  const { feeds, add } = createSilenceWatch(
+    0,
+    () => undefined,
+    () => false,
+  )
+  add(feedIDs)
+  return createFrameScan(feeds, table)
+}
+
+/** What the plain path makes of a message, or why it refuses it. */
+function readPlainly(data: Uint8Array): Report | Error {
+  try {
+    return toReport(parseFrame(data), 'one', table, 'live')
+  } catch (thrown) {
+    return asError(thrown)
+  }
+}
+
+interface Written {
+  readonly report: RandomReport
+  readonly record: Readonly<Record<string, string | number>>
+}
+
+/** A report and its record, with the keys in any order and with or without its times. */
+const written: fc.Arbitrary<Written> = fc
+  .constantFrom(...versions)
+  .chain(version =>
+    fc.constantFrom('s' as const, 'ms' as const).chain(unit => reports(version, unit)),
+  )
+  .chain(report => {
+    const { version, resolution, values, envelope, feedID } = report
+    const [, validFromTimestamp, observationsTimestamp] = values as number[]
+    const record = {
+      feedID: feedID.toLowerCase(),
+      fullReport: encodeReport(fieldsOf(version, resolution), values, envelope),
+      validFromTimestamp: Number(validFromTimestamp),
+      observationsTimestamp: Number(observationsTimestamp),
+    }
+    const keys = fc.subarray(['validFromTimestamp', 'observationsTimestamp'] as const)
+    return keys
+      .chain(times =>
+        fc.shuffledSubarray(['feedID', 'fullReport', ...times], { minLength: 2 + times.length }),
+      )
+      .map(order => ({
+        report,
+        record: Object.fromEntries(order.map(key => [key, record[key as keyof typeof record]])),
+      }))
+  })
+
+test('an ordinary message is read at a glance, and as the plain path reads it', () => {
+  const property = ({ report, record }: Written): void => {
+    const data = encode(JSON.stringify({ report: record }))
+    const scanned = scanFor(report.feedID.toLowerCase())(data, 'one')
+    expect(scanned).toEqual(readPlainly(data))
+    expect(scanned?.decoded).toEqual((readPlainly(data) as Report).decoded)
+  }
+  fc.assert(fc.property(written, property), { numRuns: 300 })
+})
+
+/** Writes a record as nobody does, but may. */
+const styles: readonly ((record: Written['record']) => string)[] = [
+  record => JSON.stringify({ report: record }, null, 1),
+  record => `${JSON.stringify({ report: record })} `,
+  record => `\ufeff${JSON.stringify({ report: record })}`,
+  record => JSON.stringify({ report: record, more: 1 }),
+  record => JSON.stringify({ report: { ...record, more: 1 } }),
+  record => JSON.stringify({ report: record }).replace('feedID', 'feed\\u0049D'),
+  record => JSON.stringify({ report: record }).replace('0x', '\\u0030x'),
+  record => JSON.stringify({ report: { ...record, feedID: String(record.feedID).toUpperCase() } }),
+  record =>
+    JSON.stringify({
+      report: { ...record, fullReport: `0x${String(record.fullReport).slice(2).toUpperCase()}` },
+    }),
+  record =>
+    JSON.stringify({ report: record }).replace('{"report":{', '{"report":{"feedID":"0x00",'),
+  record => JSON.stringify({ report: record }).replace('}}', ',"observationsTimestamp":1}}'),
+  record => JSON.stringify({ report: { ...record, observationsTimestamp: '1' } }),
+  record => JSON.stringify({ report: { ...record, validFromTimestamp: null } }),
+  record => JSON.stringify({ report: record }).replace(/Timestamp":(\d+)/g, 'Timestamp":$1.0'),
+  record => JSON.stringify({ report: record }).replace(/Timestamp":(\d+)/g, 'Timestamp":$1e0'),
+  record => JSON.stringify({ report: record }).replace(/Timestamp":(\d+)/g, 'Timestamp":0$1'),
+  record => JSON.stringify({ report: record }).replace(/Timestamp":(\d+)/g, 'Timestamp":-$1'),
+]
+
+/** Bytes that are changed, inserted or left out, somewhere. */
+const edits = fc.array(
+  fc.tuple(
+    fc.constantFrom('flip', 'insert', 'remove', 'cut', 'copy'),
+    fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
+    fc.nat(255),
+  ),
+  { minLength: 0, maxLength: 3 },
+)
+
+function edit(data: Uint8Array, list: readonly (readonly [string, number, number])[]): Uint8Array {
+  let bytes = [...data]
+  for (const [how, where, value] of list) {
+    // The ends, where the words of JSON are, get as many as the digits.
+    const near = where < 0.5 ? where * 2 * Math.min(130, bytes.length) : where * bytes.length
+    const at = Math.floor(near)
+    if (how === 'flip') bytes[at] = (bytes[at] ?? 0) ^ (1 << (value % 8))
+    else if (how === 'insert') bytes.splice(at, 0, value)
+    else if (how === 'remove') bytes.splice(at, 1 + (value % 70))
+    else if (how === 'cut') bytes = bytes.slice(0, at)
+    else bytes.splice(at, 0, ...bytes.slice(at, at + (value % 70)))
+  }
+  return Uint8Array.from(bytes)
+}
+
+test('whatever a message looks like, a glance sees what the plain path reads, or nothing', () => {
+  const tally = { same: 0, nothing: 0 }
+  const property = (
+    { report, record }: Written,
+    style: number,
+    list: [string, number, number][],
+  ) => {
+    const write = styles[style] ?? ((each: Written['record']) => JSON.stringify({ report: each }))
+    const data = edit(encode(write(record)), list)
+    const scanned = scanFor(report.feedID.toLowerCase())(data, 'one')
+    if (scanned === undefined) tally.nothing++
+    else {
+      tally.same++
+      expect(scanned).toEqual(readPlainly(data))
+    }
+  }
+  const style = fc.nat(2 * styles.length)
+  const numRuns = inForm(2000, 20_000)
+  fc.assert(fc.property(written, style, edits, property), { numRuns })
+  expect(tally.same).toBeGreaterThan(numRuns / 20)
+  expect(tally.nothing).toBeGreaterThan(numRuns / 20)
+})
+
+test('a feed that is not subscribed is not seen, also if it was', () => {
+  const { feeds, add, remove } = createSilenceWatch(
+    0,
+    () => undefined,
+    () => false,
+  )
+  const [one, other] = publishedReports
+  const scan = createFrameScan(feeds, table)
+  const frame = (report: (typeof publishedReports)[number] | undefined) =>
+    encode(JSON.stringify({ report: { feedID: report?.feedID, fullReport: report?.fullReport } }))
+  add([one?.feedID as string])
+  expect(scan(frame(one), 'one')).toBeDefined()
+  expect(scan(frame(other), 'one')).toBeUndefined()
+  remove([one?.feedID as string])
+  expect(scan(frame(one), 'one')).toBeUndefined()
+})
+
+test('feeds whose ids end alike are told apart', () => {
+  const ids = ['0x0007', '0x0007ff', '0x0007ee'].map(start => start.padEnd(66, 'a'))
+  const scan = scanFor(...ids)
+  for (const feedID of [...ids, ...ids]) {
+    const values = [feedID, 1, 2, 3n, 4n, 5, 6n]
+    const fullReport = encodeReport(fieldsOf(7, 's'), values)
+    expect(scan(encode(JSON.stringify({ report: { feedID, fullReport } })), 'one')?.feedID).toBe(
+      feedID,
+    )
+  }
+})
+
+const [first, second] = publishedReports.filter(({ version }) => version === 'V3') as [
+  PublishedReport,
+  PublishedReport,
+]
+const messageOf = ({ feedID, fullReport }: { feedID: string; fullReport: string }): string =>
+  JSON.stringify({ report: { feedID, fullReport } })
+
+test('no character of a report may be anything but a digit', () => {
+  const scan = scanFor(first.feedID)
+  const data = encode(messageOf(first))
+  const start = messageOf(first).indexOf('"fullReport"') + 16
+  for (let at = start; at < start + first.fullReport.length - 2; at++) {
+    const changed = data.slice()
+    changed[at] = 'g'.charCodeAt(0)
+    expect(scan(changed, 'one')).toBeUndefined()
+  }
+})
+
+test('a report that is signed for another feed is not seen, though that is subscribed, too', () => {
+  const other = { feedID: first.feedID, fullReport: second.fullReport }
+  expect(first.feedID).not.toBe(second.feedID)
+  expect(scanFor(first.feedID, second.feedID)(encode(messageOf(other)), 'one')).toBeUndefined()
+})
+
+test.each(['feedID', 'fullReport'])('a message with two of %s is left to the plain path', key => {
+  const text = messageOf(first)
+  const value = JSON.stringify({ [key]: first[key as 'feedID'] }).slice(1, -1)
+  for (const twice of [value, value.replace(/.{3}"$/, '\\q"')]) {
+    const data = encode(text.replace('{"report":{', `{"report":{${twice},`))
+    expect(scanFor(first.feedID)(data, 'one')).toBeUndefined()
+  }
+})
+
+test('reports are decoded from their own bytes, whichever was read last', () => {
+  const scan = scanFor(first.feedID, second.feedID)
+  const [one, other] = [first, second].map(each => scan(encode(messageOf(each)), 'one') as Report)
+  expect(one?.decoded).toEqual(decodeReport(first.fullReport, first.feedID))
+  expect(other?.decoded).toEqual(decodeReport(second.fullReport, second.feedID))
+  expect(scan(encode(messageOf(first)), 'one')?.decoded).toEqual(one?.decoded)
+  expect(decodeReport(second.fullReport, second.feedID)).toEqual(other?.decoded)
+})
+
+test('a message that is refused leaves the report before it what it was', () => {
+  const scan = scanFor(first.feedID)
+  const good = scan(encode(messageOf(first)), 'one') as Report
+  expect(scan(encode(`${messageOf(second)} and more`), 'one')).toBeUndefined()
+  expect(good.decoded).toEqual(decodeReport(first.fullReport, first.feedID))
+  scan(encode(messageOf(first)), 'one')
+  expect(scan(encode('{"report":{"feedID":"0x'.padEnd(2000, '7')), 'one')).toBeUndefined()
+  expect(decodeReport(first.fullReport, first.feedID)).toEqual(good.decoded)
+})
+
+test('the longest report may not end in a character of several bytes', () => {
+  const { feedID } = first
+  // As long as one can be: what stands behind it in the buffer is its like, and whole.
+  const longest = `0x${'0'.repeat(131_072)}`
+  expect(() => decodeReport(longest, feedID)).toThrow(/^(?!.*hexadecimal)/)
+  expect(() => decodeReport(`${longest.slice(0, -1)}é`, feedID)).toThrow(/hexadecimal/)
+})
+
+/** Messages of a report that differ in a few bytes. */
+function makeMessages(count: number): { data: Uint8Array; report: Report }[] {
+  const { feedID = '', fullReport = '' } = publishedReports[0] ?? {}
+  return Array.from({ length: count }, (_, index) => {
+    const changed = `${fullReport.slice(0, -8)}${index.toString(16).padStart(8, '0')}`
+    const data = encode(JSON.stringify({ report: { feedID, fullReport: changed } }))
+    return { data, report: readPlainly(data) as Report }
+  })
+}
+
+const newPlace = (): Place => ({ next: 0, lead: 0 })
+
+test('a memo knows the same bytes, and no others', () => {
+  const memo = createFrameMemo()
+  const [one, other] = [newPlace(), newPlace()]
+  const messages = publishedReports.map(({ feedID, fullReport }) =>
+    encode(JSON.stringify({ report: { feedID, fullReport } })),
+  )
+  for (const data of messages) {
+    expect(memo.find(data, one)).toBeUndefined()
+    const report = readPlainly(data) as Report
+    memo.keep(data, report, one)
+    expect(memo.find(data.slice(), { ...other })).toBe(report)
+    const mistaken = [...data.keys()].filter(at => {
+      const changed = data.slice()
+      changed[at] = (changed[at] ?? 0) ^ 1
+      return memo.find(changed, { ...other }) !== undefined
+    })
+    expect(mistaken).toEqual([])
+    expect(memo.find(data.subarray(1), { ...other })).toBeUndefined()
+    expect(memo.find(data, other)).toBe(report)
+  }
+})
+
+test('a memo that is written over finds what is still there, and what it finds is right', () => {
+  const memo = createFrameMemo()
+  const [one, other] = [newPlace(), newPlace()]
+  const messages = makeMessages(4000)
+  for (const { data, report } of messages) {
+    expect(memo.find(data, one)).toBeUndefined()
+    memo.keep(data, report, one)
+  }
+  const found = messages.map(({ data, report }) => {
+    const remembered = memo.find(data, other)
+    if (remembered !== undefined) expect(remembered).toBe(report)
+    return remembered !== undefined
+  })
+  expect(found.filter(Boolean).length).toBeLessThanOrEqual(512)
+  expect(found.slice(-500).every(Boolean)).toBe(true)
+})
+
+test('a memo finds what comes in another order, twice or after others were left out', () => {
+  const memo = createFrameMemo()
+  const messages = makeMessages(100)
+  const one = newPlace()
+  for (const { data, report } of messages) {
+    memo.find(data, one)
+    memo.keep(data, report, one)
+  }
+  const backwards = newPlace()
+  for (const { data, report } of [...messages].reverse())
+    expect(memo.find(data, backwards)).toBe(report)
+  const seldom = newPlace()
+  for (const { data, report } of messages.filter((_, index) => index % 7 === 0)) {
+    expect(memo.find(data, seldom)).toBe(report)
+    expect(memo.find(data, seldom)).toBe(report)
+  }
+})
+
+test('a place tells how far its connection is ahead', () => {
+  const memo = createFrameMemo()
+  const [one, other] = [newPlace(), newPlace()]
+  const messages = makeMessages(10)
+  let length = 0
+  for (const { data, report } of messages) {
+    memo.find(data, one)
+    memo.keep(data, report, one)
+    length += data.length
+  }
+  expect(one.lead).toBe(length)
+  const { data } = messages[0] as { data: Uint8Array }
+  memo.find(data, other)
+  memo.find(data, one)
+  expect([one.lead, other.lead]).toEqual([0, 0])
+})
