@@ -4,11 +4,11 @@ const common = {
   testEnvironment: 'node',
   // Looked up in the realm of a test it is slow: X25519 took 40 times as long.
   sandboxInjectedGlobals: ['Math'],
-  transform: { '\\.(ts|js|mjs)$': '<rootDir>/test/esbuild-transform.cjs' },
+  transform: { '\\.(ts|js|mjs)$': '<rootDir>/test/support/jest/esbuild-transform.cjs' },
   transformIgnorePatterns: ['/node_modules/(?!ky/)'],
   moduleNameMapper: {
     // Threads run what is built: they have no transform.
-    '/thread-file\\.js$': '<rootDir>/test/thread-file.ts',
+    '/thread-file\\.js$': '<rootDir>/test/support/jest/thread-file.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   modulePathIgnorePatterns: ['<rootDir>/dist'],
@@ -17,7 +17,7 @@ const common = {
 }
 
 /** Whose tests wait for sockets and processes more than they compute. */
-const waiting = '(cli|confidential-http|local|service|wire)/|arguments'
+const waiting = '(cli|confidential-http|local|support|wire)/'
 
 /** A project runs after the other, each with workers of its own. */
 module.exports = {
@@ -35,7 +35,7 @@ module.exports = {
       ...common,
       displayName: 'waiting',
       testRegex: [`/test/(${waiting}).*\\.test\\.ts$`],
-      runner: '<rootDir>/test/waiting-runner.cjs',
+      runner: '<rootDir>/test/support/jest/waiting-runner.cjs',
     },
   ],
 }

@@ -1,7 +1,7 @@
 // Runs benchmarks against the built package: npm run bench, or npm run bench -- NAME … for some of them.
 import { writeFileSync } from 'node:fs'
 import { cpus, loadavg, platform } from 'node:os'
-import { readArguments } from '../arguments.mjs'
+import { readArguments } from '../support/arguments.mjs'
 import { markdown, printTable } from './table.mjs'
 
 const names = [

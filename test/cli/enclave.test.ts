@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { ConfidentialHTTPClient, createRemoteRuntime, json } from '../../confidential-http/index.js'
 import { createVault, startHTTPSServer, type Vault } from '../../local/index.js'
-import { until } from '../waiting.js'
+import { until } from '../support/waiting.js'
 
 const command = join(__dirname, '../../dist/esm/cli/sluice.js')
 const SECRET = 'a-secret-of-the-enclave'

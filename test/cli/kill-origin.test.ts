@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { killOrigin, type Outage } from '../../cli/kill-origin.js'
 import { type Client, createClient, type Stream } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
-import { until } from '../waiting.js'
+import { until } from '../support/waiting.js'
 
 const feedID = `0x1003${'5a'.repeat(30)}`
 

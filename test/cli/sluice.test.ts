@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
-import { longTest } from '../long.js'
-import { until } from '../waiting.js'
+import { longTest } from '../support/long.js'
+import { until } from '../support/waiting.js'
 
 const command = join(__dirname, '../../dist/esm/cli/sluice.js')
 const [published] = (

@@ -12,7 +12,7 @@ import {
   parsePrivateShare,
 } from '../../crypto/tdh2/index.js'
 import { createVault, openVault, type Vault } from '../../local/index.js'
-import { pause } from '../waiting.js'
+import { pause } from '../support/waiting.js'
 
 const command = join(__dirname, '../../dist/esm/cli/sluice.js')
 const OWNER = 'ab'.repeat(20)

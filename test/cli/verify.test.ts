@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
-import { flip, published, publishedSigners } from '../plugins/verify/signed-reports.js'
+import { flip, published, publishedSigners } from '../support/report/signed-reports.js'
 
 const command = join(__dirname, '../../dist/esm/cli/sluice.js')
 const folder = mkdtempSync(join(tmpdir(), 'sluice-verify-'))

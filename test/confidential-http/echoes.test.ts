@@ -13,8 +13,8 @@ import {
 import { createVault, type Vault } from '../../local/index.js'
 import { AES_KEY_SECRET } from '../../plugins/confidential-http/response-encryption.js'
 import { confidentialPreset } from '../../presets/confidential.js'
-import { failureOf } from '../waiting.js'
-import { type RawServer, startRawServer } from './raw-server.js'
+import { type RawServer, startRawServer } from '../support/confidential-http/raw-server.js'
+import { failureOf } from '../support/waiting.js'
 
 const OWNER = 'ab'.repeat(20)
 const SECRET = 'sk-live-4242-abcdefgh"/+?'

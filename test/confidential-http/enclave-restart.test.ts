@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { ConfidentialHTTPClient, createKeys, type Runtime } from '../../confidential-http/index.js'
 import { versionRefusal } from '../../confidential-http/remote/refusal.js'
-import { failureOf, pause, until } from '../waiting.js'
-import { fetchBootKey, open, postTo, seal } from './raw-caller.js'
-import { type Relay, startRelay } from './relay.js'
-import { inputOf, remoteRuntime } from './sending.js'
-import { startWorld, type World } from './world.js'
+import { fetchBootKey, open, postTo, seal } from '../support/confidential-http/raw-caller.js'
+import { type Relay, startRelay } from '../support/confidential-http/relay.js'
+import { inputOf, remoteRuntime } from '../support/confidential-http/sending.js'
+import { startWorld, type World } from '../support/confidential-http/world.js'
+import { failureOf, pause, until } from '../support/waiting.js'
 
 const client = new ConfidentialHTTPClient()
 let world: World

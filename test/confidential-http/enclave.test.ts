@@ -29,8 +29,12 @@ import type { ConfidentialCall, EnclavePlugin } from '../../plugins/confidential
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { AES_KEY_SECRET } from '../../plugins/confidential-http/response-encryption.js'
 import { type ConfidentialPresetOptions, confidentialPreset } from '../../presets/confidential.js'
-import { failureOf } from '../waiting.js'
-import { type RawServer, selfSigned, startRawServer } from './raw-server.js'
+import {
+  type RawServer,
+  selfSigned,
+  startRawServer,
+} from '../support/confidential-http/raw-server.js'
+import { failureOf } from '../support/waiting.js'
 
 const OWNER = '00112233445566778899aabbccddeeff00112233'
 const DIGITS = 'c0ffee00'.repeat(8)

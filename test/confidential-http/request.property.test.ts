@@ -8,7 +8,7 @@ import {
 } from '../../confidential-http/request/normalize-request.js'
 import { ValidationError } from '../../core/errors.js'
 import { encodeBase64 } from '../../crypto/base64.js'
-import { PEM } from './certificate.js'
+import { PEM } from '../support/confidential-http/certificate.js'
 
 const name = fc.stringMatching(/^[a-zA-Z_][a-zA-Z0-9_]{0,9}$/)
 const text = fc.string({ unit: 'grapheme' })

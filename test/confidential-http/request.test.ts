@@ -6,7 +6,7 @@ import type {
   ConfidentialHTTPRequestJson,
 } from '../../confidential-http/types.js'
 import { ValidationError } from '../../core/errors.js'
-import { PEM } from './certificate.js'
+import { PEM } from '../support/confidential-http/certificate.js'
 
 const required = { url: 'https://api.example/v1', method: 'GET' }
 const normalize = (request: object): ReturnType<typeof normalizeRequest>['request'] =>

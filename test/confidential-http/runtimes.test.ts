@@ -8,9 +8,14 @@ import {
   text,
 } from '../../confidential-http/index.js'
 import { LogLevel } from '../../index.js'
-import { failureOf, until } from '../waiting.js'
-import { failing, inputOf, localRuntime, remoteRuntime } from './sending.js'
-import { startWorld, type World } from './world.js'
+import {
+  failing,
+  inputOf,
+  localRuntime,
+  remoteRuntime,
+} from '../support/confidential-http/sending.js'
+import { startWorld, type World } from '../support/confidential-http/world.js'
+import { failureOf, until } from '../support/waiting.js'
 
 const secret = 'a secret of some length'
 const client = new ConfidentialHTTPClient()

@@ -9,10 +9,10 @@ import {
 import { openVault } from '../../local/index.js'
 import type { EnclavePlugin } from '../../plugins/confidential-http/call.js'
 import type { EnclaveError } from '../../plugins/confidential-http/errors.js'
-import { failureOf, until } from '../waiting.js'
-import { startRelay } from './relay.js'
-import { inputOf, localRuntime, remoteRuntime } from './sending.js'
-import { startWorld, type World } from './world.js'
+import { startRelay } from '../support/confidential-http/relay.js'
+import { inputOf, localRuntime, remoteRuntime } from '../support/confidential-http/sending.js'
+import { startWorld, type World } from '../support/confidential-http/world.js'
+import { failureOf, until } from '../support/waiting.js'
 
 const client = new ConfidentialHTTPClient()
 const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'

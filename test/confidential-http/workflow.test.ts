@@ -6,8 +6,13 @@ import {
   type Runtime,
   text,
 } from '../../confidential-http/index.js'
-import { failing, inputOf, localRuntime, remoteRuntime } from './sending.js'
-import { startWorld, type World } from './world.js'
+import {
+  failing,
+  inputOf,
+  localRuntime,
+  remoteRuntime,
+} from '../support/confidential-http/sending.js'
+import { startWorld, type World } from '../support/confidential-http/world.js'
 
 let world: World
 let runtime: Runtime

@@ -9,7 +9,7 @@ import { readEnvelope } from '../../confidential-http/remote/envelope.js'
 import { ValidationError } from '../../core/errors.js'
 import { box, boxKeys, isPublicKey, openBox, openSealed, seal } from '../../crypto/sealed-box.js'
 import { createVault } from '../../local/index.js'
-import { failureOf } from '../waiting.js'
+import { failureOf } from '../support/waiting.js'
 
 const vectors = JSON.parse(
   readFileSync(join(__dirname, '../vectors/x25519-low-order.json'), 'utf8'),

@@ -1,5 +1,5 @@
 // The fault matrix against the built package: npm run faults -- --help; npm run faults -- soak is the long one.
-import { readArguments } from '../arguments.mjs'
+import { readArguments } from '../support/arguments.mjs'
 import { runMatrix } from './harness/matrix.mjs'
 import { readRows } from './harness/rows.mjs'
 import { soak } from './soak.mjs'

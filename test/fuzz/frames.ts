@@ -1,5 +1,5 @@
-import { feedIDOf } from '../report/report-arbitrary.js'
-import { mutants } from '../report/report-mutations.js'
+import { feedIDOf } from '../support/report/report-arbitrary.js'
+import { mutants } from '../support/report/report-mutations.js'
 import type { Dice } from './dice.js'
 import { anyWording, type JSONValue, mutateJSON, writeJSON } from './json-mutations.js'
 import { mutateBytes, mutateText, randomBytes } from './mutations.js'

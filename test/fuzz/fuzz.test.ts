@@ -6,7 +6,7 @@
 //
 // An input that fails is named by its number and the seed, and is the same each time.
 import { expect, test } from '@jest/globals'
-import { inForm } from '../long.js'
+import { inForm } from '../support/long.js'
 import { type Figures, fuzz } from './fuzz.js'
 import { allTargets } from './targets.js'
 

@@ -9,8 +9,8 @@ import {
   reports,
   resolutions,
   versions,
-} from '../report/report-arbitrary.js'
-import type { Original } from '../report/report-mutations.js'
+} from '../support/report/report-arbitrary.js'
+import type { Original } from '../support/report/report-mutations.js'
 
 /** A report as the service sends it. */
 export interface Record {

@@ -12,7 +12,7 @@ import { parseOrigins } from '../../plugins/ha-discovery.js'
 import { allDecoders, decodeReport } from '../../presets/versions.js'
 import { createDecoderTable } from '../../report/decoder-table.js'
 import { toReport } from '../../report/envelope.js'
-import { setOf } from '../crypto/tdh2/reference.js'
+import { setOf } from '../support/crypto/tdh2-reference.js'
 import { sample } from './samples.js'
 
 const SHORT = 6000

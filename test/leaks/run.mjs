@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url'
 import { countHits, formsOf } from './forms.mjs'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
-const tests = join(here, '..', 'confidential-http')
+const support = join(here, '../support/confidential-http')
 const digits = () => randomBytes(18).toString('hex')
 const core = digits()
 const decoy = digits()
@@ -98,7 +98,7 @@ function message(child, isIt) {
   })
 }
 
-const world = fork(join(tests, 'world-process.mjs'), {
+const world = fork(join(support, 'world-process.mjs'), {
   silent: true,
   execArgv: [],
   env: { PATH: process.env.PATH, SECRETS: JSON.stringify([{ apiKey: secret }, {}]) },
@@ -120,11 +120,13 @@ const everything = 'http,https,http2,tls,net,stream,worker,undici,fs,module,esm,
 
 async function searchCaller(kind) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-leaks-'))
-  const preloads = ['spy.cjs', './plant.cjs'].map(file => `--require ${join(tests, file)}`)
+  const preloads = ['spy.cjs', '../../leaks/plant.cjs'].map(
+    file => `--require ${join(support, file)}`,
+  )
   const held = message(world, said => said.hit?.path === '/hold')
-  const caller = fork(join(tests, 'isolated-caller.cjs'), {
+  const caller = fork(join(support, 'isolated-caller.cjs'), {
     silent: true,
-    execArgv: ['--import', join(tests, 'spy.cjs')],
+    execArgv: ['--import', join(support, 'spy.cjs')],
     env: {
       PATH: process.env.PATH,
       DECOY: decoy,
@@ -138,7 +140,7 @@ async function searchCaller(kind) {
         input,
         local: {
           vault: ready.vault,
-          stack: new URL('../confidential-http/faulty-stack.cjs', import.meta.url).href,
+          stack: new URL('../support/confidential-http/faulty-stack.cjs', import.meta.url).href,
         },
         remote: { url: ready.enclaveURL, enclaveKey: ready.enclaveKey, callerKey: ready.callerKey },
       }),

@@ -3,7 +3,7 @@ import { get } from 'node:https'
 import { connect } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import { createCertificateAuthority, startHTTPSServer } from '../../local/index.js'
-import { failureOf } from '../waiting.js'
+import { failureOf } from '../support/waiting.js'
 
 interface Told {
   readonly ca?: string

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals'
 import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../local/index.js'
-import { pause, until } from '../waiting.js'
+import { pause, until } from '../support/waiting.js'
 
 const inSeconds = `0x0003${'5a'.repeat(30)}`
 const inMs = `0x1003${'5a'.repeat(30)}`

@@ -7,7 +7,7 @@ import { decodeAbiParameters, encodeAbiParameters } from 'viem'
 import { encodeBlob, encodeFullReport, type FieldValue } from '../../local/encode.js'
 import { reportDigest } from '../../local/network.js'
 import { type Field, reportSchema } from '../../local/schemas.js'
-import { fieldsOnWire, schemas } from '../report/report-schemas.js'
+import { fieldsOnWire, schemas } from '../support/report/report-schemas.js'
 
 const published: {
   feedID: string

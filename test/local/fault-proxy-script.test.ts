@@ -9,9 +9,9 @@ import {
   startFaultProxy,
   startHTTPSServer,
 } from '../../local/index.js'
-import { pause, until } from '../waiting.js'
-import { signedHeaders } from './signed.js'
-import { dial, echo, frameOf, listen, type Seen, switching } from './sockets.js'
+import { signedHeaders } from '../support/local/signed.js'
+import { dial, echo, frameOf, listen, type Seen, switching } from '../support/local/sockets.js'
+import { pause, until } from '../support/waiting.js'
 
 const payloads = ['one', 'x'.repeat(200), 'three', 'y'.repeat(70_000), 'five', 'six', 'seven']
 const frames = payloads.map(payload => frameOf(payload))

@@ -6,8 +6,8 @@ import {
   type ProxySettings,
   startFaultProxy,
 } from '../../local/index.js'
-import { failureOf, pause, until } from '../waiting.js'
-import { dial, echo, listen, type Seen } from './sockets.js'
+import { dial, echo, listen, type Seen } from '../support/local/sockets.js'
+import { failureOf, pause, until } from '../support/waiting.js'
 
 const start = (port: number, options: Partial<FaultProxyOptions> = {}) =>
   startFaultProxy({ upstream: { host: '127.0.0.1', port }, ...options })

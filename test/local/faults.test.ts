@@ -1,7 +1,7 @@
 import { connect, createServer } from 'node:net'
 import { expect, test } from '@jest/globals'
 import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../local/index.js'
-import { openStream, refusedStream, send, sleep, until } from './signed.js'
+import { openStream, refusedStream, send, sleep, until } from '../support/local/signed.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const other = `0x0003${'5a'.repeat(30)}`

@@ -17,7 +17,7 @@ import {
   signedHeaders,
   sleep,
   until,
-} from './signed.js'
+} from '../support/local/signed.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const path = `/api/v1/ws?feedIDs=${ethUsd}`

@@ -3,7 +3,7 @@ import { AbiCoder, recoverAddress as ethersRecover, keccak256 } from 'ethers'
 import fc from 'fast-check'
 import { recoverAddress as viemRecover } from 'viem'
 import { type DataEngineOptions, type PublishedReport, startDataEngine } from '../../local/index.js'
-import { send, until } from './signed.js'
+import { send, until } from '../support/local/signed.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const inMs = `0x1003${'5a'.repeat(30)}`

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { type PublishedReport, type RecordedReport, startDataEngine } from '../../local/index.js'
-import { openStream, send, sleep, until } from './signed.js'
+import { openStream, send, sleep, until } from '../support/local/signed.js'
 
 const published: (RecordedReport & { decoded: Record<string, string> })[] = JSON.parse(
   readFileSync(join(__dirname, '../vectors/published-reports.json'), 'utf8'),

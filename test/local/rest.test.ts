@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { authorize } from '../../local/auth.js'
 import { type DataEngine, type PublishedReport, startDataEngine } from '../../local/index.js'
-import { openStream, send, signedHeaders } from './signed.js'
+import { openStream, send, signedHeaders } from '../support/local/signed.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const inMs = `0x1003${'5a'.repeat(30)}`

@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type DataEngine, type PublishedReport, startDataEngine } from '../../local/index.js'
-import { openStream, refusedStream, signedHeaders, until } from './signed.js'
+import { openStream, refusedStream, signedHeaders, until } from '../support/local/signed.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const inMs = `0x1003${'5a'.repeat(30)}`

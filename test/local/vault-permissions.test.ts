@@ -17,7 +17,7 @@ import { afterAll, beforeEach, describe, expect, jest, test } from '@jest/global
 import { createKeys, readKeyFile } from '../../confidential-http/index.js'
 import { boxKeys } from '../../crypto/sealed-box.js'
 import { createVault, openVault, type Vault } from '../../local/index.js'
-import { failureOf } from '../waiting.js'
+import { failureOf } from '../support/waiting.js'
 
 const command = join(__dirname, '../../dist/esm/cli/sluice.js')
 const folder = mkdtempSync(join(tmpdir(), 'sluice-permissions-'))

@@ -28,8 +28,8 @@ import {
 } from '../../crypto/tdh2/index.js'
 import { createVault, openVault, type Vault } from '../../local/index.js'
 import type { SecretName } from '../../local/vault/secret-name.js'
-import { isLong, longDescribe } from '../long.js'
-import { failureOf } from '../waiting.js'
+import { isLong, longDescribe } from '../support/long.js'
+import { failureOf } from '../support/waiting.js'
 
 const places: string[] = []
 function place(): string {

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { ContinuityOptions } from '../../index.js'
 import { reachable } from '../fuzz/fuzz.js'
-import { isLong } from '../long.js'
+import { isLong } from '../support/long.js'
 import { type Continuum, type Fate, startContinuum } from './continuum.js'
 import { randomOf } from './runs.js'
 

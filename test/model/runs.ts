@@ -1,6 +1,6 @@
 // How often a model is run, and how a run that failed is run again.
 import type fc from 'fast-check'
-import { inForm } from '../long.js'
+import { inForm } from '../support/long.js'
 
 /** Runs of the long form, where it is asked for. */
 const LONG = process.env.MODEL_RUNS

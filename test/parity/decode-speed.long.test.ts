@@ -6,14 +6,14 @@ import { buildSync } from 'esbuild'
 import fc from 'fast-check'
 import { decodeReport } from '../../presets/versions.js'
 import { feedVersion } from '../../report/feed-id.js'
-import { publishedReports } from '../report/published-reports.js'
+import { publishedReports } from '../support/report/published-reports.js'
 import {
   encodeReport,
   fieldsOf,
   type RandomReport,
   reports,
   versions,
-} from '../report/report-arbitrary.js'
+} from '../support/report/report-arbitrary.js'
 
 /** How many times as long the official SDK takes, ascending, a number for each round. */
 function measure(): number[] {

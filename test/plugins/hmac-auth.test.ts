@@ -18,7 +18,7 @@ import {
   ValidationError,
 } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
-import { failureOf, until } from '../waiting.js'
+import { failureOf, until } from '../support/waiting.js'
 
 const ethUsd = `0x0003${'ab'.repeat(30)}`
 const closers: (() => Promise<unknown>)[] = []

@@ -8,7 +8,7 @@ import {
   type StreamOptions,
 } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
-import { pause, until } from '../waiting.js'
+import { pause, until } from '../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const unknownVersion = `0x0fff${'ab'.repeat(30)}`

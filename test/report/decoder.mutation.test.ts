@@ -5,11 +5,11 @@ import { isStreamsError } from '../../core/errors.js'
 import { allDecoders, decodeReport } from '../../presets/versions.js'
 import { createDecoderTable } from '../../report/decoder-table.js'
 import { toReport } from '../../report/envelope.js'
-import { checkMutants } from './decoder-mutants.js'
-import { LIMIT, REPORTS } from './decoder-runs.js'
-import { publishedReports } from './published-reports.js'
-import { resolutions, THIRD_PARTY, versions } from './report-arbitrary.js'
-import { mutants } from './report-mutations.js'
+import { checkMutants } from '../support/report/decoder-mutants.js'
+import { LIMIT, REPORTS } from '../support/report/decoder-runs.js'
+import { publishedReports } from '../support/report/published-reports.js'
+import { resolutions, THIRD_PARTY, versions } from '../support/report/report-arbitrary.js'
+import { mutants } from '../support/report/report-mutations.js'
 
 describe.each(resolutions)('mutated reports with times in %s', resolution => {
   test.each([...versions, THIRD_PARTY])(

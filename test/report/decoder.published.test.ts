@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { allDecoders, decodeReport } from '../../presets/versions.js'
 import { createDecoderTable } from '../../report/decoder-table.js'
 import { toReport } from '../../report/envelope.js'
-import { publishedReports } from './published-reports.js'
+import { publishedReports } from '../support/report/published-reports.js'
 
 type Parse = (decimal: string) => unknown
 

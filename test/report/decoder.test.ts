@@ -12,7 +12,7 @@ import { type Decoder, defineDecoder, type Fields } from '../../report/decoder.j
 import { createDecodeReport, createDecoderTable } from '../../report/decoder-table.js'
 import { toReport } from '../../report/envelope.js'
 import { feedResolution, feedVersion, getReportVersion } from '../../report/feed-id.js'
-import { publishedReports } from './published-reports.js'
+import { publishedReports } from '../support/report/published-reports.js'
 import {
   encodeOuter,
   encodeReport,
@@ -24,7 +24,7 @@ import {
   noSignatures,
   parseFields,
   type Resolution,
-} from './report-arbitrary.js'
+} from '../support/report/report-arbitrary.js'
 
 /** Compiles only where two types are the same. */
 type Same<One, Other> =

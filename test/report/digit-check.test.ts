@@ -5,7 +5,7 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createDigitCheck } from '../../report/digit-check.js'
 import { areDigits } from '../../report/hex-digits.js'
-import { publishedReports } from './published-reports.js'
+import { publishedReports } from '../support/report/published-reports.js'
 
 const SIZE = 70_000
 const { memory, check } = createDigitCheck(SIZE) as NonNullable<ReturnType<typeof createDigitCheck>>

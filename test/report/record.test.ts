@@ -4,8 +4,14 @@ import type { Decoder } from '../../report/decoder.js'
 import { createDecoderTable } from '../../report/decoder-table.js'
 import { EnvelopeError, toReport } from '../../report/envelope.js'
 import type { Report } from '../../report/report.js'
-import { publishedReports } from './published-reports.js'
-import { encodeReport, envelopeFrom, feedIDOf, fieldsOf, parseFields } from './report-arbitrary.js'
+import { publishedReports } from '../support/report/published-reports.js'
+import {
+  encodeReport,
+  envelopeFrom,
+  feedIDOf,
+  fieldsOf,
+  parseFields,
+} from '../support/report/report-arbitrary.js'
 
 const table = createDecoderTable(allDecoders)
 const read = (record: unknown): Report => toReport(record, 'wss://one.test', table)

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { decodeAbiParameters } from 'viem'
 import { readContext } from '../../report/report-context.js'
-import { publishedReports } from './published-reports.js'
+import { publishedReports } from '../support/report/published-reports.js'
 import {
   encodeOuter,
   encodeReport,
@@ -11,7 +11,7 @@ import {
   type Hex,
   outerTypes,
   reports,
-} from './report-arbitrary.js'
+} from '../support/report/report-arbitrary.js'
 
 const parts = outerTypes.map(type => ({ type }))
 const LLO: Hex = `0x${'300000001'.padStart(64, '0')}`

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { transformSync } from 'esbuild'
 import { fileCursors } from '../../stores/index.js'
-import { failureOf, pause } from '../waiting.js'
+import { failureOf, pause } from '../support/waiting.js'
 
 const feed = (digit: number) => `0x0003${String(digit).padStart(60, '0')}`
 

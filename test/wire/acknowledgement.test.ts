@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { createClient, type Status, type Stream, type StreamOptions } from '../../index.js'
 import type { Report } from '../../report/report.js'
-import { feedID, type Service, startService } from '../service/service.js'
-import { failureOf, pause, until } from '../waiting.js'
-import { memoryCursors } from './memory-cursors.js'
+import { memoryCursors } from '../support/memory-cursors.js'
+import { feedID, type Service, startService } from '../support/service/service.js'
+import { failureOf, pause, until } from '../support/waiting.js'
 
 const feed = feedID(3, 1, { milliseconds: true })
 let service: Service

@@ -8,8 +8,8 @@ import {
   type StreamOptions,
 } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
-import { inForm } from '../long.js'
-import { failureOf, pause, until } from '../waiting.js'
+import { inForm } from '../support/long.js'
+import { failureOf, pause, until } from '../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const feeds = [ethUsd, ...Array.from({ length: 4 }, (_, n) => `0x0003${`a${n}`.repeat(30)}`)]

@@ -13,8 +13,8 @@ import {
   type PublishedReport,
   startDataEngine,
 } from '../../local/index.js'
-import { inForm, longTest } from '../long.js'
-import { pause, until } from '../waiting.js'
+import { inForm, longTest } from '../support/long.js'
+import { pause, until } from '../support/waiting.js'
 
 /** How long resets go on: `CONTINUITY_SECONDS=300 npm test -- test/wire/continuity` for the long form. */
 const SECONDS = Number(process.env.CONTINUITY_SECONDS ?? inForm(3, 10))

@@ -9,8 +9,8 @@ import {
   type Stream,
   type StreamOptions,
 } from '../../index.js'
-import { feedID, type Service, startService } from '../service/service.js'
-import { failureOf, pause, until } from '../waiting.js'
+import { feedID, type Service, startService } from '../support/service/service.js'
+import { failureOf, pause, until } from '../support/waiting.js'
 
 const fast = feedID(3, 1, { milliseconds: true })
 const closers: (() => Promise<unknown>)[] = []

@@ -9,8 +9,8 @@ import {
   type StreamOptions,
   v3,
 } from '../../index.js'
-import { feedID, type Service, startService } from '../service/service.js'
-import { failureOf, pause, until } from '../waiting.js'
+import { feedID, type Service, startService } from '../support/service/service.js'
+import { failureOf, pause, until } from '../support/waiting.js'
 
 const [a, b] = [1, 2].map(n => feedID(3, n, { milliseconds: true })) as [string, string]
 const closers: (() => Promise<unknown>)[] = []

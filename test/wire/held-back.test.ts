@@ -3,7 +3,7 @@ import { WebSocketServer } from 'ws'
 import { type Connect, connectWithWs, type Socket } from '../../client/transport/ws.js'
 import { createClient, type StreamOptions } from '../../index.js'
 import { startDataEngine } from '../../local/index.js'
-import { failureOf, pause, until } from '../waiting.js'
+import { failureOf, pause, until } from '../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const closers: (() => unknown)[] = []

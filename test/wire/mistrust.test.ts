@@ -4,7 +4,7 @@ import { inspect } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { createClient, defaultPreset, isStreamsError, type Plugin } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
-import { failureOf, until } from '../waiting.js'
+import { failureOf, until } from '../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 

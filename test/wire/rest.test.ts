@@ -10,7 +10,7 @@ import {
   ValidationError,
 } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
-import { failureOf } from '../waiting.js'
+import { failureOf } from '../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const secondFeed = `0x0003${'ab'.repeat(30)}`

@@ -7,8 +7,8 @@ import { createClient } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
 import type { CursorStore } from '../../stores/cursor-store.js'
 import { fileCursors } from '../../stores/index.js'
-import { inForm } from '../long.js'
-import { failureOf, pause, until } from '../waiting.js'
+import { inForm } from '../support/long.js'
+import { failureOf, pause, until } from '../support/waiting.js'
 
 /** How often the process is killed: `RESUMPTION_KILLS=50 npm test -- test/wire/resumption` for the long form. */
 const KILLS = Number(process.env.RESUMPTION_KILLS ?? inForm(3, 8))

@@ -13,7 +13,7 @@ import {
   v3,
 } from '../../index.js'
 import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../local/index.js'
-import { failureOf, pause, until } from '../waiting.js'
+import { failureOf, pause, until } from '../support/waiting.js'
 
 const feed = (index: number) => `0x1003${index.toString(16).padStart(60, '0')}`
 const feeds = (count: number, from = 0) =>

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
-import { pause, until } from '../waiting.js'
+import { pause, until } from '../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const index = JSON.stringify(join(__dirname, '../../dist/esm/index.js'))

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { type Config, createClient, DEFAULT_CONFIG, endpoints, Stream } from '../../index.js'
-import { feedID, type Service, startService } from '../service/service.js'
-import { until } from '../waiting.js'
+import { feedID, type Service, startService } from '../support/service/service.js'
+import { until } from '../support/waiting.js'
 
 const feed = feedID(3)
 let service: Service

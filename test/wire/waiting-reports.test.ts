@@ -8,9 +8,9 @@ import {
   type Stream,
   type StreamOptions,
 } from '../../index.js'
-import { feedID, type Service, startService } from '../service/service.js'
-import { failureOf, pause, until } from '../waiting.js'
-import { memoryCursors } from './memory-cursors.js'
+import { memoryCursors } from '../support/memory-cursors.js'
+import { feedID, type Service, startService } from '../support/service/service.js'
+import { failureOf, pause, until } from '../support/waiting.js'
 
 const feed = feedID(3, 1, { milliseconds: true })
 let service: Service

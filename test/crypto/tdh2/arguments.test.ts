@@ -21,7 +21,7 @@ import {
   redeal,
   verifyShare,
 } from '../../../crypto/tdh2/index.js'
-import { caseOf, setOf, toHex } from './reference.js'
+import { caseOf, setOf, toHex } from '../../support/crypto/tdh2-reference.js'
 
 const set = setOf('3of5')
 const original = caseOf(set, 'short')

@@ -18,8 +18,8 @@ import {
   verifyShare,
 } from '../../../crypto/tdh2/index.js'
 import { wrapKey } from '../../../crypto/tdh2/wrapped-key.js'
-import { inForm } from '../../long.js'
-import { caseOf, fromHex, reference, setOf, toHex } from './reference.js'
+import { caseOf, fromHex, reference, setOf, toHex } from '../../support/crypto/tdh2-reference.js'
+import { inForm } from '../../support/long.js'
 
 const set = setOf('3of5')
 const original = caseOf(set, 'short')

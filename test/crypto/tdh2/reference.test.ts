@@ -24,7 +24,15 @@ import {
   redeal,
   verifyShare,
 } from '../../../crypto/tdh2/index.js'
-import { caseOf, cryptoGiving, fromHex, giving, reference, setOf, toHex } from './reference.js'
+import {
+  caseOf,
+  cryptoGiving,
+  fromHex,
+  giving,
+  reference,
+  setOf,
+  toHex,
+} from '../../support/crypto/tdh2-reference.js'
 
 const pointOf = (digits: string): Point => {
   const point = decodePoint(fromHex(digits))

@@ -13,7 +13,7 @@ import {
   parsePublicKey,
   verifyShare,
 } from '../../../crypto/tdh2/index.js'
-import { caseOf, type Negative, reference, setOf } from './reference.js'
+import { caseOf, type Negative, reference, setOf } from '../../support/crypto/tdh2-reference.js'
 
 const set = setOf('3of5')
 const original = caseOf(set, 'short')

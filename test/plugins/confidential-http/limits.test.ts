@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { type LimitsOptions, limits } from '../../../plugins/confidential-http/limits.js'
-import { failureOf, pause } from '../../waiting.js'
-import { callOf, carry, replyOf } from './carry.js'
+import { callOf, carry, replyOf } from '../../support/plugins/confidential-http.js'
+import { failureOf, pause } from '../../support/waiting.js'
 
 /** Milliseconds until a call is given up whose wire answers only when its signal aborts. */
 async function patienceOf(options: LimitsOptions, fields: Parameters<typeof callOf>[0]) {

@@ -3,8 +3,8 @@ import {
   type NetworkPolicyOptions,
   networkPolicy,
 } from '../../../plugins/confidential-http/network-policy.js'
-import { failureOf } from '../../waiting.js'
-import { callOf, carry } from './carry.js'
+import { callOf, carry } from '../../support/plugins/confidential-http.js'
+import { failureOf } from '../../support/waiting.js'
 
 /** The policy's decision about an address, for a URL. */
 async function decide(

@@ -12,8 +12,8 @@ import {
   AES_KEY_SECRET,
   responseEncryption,
 } from '../../../plugins/confidential-http/response-encryption.js'
-import { failureOf } from '../../waiting.js'
-import { callOf, carry, keepLog, replyOf } from './carry.js'
+import { callOf, carry, keepLog, replyOf } from '../../support/plugins/confidential-http.js'
+import { failureOf } from '../../support/waiting.js'
 
 const { publicKey, shares } = generateKeys({ threshold: 2, nodes: 3 })
 const DIGITS = '00112233445566778899AABBCCDDEEFF'.repeat(2)

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { createCertificateAuthority } from '../../../local/certificate.js'
 import { rootCertificates } from '../../../plugins/confidential-http/root-certificates.js'
-import { failureOf } from '../../waiting.js'
-import { callOf, carry } from './carry.js'
+import { callOf, carry } from '../../support/plugins/confidential-http.js'
+import { failureOf } from '../../support/waiting.js'
 
 const authority = async (): Promise<string> => (await createCertificateAuthority()).ca
 

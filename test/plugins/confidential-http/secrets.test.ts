@@ -19,8 +19,8 @@ import {
   type SecretVault,
   secrets,
 } from '../../../plugins/confidential-http/secrets.js'
-import { failureOf } from '../../waiting.js'
-import { callOf, carry, keepLog, OWNER, replyOf } from './carry.js'
+import { callOf, carry, keepLog, OWNER, replyOf } from '../../support/plugins/confidential-http.js'
+import { failureOf } from '../../support/waiting.js'
 
 const SECRET = 'sk-live-"quoted"\nand on'
 const OTHER = 'f'.repeat(40)

@@ -5,8 +5,8 @@ import fc from 'fast-check'
 import { EnclaveError } from '../../../plugins/confidential-http/errors.js'
 import { renderTemplate } from '../../../plugins/confidential-http/templates/template.js'
 import { templates } from '../../../plugins/confidential-http/templates.js'
-import { failureOf } from '../../waiting.js'
-import { callOf, carry } from './carry.js'
+import { callOf, carry } from '../../support/plugins/confidential-http.js'
+import { failureOf } from '../../support/waiting.js'
 
 interface Vectors {
   readonly data: Readonly<Record<string, string>>

@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals'
 import type { ErrorCode } from '../../../core/errors.js'
 import { EnclaveError } from '../../../plugins/confidential-http/errors.js'
 import { upstreamFailures } from '../../../plugins/confidential-http/upstream-failures.js'
-import { failureOf } from '../../waiting.js'
-import { callOf, carry, keepLog } from './carry.js'
+import { callOf, carry, keepLog } from '../../support/plugins/confidential-http.js'
+import { failureOf } from '../../support/waiting.js'
 
 const fail = (thrown: unknown, fields: Parameters<typeof callOf>[0] = {}) =>
   carry([upstreamFailures()], callOf(fields), () => Promise.reject(thrown)).reply

@@ -7,8 +7,13 @@ import { encodeAbiParameters } from 'viem'
 import { startDataEngine } from '../../../local/index.js'
 import type { V14 } from '../../../plugins/decoders/v14.js'
 import { decodeReport } from '../../../presets/versions.js'
-import { encodeOuter, feedIDOf, type Hex, noSignatures } from '../../report/report-arbitrary.js'
-import { fieldsOnWire } from '../../report/report-schemas.js'
+import {
+  encodeOuter,
+  feedIDOf,
+  type Hex,
+  noSignatures,
+} from '../../support/report/report-arbitrary.js'
+import { fieldsOnWire } from '../../support/report/report-schemas.js'
 
 type Decimals = Readonly<Record<string, string>>
 

@@ -3,7 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { decodeAbiParameters, encodeAbiParameters } from 'viem'
 import { type DataEngine, startDataEngine } from '../../../local/index.js'
 import { allDecoders, decodeReport } from '../../../presets/versions.js'
-import { encodeOuter, feedIDOf, type Hex, noSignatures } from '../../report/report-arbitrary.js'
+import {
+  encodeOuter,
+  feedIDOf,
+  type Hex,
+  noSignatures,
+} from '../../support/report/report-arbitrary.js'
 import {
   allSchemas,
   fieldsOnWire,
@@ -11,7 +16,7 @@ import {
   type SchemaField,
   schemas,
   type VersionSchema,
-} from '../../report/report-schemas.js'
+} from '../../support/report/report-schemas.js'
 
 const resolutions = ['s', 'ms'] as const
 type Resolution = (typeof resolutions)[number]

@@ -5,7 +5,7 @@ import { toBytes } from 'viem'
 import { loadEngine } from '../../../plugins/verify/engines/engine.js'
 import { loadNative } from '../../../plugins/verify/engines/native.js'
 import { recover as noble } from '../../../plugins/verify/engines/noble.js'
-import { isNativeHere, ORDER, word } from './signed-reports.js'
+import { isNativeHere, ORDER, word } from '../../support/report/signed-reports.js'
 
 // What is skipped is said: the binding of the optional peer is not installed on this machine.
 const both = isNativeHere ? describe : describe.skip

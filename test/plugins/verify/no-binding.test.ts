@@ -3,7 +3,7 @@ import { beforeAll, expect, jest, test } from '@jest/globals'
 import { verifyReport } from '../../../index.js'
 import { loadEngine } from '../../../plugins/verify/engines/engine.js'
 import { createVerifier } from '../../../plugins/verify/verifier.js'
-import { makeReport, reportOf, signers } from './signed-reports.js'
+import { makeReport, reportOf, signers } from '../../support/report/signed-reports.js'
 
 const loaded: string[] = []
 beforeAll(() => {

@@ -6,8 +6,14 @@ import { createLoopRecovery } from '../../../plugins/verify/loop-recovery.js'
 import { recoverSigners } from '../../../plugins/verify/recover-signers.js'
 import type { Recovery } from '../../../plugins/verify/recovery.js'
 import { createThreadRecovery } from '../../../plugins/verify/thread-recovery.js'
-import { until } from '../../waiting.js'
-import { addresses, type Making, makeReport, signers, word } from './signed-reports.js'
+import {
+  addresses,
+  type Making,
+  makeReport,
+  signers,
+  word,
+} from '../../support/report/signed-reports.js'
+import { until } from '../../support/waiting.js'
 
 const allowed = new Set(signers.signers)
 

@@ -2,7 +2,13 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { isRefusal } from '../../../plugins/verify/refusal.js'
 import { createSignerSource, type SignerSource } from '../../../plugins/verify/signer-source.js'
 import type { SignerSet, Signers, UnverifiedReport } from '../../../plugins/verify/signers.js'
-import { addresses, DIGEST, OTHER_DIGEST, signers, TIME } from './signed-reports.js'
+import {
+  addresses,
+  DIGEST,
+  OTHER_DIGEST,
+  signers,
+  TIME,
+} from '../../support/report/signed-reports.js'
 
 const report = { feedID: `0x0003${'00'.repeat(30)}`, fullReport: '0x', observationsTimestamp: TIME }
 const digestOf = (number: number): string => `0x${number.toString(16).padStart(64, '0')}`

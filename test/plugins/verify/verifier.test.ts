@@ -10,8 +10,15 @@ import {
 } from '../../../plugins/verify/verifier.js'
 import type { ReportVerificationError } from '../../../report/errors.js'
 import type { Report } from '../../../report/report.js'
-import { until } from '../../waiting.js'
-import { addresses, isNativeHere, makeReport, reportOf, signers, TIME } from './signed-reports.js'
+import {
+  addresses,
+  isNativeHere,
+  makeReport,
+  reportOf,
+  signers,
+  TIME,
+} from '../../support/report/signed-reports.js'
+import { until } from '../../support/waiting.js'
 
 const built = join(__dirname, '../../../dist')
 const whole = reportOf(makeReport())

@@ -10,9 +10,9 @@ import { type SignerSet, type Verification, verifyReport } from '../../../index.
 import type { VerifyReportOptions } from '../../../plugins/verify/verify-report.js'
 import type { VerificationFailure } from '../../../report/errors.js'
 import { readContext } from '../../../report/report-context.js'
-import { longTest } from '../../long.js'
-import { publishedReports } from '../../report/published-reports.js'
-import { randomFrom } from '../../report/report-arbitrary.js'
+import { longTest } from '../../support/long.js'
+import { publishedReports } from '../../support/report/published-reports.js'
+import { randomFrom } from '../../support/report/report-arbitrary.js'
 import {
   addresses,
   DIGEST,
@@ -28,7 +28,7 @@ import {
   signers,
   TIME,
   word,
-} from './signed-reports.js'
+} from '../../support/report/signed-reports.js'
 
 const engines = isNativeHere ? (['noble', 'secp256k1'] as const) : (['noble'] as const)
 

@@ -17,7 +17,7 @@ import {
   type RequestRecord,
   startDataEngine,
 } from '../../../local/index.js'
-import { until } from '../../waiting.js'
+import { until } from '../waiting.js'
 
 /** A feed in milliseconds. */
 export const feed = (index: number): string => `0x1003${index.toString(16).padStart(59, '0')}f`

@@ -14,7 +14,7 @@ import {
   v3,
 } from '../../../index.js'
 import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../../local/index.js'
-import { pause } from '../../waiting.js'
+import { pause } from '../waiting.js'
 
 /** A feed in milliseconds. */
 export const feed = (index: number): string => `0x1003${index.toString(16).padStart(60, '0')}`

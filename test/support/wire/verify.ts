@@ -22,7 +22,7 @@ import {
   startDataEngine,
 } from '../../../local/index.js'
 import type { Report } from '../../../report/report.js'
-import { until } from '../../waiting.js'
+import { until } from '../waiting.js'
 
 export const ethUsd: string = `0x0003${'e7'.repeat(30)}`
 

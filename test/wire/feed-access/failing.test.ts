@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Connect } from '../../../client/index.js'
 import { connectWithWs } from '../../../client/transport/ws.js'
+import { failureOf } from '../../support/waiting.js'
 import {
   a,
   b,
@@ -12,7 +13,6 @@ import {
   open,
   start,
 } from '../../support/wire/feed-access.js'
-import { failureOf } from '../../waiting.js'
 
 describe('a stream fails as ever', () => {
   test.each([

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { CursorStore } from '../../../index.js'
 import { startFaultProxy } from '../../../local/index.js'
+import { failureOf, pause, until } from '../../support/waiting.js'
 import {
   a,
   b,
@@ -18,7 +19,6 @@ import {
   open,
   start,
 } from '../../support/wire/feed-access.js'
-import { failureOf, pause, until } from '../../waiting.js'
 
 test('a feed that may not be read is named and left out, and the others flow', async () => {
   const engine = await start()

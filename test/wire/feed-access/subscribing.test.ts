@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { StreamScope } from '../../../client/index.js'
 import { AuthenticationError, createClient, defaultPreset, type Plugin } from '../../../index.js'
+import { failureOf, until } from '../../support/waiting.js'
 import {
   a,
   b,
@@ -14,7 +15,6 @@ import {
   open,
   start,
 } from '../../support/wire/feed-access.js'
-import { failureOf, until } from '../../waiting.js'
 
 describe('subscribing', () => {
   test.each([1, 2])(

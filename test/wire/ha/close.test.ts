@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { DataEngine } from '../../../local/index.js'
+import { pause } from '../../support/waiting.js'
 import { ethUsd, open, start } from '../../support/wire/ha.js'
-import { pause } from '../../waiting.js'
 
 describe('close', () => {
   test.each([

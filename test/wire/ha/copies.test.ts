@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { type Connect, connectWithWs } from '../../../client/transport/ws.js'
+import { pause, until } from '../../support/waiting.js'
 import { ethUsd, open, start } from '../../support/wire/ha.js'
-import { pause, until } from '../../waiting.js'
 
 describe('copies', () => {
   test('that are doubled, late and out of order are delivered once, and late is no copy', async () => {

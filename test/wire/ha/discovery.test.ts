@@ -9,8 +9,8 @@ import {
   type StreamOptions,
 } from '../../../index.js'
 import type { DataEngine } from '../../../local/index.js'
+import { until } from '../../support/waiting.js'
 import { closers, ethUsd, names, of, open, start } from '../../support/wire/ha.js'
-import { until } from '../../waiting.js'
 
 /** A stream with a stack of its own. */
 async function own(

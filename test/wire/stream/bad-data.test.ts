@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
+import { pause, until } from '../../support/waiting.js'
 import { btcUsd, engine, ethUsd, fast, open } from '../../support/wire/stream.js'
-import { pause, until } from '../../waiting.js'
 
 describe('bad data', () => {
   test('a malformed message is one error event and a count, and the stream goes on', async () => {

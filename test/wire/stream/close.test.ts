@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { isStreamsError } from '../../../index.js'
+import { failureOf, pause, until } from '../../support/waiting.js'
 import { engine, ethUsd, open } from '../../support/wire/stream.js'
-import { failureOf, pause, until } from '../../waiting.js'
 
 describe('close', () => {
   const watched = (stream: ReturnType<typeof open>) =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { createClient, type StreamOptions } from '../../../index.js'
+import { pause, until } from '../../support/waiting.js'
 import { btcUsd, closers, engine, ethUsd, fast, open } from '../../support/wire/stream.js'
-import { pause, until } from '../../waiting.js'
 
 describe('a stream', () => {
   test('delivers every report once, in order, decoded', async () => {

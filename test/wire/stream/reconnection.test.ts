@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { createClient, isStreamsError, type Status } from '../../../index.js'
+import { failureOf, pause, until } from '../../support/waiting.js'
 import { btcUsd, closers, engine, ethUsd, fast, open } from '../../support/wire/stream.js'
-import { failureOf, pause, until } from '../../waiting.js'
 
 describe('a connection that is lost', () => {
   test.each([[1000], [1001], [1006], [1008], [1011], [1012], [4000], [undefined]])(

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { failureOf, pause, until } from '../../support/waiting.js'
 import {
   a,
   b,
@@ -12,7 +13,6 @@ import {
   settle,
   start,
 } from '../../support/wire/subscribe.js'
-import { failureOf, pause, until } from '../../waiting.js'
 
 describe.each([
   ['one origin', 1],

@@ -1,6 +1,7 @@
 import { createServer, connect as dial, type Socket } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import type { Plugin } from '../../../client/index.js'
+import { pause, until } from '../../support/waiting.js'
 import {
   a,
   b,
@@ -11,7 +12,6 @@ import {
   published,
   start,
 } from '../../support/wire/subscribe.js'
-import { pause, until } from '../../waiting.js'
 
 /** Passes connections on, each with so many milliseconds on the way to the client. */
 async function startSlowWay(to: string, delays: readonly number[]): Promise<string> {

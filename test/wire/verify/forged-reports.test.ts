@@ -8,8 +8,8 @@ import {
   retry,
   type Signers,
 } from '../../../index.js'
+import { pause, until } from '../../support/waiting.js'
 import { closers, ethUsd, hurry, open, publisher, start } from '../../support/wire/verify.js'
-import { pause, until } from '../../waiting.js'
 
 describe('a stream that verifies', () => {
   test('fetches the true report in the place of a forged one', async () => {

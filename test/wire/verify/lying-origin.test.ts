@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Forgery } from '../../../local/index.js'
+import { pause, until } from '../../support/waiting.js'
 import {
   ethUsd,
   type Given,
@@ -8,7 +9,6 @@ import {
   slowSource,
   start,
 } from '../../support/wire/verify.js'
-import { pause, until } from '../../waiting.js'
 
 describe('several origins, one of which lies', () => {
   async function openHA(given: Given = {}, count = 2) {

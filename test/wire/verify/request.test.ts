@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { failureOf, until } from '../../support/waiting.js'
 import {
   btcUsd,
   clientOf,
@@ -7,7 +8,6 @@ import {
   slowSource,
   start,
 } from '../../support/wire/verify.js'
-import { failureOf, until } from '../../waiting.js'
 
 describe('a request that verifies', () => {
   test('gives true reports, in order', async () => {

@@ -13,8 +13,8 @@ import {
   verify,
 } from '../../../index.js'
 import type { Report } from '../../../report/report.js'
+import { until } from '../../support/waiting.js'
 import { closers, ethUsd, publisher, start } from '../../support/wire/verify.js'
-import { until } from '../../waiting.js'
 
 describe('the plugin in a stack', () => {
   const facts = { endpoint: 'https://api.example', wsEndpoint: 'wss://ws.example' }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Signers } from '../../../index.js'
 import type { Report } from '../../../report/report.js'
+import { failureOf, pause, until } from '../../support/waiting.js'
 import {
   btcUsd,
   clientOf,
@@ -11,7 +12,6 @@ import {
   slowSource,
   start,
 } from '../../support/wire/verify.js'
-import { failureOf, pause, until } from '../../waiting.js'
 
 describe('a stream that verifies', () => {
   test('delivers true reports in order, and counts them', async () => {

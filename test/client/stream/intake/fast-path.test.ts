@@ -9,15 +9,18 @@ import { allDecoders, decodeReport } from '../../../../presets/versions.js'
 import { createDecoderTable } from '../../../../report/decoder-table.js'
 import { toReport } from '../../../../report/envelope.js'
 import type { Report } from '../../../../report/report.js'
-import { inForm } from '../../../long.js'
-import { type PublishedReport, publishedReports } from '../../../report/published-reports.js'
+import { inForm } from '../../../support/long.js'
+import {
+  type PublishedReport,
+  publishedReports,
+} from '../../../support/report/published-reports.js'
 import {
   encodeReport,
   fieldsOf,
   type RandomReport,
   reports,
   versions,
-} from '../../../report/report-arbitrary.js'
+} from '../../../support/report/report-arbitrary.js'
 
 const table = createDecoderTable(allDecoders)
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text)

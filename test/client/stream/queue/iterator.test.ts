@@ -3,7 +3,7 @@ import { createFlowControl } from '../../../../client/stream/connection/flow-con
 import { createReportIterator } from '../../../../client/stream/queue/iterator.js'
 import { createReportQueue } from '../../../../client/stream/queue/queue.js'
 import type { Report } from '../../../../report/report.js'
-import { failureOf } from '../../../waiting.js'
+import { failureOf } from '../../../support/waiting.js'
 
 const feedID = `0x0003${'aa'.repeat(30)}`
 

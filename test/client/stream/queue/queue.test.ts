@@ -6,7 +6,7 @@ import type { DataStreamsError } from '../../../../core/errors.js'
 import { createDecoderTable } from '../../../../report/decoder-table.js'
 import type { Gap } from '../../../../report/gap.js'
 import { Report } from '../../../../report/report.js'
-import { inForm } from '../../../long.js'
+import { inForm } from '../../../support/long.js'
 
 const table = createDecoderTable([], {})
 

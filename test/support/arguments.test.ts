@@ -14,7 +14,7 @@ function run(
   const [program = '', ...before] = command.split(' ')
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    [join(__dirname, program, 'run.mjs'), ...before, ...args],
+    [join(__dirname, '..', program, 'run.mjs'), ...before, ...args],
     // None of these does any work.
     { encoding: 'utf8', timeout: 10_000 },
   )

@@ -1,5 +1,5 @@
 // A stack for enclaves that go wrong: how is told by the path of the URL.
-const { confidentialPreset } = require('../../dist/cjs/confidential-http/index.js')
+const { confidentialPreset } = require('../../../dist/cjs/confidential-http/index.js')
 
 /** Errors as careless code makes them: whatever they carry is a secret. */
 function tellingError({ released }) {

@@ -13,7 +13,7 @@ export interface PublishedReport {
   readonly signers: readonly string[]
 }
 
-const file = join(__dirname, '../vectors/published-reports.json')
+const file = join(__dirname, '../../vectors/published-reports.json')
 
 export const publishedReports: readonly PublishedReport[] = JSON.parse(
   readFileSync(file, 'utf8'),

@@ -33,7 +33,7 @@ interface Recorded {
 }
 
 const recorded: { readonly versions: Readonly<Record<string, Recorded>> } = JSON.parse(
-  readFileSync(join(__dirname, '../vectors/report-schemas.json'), 'utf8'),
+  readFileSync(join(__dirname, '../../vectors/report-schemas.json'), 'utf8'),
 )
 
 /** Reads a line such as `uint64 navDate [ms]`. */

@@ -4,11 +4,11 @@ import {
   openBootKey,
   sealRequest,
   toJSON,
-} from '../../confidential-http/remote/sealing.js'
-import { normalizeRequest } from '../../confidential-http/request/normalize-request.js'
-import type { Failure } from '../../confidential-http/thread/failure.js'
-import { formatKey, parseKey } from '../../crypto/hex-key.js'
-import { boxKeys } from '../../crypto/sealed-box.js'
+} from '../../../confidential-http/remote/sealing.js'
+import { normalizeRequest } from '../../../confidential-http/request/normalize-request.js'
+import type { Failure } from '../../../confidential-http/thread/failure.js'
+import { formatKey, parseKey } from '../../../crypto/hex-key.js'
+import { boxKeys } from '../../../crypto/sealed-box.js'
 import { inputOf } from './sending.js'
 import type { World } from './world.js'
 

@@ -5,7 +5,7 @@ import { concat, encodeAbiParameters, keccak256, numberToHex, toBytes } from 'vi
 import type { SignerSet } from '../../../plugins/verify/signers.js'
 import { createDecoderTable } from '../../../report/decoder-table.js'
 import { Report } from '../../../report/report.js'
-import { publishedReports } from '../../report/published-reports.js'
+import { publishedReports } from './published-reports.js'
 import {
   type Envelope,
   encodeOuter,
@@ -13,7 +13,7 @@ import {
   fieldsOf,
   type Hex,
   type Resolution,
-} from '../../report/report-arbitrary.js'
+} from './report-arbitrary.js'
 
 /** The signers of the published reports. */
 export const publishedSigners: SignerSet = {

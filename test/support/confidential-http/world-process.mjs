@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createKeys, startEnclaveServer } from '../../dist/cjs/confidential-http/index.js'
-import { createVault, startHTTPSServer } from '../../dist/cjs/local/index.js'
+import { createKeys, startEnclaveServer } from '../../../dist/cjs/confidential-http/index.js'
+import { createVault, startHTTPSServer } from '../../../dist/cjs/local/index.js'
 
 const [secrets, otherSecrets] = JSON.parse(process.env.SECRETS)
 const directory = mkdtempSync(join(tmpdir(), 'sluice-world-'))

@@ -2,7 +2,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { type ClientOptions, WebSocket } from 'ws'
-import type { DataEngine } from '../../local/index.js'
+import type { DataEngine } from '../../../local/index.js'
 
 export interface Reply {
   status: number

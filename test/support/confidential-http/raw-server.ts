@@ -1,7 +1,7 @@
 import { createPrivateKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
-import { createCertificateAuthority } from '../../local/certificate.js'
+import { createCertificateAuthority } from '../../../local/certificate.js'
 
 export interface RawServer {
   readonly url: string
