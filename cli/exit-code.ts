@@ -7,7 +7,7 @@ const codes: { readonly [Code in ErrorCode]?: number } = {
   API_TIMEOUT: 4,
   API_NETWORK: 4,
   API_RESPONSE: 4,
-  WS_DIAL: 4,
+  WS_CONNECT: 4,
   WS_REFUSED: 4,
   WS_LOST: 4,
   WS_GAVE_UP: 4,

@@ -85,7 +85,7 @@ declare module '../core/errors.js' {
     API_TIMEOUT: APIError
     API_NETWORK: APIError
     API_RESPONSE: APIError
-    WS_DIAL: WebSocketError
+    WS_CONNECT: WebSocketError
     WS_REFUSED: WebSocketError
     WS_LOST: WebSocketError
     WS_FRAME: WebSocketError

@@ -46,4 +46,4 @@ export type {
   StreamMetrics,
 } from './stream/stream-api.js'
 export type { Fetch } from './transport/http.js'
-export type { Connect, Dial, Socket, SocketEvents } from './transport/ws.js'
+export type { Connect, Socket, SocketEvents, Upgrade } from './transport/ws.js'

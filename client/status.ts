@@ -29,7 +29,7 @@ export type Status =
   | ({ readonly type: 'failed'; readonly error: Error } & ConnectionFacts)
   | ({ readonly type: 'joined' } & ConnectionFacts)
   | ({ readonly type: 'left' } & ConnectionFacts)
-  | { readonly type: 'stale'; readonly feedIDs: readonly string[]; readonly silentMs: number }
+  | { readonly type: 'stale'; readonly feedIDs: readonly string[]; readonly staleMs: number }
   | { readonly type: 'fresh'; readonly feedIDs: readonly string[] }
   | { readonly type: 'subscribed'; readonly feedIDs: readonly string[] }
   | { readonly type: 'unsubscribed'; readonly feedIDs: readonly string[] }

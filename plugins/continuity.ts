@@ -3,7 +3,7 @@ import type { StreamScope } from '../client/scope.js'
 import { ValidationError } from '../core/errors.js'
 import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
 import type { GapCause } from '../report/gap.js'
-import { cutHole, isFar, LONGEST_RANGE } from '../report/ranges.js'
+import { cutMissing, isFar, LONGEST_RANGE } from '../report/ranges.js'
 import type { Report } from '../report/report.js'
 import { type Backfill, createBackfill } from './continuity/backfill.js'
 import {
@@ -15,7 +15,7 @@ import {
   isAhead,
   isQuiet,
   type Missing,
-  strayAhead,
+  outlierAhead,
 } from './continuity/feed-chain.js'
 import { watchOutages } from './continuity/outages.js'
 import { createReportOrder, type ReportOrder } from './continuity/report-order.js'
@@ -92,7 +92,7 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
           next,
           maxHold,
           maxHeld,
-          giveUp: (chain, hole) => settle(chain, hole, 'bound'),
+          giveUp: (chain, range) => settle(chain, range, 'bound'),
           gap: gap => scope.gap(gap),
         })
   if (order !== undefined) scope.defer(order.end)
@@ -112,7 +112,7 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
     for (const feedID of feedIDs) {
       const cursor = begun.has(feedID) ? undefined : scope.cursors.get(feedID)
       const chain = cursor === undefined ? chains.get(feedID) : chainOf(feedID, cursor)
-      if (chain !== undefined) silent.set(chain, [chain.newest, ...chain.strays])
+      if (chain !== undefined) silent.set(chain, [chain.newest, ...chain.outliers])
     }
   }
 
@@ -137,19 +137,19 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
     }
   }
 
-  function opened(chain: FeedChain, hole: Missing): void {
-    hole.dueAt += GRACE
-    if (!isQuiet(hole)) bound(chain, hole)
+  function opened(chain: FeedChain, range: Missing): void {
+    range.dueAt += GRACE
+    if (!isQuiet(range)) bound(chain, range)
     backfill.mend(chain)
   }
 
-  function bound(chain: FeedChain, hole: Missing): void {
-    const { from } = hole
+  function bound(chain: FeedChain, range: Missing): void {
+    const { from } = range
     // A report of the longest range has nothing but older time before it.
-    const newest = isQuiet(hole) ? hole.to : chain.last
-    const to = Math.min(hole.to, oldestOf(chain, newest) - 1)
+    const newest = isQuiet(range) ? range.to : chain.last
+    const to = Math.min(range.to, oldestOf(chain, newest) - 1)
     if (to < from) return
-    cutHole(chain, hole, from, to)
+    cutMissing(chain, range, from, to)
     announce(chain, from, to, 'bound')
   }
 
@@ -166,8 +166,8 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
       if (!isFar(time, before, chain.second) || from === before + 1) newest = time
       before = time
     }
-    // The feed has come to where its stray was.
-    const { observationsTimestamp: at = newest + 1 } = strayAhead(chain) ?? {}
+    // The feed has come to where its outlier was.
+    const { observationsTimestamp: at = newest + 1 } = outlierAhead(chain) ?? {}
     if (at <= newest) judge(chain, true)
     const { last } = chain
     const to = oldestOf(chain, newest) - 1
@@ -177,38 +177,38 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
   }
 
   function kept(chain: FeedChain, report: Report): void {
-    const { strays } = chain
-    const verdict = follow(chain, report, hole => opened(chain, hole))
-    order?.take(chain, undefined, verdict, strays)
+    const { outliers } = chain
+    const verdict = follow(chain, report, range => opened(chain, range))
+    order?.take(chain, undefined, verdict, outliers)
   }
 
   function judge(chain: FeedChain, areRight: boolean): void {
-    const { strays } = chain
-    const verdict = areRight ? believe(chain, hole => opened(chain, hole)) : disbelieve(chain)
-    order?.take(chain, undefined, verdict, strays)
+    const { outliers } = chain
+    const verdict = areRight ? believe(chain, range => opened(chain, range)) : disbelieve(chain)
+    order?.take(chain, undefined, verdict, outliers)
   }
 
-  function settle(chain: FeedChain, hole: Missing, cause: GapCause | undefined): void {
-    const { from, to } = hole
-    cutHole(chain, hole, from, to)
+  function settle(chain: FeedChain, range: Missing, cause: GapCause | undefined): void {
+    const { from, to } = range
+    cutMissing(chain, range, from, to)
     if (cause !== undefined) {
       announce(chain, from, to, cause)
       return
     }
     scope.vacant(chain.feedID, from, to)
-    order?.settled(chain, hole, false)
+    order?.settled(chain, range, false)
   }
 
   /** Nothing more will be fetched: what is known to be missing is announced, and what is held is passed on. */
   function giveUpAll(): void {
     for (const chain of [...chains.values()]) {
-      for (const hole of [...chain.holes]) {
+      for (const range of [...chain.missing]) {
         // A handler may have ended the subscription.
         if (chains.get(chain.feedID) !== chain) break
-        const to = knownEnd(chain, hole)
-        cutHole(chain, hole, hole.from, hole.to)
-        if (to >= hole.from) announce(chain, hole.from, to, 'unavailable')
-        else order?.settled(chain, hole, false)
+        const to = knownEnd(chain, range)
+        cutMissing(chain, range, range.from, range.to)
+        if (to >= range.from) announce(chain, range.from, to, 'unavailable')
+        else order?.settled(chain, range, false)
       }
       order?.flush(chain)
       const { last } = chain
@@ -218,12 +218,12 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
   }
 
   /** Up to where reports are certain to be missing: one report alone does not prove that its time has come. */
-  function knownEnd(chain: FeedChain, hole: Missing): number {
-    const { from, to } = hole
-    if (isQuiet(hole)) return from - 1
+  function knownEnd(chain: FeedChain, range: Missing): number {
+    const { from, to } = range
+    if (isQuiet(range)) return from - 1
     const present = Math.floor(((scope.now() + GRANTED) / 1000) * chain.second)
     // Where all of it seems to be in time to come, it is as likely our clock that is wrong.
-    return isAhead(chain, hole) && present >= from ? Math.min(to, present) : to
+    return isAhead(chain, range) && present >= from ? Math.min(to, present) : to
   }
 
   function announce(chain: FeedChain, from: number, to: number, cause: GapCause): void {
@@ -242,7 +242,7 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
       from === chain.last + 1 &&
       to >= from &&
       to - from < LONGEST_RANGE * chain.second &&
-      chain.strays.length === 0
+      chain.outliers.length === 0
     ) {
       chain.last = to
       chain.newest = report
@@ -250,12 +250,12 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
     }
     chain ??= chainOf(feedID, to - 1)
     const current = chain
-    const { strays } = chain
-    const verdict = follow(chain, report, hole => opened(current, hole))
+    const { outliers } = chain
+    const verdict = follow(chain, report, range => opened(current, range))
     if (order === undefined) next(report)
-    else order.take(chain, report, verdict, strays)
-    if (verdict !== 'stray' || chains.get(feedID) !== chain) return
-    if (chain.strays.length > maxHeld) judge(chain, true)
+    else order.take(chain, report, verdict, outliers)
+    if (verdict !== 'outlier' || chains.get(feedID) !== chain) return
+    if (chain.outliers.length > maxHeld) judge(chain, true)
     else backfill.doubt(chain)
   }
 }

@@ -276,7 +276,7 @@ function isTransient(error: unknown): boolean {
   return (
     error.code === 'API_NETWORK' ||
     error.code === 'API_TIMEOUT' ||
-    error.code === 'WS_DIAL' ||
+    error.code === 'WS_CONNECT' ||
     error.code === 'WS_FRAME' ||
     error.code === 'WS_LOST'
   )

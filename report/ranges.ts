@@ -4,11 +4,11 @@ export interface Interval {
   to: number
 }
 
-/** What of a feed has come: everything up to `last`, but for the holes. */
-export interface Coverage<Hole extends Interval = Interval> {
+/** What of a feed has come: everything up to `last`, but for the missing. */
+export interface Coverage<Range extends Interval = Interval> {
   last: number
   /** Ascending; none touches another. */
-  holes: Hole[]
+  missing: Range[]
 }
 
 /** The longest time that the network lets one report stand for, in seconds. */
@@ -40,71 +40,72 @@ export function wholeSince(from: number, to: number, floor: number, second: Seco
   return isWide(from, to, second) ? to : floor
 }
 
-/** The same for a report whose end is in a hole. One that begins before the hole says nothing of what else is in it. */
-export function wholeSinceIn(hole: Interval, from: number, to: number, second: Second): number {
-  return from < hole.from ? to : wholeSince(from, to, hole.from, second)
+/** The same for a report whose end is in a range. One that begins before the range says nothing of what else is in it. */
+export function wholeSinceIn(range: Interval, from: number, to: number, second: Second): number {
+  return from < range.from ? to : wholeSince(from, to, range.from, second)
 }
 
-/** The hole that a time is in. */
-export function findHole<Hole extends Interval>(
-  { holes, last }: Coverage<Hole>,
+/** The range that a time is in. */
+export function findMissing<Range extends Interval>(
+  { missing, last }: Coverage<Range>,
   time: number,
-): Hole | undefined {
+): Range | undefined {
   if (time > last) return undefined
-  for (const hole of holes) if (time <= hole.to) return time >= hole.from ? hole : undefined
+  for (const range of missing) if (time <= range.to) return time >= range.from ? range : undefined
   return undefined
 }
 
-/** Takes a stretch out of a hole: what is left below and above it. One of the two is the hole itself, made smaller. */
-export function cutHole<Hole extends Interval>(
-  { holes }: Coverage<Hole>,
-  hole: Hole,
+/** Takes a stretch out of a range: what is left below and above it. One of the two is the range itself, made smaller. */
+export function cutMissing<Range extends Interval>(
+  { missing }: Coverage<Range>,
+  range: Range,
   from: number,
   to: number,
-): { readonly below: Hole | undefined; readonly above: Hole | undefined } {
-  const at = holes.indexOf(hole)
-  const hasBelow = from > hole.from
-  const hasAbove = to < hole.to
+): { readonly below: Range | undefined; readonly above: Range | undefined } {
+  const at = missing.indexOf(range)
+  const hasBelow = from > range.from
+  const hasAbove = to < range.to
   if (!hasBelow && !hasAbove) {
-    holes.splice(at, 1)
+    missing.splice(at, 1)
     return { below: undefined, above: undefined }
   }
   if (!hasBelow) {
-    hole.from = to + 1
-    return { below: undefined, above: hole }
+    range.from = to + 1
+    return { below: undefined, above: range }
   }
-  const above = hasAbove ? { ...hole, from: to + 1 } : undefined
-  hole.to = from - 1
-  if (above !== undefined) holes.splice(at + 1, 0, above)
-  return { below: hole, above }
+  const above = hasAbove ? { ...range, from: to + 1 } : undefined
+  range.to = from - 1
+  if (above !== undefined) missing.splice(at + 1, 0, above)
+  return { below: range, above }
 }
 
-/** Makes two of a hole, one that ends at a time in it and one behind. */
-export function splitHole<Hole extends Interval>(
-  { holes }: Coverage<Hole>,
-  hole: Hole,
+/** Makes two of a range, one that ends at a time in it and one behind. */
+export function splitMissing<Range extends Interval>(
+  { missing }: Coverage<Range>,
+  range: Range,
   at: number,
 ): void {
-  if (at < hole.from || at >= hole.to) return
-  holes.splice(holes.indexOf(hole) + 1, 0, { ...hole, from: at + 1 })
-  hole.to = at
+  if (at < range.from || at >= range.to) return
+  missing.splice(missing.indexOf(range) + 1, 0, { ...range, from: at + 1 })
+  range.to = at
 }
 
-/** Adds a stretch, wherever it lies; one beyond the end leaves a hole. */
+/** Adds a stretch, wherever it lies; one beyond the end leaves a range. */
 export function cover(coverage: Coverage, from: number, to: number): void {
-  const { holes, last } = coverage
-  for (let at = holes.length - 1; at >= 0; at--) {
-    const hole = holes[at] as Interval
-    if (hole.to < from) break
-    if (hole.from <= to) cutHole(coverage, hole, Math.max(from, hole.from), Math.min(to, hole.to))
+  const { missing, last } = coverage
+  for (let at = missing.length - 1; at >= 0; at--) {
+    const range = missing[at] as Interval
+    if (range.to < from) break
+    if (range.from <= to)
+      cutMissing(coverage, range, Math.max(from, range.from), Math.min(to, range.to))
   }
   if (to <= last) return
-  if (from > last + 1) holes.push({ from: last + 1, to: from - 1 })
+  if (from > last + 1) missing.push({ from: last + 1, to: from - 1 })
   coverage.last = to
 }
 
 /** The time up to which everything has come. */
-export function frontierOf({ holes, last }: Coverage): number {
-  const [first] = holes
+export function frontierOf({ missing, last }: Coverage): number {
+  const [first] = missing
   return first === undefined ? last : first.from - 1
 }

@@ -29,7 +29,7 @@ export function createAnnouncements<Data>(parts: AnnouncementsParts<Data>): Anno
 
   function write(status: Status): void {
     if (status.type === 'stale')
-      log.warn?.(`no report for ${status.silentMs} ms of ${status.feedIDs.join(', ')}`)
+      log.warn?.(`no report for ${status.staleMs} ms of ${status.feedIDs.join(', ')}`)
     else if (status.type === 'fresh') log.info?.(`reports again of ${status.feedIDs.join(', ')}`)
     else if (status.type === 'subscribed' || status.type === 'unsubscribed')
       log.info?.(`${status.type}: ${status.feedIDs.join(', ')}`)

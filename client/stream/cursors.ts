@@ -4,7 +4,7 @@ import { feedResolution } from '../../report/feed-id.js'
 import {
   type Coverage,
   cover,
-  findHole,
+  findMissing,
   frontierOf,
   isFar,
   LONGEST_RANGE,
@@ -25,7 +25,7 @@ export interface Cursors {
   consumed(report: Report): void
   /** Nothing will come of this stretch, or there is nothing in it. Both ends belong to it. */
   skipped(stretch: { readonly feedID: string; readonly from: number; readonly to: number }): void
-  /** Nobody reads these feeds for now: what passes until the next report that does not follow on is no hole of theirs. */
+  /** Nobody reads these feeds for now: what passes until the next report that does not follow on is no range of theirs. */
   forget(feedIDs: readonly string[]): void
   /** Up to where a feed has been consumed, nothing left out. */
   frontier(feedID: string): number | undefined
@@ -45,17 +45,17 @@ export interface CursorsOptions {
 }
 
 /** Holes of a feed that are kept in mind; of more, the oldest is taken for consumed. */
-const MAX_HOLES = 1024
+const MAX_MISSING = 1024
 
 interface Consumed extends Coverage {
   readonly second: Second
   /** Where the feed was when it was forgotten, or has come to since without a break. */
   forgotten: number | undefined
   /** What has been consumed if the report that went far ahead alone was at a wrong time. */
-  aside: Aside | undefined
+  candidate: Candidate | undefined
 }
 
-interface Aside extends Coverage {
+interface Candidate extends Coverage {
   /** Something has been consumed that the report had passed over. */
   isLikely: boolean
 }
@@ -189,7 +189,7 @@ export function createCursors(options: CursorsOptions): Cursors {
         from === feed.last + 1 &&
         to >= from &&
         to - from < LONGEST_RANGE * feed.second &&
-        feed.aside === undefined
+        feed.candidate === undefined
       ) {
         feed.last = to
       } else {
@@ -201,7 +201,7 @@ export function createCursors(options: CursorsOptions): Cursors {
       const feed = feeds.get(feedID)
       if (feed === undefined) return
       cover(feed, from, to)
-      if (feed.aside !== undefined) cover(feed.aside, from, to)
+      if (feed.candidate !== undefined) cover(feed.candidate, from, to)
       changed()
     },
     forget(feedIDs) {
@@ -209,7 +209,7 @@ export function createCursors(options: CursorsOptions): Cursors {
         const feed = feeds.get(feedID)
         if (feed === undefined) continue
         feed.forgotten = feed.last
-        feed.aside = undefined
+        feed.candidate = undefined
       }
     },
     frontier(feedID) {
@@ -236,9 +236,9 @@ function begin(feedID: string, last: number): Consumed {
   return {
     second: feedResolution(feedID) === 's' ? 1 : 1000,
     last,
-    holes: [],
+    missing: [],
     forgotten: undefined,
-    aside: undefined,
+    candidate: undefined,
   }
 }
 
@@ -247,7 +247,7 @@ function timeBefore(time: number): number {
 }
 
 function consumedUpTo(feed: Consumed): number {
-  return frontierOf(feed.aside?.isLikely === true ? feed.aside : feed)
+  return frontierOf(feed.candidate?.isLikely === true ? feed.candidate : feed)
 }
 
 /**
@@ -277,34 +277,34 @@ function storeError(done: 'read' | 'saved', thrown: unknown): DataStreamsError {
 }
 
 function take(feed: Consumed, from: number, to: number): void {
-  const { aside, second } = feed
-  if (aside !== undefined && to <= feed.last) {
-    aside.isLikely ||= to > aside.last
-    add(aside, from, to, second)
-  } else if (aside !== undefined) {
+  const { candidate, second } = feed
+  if (candidate !== undefined && to <= feed.last) {
+    candidate.isLikely ||= to > candidate.last
+    add(candidate, from, to, second)
+  } else if (candidate !== undefined) {
     // It was right if this one goes on from where it led, and not from what it had passed over.
-    if (aside.isLikely && (from === aside.last + 1 || from !== feed.last + 1)) {
-      feed.last = aside.last
-      feed.holes = aside.holes
+    if (candidate.isLikely && (from === candidate.last + 1 || from !== feed.last + 1)) {
+      feed.last = candidate.last
+      feed.missing = candidate.missing
     }
-    feed.aside = undefined
+    feed.candidate = undefined
   }
-  const { last, holes } = feed
+  const { last, missing } = feed
   if (to <= last || !isFar(to, last, second)) {
     add(feed, from, to, second)
     return
   }
-  const before = holes.map(hole => ({ ...hole }))
+  const before = missing.map(range => ({ ...range }))
   add(feed, from, to, second)
-  if (holes.length === before.length) feed.aside = { last, holes: before, isLikely: false }
+  if (missing.length === before.length) feed.candidate = { last, missing: before, isLikely: false }
 }
 
-/** A report in a hole, or beyond what is known: it stands for what it says it does, where that can be believed. */
+/** A report in a range, or beyond what is known: it stands for what it says it does, where that can be believed. */
 function add(coverage: Coverage, from: number, to: number, second: Second): void {
-  const hole = findHole(coverage, to)
-  if (hole !== undefined) cover(coverage, wholeSinceIn(hole, from, to, second), to)
+  const range = findMissing(coverage, to)
+  if (range !== undefined) cover(coverage, wholeSinceIn(range, from, to, second), to)
   else if (to > coverage.last) cover(coverage, wholeSince(from, to, coverage.last + 1, second), to)
-  const { holes } = coverage
-  const [oldest] = holes
-  if (holes.length > MAX_HOLES && oldest !== undefined) cover(coverage, oldest.from, oldest.to)
+  const { missing } = coverage
+  const [oldest] = missing
+  if (missing.length > MAX_MISSING && oldest !== undefined) cover(coverage, oldest.from, oldest.to)
 }

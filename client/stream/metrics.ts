@@ -1,6 +1,6 @@
 import type { Connection } from './connection/registry.js'
 import type { Origins } from './origins.js'
-import type { Lanes } from './shards/shards.js'
+import type { Shards } from './shards/shards.js'
 import type { ConnectionDetails, StreamCounters, StreamMetrics } from './stream-api.js'
 
 /** A stream's counts, all zero. */
@@ -20,30 +20,30 @@ export function createCounters(): StreamCounters {
   }
 }
 
-/** What `getMetrics` answers: over all lanes, and by origin. */
+/** What `getMetrics` answers: over all shards, and by origin. */
 export function readMetrics(
   counters: StreamCounters,
-  lanes: Lanes,
+  shards: Shards,
   origins: Origins,
 ): StreamMetrics {
-  const accounts = lanes.all.map(({ connections }) => connections)
+  const accounts = shards.all.map(({ connections }) => connections)
   const byOrigin = origins.metrics(accounts)
   const status = Object.entries(byOrigin).map(([origin, { status }]) => [origin, status])
-  // A lane that does not know its origins yet has one connection at least.
+  // A shard that does not know its origins yet has one connection at least.
   const configured = accounts.reduce((sum, { all }) => sum + Math.max(1, all.size), 0)
   return Object.freeze({
     ...counters,
     totalReceived: counters.accepted + counters.deduplicated,
-    activeConnections: lanes.open,
+    activeConnections: shards.open,
     configuredConnections: Math.max(1, configured),
     originStatus: Object.freeze(Object.fromEntries(status)),
     origins: byOrigin,
   })
 }
 
-/** The connections over which the lanes carry their stream. */
-export function readConnections(lanes: Lanes): ConnectionDetails[] {
-  return lanes.all.flatMap(({ connections }) => Array.from(connections.all.values(), detailsOf))
+/** The connections over which the shards carry their stream. */
+export function readConnections(shards: Shards): ConnectionDetails[] {
+  return shards.all.flatMap(({ connections }) => Array.from(connections.all.values(), detailsOf))
 }
 
 /** A connection as the stream's user sees it. */

@@ -8,7 +8,7 @@ export interface FeedState {
 }
 
 /** Watches which feeds have gone silent, by looking at their counts now and then. */
-export interface SilenceWatch {
+export interface StalenessWatch {
   /** The feeds watched. */
   readonly feeds: ReadonlyMap<string, FeedState>
   add(feedIDs: readonly string[]): void
@@ -25,11 +25,11 @@ const LOOKS = 4
  * Tells once when feeds have been silent for `staleAfter` milliseconds, and once when they are back. It does not look while
  * they are held back.
  */
-export function createSilenceWatch(
+export function createStalenessWatch(
   staleAfter: number,
   tell: (status: Extract<Status, { readonly type: 'stale' | 'fresh' }>) => void,
   isHeld: () => boolean,
-): SilenceWatch {
+): StalenessWatch {
   const feeds = new Map<string, FeedState & { seen: number; silentLooks: number }>()
   let timer: ReturnType<typeof setInterval> | undefined
 
@@ -46,7 +46,7 @@ export function createSilenceWatch(
       state.seen = state.reports
       state.silentLooks = 0
     }
-    if (stale.length > 0) tell({ type: 'stale', feedIDs: stale, silentMs: staleAfter })
+    if (stale.length > 0) tell({ type: 'stale', feedIDs: stale, staleMs: staleAfter })
     if (fresh.length > 0) tell({ type: 'fresh', feedIDs: fresh })
   }
 

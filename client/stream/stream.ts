@@ -16,7 +16,7 @@ import { createFlowControl } from './connection/flow-control.js'
 import type { Connection } from './connection/registry.js'
 import { type Cursors, createCursors } from './cursors.js'
 import { createStreamHandlers, type StreamHandlers } from './handlers.js'
-import { createReception } from './intake/intake.js'
+import { createIntake } from './intake/intake.js'
 import { createCounters, detailsOf, readConnections, readMetrics } from './metrics.js'
 import { checkStreamOptions, type StreamOptions } from './options.js'
 import { createOrigins } from './origins.js'
@@ -24,9 +24,9 @@ import { type Consumption, createConsumption } from './queue/consumption.js'
 import { createOutstanding, type Outstanding } from './queue/outstanding.js'
 import { maxShards, shardCapacity, streamURL } from './shards/plan.js'
 import { notOpened } from './shards/shard.js'
-import { createLanes } from './shards/shards.js'
+import { createShards } from './shards/shards.js'
 import { createSubscription } from './shards/subscription.js'
-import { createSilenceWatch } from './staleness.js'
+import { createStalenessWatch } from './staleness.js'
 import type { ConnectionStatusCallback, Stream, StreamMetrics } from './stream-api.js'
 
 /** What the client knows that a stream needs. */
@@ -77,7 +77,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     counters,
     origins,
     hear(status) {
-      for (const lane of lanes.all) lane.hear(status)
+      for (const shard of shards.all) shard.hear(status)
     },
   })
   const cursors: Cursors | undefined =
@@ -104,7 +104,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
         })
   let judge: Judge | undefined
   let resumed: ReadonlyMap<string, number> = new Map()
-  const silence = createSilenceWatch(
+  const silence = createStalenessWatch(
     options.staleAfter,
     announcements.status,
     () => flowControl.isPaused,
@@ -129,10 +129,10 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     },
     reconnect: options,
     get activeConnections() {
-      return lanes.open
+      return shards.open
     },
     get uncovered() {
-      return lanes.uncovered
+      return shards.uncovered
     },
     defer: life.defer,
     ...announcements,
@@ -164,12 +164,12 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       if (judge !== undefined) throw new ValidationError('a stack has one plugin that judges')
       judge = given
     },
-    deny: (feedIDs, error) => lanes.deny(feedIDs, error),
+    deny: (feedIDs, error) => shards.deny(feedIDs, error),
     beforeFailure: beforeFailure.defer,
     now: transport.now,
     open: notOpened,
   }
-  const lanes = createLanes({
+  const shards = createShards({
     scope,
     bases,
     handler,
@@ -177,7 +177,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     maxConnections: options.maxConnections,
     counters,
     origins,
-    receive: createReception({
+    receive: createIntake({
       table,
       log,
       now: transport.now,
@@ -198,7 +198,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     feedIDs: parts.feedIDs,
     capacity: shardCapacity(bases),
     maxShards: maxShards(options.maxConnections),
-    lanes,
+    shards,
     silence,
     signal: life.signal,
     connected: () => (state === 'idle' ? undefined : opened.promise),
@@ -238,7 +238,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
 
   function overflowed(error: DataStreamsError): void {
     doom = error
-    for (const lane of lanes.all) lane.end(error)
+    for (const shard of shards.all) shard.end(error)
   }
 
   function hold(): Hold {
@@ -324,9 +324,9 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       consumption.end(error)
       void cursors?.flush()
       log.error?.(`the stream has ended: ${failure.message}`)
-      for (const lane of lanes.all)
-        for (const { facts, status } of [...lane.connections.all.values()])
-          if (status !== 'failed') lane.change({ type: 'failed', error, ...facts })
+      for (const shard of shards.all)
+        for (const { facts, status } of [...shard.connections.all.values()])
+          if (status !== 'failed') shard.change({ type: 'failed', error, ...facts })
       emit('error', failure)
       down()
       life.end(failure)
@@ -367,11 +367,11 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   })
 
   function getMetrics(): StreamMetrics {
-    return readMetrics(counters, lanes, origins)
+    return readMetrics(counters, shards, origins)
   }
 
   function hasSeveralOrigins(): boolean {
-    return lanes.all.some(({ connections }) => connections.all.size > 1)
+    return shards.all.some(({ connections }) => connections.all.size > 1)
   }
 
   const stream: Stream<Data> = {
@@ -391,9 +391,9 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     [Symbol.asyncIterator]: consumption.iterate,
     close,
     getMetrics,
-    getConnectionDetails: () => readConnections(lanes),
+    getConnectionDetails: () => readConnections(shards),
     getConnectionStates: () =>
-      Object.fromEntries(readConnections(lanes).map(({ id, state }) => [id, state])),
+      Object.fromEntries(readConnections(shards).map(({ id, state }) => [id, state])),
     getOrigins: () => Object.keys(getMetrics().originStatus),
     getConnectionType: () => (hasSeveralOrigins() ? 'multiple' : 'single'),
     [asyncDispose]: close,

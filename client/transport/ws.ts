@@ -4,7 +4,7 @@ import { ValidationError } from '../../core/errors.js'
 import { setImmediate } from '../../core/platform.js'
 
 /** The upgrade that opens a connection. */
-export interface Dial {
+export interface Upgrade {
   readonly url: string
   readonly headers: Headers
   /** Offer permessage-deflate. */
@@ -46,7 +46,7 @@ export interface Socket {
 }
 
 /** Opens a connection. */
-export type Connect = (dial: Dial, events: SocketEvents) => Promise<Socket>
+export type Connect = (dial: Upgrade, events: SocketEvents) => Promise<Socket>
 
 /** A refusal is told by its status; of what it says, what comes soon and is short will do. */
 const MAX_REFUSAL_BYTES = 65_536

@@ -5,25 +5,25 @@ import { asError } from '../../core/errors.js'
 import { sleep } from '../../core/sleep.js'
 import { createTurns } from '../../core/turns.js'
 import type { GapCause } from '../../report/gap.js'
-import { findHole, LONGEST_RANGE, splitHole } from '../../report/ranges.js'
+import { findMissing, LONGEST_RANGE, splitMissing } from '../../report/ranges.js'
 import type { Report } from '../../report/report.js'
 import {
   type FeedChain,
   isAhead,
-  isOfJump,
+  isOfAdvance,
   isQuiet,
   isSuspect,
   type Missing,
-  strayAhead,
+  outlierAhead,
 } from './feed-chain.js'
 
 /** Fetches what is missing of a stream's feeds. */
 export interface Backfill {
-  /** Looks up the chain's holes when they are due, until there are none. */
+  /** Looks up the chain's missing when they are due, until there are none. */
   mend(chain: FeedChain): void
   /** Asks once for what may have come after the newest report of the chain. */
   probe(chain: FeedChain): void
-  /** Asks whether the service bears out the chain's strays, unless something else does meanwhile. */
+  /** Asks whether the service bears out the chain's outliers, unless something else does meanwhile. */
   doubt(chain: FeedChain): void
   /** The time of the newest report that a probe has found and not passed on yet; -1 where there is none. */
   foundUpTo(chain: FeedChain): number
@@ -34,15 +34,15 @@ export interface BackfillParts {
   readonly scope: StreamScope
   /** Whether the chain still matters. */
   isCurrent(chain: FeedChain): boolean
-  /** Cuts off what of a hole is not to be fetched. */
-  bound(chain: FeedChain, hole: Missing): void
+  /** Cuts off what of a range is not to be fetched. */
+  bound(chain: FeedChain, range: Missing): void
   /** Cuts off what of the reports found behind the chain is not to be delivered. */
   skip(chain: FeedChain, found: readonly Report[]): void
-  /** Nothing will come of a hole: for a cause, or because nothing is missing. */
-  settle(chain: FeedChain, hole: Missing, cause: GapCause | undefined): void
+  /** Nothing will come of a range: for a cause, or because nothing is missing. */
+  settle(chain: FeedChain, range: Missing, cause: GapCause | undefined): void
   /** A plugin below has kept a report for itself: it will not be delivered, nor is it missing. */
   kept(chain: FeedChain, report: Report): void
-  /** The chain's strays are right, or they are not. */
+  /** The chain's outliers are right, or they are not. */
   judge(chain: FeedChain, areRight: boolean): void
 }
 
@@ -90,7 +90,7 @@ export function createBackfill(parts: BackfillParts): Backfill {
       if (tasks === probing) foundUpTo.delete(chain)
     }
     // What has opened since the task had its last look.
-    if (tasks === mending && chain.holes.length > 0 && isCurrent(chain)) mend(chain)
+    if (tasks === mending && chain.missing.length > 0 && isCurrent(chain)) mend(chain)
   }
 
   function mend(chain: FeedChain): void {
@@ -98,10 +98,10 @@ export function createBackfill(parts: BackfillParts): Backfill {
   }
 
   async function mendAll(chain: FeedChain): Promise<void> {
-    for (let hole = nextOf(chain); hole !== undefined; hole = nextOf(chain)) {
+    for (let range = nextOf(chain); range !== undefined; range = nextOf(chain)) {
       if (!isCurrent(chain)) return
-      const wait = hole.dueAt - performance.now()
-      // A hole that opens meanwhile may be due sooner.
+      const wait = range.dueAt - performance.now()
+      // A range that opens meanwhile may be due sooner.
       if (wait > 0) await sleep(Math.min(wait, PATIENCE), signal)
       else await inTurn(() => look(chain))
     }
@@ -126,10 +126,10 @@ export function createBackfill(parts: BackfillParts): Backfill {
   }
 
   async function look(chain: FeedChain): Promise<void> {
-    const hole = nextOf(chain)
+    const range = nextOf(chain)
     // What was late may have come while we waited for our turn.
-    if (hole === undefined || hole.dueAt > performance.now()) return
-    const start = hole.from
+    if (range === undefined || range.dueAt > performance.now()) return
+    const start = range.from
     let page: FetchedPage
     try {
       page = await scope.fetchPage(chain.feedID, start, PAGE, signal)
@@ -148,29 +148,29 @@ export function createBackfill(parts: BackfillParts): Backfill {
     for (const report of undecided.keys()) leaveOpen(chain, report)
     const doubts = new Map<Missing, Error>()
     for (const [{ observationsTimestamp: time }, error] of undecided) {
-      const hole = findHole(chain, time)
-      if (hole !== undefined) doubts.set(hole, error)
+      const range = findMissing(chain, time)
+      if (range !== undefined) doubts.set(range, error)
     }
     conclude(chain, start, endOf(page), doubts)
   }
 
   /** The service has shown that something is there, but nothing that is to be believed. */
   function leaveOpen(chain: FeedChain, { observationsTimestamp: time }: Report): void {
-    const hole = findHole(chain, time)
-    if (hole === undefined) return
-    hole.isExcused = false
-    hole.before = undefined
-    splitHole(chain, hole, time)
+    const range = findMissing(chain, time)
+    if (range === undefined) return
+    range.isExcused = false
+    range.before = undefined
+    splitMissing(chain, range, time)
   }
 
   function deliver(chain: FeedChain, report: Report): void {
-    const hole = findHole(chain, report.observationsTimestamp)
-    if (hole === undefined || !isCurrent(chain)) return
-    if (isQuiet(hole)) bound(chain, hole)
-    if (findHole(chain, report.observationsTimestamp) === undefined) return
+    const range = findMissing(chain, report.observationsTimestamp)
+    if (range === undefined || !isCurrent(chain)) return
+    if (isQuiet(range)) bound(chain, range)
+    if (findMissing(chain, report.observationsTimestamp) === undefined) return
     receive(report)
     // One that was passed on is in its chain already.
-    if (isCurrent(chain) && findHole(chain, report.observationsTimestamp) !== undefined)
+    if (isCurrent(chain) && findMissing(chain, report.observationsTimestamp) !== undefined)
       parts.kept(chain, report)
   }
 
@@ -190,36 +190,36 @@ export function createBackfill(parts: BackfillParts): Backfill {
     doubts: ReadonlyMap<Missing, Error>,
   ): void {
     const now = performance.now()
-    for (const hole of [...chain.holes]) {
-      if (hole.from < start || (end !== undefined && end < hole.to)) continue
-      const doubt = doubts.get(hole)
+    for (const range of [...chain.missing]) {
+      if (range.from < start || (end !== undefined && end < range.to)) continue
+      const doubt = doubts.get(range)
       if (doubt !== undefined) {
-        if (hole.dueAt <= now) retryLater(chain, hole, doubt)
+        if (range.dueAt <= now) retryLater(chain, range, doubt)
         continue
       }
-      hole.failures = 0
-      if (hole.dueAt > now) continue
-      if (end === undefined && isAhead(chain, hole)) {
-        hole.dueAt = now + Math.max(SECOND_LOOK, now - hole.openedAt)
+      range.failures = 0
+      if (range.dueAt > now) continue
+      if (end === undefined && isAhead(chain, range)) {
+        range.dueAt = now + Math.max(SECOND_LOOK, now - range.openedAt)
         continue
       }
-      hole.looks++
-      if (hole.looks === 1) hole.dueAt = now + SECOND_LOOK
-      else settle(chain, hole, isQuiet(hole) ? undefined : 'upstream')
+      range.looks++
+      if (range.looks === 1) range.dueAt = now + SECOND_LOOK
+      else settle(chain, range, isQuiet(range) ? undefined : 'upstream')
     }
   }
 
   function postpone(chain: FeedChain, error: Error): void {
     const now = performance.now()
-    for (const hole of [...chain.holes]) if (hole.dueAt <= now) retryLater(chain, hole, error)
+    for (const range of [...chain.missing]) if (range.dueAt <= now) retryLater(chain, range, error)
     log.warn?.(`reports of feed ${chain.feedID} could not be fetched: ${error.message}`)
   }
 
-  function retryLater(chain: FeedChain, hole: Missing, error: Error): void {
+  function retryLater(chain: FeedChain, range: Missing, error: Error): void {
     // While the service is away it proves nothing.
-    if (scope.activeConnections > 0) hole.failures++
-    if (hole.failures > FAILURES) settle(chain, hole, 'unavailable')
-    else hole.dueAt = performance.now() + delayAfter(hole.failures, error)
+    if (scope.activeConnections > 0) range.failures++
+    if (range.failures > FAILURES) settle(chain, range, 'unavailable')
+    else range.dueAt = performance.now() + delayAfter(range.failures, error)
   }
 
   /** A page, while somebody wants it. Rejects where nothing on it is good, and something may yet be. */
@@ -277,17 +277,17 @@ export function createBackfill(parts: BackfillParts): Backfill {
     }
   }
 
-  /** Where a feed is, the service has reports: around strays ahead, or between those behind and a front that is right. */
+  /** Where a feed is, the service has reports: around outliers ahead, or between those behind and a front that is right. */
   async function ask(chain: FeedChain): Promise<void> {
     let asked: Report | undefined
     for (let failures = 0; ; ) {
-      const [stray] = chain.strays
-      if (stray === undefined || stray === asked || !isCurrent(chain)) return
-      const isInFront = strayAhead(chain) === stray
+      const [outlier] = chain.outliers
+      if (outlier === undefined || outlier === asked || !isCurrent(chain)) return
+      const isInFront = outlierAhead(chain) === outlier
       await sleep(SECOND_LOOK + PATIENCE, signal)
-      const isOpen = () => isCurrent(chain) && chain.strays[0] === stray
+      const isOpen = () => isCurrent(chain) && chain.outliers[0] === outlier
       if (!isOpen()) continue
-      const { observationsTimestamp: time } = chain.strays.at(-1) ?? stray
+      const { observationsTimestamp: time } = chain.outliers.at(-1) ?? outlier
       const range = LONGEST_RANGE * chain.second
       const start = Math.max(0, isInFront ? time - range + 1 : time + range + 1)
       let isKnown: boolean
@@ -297,17 +297,18 @@ export function createBackfill(parts: BackfillParts): Backfill {
         isKnown = page.some(
           each => isInFront || each.observationsTimestamp !== chain.last || !isSuspect(chain),
         )
-        isUnclear = !isInFront && page.some(({ observationsTimestamp: at }) => isOfJump(chain, at))
+        isUnclear =
+          !isInFront && page.some(({ observationsTimestamp: at }) => isOfAdvance(chain, at))
       } catch (thrown) {
         if (signal.aborted) throw thrown
         failures++
         await sleep(delayAfter(failures, asError(thrown)), signal)
         continue
       }
-      asked = stray
+      asked = outlier
       failures = 0
       // One alone moves nothing back.
-      if (isOpen() && !isUnclear && (isKnown || (!isInFront && chain.strays.length > 1)))
+      if (isOpen() && !isUnclear && (isKnown || (!isInFront && chain.outliers.length > 1)))
         parts.judge(chain, isKnown === isInFront)
     }
   }
@@ -331,9 +332,9 @@ function endOf(page: FetchedPage): number | undefined {
   return end
 }
 
-function nextOf({ holes }: FeedChain): Missing | undefined {
+function nextOf({ missing }: FeedChain): Missing | undefined {
   let next: Missing | undefined
-  for (const hole of holes) if (next === undefined || hole.dueAt < next.dueAt) next = hole
+  for (const range of missing) if (next === undefined || range.dueAt < next.dueAt) next = range
   return next
 }
 

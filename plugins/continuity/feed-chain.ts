@@ -1,8 +1,8 @@
 import { feedResolution } from '../../report/feed-id.js'
 import {
   type Coverage,
-  cutHole,
-  findHole,
+  cutMissing,
+  findMissing,
   type Interval,
   isFar,
   isWide,
@@ -33,7 +33,7 @@ export interface Missing extends Interval {
 }
 
 /** A report that took the chain far ahead all alone, since it began where the one before ended. */
-interface Leap {
+interface LongStep {
   /** Where the chain was before, and by what report. */
   readonly last: number
   readonly newest: Report | undefined
@@ -50,13 +50,13 @@ export interface FeedChain extends Coverage<Missing> {
   /** What had come when the chain began. */
   start: number
   /** The newest, ascending. */
-  leaps: readonly Leap[]
-  /** The strays that led the chain ahead, from the first to the last. */
-  jump: Interval | undefined
+  longSteps: readonly LongStep[]
+  /** The outliers that led the chain ahead, from the first to the last. */
+  advance: Interval | undefined
   /** The report that ended at `last`, once there was one. */
   newest: Report | undefined
   /** Reports too far from the chain to be believed yet: one ahead, or some behind that came one after the other. */
-  strays: readonly Report[]
+  outliers: readonly Report[]
   /** When the first of them came, in milliseconds of `performance.now`. */
   doubtedAt: number
 }
@@ -68,47 +68,47 @@ const LONGEST_PAUSE = 7 * 86_400
 const ROW = 5
 const ROW_TIME = 1000
 /** Leaps that are kept in mind. */
-const LEAPS = 16
+const LONG_STEPS = 16
 
 const NONE: readonly Report[] = []
 
-/** What becomes of a report: part of the chain, too far from it, or proof that the strays before it were right. */
-export type Verdict = 'chained' | 'stray' | 'confirmed'
+/** What becomes of a report: part of the chain, too far from it, or proof that the outliers before it were right. */
+export type Verdict = 'chained' | 'outlier' | 'confirmed'
 
 /** Hears of what is missing before a report. */
-export type Opened = (hole: Missing) => void
+export type Opened = (range: Missing) => void
 
 /** A chain of which everything up to `last` has come. */
 export function createFeedChain(feedID: string, last: number): FeedChain {
   const second = feedResolution(feedID) === 's' ? 1 : 1000
-  const empty = { holes: [], leaps: [], newest: undefined, strays: NONE }
-  return { feedID, second, start: last, last, ...empty, jump: undefined, doubtedAt: 0 }
+  const empty = { missing: [], longSteps: [], newest: undefined, outliers: NONE }
+  return { feedID, second, start: last, last, ...empty, advance: undefined, doubtedAt: 0 }
 }
 
 /** Takes a report into its chain. */
 export function follow(chain: FeedChain, report: Report, opened: Opened): Verdict {
   const { observationsTimestamp: to, source } = report
-  const hole = findHole(chain, to)
-  if (hole !== undefined) {
-    fill(chain, hole, report)
+  const range = findMissing(chain, to)
+  if (range !== undefined) {
+    fill(chain, range, report)
     return 'chained'
   }
   if (isFar(to, chain.last, chain.second) && !isNext(chain, report))
-    return judgeStray(chain, report, opened)
-  const { strays } = chain
-  const stray = strays.length === 0 ? undefined : strayAhead(chain)
+    return placeOutlier(chain, report, opened)
+  const { outliers } = chain
+  const outlier = outliers.length === 0 ? undefined : outlierAhead(chain)
   if (to > chain.last) append(chain, report, opened)
-  if (strays.length === 0) return 'chained'
-  if (stray !== undefined && leadsTo(chain, stray)) return believe(chain, opened)
-  // What is fetched from the past says nothing of where the feed is now, unless it leaves no place for a stray.
-  if (source === 'live' || stray !== strayAhead(chain)) disbelieve(chain)
+  if (outliers.length === 0) return 'chained'
+  if (outlier !== undefined && leadsTo(chain, outlier)) return believe(chain, opened)
+  // What is fetched from the past says nothing of where the feed is now, unless it leaves no place for an outlier.
+  if (source === 'live' || outlier !== outlierAhead(chain)) disbelieve(chain)
   return 'chained'
 }
 
-/** The stray that says the feed is further on than its chain. */
-export function strayAhead({ strays, last }: FeedChain): Report | undefined {
-  const [stray] = strays
-  return stray !== undefined && stray.observationsTimestamp > last ? stray : undefined
+/** The outlier that says the feed is further on than its chain. */
+export function outlierAhead({ outliers, last }: FeedChain): Report | undefined {
+  const [outlier] = outliers
+  return outlier !== undefined && outlier.observationsTimestamp > last ? outlier : undefined
 }
 
 /** True where the chain was led to its end by one report alone, be it the first or one of a long range. */
@@ -118,9 +118,9 @@ export function isSuspect({ start, last, newest, second }: FeedChain): boolean {
   )
 }
 
-/** The feed is where its strays are, ahead or behind: they are part of the chain now. */
+/** The feed is where its outliers are, ahead or behind: they are part of the chain now. */
 export function believe(chain: FeedChain, opened: Opened): Verdict {
-  const ascending = [...chain.strays].sort(
+  const ascending = [...chain.outliers].sort(
     (one, other) => one.observationsTimestamp - other.observationsTimestamp,
   )
   const [first] = ascending
@@ -128,58 +128,58 @@ export function believe(chain: FeedChain, opened: Opened): Verdict {
   const isBehind = first !== undefined && first.observationsTimestamp <= chain.last
   if (isBehind) {
     const { observationsTimestamp: time } = first
-    // What a leap to a wrong time has passed over is missing.
-    const leap = leapOver(chain, time)
-    const { last, newest } = leap ?? { last: time, newest: first }
-    chain.holes = chain.holes.filter(hole => hole.to <= last)
-    chain.leaps = chain.leaps.filter(each => each.to <= last)
+    // What a longStep to a wrong time has passed over is missing.
+    const longStep = longStepOver(chain, time)
+    const { last, newest } = longStep ?? { last: time, newest: first }
+    chain.missing = chain.missing.filter(range => range.to <= last)
+    chain.longSteps = chain.longSteps.filter(each => each.to <= last)
     chain.start = Math.min(chain.start, time - 1)
     chain.last = last
     chain.newest = newest
   }
   for (const report of ascending)
     if (report.observationsTimestamp > chain.last) append(chain, report, opened)
-  chain.jump =
+  chain.advance =
     isBehind || first === undefined
       ? undefined
       : { from: first.observationsTimestamp, to: chain.last }
   return 'confirmed'
 }
 
-function leapOver({ leaps }: FeedChain, time: number): Leap | undefined {
-  return leaps.find(({ last, to }) => time > last && time <= to)
+function longStepOver({ longSteps }: FeedChain, time: number): LongStep | undefined {
+  return longSteps.find(({ last, to }) => time > last && time <= to)
 }
 
-/** True for a time that has come, and not by a leap alone. */
+/** True for a time that has come, and not by a longStep alone. */
 export function hasCome(chain: FeedChain, time: number): boolean {
   const isIn = time > chain.start && time <= chain.last
-  return isIn && findHole(chain, time) === undefined && leapOver(chain, time) === undefined
+  return isIn && findMissing(chain, time) === undefined && longStepOver(chain, time) === undefined
 }
 
-/** True for a hole that may lie in time to come: one report alone says that the feed is behind it. */
-export function isAhead({ last, holes }: FeedChain, hole: Missing): boolean {
-  const isNewest = hole.end === last && holes.at(-1) === hole
-  return isNewest && !isQuiet(hole) && performance.now() < hole.reachedAt
+/** True for a range that may lie in time to come: one report alone says that the feed is behind it. */
+export function isAhead({ last, missing }: FeedChain, range: Missing): boolean {
+  const isNewest = range.end === last && missing.at(-1) === range
+  return isNewest && !isQuiet(range) && performance.now() < range.reachedAt
 }
 
-/** The feed is before its last hole: the report behind was at a wrong time. */
+/** The feed is before its last range: the report behind was at a wrong time. */
 export function stepBack(chain: FeedChain): void {
-  const hole = chain.holes.pop()
-  if (hole === undefined) return
-  chain.last = hole.from - 1
+  const range = chain.missing.pop()
+  if (range === undefined) return
+  chain.last = range.from - 1
   chain.newest = undefined
 }
 
 /** The feed is where its chain is. */
 export function disbelieve(chain: FeedChain): Verdict {
-  chain.strays = NONE
+  chain.outliers = NONE
   return 'chained'
 }
 
-/** True where the feed has come to its stray. */
-function leadsTo(chain: FeedChain, stray: Report): boolean {
-  const { observationsTimestamp: time } = stray
-  return isNext(chain, stray) || (time > chain.last && !isFar(time, chain.last, chain.second))
+/** True where the feed has come to its outlier. */
+function leadsTo(chain: FeedChain, outlier: Report): boolean {
+  const { observationsTimestamp: time } = outlier
+  return isNext(chain, outlier) || (time > chain.last && !isFar(time, chain.last, chain.second))
 }
 
 /** True where it may be that nothing is missing: the longest range, an overlap, other signers or another channel. */
@@ -193,11 +193,11 @@ function isNext({ last, second }: FeedChain, report: Report): boolean {
   return from === last + 1 && to > last && to - last <= LONGEST_PAUSE * second
 }
 
-function fill(chain: FeedChain, hole: Missing, report: Report): void {
+function fill(chain: FeedChain, range: Missing, report: Report): void {
   const { validFromTimestamp: from, observationsTimestamp: to } = report
-  const isExcused = from < hole.from || isWide(from, to, chain.second)
+  const isExcused = from < range.from || isWide(from, to, chain.second)
   const signers = signersOf(report)
-  const { below, above } = cutHole(chain, hole, wholeSinceIn(hole, from, to, chain.second), to)
+  const { below, above } = cutMissing(chain, range, wholeSinceIn(range, from, to, chain.second), to)
   if (below !== undefined) {
     below.after = signers
     below.isExcused = isExcused
@@ -212,12 +212,12 @@ function append(chain: FeedChain, report: Report, opened: Opened): void {
   const { last, newest, second } = chain
   const since = isNext(chain, report) ? from : wholeSince(from, to, last + 1, second)
   if (since <= last + 1 && isFar(to, last, second))
-    chain.leaps = [...chain.leaps.slice(1 - LEAPS), { last, newest, to }]
+    chain.longSteps = [...chain.longSteps.slice(1 - LONG_STEPS), { last, newest, to }]
   chain.last = to
   chain.newest = report
   if (since <= last + 1) return
   const now = performance.now()
-  const hole = {
+  const range = {
     from: last + 1,
     to: since - 1,
     before: newest && signersOf(newest),
@@ -231,48 +231,52 @@ function append(chain: FeedChain, report: Report, opened: Opened): void {
     looks: 0,
     failures: 0,
   }
-  chain.holes.push(hole)
-  opened(hole)
+  chain.missing.push(range)
+  opened(range)
 }
 
-/** True where a report goes on from a stray: close to it, or after it at the pace of a feed that publishes seldom. */
-function goesOn({ last, second }: FeedChain, stray: number, to: number): boolean {
-  if (!isFar(to, stray, second)) return true
-  const isPace = to > stray && to - Math.min(last, stray) <= 2 * LONGEST_PAUSE * second
-  return isPace && stray > last === to > last
+/** True where a report goes on from an outlier: close to it, or after it at the pace of a feed that publishes seldom. */
+function goesOn({ last, second }: FeedChain, outlier: number, to: number): boolean {
+  if (!isFar(to, outlier, second)) return true
+  const isPace = to > outlier && to - Math.min(last, outlier) <= 2 * LONGEST_PAUSE * second
+  return isPace && outlier > last === to > last
 }
 
 /**
  * A time far off may be wrong. Two ahead that go on alike are right: the feed is there now. Those behind may as well be
  * old ones that come late: they prove nothing.
  */
-function judgeStray(chain: FeedChain, report: Report, opened: Opened): Verdict {
-  const { strays } = chain
+function placeOutlier(chain: FeedChain, report: Report, opened: Opened): Verdict {
+  const { outliers } = chain
   const { observationsTimestamp: time } = report
-  if (strays.some(({ observationsTimestamp }) => observationsTimestamp === time)) return 'stray'
-  const before = strays.at(-1)
+  if (outliers.some(({ observationsTimestamp }) => observationsTimestamp === time)) return 'outlier'
+  const before = outliers.at(-1)
   if (before === undefined || !goesOn(chain, before.observationsTimestamp, time)) {
-    chain.strays = [report]
+    chain.outliers = [report]
     chain.doubtedAt = performance.now()
-    return 'stray'
+    return 'outlier'
   }
-  chain.strays = [...strays, report]
-  return strayAhead(chain) === undefined && !isOutweighed(chain) ? 'stray' : believe(chain, opened)
+  chain.outliers = [...outliers, report]
+  return outlierAhead(chain) === undefined && !isOutweighed(chain)
+    ? 'outlier'
+    : believe(chain, opened)
 }
 
 /** True for a time that shows nothing but what led the chain ahead, where nothing has come since. */
-export function isOfJump({ jump, last }: FeedChain, time: number): boolean {
-  return jump !== undefined && jump.to === last && time >= jump.from
+export function isOfAdvance({ advance, last }: FeedChain, time: number): boolean {
+  return advance !== undefined && advance.to === last && time >= advance.from
 }
 
 /** True where more than led the chain ahead come behind it one after the other, and nothing there. */
 function isOutweighed(chain: FeedChain): boolean {
-  const { strays, last, doubtedAt } = chain
-  if (!isOfJump(chain, last) || strays.length < ROW) return false
+  const { outliers, last, doubtedAt } = chain
+  if (!isOfAdvance(chain, last) || outliers.length < ROW) return false
   if (performance.now() - doubtedAt < ROW_TIME) return false
-  return strays.slice(1 - ROW).every((stray, at) => {
-    const before = strays.at(at - ROW) as Report
-    return stray.source === 'live' && stray.validFromTimestamp === before.observationsTimestamp + 1
+  return outliers.slice(1 - ROW).every((outlier, at) => {
+    const before = outliers.at(at - ROW) as Report
+    return (
+      outlier.source === 'live' && outlier.validFromTimestamp === before.observationsTimestamp + 1
+    )
   })
 }
 

@@ -14,17 +14,17 @@ import {
 /** Passes the reports of each feed on in ascending order. */
 export interface ReportOrder {
   /**
-   * Takes a report that its chain has judged, if there is one to be passed on; `strays` are those the chain had before.
+   * Takes a report that its chain has judged, if there is one to be passed on; `outliers` are those the chain had before.
    */
   take(
     chain: FeedChain,
     report: Report | undefined,
     verdict: Verdict,
-    strays: readonly Report[],
+    outliers: readonly Report[],
   ): void
-  /** A hole is no more: announced as a gap, or closed without one. */
-  settled(chain: FeedChain, hole: Interval, isGap: boolean): void
-  /** Passes on whatever is held of a chain, its strays as well. */
+  /** A range is no more: announced as a gap, or closed without one. */
+  settled(chain: FeedChain, range: Interval, isGap: boolean): void
+  /** Passes on whatever is held of a chain, its outliers as well. */
   flush(chain: FeedChain): void
   /** Forgets a chain and what is held of it. */
   drop(chain: FeedChain): void
@@ -37,8 +37,8 @@ export interface ReportOrderParts {
   /** Milliseconds. */
   readonly maxHold: number
   readonly maxHeld: number
-  /** Announces that a hole is no longer waited for; `settled` hears of it. */
-  giveUp(chain: FeedChain, hole: Missing): void
+  /** Announces that a range is no longer waited for; `settled` hears of it. */
+  giveUp(chain: FeedChain, range: Missing): void
   gap(gap: Gap): void
 }
 
@@ -49,9 +49,9 @@ interface Line {
   readonly gaps: Interval[]
   /** The time of the newest report passed on. */
   floor: number
-  /** The newest stray that was let go of without waiting for others any longer. */
+  /** The newest outlier that was let go of without waiting for others any longer. */
   free: Report | undefined
-  /** The strays that were passed on then, or are in a gap. */
+  /** The outliers that were passed on then, or are in a gap. */
   readonly passed: Set<Report>
   /** The times of the newest reports passed on, to tell a copy from what comes too late. */
   readonly recent: number[]
@@ -61,10 +61,10 @@ interface Line {
 }
 
 const KEPT_GAPS = 64
-/** Five minutes of a feed are fewer reports; what is older is taken for a stray first. */
+/** Five minutes of a feed are fewer reports; what is older is taken for an outlier first. */
 const KEPT_TIMES = 4096
 
-/** An order that holds back what is ahead of a hole. */
+/** An order that holds back what is ahead of a range. */
 export function createReportOrder(parts: ReportOrderParts): ReportOrder {
   const { next, maxHold, maxHeld, giveUp, gap } = parts
   const lines = new Map<FeedChain, Line>()
@@ -130,7 +130,7 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
     while (held.length > 0) {
       const report = held[0] as Report
       const time = report.observationsTimestamp
-      if (time >= (chain.holes[0]?.from ?? Number.POSITIVE_INFINITY)) return
+      if (time >= (chain.missing[0]?.from ?? Number.POSITIVE_INFINITY)) return
       held.shift()
       // One that the feed has left again was at a wrong time.
       line.floor = Math.max(line.floor, Math.min(time, chain.last))
@@ -141,29 +141,30 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
   function wait(chain: FeedChain, line: Line): void {
     if (line.timer !== undefined) return
     let since = isDoubtful(chain, line) ? chain.doubtedAt : Number.POSITIVE_INFINITY
-    for (const { openedAt } of chain.holes) since = Math.min(since, openedAt)
+    for (const { openedAt } of chain.missing) since = Math.min(since, openedAt)
     if (since === Number.POSITIVE_INFINITY) return
     const left = Math.max(1, since + maxHold - performance.now())
     line.timer = setTimeout(expire, left, chain, line)
   }
 
-  function isDoubtful({ strays }: FeedChain, { free }: Line): boolean {
-    const stray = strays.at(-1)
-    return stray !== undefined && stray !== free
+  function isDoubtful({ outliers }: FeedChain, { free }: Line): boolean {
+    const outlier = outliers.at(-1)
+    return outlier !== undefined && outlier !== free
   }
 
   function expire(chain: FeedChain, line: Line): void {
     line.timer = undefined
     const end = performance.now() - maxHold
-    for (const hole of [...chain.holes]) if (hole.openedAt <= end) giveUpOrLeave(chain, line, hole)
+    for (const range of [...chain.missing])
+      if (range.openedAt <= end) giveUpOrLeave(chain, line, range)
     if (isDoubtful(chain, line) && chain.doubtedAt <= end) letGo(chain, line)
     wait(chain, line)
   }
 
   /** Where live reports go on before what is held, that was at a wrong time. */
-  function giveUpOrLeave(chain: FeedChain, line: Line, hole: Missing): void {
-    if (!hole.isLive || !isAhead(chain, hole)) {
-      giveUp(chain, hole)
+  function giveUpOrLeave(chain: FeedChain, line: Line, range: Missing): void {
+    if (!range.isLive || !isAhead(chain, range)) {
+      giveUp(chain, range)
       return
     }
     stepBack(chain)
@@ -173,22 +174,22 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
     for (const { observationsTimestamp: time } of held.splice(at)) refuse(chain, line, time)
   }
 
-  /** Strays prove nothing yet, but nothing else has come. */
+  /** Outliers prove nothing yet, but nothing else has come. */
   function letGo(chain: FeedChain, line: Line): void {
-    const { strays } = chain
+    const { outliers } = chain
     const { passed } = line
-    line.free = strays.at(-1)
-    for (const stray of [...strays].sort(byTime)) {
-      const { observationsTimestamp: time } = stray
-      if (passed.has(stray) || hasCome(chain, time)) continue
-      passed.add(stray)
-      if (!isGap(line, time)) pass(line, stray)
+    line.free = outliers.at(-1)
+    for (const outlier of [...outliers].sort(byTime)) {
+      const { observationsTimestamp: time } = outlier
+      if (passed.has(outlier) || hasCome(chain, time)) continue
+      passed.add(outlier)
+      if (!isGap(line, time)) pass(line, outlier)
     }
   }
 
   /** The feed is at a time long before: its order begins anew there. */
-  function goBack({ holes }: FeedChain, line: Line, first: number): void {
-    const floor = Math.min(line.floor, first - 1, (holes[0]?.from ?? first) - 1)
+  function goBack({ missing }: FeedChain, line: Line, first: number): void {
+    const floor = Math.min(line.floor, first - 1, (missing[0]?.from ?? first) - 1)
     const gaps = line.gaps.filter(({ to }) => to <= floor)
     line.gaps.splice(0, line.gaps.length, ...gaps)
     line.floor = floor
@@ -196,10 +197,10 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
   }
 
   return {
-    take(chain, report, verdict, strays) {
+    take(chain, report, verdict, outliers) {
       const line = lineOf(chain)
-      const isPlain = verdict === 'chained' && strays.length === 0 && line.gaps.length === 0
-      if (isPlain && chain.holes.length === 0 && line.held.length === 0 && report !== undefined) {
+      const isPlain = verdict === 'chained' && outliers.length === 0 && line.gaps.length === 0
+      if (isPlain && chain.missing.length === 0 && line.held.length === 0 && report !== undefined) {
         const time = report.observationsTimestamp
         if (time > line.floor) {
           line.floor = time
@@ -207,28 +208,28 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
           return
         }
       }
-      const first = Math.min(...strays.map(each => each.observationsTimestamp))
-      const isBack = verdict === 'confirmed' && chain.jump === undefined
+      const first = Math.min(...outliers.map(each => each.observationsTimestamp))
+      const isBack = verdict === 'confirmed' && chain.advance === undefined
       if (isBack) goBack(chain, line, first)
-      for (const stray of strays) {
-        const time = stray.observationsTimestamp
-        const isPassed = line.passed.has(stray)
+      for (const outlier of outliers) {
+        const time = outlier.observationsTimestamp
+        const isPassed = line.passed.has(outlier)
         if (verdict === 'confirmed') {
-          if (!isPassed) hold(chain, line, stray)
+          if (!isPassed) hold(chain, line, outlier)
           else if (!isBack) line.floor = Math.max(line.floor, time)
-        } else if (!isPassed && !chain.strays.includes(stray) && !hasCome(chain, time))
+        } else if (!isPassed && !chain.outliers.includes(outlier) && !hasCome(chain, time))
           refuse(chain, line, time)
-        if (!chain.strays.includes(stray)) line.passed.delete(stray)
+        if (!chain.outliers.includes(outlier)) line.passed.delete(outlier)
       }
-      if (verdict !== 'stray' && report !== undefined) hold(chain, line, report)
-      while (line.held.length > maxHeld && chain.holes[0] !== undefined)
-        giveUp(chain, chain.holes[0])
+      if (verdict !== 'outlier' && report !== undefined) hold(chain, line, report)
+      while (line.held.length > maxHeld && chain.missing[0] !== undefined)
+        giveUp(chain, chain.missing[0])
       release(chain, line)
-      if (chain.holes.length > 0 || chain.strays.length > 0) wait(chain, line)
+      if (chain.missing.length > 0 || chain.outliers.length > 0) wait(chain, line)
     },
-    settled(chain, hole, isGap) {
+    settled(chain, range, isGap) {
       const line = lineOf(chain)
-      if (isGap) remember(line, hole)
+      if (isGap) remember(line, range)
       release(chain, line)
     },
     flush(chain) {

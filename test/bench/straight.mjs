@@ -6,7 +6,7 @@ import { fromSource } from './from-source.mjs'
 const {
   createClient: makeClient,
   parseFrame,
-  createFrameScan,
+  createFastPath,
   createDecoderTable,
   toReport,
   allDecoders,
@@ -46,7 +46,7 @@ export function createStraight(feedIDs, origin, listener) {
     ]),
   )
 
-  const scan = createFrameScan(feeds, table)
+  const scan = createFastPath(feeds, table)
 
   function hasSeen({ ring, count }, time) {
     const oldest = Math.max(0, count - WINDOW)

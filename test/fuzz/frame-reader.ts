@@ -1,9 +1,9 @@
 // Messages as a stream takes them off the wire, without the bound on how many of its errors are events.
 
-import { createReception, type Source } from '../../client/stream/intake/intake.js'
+import { createIntake, type Source } from '../../client/stream/intake/intake.js'
 import { createCounters } from '../../client/stream/metrics.js'
 import { createOrigins } from '../../client/stream/origins.js'
-import { createSilenceWatch } from '../../client/stream/staleness.js'
+import { createStalenessWatch } from '../../client/stream/staleness.js'
 import { createDecoderTable } from '../../report/decoder-table.js'
 import type { Report } from '../../report/report.js'
 
@@ -14,13 +14,13 @@ export type Outcome = Report | Error | undefined
 export function openFrameReader(feeds: readonly string[]): { read(data: Uint8Array): Outcome } {
   let outcomes: (Report | Error)[] = []
   const add = (outcome: Report | Error): void => void outcomes.push(outcome)
-  const watch = createSilenceWatch(
+  const watch = createStalenessWatch(
     0,
     () => undefined,
     () => false,
   )
   watch.add(feeds)
-  const receive = createReception({
+  const receive = createIntake({
     table: createDecoderTable([]),
     log: {},
     now: Date.now,

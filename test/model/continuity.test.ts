@@ -85,8 +85,8 @@ const commands: readonly fc.Arbitrary<Command>[] = [
       ),
     )
     .map(([at, { seconds, count }]) =>
-      command(`stray(${at}, ${count} at ${seconds})`, async real => {
-        real.stray(at, seconds, count)
+      command(`outlier(${at}, ${count} at ${seconds})`, async real => {
+        real.outlier(at, seconds, count)
         // Who is asked about them answers.
         await real.time.pass(3000)
       }),

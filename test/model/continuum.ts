@@ -53,7 +53,7 @@ export interface Continuum {
   /** Publishes a report of a feed, now. */
   publish(feed: number, fate: Fate): void
   /** Sends reports that nobody published, so many seconds from the feed's newest. */
-  stray(feed: number, seconds: number, count: number): void
+  outlier(feed: number, seconds: number, count: number): void
   /** The next page requests fail like this. */
   fail(faults: readonly PageFault[]): void
   /** Gaps announced so far. */
@@ -81,7 +81,7 @@ interface Feed {
   readonly ledger: Entry[]
   readonly published: Set<number>
   /** The times of reports that nobody published. */
-  readonly strays: Set<number>
+  readonly outliers: Set<number>
   /** What has come over a connection, by time. */
   readonly received: Set<number>
   /** What came first: with it begins what is promised. */
@@ -201,7 +201,7 @@ export function startContinuum(options: ContinuumOptions): Continuum {
   const isSorted = options.continuity.order === 'sorted'
   stream.on('report', ({ feedID, observationsTimestamp: at }) => {
     const feed = find(feedID)
-    if (feed.strays.has(at)) {
+    if (feed.outliers.has(at)) {
       passed++
       return
     }
@@ -259,7 +259,7 @@ export function startContinuum(options: ContinuumOptions): Continuum {
           if (line.endedAt !== undefined || line.silentAt !== undefined) return
           // What has not been announced as lost by then is to be delivered.
           feed.first ??= at
-          if (!feed.strays.has(at)) feed.received.add(at)
+          if (!feed.outliers.has(at)) feed.received.add(at)
         })
         upstream.send(line, text, ms)
       }
@@ -287,9 +287,9 @@ export function startContinuum(options: ContinuumOptions): Continuum {
     if (fate.isStreamed) send(feed, entry, { ...fate, lateBy })
   }
 
-  function stray(index: number, seconds: number, count: number): void {
+  function outlier(index: number, seconds: number, count: number): void {
     const feed = feeds[index % feeds.length] as Feed
-    const { ledger, second, published, strays } = feed
+    const { ledger, second, published, outliers } = feed
     const last = ledger.at(-1)?.to
     if (last === undefined || feed.first === undefined || faults.length > 0) return
     const first = last + seconds * second
@@ -302,9 +302,9 @@ export function startContinuum(options: ContinuumOptions): Continuum {
         ({ to, isStored, storedAt }) =>
           isStored && storedAt <= time.now && to > end && to < feed.newest,
       )
-    if (!isTold || times.some(at => at < 0 || published.has(at) || strays.has(at))) return
+    if (!isTold || times.some(at => at < 0 || published.has(at) || outliers.has(at))) return
     for (const at of times) {
-      strays.add(at)
+      outliers.add(at)
       send(
         feed,
         { from: at, to: at, isStored: false, storedAt: 0, publishedAt: time.now },
@@ -364,7 +364,7 @@ export function startContinuum(options: ContinuumOptions): Continuum {
       return total(feed => feed.delivered.size)
     },
     publish,
-    stray,
+    outlier,
     fail(given) {
       hasFailed = true
       faults.push(...given)
@@ -406,7 +406,7 @@ function feedOf(feedID: string, second: number): Feed {
     second,
     ledger: [],
     published: new Set(),
-    strays: new Set(),
+    outliers: new Set(),
     received: new Set(),
     first: undefined,
     delivered: new Set(),

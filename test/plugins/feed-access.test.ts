@@ -28,8 +28,8 @@ function world(listFeeds: ListFeeds, delays: number[] = []) {
   }
   const handler = feedAccess().attempt?.(wire) as Handler
 
-  /** A lane of a stream, of which the plugin needs this much. */
-  function lane(ask: ListFeeds = listFeeds) {
+  /** A shard of a stream, of which the plugin needs this much. */
+  function shard(ask: ListFeeds = listFeeds) {
     const controller = new AbortController()
     const { signal } = controller
     const denied: string[] = []
@@ -64,7 +64,7 @@ function world(listFeeds: ListFeeds, delays: number[] = []) {
       )
     return { dial, denied, end: () => controller.abort(new Error('over')) }
   }
-  return { lane, dialled, looks, watchers }
+  return { shard, dialled, looks, watchers }
 }
 
 const sleep = (ms: number) =>
@@ -74,8 +74,8 @@ const all = async (): Promise<Feed[]> => [{ feedID: a }, { feedID: b }]
 const some = async (): Promise<Feed[]> => [{ feedID: a }]
 
 test('a list that never comes is waited for five seconds, and the refusal stands', async () => {
-  const { lane, dialled } = world(never)
-  const { dial, denied } = lane()
+  const { shard, dialled } = world(never)
+  const { dial, denied } = shard()
   const dialling = dial()
   await jest.advanceTimersByTimeAsync(4999)
   expect(await Promise.race([dialling, 'waits'])).toBe('waits')
@@ -86,8 +86,8 @@ test('a list that never comes is waited for five seconds, and the refusal stands
 })
 
 test('each refusal has one look, since what may be read may have changed', async () => {
-  const { lane, looks } = world(all)
-  const { dial } = lane()
+  const { shard, looks } = world(all)
+  const { dial } = shard()
   for (let second = 1; second <= 5; second++) {
     expect(await dial()).toBe(refusal)
     expect(looks).toHaveLength(second)
@@ -96,9 +96,9 @@ test('each refusal has one look, since what may be read may have changed', async
 })
 
 test('those who are refused at the same time share a look, and it outlives the one it was made for', async () => {
-  const { lane, looks } = world(some)
-  const first = lane(never)
-  const others = [lane(), lane()]
+  const { shard, looks } = world(some)
+  const first = shard(never)
+  const others = [shard(), shard()]
   const dialling = [first, ...others].map(({ dial }) => dial())
   await jest.advanceTimersByTimeAsync(100)
   expect(looks).toHaveLength(1)
@@ -112,15 +112,15 @@ test('those who are refused at the same time share a look, and it outlives the o
 })
 
 test('a refusal that was explained does not stand in the way of the next', async () => {
-  const { lane, looks, watchers } = world(some)
-  for (let count = 0; count < 3; count++) expect(await lane().dial()).toBe('opened')
+  const { shard, looks, watchers } = world(some)
+  for (let count = 0; count < 3; count++) expect(await shard().dial()).toBe('opened')
   expect(looks).toHaveLength(3)
   expect(watchers.size).toBe(0)
 })
 
 test('what one connection of a stream has found out, another that is refused later need not ask', async () => {
-  const { lane, dialled, looks } = world(some, [10, 50, 10, 10])
-  const { dial, denied } = lane()
+  const { shard, dialled, looks } = world(some, [10, 50, 10, 10])
+  const { dial, denied } = shard()
   const dialling = [dial(), dial()]
   await jest.advanceTimersByTimeAsync(100)
   expect(await Promise.all(dialling)).toEqual(['opened', 'opened'])
@@ -130,8 +130,8 @@ test('what one connection of a stream has found out, another that is refused lat
 })
 
 test('what a stream is refused no more is not dialled, and the URL is otherwise as it was', async () => {
-  const { lane, dialled } = world(some)
-  const { dial, denied } = lane()
+  const { shard, dialled } = world(some)
+  const { dial, denied } = shard()
   denied.push(b)
   expect(await dial()).toBe('opened')
   expect(dialled).toEqual([`wss://ws.example/api/v1/ws?feedIDs=${a}`])

@@ -81,7 +81,7 @@ describe('a connection that brings junk', () => {
   test.each([
     ['at once', 0],
     ['after it has been silent for as long as counts as healthy', 60],
-  ])('%s has the stream give up after its attempts', async (_name, silentMs) => {
+  ])('%s has the stream give up after its attempts', async (_name, staleMs) => {
     const service = await start()
     const { stream, errors } = await open(
       service,
@@ -96,7 +96,7 @@ describe('a connection that brings junk', () => {
     while (!isOver) {
       if (service.open === 1 && service.origin('001').upgrades.length > upgrades) {
         upgrades++
-        await pause(silentMs)
+        await pause(staleMs)
         service.junk(100)
       }
       await pause(2)

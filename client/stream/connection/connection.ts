@@ -90,7 +90,7 @@ export function runConnection(
       fail(
         new WebSocketError(
           `${describeCall(call)}: no connection to ${facts.host} within ${options.connectTimeout} ms`,
-          { code: 'WS_DIAL' },
+          { code: 'WS_CONNECT' },
         ),
       )
     }
@@ -306,7 +306,7 @@ function longest(from: Clocks, to: Clocks): number {
 function dialError(call: StreamCall, { host }: ConnectionFacts, cause: unknown): WebSocketError {
   const why = isError(cause) && cause.message !== '' ? `: ${cause.message}` : ''
   return new WebSocketError(`${describeCall(call)}: no connection to ${host}${why}`, {
-    code: 'WS_DIAL',
+    code: 'WS_CONNECT',
     ...(cause === undefined ? {} : { cause: foreignCause(cause) }),
   })
 }

@@ -29,7 +29,7 @@ export declare namespace ConnectionStatus {
 /** A change of one connection. */
 export type ConnectionChange = Extract<Status, ConnectionFacts>
 
-/** One connection of a lane. */
+/** One connection of a shard. */
 export interface Connection {
   /** Unique in the stream. */
   readonly id: string
@@ -47,7 +47,7 @@ export interface Connection {
   readonly last: ConnectionChange
 }
 
-/** The connections of a lane, by origin. */
+/** The connections of a shard, by origin. */
 export interface Connections {
   /** How many are open. */
   readonly open: number
@@ -57,7 +57,7 @@ export interface Connections {
 
 type State = { -readonly [Name in keyof Connection]: Connection[Name] } & { wasOpen: boolean }
 
-/** What the connections of a lane go by. */
+/** What the connections of a shard go by. */
 export interface ConnectionsParts {
   readonly counters: StreamCounters
   readonly log: Log
@@ -75,7 +75,7 @@ function statusAfter({ type }: ConnectionChange): ConnectionStatus {
   return type === 'degraded' ? 'reconnecting' : type
 }
 
-/** Keeps account of a lane's connections. */
+/** Keeps account of a shard's connections. */
 export function createConnections(parts: ConnectionsParts): Connections {
   const { counters, log, now, nextID, announce } = parts
   const connections = new Map<string, State>()

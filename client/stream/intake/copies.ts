@@ -1,7 +1,7 @@
 import type { Report } from '../../../report/report.js'
 
 /** Remembers messages, so that a copy is known by its bytes, without another look at what they say. */
-export interface FrameMemo {
+export interface Copies {
   /** The report of a message that was, byte for byte, the same. */
   find(data: Uint8Array, place: Place): Report | undefined
   /** Remembers the message that was not found last. */
@@ -25,8 +25,8 @@ const KEPT = 512
 /** The prime of the hash, FNV-1a. */
 const PRIME = 0x0100_0193
 
-/** Makes an empty memo. It takes memory as messages come. */
-export function createFrameMemo(): FrameMemo {
+/** Makes an empty copies. It takes memory as messages come. */
+export function createCopies(): Copies {
   /** The messages in their order, written round and round. */
   const ring: Kept[] = []
   let count = 0

@@ -14,7 +14,7 @@ import { Report } from '../../../report/report.js'
 import type { FeedState } from '../staleness.js'
 import { createFeedIndex } from './feed-index.js'
 
-/** Reads a message at a glance and counts it for its feed; undefined where it is anything but an ordinary one. */
+/** Reads a message at a readFast and counts it for its feed; undefined where it is anything but an ordinary one. */
 export type FrameScan = (data: Uint8Array, origin: string) => Report | undefined
 
 /** A stretch of ASCII in a characters. */
@@ -51,7 +51,7 @@ function part(text: string): Part {
  * a message that is written in another way, or is wrong, is left to them. So it reads each digit once, straight from the
  * message, and the only strings it makes are those of the report.
  */
-export function createFrameScan(
+export function createFastPath(
   feeds: ReadonlyMap<string, FeedState>,
   table: DecoderTable,
 ): FrameScan {

@@ -7,17 +7,17 @@ import type { Sink } from '../../plugin.js'
 import type { OriginTraffic } from '../origins.js'
 import type { FeedState } from '../staleness.js'
 import type { StreamCounters } from '../stream-api.js'
-import { createFrameMemo, type FrameMemo, type Place } from './copies.js'
-import { createFrameScan } from './fast-path.js'
+import { type Copies, createCopies, type Place } from './copies.js'
+import { createFastPath } from './fast-path.js'
 import { badFrame, parseFrame } from './frame.js'
 import { MAX_JUNK, type Rejections } from './rejections.js'
-import { createTurnClock } from './tick-clock.js'
+import { createTickClock } from './tick-clock.js'
 
 /**
  * Takes one message of a connection; true where the connection is so far ahead of the others that it is their turn, an error
  * where it is to be dropped.
  */
-export type Reception = (data: Uint8Array, source: Source) => boolean | Error
+export type Intake = (data: Uint8Array, source: Source) => boolean | Error
 
 /** A connection, as what it receives is told by it. */
 export interface Source {
@@ -33,8 +33,8 @@ export interface Source {
   lastReportAt: number
 }
 
-/** What a reception needs of its stream. */
-export interface ReceptionParts<Data> {
+/** What a intake needs of its stream. */
+export interface IntakeParts<Data> {
   readonly table: DecoderTable<Data>
   readonly log: Log
   readonly now: () => number
@@ -53,29 +53,29 @@ export interface ReceptionParts<Data> {
 const LEAD = 131_072
 
 /** Sends the report in each message up the stack, once nothing about it is in doubt; what is refused is announced. */
-export function createReception<Data>(parts: ReceptionParts<Data>): Reception {
+export function createIntake<Data>(parts: IntakeParts<Data>): Intake {
   const { table, log, counters, feeds, sink, fail } = parts
-  const now = createTurnClock(parts.now)
-  const scan = createFrameScan(feeds, table)
+  const now = createTickClock(parts.now)
+  const scan = createFastPath(feeds, table)
   /** Copies come from a second origin on. */
-  let memo: FrameMemo | undefined
+  let copies: Copies | undefined
   let sender: OriginTraffic | undefined
 
   /** The report of a message as the service writes it; undefined of any other, right or wrong. */
-  function glance(data: Uint8Array, { origin, traffic, place }: Source): Report | undefined {
-    if (memo === undefined) {
+  function readFast(data: Uint8Array, { origin, traffic, place }: Source): Report | undefined {
+    if (copies === undefined) {
       sender ??= traffic
       if (traffic === sender) return scan(data, origin)
-      memo = createFrameMemo()
+      copies = createCopies()
     }
-    const first = memo.find(data, place)
+    const first = copies.find(data, place)
     const feed = first && feeds.get(first.feedID)
     if (first !== undefined && feed !== undefined) {
       feed.reports++
       return copyOf(first, origin)
     }
     const report = scan(data, origin)
-    if (report !== undefined) memo.keep(data, report, place)
+    if (report !== undefined) copies.keep(data, report, place)
     return report
   }
 
@@ -134,7 +134,7 @@ export function createReception<Data>(parts: ReceptionParts<Data>): Reception {
   }
 
   return function receive(data, source) {
-    const report = glance(data, source) ?? read(data, source)
+    const report = readFast(data, source) ?? read(data, source)
     if (report !== undefined) pass(report, source)
     else if (source.junk === MAX_JUNK) return source.rejections.drop()
     const { place } = source

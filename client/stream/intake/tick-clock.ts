@@ -1,7 +1,7 @@
 import { setImmediate } from '../../../core/platform.js'
 
 /** A clock that is read once in a turn of the event loop, however many messages the turn brings: reading it costs. */
-export function createTurnClock(now: () => number): () => number {
+export function createTickClock(now: () => number): () => number {
   let time: number | undefined
   function forget(): void {
     time = undefined

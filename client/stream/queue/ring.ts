@@ -22,7 +22,7 @@ const NONE = -1
 
 /**
  * Makes an empty ring: one array, written round and round, that grows as it must. With `byFeed`, each report also knows
- * the slot of the next one of its feed, so that taking one out of the middle costs no search; it leaves a hole, and holes
+ * the slot of the next one of its feed, so that taking one out of the middle costs no search; it leaves a range, and missing
  * are swept when the array is full of them.
  */
 export function createReportRing(byFeed: boolean): ReportRing {
@@ -30,7 +30,7 @@ export function createReportRing(byFeed: boolean): ReportRing {
   let nextOfFeed = new Int32Array(byFeed ? FIRST_CAPACITY : 0)
   const chains = new Map<string, Chain>()
   let head = 0
-  /** Slots in use from the head on, holes included. */
+  /** Slots in use from the head on, missing included. */
   let span = 0
   let length = 0
 

@@ -13,41 +13,41 @@ import {
   type ConnectionsParts,
   createConnections,
 } from '../connection/registry.js'
-import type { Reception, Source } from '../intake/intake.js'
+import type { Intake, Source } from '../intake/intake.js'
 import { createRejections } from '../intake/rejections.js'
 import type { Origins } from '../origins.js'
 import type { StreamCounters } from '../stream-api.js'
 import { streamURL } from './plan.js'
 
-/** What all lanes of a stream are made of. */
-export interface LaneParts {
-  /** The stream's; a lane has one of its own that goes by it. */
+/** What all shards of a stream are made of. */
+export interface ShardParts {
+  /** The stream's; a shard has one of its own that goes by it. */
   readonly scope: StreamScope
   /** What the stream's URLs begin with, one at least. */
   readonly bases: readonly string[]
   readonly handler: Handler
   readonly connection: ConnectionOptions
-  /** How many sockets all lanes may have at once, and have. */
+  /** How many sockets all shards may have at once, and have. */
   readonly maxConnections: number
   readonly sockets: { open: number }
   readonly counters: StreamCounters
   readonly origins: Origins
-  readonly receive: Reception
-  /** Hears of the changes of connections while the lane is in force, and of others always. */
+  readonly receive: Intake
+  /** Hears of the changes of connections while the shard is in force, and of others always. */
   changed(status: Status): void
   /** An id for one more connection of the stream. */
   readonly nextID: ConnectionsParts['nextID']
-  /** Hears when a connection of the lane in force opens or is lost. */
+  /** Hears when a connection of the shard in force opens or is lost. */
   readonly announce: ConnectionsParts['announce']
-  /** The service refuses these feeds of a lane in force. */
-  denied(lane: Lane, feedIDs: readonly string[], error: Error): void
+  /** The service refuses these feeds of a shard in force. */
+  denied(shard: Shard, feedIDs: readonly string[], error: Error): void
 }
 
 /**
  * Carries some of a stream's feeds: one call down the stack, and the connections it comes to. The plugins that the call
- * passes see the lane as the stream, so that they never take the connections of two lanes for one another.
+ * passes see the shard as the stream, so that they never take the connections of two shards for one another.
  */
-export interface Lane {
+export interface Shard {
   /** Without those that the service has refused. */
   readonly feedIDs: readonly string[]
   readonly connections: Connections
@@ -57,7 +57,7 @@ export interface Lane {
   readonly failures: ReadonlyMap<string, Error>
   /** The feeds it was refused before it was in force, with why. */
   readonly denials: ReadonlyMap<string, Error>
-  /** Settles when nothing of the lane is left, with why. */
+  /** Settles when nothing of the shard is left, with why. */
   readonly ended: Promise<Error>
   /** Hears of the changes of its connections, and of what it is told. */
   watch(listener: (status: Status) => void): () => void
@@ -72,14 +72,18 @@ export interface Lane {
   end(reason: Error): void
 }
 
-/** What opens connections in the scope of the stream itself: nothing does, they are its lanes'. */
+/** What opens connections in the scope of the stream itself: nothing does, they are its shards'. */
 export function notOpened(): Promise<never> {
   const message = 'only the scope of a call opens its connection'
   return Promise.reject(new DataStreamsError(message, { code: 'PLUGIN' }))
 }
 
-/** Starts a lane for these feeds. */
-export function createLane(parts: LaneParts, asked: readonly string[], isInForce: boolean): Lane {
+/** Starts a shard for these feeds. */
+export function createShard(
+  parts: ShardParts,
+  asked: readonly string[],
+  isInForce: boolean,
+): Shard {
   const { bases, handler, counters, origins, receive } = parts
   const { log, fail } = parts.scope
   const life = createLifetime(parts.scope.signal)
@@ -98,7 +102,7 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
     now: parts.connection.now,
     nextID: parts.nextID,
     announce(isConnected, connection, isRestored) {
-      if (lane.isInForce) parts.announce(isConnected, connection, isRestored)
+      if (shard.isInForce) parts.announce(isConnected, connection, isRestored)
     },
   })
   const scope: StreamScope = {
@@ -121,7 +125,7 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
     watch,
     fail(error) {
       failures.set(error.name, error)
-      if (lane.isInForce) fail(error)
+      if (shard.isInForce) fail(error)
     },
     deny,
     open,
@@ -136,7 +140,7 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
     if ('origin' in status) {
       connections.change(status)
       hear(status)
-      if (!lane.isInForce) return
+      if (!shard.isInForce) return
     }
     parts.changed(status)
   }
@@ -148,8 +152,8 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
   function deny(refused: readonly string[], error: Error): void {
     const denied = feedIDs.filter(feedID => refused.includes(feedID))
     if (denied.length === 0) return
-    if (lane.isInForce) {
-      parts.denied(lane, denied, error)
+    if (shard.isInForce) {
+      parts.denied(shard, denied, error)
       return
     }
     for (const feedID of denied) denials.set(feedID, error)
@@ -216,13 +220,13 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
     if (sockets.open >= maxConnections) {
       throw new WebSocketError(
         `no connection to ${host}: the stream has ${sockets.open}, and maxConnections is ${maxConnections}`,
-        { code: 'WS_DIAL' },
+        { code: 'WS_CONNECT' },
       )
     }
     sockets.open++
   }
 
-  /** The lane's one call, down the stack; what it settles with is why the lane has ended. */
+  /** The shard's one call, down the stack; what it settles with is why the shard has ended. */
   async function run(): Promise<Error> {
     try {
       const reply = await handler({
@@ -241,7 +245,7 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
   }
 
   async function live(): Promise<Error> {
-    // The lane is known to its stream before anything happens to it.
+    // The shard is known to its stream before anything happens to it.
     await undefined
     const error = await run()
     life.end(error)
@@ -252,7 +256,7 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
     })
   }
 
-  const lane: Lane = {
+  const shard: Shard = {
     get feedIDs() {
       return feedIDs
     },
@@ -268,5 +272,5 @@ export function createLane(parts: LaneParts, asked: readonly string[], isInForce
     forgo,
     end: life.end,
   }
-  return lane
+  return shard
 }

@@ -1,28 +1,28 @@
 import { asError, DataStreamsError, ValidationError } from '../../../core/errors.js'
 import type { ShardChange } from './plan.js'
-import { createLane, type Lane, type LaneParts } from './shard.js'
+import { createShard, type Shard, type ShardParts } from './shard.js'
 
-/** The lanes that carry a stream between them. */
-export interface Lanes {
+/** The shards that carry a stream between them. */
+export interface Shards {
   /** Those in force. */
-  readonly all: readonly Lane[]
+  readonly all: readonly Shard[]
   /** How many connections they have open. */
   readonly open: number
   /** The feeds of those that have none open. */
   readonly uncovered: readonly string[]
-  /** Starts a lane for each of these groups of feeds. */
+  /** Starts a shard for each of these groups of feeds. */
   start(groups: readonly (readonly string[])[]): void
   /** The service refuses some of the stream's feeds. */
   deny(feedIDs: readonly string[], error: Error): void
   /**
-   * Replaces lanes, make before break: once all the new ones are open, they are in force, `commit` is called, and then the
+   * Replaces shards, make before break: once all the new ones are open, they are in force, `commit` is called, and then the
    * old ones are ended. Waits first for those that earlier changes have replaced, where the connections would be too many.
    * Rejects when one of the new can't be had, or the change is refused, and changes nothing then.
    */
-  change(changes: readonly ShardChange<Lane>[], purpose: ChangePurpose): Promise<void>
+  change(changes: readonly ShardChange<Shard>[], purpose: ChangePurpose): Promise<void>
 }
 
-/** What lanes are changed for. Both hear which feeds the service has refused the new ones. */
+/** What shards are changed for. Both hear which feeds the service has refused the new ones. */
 export interface ChangePurpose {
   /** Throws where nothing should change. */
   check(denied: Denials): void
@@ -33,11 +33,11 @@ export interface ChangePurpose {
 /** Feeds that the service refuses, with why. */
 export type Denials = ReadonlyMap<string, Error>
 
-/** What a stream hears of its lanes. */
-export interface LanesParts extends Omit<LaneParts, 'changed' | 'denied' | 'sockets' | 'nextID'> {
-  /** Hears of changes of the lanes in force, before `up` and `down`. */
-  changed: LaneParts['changed']
-  /** Every lane has an open connection. */
+/** What a stream hears of its shards. */
+export interface ShardsParts extends Omit<ShardParts, 'changed' | 'denied' | 'sockets' | 'nextID'> {
+  /** Hears of changes of the shards in force, before `up` and `down`. */
+  changed: ShardParts['changed']
+  /** Every shard has an open connection. */
   up(): void
   /** One of them has none any more. */
   down(): void
@@ -45,30 +45,30 @@ export interface LanesParts extends Omit<LaneParts, 'changed' | 'denied' | 'sock
   allLost(): void
   /** The service refuses these feeds, which were in force. False where no other is subscribed to. */
   denied(feedIDs: readonly string[], error: Error): boolean
-  /** A lane in force has ended for good; or the stream has, and nothing of the lanes is left. */
+  /** A shard in force has ended for good; or the stream has, and nothing of the shards is left. */
   ended(error: Error): void
 }
 
-/** A new lane should have as many connections as the one before it; for those it lacks we wait so many milliseconds. */
+/** A new shard should have as many connections as the one before it; for those it lacks we wait so many milliseconds. */
 const PATIENCE = 1000
 /**
- * So many milliseconds a lane outlasts its successor's opening: what the service had published by then may still be on its
+ * So many milliseconds a shard outlasts its successor's opening: what the service had published by then may still be on its
  * way to the old connections. After that they say goodbye, and what comes before the answer is taken too.
  */
 const LINGER = 250
 
-/** A lane that is to come, and the one it takes over from. */
+/** A shard that is to come, and the one it takes over from. */
 interface Succession {
-  readonly from: Lane | undefined
-  readonly lane: Lane
+  readonly from: Shard | undefined
+  readonly shard: Shard
 }
 
-/** Keeps a stream's lanes; at first there are none. */
-export function createLanes(parts: LanesParts): Lanes {
+/** Keeps a stream's shards; at first there are none. */
+export function createShards(parts: ShardsParts): Shards {
   const { origins, maxConnections } = parts
   const { signal } = parts.scope
-  let inForce: readonly Lane[] = []
-  const running = new Set<Lane>()
+  let inForce: readonly Shard[] = []
+  const running = new Set<Shard>()
   const sockets = { open: 0 }
   let isUp = false
   let hasOpen = false
@@ -76,39 +76,39 @@ export function createLanes(parts: LanesParts): Lanes {
   let connections = 0
   const nextID = (): string => `conn-${connections++}`
 
-  function open(feedIDs: readonly string[], isInForce: boolean): Lane {
+  function open(feedIDs: readonly string[], isInForce: boolean): Shard {
     const own = { ...parts, sockets, nextID, changed, denied: forgo }
-    const lane = createLane(own, feedIDs, isInForce)
-    running.add(lane)
-    void lane.ended.then(error => ended(lane, error))
-    return lane
+    const shard = createShard(own, feedIDs, isInForce)
+    running.add(shard)
+    void shard.ended.then(error => ended(shard, error))
+    return shard
   }
 
-  function changed(status: Parameters<LaneParts['changed']>[0]): void {
+  function changed(status: Parameters<ShardParts['changed']>[0]): void {
     parts.changed(status)
     if (status.type === 'left') forgetOrigins()
     judge()
   }
 
-  /** A lane goes on with the feeds that are left of it; one that has none leaves, unless it is the last. */
-  function forgo(lane: Lane, feedIDs: readonly string[], error: Error): void {
-    if (feedIDs.length === lane.feedIDs.length && inForce.length === 1) return
-    lane.forgo(feedIDs)
+  /** A shard goes on with the feeds that are left of it; one that has none leaves, unless it is the last. */
+  function forgo(shard: Shard, feedIDs: readonly string[], error: Error): void {
+    if (feedIDs.length === shard.feedIDs.length && inForce.length === 1) return
+    shard.forgo(feedIDs)
     if (!parts.denied(feedIDs, error)) {
-      lane.end(error)
+      shard.end(error)
       return
     }
-    if (!isEmpty(lane)) return
-    inForce = inForce.filter(each => each !== lane)
-    lane.isInForce = false
-    tellOfLeaving(lane, undefined)
-    lane.end(error)
+    if (!isEmpty(shard)) return
+    inForce = inForce.filter(each => each !== shard)
+    shard.isInForce = false
+    tellOfLeaving(shard, undefined)
+    shard.end(error)
     judge()
   }
 
   function judge(): void {
     const wasUp = isUp
-    isUp = inForce.every(lane => lane.connections.open > 0)
+    isUp = inForce.every(shard => shard.connections.open > 0)
     if (isUp && !wasUp) parts.up()
     else if (wasUp && !isUp) parts.down()
     const hadOpen = hasOpen
@@ -117,30 +117,30 @@ export function createLanes(parts: LanesParts): Lanes {
   }
 
   function countOpen(): number {
-    return inForce.reduce((sum, lane) => sum + lane.connections.open, 0)
+    return inForce.reduce((sum, shard) => sum + shard.connections.open, 0)
   }
 
   function forgetOrigins(): void {
     origins.keep(Array.from(running, ({ connections }) => connections))
   }
 
-  function ended(lane: Lane, error: Error): void {
-    running.delete(lane)
+  function ended(shard: Shard, error: Error): void {
+    running.delete(shard)
     if (isOver) return
-    if (signal.aborted ? running.size === 0 : lane.isInForce) {
+    if (signal.aborted ? running.size === 0 : shard.isInForce) {
       isOver = true
       parts.ended(error)
     } else if (!signal.aborted) forgetOrigins()
   }
 
-  /** Waits until new lanes in place of these have room for their connections, while old ones are on their way out. */
-  async function waitForRoom(replaced: readonly (Lane | undefined)[]): Promise<void> {
+  /** Waits until new shards in place of these have room for their connections, while old ones are on their way out. */
+  async function waitForRoom(replaced: readonly (Shard | undefined)[]): Promise<void> {
     const usual = Math.max(1, ...inForce.map(sizeOf))
-    const needed = sum(replaced.map(lane => (lane === undefined ? usual : sizeOf(lane))))
+    const needed = sum(replaced.map(shard => (shard === undefined ? usual : sizeOf(shard))))
     for (;;) {
       const taken = sum([...running].map(sizeOf))
       if (needed === 0 || taken + needed <= maxConnections) return
-      const leaving = [...running].filter(lane => !inForce.includes(lane))
+      const leaving = [...running].filter(shard => !inForce.includes(shard))
       if (leaving.length === 0) {
         throw new ValidationError(
           `maxConnections: the change of feeds takes ${needed} connections besides the ${taken} there are, and ${maxConnections} are the most`,
@@ -151,31 +151,31 @@ export function createLanes(parts: LanesParts): Lanes {
     }
   }
 
-  function retire(lane: Lane): void {
+  function retire(shard: Shard): void {
     const timer = setTimeout(
-      () => lane.end(new DataStreamsError('other connections took over', { code: 'CLOSED' })),
+      () => shard.end(new DataStreamsError('other connections took over', { code: 'CLOSED' })),
       LINGER,
     )
-    void lane.ended.then(() => clearTimeout(timer))
+    void shard.ended.then(() => clearTimeout(timer))
   }
 
-  /** Tells of what is different with the new lane, as if it had been the same connections all along. */
-  function tellDifference({ from, lane }: Succession): void {
-    for (const [name, error] of lane.failures)
+  /** Tells of what is different with the new shard, as if it had been the same connections all along. */
+  function tellDifference({ from, shard }: Succession): void {
+    for (const [name, error] of shard.failures)
       if (from?.failures.get(name)?.message !== error.message) parts.scope.fail(error)
-    for (const [origin, connection] of lane.connections.all) {
+    for (const [origin, connection] of shard.connections.all) {
       const { last, open } = connection
       const before = from?.connections.all.get(origin)
       if (open > 0 !== (before?.open ?? 0) > 0)
         parts.announce(open > 0, connection, before !== undefined)
       if (before?.last.type !== last.type) parts.changed(last)
     }
-    if (from !== undefined) tellOfLeaving(from, lane)
+    if (from !== undefined) tellOfLeaving(from, shard)
   }
 
-  function tellOfLeaving(from: Lane, lane: Lane | undefined): void {
+  function tellOfLeaving(from: Shard, shard: Shard | undefined): void {
     for (const [origin, connection] of from.connections.all) {
-      if (lane?.connections.all.has(origin)) continue
+      if (shard?.connections.all.has(origin)) continue
       if (connection.open > 0) parts.announce(false, connection, false)
       parts.changed({ type: 'left', ...connection.facts })
     }
@@ -195,41 +195,43 @@ export function createLanes(parts: LanesParts): Lanes {
       inForce = groups.map(feedIDs => open(feedIDs, true))
     },
     deny(feedIDs, error) {
-      for (const lane of inForce) lane.deny(feedIDs, error)
+      for (const shard of inForce) shard.deny(feedIDs, error)
     },
     async change(changes, { check, commit }) {
       await waitForRoom(changes.flatMap(({ from, to }) => (to.length > 0 ? [from] : [])))
       const opened = changes
         .filter(({ to }) => to.length > 0)
-        .map(({ from, to }) => ({ from, lane: open(to, false) }))
+        .map(({ from, to }) => ({ from, shard: open(to, false) }))
       const leaving = changes.flatMap(({ from }) => from ?? [])
       let denied: Denials
       try {
         await allOpen(opened)
         signal.throwIfAborted()
-        denied = new Map(opened.flatMap(({ lane }) => [...lane.denials]))
+        denied = new Map(opened.flatMap(({ shard }) => [...shard.denials]))
         check(denied)
       } catch (error) {
-        for (const { lane } of opened) lane.end(asError(error))
+        for (const { shard } of opened) shard.end(asError(error))
         throw error
       }
-      const successions = opened.filter(({ lane }) => !isEmpty(lane))
-      const successorOf = new Map(successions.map(({ from, lane }) => [from, lane]))
-      for (const lane of leaving) lane.isInForce = false
-      for (const { lane } of successions) lane.isInForce = true
+      const successions = opened.filter(({ shard }) => !isEmpty(shard))
+      const successorOf = new Map(successions.map(({ from, shard }) => [from, shard]))
+      for (const shard of leaving) shard.isInForce = false
+      for (const { shard } of successions) shard.isInForce = true
       const before = inForce
       inForce = [
-        ...before.flatMap(lane => (leaving.includes(lane) ? (successorOf.get(lane) ?? []) : lane)),
+        ...before.flatMap(shard =>
+          leaving.includes(shard) ? (successorOf.get(shard) ?? []) : shard,
+        ),
         // The one it takes over from may be gone by now.
-        ...successions.flatMap(({ from, lane }) =>
-          from === undefined || !before.includes(from) ? lane : [],
+        ...successions.flatMap(({ from, shard }) =>
+          from === undefined || !before.includes(from) ? shard : [],
         ),
       ]
       commit(denied)
       for (const succession of successions) tellDifference(succession)
-      for (const lane of leaving) {
-        if (!successorOf.has(lane)) tellOfLeaving(lane, undefined)
-        retire(lane)
+      for (const shard of leaving) {
+        if (!successorOf.has(shard)) tellOfLeaving(shard, undefined)
+        retire(shard)
       }
       judge()
     },
@@ -237,16 +239,16 @@ export function createLanes(parts: LanesParts): Lanes {
 }
 
 /**
- * Resolves when all these lanes have an open connection at the same time, and as many of them as the lanes before, if they
+ * Resolves when all these shards have an open connection at the same time, and as many of them as the shards before, if they
  * come soon. Rejects when one can't be had.
  */
 function allOpen(successions: readonly Succession[]): Promise<void> {
   return new Promise((resolve, reject) => {
     let timer: ReturnType<typeof setTimeout> | undefined
-    const unwatch = successions.map(({ lane }) => lane.watch(look))
-    for (const { lane } of successions) {
-      void lane.ended.then(error => {
-        if (isEmpty(lane)) return look()
+    const unwatch = successions.map(({ shard }) => shard.watch(look))
+    for (const { shard } of successions) {
+      void shard.ended.then(error => {
+        if (isEmpty(shard)) return look()
         stop()
         reject(error)
       })
@@ -260,7 +262,7 @@ function allOpen(successions: readonly Succession[]): Promise<void> {
 
     function look(): void {
       const isLacking = successions.some(
-        ({ lane }) => lane.connections.open === 0 && !isEmpty(lane),
+        ({ shard }) => shard.connections.open === 0 && !isEmpty(shard),
       )
       if (isLacking) {
         clearTimeout(timer)
@@ -276,8 +278,8 @@ function allOpen(successions: readonly Succession[]): Promise<void> {
   })
 }
 
-/** How many connections a lane has, or will have. */
-function sizeOf({ connections }: Lane): number {
+/** How many connections a shard has, or will have. */
+function sizeOf({ connections }: Shard): number {
   return Math.max(1, connections.all.size)
 }
 
@@ -286,11 +288,11 @@ function sum(numbers: readonly number[]): number {
 }
 
 /** The service has refused all its feeds. */
-function isEmpty({ feedIDs }: Lane): boolean {
+function isEmpty({ feedIDs }: Shard): boolean {
   return feedIDs.length === 0
 }
 
-function isAsGood({ from, lane }: Succession): boolean {
-  if (isEmpty(lane)) return true
-  return lane.connections.open >= (from?.connections.open ?? 0)
+function isAsGood({ from, shard }: Succession): boolean {
+  if (isEmpty(shard)) return true
+  return shard.connections.open >= (from?.connections.open ?? 0)
 }

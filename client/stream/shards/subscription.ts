@@ -1,8 +1,8 @@
 import { DataStreamsError, ValidationError } from '../../../core/errors.js'
 import { parseFeedIDs } from '../../../report/feed-id.js'
-import type { SilenceWatch } from '../staleness.js'
+import type { StalenessWatch } from '../staleness.js'
 import { planShards } from './plan.js'
-import type { Denials, Lanes } from './shards.js'
+import type { Denials, Shards } from './shards.js'
 
 /** What a stream is subscribed to, and how that changes. */
 export interface Subscription {
@@ -18,12 +18,12 @@ export interface Subscription {
 /** What a subscription needs of its stream. */
 export interface SubscriptionParts {
   readonly feedIDs: readonly string[]
-  /** How many feeds one lane may have. */
+  /** How many feeds one shard may have. */
   readonly capacity: number
-  /** How many lanes there may be. */
+  /** How many shards there may be. */
   readonly maxShards: number
-  readonly lanes: Lanes
-  readonly silence: SilenceWatch
+  readonly shards: Shards
+  readonly silence: StalenessWatch
   /** Ends with the stream. */
   readonly signal: AbortSignal
   /** Undefined before `connect`; settles when the stream is connected, or can't be. */
@@ -36,7 +36,7 @@ export interface SubscriptionParts {
 
 /** Subscribes to these feeds. Throws ValidationError where they are too many. */
 export function createSubscription(parts: SubscriptionParts): Subscription {
-  const { capacity, maxShards, lanes, silence, signal, changed } = parts
+  const { capacity, maxShards, shards, silence, signal, changed } = parts
   let current: readonly string[] = []
   let lastTurn: Promise<unknown> = Promise.resolve()
   const groups = (feedIDs: readonly string[]) =>
@@ -86,8 +86,8 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
 
   async function add(feedIDs: readonly string[]): Promise<void> {
     const added = missing(feedIDs)
-    const changes = planShards(lanes.all, [...current, ...added], capacity, maxShards)
-    await lanes.change(changes, {
+    const changes = planShards(shards.all, [...current, ...added], capacity, maxShards)
+    await shards.change(changes, {
       check: denied => checkLeft(denied, added),
       commit(denied) {
         const allowed = added.filter(feedID => !denied.has(feedID))
@@ -130,8 +130,8 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
     exclude(gone)
     if (gone.length > 0) changed('unsubscribed', gone)
     // One by one, because for a while each takes connections in addition.
-    for (const change of planShards(lanes.all, current, capacity, maxShards))
-      await lanes.change([change], {
+    for (const change of planShards(shards.all, current, capacity, maxShards))
+      await shards.change([change], {
         check: denied => checkLeft(denied, []),
         commit: denied => settle(denied, []),
       })
@@ -141,7 +141,7 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
     get feedIDs() {
       return current
     },
-    start: () => lanes.start(groups(current)),
+    start: () => shards.start(groups(current)),
     async subscribe(ids) {
       const feedIDs = parseFeedIDs(ids)
       const connected = parts.connected()

@@ -169,7 +169,7 @@ describe('cursors', () => {
     expect(saved).toEqual([{ [feedA]: 90_003, [feedB]: 7 }])
   })
 
-  test('hold a bounded number of holes', async () => {
+  test('hold a bounded number of missing', async () => {
     const { cursors } = await open({ [feedA]: 0 })
     for (let time = 2; time <= 6000; time += 2) cursors.consumed(report(time))
     expect(cursors.frontier(feedA)).toBeGreaterThan(3000)

@@ -59,7 +59,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a stray that the feed comes to by what is fetched was right, and is no gap', async () => {
+  test('a outlier that the feed comes to by what is fetched was right, and is no gap', async () => {
     const { publish, connect, times, gaps, end } = stream({ maxBackfill: 7_200_000 })
     connect(true)
     publish([100])
@@ -74,7 +74,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a stray that a late report of a long range leads to was right, and is no gap', async () => {
+  test('a outlier that a late report of a long range leads to was right, and is no gap', async () => {
     const { publish, sink, times, gaps, end } = stream()
     publish([100])
     sink(report(4204))
@@ -86,7 +86,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a stray that the feed has passed was right, whatever of the rest is too old to be fetched', async () => {
+  test('a outlier that the feed has passed was right, whatever of the rest is too old to be fetched', async () => {
     const { publish, connect, times, gaps, end } = stream({ maxBackfill: 20_000 })
     connect(true)
     publish([100])

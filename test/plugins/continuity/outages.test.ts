@@ -188,7 +188,7 @@ describe('continuity', () => {
     },
   )
 
-  test('a stray from before an outage does not keep a silent feed from being asked for', async () => {
+  test('a outlier from before an outage does not keep a silent feed from being asked for', async () => {
     const { publish, connect, backfilled, end } = stream()
     connect(true)
     publish([10_000])

@@ -140,4 +140,4 @@ export const ended = (lasted: number): Reply => ({
   error: new WebSocketError('closed'),
 })
 
-export const refused: WebSocketError = new WebSocketError('x', { code: 'WS_DIAL' })
+export const refused: WebSocketError = new WebSocketError('x', { code: 'WS_CONNECT' })

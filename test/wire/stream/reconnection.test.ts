@@ -134,7 +134,7 @@ describe('a connection that is lost', () => {
     expect(
       seen.statuses.filter(({ type }) => type === 'stale' || type === 'fresh').slice(0, 2),
     ).toEqual([
-      { type: 'stale', feedIDs: [ethUsd, btcUsd], silentMs: 80 },
+      { type: 'stale', feedIDs: [ethUsd, btcUsd], staleMs: 80 },
       { type: 'fresh', feedIDs: [ethUsd] },
     ])
   })

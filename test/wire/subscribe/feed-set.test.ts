@@ -101,6 +101,6 @@ test('which feeds are silent is told of those that are subscribed', async () => 
   await pause(300)
   clearInterval(timer)
   expect(seen.statuses.filter(({ type }) => type === 'stale')).toEqual([
-    { type: 'stale', feedIDs: [c], silentMs: 400 },
+    { type: 'stale', feedIDs: [c], staleMs: 400 },
   ])
 })

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createFrameMemo, type Place } from '../../../../client/stream/intake/copies.js'
-import { createFrameScan, type FrameScan } from '../../../../client/stream/intake/fast-path.js'
+import { createCopies, type Place } from '../../../../client/stream/intake/copies.js'
+import { createFastPath, type FrameScan } from '../../../../client/stream/intake/fast-path.js'
 import { parseFrame } from '../../../../client/stream/intake/frame.js'
-import { createSilenceWatch } from '../../../../client/stream/staleness.js'
+import { createStalenessWatch } from '../../../../client/stream/staleness.js'
 import { asError } from '../../../../core/errors.js'
 import { allDecoders, decodeReport } from '../../../../presets/versions.js'
 import { createDecoderTable } from '../../../../report/decoder-table.js'
@@ -26,13 +26,13 @@ const table = createDecoderTable(allDecoders)
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 function scanFor(...feedIDs: string[]): FrameScan {
-  const { feeds, add } = createSilenceWatch(
+  const { feeds, add } = createStalenessWatch(
     0,
     () => undefined,
     () => false,
   )
   add(feedIDs)
-  return createFrameScan(feeds, table)
+  return createFastPath(feeds, table)
 }
 
 /** What the plain path makes of a message, or why it refuses it. */
@@ -75,7 +75,7 @@ const written: fc.Arbitrary<Written> = fc
       }))
   })
 
-test('an ordinary message is read at a glance, and as the plain path reads it', () => {
+test('an ordinary message is read at a readFast, and as the plain path reads it', () => {
   const property = ({ report, record }: Written): void => {
     const data = encode(JSON.stringify({ report: record }))
     const scanned = scanFor(report.feedID.toLowerCase())(data, 'one')
@@ -135,7 +135,7 @@ function edit(data: Uint8Array, list: readonly (readonly [string, number, number
   return Uint8Array.from(bytes)
 }
 
-test('whatever a message looks like, a glance sees what the plain path reads, or nothing', () => {
+test('whatever a message looks like, a readFast sees what the plain path reads, or nothing', () => {
   const tally = { same: 0, nothing: 0 }
   const property = (
     { report, record }: Written,
@@ -159,13 +159,13 @@ test('whatever a message looks like, a glance sees what the plain path reads, or
 })
 
 test('a feed that is not subscribed is not seen, also if it was', () => {
-  const { feeds, add, remove } = createSilenceWatch(
+  const { feeds, add, remove } = createStalenessWatch(
     0,
     () => undefined,
     () => false,
   )
   const [one, other] = publishedReports
-  const scan = createFrameScan(feeds, table)
+  const scan = createFastPath(feeds, table)
   const frame = (report: (typeof publishedReports)[number] | undefined) =>
     encode(JSON.stringify({ report: { feedID: report?.feedID, fullReport: report?.fullReport } }))
   add([one?.feedID as string])
@@ -259,38 +259,38 @@ function makeMessages(count: number): { data: Uint8Array; report: Report }[] {
 
 const newPlace = (): Place => ({ next: 0, lead: 0 })
 
-test('a memo knows the same bytes, and no others', () => {
-  const memo = createFrameMemo()
+test('a copies knows the same bytes, and no others', () => {
+  const copies = createCopies()
   const [one, other] = [newPlace(), newPlace()]
   const messages = publishedReports.map(({ feedID, fullReport }) =>
     encode(JSON.stringify({ report: { feedID, fullReport } })),
   )
   for (const data of messages) {
-    expect(memo.find(data, one)).toBeUndefined()
+    expect(copies.find(data, one)).toBeUndefined()
     const report = readPlainly(data) as Report
-    memo.keep(data, report, one)
-    expect(memo.find(data.slice(), { ...other })).toBe(report)
+    copies.keep(data, report, one)
+    expect(copies.find(data.slice(), { ...other })).toBe(report)
     const mistaken = [...data.keys()].filter(at => {
       const changed = data.slice()
       changed[at] = (changed[at] ?? 0) ^ 1
-      return memo.find(changed, { ...other }) !== undefined
+      return copies.find(changed, { ...other }) !== undefined
     })
     expect(mistaken).toEqual([])
-    expect(memo.find(data.subarray(1), { ...other })).toBeUndefined()
-    expect(memo.find(data, other)).toBe(report)
+    expect(copies.find(data.subarray(1), { ...other })).toBeUndefined()
+    expect(copies.find(data, other)).toBe(report)
   }
 })
 
-test('a memo that is written over finds what is still there, and what it finds is right', () => {
-  const memo = createFrameMemo()
+test('a copies that is written over finds what is still there, and what it finds is right', () => {
+  const copies = createCopies()
   const [one, other] = [newPlace(), newPlace()]
   const messages = makeMessages(4000)
   for (const { data, report } of messages) {
-    expect(memo.find(data, one)).toBeUndefined()
-    memo.keep(data, report, one)
+    expect(copies.find(data, one)).toBeUndefined()
+    copies.keep(data, report, one)
   }
   const found = messages.map(({ data, report }) => {
-    const remembered = memo.find(data, other)
+    const remembered = copies.find(data, other)
     if (remembered !== undefined) expect(remembered).toBe(report)
     return remembered !== undefined
   })
@@ -298,37 +298,37 @@ test('a memo that is written over finds what is still there, and what it finds i
   expect(found.slice(-500).every(Boolean)).toBe(true)
 })
 
-test('a memo finds what comes in another order, twice or after others were left out', () => {
-  const memo = createFrameMemo()
+test('a copies finds what comes in another order, twice or after others were left out', () => {
+  const copies = createCopies()
   const messages = makeMessages(100)
   const one = newPlace()
   for (const { data, report } of messages) {
-    memo.find(data, one)
-    memo.keep(data, report, one)
+    copies.find(data, one)
+    copies.keep(data, report, one)
   }
   const backwards = newPlace()
   for (const { data, report } of [...messages].reverse())
-    expect(memo.find(data, backwards)).toBe(report)
+    expect(copies.find(data, backwards)).toBe(report)
   const seldom = newPlace()
   for (const { data, report } of messages.filter((_, index) => index % 7 === 0)) {
-    expect(memo.find(data, seldom)).toBe(report)
-    expect(memo.find(data, seldom)).toBe(report)
+    expect(copies.find(data, seldom)).toBe(report)
+    expect(copies.find(data, seldom)).toBe(report)
   }
 })
 
 test('a place tells how far its connection is ahead', () => {
-  const memo = createFrameMemo()
+  const copies = createCopies()
   const [one, other] = [newPlace(), newPlace()]
   const messages = makeMessages(10)
   let length = 0
   for (const { data, report } of messages) {
-    memo.find(data, one)
-    memo.keep(data, report, one)
+    copies.find(data, one)
+    copies.keep(data, report, one)
     length += data.length
   }
   expect(one.lead).toBe(length)
   const { data } = messages[0] as { data: Uint8Array }
-  memo.find(data, other)
-  memo.find(data, one)
+  copies.find(data, other)
+  copies.find(data, one)
   expect([one.lead, other.lead]).toEqual([0, 0])
 })
