@@ -1,6 +1,6 @@
 import { DataStreamsError, type ErrorFacts } from '../core/errors.js'
 
-/** Facts of an error that an HTTP answer or a connection's end brought about. */
+/** Facts of an error that comes from an HTTP answer or from the end of a connection. */
 export interface WireErrorFacts extends ErrorFacts {
   /** The HTTP status of the answer, where there was one. */
   readonly statusCode?: number | undefined
@@ -8,15 +8,25 @@ export interface WireErrorFacts extends ErrorFacts {
   readonly retryAfter?: number | undefined
 }
 
-/** The service refused the credentials, the signature, the clock or the right to a feed (it answers all alike). */
-export class AuthenticationError extends DataStreamsError {
-  /** 401 or 403. */
+/** What the errors below have in common. */
+class WireError extends DataStreamsError {
+  /** The HTTP status of the answer, where there was one. */
   readonly statusCode: number | undefined
-  /** Milliseconds the service asked us to wait before the next try. */
+  /** Milliseconds the service asked us to wait before the next try, from its Retry-After header. */
   readonly retryAfter: number | undefined
-  /** The service's time when it answered, in Unix milliseconds cut to seconds, where its answer told. */
+
+  constructor(message: string, facts: WireErrorFacts) {
+    super(message, facts)
+    this.statusCode = facts.statusCode
+    this.retryAfter = facts.retryAfter
+  }
+}
+
+/** The service rejected the credentials, the signature, the clock or the access to a feed: it answers 401 or 403 to all. */
+export class AuthenticationError extends WireError {
+  /** The service's time when it answered, in whole seconds of Unix time as milliseconds, where the answer has a date. */
   readonly serverTime: number | undefined
-  /** The feeds that do not exist or may not be read, where that was found out; otherwise empty. */
+  /** The feeds that do not exist or may not be read, where they are known; otherwise empty. */
   readonly feedIDs: readonly string[]
 
   constructor(
@@ -27,8 +37,6 @@ export class AuthenticationError extends DataStreamsError {
     } = {},
   ) {
     super(message, { code: 'AUTHENTICATION', ...facts })
-    this.statusCode = facts.statusCode
-    this.retryAfter = facts.retryAfter
     this.serverTime = facts.serverTime
     this.feedIDs = facts.feedIDs ?? []
   }
@@ -38,17 +46,10 @@ export class AuthenticationError extends DataStreamsError {
   }
 }
 
-/** A REST call failed: an HTTP error status, a timeout, the network, or an answer that is not what was promised. */
-export class APIError extends DataStreamsError {
-  /** The HTTP status, where an answer came. */
-  readonly statusCode: number | undefined
-  /** Milliseconds the service asked us to wait before the next try. */
-  readonly retryAfter: number | undefined
-
+/** A REST call failed: an HTTP error status, a timeout, the network, or an answer that breaks the service's format. */
+export class APIError extends WireError {
   constructor(message: string, facts: WireErrorFacts = {}) {
     super(message, { code: 'API_STATUS', ...facts })
-    this.statusCode = facts.statusCode
-    this.retryAfter = facts.retryAfter
   }
 
   static {
@@ -56,19 +57,13 @@ export class APIError extends DataStreamsError {
   }
 }
 
-/** A streaming connection could not be made, was lost, or carried something that is not a report. */
-export class WebSocketError extends DataStreamsError {
-  /** The HTTP status with which the upgrade was refused, where it was. */
-  readonly statusCode: number | undefined
-  /** Milliseconds the service asked us to wait before the next dial. */
-  readonly retryAfter: number | undefined
+/** A streaming connection could not be opened, was lost, or carried something that is not a report. */
+export class WebSocketError extends WireError {
   /** The WebSocket close code, where the connection had one. */
   readonly closeCode: number | undefined
 
   constructor(message: string, facts: WireErrorFacts & { readonly closeCode?: number } = {}) {
     super(message, { code: 'WS_LOST', ...facts })
-    this.statusCode = facts.statusCode
-    this.retryAfter = facts.retryAfter
     this.closeCode = facts.closeCode
   }
 
