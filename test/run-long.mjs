@@ -15,11 +15,11 @@ const files = given.filter(argument => argument !== '--share')
 /** Where tests are random, or there are long ones. */
 const suites = [
   '\\.long\\.test\\.ts$',
-  'test/report/decoder\\.(differential|mutation)',
+  'test/report/decoder/(differential|mutation)',
   'test/plugins/confidential-http/secret-search',
   'test/confidential-http/blocking',
   'test/fuzz/',
-  'test/local/vault\\.test',
+  'test/local/vault/',
   'test/model/',
   'test/wire/(consumption|continuity|resumption)\\.test',
 ]

@@ -1,4 +1,4 @@
-import { describe, test } from '@jest/globals'
+import { test } from '@jest/globals'
 
 /** True in `npm run test:long`. Files of the long form alone are called `….long.test.ts`. */
 export const isLong: boolean = process.env.TEST_LONG === '1'
@@ -8,11 +8,6 @@ const nothing = (): void => undefined
 /** A test that is slow and shows what others show nearly as well: it is there in the long form alone. */
 export const longTest: Pick<typeof test, 'each'> & ((...given: Parameters<typeof test>) => void) =
   isLong ? test : Object.assign(nothing, { each: (() => nothing) as unknown as typeof test.each })
-
-/** The same for several. */
-export const longDescribe: (...given: Parameters<typeof describe>) => void = isLong
-  ? describe
-  : nothing
 
 /** How much of something random is tested: in the short form, and in the long one. */
 export const inForm = (short: number, long: number): number => (isLong ? long : short)

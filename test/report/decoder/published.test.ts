@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals'
-import { allDecoders, decodeReport } from '../../presets/versions.js'
-import { createDecoderTable } from '../../report/decoder-table.js'
-import { toReport } from '../../report/envelope.js'
-import { publishedReports } from '../support/report/published-reports.js'
+import { allDecoders, decodeReport } from '../../../presets/versions.js'
+import { createDecoderTable } from '../../../report/decoder-table.js'
+import { toReport } from '../../../report/envelope.js'
+import { publishedReports } from '../../support/report/published-reports.js'
 
 type Parse = (decimal: string) => unknown
 

@@ -5,9 +5,9 @@ import {
   type FaultRule,
   type ProxySettings,
   startFaultProxy,
-} from '../../local/index.js'
-import { dial, echo, listen, type Seen } from '../support/local/sockets.js'
-import { failureOf, pause, until } from '../support/waiting.js'
+} from '../../../local/index.js'
+import { dial, echo, listen, type Seen } from '../../support/local/sockets.js'
+import { failureOf, pause, until } from '../../support/waiting.js'
 
 const start = (port: number, options: Partial<FaultProxyOptions> = {}) =>
   startFaultProxy({ upstream: { host: '127.0.0.1', port }, ...options })

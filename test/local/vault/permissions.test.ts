@@ -14,12 +14,12 @@ import {
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { afterAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { createKeys, readKeyFile } from '../../confidential-http/index.js'
-import { boxKeys } from '../../crypto/sealed-box.js'
-import { createVault, openVault, type Vault } from '../../local/index.js'
-import { failureOf } from '../support/waiting.js'
+import { createKeys, readKeyFile } from '../../../confidential-http/index.js'
+import { boxKeys } from '../../../crypto/sealed-box.js'
+import { createVault, openVault, type Vault } from '../../../local/index.js'
+import { failureOf } from '../../support/waiting.js'
 
-const command = join(__dirname, '../../dist/esm/cli/sluice.js')
+const command = join(__dirname, '../../../dist/esm/cli/sluice.js')
 const folder = mkdtempSync(join(tmpdir(), 'sluice-permissions-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 

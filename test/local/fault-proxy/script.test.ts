@@ -1,17 +1,17 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { WebSocket } from 'ws'
-import { createFrameReader } from '../../local/fault-proxy/frames.js'
+import { createFrameReader } from '../../../local/fault-proxy/frames.js'
 import {
   type FaultProxy,
   type FaultRule,
   startDataEngine,
   startFaultProxy,
   startHTTPSServer,
-} from '../../local/index.js'
-import { signedHeaders } from '../support/local/signed.js'
-import { dial, echo, frameOf, listen, type Seen, switching } from '../support/local/sockets.js'
-import { pause, until } from '../support/waiting.js'
+} from '../../../local/index.js'
+import { signedHeaders } from '../../support/local/signed.js'
+import { dial, echo, frameOf, listen, type Seen, switching } from '../../support/local/sockets.js'
+import { pause, until } from '../../support/waiting.js'
 
 const payloads = ['one', 'x'.repeat(200), 'three', 'y'.repeat(70_000), 'five', 'six', 'seven']
 const frames = payloads.map(payload => frameOf(payload))

@@ -1,0 +1,147 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { createEnclave } from '../../../confidential-http/enclave/enclave.js'
+import { encrypt, ownerLabel } from '../../../crypto/tdh2/index.js'
+import { createVault } from '../../../local/index.js'
+import type { EnclavePlugin } from '../../../plugins/confidential-http/call.js'
+import { EnclaveError } from '../../../plugins/confidential-http/errors.js'
+import { confidentialPreset } from '../../../presets/confidential.js'
+import {
+  ask,
+  directory,
+  enclaveOf,
+  external,
+  OWNER,
+  SECRETS,
+  server,
+  vault,
+} from '../../support/confidential-http/enclave.js'
+import { failureOf } from '../../support/waiting.js'
+
+describe('secrets', () => {
+  test('that are not there are an error that names them', async () => {
+    expect(await failureOf(ask({}, { secrets: ['apiKey', 'missing'] }))).toMatchObject({
+      name: 'VaultError',
+      code: 'VAULT',
+      message: `key does not exist: 0x${OWNER}::main::missing`,
+    })
+    expect(external.received).toEqual([])
+  })
+
+  test('of another owner are refused, whoever names them', async () => {
+    const other = 'f'.repeat(40)
+    const named = [{ key: 'apiKey', namespace: 'main', owner: `0x${other}` }]
+    const request = { url: server.url, method: 'GET' }
+    const input = { request, vaultDonSecrets: named }
+    expect(await failureOf(ask({}, { input }))).toMatchObject({
+      code: 'VAULT',
+      message: expect.stringContaining('its owner'),
+    })
+    // Theirs is a name of its own, under which there is nothing.
+    expect(await failureOf(ask({}, { input, caller: { owner: other } }))).toMatchObject({
+      code: 'VAULT',
+      message: expect.stringContaining('key does not exist'),
+    })
+    expect(external.received).toEqual([])
+  })
+
+  test('of their owner are found however its address is written', async () => {
+    const vaultDonSecrets = [{ key: 'apiKey', owner: `0x${OWNER.toUpperCase()}` }]
+    const input = {
+      request: {
+        url: server.url,
+        method: 'POST',
+        bodyString: '{{.apiKey}}',
+        customRootCaCertPem: server.ca,
+      },
+      vaultDonSecrets,
+    }
+    await ask({}, { input, caller: { owner: `0X${OWNER}` } })
+    expect(external.received[0]?.body.toString()).toBe('sk-live-4242')
+  })
+
+  test.each([undefined, '', 'me', `0x${OWNER}00`])('are nobody’s who is called %j', async owner => {
+    const caller = { owner } as never
+    expect(await failureOf(ask({}, { caller }))).toMatchObject({
+      code: 'VALIDATION',
+      message: expect.stringMatching(/^caller\.owner must be an address/),
+    })
+  })
+
+  test('that are no UTF-8 are refused', async () => {
+    await vault.put({ key: 'bytes' }, 'x')
+    const file = join(vault.directory, 'secrets', OWNER, 'main', 'bytes.json')
+    const stored = JSON.parse(readFileSync(file, 'utf8'))
+    const value = Buffer.from('sk-live-4242\xff', 'latin1')
+    const ciphertext = await encrypt(vault.publicKey, value, { label: ownerLabel(OWNER) })
+    const isText = typeof stored.ciphertext === 'string'
+    writeFileSync(
+      file,
+      JSON.stringify({ ...stored, ciphertext: isText ? ciphertext : JSON.parse(ciphertext) }),
+    )
+    expect(await failureOf(ask({}, { secrets: ['bytes'] }))).toMatchObject({
+      name: 'VaultError',
+      message: 'secret bytes: its value is not valid UTF-8',
+    })
+  })
+
+  test('are released while enough nodes are well, and not with too few', async () => {
+    const threefold = await createVault(join(directory, 'threefold'), { owner: OWNER })
+    await threefold.put({ key: 'apiKey' }, SECRETS.apiKey)
+    const enclave = enclaveOf({ vault: threefold })
+    const request = { method: 'POST', bodyString: '{{.apiKey}}' }
+    const asking = { enclave, secrets: ['apiKey'] }
+    const shareOf = (index: number): string => join(threefold.directory, `nodes/${index}.json`)
+    rmSync(shareOf(0))
+    await ask(request, asking)
+    expect(external.received[0]?.body.toString()).toBe('sk-live-4242')
+    writeFileSync(shareOf(1), readFileSync(shareOf(2)))
+    expect(await failureOf(ask(request, asking))).toMatchObject({
+      name: 'VaultError',
+      message: [
+        'secret apiKey: 1 of the 2 shares it takes are good',
+        '  node 0: nodes/0.json is missing',
+        '  node 1: nodes/1.json is the share of node 2',
+      ].join('\n'),
+    })
+    expect(external.received).toHaveLength(1)
+  })
+
+  test('are read anew for each request', async () => {
+    const enclave = enclaveOf()
+    const asking = { enclave, secrets: ['changing'] }
+    for (const value of ['one', 'other']) {
+      await vault.put({ key: 'changing' }, value)
+      await ask({ method: 'POST', bodyString: '{{.changing}}' }, asking)
+    }
+    expect(external.received.map(({ body }) => body.toString())).toEqual(['one', 'other'])
+  })
+
+  test('are not told by a plugin that fails with one in its words', async () => {
+    const telling: EnclavePlugin = {
+      name: 'telling',
+      attempt: () =>
+        async function tell(call) {
+          const secret = String(call.body)
+          throw new EnclaveError(`no: ${secret}`, {
+            code: 'POLICY',
+            cause: new TypeError(`because of ${secret}`),
+          })
+        },
+    }
+    const [limits, secrets, encryption, failures, templates] = confidentialPreset({ vault })
+    const inner = [limits, secrets, encryption, failures, templates, telling] as EnclavePlugin[]
+    const request = { method: 'POST', bodyString: '{{.apiKey}}' }
+    const answered = await ask(request, {
+      enclave: createEnclave({ plugins: inner }),
+      secrets: ['apiKey'],
+    })
+    expect(answered.statusCode).toBe(400)
+    const outer = inner.filter(({ name }) => name !== 'upstream-failures')
+    const asking = { enclave: createEnclave({ plugins: outer }), secrets: ['apiKey'] }
+    expect(await failureOf(ask(request, asking))).toMatchObject({
+      message: expect.stringMatching(/the reason repeats a secret$/),
+    })
+  })
+})

@@ -1,0 +1,245 @@
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { boxKeys, openSealed } from '../../../crypto/sealed-box.js'
+import { encrypt, ownerLabel } from '../../../crypto/tdh2/index.js'
+import { createVault, openVault } from '../../../local/index.js'
+import type { SecretName } from '../../../local/vault/secret-name.js'
+import {
+  at,
+  edit,
+  kept,
+  nameOf,
+  OTHER,
+  OWNER,
+  place,
+  release,
+  reveal,
+  secretFile,
+  shown,
+  VALUE,
+  vault,
+} from '../../support/local/vault.js'
+import { isLong } from '../../support/long.js'
+import { failureOf } from '../../support/waiting.js'
+
+describe('a node', () => {
+  const broken: [string, () => void, RegExp][] = [
+    ['is missing', () => rmSync(at('nodes', '1.json')), /^nodes\/1\.json is missing$/],
+    [
+      'is empty',
+      () => writeFileSync(at('nodes', '1.json'), ''),
+      /^nodes\/1\.json is not a JSON object$/,
+    ],
+    [
+      'lacks quotes',
+      () => {
+        const text = readFileSync(at('nodes', '1.json'), 'utf8')
+        writeFileSync(at('nodes', '1.json'), text.replace('"V":"', '"V":?'))
+      },
+      /^nodes\/1\.json is not a JSON object$/,
+    ],
+    [
+      'is too long',
+      () => writeFileSync(at('nodes', '1.json'), `{${' '.repeat(1100)}}`),
+      /^nodes\/1\.json has more than 1024 bytes$/,
+    ],
+    [
+      'is a folder',
+      () => {
+        rmSync(at('nodes', '1.json'))
+        mkdirSync(at('nodes', '1.json'))
+      },
+      /^nodes\/1\.json (is not a file|can't be read: E\w+)$/,
+    ],
+    [
+      'has no scalar',
+      () => edit(at('nodes', '1.json'), fields => ({ ...fields, V: 'AAAA' })),
+      /^nodes\/1\.json is not a private share$/,
+    ],
+    [
+      'has another scalar',
+      () =>
+        edit(at('nodes', '1.json'), fields => ({
+          ...fields,
+          V: Buffer.alloc(32, 7).toString('base64'),
+        })),
+      /^nodes\/1\.json is not the share of this vault's node 1$/,
+    ],
+    [
+      'is that of another node',
+      () => cpSync(at('nodes', '0.json'), at('nodes', '1.json')),
+      /^nodes\/1\.json is the share of node 0$/,
+    ],
+    [
+      'is that of another node in disguise',
+      () => {
+        cpSync(at('nodes', '0.json'), at('nodes', '1.json'))
+        edit(at('nodes', '1.json'), fields => ({ ...fields, Index: 1 }))
+      },
+      /^nodes\/1\.json is not the share of this vault's node 1$/,
+    ],
+  ]
+
+  test.each(isLong ? broken : broken.slice(-2))(
+    'fails when its share %s, and the others do not',
+    async (_name, spoil, message) => {
+      await vault.put({ key: 'key' }, VALUE)
+      const { V: share } = JSON.parse(readFileSync(at('nodes', '1.json'), 'utf8'))
+      spoil()
+      const again = await openVault(vault.directory)
+      for (const opened of [vault, again]) {
+        const error = await failureOf(release(opened, 1, nameOf('key')))
+        expect(error).toMatchObject({ code: 'VAULT', message: expect.stringMatching(message) })
+        // What JSON.parse throws quotes a few characters.
+        const text = shown(error)
+        for (let from = 0; from + 6 <= share.length; from++)
+          expect(text.includes(share.slice(from, from + 6))).toBe(false)
+        expect(await reveal(opened, nameOf('key'), [0, 2])).toBe(VALUE)
+      }
+      const response = await encrypt(vault.publicKey, Buffer.from('response'))
+      expect(Buffer.from(await again.decryptResponse(response)).toString()).toBe('response')
+    },
+  )
+
+  test('fails when its share is of another vault', async () => {
+    await vault.put({ key: 'key' }, VALUE)
+    const other = await createVault(place())
+    cpSync(join(other.directory, 'nodes', '1.json'), at('nodes', '1.json'))
+    expect(await failureOf(release(vault, 1, nameOf('key')))).toMatchObject({
+      code: 'VAULT',
+      message: "nodes/1.json is not the share of this vault's node 1",
+    })
+  })
+
+  test('fails when its share has changed places with another', async () => {
+    await vault.put({ key: 'key' }, VALUE)
+    renameSync(at('nodes', '0.json'), at('kept'))
+    renameSync(at('nodes', '2.json'), at('nodes', '0.json'))
+    renameSync(at('kept'), at('nodes', '2.json'))
+    for (const [index, holder] of [
+      [0, 2],
+      [2, 0],
+    ] as const)
+      expect(await failureOf(release(vault, index, nameOf('key')))).toMatchObject({
+        message: `nodes/${index}.json is the share of node ${holder}`,
+      })
+  })
+
+  test('refuses a ciphertext that was copied to another owner', async () => {
+    await vault.put({ key: 'key' }, VALUE)
+    mkdirSync(at('secrets', OTHER, 'main'), { recursive: true })
+    cpSync(secretFile('key'), secretFile('key', OTHER))
+    const error = await failureOf(release(vault, 0, nameOf('key', OTHER)))
+    expect(error.message).toBe(
+      `secrets/${OTHER}/main/key.json is not the file of the secret it names`,
+    )
+    edit(secretFile('key', OTHER), fields => ({ ...fields, owner: OTHER }))
+    expect(await vault.list({ owner: OTHER })).toEqual([nameOf('key', OTHER)])
+    for (const index of [0, 1, 2])
+      expect(await failureOf(release(vault, index, nameOf('key', OTHER)))).toMatchObject({
+        code: 'VAULT',
+        message: `0x${OTHER}::main::key was encrypted for another owner`,
+      })
+  })
+
+  test('refuses a response in the place of a secret', async () => {
+    await vault.put({ key: 'key' }, VALUE)
+    const ciphertext = await encrypt(vault.publicKey, Buffer.from('response'))
+    edit(secretFile(), fields => ({ ...fields, ciphertext }))
+    expect(await failureOf(release(vault, 0, nameOf('key')))).toMatchObject({
+      code: 'VAULT',
+      message: expect.stringContaining('was encrypted for another owner'),
+    })
+  })
+
+  test('refuses a ciphertext whose label was changed', async () => {
+    await vault.put({ key: 'key' }, VALUE)
+    edit(secretFile(), fields => {
+      const outer = JSON.parse(fields.ciphertext as string)
+      const inner = JSON.parse(Buffer.from(outer.TDH2Ctxt, 'base64').toString())
+      inner.Label = Buffer.from(ownerLabel(OTHER)).toString('base64')
+      outer.TDH2Ctxt = Buffer.from(JSON.stringify(inner)).toString('base64')
+      return { ...fields, ciphertext: JSON.stringify(outer) }
+    })
+    expect(await failureOf(release(vault, 0, nameOf('key')))).toMatchObject({
+      code: 'VAULT',
+      message: `0x${OWNER}::main::key: the TDH2 ciphertext is refused: E: wrong e`,
+      cause: expect.objectContaining({ code: 'TDH2' }),
+    })
+  })
+
+  test.each([
+    ['is not JSON', () => writeFileSync(secretFile(), 'no'), /is not a JSON object$/],
+    ['is a list', () => writeFileSync(secretFile(), '[]'), /is not a JSON object$/],
+    [
+      'is too long',
+      () => writeFileSync(secretFile(), ' '.repeat(9000)),
+      /has more than 8192 bytes$/,
+    ],
+    [
+      'has no ciphertext',
+      () => edit(secretFile(), ({ ciphertext, ...fields }) => fields),
+      /key\.json has no ciphertext$/,
+    ],
+    [
+      'has a ciphertext that is too long',
+      () => edit(secretFile(), fields => ({ ...fields, ciphertext: 'x'.repeat(2001) })),
+      /key\.json: ciphertext has more than 2000 bytes$/,
+    ],
+    [
+      'has a ciphertext that is none',
+      () => edit(secretFile(), fields => ({ ...fields, ciphertext: '{}' })),
+      /::main::key: the ciphertext is refused/,
+    ],
+    [
+      'names another key',
+      () => edit(secretFile(), fields => ({ ...fields, key: 'other' })),
+      /key\.json is not the file of the secret it names$/,
+    ],
+    [
+      'names none',
+      () => edit(secretFile(), fields => ({ ...fields, key: '../key' })),
+      /key\.json is not the file of the secret it names$/,
+    ],
+  ])('refuses a secret whose file %s', async (_name, spoil, message) => {
+    await vault.put({ key: 'key' }, 'old')
+    spoil()
+    expect(await failureOf(release(vault, 0, nameOf('key')))).toMatchObject({
+      code: 'VAULT',
+      message: expect.stringMatching(message),
+    })
+    await vault.put({ key: 'key' }, 'new')
+    expect(await kept(vault, nameOf('key'))).toBe('new')
+  })
+
+  test('checks name and recipient', async () => {
+    await vault.put({ key: 'key' }, VALUE)
+    const [node] = vault.nodes
+    for (const recipient of [new Uint8Array(31), new Uint8Array(33), 'x'.repeat(32), undefined])
+      expect(
+        await failureOf(node?.release(nameOf('key'), recipient as Uint8Array) as Promise<unknown>),
+      ).toMatchObject({
+        code: 'VALIDATION',
+        message: 'recipient must be a Uint8Array of 32 bytes',
+      })
+    expect(await failureOf(release(vault, 0, { key: 'key' } as SecretName))).toMatchObject({
+      message: 'owner must be an address: 40 hexadecimal digits',
+    })
+  })
+
+  test('seals its share to the recipient alone, differently each time', async () => {
+    await vault.put({ key: 'key' }, VALUE)
+    const [keys, others] = [boxKeys(), boxKeys()]
+    const [one, two] = await Promise.all([
+      vault.nodes[0]?.release(nameOf('key'), keys.publicKey),
+      vault.nodes[0]?.release(nameOf('key'), keys.publicKey),
+    ])
+    expect(openSealed(one as Uint8Array, others)).toBeUndefined()
+    const texts = [one, two].map(each =>
+      Buffer.from(openSealed(each as Uint8Array, keys) as Uint8Array).toString(),
+    )
+    expect(texts[0]).toMatch(/^\{"Group":"P256","Index":0,"U_i":"/)
+    expect(texts[0]).not.toBe(texts[1])
+  })
+})

@@ -1,0 +1,67 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { kept, nameOf, secretFile, vault } from '../../support/local/vault.js'
+
+describe('several processes', () => {
+  const library = join(__dirname, '../../../dist/cjs/local/index.js')
+  const children = new Set<ChildProcess>()
+  afterEach(() => {
+    for (const each of children) each.kill('SIGKILL')
+    children.clear()
+  })
+  const child = (program: string) => {
+    const source = `const { openVault } = require(${JSON.stringify(library)});
+      (async () => { const vault = await openVault(${JSON.stringify(vault.directory)}); ${program} })()
+        .catch(error => { console.error(error); process.exitCode = 1 })`
+    const running = spawn(process.execPath, ['-e', source], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    children.add(running)
+    const ended = new Promise<number | null>(resolve => running.once('close', resolve))
+    const started = new Promise<void>(resolve => running.stdout.once('data', () => resolve()))
+    return { running, ended, started }
+  }
+
+  test('put at once, and every secret is whole', async () => {
+    const putting = [0, 1, 2, 3].map(i =>
+      child(`for (let j = 0; j < 5; j++) {
+        await vault.put({ key: 'shared' }, 'shared by ${i}')
+        await vault.put({ key: 'own_${i}_' + j }, 'own ${i} ' + j)
+      }`),
+    )
+    expect(await Promise.all(putting.map(each => each.ended))).toEqual([0, 0, 0, 0])
+    const names = await vault.list()
+    expect(names).toHaveLength(21)
+    for (const name of names) {
+      const value = await kept(vault, name)
+      if (name.key === 'shared') expect(value).toMatch(/^shared by \d$/)
+      else expect(value).toBe(name.key.replaceAll('_', ' '))
+    }
+  })
+
+  test('are killed while they put, and the secret is the old one or the new one', async () => {
+    const [old, fresh] = ['old '.repeat(250), 'new '.repeat(250)]
+    await vault.put({ key: 'key' }, old)
+    for (let round = 0; round < 8; round++) {
+      const { running, ended, started } = child(`
+        for (let i = 0; ; i++) {
+          await vault.put({ key: 'key' }, (i % 2 ? 'old ' : 'new ').repeat(250))
+          if (i === 0) process.stdout.write('started')
+        }`)
+      await started
+      // Whoever reads meanwhile sees no half of a file either.
+      const end = performance.now() + Math.random() * 60
+      while (performance.now() < end)
+        expect(JSON.parse(readFileSync(secretFile(), 'utf8'))).toMatchObject({ key: 'key' })
+      running.kill('SIGKILL')
+      await ended
+      const value = await kept(vault, nameOf('key'))
+      expect([old, fresh]).toContain(value)
+      expect(await vault.list()).toEqual([nameOf('key')])
+    }
+    await vault.put({ key: 'key' }, 'after')
+    expect(await kept(vault, nameOf('key'))).toBe('after')
+  })
+})

@@ -1,0 +1,108 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import { afterAll, beforeEach } from '@jest/globals'
+import { boxKeys, openSealed } from '../../../crypto/sealed-box.js'
+import {
+  combine,
+  createShare,
+  parseCiphertext,
+  parseDecryptionShare,
+  parsePrivateShare,
+  verifyShare,
+} from '../../../crypto/tdh2/index.js'
+import { createVault, type Vault } from '../../../local/index.js'
+import type { SecretName } from '../../../local/vault/secret-name.js'
+
+const places: string[] = []
+
+export function place(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'sluice-vault-'))
+  places.push(directory)
+  return join(directory, 'vault')
+}
+
+afterAll(() => {
+  for (const directory of places) rmSync(directory, { recursive: true, force: true })
+})
+
+export const OWNER = '00112233445566778899aabbccddeeff00112233'
+
+export const OTHER: string = 'f'.repeat(40)
+
+export const VALUE = 'a value that must not be seen'
+
+export const nameOf = (key: string, owner: string = OWNER, namespace = 'main'): SecretName => ({
+  owner,
+  namespace,
+  key,
+})
+
+/** What an enclave does: asks some nodes, verifies, combines. */
+export async function reveal(
+  vault: Vault,
+  name: SecretName,
+  indexes?: readonly number[],
+): Promise<string> {
+  const keys = boxKeys()
+  const ciphertext = parseCiphertext(vault.publicKey, await vault.ciphertext(name))
+  const shares = await Promise.all(
+    vault.nodes
+      .filter(({ index }) =>
+        indexes === undefined ? index < vault.threshold : indexes.includes(index),
+      )
+      .map(async function shareOf(node) {
+        const opened = openSealed(await node.release(name, keys.publicKey), keys)
+        const share = parseDecryptionShare(Buffer.from(opened as Uint8Array).toString())
+        verifyShare(vault.publicKey, ciphertext, share)
+        return share
+      }),
+  )
+  const { threshold } = vault
+  return Buffer.from(await combine(ciphertext, shares, { threshold })).toString()
+}
+
+/** The value that is kept, decrypted without the nodes: tweetnacl is slow in here. */
+export async function kept(vault: Vault, name: SecretName): Promise<string> {
+  const ciphertext = parseCiphertext(vault.publicKey, await vault.ciphertext(name))
+  const shares = [0, 1].map(function shareOf(index) {
+    const file = join(vault.directory, 'nodes', `${index}.json`)
+    const share = parsePrivateShare(readFileSync(file, 'utf8'))
+    return parseDecryptionShare(createShare(ciphertext, share))
+  })
+  return Buffer.from(await combine(ciphertext, shares, { threshold: 2 })).toString()
+}
+
+export const release = (
+  vault: Vault,
+  index: number,
+  name: SecretName,
+): Promise<Uint8Array<ArrayBufferLike>> =>
+  vault.nodes[index]?.release(name, boxKeys().publicKey) as Promise<Uint8Array>
+
+/** What is below a folder. (`readdir` is not recursive in Node 20.0.) */
+export function walk(folder: string, path = ''): string[] {
+  return readdirSync(join(folder, path), { withFileTypes: true }).flatMap(entry => {
+    const inner = path === '' ? entry.name : `${path}/${entry.name}`
+    return entry.isDirectory() ? [inner, ...walk(folder, inner)] : [inner]
+  })
+}
+
+/** Everything of an error that a log may show. */
+export const shown = (error: unknown): string =>
+  `${inspect(error, { depth: 20, showHidden: true })} ${JSON.stringify(error)} ${String(error)}`
+
+export let vault: Vault
+
+beforeEach(async () => {
+  vault = await createVault(place(), { owner: OWNER })
+})
+
+export const at = (...path: readonly string[]): string => join(vault.directory, ...path)
+
+export const secretFile = (key = 'key', owner: string = OWNER): string =>
+  at('secrets', owner, 'main', `${key}.json`)
+
+export const edit = (path: string, change: (fields: Record<string, unknown>) => object): void =>
+  writeFileSync(path, JSON.stringify(change(JSON.parse(readFileSync(path, 'utf8')))))
