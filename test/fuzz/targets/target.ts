@@ -6,7 +6,7 @@ import { mutateText } from '../mutations.js'
 
 export const NOW = 1_700_000_000_000
 export const now = (): number => NOW
-export const encoder: TextEncoder = new TextEncoder()
+export const encoder: InstanceType<typeof TextEncoder> = new TextEncoder()
 export const signal: AbortSignal = new AbortController().signal
 
 export const ofText = {
