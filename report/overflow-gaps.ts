@@ -1,40 +1,38 @@
 import type { Gap } from './gap.js'
 import type { Report } from './report.js'
 
-/** The intervals of dropped reports, until they are announced. */
+/** The ranges of dropped reports that are not announced yet. */
 export interface OverflowGaps {
-  /** Takes account of a report that was dropped; joins its interval to that of the feed's last one where they touch. */
+  /** Adds a dropped report to the range of its feed; where the two do not touch, announces that range and begins another. */
   add(report: Report): void
-  /** Announces what is held of a feed. */
+  /** Announces the range of a feed. */
   announce(feedID: string): void
   announceAll(): void
 }
 
-/** Holds at most one interval per feed; `tell` hears of each once, when nothing more can join it. */
-export function createOverflowGaps(tell: (gap: Gap) => void): OverflowGaps {
+/** Joins dropped reports to one range per feed, and gives each range to `emit` once. */
+export function createOverflowGaps(emit: (gap: Gap) => void): OverflowGaps {
   const open = new Map<string, { from: number; to: number }>()
 
   function announce(feedID: string): void {
-    const gap = open.get(feedID)
-    if (gap === undefined) return
+    const range = open.get(feedID)
+    if (range === undefined) return
     open.delete(feedID)
-    tell({ feedID, from: gap.from, to: gap.to, cause: 'overflow' })
+    emit({ feedID, from: range.from, to: range.to, cause: 'overflow' })
   }
 
   return {
     add({ feedID, validFromTimestamp: from, observationsTimestamp: to }) {
-      const gap = open.get(feedID)
-      if (gap !== undefined && from <= gap.to + 1 && to >= gap.from - 1) {
-        gap.from = Math.min(gap.from, from)
-        gap.to = Math.max(gap.to, to)
+      const range = open.get(feedID)
+      if (range !== undefined && from <= range.to + 1 && to >= range.from - 1) {
+        range.from = Math.min(range.from, from)
+        range.to = Math.max(range.to, to)
         return
       }
       announce(feedID)
       open.set(feedID, { from, to })
     },
-    announce(feedID) {
-      if (open.size > 0) announce(feedID)
-    },
+    announce,
     announceAll() {
       for (const feedID of [...open.keys()]) announce(feedID)
     },

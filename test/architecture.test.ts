@@ -27,7 +27,7 @@ const order: readonly string[] = [
 const owners: Readonly<Record<string, RegExp>> = {
   ky: /^client\/transport\/http\.ts$/,
   ws: /^(client\/transport\/ws|local\/websocket-server)\.ts$/,
-  eventemitter3: /^client\/stream\/emitter\.ts$/,
+  eventemitter3: /^client\/stream\/events\.ts$/,
   '@peculiar/webcrypto': /^crypto\/crypto\.ts$/,
   tweetnacl: /^crypto\/sealed-box\.ts$/,
   '@noble/curves': /^(local\/.*|crypto\/tdh2\/group|plugins\/verify\/engines\/noble)\.ts$/,

@@ -1,7 +1,7 @@
 import type { Log } from '../../core/log.js'
 import type { StreamScope } from '../scope.js'
 import type { Status } from '../status.js'
-import type { StreamHandlers } from './handlers.js'
+import type { StreamHandlers } from './events.js'
 import type { Origins } from './origins.js'
 import type { StreamCounters } from './stream-api.js'
 

@@ -20,17 +20,17 @@ export function createCounters(): StreamCounters {
   }
 }
 
-/** What `getMetrics` answers: over all shards, and by origin. */
+/** The metrics of a stream, over all shards and by origin. */
 export function readMetrics(
   counters: StreamCounters,
   shards: Shards,
   origins: Origins,
 ): StreamMetrics {
-  const accounts = shards.all.map(({ connections }) => connections)
-  const byOrigin = origins.metrics(accounts)
+  const connections = shards.all.map(shard => shard.connections)
+  const byOrigin = origins.metrics(connections)
   const status = Object.entries(byOrigin).map(([origin, { status }]) => [origin, status])
   // A shard that does not know its origins yet has one connection at least.
-  const configured = accounts.reduce((sum, { all }) => sum + Math.max(1, all.size), 0)
+  const configured = connections.reduce((sum, { all }) => sum + Math.max(1, all.size), 0)
   return Object.freeze({
     ...counters,
     totalReceived: counters.accepted + counters.deduplicated,
@@ -41,7 +41,7 @@ export function readMetrics(
   })
 }
 
-/** The connections over which the shards carry their stream. */
+/** The connections of all shards. */
 export function readConnections(shards: Shards): ConnectionDetails[] {
   return shards.all.flatMap(({ connections }) => Array.from(connections.all.values(), detailsOf))
 }

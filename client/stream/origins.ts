@@ -1,15 +1,15 @@
 import { originIDOf } from '../../report/origin-id.js'
 import type { ConnectionStatus, Connections } from './connection/registry.js'
 
-/** What one origin has brought, as it was when asked for. */
+/** The traffic of one origin, as it was when asked for. */
 export interface OriginMetrics extends Readonly<OriginTraffic> {
   /** The id of the origin, where the service has given one. */
   readonly originID: string | undefined
-  /** Of its connections the one that is worst off. */
+  /** The worst status among its connections. */
   readonly status: ConnectionStatus
 }
 
-/** What one origin brings, over all its connections; written on the hot path. */
+/** The traffic of one origin, over all its connections; written on the hot path. */
 export interface OriginTraffic {
   /** Reports received, copies included. */
   received: number
@@ -19,7 +19,7 @@ export interface OriginTraffic {
   late: number
   /** Reports among those that were checked, and are signed as they should be. */
   verified: number
-  /** Reports among those that were checked and refused. */
+  /** Reports among those that were checked and rejected. */
   unverified: number
   /** When its last report came, in Unix milliseconds; undefined before the first. */
   lastSeenAt: number | undefined
@@ -29,29 +29,28 @@ export interface OriginTraffic {
 
 /** The traffic of a stream's origins. */
 export interface Origins {
-  /** That of an origin; made on first asking. */
+  /** The traffic of an origin, which is added if it is new. */
   of(origin: string): OriginTraffic
   find(origin: string): OriginTraffic | undefined
-  /** Forgets the origins that none of these has. */
+  /** Removes all origins but those of these connections. */
   keep(connections: Iterable<Connections>): void
-  /** By origin, of the origins that these have. */
+  /** The origins of these connections. */
   metrics(connections: Iterable<Connections>): Readonly<Record<string, OriginMetrics>>
 }
 
-/** The best first. */
-const order = ['connected', 'connecting', 'reconnecting', 'disconnected', 'failed'] as const
+const bestToWorst = ['connected', 'connecting', 'reconnecting', 'disconnected', 'failed'] as const
 
-/** Keeps account of what each origin brings. */
+/** Makes the counts of a stream's origins. */
 export function createOrigins(): Origins {
   const origins = new Map<string, OriginTraffic>()
-  /** The origin that was looked for last: mostly it is the next one, too. */
+  /** The last origin that `find` was asked for, which is mostly the next one too. */
   let latest: string | undefined
   let found: OriginTraffic | undefined
 
   function of(origin: string): OriginTraffic {
     const known = origins.get(origin)
     if (known !== undefined) return known
-    const fresh = {
+    const traffic = {
       received: 0,
       first: 0,
       late: 0,
@@ -60,9 +59,9 @@ export function createOrigins(): Origins {
       lastSeenAt: undefined,
       roundTripMs: undefined,
     }
-    origins.set(origin, fresh)
+    origins.set(origin, traffic)
     latest = undefined
-    return fresh
+    return traffic
   }
 
   return {
@@ -75,8 +74,8 @@ export function createOrigins(): Origins {
       return found
     },
     keep(connections) {
-      const known = new Set([...connections].flatMap(({ all }) => [...all.keys()]))
-      for (const origin of origins.keys()) if (!known.has(origin)) origins.delete(origin)
+      const kept = new Set([...connections].flatMap(({ all }) => [...all.keys()]))
+      for (const origin of origins.keys()) if (!kept.has(origin)) origins.delete(origin)
       latest = undefined
     },
     metrics(connections) {
@@ -84,7 +83,8 @@ export function createOrigins(): Origins {
       for (const { all } of connections) {
         for (const [origin, { status }] of all) {
           const other = worst.get(origin) ?? status
-          worst.set(origin, order.indexOf(other) > order.indexOf(status) ? other : status)
+          const isWorse = bestToWorst.indexOf(status) > bestToWorst.indexOf(other)
+          worst.set(origin, isWorse ? status : other)
         }
       }
       const entries = Array.from(worst, ([origin, status]) => [

@@ -1,60 +1,57 @@
 import type { Status } from '../status.js'
 
-/** What is known of one feed of a stream. */
+/** One feed of a stream. */
 export interface FeedState {
   readonly feedID: string
-  /** Reports received; the hot path only counts here. */
+  /** Reports received. The hot path only counts; `check` compares. */
   reports: number
 }
 
-/** Watches which feeds have gone silent, by looking at their counts now and then. */
+/** Watches for feeds that bring no reports any more. */
 export interface StalenessWatch {
-  /** The feeds watched. */
   readonly feeds: ReadonlyMap<string, FeedState>
   add(feedIDs: readonly string[]): void
   remove(feedIDs: readonly string[]): void
-  /** A report that was counted proves to be none. */
+  /** Takes back the count of a report that proved to be invalid. */
   uncount(feedID: string): void
   start(): void
   stop(): void
 }
 
-const LOOKS = 4
+/** Checks in the time after which a feed is stale. */
+const CHECKS = 4
 
-/**
- * Tells once when feeds have been silent for `staleAfter` milliseconds, and once when they are back. It does not look while
- * they are held back.
- */
+/** Reports once when feeds have been quiet for `staleAfter` milliseconds, and once when they are back; not while paused. */
 export function createStalenessWatch(
   staleAfter: number,
-  tell: (status: Extract<Status, { readonly type: 'stale' | 'fresh' }>) => void,
-  isHeld: () => boolean,
+  onChange: (status: Extract<Status, { readonly type: 'stale' | 'fresh' }>) => void,
+  isPaused: () => boolean,
 ): StalenessWatch {
-  const feeds = new Map<string, FeedState & { seen: number; silentLooks: number }>()
+  const feeds = new Map<string, FeedState & { seen: number; quietChecks: number }>()
   let timer: ReturnType<typeof setInterval> | undefined
 
-  function look(): void {
-    if (isHeld()) return
+  function check(): void {
+    if (isPaused()) return
     const stale: string[] = []
     const fresh: string[] = []
     for (const state of feeds.values()) {
       if (state.reports === state.seen) {
-        if (++state.silentLooks === LOOKS) stale.push(state.feedID)
+        if (++state.quietChecks === CHECKS) stale.push(state.feedID)
         continue
       }
-      if (state.silentLooks >= LOOKS) fresh.push(state.feedID)
+      if (state.quietChecks >= CHECKS) fresh.push(state.feedID)
       state.seen = state.reports
-      state.silentLooks = 0
+      state.quietChecks = 0
     }
-    if (stale.length > 0) tell({ type: 'stale', feedIDs: stale, staleMs: staleAfter })
-    if (fresh.length > 0) tell({ type: 'fresh', feedIDs: fresh })
+    if (stale.length > 0) onChange({ type: 'stale', feedIDs: stale, staleMs: staleAfter })
+    if (fresh.length > 0) onChange({ type: 'fresh', feedIDs: fresh })
   }
 
   return {
     feeds,
     add(feedIDs) {
       for (const feedID of feedIDs)
-        feeds.set(feedID, { feedID, reports: 0, seen: 0, silentLooks: 0 })
+        feeds.set(feedID, { feedID, reports: 0, seen: 0, quietChecks: 0 })
     },
     remove(feedIDs) {
       for (const feedID of feedIDs) feeds.delete(feedID)
@@ -67,7 +64,7 @@ export function createStalenessWatch(
     },
     start() {
       if (timer !== undefined || staleAfter === 0) return
-      timer = setInterval(look, staleAfter / LOOKS)
+      timer = setInterval(check, staleAfter / CHECKS)
       timer.unref?.()
     },
     stop() {

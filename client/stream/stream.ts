@@ -15,7 +15,7 @@ import type { ConnectionOptions } from './connection/connection.js'
 import { createFlowControl } from './connection/flow-control.js'
 import type { Connection } from './connection/registry.js'
 import { type Cursors, createCursors } from './cursors.js'
-import { createStreamHandlers, type StreamHandlers } from './handlers.js'
+import { createStreamHandlers, type StreamHandlers } from './events.js'
 import { createIntake } from './intake/intake.js'
 import { createCounters, detailsOf, readConnections, readMetrics } from './metrics.js'
 import { checkStreamOptions, type StreamOptions } from './options.js'
@@ -254,7 +254,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
 
   function deliver(report: Report): void {
     // A plugin may have held it back until its feed was no longer subscribed.
-    if (handlers.isSilent || !silence.feeds.has(report.feedID)) return
+    if (handlers.isClosed || !silence.feeds.has(report.feedID)) return
     if (doom !== undefined) {
       excess.add(report)
       return
@@ -267,7 +267,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   }
 
   function announce(isConnected: boolean, connection: Connection, isRestored: boolean): void {
-    handlers.announce(isConnected, connection.facts)
+    handlers.connectionChanged(isConnected, connection.facts)
     if (!isConnected) emit('connection-lost', detailsOf(connection), connection.lastError)
     else if (isRestored) emit('connection-restored', detailsOf(connection))
   }
@@ -308,14 +308,14 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   function end(error: Error): void {
     state = 'ended'
     silence.stop()
-    if (!handlers.isSilent) {
+    if (!handlers.isClosed) {
       isFailing = true
       beforeFailure.end()
       excess.announceAll()
       isFailing = false
     }
     // A handler may have closed the stream by now.
-    if (handlers.isSilent) {
+    if (handlers.isClosed) {
       opened.reject(closedError('the stream was closed before it was connected'))
       if (cursors === undefined) closed.resolve()
       else void atMost(CLOSE_TIMEOUT, cursors.flush()).then(closed.resolve)
@@ -346,7 +346,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   }
 
   async function close(): Promise<void> {
-    handlers.silence()
+    handlers.close()
     consumption.end()
     life.end(new DataStreamsError('the stream was closed', { code: 'CLOSED' }))
     // A plugin that does not heed its signal must not hold up who closes.
@@ -360,7 +360,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   life.defer(() => {
     // After a failure, what waits can still be taken.
     if (failure === undefined) {
-      handlers.silence()
+      handlers.close()
       consumption.end()
     }
     if (state === 'idle') end(asError(life.signal.reason))

@@ -1,0 +1,176 @@
+import { EventEmitter } from 'eventemitter3'
+import { asError } from '../../core/errors.js'
+import type { Log } from '../../core/log.js'
+import { checkFunction } from '../../core/options.js'
+import { isThenable } from '../../core/thenable.js'
+import type { Report } from '../../report/report.js'
+import type { ConnectionFacts } from '../status.js'
+import type { ConnectionStatusCallback, Stream, StreamEvents } from './stream-api.js'
+
+/** What a stream does about its handlers of `report`. */
+export interface ReportHandlerHooks {
+  added(): void
+  /** A handler of this report returned a promise. Returns a function to call once that has settled. */
+  promised(report: unknown): (() => void) | undefined
+}
+
+/** The handlers that a stream's user has added. */
+export interface StreamHandlers<Data> {
+  /** Calls the handlers of `report`; false where there are none. This is the hot path. */
+  report(report: Report): boolean
+  hasReportHandler(): boolean
+  /** Calls the handlers of another event. */
+  emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): void
+  /** Calls the connectionStatusCallback. */
+  connectionChanged(isConnected: boolean, facts: ConnectionFacts): void
+  /** The methods of a stream that add, remove and list handlers. */
+  methods(stream: () => Stream<Data>): StreamEmitter<Data>
+  /** Removes all handlers. */
+  clear(): void
+  readonly isClosed: boolean
+  /** Emits nothing from now on. */
+  close(): void
+}
+
+type StreamEmitter<Data> = Pick<
+  Stream<Data>,
+  | 'on'
+  | 'once'
+  | 'off'
+  | 'addListener'
+  | 'removeListener'
+  | 'removeAllListeners'
+  | 'listenerCount'
+  | 'listeners'
+  | 'eventNames'
+  | 'emit'
+>
+
+type AnyHandler = (...given: unknown[]) => unknown
+
+/** Makes a stream's events. A handler that throws or rejects becomes an `error` event. */
+export function createStreamHandlers<Data>(
+  log: Log,
+  callback: ConnectionStatusCallback | undefined,
+  reportHandler: ReportHandlerHooks,
+): StreamHandlers<Data> {
+  const emitter = new EventEmitter<keyof StreamEvents>()
+  const guards = createGuards(handlerThrew, reportHandler.promised)
+  const guardedCallback =
+    callback && guards.guard('connectionStatusCallback', callback as AnyHandler)
+  let isClosed = false
+
+  function emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): void {
+    if (!isClosed) emitter.emit(event, ...given)
+  }
+
+  function handlerThrew(event: string, thrown: unknown): void {
+    log.error?.(`the handler of ${event} threw: ${asError(thrown).message}`)
+    // An `error` event for a handler of `error` that threw might never end.
+    if (event !== 'error') emit('error', thrown)
+  }
+
+  function methods(stream: () => Stream<Data>): StreamEmitter<Data> {
+    function adder(method: 'on' | 'once'): StreamEmitter<Data>['on'] {
+      return function addHandler(event, handler) {
+        checkFunction('handler', handler)
+        emitter[method](event, guards.guard(event, handler as AnyHandler), stream())
+        if (event === 'report') reportHandler.added()
+        return stream()
+      }
+    }
+    const on = adder('on')
+    const off: StreamEmitter<Data>['off'] = (event, handler) => {
+      if (handler !== undefined) checkFunction('handler', handler)
+      emitter.off(event, handler && guards.guard(event, handler as AnyHandler))
+      return stream()
+    }
+    return {
+      on,
+      once: adder('once'),
+      off,
+      addListener: on,
+      removeListener: off,
+      removeAllListeners(event) {
+        emitter.removeAllListeners(event)
+        return stream()
+      },
+      listenerCount: event => emitter.listenerCount(event),
+      listeners: <Name extends keyof StreamEvents<Data>>(event: Name) =>
+        emitter
+          .listeners(event)
+          .map(guard => guards.handlerOf(guard as AnyHandler) as StreamEvents<Data>[Name]),
+      eventNames: () => emitter.eventNames(),
+      emit: (event, ...given) => emitter.emit(event, ...given),
+    }
+  }
+
+  return {
+    report: report => !isClosed && emitter.emit('report', report),
+    hasReportHandler: () => !isClosed && emitter.listenerCount('report') > 0,
+    emit,
+    connectionChanged: (isConnected, { host, origin }) =>
+      void guardedCallback?.(isConnected, host, origin),
+    methods,
+    clear: () => void emitter.removeAllListeners(),
+    get isClosed() {
+      return isClosed
+    },
+    close() {
+      isClosed = true
+    },
+  }
+}
+
+interface Guards {
+  /** The guard of a handler, always the same one for the same event. */
+  guard(event: string, handler: AnyHandler): AnyHandler
+  handlerOf(guard: AnyHandler): AnyHandler | undefined
+}
+
+/** Wraps handlers in guards, so that a handler that throws harms neither the emitter nor other handlers. */
+function createGuards(
+  threw: (event: string, thrown: unknown) => void,
+  reportPromised: ReportHandlerHooks['promised'],
+): Guards {
+  const guards = new Map<string, WeakMap<AnyHandler, AnyHandler>>()
+  const handlers = new WeakMap<AnyHandler, AnyHandler>()
+
+  function follow(event: string, argument: unknown, work: PromiseLike<unknown>): void {
+    const settled = event === 'report' ? reportPromised(argument) : undefined
+    Promise.resolve(work).then(settled, thrown => {
+      threw(event, thrown)
+      settled?.()
+    })
+  }
+
+  /** A handler of `report` has one argument, so the hot path makes no array of arguments. */
+  function guardOne(event: string, handler: AnyHandler): AnyHandler {
+    return function guardedHandler(this: unknown, argument) {
+      try {
+        const result = handler.call(this, argument)
+        if (isThenable(result)) follow(event, argument, result)
+      } catch (thrown) {
+        threw(event, thrown)
+      }
+    }
+  }
+
+  function guardAny(event: string, handler: AnyHandler): AnyHandler {
+    return function guardedHandler(this: unknown, ...given) {
+      return guardOne(event, () => handler.apply(this, given))(given[0])
+    }
+  }
+
+  return {
+    guard(event, handler) {
+      const known = guards.get(event) ?? new WeakMap<AnyHandler, AnyHandler>()
+      guards.set(event, known)
+      const guard = known.get(handler) ?? (event === 'report' ? guardOne : guardAny)(event, handler)
+      known.set(handler, guard)
+      handlers.set(guard, handler)
+      return guard
+    },
+    handlerOf: guard => handlers.get(guard),
+  }
+}
