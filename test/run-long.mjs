@@ -16,8 +16,8 @@ const files = given.filter(argument => argument !== '--share')
 const suites = [
   '\\.long\\.test\\.ts$',
   'test/report/decoder/(differential|mutation)',
-  'test/plugins/confidential-http/secret-search',
-  'test/confidential-http/blocking',
+  'test/plugins/confidential-http/secrets/secret-search',
+  'test/confidential-http/runtime/blocking',
   'test/fuzz/',
   'test/local/vault/',
   'test/model/',

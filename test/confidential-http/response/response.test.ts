@@ -1,9 +1,15 @@
 import { describe, expect, test } from '@jest/globals'
-import { TYPE_NAMES } from '../../confidential-http/request/message.js'
-import { normalizeResponse } from '../../confidential-http/response/normalize-response.js'
-import { getHeader, getHeaders, json, ok, text } from '../../confidential-http/response/response.js'
-import type { HTTPResponse, HTTPResponseJson } from '../../confidential-http/types.js'
-import { ValidationError } from '../../core/errors.js'
+import { TYPE_NAMES } from '../../../confidential-http/request/message.js'
+import { normalizeResponse } from '../../../confidential-http/response/normalize-response.js'
+import {
+  getHeader,
+  getHeaders,
+  json,
+  ok,
+  text,
+} from '../../../confidential-http/response/response.js'
+import type { HTTPResponse, HTTPResponseJson } from '../../../confidential-http/types.js'
+import { ValidationError } from '../../../core/errors.js'
 
 const bytes = (value: string | readonly number[]): Uint8Array => new Uint8Array(Buffer.from(value))
 

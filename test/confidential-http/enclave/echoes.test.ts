@@ -3,18 +3,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import { createEnclave, type Enclave } from '../../confidential-http/enclave/enclave.js'
+import { createEnclave, type Enclave } from '../../../confidential-http/enclave/enclave.js'
 import {
   ConfidentialHTTPClient,
   decryptResponse,
   type HTTPRequest,
   type HTTPResponse,
-} from '../../confidential-http/index.js'
-import { createVault, type Vault } from '../../local/index.js'
-import { AES_KEY_SECRET } from '../../plugins/confidential-http/response-encryption.js'
-import { confidentialPreset } from '../../presets/confidential.js'
-import { type RawServer, startRawServer } from '../support/confidential-http/raw-server.js'
-import { failureOf } from '../support/waiting.js'
+} from '../../../confidential-http/index.js'
+import { createVault, type Vault } from '../../../local/index.js'
+import { AES_KEY_SECRET } from '../../../plugins/confidential-http/response-encryption.js'
+import { confidentialPreset } from '../../../presets/confidential.js'
+import { type RawServer, startRawServer } from '../../support/confidential-http/raw-server.js'
+import { failureOf } from '../../support/waiting.js'
 
 const OWNER = 'ab'.repeat(20)
 const SECRET = 'sk-live-4242-abcdefgh"/+?'

@@ -5,14 +5,14 @@ import {
   type NodeRuntime,
   type Runtime,
   text,
-} from '../../confidential-http/index.js'
+} from '../../../confidential-http/index.js'
 import {
   failing,
   inputOf,
   localRuntime,
   remoteRuntime,
-} from '../support/confidential-http/sending.js'
-import { startWorld, type World } from '../support/confidential-http/world.js'
+} from '../../support/confidential-http/sending.js'
+import { startWorld, type World } from '../../support/confidential-http/world.js'
 
 let world: World
 let runtime: Runtime

@@ -13,9 +13,9 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { inputOf } from '../support/confidential-http/sending.js'
-import { faultyStack, startWorld, type World } from '../support/confidential-http/world.js'
-import { until } from '../support/waiting.js'
+import { inputOf } from '../../support/confidential-http/sending.js'
+import { faultyStack, startWorld, type World } from '../../support/confidential-http/world.js'
+import { until } from '../../support/waiting.js'
 
 /** What is searched for: 36 digits, which no escaping changes. */
 const core = randomBytes(18).toString('hex')
@@ -88,7 +88,7 @@ describe.each(['local', 'remote'])('with a %s runtime', kind => {
   beforeAll(async () => {
     world.hits.length = 0
     const { enclaveURL, enclaveKey, callerKey } = world
-    caller = fork(join(__dirname, '../support/confidential-http/isolated-caller.cjs'), {
+    caller = fork(join(__dirname, '../../support/confidential-http/isolated-caller.cjs'), {
       silent: true,
       execArgv: [],
       env: {

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { callerText, type Ran, runProgram } from '../support/confidential-http/program.js'
-import { failing, inputOf, localRuntime } from '../support/confidential-http/sending.js'
-import { startWorld, type World } from '../support/confidential-http/world.js'
+import { callerText, type Ran, runProgram } from '../../support/confidential-http/program.js'
+import { failing, inputOf, localRuntime } from '../../support/confidential-http/sending.js'
+import { startWorld, type World } from '../../support/confidential-http/world.js'
 
 const secret = 'a secret of 31 letters and more'
 let world: World
@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-const spy = join(__dirname, '../support/confidential-http/spy.cjs')
+const spy = join(__dirname, '../../support/confidential-http/spy.cjs')
 const everything = 'http,https,tls,net,stream,worker,undici,fs,module,esm,timer,http2,fetch'
 
 function send(

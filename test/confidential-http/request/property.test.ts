@@ -1,14 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { parseBase64 } from '../../confidential-http/request/base64.js'
-import { formatDuration, parseDuration } from '../../confidential-http/request/duration.js'
+import { parseBase64 } from '../../../confidential-http/request/base64.js'
+import { formatDuration, parseDuration } from '../../../confidential-http/request/duration.js'
 import {
   type ConfidentialHTTPRequestMessage,
   normalizeRequest,
-} from '../../confidential-http/request/normalize-request.js'
-import { ValidationError } from '../../core/errors.js'
-import { encodeBase64 } from '../../crypto/base64.js'
-import { PEM } from '../support/confidential-http/certificate.js'
+} from '../../../confidential-http/request/normalize-request.js'
+import { ValidationError } from '../../../core/errors.js'
+import { encodeBase64 } from '../../../crypto/base64.js'
+import { PEM } from '../../support/confidential-http/certificate.js'
 
 const name = fc.stringMatching(/^[a-zA-Z_][a-zA-Z0-9_]{0,9}$/)
 const text = fc.string({ unit: 'grapheme' })

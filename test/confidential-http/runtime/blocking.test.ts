@@ -4,18 +4,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import { ConfidentialHTTPClient, type Runtime, text } from '../../confidential-http/index.js'
-import { createVault } from '../../local/index.js'
+import { ConfidentialHTTPClient, type Runtime, text } from '../../../confidential-http/index.js'
+import { createVault } from '../../../local/index.js'
 import {
   failing,
   inputOf,
   localRuntime,
   plainInputOf,
   remoteRuntime,
-} from '../support/confidential-http/sending.js'
-import { startWorld, type World } from '../support/confidential-http/world.js'
-import { longTest } from '../support/long.js'
-import { failureOf, until } from '../support/waiting.js'
+} from '../../support/confidential-http/sending.js'
+import { startWorld, type World } from '../../support/confidential-http/world.js'
+import { longTest } from '../../support/long.js'
+import { failureOf, until } from '../../support/waiting.js'
 
 let world: World
 let runtime: Runtime
@@ -217,7 +217,7 @@ describe('a local runtime whose enclave fails', () => {
     const file = join(folder, 'slow.mjs')
     writeFileSync(
       file,
-      `export { default } from ${JSON.stringify(pathToFileURL(join(__dirname, '../support/confidential-http/faulty-stack.cjs')).href)}
+      `export { default } from ${JSON.stringify(pathToFileURL(join(__dirname, '../../support/confidential-http/faulty-stack.cjs')).href)}
        const end = performance.now() + 1500
        while (performance.now() < end);`,
     )

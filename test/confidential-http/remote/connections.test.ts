@@ -1,10 +1,10 @@
 import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import { ConfidentialHTTPClient, type Runtime } from '../../confidential-http/index.js'
-import { networkOf } from '../../confidential-http/remote/connections.js'
-import { inputOf, remoteRuntime } from '../support/confidential-http/sending.js'
-import { startWorld, type World } from '../support/confidential-http/world.js'
-import { until } from '../support/waiting.js'
+import { ConfidentialHTTPClient, type Runtime } from '../../../confidential-http/index.js'
+import { networkOf } from '../../../confidential-http/remote/connections.js'
+import { inputOf, remoteRuntime } from '../../support/confidential-http/sending.js'
+import { startWorld, type World } from '../../support/confidential-http/world.js'
+import { until } from '../../support/waiting.js'
 
 const client = new ConfidentialHTTPClient()
 let world: World

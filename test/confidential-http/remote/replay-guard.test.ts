@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals'
-import type { Refusal } from '../../confidential-http/remote/refusal.js'
+import type { Refusal } from '../../../confidential-http/remote/refusal.js'
 import {
   createReplayGuard,
   MAX_SKEW,
   type ReplayGuard,
-} from '../../confidential-http/remote/replay-guard.js'
+} from '../../../confidential-http/remote/replay-guard.js'
 
 const busy = 'the enclave has too much to do'
 const wrongTime =

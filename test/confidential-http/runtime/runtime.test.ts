@@ -6,16 +6,16 @@ import {
   type Runtime,
   type RuntimeOptions,
   text,
-} from '../../confidential-http/index.js'
-import { LogLevel } from '../../index.js'
+} from '../../../confidential-http/index.js'
+import { LogLevel } from '../../../index.js'
 import {
   failing,
   inputOf,
   localRuntime,
   remoteRuntime,
-} from '../support/confidential-http/sending.js'
-import { startWorld, type World } from '../support/confidential-http/world.js'
-import { failureOf, until } from '../support/waiting.js'
+} from '../../support/confidential-http/sending.js'
+import { startWorld, type World } from '../../support/confidential-http/world.js'
+import { failureOf, until } from '../../support/waiting.js'
 
 const secret = 'a secret of some length'
 const client = new ConfidentialHTTPClient()

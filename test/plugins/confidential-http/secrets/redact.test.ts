@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
-import { EnclaveError } from '../../../plugins/confidential-http/errors.js'
-import { createRedactor, REDACTED } from '../../../plugins/confidential-http/secrets/redact.js'
+import { EnclaveError } from '../../../../plugins/confidential-http/errors.js'
+import { createRedactor, REDACTED } from '../../../../plugins/confidential-http/secrets/redact.js'
 
 const SECRET = 'sk-live-"quoted"\nand on'
 const secrets = ['12', '', SECRET]

@@ -2,10 +2,10 @@ import { describe, expect, test } from '@jest/globals'
 import {
   type HTTPRequestOptions,
   httpRequest,
-} from '../../confidential-http/request/http-request.js'
-import { normalizeRequest } from '../../confidential-http/request/normalize-request.js'
-import { ValidationError } from '../../core/errors.js'
-import { PEM } from '../support/confidential-http/certificate.js'
+} from '../../../confidential-http/request/http-request.js'
+import { normalizeRequest } from '../../../confidential-http/request/normalize-request.js'
+import { ValidationError } from '../../../core/errors.js'
+import { PEM } from '../../support/confidential-http/certificate.js'
 
 const url = 'https://api.example/v1'
 const make = (options: Partial<HTTPRequestOptions>): object => httpRequest({ url, ...options })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createSecretSearch } from '../../../plugins/confidential-http/secrets/secret-search.js'
-import { inForm } from '../../support/long.js'
+import { createSecretSearch } from '../../../../plugins/confidential-http/secrets/secret-search.js'
+import { inForm } from '../../../support/long.js'
 
 const isIn = (text: string, ...secrets: string[]): boolean => createSecretSearch(secrets)(text)
 

@@ -3,8 +3,8 @@ import {
   durationMs,
   formatDuration,
   parseDuration,
-} from '../../confidential-http/request/duration.js'
-import { ValidationError } from '../../core/errors.js'
+} from '../../../confidential-http/request/duration.js'
+import { ValidationError } from '../../../core/errors.js'
 
 describe('parseDuration', () => {
   test.each([

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { decryptResponse } from '../../confidential-http/response/decrypt-response.js'
-import { ValidationError } from '../../core/errors.js'
-import type { EnclaveError } from '../../plugins/confidential-http/errors.js'
+import { decryptResponse } from '../../../confidential-http/response/decrypt-response.js'
+import { ValidationError } from '../../../core/errors.js'
+import type { EnclaveError } from '../../../plugins/confidential-http/errors.js'
 import {
   openAesGcm,
   sealAesGcm,
-} from '../../plugins/confidential-http/response-encryption/aes-gcm.js'
+} from '../../../plugins/confidential-http/response-encryption/aes-gcm.js'
 
 interface Vector {
   readonly name: string
@@ -18,7 +18,7 @@ interface Vector {
   readonly plaintext_b64: string
 }
 const { aes_gcm_response: vectors } = JSON.parse(
-  readFileSync(join(__dirname, '../vectors/tdh2.json'), 'utf8'),
+  readFileSync(join(__dirname, '../../vectors/tdh2.json'), 'utf8'),
 ) as { aes_gcm_response: Vector[] }
 
 const bytes = (value: string, encoding: 'base64' | 'hex' | 'utf8'): Uint8Array =>

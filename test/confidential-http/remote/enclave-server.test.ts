@@ -6,20 +6,20 @@ import {
   type RemoteRuntimeOptions,
   type Runtime,
   startEnclaveServer,
-} from '../../confidential-http/index.js'
-import { sealRequest, toJSON } from '../../confidential-http/remote/sealing.js'
-import { parseKey } from '../../crypto/hex-key.js'
-import { boxKeys } from '../../crypto/sealed-box.js'
+} from '../../../confidential-http/index.js'
+import { sealRequest, toJSON } from '../../../confidential-http/remote/sealing.js'
+import { parseKey } from '../../../crypto/hex-key.js'
+import { boxKeys } from '../../../crypto/sealed-box.js'
 import {
   fetchBootKey,
   open,
   type Posted,
   postTo,
   seal,
-} from '../support/confidential-http/raw-caller.js'
-import { inputOf, remoteRuntime } from '../support/confidential-http/sending.js'
-import { startWorld, type World } from '../support/confidential-http/world.js'
-import { failureOf, pause, until } from '../support/waiting.js'
+} from '../../support/confidential-http/raw-caller.js'
+import { inputOf, remoteRuntime } from '../../support/confidential-http/sending.js'
+import { startWorld, type World } from '../../support/confidential-http/world.js'
+import { failureOf, pause, until } from '../../support/waiting.js'
 
 const secret = 'never-seen-on-the-way-4711'
 const theirs = 'of-another-owner-4712'

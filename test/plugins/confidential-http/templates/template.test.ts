@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { renderTemplate } from '../../../plugins/confidential-http/templates/template.js'
+import { renderTemplate } from '../../../../plugins/confidential-http/templates/template.js'
 
 const values = new Map([
   ['a', 'x'.repeat(50_000)],

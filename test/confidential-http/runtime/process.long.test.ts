@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { callerText, runProgram } from '../support/confidential-http/program.js'
-import { inputOf } from '../support/confidential-http/sending.js'
-import { startWorld, type World } from '../support/confidential-http/world.js'
+import { callerText, runProgram } from '../../support/confidential-http/program.js'
+import { inputOf } from '../../support/confidential-http/sending.js'
+import { startWorld, type World } from '../../support/confidential-http/world.js'
 
 let world: World
 beforeAll(async () => {
