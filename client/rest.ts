@@ -10,7 +10,7 @@ export interface RequestOptions {
 export interface Feed {
   /** In lower case. */
   readonly feedID: string
-  /** The service need not give this one, nor those below. */
+  /** The service may leave out this field and those below. */
   readonly name?: string
   readonly decimals?: number
   readonly asset?: string
@@ -19,11 +19,11 @@ export interface Feed {
 
 /** Reports of one feed in ascending order. */
 export type ReportsPage<Data = unknown> = Report<Data>[] & {
-  /** The `startTime` of the page behind this one; undefined when this one is empty. */
+  /** The `startTime` of the next page; undefined when this one is empty. */
   readonly nextStartTime: number | undefined
 }
 
-/** Reports of several feeds, in the order asked for. */
+/** Reports of several feeds, in the order of the request. */
 export type ReportsBulk<Data = unknown> = Report<Data>[] & {
   /** The feeds for which the service had no report at that time. */
   readonly missing: readonly string[]
@@ -41,7 +41,7 @@ export interface Rest<Data = unknown> {
     timestamp: number,
     options?: RequestOptions,
   ): Promise<Report<Data>>
-  /** Reports of a feed from a time on, ascending. How many at most is the service's choice, unless `limit` says. */
+  /** Reports of a feed from a time on, ascending. `limit` is how many at most, or else the service chooses. */
   getReportsPage(
     feedID: string,
     startTime: number,

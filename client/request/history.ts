@@ -4,7 +4,7 @@ import { parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { Rest } from '../rest.js'
 
-/** Which reports of a feed's history, and how they are fetched. */
+/** Which reports of a feed's history are fetched, and how. */
 export interface HistoryOptions {
   /** The earliest time of observation, in the feed's unit. */
   readonly from: number
@@ -18,7 +18,7 @@ export interface HistoryOptions {
 
 /**
  * Iterates the reports of a feed that were observed from one time to another, both included, ascending. Pages are fetched
- * one by one as they are needed; who leaves the loop fetches no more.
+ * one by one as they are needed: a loop that is left fetches no more.
  */
 export function iterateHistory<Data>(
   getReportsPage: Rest<Data>['getReportsPage'],
@@ -31,13 +31,13 @@ export function iterateHistory<Data>(
   checkNumber('to', to, { min: 0, whole: true, infinite: true })
   if (to < from) throw new ValidationError(`to must not be before from: ${to} is before ${from}`)
   if (limit !== undefined) checkNumber('limit', limit, { min: 1, whole: true })
-  const request =
-    checkSignal('signal', signal) === undefined ? {} : { signal: signal as AbortSignal }
+  checkSignal('signal', signal)
+  const request = signal && { signal }
   return walk()
 
   async function* walk(): AsyncGenerator<Report<Data>, void, undefined> {
     let newest = from - 1
-    // A page that does not begin where it was asked to is refused, so each one begins later than the one before.
+    // getReportsPage rejects a page that begins too early, so each page begins later than the one before.
     for (let start: number | undefined = from; start !== undefined && start <= to; ) {
       const page = await getReportsPage(feed, start, limit, request)
       for (const report of page) {

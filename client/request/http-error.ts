@@ -1,36 +1,36 @@
 import type { DataStreamsError } from '../../core/errors.js'
 import { TextDecoder } from '../../core/platform.js'
-import type { Call } from '../call.js'
-import { describeCall } from '../call.js'
+import { type Call, describeCall } from '../call.js'
 import { APIError, AuthenticationError, WebSocketError } from '../errors.js'
 import type { HttpAnswer } from '../transport/http.js'
 
-/** The service refuses requests whose timestamp is further than this from its own clock, in milliseconds. */
+/** The service rejects requests whose timestamp differs by more than this from its own clock, in milliseconds. */
 const ALLOWED_SKEW = 5_000
+/** Characters of the service's own words that a message quotes. */
 const MAX_DETAIL = 200
 
-/** The error for an answer whose status is no success. */
+/** The error for an answer with an error status. */
 export function errorFromAnswer(
   call: Call,
   { status, headers, body }: HttpAnswer,
   now: () => number,
 ): DataStreamsError {
-  const facts = [`${describeCall(call)} answered ${status}`, ...detail(call, body)]
+  const facts = [`${describeCall(call)} answered ${status}`, ...quoteService(call, body)]
   const serverTime = parseDate(headers.get('date'))
-  // Both dates are by the service's clock, so whether this machine's is wrong does not matter.
+  // A Retry-After date is by the service's clock, and so is compared with the answer's own date.
   const answeredAt = serverTime === undefined ? now : () => serverTime
   const retryAfter = parseRetryAfter(headers.get('retry-after'), answeredAt)
   if (retryAfter !== undefined) facts.push(`Retry-After: ${retryAfter / 1000} s`)
   if (status === 401 || status === 403) {
-    const skew = serverTime === undefined ? undefined : clockSkew(call, serverTime, now)
-    return new AuthenticationError(
-      [
-        ...facts,
-        ...(skew === undefined ? [] : [skew]),
-        'The service answers alike for a wrong key, a wrong signature, a wrong clock and a feed you may not read.',
-      ].join('\n  '),
-      { statusCode: status, retryAfter, serverTime },
+    if (serverTime !== undefined) facts.push(...describeSkew(call, serverTime, now()))
+    facts.push(
+      'The service answers alike for a wrong key, a wrong signature, a wrong clock and a feed you may not read.',
     )
+    return new AuthenticationError(facts.join('\n  '), {
+      statusCode: status,
+      retryAfter,
+      serverTime,
+    })
   }
   if (status >= 300 && status < 400)
     facts.push('A redirect is not followed: the signature covers the URL it was made for.')
@@ -40,10 +40,7 @@ export function errorFromAnswer(
     : new APIError(message, { statusCode: status, retryAfter })
 }
 
-/**
- * Milliseconds to wait, from a Retry-After header: seconds, or a date, which is compared with `now`. Undefined where it says
- * nothing we understand.
- */
+/** Milliseconds to wait, from a Retry-After header of seconds or a date, which is compared with `now`; undefined for others. */
 export function parseRetryAfter(value: string | null, now: () => number): number | undefined {
   if (value === null) return undefined
   const text = value.trim()
@@ -52,19 +49,21 @@ export function parseRetryAfter(value: string | null, now: () => number): number
   return date === undefined ? undefined : Math.max(0, date - now())
 }
 
-/** A date of a header, in Unix milliseconds; undefined where it is none. Without GMT it would be read as local time. */
+/** The date in a header, in Unix milliseconds, or undefined. One without GMT is rejected: it would be read as local time. */
 function parseDate(value: string | null): number | undefined {
   const date = /^[A-Za-z]{3}.* GMT$/.test(value ?? '') ? Date.parse(value as string) : Number.NaN
   return Number.isNaN(date) ? undefined : date
 }
 
-function clockSkew(call: Call, serverTime: number, now: () => number): string | undefined {
-  const skew = now() - serverTime
-  // A wrong clock that the signature was corrected for is not to blame.
+/** Says that this machine's clock is wrong, unless the signature was corrected for that. */
+function describeSkew(call: Call, serverTime: number, now: number): string[] {
+  const skew = now - serverTime
   const stamp = call.headers.get('x-authorization-timestamp')
-  if (isAllowed(skew) || (stamp !== null && isAllowed(Number(stamp) - serverTime))) return undefined
+  if (isAllowed(skew) || (stamp !== null && isAllowed(Number(stamp) - serverTime))) return []
   const seconds = Math.round(Math.abs(skew) / 1000)
-  return `This machine's clock is ${seconds} s ${skew > 0 ? 'ahead of' : 'behind'} the service's: more than the ${ALLOWED_SKEW / 1000} s it allows. Set the clock.`
+  return [
+    `This machine's clock is ${seconds} s ${skew > 0 ? 'ahead of' : 'behind'} the service's: more than the ${ALLOWED_SKEW / 1000} s it allows. Set the clock.`,
+  ]
 }
 
 function isAllowed(skew: number): boolean {
@@ -72,8 +71,8 @@ function isAllowed(skew: number): boolean {
   return skew < ALLOWED_SKEW + 1000 && skew > -ALLOWED_SKEW
 }
 
-/** What the service says in its own words: one short printable line, unless it repeats what was sent in a header. */
-function detail(call: Call, body: Uint8Array): string[] {
+/** The service's own words as one short printable line, unless they repeat a secret header. */
+function quoteService(call: Call, body: Uint8Array): string[] {
   if (body.length === 0 || body.length > 65_536) return []
   const text = messageOf(new TextDecoder().decode(body))
   if (text === undefined || text === '') return []
@@ -96,16 +95,16 @@ function messageOf(json: string): string | undefined {
   }
 }
 
-/** Long enough to be no coincidence, short enough to find a secret that was cut. */
+/** So many characters in common are no coincidence, and few enough to recognise a secret that was cut. */
 const REPEATED = 8
-/** A value of less stands in many a text by chance: to look for it would leave nothing of what the service says. */
+/** Shorter values occur in many texts by chance. */
 const MIN_RECOGNISABLE = 4
-/** No secrets. */
+/** Headers that hold no secret. */
 const harmless = ['accept', 'user-agent', 'x-authorization-timestamp', 'x-cll-origin']
 
 /**
- * True where a run of a header's value stands in the text, whatever the case and whatever stands in between; for what goes
- * into errors, logs and names.
+ * True where the text holds a part of a secret header's value, in either case and with other characters in between. Such a
+ * text must not get into errors, logs or names.
  */
 export function repeatsHeader(text: string, headers: Headers): boolean {
   const squeezed = squeeze(text)

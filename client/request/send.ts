@@ -2,16 +2,15 @@ import { abortable } from '../../core/abortable.js'
 import { foreignCause, isError, isStreamsError } from '../../core/errors.js'
 import { over } from '../../core/lifetime.js'
 import { onAbort } from '../../core/on-abort.js'
-import type { RequestCall, RequestReply } from '../call.js'
-import { describeCall } from '../call.js'
+import { describeCall, type RequestCall, type RequestReply } from '../call.js'
 import { APIError } from '../errors.js'
 import type { Http, HttpAnswer } from '../transport/http.js'
 import { errorFromAnswer, repeatsHeader } from './http-error.js'
 
-/** What a request may take. */
+/** What requests are sent with, and their limits. */
 export interface SendOptions {
   readonly http: Http
-  /** Milliseconds from the first byte sent to the last byte read. */
+  /** Milliseconds from sending the request to the last byte of the answer. */
   readonly timeout: number
   readonly maxBodyBytes: number
   /** The wall clock, in milliseconds. */
@@ -19,8 +18,8 @@ export interface SendOptions {
 }
 
 /**
- * The wire's end of a request call: resolves with an answer of success, its body read to the end; rejects with APIError
- * or AuthenticationError, or with the reason of `call.signal`.
+ * Sends request calls over the wire: resolves with an answer of success, its body read to the end; rejects with APIError or
+ * AuthenticationError, or with the reason of `call.signal`.
  */
 export function createSend({
   http,
@@ -45,7 +44,7 @@ export function createSend({
     } finally {
       clearTimeout(timer)
       forget()
-      // An answer of success has been read to its end, so there is nothing to call off.
+      // An answer of success has been read to its end, so there is nothing to abort.
       if (answer === undefined || !isSuccess(answer)) attempt.abort(over)
     }
     if (!isSuccess(answer)) throw errorFromAnswer(call, answer, now)
@@ -70,7 +69,7 @@ function networkError(call: RequestCall, cause: unknown): APIError {
   })
 }
 
-/** What failed on the network: fetch says only `fetch failed`, and the reason is in the causes. */
+/** Why a request failed on the network: fetch says only `fetch failed`, the innermost cause says why. */
 export function networkReason(thrown: unknown): string {
   if (!isError(thrown)) return String(thrown)
   if (thrown.cause !== undefined) return networkReason(thrown.cause)

@@ -5,7 +5,7 @@ import { APIError } from '../errors.js'
 /** The platform's fetch, or one with its signature. */
 export type Fetch = typeof fetch
 
-/** A request as it goes on the wire. */
+/** A request for the wire. */
 export interface HttpRequest {
   readonly method: string
   readonly url: string
@@ -14,7 +14,7 @@ export interface HttpRequest {
   readonly signal: AbortSignal
 }
 
-/** An answer as it came off the wire, its body read to the end. */
+/** An answer from the wire, its body read to the end. */
 export interface HttpAnswer {
   readonly status: number
   readonly headers: Headers
@@ -27,8 +27,8 @@ export type Http = (request: HttpRequest, maxBytes: number) => Promise<HttpAnswe
 let loading: Promise<typeof import('ky')> | undefined
 
 /**
- * HTTP through ky, with its opinions off: its retry would send a signature that has grown stale, and its timeout and
- * errors are ours to raise. A redirect is not followed, because the signature covers the URL it was made for.
+ * HTTP through ky, with its retries, timeout and errors off: a retry would send a stale signature, and the other two are
+ * `createSend`'s. Redirects are not followed, because the signature covers the URL it was made for.
  */
 export function createHttp(fetch?: Fetch): Http {
   return async function http({ method, url, headers, body, signal }, maxBytes) {
@@ -39,41 +39,30 @@ export function createHttp(fetch?: Fetch): Http {
       redirect: 'manual' as const,
       ...(body === undefined ? {} : { body: body as NonNullable<RequestInit['body']> }),
     }
-    let answer: Response | undefined
+    // A fetch that a user gives gets the URL and the options, as callers of fetch pass them, and not a Request of ky's.
     async function send(): Promise<Response> {
-      const given = await (fetch ?? (await findFetch()))(url, init)
-      if (!isResponse(given))
-        throw new ValidationError('fetch must return a Response whose body has not been read')
-      answer = given
-      return answer
+      const response = await (fetch ?? (await findFetch()))(url, init)
+      if (isResponse(response)) return response
+      throw new ValidationError('fetch must return a Response whose body has not been read')
     }
-    // The platform's fetch is given what it takes itself: of a request that ky has made it would make another. What a hook
-    // answers, ky need not keep the request for; where it does not take that for an answer, it is given it once more.
     async function sendThroughKy(): Promise<Response> {
-      // The platform looks for a module anew each time it is asked to import it.
+      // Each evaluation of import() resolves the module anew.
       loading ??= import('ky')
       const { default: ky } = await loading
-      return ky(url, {
-        retry: 0,
-        timeout: false,
-        throwHttpErrors: false,
-        hooks: { beforeRequest: [send] },
-        fetch: async () => answer as Response,
-      })
+      return ky(url, { retry: 0, timeout: false, throwHttpErrors: false, fetch: send })
     }
-    // Where the globals are a browser's, as under jsdom, ky may lack what it is made of. With its opinions off, it is fetch.
-    const response = globalThis.Request === undefined ? await send() : await sendThroughKy()
-    const { status, headers: answered } = response
-    const isSuccess = status >= 200 && status < 300
+    // Where the globals are a browser's, as under jsdom, Request may be missing, and ky needs it.
+    const response = await (globalThis.Request === undefined ? send() : sendThroughKy())
+    const isSuccess = response.status >= 200 && response.status < 300
     return {
-      status,
-      headers: answered,
+      status: response.status,
+      headers: response.headers,
       body: isSuccess ? await readBody(response, maxBytes) : await readRefusal(response),
     }
   }
 }
 
-/** What is read of a Response, whoever made it. */
+/** Checks what is read of a Response, whichever library made it. */
 function isResponse(given: unknown): given is Response {
   const { status, headers, body, bodyUsed } = (given ?? {}) as Partial<Response>
   return (
@@ -84,21 +73,19 @@ function isResponse(given: unknown): given is Response {
   )
 }
 
-/** A refusal is told by its status; of what it says, what comes soon and is short will do. */
-const MAX_REFUSAL_BYTES = 65_536
-const REFUSAL_TIMEOUT = 1000
+/** An error status says enough by itself: a body that is longer or slower than this is not worth waiting for. */
+export const MAX_REFUSAL_BYTES = 65_536
+/** In milliseconds. */
+export const REFUSAL_TIMEOUT = 1000
 
-async function readRefusal(response: Response): Promise<Uint8Array> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const nothing = new Promise<Uint8Array>(resolve => {
-    timer = setTimeout(resolve, REFUSAL_TIMEOUT, new Uint8Array())
+function readRefusal(response: Response): Promise<Uint8Array> {
+  return new Promise(resolve => {
+    const giveUp = (): void => resolve(new Uint8Array())
+    const timer = setTimeout(giveUp, REFUSAL_TIMEOUT)
+    readBody(response, MAX_REFUSAL_BYTES)
+      .then(resolve, giveUp)
+      .finally(() => clearTimeout(timer))
   })
-  const body = readBody(response, MAX_REFUSAL_BYTES).catch(() => new Uint8Array())
-  try {
-    return await Promise.race([body, nothing])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 async function readBody(response: Response, maxBytes: number): Promise<Uint8Array> {

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { RawData } from 'ws'
 import { ValidationError } from '../../core/errors.js'
 import { setImmediate } from '../../core/platform.js'
+import { MAX_REFUSAL_BYTES, REFUSAL_TIMEOUT } from './http.js'
 
 /** The upgrade that opens a connection. */
 export interface Upgrade {
@@ -13,44 +14,40 @@ export interface Upgrade {
   readonly maxMessageBytes: number
 }
 
-/** What a connection tells of its life. `ended` comes last, exactly once. */
+/** The events of a connection. `ended` is called last, exactly once. */
 export interface SocketEvents {
   opened(): void
-  /** A message, text or binary alike: the bytes are valid until the call returns. */
+  /** A message, text or binary: the bytes are valid until the call returns. */
   message(data: Uint8Array): void
-  /** A ping or pong came in. */
+  /** A ping or pong arrived. */
   alive(): void
-  /** The upgrade was answered with a status of its own. */
+  /** The upgrade was answered with a status other than 101. */
   refused(status: number, headers: Headers, body: Uint8Array): void
   ended(closeCode: number, error: Error | undefined): void
 }
 
-/** A connection. All its methods may be called at any time, any number of times. */
+/** A connection. Every method may be called at any time, any number of times. */
 export interface Socket {
-  /** Asks for a sign of life. */
+  /** Sends a ping, which the other side has to answer. */
   ping(): void
-  /** Gives a sign of life that nobody asked for, and asks for none. */
+  /** Sends an unsolicited pong, which needs no answer. */
   pong?(): void
   /**
-   * Reads nothing more, so that the other side has to wait, until `resume`; messages that were read already may still come.
-   * Without these two, a stream whose reports are taken too slowly can't be held back.
+   * Stops reading until `resume`, so that the other side has to wait; messages that were read already may still come.
+   * Without these two, a stream cannot pause a connection whose reports are read too slowly.
    */
   pause?(): void
   resume?(): void
-  /** Reads nothing more in this turn of the event loop, though there may be more: it is another connection's turn. */
+  /** Stops reading until the next iteration of the event loop, so that other connections are read as well. */
   rest?(): void
-  /** Says goodbye; the connection ends when the other side agrees. */
+  /** Starts the close handshake; the connection ends when the other side has answered it. */
   close(): void
   /** Ends the connection at once. */
   terminate(): void
 }
 
 /** Opens a connection. */
-export type Connect = (dial: Upgrade, events: SocketEvents) => Promise<Socket>
-
-/** A refusal is told by its status; of what it says, what comes soon and is short will do. */
-const MAX_REFUSAL_BYTES = 65_536
-const REFUSAL_TIMEOUT = 1000
+export type Connect = (upgrade: Upgrade, events: SocketEvents) => Promise<Socket>
 
 let loading: Promise<typeof import('ws')> | undefined
 
@@ -70,7 +67,7 @@ export const connectWithWs: Connect = async function connect(
     perMessageDeflate: compression,
     maxPayload: maxMessageBytes,
     followRedirects: false,
-    // Whoever reads a message checks each of its bytes.
+    // The intake checks each byte of a message.
     skipUTF8Validation: true,
   })
   socket.binaryType = 'nodebuffer'
@@ -78,7 +75,7 @@ export const connectWithWs: Connect = async function connect(
   let isPaused = false
   let isResting = false
 
-  function goOn(): void {
+  function endRest(): void {
     isResting = false
     if (!isPaused) socket.resume()
   }
@@ -96,9 +93,7 @@ export const connectWithWs: Connect = async function connect(
       socket.terminate()
     })
   })
-  socket.on('close', code => {
-    events.ended(code, failure)
-  })
+  socket.on('close', code => events.ended(code, failure))
 
   return {
     ping() {
@@ -119,7 +114,7 @@ export const connectWithWs: Connect = async function connect(
       if (isResting) return
       isResting = true
       socket.pause()
-      setImmediate(goOn)
+      setImmediate(endRest)
     },
     close: () => socket.close(1000),
     terminate: () => socket.terminate(),
@@ -151,7 +146,7 @@ function headersOf(response: IncomingMessage): Headers {
     try {
       headers.append(response.rawHeaders[index] as string, response.rawHeaders[index + 1] as string)
     } catch {
-      // Not a header by the standard's rules, so none we look for.
+      // Its name or value breaks the standard's rules, so it is none that we read.
     }
   }
   return headers

@@ -1,0 +1,123 @@
+import { abortable } from '../../core/abortable.js'
+import { asError, DataStreamsError, isStreamsError } from '../../core/errors.js'
+import { createLifetime, type Lifetime } from '../../core/lifetime.js'
+import type { Log } from '../../core/log.js'
+import { checkOptions, checkSignal } from '../../core/options.js'
+import { VERSION } from '../../core/version.js'
+import type { DecoderTable } from '../../report/decoder-table.js'
+import type { Report } from '../../report/report.js'
+import { describeCall, type RequestCall, type RequestReply } from '../call.js'
+import { composeReport } from '../compose-report.js'
+import type { Handler, Plugins } from '../plugin.js'
+import type { RequestOptions, Rest } from '../rest.js'
+import type { RequestScope } from '../scope.js'
+import { type Answer, parseAnswer } from './answer.js'
+
+/** What a client's requests need of it. */
+export interface RestParts<Data> {
+  readonly endpoint: string
+  readonly handler: Handler
+  readonly plugins: Plugins
+  readonly table: DecoderTable<Data>
+  readonly log: Log
+  /** Ends with the client. */
+  readonly signal: AbortSignal
+}
+
+/** One operation with its arguments, which have been checked. */
+export interface Operation {
+  readonly name: keyof Rest
+  /** With the query. */
+  readonly path: string
+  readonly feedIDs: readonly string[]
+  readonly options: RequestOptions | undefined
+}
+
+/** Passes reports up through the stack; resolves with those that come out at the top. */
+export type PassUp<Data> = (received: readonly Report[]) => Promise<Report<Data>[]>
+
+/**
+ * Runs one operation: sends its call down the stack, and resolves with what `read` makes of the answer. Rejects with an
+ * error of this library, or with the reason of the caller's signal.
+ */
+export async function runRequest<Data, Result>(
+  parts: RestParts<Data>,
+  { name, path, feedIDs, options }: Operation,
+  read: (answer: Answer, passUp: PassUp<Data>) => Result | Promise<Result>,
+): Promise<Result> {
+  const { endpoint, handler, plugins, log } = parts
+  const caller = checkSignal('signal', checkOptions('options', options).signal)
+  const life = createLifetime(parts.signal, caller)
+  const { signal } = life
+  const { scope, finish } = createRequestScope(parts, feedIDs, life)
+  const headers = new Headers({ accept: 'application/json', 'user-agent': `sluice/${VERSION}` })
+  const call: RequestCall = {
+    kind: 'request',
+    operation: name,
+    method: 'GET',
+    url: endpoint + path,
+    headers,
+    signal,
+    scope,
+  }
+
+  async function passUp(received: readonly Report[]): Promise<Report<Data>[]> {
+    const passed: Report[] = []
+    const sink = composeReport(plugins, report => passed.push(report), scope)
+    for (const report of received) sink(report)
+    await finish()
+    const { length } = passed
+    log.info?.(`${name}: ${length} report${length === 1 ? '' : 's'} retrieved`, { feedIDs })
+    return passed as Report<Data>[]
+  }
+
+  const started = performance.now()
+  try {
+    if (signal.aborted) throw signal.reason
+    const reply = (await handler(call)) as RequestReply
+    const result = await read(parseAnswer(call, reply, parts.table), passUp)
+    await finish()
+    log.info?.(`${name} succeeded in ${Math.round(performance.now() - started)} ms`)
+    return result
+  } catch (thrown) {
+    if (signal.aborted) throw signal.reason
+    const error = isStreamsError(thrown) ? thrown : pluginThrew(call, thrown)
+    log.error?.(`${name} failed: ${error.message}`, { name: error.name, code: error.code })
+    throw error
+  } finally {
+    life.end()
+  }
+}
+
+/** `finish` waits for the work that plugins have given to `wait`, and throws the first error they gave to `fail`. */
+function createRequestScope(
+  { log, table }: RestParts<unknown>,
+  feedIDs: readonly string[],
+  { signal, defer }: Lifetime,
+): { readonly scope: RequestScope; readonly finish: () => Promise<void> } {
+  const pending: Promise<unknown>[] = []
+  let failure: Error | undefined
+  const { verifier } = table
+
+  function wait(work: Promise<unknown>): void {
+    work.catch(() => undefined)
+    pending.push(work)
+  }
+  function fail(error: Error): void {
+    failure ??= error
+  }
+  async function finish(): Promise<void> {
+    for (let work = pending.shift(); work !== undefined; work = pending.shift())
+      await abortable(work, signal)
+    if (failure !== undefined) throw failure
+  }
+  return {
+    scope: { kind: 'request', feedIDs, log, signal, defer, verifier, wait, fail },
+    finish,
+  }
+}
+
+function pluginThrew(call: RequestCall, cause: unknown): DataStreamsError {
+  const message = `${describeCall(call)}: a plugin threw: ${asError(cause).message}`
+  return new DataStreamsError(message, { code: 'PLUGIN', cause })
+}
