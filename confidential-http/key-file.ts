@@ -20,7 +20,7 @@ export function readKeyFile(file: string, options: PermissionOptions = {}): stri
   try {
     const permissions = createPermissions(options)
     permissions.checkFile(file, fstatSync(handle), 'secret')
-    permissions.checkWay(file)
+    permissions.checkParents(file)
     size = readSync(handle, bytes, 0, MAX_BYTES, null)
   } finally {
     closeSync(handle)

@@ -1,26 +1,23 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 
+type Headers = Readonly<Record<string, string>>
+
 /** One HTTP answer. Header names are in lower case. */
 export interface Answer {
   readonly status: number
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: Headers
   readonly body: string | Uint8Array
 }
 
-/** Thrown to refuse a request: the answer's status and message, and what the request log says beyond them. */
-export class Refusal extends Error {
+/** Thrown to reject a request. */
+export class HTTPError extends Error {
   readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  /** For the log alone: the message to the client doesn't tell why it was not authorized. */
+  readonly headers: Headers
+  /** For the log only: the client is not told why it is unauthorized. */
   readonly reason: string
 
-  constructor(
-    status: number,
-    message: string,
-    reason: string = message,
-    headers: Readonly<Record<string, string>> = {},
-  ) {
+  constructor(status: number, message: string, reason: string = message, headers: Headers = {}) {
     super(message)
     this.status = status
     this.reason = reason
@@ -28,12 +25,8 @@ export class Refusal extends Error {
   }
 }
 
-/** A 200 with JSON, or another status. */
-export function jsonAnswer(
-  value: unknown,
-  status = 200,
-  headers: Readonly<Record<string, string>> = {},
-): Answer {
+/** An answer with JSON. */
+export function jsonAnswer(value: unknown, status = 200, headers: Headers = {}): Answer {
   return {
     status,
     headers: { 'content-type': 'application/json', ...headers },
@@ -52,12 +45,11 @@ export function writeAnswer(response: ServerResponse, answer: Answer): void {
   response.end(answer.body)
 }
 
-/** Answers on a bare socket, as upgrades and unreadable requests need it, and ends the connection. */
+/** Answers an upgrade or unreadable bytes on the bare socket, and ends the connection. */
 export function writeRawAnswer(socket: Duplex, answer: Answer): void {
   const lines = [`HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}`]
-  for (const [name, value] of Object.entries({ ...headersOf(answer), connection: 'close' })) {
+  for (const [name, value] of Object.entries({ ...headersOf(answer), connection: 'close' }))
     lines.push(`${name}: ${value}`)
-  }
   socket.once('finish', () => socket.destroy())
   socket.write(`${lines.join('\r\n')}\r\n\r\n`)
   socket.end(answer.body)

@@ -1,47 +1,42 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { Refusal } from './answer.js'
+import { HTTPError } from './answer.js'
 
-/** Who may read. */
+/** The accepted key and its secret. */
 export interface Credentials {
   readonly apiKey: string
   readonly userSecret: string
 }
 
-/** What a signature covers. */
+/** The parts of a request that its signature covers. */
 export interface SignedRequest {
   readonly method: string
-  /** Path and query exactly as they came. */
+  /** Path and query exactly as received. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly body: Uint8Array
 }
 
-/** How far a request's clock may be from the engine's, in ms, either way. */
+/** The allowed difference between the clocks of a request and the engine, in ms. */
 const clockWindowMs = 5_000
 
 function headerOf(headers: IncomingHttpHeaders, name: string, form: RegExp): string {
   const value = headers[name.toLowerCase()]
-  if (value === undefined || value === '') throw new Refusal(400, `header ${name} is missing`)
+  if (value === undefined || value === '') throw new HTTPError(400, `header ${name} is missing`)
   if (typeof value !== 'string' || !form.test(value))
-    throw new Refusal(400, `header ${name} is malformed`)
+    throw new HTTPError(400, `header ${name} is malformed`)
   return value
 }
 
-function unauthorized(reason: string): Refusal {
-  return new Refusal(401, 'unauthorized', reason)
-}
-
 /**
- * Checks a request's three authorization headers. Throws a refusal: 400 for headers that are missing or malformed,
- * 401, without saying why, for a key, a clock or a signature that is wrong.
+ * Checks a request's three authorization headers. Throws 400 for a missing or malformed header, 401 without a reason for a
+ * wrong key, clock or signature.
  */
 export function authorize(
-  request: SignedRequest,
+  { method, path, headers, body }: SignedRequest,
   { apiKey, userSecret }: Credentials,
   now: number,
 ): void {
-  const { method, path, headers, body } = request
   const key = headerOf(headers, 'Authorization', /^\S+$/)
   const timestamp = headerOf(headers, 'X-Authorization-Timestamp', /^\d{1,16}$/)
   const signature = headerOf(headers, 'X-Authorization-Signature-SHA256', /^[0-9a-f]{64}$/)
@@ -54,4 +49,26 @@ export function authorize(
   if (Math.abs(now - Number(timestamp)) > clockWindowMs)
     throw unauthorized('timestamp outside the clock window')
   if (!matches) throw unauthorized('wrong signature')
+}
+
+/** A 401 with the reason in the log only. */
+export function unauthorized(reason: string): HTTPError {
+  return new HTTPError(401, 'unauthorized', reason)
+}
+
+/** Counts a request of a key at an endpoint. Throws 429 if there are too many. */
+export type RateLimit = (apiKey: string, endpoint: string, now: number) => void
+
+/** A limit of requests in any second, per key and endpoint. */
+export function createRateLimit(perSecond: number): RateLimit {
+  const recent = new Map<string, number[]>()
+
+  return function countRequest(apiKey, endpoint, now) {
+    const name = `${apiKey} ${endpoint}`
+    const times = (recent.get(name) ?? []).filter(time => Math.abs(now - time) < 1000)
+    recent.set(name, times)
+    if (times.length >= perSecond)
+      throw new HTTPError(429, 'too many requests', 'rate limit', { 'retry-after': '1' })
+    times.push(now)
+  }
 }

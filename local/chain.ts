@@ -1,9 +1,10 @@
+import { ValidationError } from '../core/errors.js'
 import { checkField, encodeBlob, rangeOf } from './encode.js'
-import { type Feed, headTimes, type ReportFields, unknownField } from './feeds.js'
-import { reportSchema } from './schemas.js'
+import { type Feed, findField, headTimes, type ReportFields } from './feeds.js'
+import { type Field, reportSchema } from './schemas.js'
 import { createWalk } from './walk.js'
 
-/** A signed report and what identifies it. */
+/** A signed report and its identity. */
 export interface SignedReport {
   /** Lower-case. */
   readonly feedID: string
@@ -17,36 +18,38 @@ export interface SignedReport {
   readonly seqNr: number
 }
 
-/** The reports of one feed, each valid from where the one before ended. */
+/** The reports of one feed, each valid from the end of the last one. */
 export interface Chain {
   /** Makes and signs the next report for the given time in ms. */
   readonly next: (ms: number, overrides?: ReportFields) => SignedReport
-  /** How many ms after the given time the next report would not be dated ahead of the clock; 0 when that is now. */
+  /** Milliseconds from the given time until the next report is not dated ahead of the clock. */
   readonly wait: (ms: number) => number
-  /** Goes on after a report that was made elsewhere. */
+  /** Continues after a report that was made elsewhere. */
   readonly follow: (report: Pick<SignedReport, 'observationsTimestamp' | 'seqNr'>) => void
 }
 
-// An overridden time further ahead than this doesn't carry the chain with it, or one poisoned report would end it.
+// A chain does not continue from an overridden time further ahead than this: one such report would end it.
 const farAheadMs = 86_400_000
 const validityMs = 30 * 86_400_000
 
-/** Starts the chain of a feed; `sign` makes full reports of blobs. */
+function schemaOf({ feedID, version, resolution }: Feed): readonly Field[] {
+  const schema = reportSchema(version, resolution)
+  if (schema !== undefined) return schema
+  throw new ValidationError(
+    `${feedID}: no reports of version ${version} can be made, only those of 2 to 14`,
+  )
+}
+
+/** Starts the chain of a feed; `sign` turns blobs into full reports. */
 export function createChain(
   feed: Feed,
   sign: (blob: string, seqNr: number) => string,
   seed: number,
 ): Chain {
-  const { feedID, version, resolution } = feed
-  const fields = reportSchema(version, resolution)
-  if (fields === undefined) {
-    throw new RangeError(
-      `${feedID}: no reports of version ${version} can be made, only those of 2 to 14`,
-    )
-  }
-  const schema = fields
+  const { feedID, resolution } = feed
+  const schema = schemaOf(feed)
   const unitMs = resolution === 's' ? 1000 : 1
-  const mostTime = Number(
+  const maxTime = Number(
     resolution === 's' ? rangeOf('uint32')[1] : BigInt(Number.MAX_SAFE_INTEGER),
   )
   const nextValues = createWalk(feed, seed)
@@ -55,12 +58,9 @@ export function createChain(
 
   function checkOverrides(overrides: ReportFields): void {
     for (const [name, value] of Object.entries(overrides)) {
-      const field = schema.slice(1).find(field => field.name === name)
-      if (field === undefined) throw new TypeError(unknownField(version, name, feedID))
-      const checked = checkField(field, value)
-      if (headTimes.has(name) && (checked as bigint) > BigInt(mostTime)) {
-        throw new RangeError(`${name}: a time is at most ${mostTime}, got ${value}`)
-      }
+      const checked = checkField(findField(schema, name, feedID), value)
+      if (headTimes.has(name) && (checked as bigint) > BigInt(maxTime))
+        throw new ValidationError(`${name}: a time is at most ${maxTime}, got ${value}`)
     }
   }
 
@@ -73,7 +73,7 @@ export function createChain(
     const observationsTimestamp = time('observationsTimestamp') ?? Math.max(from ?? 0, now)
     const validFromTimestamp =
       time('validFromTimestamp') ?? Math.min(from ?? observationsTimestamp, observationsTimestamp)
-    const expiresAt = Math.min(observationsTimestamp + validityMs / unitMs, mostTime)
+    const expiresAt = Math.min(observationsTimestamp + validityMs / unitMs, maxTime)
     const blob = encodeBlob(schema, {
       expiresAt,
       ...nextValues(Math.floor(ms)),

@@ -1,13 +1,14 @@
 import { type IncomingMessage, validateHeaderName, validateHeaderValue } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { checkNumber } from '../core/options.js'
 import type { Answer } from './answer.js'
 
-/** An answer to give in place of the real one. */
+/** An answer that replaces the real one. */
 export interface Failure {
   /** HTTP status, 200 to 599: a success with a wrong body is a failure too. */
   readonly status: number
   /**
-   * How many requests or upgrades are answered so.
+   * How many requests or upgrades get this answer.
    * @default 1
    */
   readonly times?: number
@@ -24,11 +25,11 @@ export interface Failure {
   /** The value of the header Retry-After: seconds, a date, or anything else. */
   readonly retryAfter?: number | string
   /**
-   * The body, sent as it is.
+   * The body, sent unchanged.
    * @default a JSON object with a message
    */
   readonly body?: string | Uint8Array
-  /** Further headers; they win over the engine's own. */
+  /** Further headers; they override the engine's own. */
   readonly headers?: Readonly<Record<string, string>>
   /**
    * Milliseconds before the answer.
@@ -37,45 +38,41 @@ export interface Failure {
   readonly delayMs?: number
 }
 
-/** What goes wrong on purpose. */
+/** The faults of a listener's answers. */
 export interface Faults {
-  /** Adds a failure; the function returned takes it away again. */
+  /** Adds a failure; the returned function removes it. */
   readonly fail: (failure: Failure) => () => void
-  /** Answers upgrades with a status, so many of them; undefined ends it. */
+  /** Answers the next `times` upgrades with a status; undefined ends it. */
   readonly refuse: (status: number | undefined, times?: number) => void
   /** While on, nothing is answered. */
   readonly blackhole: (on: boolean) => void
-  /** Goes on at once, or when the blackhole ends, or never if the socket is gone by then. */
-  readonly whenReachable: (socket: Duplex, go: () => void) => void
-  /** Lets a request or an upgrade through, with the failure it is to be answered with, if there is one. */
-  readonly meet: (
+  /** Goes on at once, or when the blackhole ends, or never if the socket is closed by then. */
+  readonly whenReachable: (socket: Duplex, goOn: () => void) => void
+  /** Goes on with a request or an upgrade, and with the failure to answer it with, if there is one. */
+  readonly intercept: (
     request: IncomingMessage,
     isUpgrade: boolean,
-    go: (answer: Answer | undefined) => void,
+    goOn: (failure: Answer | undefined) => void,
   ) => void
-  /** Uses up the failure a request or an upgrade is to be answered with. */
-  readonly take: (request: IncomingMessage, isUpgrade: boolean) => Failure | undefined
-  /** Forgets every failure, delay and held request. */
+  /** Uses up the failure for a request or an upgrade. */
+  readonly nextFailure: (request: IncomingMessage, isUpgrade: boolean) => Failure | undefined
+  /** Removes every failure and every delayed request. */
   readonly clear: () => void
 }
 
-function checkFailure(
-  what: string,
-  { status, times = 1, delayMs = 0, headers = {} }: Failure,
-): void {
-  if (!Number.isInteger(status) || status < 200 || status > 599) {
-    throw new RangeError(`${what}: status is 200 to 599, got ${status}`)
-  }
-  if (!(times > 0)) throw new RangeError(`${what}: times is 1 or more, got ${times}`)
-  if (!(delayMs >= 0)) throw new RangeError(`fail: delayMs is 0 or more, got ${delayMs}`)
+function checkFailure(method: string, failure: Failure): void {
+  const { status, times = 1, delayMs = 0, headers = {} } = failure
+  checkNumber(`${method}: status`, status, { min: 200, max: 599, whole: true })
+  checkNumber(`${method}: times`, times, { min: 1, infinite: true })
+  checkNumber(`${method}: delayMs`, delayMs, { min: 0 })
   for (const [name, value] of Object.entries(headers)) {
     validateHeaderName(name)
     validateHeaderValue(name, value)
   }
 }
 
-function answerOf({ status, body, headers, retryAfter }: Failure): Answer {
-  const given = Object.entries(headers ?? {}).map(([name, value]) => [name.toLowerCase(), value])
+function answerOf({ status, body, headers = {}, retryAfter }: Failure): Answer {
+  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])
   return {
     status,
     headers: {
@@ -87,68 +84,48 @@ function answerOf({ status, body, headers, retryAfter }: Failure): Answer {
   }
 }
 
-/** No faults, yet, but the failures of the wider ones. */
-export function createFaults(wider?: Faults): Faults {
-  interface Armed {
-    readonly failure: Failure
-    left: number
-  }
-  const armed = new Set<Armed>()
-  let refusal: Armed | undefined
+interface ActiveFailure {
+  readonly failure: Failure
+  left: number
+}
+
+/** No faults yet. Failures of `outer` apply after its own. */
+export function createFaults(outer?: Faults): Faults {
+  const failures = new Set<ActiveFailure>()
   const delays = new Set<NodeJS.Timeout>()
-  let held: (() => void)[] = []
+  let refusal: ActiveFailure | undefined
+  let unanswered: (() => void)[] = []
   let isBlackhole = false
 
-  function take(request: IncomingMessage, isUpgrade: boolean): Failure | undefined {
+  function nextFailure(request: IncomingMessage, isUpgrade: boolean): Failure | undefined {
     const { method, url = '' } = request
     if (isUpgrade && refusal !== undefined) {
       const { failure } = refusal
-      refusal.left--
-      if (refusal.left <= 0) refusal = undefined
+      if (--refusal.left <= 0) refusal = undefined
       return failure
     }
-    for (const entry of armed) {
+    for (const entry of failures) {
       const { failure } = entry
       if (failure.method !== undefined && failure.method !== method) continue
       if (!url.startsWith(failure.path ?? '')) continue
-      entry.left--
-      if (entry.left <= 0) armed.delete(entry)
+      if (--entry.left <= 0) failures.delete(entry)
       return failure
     }
-    return wider?.take(request, isUpgrade)
+    return outer?.nextFailure(request, isUpgrade)
   }
 
-  function whenReachable(socket: Duplex, go: () => void): void {
+  function whenReachable(socket: Duplex, goOn: () => void): void {
     if (socket.destroyed) return
-    if (isBlackhole) held.push(() => whenReachable(socket, go))
-    else go()
-  }
-
-  function meet(
-    request: IncomingMessage,
-    isUpgrade: boolean,
-    go: (answer: Answer | undefined) => void,
-  ): void {
-    const { socket } = request
-    whenReachable(socket, function decide() {
-      const failure = take(request, isUpgrade)
-      if (failure === undefined) return go(undefined)
-      const answer = answerOf(failure)
-      if (!failure.delayMs) return go(answer)
-      const delay = setTimeout(function late() {
-        delays.delete(delay)
-        whenReachable(socket, () => go(answer))
-      }, failure.delayMs)
-      delays.add(delay)
-    })
+    if (isBlackhole) unanswered.push(() => whenReachable(socket, goOn))
+    else goOn()
   }
 
   return {
     fail(failure) {
       checkFailure('fail', failure)
       const entry = { failure, left: failure.times ?? 1 }
-      armed.add(entry)
-      return () => void armed.delete(entry)
+      failures.add(entry)
+      return () => void failures.delete(entry)
     },
     refuse(status, times = Number.POSITIVE_INFINITY) {
       if (status !== undefined) checkFailure('refuse', { status, times })
@@ -157,19 +134,31 @@ export function createFaults(wider?: Faults): Faults {
     blackhole(on) {
       isBlackhole = on
       if (on) return
-      const waiting = held
-      held = []
-      for (const go of waiting) go()
+      const waiting = unanswered
+      unanswered = []
+      for (const goOn of waiting) goOn()
     },
     whenReachable,
-    meet,
-    take,
+    intercept(request, isUpgrade, goOn) {
+      const { socket } = request
+      whenReachable(socket, function findFailure() {
+        const failure = nextFailure(request, isUpgrade)
+        const answer = failure && answerOf(failure)
+        if (!failure?.delayMs) return goOn(answer)
+        const delay = setTimeout(function answerLate() {
+          delays.delete(delay)
+          whenReachable(socket, () => goOn(answer))
+        }, failure.delayMs)
+        delays.add(delay)
+      })
+    },
+    nextFailure,
     clear() {
-      armed.clear()
+      failures.clear()
       refusal = undefined
       for (const delay of delays) clearTimeout(delay)
       delays.clear()
-      held = []
+      unanswered = []
     },
   }
 }

@@ -1,31 +1,34 @@
+import { ValidationError } from '../core/errors.js'
+import { checkNumber } from '../core/options.js'
+import { feedVersion, isFeedID } from '../report/feed-id.js'
 import { checkField, type FieldValue } from './encode.js'
-import { type Resolution, reportSchema } from './schemas.js'
+import { type Field, type Resolution, reportSchema } from './schemas.js'
 
 /** Fields of a report by name, as its version names them. */
 export type ReportFields = Readonly<Record<string, FieldValue>>
 
 /** A feed to publish. */
 export interface FeedSpec {
-  /** `0x` and 64 hex digits; the first four say the version, and 1 as the very first says milliseconds. */
+  /** `0x` and 64 hex digits; the first is the time unit (0 seconds, 1 milliseconds), the next three the version. */
   readonly feedID: string
   /**
-   * Milliseconds between two reports of this feed; 0 for no automatic publishing.
+   * Milliseconds between two reports of this feed; 0 disables automatic publishing.
    * @default the engine's intervalMs
    */
   readonly intervalMs?: number
   /**
-   * Values of the first report; prices walk on from them, what is constant stays.
-   * @default plausible values made from the seed
+   * Values of the first report; prices move on from them, constant fields stay.
+   * @default plausible values that depend on the seed
    */
   readonly fields?: ReportFields
   /**
-   * Whether the credentials may read this feed; if not it answers 401, as an unknown one does.
+   * Whether the credentials may read this feed; if not, requests get 401, as for an unknown feed.
    * @default true
    */
   readonly entitled?: boolean
 }
 
-/** A feed, checked. */
+/** A checked feed. */
 export interface Feed {
   /** Lower-case. */
   readonly feedID: string
@@ -36,7 +39,7 @@ export interface Feed {
   readonly start: ReportFields
 }
 
-/** The three times every report has. */
+/** The three times of every report. */
 export const headTimes: ReadonlySet<string> = new Set([
   'validFromTimestamp',
   'observationsTimestamp',
@@ -45,9 +48,9 @@ export const headTimes: ReadonlySet<string> = new Set([
 
 const e18 = 10n ** 18n
 
-/** The feeds of an engine that was given none: every version from V2 to V14, V3 first, both time resolutions. */
+/** The default feeds: every version from V2 to V14, V3 first, and both time resolutions. */
 export const defaultFeeds: readonly FeedSpec[] = [
-  // V3, under the ids that the service's test network uses for ETH, BTC, LINK, SOL, XRP and HYPE against USD.
+  // V3, with the ids of the service's test network for ETH, BTC, LINK, SOL, XRP and HYPE against USD.
   feed('0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782', {
     price: 3_850n * e18,
   }),
@@ -60,7 +63,7 @@ export const defaultFeeds: readonly FeedSpec[] = [
     price: (5n * e18) / 2n,
   }),
   feed('0x0003cbac760d50c462267f3127374f5fa039eb971dd4a58a2b4f2b664769f8ea', { price: 42n * e18 }),
-  // V4 under the service's id for EUR/USD; the ids of the others are invented.
+  // V4, with the service's id for EUR/USD; the other ids are invented.
   feed('0x0004b9905d8337c34e00f8dbe31619428bac5c3937e73e6af75c71780f1770ce', {
     price: 1_137_900_000_000_000_000n,
   }),
@@ -88,64 +91,47 @@ function feed(feedID: string, fields?: ReportFields): FeedSpec {
   return fields === undefined ? { feedID } : { feedID, fields }
 }
 
-/** Whether the text is a feed id, in either case. */
-export function isFeedID(text: string): boolean {
-  return /^0x[0-9a-f]{64}$/i.test(text)
-}
-
-/** What a feed id says of its reports. The first digit is the resolution, the next three are the version. */
+/** The version and the resolution in a feed id. */
 export function readFeedID(feedID: string): {
   version: number
   resolution: Resolution | undefined
 } {
-  const digit = feedID[2]
-  return {
-    version: Number.parseInt(feedID.slice(3, 6), 16),
-    resolution: digit === '0' ? 's' : digit === '1' ? 'ms' : undefined,
-  }
+  const resolution = { 0: 's', 1: 'ms' } as const
+  return { version: feedVersion(feedID), resolution: resolution[feedID[2] as '0' | '1'] }
 }
 
 /** Checks one item of the option `feeds`. */
 export function checkFeed(given: string | FeedSpec, engineIntervalMs: number): Feed {
   const spec = typeof given === 'string' ? { feedID: given } : given
-  if (!isFeedID(spec.feedID)) {
-    throw new TypeError(
+  if (!isFeedID(spec.feedID))
+    throw new ValidationError(
       `feeds: a feed id is 0x and 64 hex digits, got ${JSON.stringify(spec.feedID)}`,
     )
-  }
   const feedID = spec.feedID.toLowerCase()
   const { version, resolution } = readFeedID(feedID)
   const schema = resolution && reportSchema(version, resolution)
-  if (resolution === undefined || schema === undefined) {
-    throw new RangeError(
+  if (resolution === undefined || schema === undefined)
+    throw new ValidationError(
       `feeds: ${feedID} starts with neither 0 nor 1, or its version isn't one of 2 to 14`,
     )
-  }
   const intervalMs = spec.intervalMs ?? engineIntervalMs
-  if (!Number.isFinite(intervalMs) || intervalMs < 0) {
-    throw new RangeError(`feeds: intervalMs of ${feedID} is a number of milliseconds, 0 or more`)
-  }
-  const start = spec.fields ?? {}
+  checkNumber(`feeds: intervalMs of ${feedID}`, intervalMs, { min: 0 })
+  const start = { ...spec.fields }
   for (const [name, value] of Object.entries(start)) {
-    const field = schema.slice(1).find(field => field.name === name)
-    if (field === undefined) throw new TypeError(unknownField(version, name, feedID))
-    if (headTimes.has(name)) throw new TypeError(`feeds: ${name} of ${feedID} comes from the clock`)
-    checkField(field, value)
+    if (headTimes.has(name))
+      throw new ValidationError(`feeds: ${name} of ${feedID} comes from the clock`)
+    checkField(findField(schema, name, feedID), value)
   }
-  return {
-    feedID,
-    version,
-    resolution,
-    intervalMs,
-    entitled: spec.entitled ?? true,
-    start: { ...start },
-  }
+  return { feedID, version, resolution, intervalMs, entitled: spec.entitled ?? true, start }
 }
 
-/** The message for a field that a version doesn't have. */
-export function unknownField(version: number, name: string, feedID: string): string {
-  const names = reportSchema(version, 's')
-    ?.slice(1)
-    .map(field => field.name)
-  return `V${version} (${feedID}) has no field ${JSON.stringify(name)}; it has ${names?.join(', ')}`
+/** The field of that name, other than the feed id. */
+export function findField(schema: readonly Field[], name: string, feedID: string): Field {
+  const fields = schema.slice(1)
+  const field = fields.find(field => field.name === name)
+  if (field !== undefined) return field
+  const names = fields.map(field => field.name).join(', ')
+  throw new ValidationError(
+    `V${feedVersion(feedID)} (${feedID}) has no field ${JSON.stringify(name)}; it has ${names}`,
+  )
 }

@@ -13,14 +13,14 @@ export interface FrontDoor {
   readonly reroute: (on: boolean) => void
 }
 
-// What a load balancer answers by itself is a page, not the service's JSON.
+// A load balancer answers with a page of its own, not with the service's JSON.
 const badGateway: Answer = {
   status: 502,
   headers: { 'content-type': 'text/html' },
   body: '<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>',
 }
 
-/** A request's first line and headers, as they came. */
+/** The bytes of a request's first line and headers. */
 function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): string {
   let head = `${method} ${url} HTTP/${httpVersion}\r\n`
   for (let i = 0; i < rawHeaders.length; i += 2)
@@ -28,87 +28,75 @@ function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): stri
   return `${head}\r\n`
 }
 
-/** Ends a socket as another one has ended: a reset stays a reset. */
-function endLike(socket: Socket, hadError: boolean): void {
-  if (socket.destroyed) return
-  if (hadError) socket.resetAndDestroy()
-  else socket.destroy()
+/** Pipes one way. A reset or an early close of `from` closes `to` likewise. */
+function pipe(from: Socket, to: Socket): void {
+  from.pipe(to)
+  from.once('close', function onClose(hadError) {
+    // After a proper end, the pipe ends the other side behind the last bytes.
+    if (to.destroyed || (!hadError && from.readableEnded)) return
+    if (hadError) to.resetAndDestroy()
+    else to.destroy()
+  })
 }
 
-/** Pipes both ways. What ends on one side ends on the other, in the same manner. */
-function join(one: Socket, other: Socket): void {
-  for (const [from, to] of [
-    [one, other],
-    [other, one],
-  ] as const) {
-    from.pipe(to)
-    from.once('close', function ended(hadError) {
-      // What has come to its end properly has already ended the other side, behind the last bytes.
-      if (hadError || !from.readableEnded) endLike(to, hadError)
-    })
-  }
-}
-
-/** The front door to some origins: REST is served by the service, streams by the origins. */
+/** A front door whose service answers REST; it connects upgrades to the origins. */
 export function createFrontDoor(service: Service, origins: readonly Origin[]): FrontDoor {
   let isRerouting = false
-  let turn = 0
+  let upgrades = 0
 
-  /** The origins that listen, on the list before those that aren't, in turn. */
+  /** The next live origin, round robin; those on the list come before the others. */
   function anyLive(): Origin | undefined {
     const live = origins.filter(origin => origin.listener.isOpen)
     const listed = live.filter(origin => origin.isAdvertised)
-    const among = listed.length > 0 ? listed : live
-    return among[turn++ % among.length]
+    const candidates = listed.length > 0 ? listed : live
+    return candidates[upgrades++ % candidates.length]
   }
 
   function choose(id: string | string[] | undefined): Origin | undefined {
     const named = origins.find(origin => origin.id === id)
     if (named === undefined) return anyLive()
     if (named.listener.isOpen) return named
-    named.missed()
+    named.countUpgrade()
     return isRerouting ? anyLive() : undefined
   }
 
-  function turnAway(request: IncomingMessage, socket: Duplex, id: string): void {
-    service.turnAway(request, socket, badGateway, `${id} is dead`)
+  function reject(request: IncomingMessage, socket: Duplex, name: string): void {
+    service.rejectUpgrade(request, socket, badGateway, `${name} is dead`)
   }
 
-  function handOver(request: IncomingMessage, client: Socket, head: Buffer, origin: Origin): void {
-    const upstream = connect({
-      host,
-      port: origin.listener.port,
-      allowHalfOpen: true,
-      noDelay: true,
-    })
-    const leave = (): void => void upstream.destroy()
-    function failed(): void {
-      client.off('close', leave)
-      origin.missed()
-      turnAway(request, client, `origin ${origin.id}`)
+  function forward(request: IncomingMessage, client: Socket, head: Buffer, origin: Origin): void {
+    const { port } = origin.listener
+    const upstream = connect({ host, port, allowHalfOpen: true, noDelay: true })
+    const abort = (): void => void upstream.destroy()
+    function onFailure(): void {
+      client.off('close', abort)
+      origin.countUpgrade()
+      reject(request, client, `origin ${origin.id}`)
     }
-    client.once('close', leave)
-    upstream.once('error', failed)
-    upstream.once('connect', function connected() {
-      client.off('close', leave)
-      upstream.off('error', failed)
+    client.once('close', abort)
+    upstream.once('error', onFailure)
+    upstream.once('connect', function onConnect() {
+      client.off('close', abort)
+      upstream.off('error', onFailure)
       upstream.on('error', () => {})
       upstream.write(headOf(request), 'latin1')
       upstream.write(head)
-      join(client, upstream)
+      pipe(client, upstream)
+      pipe(upstream, client)
     })
   }
 
-  function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const id = request.headers['x-cll-origin']
-    const origin = choose(id)
-    if (origin === undefined)
-      turnAway(request, socket, id === undefined ? 'every origin' : `origin ${id}`)
-    else if (socket instanceof Socket) handOver(request, socket, head, origin)
-  }
-
   return {
-    handlers: { ...service, upgrade },
+    handlers: {
+      ...service,
+      upgrade(request, socket, head) {
+        const id = request.headers['x-cll-origin']
+        const origin = choose(id)
+        if (origin === undefined)
+          reject(request, socket, id === undefined ? 'every origin' : `origin ${id}`)
+        else if (socket instanceof Socket) forward(request, socket, head, origin)
+      },
+    },
     reroute(on) {
       isRerouting = on
     },

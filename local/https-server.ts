@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
 import { createCertificateAuthority } from './certificate.js'
+import { createListener } from './listener.js'
 
 /** Answers the requests of a server. */
 export type HTTPSHandler = (
@@ -9,15 +9,15 @@ export type HTTPSHandler = (
   response: ServerResponse,
 ) => void | Promise<void>
 
-/** How to start an HTTPS server. */
+/** The options of `startHTTPSServer`. */
 export interface HTTPSServerOptions {
   /**
-   * Answers the requests. What it throws is answered with 500 and the error's message.
+   * Answers the requests. An error it throws becomes a 500 with the error's message.
    * @default 200 and "ok"
    */
   readonly handler?: HTTPSHandler
   /**
-   * The host names and addresses its certificate is for; where it listens does not depend on them.
+   * The host names and addresses of its certificate; it listens on loopback whatever they are.
    * @default localhost, 127.0.0.1 and ::1
    */
   readonly hosts?: readonly string[]
@@ -37,8 +37,7 @@ export interface HTTPSServer {
 const ATTEMPTS = 20
 
 /**
- * Starts an HTTPS server on loopback, with a certificate from an authority of its own: to have something real to talk to
- * in tests.
+ * Starts an HTTPS server on loopback, with a certificate from an authority of its own: a real server for tests.
  *
  * @example
  * const { url, ca, close } = await startHTTPSServer({
@@ -49,47 +48,33 @@ export async function startHTTPSServer(options: HTTPSServerOptions = {}): Promis
   const { hosts = ['localhost', '127.0.0.1', '::1'], handler = answerOk } = options
   const { ca, issue } = await createCertificateAuthority()
   const certificate = issue({ hosts })
-  const sockets = new Set<Socket>()
-  const start = (port: number, host: string): Promise<Server> =>
-    new Promise((resolve, reject) => {
-      const server = createServer(certificate, (request, response) =>
-        answer(handler, request, response),
-      )
-      // What has not spoken TLS yet is no connection of the server's own, and would keep it open.
-      server.on('connection', (socket: Socket) => {
-        sockets.add(socket)
-        socket.once('close', () => sockets.delete(socket))
-      })
-      server.once('error', reject)
-      server.listen(port, host, () => resolve(server))
-    })
+  const createHTTPSServer = (): Server =>
+    createServer(certificate, (request, response) => answer(handler, request, response))
 
   for (let attempt = 1; ; attempt++) {
-    const first = await start(0, '127.0.0.1')
-    const { port } = first.address() as AddressInfo
+    const first = createListener(0, createHTTPSServer)
+    await first.open()
+    // localhost is either address, depending on the machine.
+    const second = createListener(first.port, createHTTPSServer, '::1')
     try {
-      // What localhost means depends on the machine.
-      const second = await start(port, '::1').catch(ignoreAbsence)
+      await second.open().catch(ignoreMissingIPv6)
       return {
-        url: `https://localhost:${port}`,
-        port,
+        url: `https://localhost:${first.port}`,
+        port: first.port,
         ca,
         async close() {
-          const ended = Promise.all([first, second].map(each => each && end(each)))
-          for (const socket of sockets) socket.destroy()
-          await ended
+          await Promise.all([first.close(), second.close()])
         },
       }
     } catch (error) {
-      await end(first)
+      await first.close()
       if (attempt === ATTEMPTS || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE')
         throw error
     }
   }
 }
 
-/** Not every machine has IPv6. */
-function ignoreAbsence(error: NodeJS.ErrnoException): undefined {
+function ignoreMissingIPv6(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EADDRNOTAVAIL' && error.code !== 'EAFNOSUPPORT') throw error
 }
 
@@ -108,10 +93,4 @@ async function answer(
 
 function answerOk(_request: IncomingMessage, response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'text/plain' }).end('ok')
-}
-
-function end(server: Server): Promise<void> {
-  return new Promise(resolve => {
-    server.close(() => resolve())
-  })
 }

@@ -4,16 +4,14 @@ export {
   type IssuedCertificate,
 } from './certificate.js'
 export type { SignedReport } from './chain.js'
-export type { DataEngine, PublishOptions } from './data-engine.js'
-export { startDataEngine } from './data-engine.js'
-export type { Delivery } from './deliveries.js'
+export { type DataEngine, startDataEngine } from './data-engine.js'
 export type { FieldValue } from './encode.js'
 export type { ProxyConnection } from './fault-proxy/connection.js'
+export type { WhichConnections } from './fault-proxy/connections.js'
 export {
   type FaultOptions,
   type FaultProxy,
   startFaultProxy,
-  type WhichConnections,
 } from './fault-proxy/fault-proxy.js'
 export type { ProxyEvent, ProxyEventName } from './fault-proxy/log.js'
 export type { FaultProxyOptions } from './fault-proxy/options.js'
@@ -28,10 +26,11 @@ export {
   type HTTPSServerOptions,
   startHTTPSServer,
 } from './https-server.js'
-export type { PublishedReport } from './ledger.js'
+export type { Delivery, PublishedReport } from './ledger.js'
 export type { SignerSet } from './network.js'
 export type { DataEngineOptions } from './options.js'
 export type { EngineOrigin } from './origin.js'
+export type { PublishOptions, RotateOptions } from './publisher.js'
 export type { RecordedReport } from './replay.js'
 export type { RequestRecord } from './request-log.js'
 export { createVault, type VaultOptions } from './vault/create-vault.js'

@@ -1,6 +1,6 @@
 import type { SignedReport } from './chain.js'
 
-/** One report published, as the ledger keeps it. */
+/** A report in the ledger. */
 export interface PublishedReport extends SignedReport {
   /** When it was published, in ms of the engine's clock. */
   readonly publishedAt: number
@@ -10,23 +10,36 @@ export interface PublishedReport extends SignedReport {
   readonly stored: boolean
 }
 
-/** Every report published, in order, and the stored ones by feed and time. */
+/** A report's frame, written unchanged to an open stream; the engine can't know whether the client has read it. */
+export interface Delivery {
+  /** The origin's id. */
+  readonly origin: string
+  /** The stream's number, as in the record of its upgrade. */
+  readonly stream: number
+  /** When it was written, in ms of the engine's clock. */
+  readonly at: number
+}
+
+/** Every published report in order, the stored ones by feed and time, and the deliveries of each. */
 export interface Ledger {
   readonly add: (report: PublishedReport) => void
-  /** All reports still kept, in the order they were published. */
+  /** All retained reports, in the order of publication. */
   readonly all: () => PublishedReport[]
   /** The stored report with the latest observations. */
   readonly latest: (feedID: string) => PublishedReport | undefined
-  /** The stored report that was valid at a time of the feed's unit. */
+  /** The stored report that was valid at a time in the feed's unit. */
   readonly at: (feedID: string, time: number) => PublishedReport | undefined
   /** Stored reports observed at or after a time, ascending. */
   readonly page: (feedID: string, start: number, limit: number) => PublishedReport[]
+  readonly addDelivery: (report: PublishedReport, delivery: Delivery) => void
+  /** The deliveries of a report, in order. */
+  readonly deliveriesOf: (report: PublishedReport) => Delivery[]
 }
 
-interface Shelf {
-  /** In the order published. */
+interface FeedReports {
+  /** In the order of publication. */
   readonly published: PublishedReport[]
-  /** The stored ones, ascending by observations. */
+  /** Ascending by observations. */
   readonly stored: PublishedReport[]
 }
 
@@ -42,52 +55,52 @@ function firstFrom(reports: readonly PublishedReport[], time: number): number {
   return low
 }
 
-/** A ledger that keeps so many reports of each feed. */
+/** A ledger that retains the latest `retain` reports of each feed. */
 export function createLedger(retain: number): Ledger {
-  const shelves = new Map<string, Shelf>()
-  const everything = new Set<PublishedReport>()
+  const byFeed = new Map<string, FeedReports>()
+  const all = new Set<PublishedReport>()
+  const deliveries = new WeakMap<PublishedReport, Delivery[]>()
 
-  function shelfOf(feedID: string): Shelf {
-    const found = shelves.get(feedID)
-    if (found !== undefined) return found
-    const shelf = { published: [], stored: [] }
-    shelves.set(feedID, shelf)
-    return shelf
-  }
-
-  function add(report: PublishedReport): void {
-    const { published, stored } = shelfOf(report.feedID)
-    everything.add(report)
-    published.push(report)
-    if (report.stored) stored.splice(firstFrom(stored, report.observationsTimestamp + 1), 0, report)
-    if (published.length <= retain) return
-    const oldest = published.shift() as PublishedReport
-    everything.delete(oldest)
-    if (oldest.stored) stored.splice(stored.indexOf(oldest), 1)
-  }
-
-  function at(feedID: string, time: number): PublishedReport | undefined {
-    const { stored } = shelfOf(feedID)
-    const first = firstFrom(stored, time)
-    const observed = stored[first]?.observationsTimestamp
-    for (let i = first; stored[i]?.observationsTimestamp === observed; i++) {
-      const report = stored[i]
-      if (report === undefined || report.validFromTimestamp <= time) return report
-    }
-    return undefined
-  }
-
-  function page(feedID: string, start: number, limit: number): PublishedReport[] {
-    const { stored } = shelfOf(feedID)
-    const first = firstFrom(stored, start)
-    return stored.slice(first, first + limit)
+  function reportsOf(feedID: string): FeedReports {
+    const reports = byFeed.get(feedID) ?? { published: [], stored: [] }
+    byFeed.set(feedID, reports)
+    return reports
   }
 
   return {
-    add,
-    all: () => [...everything],
-    latest: feedID => shelfOf(feedID).stored.at(-1),
-    at,
-    page,
+    add(report) {
+      const { published, stored } = reportsOf(report.feedID)
+      all.add(report)
+      published.push(report)
+      if (report.stored)
+        stored.splice(firstFrom(stored, report.observationsTimestamp + 1), 0, report)
+      if (published.length <= retain) return
+      const oldest = published.shift() as PublishedReport
+      all.delete(oldest)
+      if (oldest.stored) stored.splice(stored.indexOf(oldest), 1)
+    },
+    all: () => [...all],
+    latest: feedID => reportsOf(feedID).stored.at(-1),
+    at(feedID, time) {
+      const { stored } = reportsOf(feedID)
+      const first = firstFrom(stored, time)
+      const observed = stored[first]?.observationsTimestamp
+      for (let i = first; stored[i]?.observationsTimestamp === observed; i++) {
+        const report = stored[i]
+        if (report === undefined || report.validFromTimestamp <= time) return report
+      }
+      return undefined
+    },
+    page(feedID, start, limit) {
+      const { stored } = reportsOf(feedID)
+      const first = firstFrom(stored, start)
+      return stored.slice(first, first + limit)
+    },
+    addDelivery(report, delivery) {
+      const others = deliveries.get(report) ?? []
+      deliveries.set(report, others)
+      others.push(Object.freeze(delivery))
+    },
+    deliveriesOf: report => [...(deliveries.get(report) ?? [])],
   }
 }

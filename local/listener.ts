@@ -1,39 +1,52 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Server, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-/** What a listener does with what comes in. */
+/** Handles the requests of an HTTP server. */
 export interface Handlers {
   readonly request: (request: IncomingMessage, response: ServerResponse) => void
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void
-  /** For bytes that are no HTTP request. */
+  /** Handles bytes that are not an HTTP request. */
   readonly unreadable: (error: Error & { code?: string }, socket: Duplex) => void
 }
 
-/** A place on loopback where connections come in. */
+/** A port on loopback that can be closed and opened again. */
 export interface Listener {
-  /** The port; known after the first opening, and kept. */
+  /** Known after the first opening, and the same after each further one. */
   readonly port: number
-  /** Whether connections come in now. */
   readonly isOpen: boolean
   readonly open: () => Promise<void>
-  /** Stops listening and ends every connection, by a reset if so told. */
-  readonly close: (how?: 'reset') => Promise<void>
+  /** Stops listening, and destroys, resets or drains the open connections. */
+  readonly close: (how?: 'destroy' | 'reset' | 'drain') => Promise<void>
 }
 
-export const host = '127.0.0.1'
+export const host: string = '127.0.0.1'
 
-// A port given up for a while may be taken meanwhile, by a client's own outgoing connection for one.
+// While the port is closed, an outgoing connection of this machine may be given it.
 const reopenForMs = 5_000
 const reopenEveryMs = 50
 
-/** A listener that isn't open yet. Port 0 is any free one. */
-export function createListener(wantedPort: number, handlers: Handlers): Listener {
+function listen(server: Server, port: number, address: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, address, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+/** A listener that is not open yet; each opening creates a server. Port 0 is any free one. */
+export function createListener(
+  wantedPort: number,
+  createServer: () => Server,
+  address: string = host,
+): Listener {
   const sockets = new Set<Socket>()
   let port = wantedPort
   let hasBeenOpen = false
-  let running: { server: Server; ready: Promise<void> } | undefined
-  let ended: Promise<void> = Promise.resolve()
+  let running: { readonly server: Server; readonly ready: Promise<void> } | undefined
+  let closed: Promise<void> = Promise.resolve()
 
   function track(socket: Socket): void {
     sockets.add(socket)
@@ -41,67 +54,35 @@ export function createListener(wantedPort: number, handlers: Handlers): Listener
     socket.once('close', () => sockets.delete(socket))
   }
 
-  function listen(server: Server): Promise<void> {
-    return new Promise((resolve, reject) => {
-      server.once('error', reject)
-      server.listen(port, host, () => {
-        server.off('error', reject)
-        resolve()
-      })
-    })
-  }
-
-  async function listenAgain(server: Server): Promise<void> {
-    for (const start = performance.now(); ; ) {
+  async function start(server: Server): Promise<void> {
+    const start = performance.now()
+    for (;;) {
       try {
-        return await listen(server)
+        await listen(server, port, address)
+        port = (server.address() as AddressInfo).port
+        hasBeenOpen = true
+        return
       } catch (error) {
         const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
-        if (!isTaken || !hasBeenOpen || performance.now() - start > reopenForMs) throw error
+        if (!isTaken || !hasBeenOpen || performance.now() - start > reopenForMs) {
+          if (running?.server === server) running = undefined
+          throw error
+        }
         await new Promise(resolve => setTimeout(resolve, reopenEveryMs))
         if (running?.server !== server) return
       }
     }
   }
 
-  function open(): Promise<void> {
-    if (running !== undefined) return running.ready
-    const server = createServer(handlers.request)
-    // Longer than clients keep idle connections, so that it isn't the engine that closes one in use.
-    server.keepAliveTimeout = 65_000
-    server.headersTimeout = 70_000
-    server.on('connection', track)
-    server.on('upgrade', handlers.upgrade)
-    server.on('clientError', handlers.unreadable)
-    const ready = listenAgain(server).then(
-      function opened() {
-        const address = server.address()
-        if (address !== null && typeof address === 'object') port = address.port
-        hasBeenOpen = true
-      },
-      function failed(error) {
-        if (running?.server === server) running = undefined
-        throw error
-      },
-    )
-    running = { server, ready }
-    return ready
-  }
-
-  async function end({ server, ready }: NonNullable<typeof running>, how?: 'reset'): Promise<void> {
+  async function end(
+    { server, ready }: NonNullable<typeof running>,
+    how: 'destroy' | 'reset' | 'drain',
+  ): Promise<void> {
     await ready.catch(() => {})
     const closed = new Promise<void>(resolve => server.close(() => resolve()))
-    for (const socket of sockets) {
-      if (how === 'reset') socket.resetAndDestroy()
-      else socket.destroy()
-    }
+    if (how === 'reset') for (const socket of sockets) socket.resetAndDestroy()
+    if (how === 'destroy') for (const socket of sockets) socket.destroy()
     await closed
-  }
-
-  function close(how?: 'reset'): Promise<void> {
-    if (running !== undefined) ended = end(running, how)
-    running = undefined
-    return ended
   }
 
   return {
@@ -111,7 +92,30 @@ export function createListener(wantedPort: number, handlers: Handlers): Listener
     get isOpen() {
       return running?.server.listening === true
     },
-    open,
-    close,
+    open() {
+      if (running === undefined) {
+        const server = createServer().on('connection', track)
+        running = { server, ready: start(server) }
+      }
+      return running.ready
+    },
+    close(how = 'destroy') {
+      if (running !== undefined) closed = end(running, how)
+      running = undefined
+      return closed
+    },
   }
+}
+
+/** A listener for HTTP. */
+export function createHTTPListener(port: number, handlers: Handlers): Listener {
+  return createListener(port, function createHTTPServer() {
+    const server = createServer(handlers.request)
+    // Longer than clients keep idle connections open, so that no connection is closed while a client uses it.
+    server.keepAliveTimeout = 65_000
+    server.headersTimeout = 70_000
+    server.on('upgrade', handlers.upgrade)
+    server.on('clientError', handlers.unreadable)
+    return server
+  })
 }

@@ -1,8 +1,11 @@
+import { ValidationError } from '../core/errors.js'
+import { checkNumber } from '../core/options.js'
+import type { Credentials } from './auth.js'
 import type { SignedReport } from './chain.js'
 import { checkFeed, defaultFeeds, type Feed, type FeedSpec, readFeedID } from './feeds.js'
 import type { RecordedReport } from './replay.js'
 
-/** How to start a data engine. Every option has a default. */
+/** The options of `startDataEngine`. Every option has a default. */
 export interface DataEngineOptions {
   /**
    * The feeds, as ids or with details.
@@ -10,35 +13,35 @@ export interface DataEngineOptions {
    */
   readonly feeds?: readonly (string | FeedSpec)[]
   /**
-   * How many origins there are, as 001, 002, … Of two or more each has a port of its own, and the engine's is that of
-   * a front door, which serves REST and hands upgrades to them.
+   * How many origins there are, named 001, 002, … Two or more have a port each; the engine's own is then that of a front
+   * door, which serves REST and forwards upgrades to them.
    * @default 1
    */
   readonly origins?: number
   /**
-   * Milliseconds between two reports of a feed; 0 publishes only when told. No two reports of a feed share a time, so a
-   * feed in seconds publishes once a second at most: what is to be faster needs a feed in milliseconds, or `runAhead`.
+   * Milliseconds between two reports of a feed; 0 disables automatic publishing. No two reports of a feed share a time,
+   * so a feed in seconds publishes at most once a second; `runAhead` lifts that.
    * @default 1000
    */
   readonly intervalMs?: number
   /**
-   * Whether feeds keep to an interval below their own unit, each report dated one unit after the one before: at
-   * `intervalMs: 100` a feed in seconds is 9 s further ahead of the clock with every second.
+   * Whether feeds publish at an interval below their own unit, each report dated one unit after the last: at
+   * `intervalMs: 100` a feed in seconds gets 9 s further ahead of the clock with every second.
    * @default false
    */
   readonly runAhead?: boolean
   /**
-   * What signers, config digest and values are made from: equal seeds, equal engines, but for the times.
+   * Seeds the signers, the config digest and the values: engines of equal seeds differ only in times.
    * @default 1
    */
   readonly seed?: number
   /**
-   * The API key that is let in.
+   * The accepted API key.
    * @default a fixed UUID
    */
   readonly apiKey?: string
   /**
-   * The secret that requests are signed with.
+   * The secret that signs requests.
    * @default a fixed text
    */
   readonly userSecret?: string
@@ -48,17 +51,17 @@ export interface DataEngineOptions {
    */
   readonly port?: number
   /**
-   * How many reports every feed has already at the start, one interval apart and ending before now.
+   * How many reports every feed has at the start, one interval apart and ending before now.
    * @default 10, or 0 in a replay
    */
   readonly history?: number
   /**
-   * How many reports of each feed the ledger and REST keep.
+   * How many of the latest reports of each feed the ledger and REST retain.
    * @default all
    */
   readonly retain?: number
   /**
-   * Requests and upgrades in any second, per endpoint, before 429 with Retry-After.
+   * The limit of requests and upgrades in any second, per endpoint; more get 429 with Retry-After.
    * @default no limit
    */
   readonly rateLimit?: number
@@ -68,8 +71,9 @@ export interface DataEngineOptions {
    */
   readonly now?: () => number
   /**
-   * Reports to publish in place of made ones, or the path of an NDJSON file of them: unmodified, in order, one per
-   * intervalMs over all feeds together, then no more. The feeds are those of the reports, so `feeds` can't be given.
+   * Recorded reports to publish in place of made ones, or the path of an NDJSON file of them. They are published
+   * unchanged, in order, one per intervalMs over all feeds together. The feeds are those of the reports, so `feeds` can't
+   * be given.
    * @default none
    */
   readonly replay?: readonly RecordedReport[] | string
@@ -79,80 +83,62 @@ export interface DataEngineOptions {
    */
   readonly nodes?: number
   /**
-   * How many signers may be faulty: f + 1 sign each report.
+   * How many signers may be faulty; f + 1 sign each report.
    * @default 1
    */
   readonly f?: number
   /**
-   * Bytes a stream's client may leave unread before its stream is closed.
+   * A stream is closed if its client leaves more bytes than this unread.
    * @default 8 MiB
    */
   readonly maxBufferedBytes?: number
   /**
-   * Whether frames are compressed for clients that offer it; at hundreds of reports a second that costs more than all
-   * the rest.
+   * Whether frames are compressed for clients that offer it; at hundreds of reports a second this is the largest cost.
    * @default true
    */
   readonly compression?: boolean
 }
 
-/** The numbers among the options, checked and complete. */
-export interface Settings {
+/** The checked options, with their defaults. */
+export interface Settings
+  extends Required<Omit<DataEngineOptions, 'feeds' | 'origins' | 'rateLimit' | 'replay'>> {
+  /** The ids of the origins. */
   readonly origins: readonly string[]
-  readonly intervalMs: number
-  readonly runAhead: boolean
-  readonly seed: number
-  readonly apiKey: string
-  readonly userSecret: string
-  readonly port: number
-  readonly history: number
-  readonly retain: number
   readonly rateLimit: number | undefined
-  readonly now: () => number
-  readonly nodes: number
-  readonly f: number
-  readonly maxBufferedBytes: number
-  readonly compression: boolean
 }
 
-function integer(
-  name: string,
-  value: number,
-  least: number,
-  most: number = Number.MAX_SAFE_INTEGER,
-): number {
-  if (Number.isSafeInteger(value) && value >= least && value <= most) return value
-  throw new RangeError(`${name} is an integer of ${least} to ${most}, got ${value}`)
+function integer(name: string, value: number, min: number, max?: number): number {
+  return checkNumber(name, value, { min, whole: true, ...(max === undefined ? {} : { max }) })
+}
+
+/** Checks credentials and fills in the defaults. */
+export function checkCredentials({ apiKey, userSecret }: Partial<Credentials>): Credentials {
+  if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey))
+    throw new ValidationError('apiKey must be printable ASCII without spaces')
+  if (userSecret === '') throw new ValidationError('userSecret must not be empty')
+  return {
+    apiKey: apiKey ?? '5f0c2a1e-9d3b-4c77-8a46-1b2e3d4c5f60',
+    userSecret: userSecret ?? 'user-secret-of-the-local-data-engine',
+  }
 }
 
 /** Checks the options and fills in the defaults. */
 export function checkOptions(options: DataEngineOptions): Settings {
-  const { intervalMs = 1000, apiKey, userSecret, retain, rateLimit, seed = 1, f = 1 } = options
-  if (!Number.isFinite(intervalMs) || intervalMs < 0) {
-    throw new RangeError(`intervalMs is a number of milliseconds, 0 or more, got ${intervalMs}`)
-  }
-  if (!Number.isFinite(seed)) throw new RangeError(`seed is a number, got ${seed}`)
-  if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey)) {
-    throw new TypeError('apiKey is printable ASCII without spaces')
-  }
-  if (userSecret === '') throw new TypeError('userSecret is empty')
-  if (options.feeds !== undefined && options.replay !== undefined) {
-    throw new TypeError(
+  const { retain, rateLimit, replay, f = 1 } = options
+  if (options.feeds !== undefined && replay !== undefined)
+    throw new ValidationError(
       'feeds and replay exclude each other: the feeds of a replay are those of its reports',
     )
-  }
   integer('f', f, 1, 10)
+  const origins = integer('origins', options.origins ?? 1, 1, 999)
   return {
-    origins: Array.from({ length: integer('origins', options.origins ?? 1, 1, 999) }, (_, i) =>
-      String(i + 1).padStart(3, '0'),
-    ),
-    intervalMs,
+    ...checkCredentials(options),
+    origins: Array.from({ length: origins }, (_, i) => String(i + 1).padStart(3, '0')),
+    intervalMs: checkNumber('intervalMs', options.intervalMs ?? 1000, { min: 0 }),
     runAhead: options.runAhead ?? false,
-    seed,
-    apiKey: apiKey ?? '5f0c2a1e-9d3b-4c77-8a46-1b2e3d4c5f60',
-    userSecret: userSecret ?? 'user-secret-of-the-local-data-engine',
+    seed: checkNumber('seed', options.seed ?? 1, { min: Number.NEGATIVE_INFINITY }),
     port: integer('port', options.port ?? 0, 0, 65_535),
-    history: options.replay === undefined ? integer('history', options.history ?? 10, 0) : 0,
+    history: replay === undefined ? integer('history', options.history ?? 10, 0) : 0,
     retain: retain === undefined ? Number.POSITIVE_INFINITY : integer('retain', retain, 1),
     rateLimit: rateLimit === undefined ? undefined : integer('rateLimit', rateLimit, 1),
     now: options.now ?? Date.now,
@@ -163,7 +149,7 @@ export function checkOptions(options: DataEngineOptions): Settings {
   }
 }
 
-/** The feeds by id: those given, or those of a recording. */
+/** The feeds by id: the given ones, or those of a recording. */
 export function checkFeeds(
   given: readonly (string | FeedSpec)[] | undefined,
   recording: readonly SignedReport[] | undefined,
@@ -177,7 +163,7 @@ export function checkFeeds(
   if (recording !== undefined) return feeds
   for (const spec of given ?? defaultFeeds) {
     const feed = checkFeed(spec, intervalMs)
-    if (feeds.has(feed.feedID)) throw new TypeError(`feeds: ${feed.feedID} is given twice`)
+    if (feeds.has(feed.feedID)) throw new ValidationError(`feeds: ${feed.feedID} is given twice`)
     feeds.set(feed.feedID, feed)
   }
   return feeds

@@ -1,71 +1,70 @@
 import { jsonAnswer, writeRawAnswer } from './answer.js'
-import type { Deliveries } from './deliveries.js'
 import { createFaults, type Faults } from './faults.js'
 import type { Forgery } from './forge.js'
-import { createFrameFaults } from './frame-faults.js'
+import { createFrameFaults, type FrameFaults } from './frame-faults.js'
 import type { PublishedReport } from './ledger.js'
-import { createListener, host, type Listener } from './listener.js'
+import { createHTTPListener, host, type Listener } from './listener.js'
 import { createService, type ServiceParts } from './service.js'
-import { createStreams, type Frame, type StreamsOptions } from './websocket-server.js'
+import { createStreams, type Frame, type Streams, type StreamsOptions } from './websocket-server.js'
 
 /**
- * One origin of an engine, with its own listener and its own faults. They take effect at once, on open streams too,
- * outlast `kill` and the engine's `stop`, and say nothing about the other origins. Those of frames are for reports:
- * what `engine.send` sends goes out as it is.
+ * One origin of an engine, with its own listener and its own faults. They apply at once, to open streams too, outlast
+ * `kill` and the engine's `stop`, and do not affect other origins. Faults of frames are for reports: frames of
+ * `engine.send` are sent unchanged.
  */
 export interface EngineOrigin {
   /** `001` */
   readonly id: string
-  /** `ws://127.0.0.1:PORT` of this origin alone; the engine's own if there is but one origin. */
+  /** `ws://127.0.0.1:PORT` of this origin alone; the engine's own if there is only one origin. */
   readonly wsEndpoint: string
   /** How many of its streams are open. */
   readonly connections: number
-  /** How many upgrades have come to it, answered or not, with those the front door had for it while it was dead. */
-  readonly dials: number
-  /** Takes the origin away: nothing listens, connections are reset. What was held back or delayed is lost. */
+  /** How many upgrades were for it, answered or not, including those the front door had for it while it was dead. */
+  readonly upgrades: number
+  /** Kills the origin: nothing listens, connections are reset. Buffered and delayed reports are lost. */
   kill(): Promise<void>
-  /** Brings a killed origin back on its port; with the engine, if that is stopped. */
+  /** Restarts a killed origin on its port; if the engine is stopped, at its start. */
   restart(): Promise<void>
-  /** While on, connections are accepted and stay open, nothing is answered; afterwards what was held back goes out. */
+  /** While on, connections are accepted and stay open, and nothing is answered; afterwards, everything is. */
   blackhole(on: boolean): void
-  /** Answers upgrades with a status, all or so many of them; undefined ends it. */
+  /** Answers upgrades with a status, all or the next `times`; undefined ends it. */
   refuse(status: number | undefined, times?: number): void
-  /** Sends reports so many milliseconds later, in their order; 0 ends it, and what was late goes out. */
+  /** Delays reports by `ms`, in their order; 0 ends it and sends the delayed ones. */
   delay(ms: number): void
-  /** Leaves reports out: that share of them, 0 to 1, or those the function picks. */
+  /** Drops this share of reports, 0 to 1, or those the function picks. */
   drop(rate: number | ((report: PublishedReport) => boolean)): void
-  /** Sends that share of reports, 0 to 1, twice. */
+  /** Sends this share of reports, 0 to 1, twice. */
   duplicate(rate: number): void
   /**
-   * Holds so many frames back and sends them in another order, none more than so many places from its own; 0 ends it,
-   * and what was held back goes out.
+   * Sends reports in another order, none more than `depth` places from its own; 0 ends it and sends the buffered
+   * ones.
    */
   reorder(depth: number): void
-  /** Forges reports, all or that share of them, 0 to 1; undefined ends it. What it sends is no delivery of the report. */
+  /** Forges this share of reports, 0 to 1, or all; undefined ends it. A forged report is no delivery. */
   forge(how: Forgery | undefined, rate?: number): void
-  /** Changes one to four neighbouring bytes of that share of reports, 0 to 1; what goes out still is a WebSocket frame. */
+  /** Changes one to four neighbouring bytes of this share of reports, 0 to 1; the WebSocket frames stay valid. */
   corrupt(rate: number): void
   /** As the engine's, for the streams of this origin. */
   disconnect(code?: number): number
-  /** Takes it off the list of origins; streams stay, and it still is there for those who name it. */
+  /** Removes it from the list of origins; streams stay, and upgrades that name it still reach it. */
   leave(): void
   /** Puts it back on the list of origins. */
   join(): void
 }
 
-/** An origin, as the engine and its front door see it. */
+/** An origin, as the engine and its front door use it. */
 export interface Origin {
   readonly handle: EngineOrigin
   readonly id: string
   readonly listener: Listener
   readonly isAdvertised: boolean
-  /** Counts a dial that didn't get to it. */
-  readonly missed: () => void
+  /** Counts an upgrade that did not reach it. */
+  readonly countUpgrade: () => void
   /** Sends a report's frame, through the origin's faults. */
   readonly publish: (frame: Frame, report: PublishedReport) => void
-  /** Sends a frame as it is. Returns how many subscribers there were. */
+  /** Sends a frame unchanged. Returns how many subscribers there were. */
   readonly send: (frame: Frame) => number
-  /** The engine's blackhole, beside its own. */
+  /** The engine's blackhole; the origin has its own. */
   readonly blackhole: (on: boolean) => void
   readonly start: () => Promise<void>
   readonly stop: () => Promise<void>
@@ -73,7 +72,7 @@ export interface Origin {
   readonly close: () => Promise<void>
 }
 
-/** What an origin is made of. */
+/** The parts of an origin. */
 export interface OriginParts {
   readonly id: string
   readonly port: number
@@ -81,46 +80,62 @@ export interface OriginParts {
   readonly service: Omit<ServiceParts, 'faults'>
   /** The engine's faults: their failures are for all origins. */
   readonly faults: Faults
-  readonly streams: Omit<StreamsOptions, 'headers' | 'onSent' | 'refuse'>
-  readonly deliveries: Deliveries
+  readonly streams: Omit<StreamsOptions, 'headers' | 'onSent' | 'reject'>
+  readonly onSent: (report: PublishedReport, origin: string, stream: number) => void
   /** The frame of a report, forged. */
   readonly forged: (report: PublishedReport, how: Forgery) => Frame
 }
 
-/** An origin that isn't started. */
-export function createOrigin(parts: OriginParts): Origin {
-  const { id, port, seed, deliveries } = parts
+interface OriginServer {
+  readonly faults: Faults
+  readonly streams: Streams
+  readonly frames: FrameFaults
+  readonly listener: Listener
+}
+
+function createOriginServer(parts: OriginParts, onUpgrade: () => void): OriginServer {
+  const { id, port, seed } = parts
   const { headers } = parts.service
   const faults = createFaults(parts.faults)
   const streams = createStreams({
     ...parts.streams,
     headers,
-    onSent: (report, stream) => deliveries.note(report, id, stream),
-    refuse: (socket, message) => writeRawAnswer(socket, jsonAnswer({ message }, 400, headers())),
+    onSent: (report, stream) => parts.onSent(report, id, stream),
+    reject: (socket, message) => writeRawAnswer(socket, jsonAnswer({ message }, 400, headers())),
   })
   const frames = createFrameFaults(seed, `origin ${id}`, streams.send, parts.forged)
   const service = createService({ ...parts.service, faults })
-  const upgrade = service.upgradeTo(streams)
-  const listener = createListener(port, {
+  const openStream = service.upgradeTo(streams)
+  const listener = createHTTPListener(port, {
     ...service,
     upgrade(request, socket, head) {
-      dials++
-      upgrade(request, socket, head)
+      onUpgrade()
+      openStream(request, socket, head)
     },
   })
+  return { faults, streams, frames, listener }
+}
 
-  let dials = 0
+/** An origin that is not started. */
+export function createOrigin(parts: OriginParts): Origin {
+  const { id } = parts
+  const { faults, streams, frames, listener } = createOriginServer(parts, countUpgrade)
+  let upgrades = 0
   let isAdvertised = true
   let isStarted = false
   let isKilled = false
   let isClosed = false
-  const holes = { own: false, engine: false }
+  const blackholes = new Set<'own' | 'engine'>()
 
-  function updateHoles(change: Partial<typeof holes>): void {
-    Object.assign(holes, change)
-    const on = holes.own || holes.engine
-    streams.hold(on)
-    faults.blackhole(on)
+  function countUpgrade(): void {
+    upgrades++
+  }
+
+  function blackhole(whose: 'own' | 'engine', on: boolean): void {
+    if (on) blackholes.add(whose)
+    else blackholes.delete(whose)
+    streams.blackhole(blackholes.size > 0)
+    faults.blackhole(blackholes.size > 0)
   }
 
   async function update(how?: 'reset'): Promise<void> {
@@ -129,67 +144,65 @@ export function createOrigin(parts: OriginParts): Origin {
     return listener.close(how)
   }
 
-  function start(): Promise<void> {
-    isStarted = true
-    return update()
-  }
-
   function stop(): Promise<void> {
     isStarted = false
     return update()
   }
 
-  return {
-    handle: {
-      id,
-      get wsEndpoint() {
-        return `ws://${host}:${listener.port}`
-      },
-      get connections() {
-        return streams.count
-      },
-      get dials() {
-        return dials
-      },
-      kill() {
-        isKilled = true
-        return update('reset')
-      },
-      async restart() {
-        if (isClosed) throw new Error('the data engine is closed')
-        isKilled = false
-        await update()
-      },
-      blackhole: on => updateHoles({ own: on }),
-      refuse: faults.refuse,
-      delay: frames.delay,
-      drop: frames.drop,
-      duplicate: frames.duplicate,
-      reorder: frames.reorder,
-      forge: frames.forge,
-      corrupt: frames.corrupt,
-      disconnect: streams.disconnect,
-      leave() {
-        isAdvertised = false
-      },
-      join() {
-        isAdvertised = true
-      },
+  const handle: EngineOrigin = {
+    id,
+    get wsEndpoint() {
+      return `ws://${host}:${listener.port}`
     },
+    get connections() {
+      return streams.count
+    },
+    get upgrades() {
+      return upgrades
+    },
+    kill() {
+      isKilled = true
+      return update('reset')
+    },
+    async restart() {
+      if (isClosed) throw new Error('the data engine is closed')
+      isKilled = false
+      await update()
+    },
+    delay: frames.delay,
+    drop: frames.drop,
+    duplicate: frames.duplicate,
+    reorder: frames.reorder,
+    forge: frames.forge,
+    corrupt: frames.corrupt,
+    blackhole: on => blackhole('own', on),
+    refuse: faults.refuse,
+    disconnect: streams.disconnect,
+    leave() {
+      isAdvertised = false
+    },
+    join() {
+      isAdvertised = true
+    },
+  }
+
+  return {
+    handle,
     id,
     listener,
     get isAdvertised() {
       return isAdvertised
     },
-    missed() {
-      dials++
-    },
+    countUpgrade,
     publish(frame, report) {
       if (listener.isOpen) frames.send(frame, report)
     },
     send: streams.send,
-    blackhole: on => updateHoles({ engine: on }),
-    start,
+    blackhole: on => blackhole('engine', on),
+    start() {
+      isStarted = true
+      return update()
+    },
     stop,
     close() {
       isClosed = true

@@ -1,26 +1,27 @@
 import { open } from 'node:fs/promises'
+import { ValidationError } from '../core/errors.js'
+import { isFeedID } from '../report/feed-id.js'
 import type { SignedReport } from './chain.js'
-import { isFeedID } from './feeds.js'
 
 /** A report recorded elsewhere. Further properties are ignored. */
 export interface RecordedReport {
-  /** Any case; published in lower case. */
+  /** In any case; published in lower case. */
   readonly feedID: string
-  /** Published as it is. */
+  /** Published unchanged. */
   readonly fullReport: string
   /**
    * In the feed's unit.
-   * @default what the report itself says
+   * @default the time in the report itself
    */
   readonly validFromTimestamp?: number
   /**
    * In the feed's unit.
-   * @default what the report itself says
+   * @default the time in the report itself
    */
   readonly observationsTimestamp?: number
 }
 
-/** What a signed report says of itself, or undefined for bytes that are none. */
+/** The times and the number in a signed report; undefined if it is none. */
 function readReport(fullReport: string): Omit<SignedReport, 'feedID' | 'fullReport'> | undefined {
   if (!/^0x([0-9a-f]{2})*$/i.test(fullReport)) return undefined
   const wordAt = (byte: number): bigint | undefined => {
@@ -33,9 +34,9 @@ function readReport(fullReport: string): Omit<SignedReport, 'feedID' | 'fullRepo
   const seqNr = wordAt(32)
   const validFrom = wordAt(blob + 32)
   const observations = wordAt(blob + 64)
-  const most = BigInt(Number.MAX_SAFE_INTEGER)
+  const max = BigInt(Number.MAX_SAFE_INTEGER)
   if (seqNr === undefined || validFrom === undefined || observations === undefined) return undefined
-  if (validFrom > most || observations > most) return undefined
+  if (validFrom > max || observations > max) return undefined
   return {
     // The last five bytes: epoch and round.
     seqNr: Number(seqNr & 0xff_ffff_ffffn),
@@ -44,22 +45,20 @@ function readReport(fullReport: string): Omit<SignedReport, 'feedID' | 'fullRepo
   }
 }
 
-/** Checks one recorded report. `where` says which one it is. */
-function checkRecord(record: unknown, where: string): SignedReport {
-  const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = (record ??
+/** Checks one recorded report; `where` names it in errors. */
+function checkReport(recorded: unknown, where: string): SignedReport {
+  const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = (recorded ??
     {}) as Partial<RecordedReport>
-  if (typeof feedID !== 'string' || !isFeedID(feedID)) {
-    throw new TypeError(`replay: ${where}: feedID is 0x and 64 hex digits`)
-  }
+  if (!isFeedID(feedID))
+    throw new ValidationError(`replay: ${where}: feedID is 0x and 64 hex digits`)
   if (typeof fullReport !== 'string')
-    throw new TypeError(`replay: ${where}: fullReport is a string`)
+    throw new ValidationError(`replay: ${where}: fullReport is a string`)
   // Version 1 has block numbers in place of these times.
   const own = /^0x.001/.test(feedID) ? undefined : readReport(fullReport)
   const validFrom = validFromTimestamp ?? own?.validFromTimestamp
   const observations = observationsTimestamp ?? own?.observationsTimestamp
-  if (!Number.isSafeInteger(validFrom) || !Number.isSafeInteger(observations)) {
-    throw new TypeError(`replay: ${where}: neither the record nor its report has times`)
-  }
+  if (!Number.isSafeInteger(validFrom) || !Number.isSafeInteger(observations))
+    throw new ValidationError(`replay: ${where}: neither the record nor its report has times`)
   return {
     feedID: feedID.toLowerCase(),
     fullReport,
@@ -73,23 +72,23 @@ function parseLine(line: string, where: string): unknown {
   try {
     return JSON.parse(line)
   } catch (cause) {
-    throw new SyntaxError(`replay: ${where} isn't JSON`, { cause })
+    throw new ValidationError(`replay: ${where} isn't JSON`, { cause })
   }
 }
 
-/** Reads and checks recorded reports, given as they are or as the path of an NDJSON file of them. */
+/** Checks recorded reports, or reads them from an NDJSON file. */
 export async function readRecording(
   source: readonly RecordedReport[] | string,
 ): Promise<SignedReport[]> {
   if (typeof source !== 'string')
-    return source.map((record, i) => checkRecord(record, `record ${i}`))
+    return source.map((recorded, i) => checkReport(recorded, `record ${i}`))
   const reports: SignedReport[] = []
   let number = 0
   const file = await open(source)
   for await (const line of file.readLines()) {
     number++
     const where = `line ${number} of ${source}`
-    if (line.trim() !== '') reports.push(checkRecord(parseLine(line, where), where))
+    if (line.trim() !== '') reports.push(checkReport(parseLine(line, where), where))
   }
   return reports
 }

@@ -1,32 +1,21 @@
-/** Something to do again and again. */
+/** Work to repeat. */
 export interface Task {
-  /** Milliseconds between two runs. */
+  /** Milliseconds between two runs; a task of 0 never runs. */
   readonly intervalMs: number
-  /** Returns after how many ms it is to run once more; it does if that is before the next run. */
+  /** Returns after how many ms to run again; longer than the interval means the next regular run. */
   readonly run: () => number
 }
 
-/** Tasks that run until they are stopped, and again once they are started. */
+/** Tasks that can be started and stopped. */
 export interface Schedule {
   readonly start: () => void
   readonly stop: () => void
 }
 
-/** A schedule that isn't started. Tasks of one interval take turns within it, so that no moment has all the work. */
+/** A stopped schedule. Tasks of equal intervals are spread over it, so that no moment has all the work. */
 export function createSchedule(tasks: readonly Task[]): Schedule {
-  const byInterval = new Map<number, Task[]>()
-  for (const task of tasks) {
-    const others = byInterval.get(task.intervalMs)
-    if (others === undefined) byInterval.set(task.intervalMs, [task])
-    else others.push(task)
-  }
   const timers = new Set<NodeJS.Timeout>()
   let isRunning = false
-
-  function runOnce(task: Task): void {
-    const waitMs = task.run()
-    if (waitMs > 0 && waitMs < task.intervalMs) runAfter(waitMs, () => runOnce(task))
-  }
 
   function runAfter(ms: number, run: () => void): void {
     const timer = setTimeout(function runThen() {
@@ -36,21 +25,24 @@ export function createSchedule(tasks: readonly Task[]): Schedule {
     timers.add(timer)
   }
 
-  function begin(task: Task, phaseMs: number): void {
-    runAfter(phaseMs, function firstRun() {
-      timers.add(setInterval(runOnce, task.intervalMs, task))
-      runOnce(task)
-    })
+  function runOnce(task: Task): void {
+    const waitMs = task.run()
+    if (waitMs > 0 && waitMs < task.intervalMs) runAfter(waitMs, () => runOnce(task))
+  }
+
+  function startTask(task: Task): void {
+    timers.add(setInterval(runOnce, task.intervalMs, task))
+    runOnce(task)
   }
 
   return {
     start() {
       if (isRunning) return
       isRunning = true
-      for (const [intervalMs, group] of byInterval) {
-        for (const [i, task] of group.entries()) {
-          begin(task, (intervalMs * (i + 1)) / group.length)
-        }
+      for (const intervalMs of new Set(tasks.map(task => task.intervalMs))) {
+        const group = tasks.filter(task => task.intervalMs === intervalMs && intervalMs > 0)
+        for (const [i, task] of group.entries())
+          runAfter((intervalMs * (i + 1)) / group.length, () => startTask(task))
       }
     },
     stop() {

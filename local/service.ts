@@ -1,22 +1,22 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type Answer, jsonAnswer, Refusal, writeAnswer, writeRawAnswer } from './answer.js'
-import { authorize, type Credentials } from './auth.js'
+import type { Access } from './access.js'
+import { type Answer, HTTPError, jsonAnswer, writeAnswer, writeRawAnswer } from './answer.js'
+import { authorize, type RateLimit } from './auth.js'
 import type { Faults } from './faults.js'
 import type { Handlers } from './listener.js'
-import type { RateLimit } from './rate-limit.js'
 import type { OpenRecord, RequestLog } from './request-log.js'
-import { type Endpoint, type FindFeed, readFeedIDs } from './rest.js'
+import { type Endpoint, readFeedIDs } from './rest.js'
 import type { Streams } from './websocket-server.js'
 
-/** What a listener hands its requests to. */
+/** Serves the requests and upgrades of a listener. */
 export interface Service {
   readonly request: Handlers['request']
   readonly unreadable: Handlers['unreadable']
-  /** Takes upgrades that open streams here. */
+  /** Opens streams for upgrades. */
   readonly upgradeTo: (streams: Streams) => Handlers['upgrade']
-  /** Answers an upgrade that gets no further; the reason is for the log alone. */
-  readonly turnAway: (
+  /** Answers an upgrade that opens no stream; the reason is for the log only. */
+  readonly rejectUpgrade: (
     request: IncomingMessage,
     socket: Duplex,
     answer: Answer,
@@ -24,11 +24,10 @@ export interface Service {
   ) => void
 }
 
-/** What the service is made of. */
+/** The parts of a service. */
 export interface ServiceParts {
-  readonly credentials: Credentials
+  readonly access: Access
   readonly endpoints: ReadonlyMap<string, Endpoint>
-  readonly findFeed: FindFeed
   readonly faults: Faults
   readonly log: RequestLog
   readonly rateLimit: RateLimit | undefined
@@ -40,11 +39,9 @@ export interface ServiceParts {
 const streamPaths: ReadonlySet<string> = new Set(['/api/v1/ws', '/api/v2/ws'])
 const maxBodyBytes = 65_536
 
-function splitPath(path: string): { pathname: string; query: URLSearchParams } {
-  const mark = path.indexOf('?')
-  return mark < 0
-    ? { pathname: path, query: new URLSearchParams() }
-    : { pathname: path.slice(0, mark), query: new URLSearchParams(path.slice(mark + 1)) }
+function splitPath(path = ''): { pathname: string; query: URLSearchParams } {
+  const [pathname = ''] = path.split('?', 1)
+  return { pathname, query: new URLSearchParams(path.slice(pathname.length + 1)) }
 }
 
 async function readBody(request: IncomingMessage): Promise<Uint8Array> {
@@ -53,21 +50,27 @@ async function readBody(request: IncomingMessage): Promise<Uint8Array> {
   for await (const chunk of request as AsyncIterable<Uint8Array>) {
     size += chunk.length
     if (size > maxBodyBytes)
-      throw new Refusal(413, 'the body is too large', undefined, { connection: 'close' })
+      throw new HTTPError(413, 'the body is too large', undefined, { connection: 'close' })
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
 }
 
-/** The order of checks, the same for REST and for streams. */
-export function createService(parts: ServiceParts): Service {
-  const { credentials, endpoints, findFeed, faults, log, rateLimit, now } = parts
+function checkMethod(request: IncomingMessage, allowed: string): void {
+  if (request.method === allowed) return
+  const message = `method ${request.method} isn't allowed here`
+  throw new HTTPError(405, message, message, { allow: allowed })
+}
 
-  function refused(error: unknown, record: OpenRecord): Answer {
-    const refusal =
-      error instanceof Refusal ? error : new Refusal(500, 'the engine failed', String(error))
-    record.reason = refusal.reason
-    return jsonAnswer({ message: refusal.message }, refusal.status, refusal.headers)
+/** Checks requests and upgrades in one order: path, method, authorization, rate limit, parameters. */
+export function createService(parts: ServiceParts): Service {
+  const { access, endpoints, faults, log, rateLimit, now } = parts
+
+  function errorAnswer(error: unknown, record: OpenRecord): Answer {
+    const { status, message, reason, headers } =
+      error instanceof HTTPError ? error : new HTTPError(500, 'the engine failed', String(error))
+    record.reason = reason
+    return jsonAnswer({ message }, status, headers)
   }
 
   function complete(answer: Answer, record: OpenRecord): Answer {
@@ -75,46 +78,39 @@ export function createService(parts: ServiceParts): Service {
     return { ...answer, headers: { ...parts.headers(), ...answer.headers } }
   }
 
-  /** Throws a refusal unless the request is authorized and within the rate limit. */
-  function admit(request: IncomingMessage, body: Uint8Array, endpoint: string): void {
+  function checkAccess(request: IncomingMessage, body: Uint8Array, endpoint: string): void {
     const { method = '', url: path = '', headers } = request
-    authorize({ method, path, headers, body }, credentials, now())
-    rateLimit?.(credentials.apiKey, endpoint, now())
-  }
-
-  function checkMethod(request: IncomingMessage, allowed: string): void {
-    if (request.method === allowed) return
-    const message = `method ${request.method} isn't allowed here`
-    throw new Refusal(405, message, message, { allow: allowed })
+    authorize({ method, path, headers, body }, access.credentials, now())
+    rateLimit?.(access.credentials.apiKey, endpoint, now())
   }
 
   async function answer(request: IncomingMessage): Promise<Answer> {
-    const { pathname, query } = splitPath(request.url ?? '')
+    const { pathname, query } = splitPath(request.url)
     const endpoint = endpoints.get(pathname)
     const isStream = streamPaths.has(pathname)
-    if (endpoint === undefined && !isStream && pathname !== '/') {
-      throw new Refusal(404, `no such path: ${pathname}`)
-    }
+    if (endpoint === undefined && !isStream && pathname !== '/')
+      throw new HTTPError(404, `no such path: ${pathname}`)
     checkMethod(request, pathname === '/' ? 'HEAD' : 'GET')
-    if (isStream) throw new Refusal(400, 'a stream is opened by a WebSocket upgrade')
-    admit(request, await readBody(request), pathname)
+    if (isStream) throw new HTTPError(400, 'a stream is opened by a WebSocket upgrade')
+    checkAccess(request, await readBody(request), pathname)
     return endpoint === undefined ? { status: 200, headers: {}, body: '' } : endpoint(query)
   }
 
-  function openStream(
-    streams: Streams,
+  /** Runs `open` for an upgrade, or answers it with a failure or the error that `open` throws. */
+  function upgrade(
     request: IncomingMessage,
     socket: Duplex,
-    head: Buffer,
-    record: OpenRecord,
+    open: (record: OpenRecord) => void,
   ): void {
-    const { pathname, query } = splitPath(request.url ?? '')
-    if (!streamPaths.has(pathname)) throw new Refusal(404, `no stream at this path: ${pathname}`)
-    checkMethod(request, 'GET')
-    admit(request, new Uint8Array(), pathname)
-    const feedIDs = readFeedIDs(query).map(id => findFeed(id).feedID)
-    record.stream = streams.accept(request, socket, head, feedIDs)
-    record.status = record.stream === undefined ? 400 : 101
+    const record = log.open(request, now())
+    faults.intercept(request, true, function goOn(failure) {
+      if (failure !== undefined) return writeRawAnswer(socket, complete(failure, record))
+      try {
+        open(record)
+      } catch (error) {
+        writeRawAnswer(socket, complete(errorAnswer(error, record), record))
+      }
+    })
   }
 
   return {
@@ -123,30 +119,28 @@ export function createService(parts: ServiceParts): Service {
       const record = log.open(request, now())
       const reply = (answer: Answer): void =>
         faults.whenReachable(socket, () => writeAnswer(response, complete(answer, record)))
-      faults.meet(request, false, function goOn(failure) {
+      faults.intercept(request, false, function goOn(failure) {
         if (failure !== undefined) return reply(failure)
-        answer(request).then(reply, error => reply(refused(error, record)))
+        answer(request).then(reply, error => reply(errorAnswer(error, record)))
       })
     },
 
-    upgradeTo: streams =>
-      function upgrade(request, socket, head) {
-        const record = log.open(request, now())
-        faults.meet(request, true, function goOn(failure) {
-          if (failure !== undefined) return writeRawAnswer(socket, complete(failure, record))
-          try {
-            openStream(streams, request, socket, head, record)
-          } catch (error) {
-            writeRawAnswer(socket, complete(refused(error, record), record))
-          }
-        })
-      },
+    upgradeTo: streams => (request, socket, head) =>
+      upgrade(request, socket, function openStream(record) {
+        const { pathname, query } = splitPath(request.url)
+        if (!streamPaths.has(pathname))
+          throw new HTTPError(404, `no stream at this path: ${pathname}`)
+        checkMethod(request, 'GET')
+        checkAccess(request, new Uint8Array(), pathname)
+        const feedIDs = readFeedIDs(query).map(id => access.findFeed(id).feedID)
+        record.stream = streams.accept(request, socket, head, feedIDs)
+        record.status = record.stream === undefined ? 400 : 101
+      }),
 
-    turnAway(request, socket, answer, reason) {
-      const record = log.open(request, now())
-      faults.meet(request, true, function goOn(failure) {
-        if (failure === undefined) record.reason = reason
-        writeRawAnswer(socket, complete(failure ?? answer, record))
+    rejectUpgrade(request, socket, answer, reason) {
+      upgrade(request, socket, function reject(record) {
+        record.reason = reason
+        writeRawAnswer(socket, complete(answer, record))
       })
     },
 

@@ -1,2 +1,1 @@
-export type { CursorStore } from './cursor-store.js'
-export { fileCursors } from './file-cursors.js'
+export { type CursorStore, fileCursors } from './file-cursors.js'

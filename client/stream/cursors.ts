@@ -13,7 +13,7 @@ import {
   wholeSinceIn,
 } from '../../report/ranges.js'
 import type { Report } from '../../report/report.js'
-import type { CursorStore } from '../../stores/cursor-store.js'
+import type { CursorStore } from '../../stores/file-cursors.js'
 
 /** How far each feed has been consumed. */
 export interface Cursors {

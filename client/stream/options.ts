@@ -6,7 +6,7 @@ import {
   checkSignal,
   MAX_TIMER,
 } from '../../core/options.js'
-import type { CursorStore } from '../../stores/cursor-store.js'
+import type { CursorStore } from '../../stores/file-cursors.js'
 import { type AcknowledgeMode, acknowledgeModes } from './queue/outstanding.js'
 import { type OverflowPolicy, overflowPolicies } from './queue/queue.js'
 

@@ -1,21 +1,27 @@
 import { Socket } from 'node:net'
 import { seededRandom } from '../random.js'
+import { createBitFlips } from './bit-flips.js'
+import {
+  type ConnectionFaults,
+  createConnectionFaults,
+  createRuleRunner,
+} from './connection-faults.js'
 import { createCutter, type Strike } from './cutter.js'
-import { createFrameReader } from './frames.js'
-import type { ProxyEventName, ProxyFacts, ProxyLog } from './log.js'
+import { createFrameReader, type FrameReader } from './frames.js'
+import type { EventDetails, ProxyEventName, ProxyLog } from './log.js'
 import { createPipe, type Pipe } from './pipe.js'
 import { createHeadReader } from './request-head.js'
-import type { Direction, Rule } from './rules.js'
+import type { Direction } from './rules.js'
 import type { ConnectionScript } from './script.js'
-import { directionsOf, sumToxics, type Toxics } from './toxics.js'
+import { sumToxics, type Toxics } from './toxics.js'
 
-/** One connection through a proxy, as it is at the moment. */
+/** A snapshot of one connection through a proxy. */
 export interface ProxyConnection {
-  /** Its place in the order in which they came, from 1. */
+  /** Its place in the order of arrival, from 1. */
   readonly number: number
-  /** When it came, in Unix ms. */
+  /** When it was accepted, in Unix ms. */
   readonly openedAt: number
-  /** The method of its first request; this and the next two are undefined until it has come, or if it is not HTTP. */
+  /** The method of its first request; undefined, as the next two, before that is complete or if it is not HTTP. */
   readonly method: string | undefined
   /** The path and query of its first request. */
   readonly path: string | undefined
@@ -29,29 +35,17 @@ export interface ProxyConnection {
   readonly bytesDown: number
 }
 
-/** A connection and what can be done to it. The functions returned end what lasts. */
-export interface Connection {
+/** A connection and its faults. */
+export interface Connection extends ConnectionFaults {
   readonly info: () => ProxyConnection
   /** False from a reset on: its sockets take a moment longer. */
   readonly isOpen: boolean
-  /** Lets it begin, after the faults it comes in with. */
+  /** Applies the faults of the opening and connects the upstream. */
   readonly start: () => void
-  readonly reset: (why?: ProxyFacts) => void
-  readonly halfClose: (direction: Direction | 'both', why?: ProxyFacts) => void
-  readonly blackhole: (direction: Direction | 'both', why?: ProxyFacts) => () => void
-  readonly slow: (
-    event: 'drip' | 'latency',
-    direction: Direction | 'both',
-    toxics: Partial<Toxics>,
-    why?: ProxyFacts,
-  ) => () => void
-  readonly corrupt: (direction: Direction | 'both', bits: number) => void
-  /** Takes a change of the proxy's toxics into account. */
-  readonly update: () => void
   readonly destroy: () => void
 }
 
-/** What a connection is made of. */
+/** The parts of a connection. */
 export interface ConnectionParts {
   readonly number: number
   readonly client: Socket
@@ -64,114 +58,85 @@ export interface ConnectionParts {
   readonly onClose: () => void
 }
 
-/** A connection that has come in, and isn't let begin yet. */
+interface PipeContext {
+  readonly parts: ConnectionParts
+  readonly frames: FrameReader
+  readonly toxics: () => Toxics
+  readonly note: (event: ProxyEventName, details?: EventDetails) => void
+  readonly onStrike: (strike: Strike) => void
+}
+
+function createPipeFor(direction: Direction, from: Socket, to: Socket, context: PipeContext): Pipe {
+  const { parts, frames, toxics, note, onStrike } = context
+  const random = (purpose: string): (() => number) =>
+    seededRandom(parts.seed, `${purpose} ${direction} connection ${parts.number}`)
+  const flips = createBitFlips(
+    random('corrupt'),
+    () => toxics().corruptRate,
+    function onFlip(bytes, strike) {
+      const cause = strike && { rule: strike.rule.index, frame: strike.frame }
+      note('corrupt', { direction, bytes, ...cause })
+    },
+  )
+  return createPipe({
+    from,
+    to,
+    toxics,
+    random: random('jitter'),
+    cutter: createCutter(direction, parts.script, flips, direction === 'down' ? frames : undefined),
+    onStrike,
+    onEnd: error => note(error === undefined ? 'end' : 'error', { direction, error }),
+  })
+}
+
+/** Connects an accepted client to the upstream, once started. */
 export function createConnection(parts: ConnectionParts): Connection {
-  const { number, client, seed, script, log } = parts
+  const { number, client, script, log } = parts
   const openedAt = Date.now()
   const upstream = new Socket({ allowHalfOpen: true })
-  const own: Readonly<Record<Direction, Set<Partial<Toxics>>>> = { up: new Set(), down: new Set() }
-  const timers = new Set<NodeJS.Timeout>()
   const frames = createFrameReader()
   const request = createHeadReader()
-  const pipes: Readonly<Record<Direction, Pipe>> = { up: join('up'), down: join('down') }
-  const connected = pipes.up.hold()
-  let blackholes = 0
-  let isDialled = false
+  const toxics = { up: new Set<Partial<Toxics>>(), down: new Set<Partial<Toxics>>() }
+  const contextOf = (direction: Direction): PipeContext => ({
+    parts,
+    frames,
+    toxics: () => sumToxics([parts.toxics[direction], ...toxics[direction]]),
+    note,
+    onStrike: ({ rule, frame }) => rules.strike(rule, { rule: rule.index, frame }),
+  })
+  const pipes = {
+    up: createPipeFor('up', client, upstream, contextOf('up')),
+    down: createPipeFor('down', upstream, client, contextOf('down')),
+  }
+  const releaseUpstream = pipes.up.hold()
+  const faults = createConnectionFaults({
+    pipes,
+    toxics,
+    note,
+    isOpen: () => openSockets > 0,
+    onRelease: connect,
+  })
+  const rules = createRuleRunner(script, { ...faults, reset })
+  let isConnecting = false
   let isUpgraded = false
   let isResetting = false
   let openSockets = 2
 
-  function note(event: ProxyEventName, facts?: ProxyFacts): void {
-    const { direction } = facts ?? {}
-    const { bytes } = pipes[direction === 'up' ? 'up' : 'down']
-    log.note(number, event, { frame: frames.count, bytes, ...facts })
+  function note(event: ProxyEventName, details?: EventDetails): void {
+    const { bytes } = pipes[details?.direction === 'up' ? 'up' : 'down']
+    log.note(number, event, { frame: frames.count, bytes, ...details })
   }
 
-  function join(direction: Direction): Pipe {
-    const random = (purpose: string): (() => number) =>
-      seededRandom(seed, `${purpose} ${direction} connection ${number}`)
-    const toxics = (): Toxics => sumToxics([parts.toxics[direction], ...own[direction]])
-    return createPipe({
-      ...(direction === 'up' ? { from: client, to: upstream } : { from: upstream, to: client }),
-      toxics,
-      random: random('jitter'),
-      cutter: createCutter({
-        direction,
-        script,
-        frames: direction === 'down' ? frames : undefined,
-        random: random('corrupt'),
-        corruptRate: () => toxics().corruptRate,
-        onFlip(bytes, strike) {
-          const why = strike && { rule: strike.rule.index, frame: strike.frame }
-          note('corrupt', { direction, bytes, ...why })
-        },
-      }),
-      onStrike: strikeBy,
-      onEnd(error) {
-        note(error === undefined ? 'end' : 'error', { direction, error })
-      },
-    })
-  }
-
-  function strikeBy({ rule, frame }: Strike): void {
-    strike(rule, { rule: rule.index, frame })
-  }
-
-  function strike(rule: Rule, why: ProxyFacts): void {
-    const release = begin(rule, why)
-    if (release !== undefined && rule.forMs !== Number.POSITIVE_INFINITY) after(rule.forMs, release)
-  }
-
-  /** Does what a rule says. Returns how to end it, if it lasts. */
-  function begin(rule: Rule, why: ProxyFacts): (() => void) | undefined {
-    const { direction, bytesPerSecond, latencyMs, jitterMs } = rule
-    switch (rule.do) {
-      case 'blackhole':
-        return blackhole(direction, why)
-      case 'drip':
-        return slow('drip', direction, { bytesPerSecond }, why)
-      case 'latency':
-        return slow('latency', direction, { latencyMs, jitterMs }, why)
-      case 'reset':
-        reset(why)
-        return undefined
-      case 'half-close':
-        halfClose(direction, why)
-        return undefined
-      case 'corrupt':
-        corrupt(direction, rule.bits)
-        return undefined
-    }
-  }
-
-  function after(ms: number, act: () => void): void {
-    const timer = setTimeout(function due() {
-      timers.delete(timer)
-      act()
-    }, ms)
-    timers.add(timer)
-  }
-
-  /** Sets the alarm for the next strike of a rule whose place is a time. */
-  function schedule(rule: Rule, behind: number): void {
-    const ms = script.later(behind, rule)
-    if (ms === undefined) return
-    after(ms - Math.max(0, behind), function due() {
-      if (script.decide(rule)) strike(rule, { rule: rule.index })
-      schedule(rule, ms)
-    })
-  }
-
-  function dial(): void {
-    if (isDialled || blackholes > 0 || upstream.destroyed) return
-    isDialled = true
+  function connect(): void {
+    if (isConnecting || faults.isBlackholed() || upstream.destroyed) return
+    isConnecting = true
     upstream.connect(parts.upstream)
   }
 
-  function reset(why?: ProxyFacts): void {
+  function reset(cause?: EventDetails): void {
     if (isResetting || (upstream.destroyed && client.destroyed)) return
     isResetting = true
-    note('reset', why)
+    note('reset', cause)
     clear()
     for (const pipe of Object.values(pipes)) {
       pipe.hold()
@@ -179,69 +144,14 @@ export function createConnection(parts: ConnectionParts): Connection {
     }
   }
 
-  function halfClose(direction: Direction | 'both', why?: ProxyFacts): void {
-    for (const each of directionsOf(direction)) {
-      note('half-close', { ...why, direction: each })
-      pipes[each].end()
-    }
-  }
-
-  function lasting(
-    event: ProxyEventName,
-    direction: Direction | 'both',
-    why: ProxyFacts | undefined,
-    end: () => void,
-  ): () => void {
-    note(event, { ...why, direction })
-    return function release() {
-      if (openSockets > 0) note('release', { ...why, direction })
-      end()
-    }
-  }
-
-  function blackhole(direction: Direction | 'both', why?: ProxyFacts): () => void {
-    const releases = directionsOf(direction).map(each => pipes[each].hold())
-    blackholes++
-    return lasting('blackhole', direction, why, function end() {
-      blackholes--
-      for (const release of releases) release()
-      dial()
-    })
-  }
-
-  function slow(
-    event: 'drip' | 'latency',
-    direction: Direction | 'both',
-    toxics: Partial<Toxics>,
-    why?: ProxyFacts,
-  ): () => void {
-    // Two of the same values are two.
-    const added = { ...toxics }
-    for (const each of directionsOf(direction)) own[each].add(added)
-    update()
-    return lasting(event, direction, why, function end() {
-      for (const each of directionsOf(direction)) own[each].delete(added)
-      update()
-    })
-  }
-
-  function corrupt(direction: Direction | 'both', bits: number): void {
-    for (const each of directionsOf(direction)) pipes[each].corruptNext(bits)
-  }
-
-  function update(): void {
-    for (const pipe of Object.values(pipes)) pipe.update()
-  }
-
   function clear(): void {
-    for (const timer of timers) clearTimeout(timer)
-    timers.clear()
+    rules.clear()
     for (const pipe of Object.values(pipes)) pipe.clear()
   }
 
-  function socketClosed(): void {
+  function onSocketClose(): void {
     openSockets--
-    if (!isDialled) upstream.destroy()
+    if (!isConnecting) upstream.destroy()
     if (openSockets > 0) return
     clear()
     note('close')
@@ -250,20 +160,22 @@ export function createConnection(parts: ConnectionParts): Connection {
 
   client.setNoDelay(true)
   client.on('data', request.read)
-  client.once('close', socketClosed)
+  client.once('close', onSocketClose)
   upstream.setNoDelay(true)
-  upstream.once('close', socketClosed)
-  upstream.once('connect', function reached() {
-    note('dial')
-    connected()
+  upstream.once('close', onSocketClose)
+  upstream.once('connect', function onConnect() {
+    note('connect')
+    releaseUpstream()
   })
-  upstream.on('data', function look() {
+  upstream.on('data', function noteUpgrade() {
     if (isUpgraded || !frames.isWebSocket) return
     isUpgraded = true
     note('upgrade')
   })
 
   return {
+    ...faults,
+    reset,
     info: () => ({
       number,
       openedAt,
@@ -280,16 +192,9 @@ export function createConnection(parts: ConnectionParts): Connection {
     },
     start() {
       note('open')
-      for (const rule of script.opening()) strike(rule, { rule: rule.index })
-      for (const rule of script.timed) schedule(rule, -1)
-      dial()
+      rules.start()
+      connect()
     },
-    reset,
-    halfClose,
-    blackhole,
-    slow,
-    corrupt,
-    update,
     destroy() {
       clear()
       client.destroy()

@@ -1,64 +1,61 @@
-import type { Socket } from 'node:net'
-import { ValidationError } from '../../core/errors.js'
+import { createServer, type Socket } from 'node:net'
+import { asyncDispose } from '../../core/dispose.js'
 import { checkNumber, checkOptions } from '../../core/options.js'
-import { host } from '../listener.js'
-import { type Connection, createConnection, type ProxyConnection } from './connection.js'
-import { createDoor } from './door.js'
+import { createListener, host } from '../listener.js'
+import { createConnection, type ProxyConnection } from './connection.js'
+import { createConnections, type WhichConnections } from './connections.js'
 import { createProxyLog, type ProxyEvent } from './log.js'
 import { checkFaultProxyOptions, type FaultProxyOptions } from './options.js'
-import { checkDirection, type Direction } from './rules.js'
+import { checkDirections, type Direction, type Directions } from './rules.js'
 import { createScript } from './script.js'
-import { checkSettings, noToxics, type ProxySettings, type Toxics } from './toxics.js'
+import { checkSettings, directionsOf, noToxics, type ProxySettings, type Toxics } from './toxics.js'
 
-/** Which of the open connections: one by its number, or those a function picks. */
-export type WhichConnections = number | ((connection: ProxyConnection) => boolean)
-
-/** Which way a fault works. */
+/** The direction a fault affects. */
 export interface FaultOptions {
-  readonly direction?: Direction | 'both'
+  readonly direction?: Directions
 }
 
 /** A running fault proxy. Its faults take effect at once. */
 export interface FaultProxy {
-  /** `http://127.0.0.1:PORT`, or `https:` if the upstream's URL says so: TLS goes through as it is. */
+  /** `http://127.0.0.1:PORT`, or `https:` if the upstream's URL has it: TLS passes through. */
   readonly url: string
   /** `ws://127.0.0.1:PORT`, or `wss:` */
   readonly wsURL: string
   /** `127.0.0.1` */
   readonly host: string
   readonly port: number
-  /** The open connections, in the order in which they came. */
+  /** The open connections, in their order of arrival. */
   readonly connections: readonly ProxyConnection[]
-  /** How many connections have come in, all in all. */
-  readonly dials: number
+  /** How many connections have been accepted, open or not. */
+  readonly accepted: number
   /** The latest events, in order. */
   log(): ProxyEvent[]
   /**
-   * Changes what is wrong with all connections, now and to come. Settles when it is in effect, which is at once but for
+   * Changes the faults of all connections, open and to come. Settles once they apply: at once, except for
    * `refuse: false`.
    */
   set(settings: ProxySettings): Promise<void>
   /** Resets open connections, on both sides: `ECONNRESET`. Returns how many. */
   reset(which?: WhichConnections): number
   /**
-   * Ends one direction of open connections with a FIN, that of the server unless told otherwise, and drops what it
-   * still sends; the other one goes on. Returns how many.
+   * Ends one direction of open connections with a FIN and drops what it still sends; the other one goes on. The default
+   * is the server's. Returns how many.
    */
   halfClose(which?: WhichConnections, options?: FaultOptions): number
   /**
-   * Lets nothing through, not even an end, in both directions unless told otherwise, while sockets stay open; without
-   * `which` for connections to come as well: they are accepted, and the upstream is not dialled. The function returned
-   * ends it, and what was held back goes out.
+   * Lets nothing through, not even an end, while sockets stay open; the default is both directions. Without `which` it
+   * applies to connections to come as well: they are accepted, and the upstream is not connected. The returned function
+   * ends it and sends what is queued.
    */
   blackhole(which?: WhichConnections, options?: FaultOptions): () => void
   /**
-   * Lets so many bytes a second through, in both directions unless told otherwise; without `which` for connections to
-   * come as well. The function returned ends it.
+   * Limits the bytes per second; the default is both directions. Without `which` it applies to connections to come as
+   * well. The returned function ends it.
    */
   drip(bytesPerSecond: number, which?: WhichConnections, options?: FaultOptions): () => void
   /**
-   * Flips a bit of each of the next so many bytes (1) of open connections, of what the server sends unless told
-   * otherwise. Returns how many connections.
+   * Flips a bit of each of the next `bits` bytes (1) of open connections; the default direction is the server's. Returns
+   * how many connections.
    */
   corrupt(which?: WhichConnections, options?: FaultOptions & { readonly bits?: number }): number
   /** Ends everything, for good. */
@@ -66,34 +63,15 @@ export interface FaultProxy {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-// Node 20.0 has no such symbol, and compilers then take this one.
-const asyncDispose: typeof Symbol.asyncDispose =
-  Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as typeof Symbol.asyncDispose)
-
-/** A fault that is for connections to come as well, until it is released. */
-interface Lasting {
-  readonly apply: (connection: Connection) => () => void
-  readonly releases: Map<Connection, () => void>
-}
-
-function checkWhich(which: unknown): void {
-  if (which !== undefined && typeof which !== 'number' && typeof which !== 'function')
-    throw new ValidationError('which must be the number of a connection or a function')
-}
-
-function directionOf(
-  options: FaultOptions | undefined,
-  usual: Direction | 'both',
-): Direction | 'both' {
+function directionsIn(options: FaultOptions | undefined, usual: Directions): Directions {
   const { direction = usual } = checkOptions('options', options, ['direction'])
-  return checkDirection('direction', direction)
+  return checkDirections('direction', direction)
 }
 
 /**
- * Starts a TCP proxy on loopback, in front of any host and port, that makes connections go wrong: by its methods, or by a
- * script.
+ * Starts a TCP proxy on loopback, in front of any host and port. Its methods or a script cause faults of connections.
  *
- * @throws {ValidationError} an option, or a field of a rule, is not what it must be
+ * @throws {ValidationError} an option, or a field of a rule, is invalid
  * @example
  * const proxy = await startFaultProxy({
  *   upstream: engine.endpoint,
@@ -106,118 +84,84 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
   const log = createProxyLog(logLimit)
   const scriptOf = createScript(script, seed)
   const toxics: Record<Direction, Toxics> = { up: noToxics, down: noToxics }
-  const held = new Set<Connection>()
-  const lasting = new Set<Lasting>()
-  const door = createDoor(port, enter)
-  let dials = 0
+  const connections = createConnections()
+  const listener = createListener(port, () =>
+    createServer({ allowHalfOpen: true, noDelay: true }, accept),
+  )
+  let accepted = 0
   let isClosed = false
 
-  function enter(client: Socket): void {
-    const number = ++dials
+  function accept(client: Socket): void {
+    const number = ++accepted
     const connection = createConnection({
       ...{ number, client, upstream, seed, log, toxics },
       script: scriptOf(number),
-      onClose() {
-        held.delete(connection)
-        for (const { releases } of lasting) releases.delete(connection)
-      },
+      onClose: () => connections.remove(connection),
     })
-    held.add(connection)
-    for (const { apply, releases } of lasting) releases.set(connection, apply(connection))
+    connections.add(connection)
     connection.start()
-  }
-
-  const open = (): Connection[] => [...held].filter(({ isOpen }) => isOpen)
-
-  function find(which: WhichConnections | undefined): Connection[] {
-    checkWhich(which)
-    if (which === undefined) return open()
-    const isMeant =
-      typeof which === 'number' ? ({ number }: ProxyConnection) => number === which : which
-    return open().filter(connection => isMeant(connection.info()))
-  }
-
-  function applyTo(
-    which: WhichConnections | undefined,
-    apply: (connection: Connection) => void,
-  ): number {
-    const found = find(which)
-    for (const connection of found) apply(connection)
-    return found.length
-  }
-
-  function applyLasting(which: WhichConnections | undefined, apply: Lasting['apply']): () => void {
-    const fault: Lasting = {
-      apply,
-      releases: new Map(find(which).map(connection => [connection, apply(connection)])),
-    }
-    if (which === undefined) lasting.add(fault)
-    return function release() {
-      lasting.delete(fault)
-      for (const releaseOne of fault.releases.values()) releaseOne()
-      fault.releases.clear()
-    }
   }
 
   async function refuse(on: boolean): Promise<void> {
     log.note(undefined, on ? 'refuse' : 'accept')
-    if (on) void door.shut()
-    else await door.open()
+    if (on) void listener.close('drain')
+    else await listener.open()
   }
 
-  async function set(settings: ProxySettings): Promise<void> {
-    const { toxics: given, directions } = checkSettings(settings ?? {})
+  async function set(settings: ProxySettings = {}): Promise<void> {
+    const given = checkSettings(settings)
     if (isClosed) throw new Error('the fault proxy is closed')
-    for (const direction of directions) toxics[direction] = { ...toxics[direction], ...given }
-    if (Object.keys(given).length > 0)
-      log.note(undefined, 'set', { direction: settings?.direction ?? 'both' })
-    for (const connection of held) connection.update()
-    if (settings?.refuse !== undefined) await refuse(settings.refuse)
+    const { direction: directions = 'both', refuse: isRefusing } = settings
+    for (const direction of directionsOf(directions))
+      toxics[direction] = { ...toxics[direction], ...given }
+    if (Object.keys(given).length > 0) log.note(undefined, 'set', { direction: directions })
+    connections.update()
+    if (isRefusing !== undefined) await refuse(isRefusing)
   }
 
   async function close(): Promise<void> {
     isClosed = true
-    const shut = door.shut()
-    for (const connection of held) connection.destroy()
-    await shut
+    const closed = listener.close('drain')
+    connections.destroy()
+    await closed
   }
 
-  await door.open()
+  await listener.open()
 
   return {
-    url: `${isSecure ? 'https' : 'http'}://${host}:${door.port}`,
-    wsURL: `${isSecure ? 'wss' : 'ws'}://${host}:${door.port}`,
+    url: `${isSecure ? 'https' : 'http'}://${host}:${listener.port}`,
+    wsURL: `${isSecure ? 'wss' : 'ws'}://${host}:${listener.port}`,
     host,
-    port: door.port,
+    port: listener.port,
     get connections() {
-      return open().map(connection => connection.info())
+      return connections.open().map(connection => connection.info())
     },
-    get dials() {
-      return dials
+    get accepted() {
+      return accepted
     },
     log: log.all,
     set,
-    reset: which => applyTo(which, connection => connection.reset()),
+    reset: which => connections.apply(which, connection => connection.reset()),
     halfClose(which, options) {
-      const direction = directionOf(options, 'down')
-      return applyTo(which, connection => connection.halfClose(direction))
+      const directions = directionsIn(options, 'down')
+      return connections.apply(which, connection => connection.halfClose(directions))
     },
     blackhole(which, options) {
-      const direction = directionOf(options, 'both')
-      return applyLasting(which, connection => connection.blackhole(direction))
+      const directions = directionsIn(options, 'both')
+      return connections.applyLasting(which, connection => connection.blackhole(directions))
     },
     drip(bytesPerSecond, which, options) {
-      const direction = directionOf(options, 'both')
+      const directions = directionsIn(options, 'both')
       checkNumber('bytesPerSecond', bytesPerSecond, { min: 0.001 })
-      return applyLasting(which, connection =>
-        connection.slow('drip', direction, { bytesPerSecond }),
+      return connections.applyLasting(which, connection =>
+        connection.slow('drip', directions, { bytesPerSecond }),
       )
     },
     corrupt(which, options) {
-      const { bits = 1, ...way } = checkOptions('options', options, ['bits', 'direction'])
+      const { bits = 1, ...rest } = checkOptions('options', options, ['bits', 'direction'])
       checkNumber('bits', bits, { min: 1, whole: true })
-      const direction = directionOf(way, 'down')
-      return applyTo(which, connection => connection.corrupt(direction, bits))
+      const directions = directionsIn(rest, 'down')
+      return connections.apply(which, connection => connection.corrupt(directions, bits))
     },
     close,
     [asyncDispose]: close,

@@ -1,20 +1,20 @@
 import type { Direction } from './rules.js'
 
-/** What a proxy has seen or done. */
+/** What a proxy has observed or done. */
 export type ProxyEventName =
   /** A client has connected. */
   | 'open'
-  /** The upstream has been reached. */
-  | 'dial'
-  /** The upstream has answered 101: what follows of its direction are WebSocket frames. */
+  /** The upstream is connected. */
+  | 'connect'
+  /** The upstream has answered 101: WebSocket frames follow. */
   | 'upgrade'
   /** The sender of that direction has sent its FIN. */
   | 'end'
-  /** The sender of that direction is gone, by a reset or because it could not be reached; `error` has the code. */
+  /** The sender of that direction was reset or could not be reached; `error` has the code. */
   | 'error'
-  /** Both sides are gone; `bytes` is what went down. */
+  /** Both sides are closed; `bytes` counts those that went down. */
   | 'close'
-  /** The faults; `release` is the end of one that lasts. A byte of `corrupt` is that after `bytes` others. */
+  /** The faults; `release` ends one that lasts. The byte that `corrupt` changed comes after `bytes` others. */
   | 'reset'
   | 'half-close'
   | 'blackhole'
@@ -22,46 +22,50 @@ export type ProxyEventName =
   | 'latency'
   | 'corrupt'
   | 'release'
-  /** Of the proxy as a whole. */
+  /** Events of the proxy as a whole. */
   | 'set'
   | 'refuse'
   | 'accept'
 
-/** One event of a proxy. What does not apply is undefined. */
+/** One event of a proxy. Fields that do not apply are undefined. */
 export interface ProxyEvent {
   /** Unix time in ms. */
   readonly at: number
-  /** The connection's number, from 1; undefined for those of the proxy as a whole. */
+  /** The connection's number, from 1; undefined for events of the proxy as a whole. */
   readonly connection: number | undefined
   readonly event: ProxyEventName
   readonly direction: Direction | 'both' | undefined
-  /** The data frames of the server that have begun until then. */
+  /** How many data frames of the server had begun. */
   readonly frame: number | undefined
-  /** The bytes of the direction that had gone through by then. */
+  /** How many bytes of the direction had gone through. */
   readonly bytes: number | undefined
-  /** The place in the script of the rule that did it. */
+  /** The index in the script of the rule that caused it. */
   readonly rule: number | undefined
   /** The code of an error: `ECONNRESET`. */
   readonly error: string | undefined
 }
 
-/** What there is to tell of an event. */
-export type ProxyFacts = Partial<Omit<ProxyEvent, 'at' | 'connection' | 'event'>>
+/** The details of an event. */
+export type EventDetails = Partial<Omit<ProxyEvent, 'at' | 'connection' | 'event'>>
 
 /** The latest events, in order. */
 export interface ProxyLog {
-  readonly note: (connection: number | undefined, event: ProxyEventName, facts?: ProxyFacts) => void
+  readonly note: (
+    connection: number | undefined,
+    event: ProxyEventName,
+    facts?: EventDetails,
+  ) => void
   readonly all: () => ProxyEvent[]
 }
 
-/** An empty log that keeps so many events. */
+/** An empty log of at most `limit` events. */
 export function createProxyLog(limit: number): ProxyLog {
   const events: ProxyEvent[] = []
 
   function note(
     connection: number | undefined,
     event: ProxyEventName,
-    { direction, frame, bytes, rule, error }: ProxyFacts = {},
+    { direction, frame, bytes, rule, error }: EventDetails = {},
   ): void {
     const at = Date.now()
     events.push(Object.freeze({ at, connection, event, direction, frame, bytes, rule, error }))

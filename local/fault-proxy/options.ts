@@ -2,9 +2,9 @@ import { ValidationError } from '../../core/errors.js'
 import { checkNumber, checkOptions, checkText, checkURL } from '../../core/options.js'
 import { checkScript, type FaultRule, type Rule } from './rules.js'
 
-/** How to start a fault proxy. */
+/** The options of `startFaultProxy`. */
 export interface FaultProxyOptions {
-  /** What it stands in front of: a URL, of which host and port count, or these two. */
+  /** The server behind the proxy: a URL, of which host and port count, or `{ host, port }`. */
   readonly upstream: string | { readonly host: string; readonly port: number }
   /**
    * The port it listens on; 0 is any free one.
@@ -12,14 +12,14 @@ export interface FaultProxyOptions {
    */
   readonly port?: number
   /**
-   * What everything random depends on: a whole number.
+   * Seeds everything random; a whole number.
    * @default 1
    */
   readonly seed?: number
-  /** What goes wrong by itself. */
+  /** The faults that happen by themselves. */
   readonly script?: readonly FaultRule[]
   /**
-   * How many events the log keeps, the latest.
+   * How many of the latest events the log retains.
    * @default 10000
    */
   readonly logLimit?: number
@@ -28,7 +28,7 @@ export interface FaultProxyOptions {
 /** The options with their defaults. */
 export interface FaultProxySettings {
   readonly upstream: { readonly host: string; readonly port: number }
-  /** Whether its clients are to speak TLS. */
+  /** Whether clients speak TLS. */
   readonly isSecure: boolean
   readonly port: number
   readonly seed: number
@@ -52,7 +52,7 @@ function checkUpstream(
       isSecure: false,
     }
   }
-  // Without a scheme, the host of `localhost:80` would be taken for one.
+  // URL would parse the host of `localhost:80` as a scheme.
   if (typeof upstream === 'string' && !upstream.includes('://'))
     throw new ValidationError(
       'upstream must be a URL with its scheme, as http://localhost:80, or { host, port }',

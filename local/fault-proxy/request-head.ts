@@ -1,4 +1,4 @@
-/** What the first request of a connection asks for. Nothing that authorizes is kept. */
+/** The first request of a connection, without its authorization headers. */
 export interface RequestHead {
   readonly method: string
   /** Path and query. */
@@ -7,7 +7,7 @@ export interface RequestHead {
   readonly origin: string | undefined
 }
 
-const mostHeadBytes = 65_536
+const maxHeadBytes = 65_536
 
 function parse(head: string): RequestHead | undefined {
   const [, method, path] = /^([A-Z]+) (\S+) HTTP\/1/.exec(head) ?? []
@@ -15,7 +15,7 @@ function parse(head: string): RequestHead | undefined {
   return { method, path, origin: /^x-cll-origin: *(\S+)/im.exec(head)?.[1] }
 }
 
-/** Reads the bytes of a client until the head of its first request is whole. */
+/** Reads a client's bytes until the head of its first request is complete. */
 export function createHeadReader(): {
   readonly read: (chunk: Buffer) => void
   readonly head: RequestHead | undefined
@@ -28,7 +28,7 @@ export function createHeadReader(): {
       if (text === undefined) return
       text += chunk.toString('latin1')
       const end = text.indexOf('\r\n\r\n')
-      if (end < 0 && text.length < mostHeadBytes) return
+      if (end < 0 && text.length < maxHeadBytes) return
       head = parse(text.slice(0, Math.max(end, 0)))
       text = undefined
     },

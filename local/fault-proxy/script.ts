@@ -1,40 +1,39 @@
 import { seededRandom } from '../random.js'
 import type { Direction, Rule } from './rules.js'
 
-/** Which faults strike a connection, and where. To be asked once about each place, in order. */
+/** Decides which rules strike a connection, and where. Ask once about each place, in order. */
 export interface ConnectionScript {
-  /** The faults of its coming in. */
+  /** The rules that strike when the connection opens. */
   readonly opening: () => Rule[]
-  /** The faults of a frame. */
+  /** The rules that strike a frame. */
   readonly frame: (number: number) => Rule[]
-  /** The faults of a direction behind the bytes of an interval, its first not included. */
+  /** The rules that strike after more than `from` and at most `to` bytes of a direction. */
   readonly bytes: (direction: Direction, from: number, to: number) => { at: number; rule: Rule }[]
-  /** The next fault that is due more than so many ms after the opening, and when, of each rule. */
-  readonly later: (ms: number, rule: Rule) => number | undefined
-  /** The rules whose faults are due by time. */
+  /** The rules that strike by time. */
   readonly timed: readonly Rule[]
-  /** Whether the fault strikes where it could. */
+  /** Whether a rule strikes where it could. */
   readonly decide: (rule: Rule) => boolean
 }
 
-/** What a proxy does by itself. */
-export type Script = (connection: number) => ConnectionScript
-
-/** The first place behind another where a rule may strike. */
-function nextPlace({ first, every }: Rule, behind: number): number | undefined {
-  if (behind < first) return first
-  return every > 0 ? first + (Math.floor((behind - first) / every) + 1) * every : undefined
+/** The first place after `last` where a rule may strike; undefined if there is none. */
+export function nextPlace({ first, every }: Rule, last: number): number | undefined {
+  if (last < first) return first
+  return every > 0 ? first + (Math.floor((last - first) / every) + 1) * every : undefined
 }
 
-/** A script's decisions: each rule has its own chance in each connection, and its number of strikes in all. */
-export function createScript(rules: readonly Rule[], seed: number): Script {
+/** A script's decisions. Each rule has its own chance per connection; `times` counts across connections. */
+export function createScript(
+  rules: readonly Rule[],
+  seed: number,
+): (connection: number) => ConnectionScript {
   const left = rules.map(({ times }) => times)
 
   return function forConnection(connection) {
     const chances = new Map<Rule, () => number>()
-    const mine = rules.filter(({ only = connection }) => only === connection)
-    const of = (unit: Rule['unit']): Rule[] => mine.filter(rule => rule.unit === unit)
-    const [framed, counted, timed] = [of('frame'), of('bytes'), of('ms')]
+    const applicable = rules.filter(({ only = connection }) => only === connection)
+    const rulesBy = (unit: Rule['unit']): Rule[] => applicable.filter(rule => rule.unit === unit)
+    const byFrame = rulesBy('frame')
+    const byBytes = rulesBy('bytes')
 
     function chanceOf(rule: Rule): number {
       const chance =
@@ -55,24 +54,19 @@ export function createScript(rules: readonly Rule[], seed: number): Script {
       nextPlace(rule, place - 1) === place && decide(rule)
 
     return {
-      opening: () => of('connection').filter(strikesAt(connection)),
-      frame: number => framed.filter(strikesAt(number)),
+      opening: () => rulesBy('connection').filter(strikesAt(connection)),
+      frame: number => byFrame.filter(strikesAt(number)),
       bytes(direction, from, to) {
         const strikes: { at: number; rule: Rule }[] = []
-        for (const rule of counted) {
+        for (const rule of byBytes) {
           if ((rule.direction === 'up') !== (direction === 'up')) continue
-          for (
-            let at = nextPlace(rule, from);
-            at !== undefined && at <= to;
-            at = nextPlace(rule, at)
-          ) {
+          let at = nextPlace(rule, from)
+          for (; at !== undefined && at <= to; at = nextPlace(rule, at))
             if (decide(rule)) strikes.push({ at, rule })
-          }
         }
         return strikes
       },
-      later: (ms, rule) => nextPlace(rule, ms),
-      timed,
+      timed: rulesBy('ms'),
       decide,
     }
   }

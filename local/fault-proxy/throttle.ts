@@ -1,21 +1,21 @@
 /** A limit of bytes per second. */
 export interface Throttle {
-  /** How many bytes of those wanted may go now; 0 is none yet. */
+  /** How many of the wanted bytes may be sent now. */
   readonly take: (wanted: number, bytesPerSecond: number) => number
-  /** After how many ms it is worth asking again. */
+  /** Milliseconds until `take` may return more than 0. */
   readonly wait: (wanted: number, bytesPerSecond: number) => number
 }
 
-// Bytes go in portions of so many ms, and what time was left unused adds up to so many ms at most.
+// Bytes are sent in portions worth 20 ms; unused time adds up to 100 ms at most.
 const portionMs = 20
 const savedMs = 100
 
-/** A throttle that has let nothing through yet. */
+/** A token bucket that starts empty. */
 export function createThrottle(): Throttle {
   let saved = 0
   let since = performance.now()
 
-  /** As many bytes as are worth a write of their own. */
+  /** The bytes that are worth a write of their own. */
   const portionOf = (wanted: number, perMs: number): number =>
     Math.max(1, Math.min(wanted, Math.floor(portionMs * perMs)))
 

@@ -1,7 +1,7 @@
 import { checkBoolean, checkNumber, checkOptions, MAX_TIMER } from '../../core/options.js'
-import { checkDirection, type Direction } from './rules.js'
+import { checkDirections, type Direction, type Directions } from './rules.js'
 
-/** What slows a direction down or harms it. */
+/** The delays, limits and corruption of a direction. */
 export interface Toxics {
   readonly latencyMs: number
   readonly jitterMs: number
@@ -9,21 +9,21 @@ export interface Toxics {
   readonly corruptRate: number
 }
 
-/** What is wrong with all connections of a proxy, now and to come. What is left out stays as it is. */
+/** Settings for all connections of a proxy, open and to come. Those left out stay as they are. */
 export interface ProxySettings {
-  /** Delays what goes through, the end of a connection too, in ms; 0 ends it. */
+  /** Delays bytes and the end of a connection, in ms; 0 turns it off. */
   readonly latencyMs?: number
-  /** Delays by so much more or less, in ms, at random and in order; 0 ends it. */
+  /** Varies the delay at random by up to this many ms, in order; 0 turns it off. */
   readonly jitterMs?: number
-  /** Lets so many bytes of each connection through in a second; `Infinity` ends it. */
+  /** Limits the bytes of each connection per second; `Infinity` turns it off. */
   readonly bytesPerSecond?: number
-  /** Flips a bit in that share of bytes, 0 to 1; 0 ends it. */
+  /** Flips a bit in this share of bytes, 0 to 1; 0 turns it off. */
   readonly corruptRate?: number
   /**
    * The direction these are for.
    * @default 'both'
    */
-  readonly direction?: Direction | 'both'
+  readonly direction?: Directions
   /** Whether new connections are refused, as if nothing listened; open ones stay. */
   readonly refuse?: boolean
 }
@@ -37,37 +37,29 @@ export const noToxics: Toxics = {
 
 const duration = { min: 0, max: MAX_TIMER } as const
 
-const rules: Readonly<Record<keyof Toxics, Parameters<typeof checkNumber>[2]>> = {
+const ranges: Readonly<Record<keyof Toxics, Parameters<typeof checkNumber>[2]>> = {
   latencyMs: duration,
   jitterMs: duration,
   bytesPerSecond: { min: 0.001, infinite: true },
   corruptRate: { min: 0, max: 1 },
 }
+const names = Object.keys(ranges) as (keyof Toxics)[]
 
-/** Checks settings, and returns the toxics among them and their directions. */
-export function checkSettings(given: ProxySettings): {
-  toxics: Partial<Toxics>
-  directions: readonly Direction[]
-} {
-  const names = Object.keys(rules) as (keyof Toxics)[]
+/** Checks settings; returns the toxics among them. */
+export function checkSettings(given: ProxySettings): Partial<Toxics> {
   const settings = checkOptions('settings', given, [...names, 'direction', 'refuse'])
   if (settings.refuse !== undefined) checkBoolean('refuse', settings.refuse)
-  const toxics = Object.fromEntries(
-    names.flatMap(name => {
-      const value = settings[name]
-      return value === undefined ? [] : [[name, checkNumber(name, value, rules[name])]]
-    }),
+  checkDirections('direction', given.direction ?? 'both')
+  const present = names.filter(name => settings[name] !== undefined)
+  return Object.fromEntries(
+    present.map(name => [name, checkNumber(name, settings[name], ranges[name])]),
   )
-  return {
-    toxics,
-    directions: directionsOf(checkDirection('direction', given.direction ?? 'both')),
-  }
 }
 
-export const directionsOf = (direction: Direction | 'both'): readonly Direction[] =>
-  direction === 'both' ? ['up', 'down'] : [direction]
+export const directionsOf = (directions: Directions): readonly Direction[] =>
+  directions === 'both' ? ['up', 'down'] : [directions]
 
-/** What several toxics are together. */
+/** The combined effect of several toxics. */
 export function sumToxics(all: Iterable<Partial<Toxics>>): Toxics {
   let { latencyMs, jitterMs, bytesPerSecond, corruptRate } = noToxics
   for (const toxics of all) {

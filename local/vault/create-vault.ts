@@ -1,7 +1,8 @@
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ValidationError } from '../../core/errors.js'
+import { checkNumber, checkOptions } from '../../core/options.js'
 import { generateKeys } from '../../crypto/tdh2/index.js'
+import { codeOf } from '../files.js'
 import { VaultError } from './errors.js'
 import { fileError, makeFolder } from './files.js'
 import { hexOf, MANIFEST_FILE, MAX_NODES, readManifest, writeManifest } from './manifest.js'
@@ -10,7 +11,7 @@ import { checkDirectory, openVault, type Vault } from './open-vault.js'
 import { createPermissions, type PermissionOptions, type Permissions } from './permissions.js'
 import { checkOwner, randomOwner } from './secret-name.js'
 
-/** How a vault is made. */
+/** The options of `createVault`. */
 export interface VaultOptions extends PermissionOptions {
   /**
    * How many nodes there are, at most 31.
@@ -19,26 +20,26 @@ export interface VaultOptions extends PermissionOptions {
   readonly nodes?: number
   /**
    * How many nodes it takes to release a secret.
-   * @default 2, or 1 where there is but one node
+   * @default 2, or 1 if there is one node
    */
   readonly threshold?: number
   /**
-   * The owner of secrets that name none: an address, 40 hexadecimal digits with or without 0x.
+   * The owner of secrets put without one: an address, 40 hexadecimal digits with or without 0x.
    * @default a random one
    */
   readonly owner?: string
 }
 
 /**
- * Makes a vault with a fresh key in a directory, which may exist but must not be a vault. Whoever can read the directory
- * can decrypt what is in it: this is a vault for development, with every node on one machine.
+ * Makes a vault with a fresh key in a directory, which may exist but must not be a vault. Anybody who can read the
+ * directory can decrypt its secrets: this is a vault for development, with every node on one machine.
  *
  *     vault.json                             threshold, nodes, owner, public key
  *     nodes/0.json …                         a node's private share, as TDH2's JSON
  *     secrets/<owner>/<namespace>/<key>.json owner, namespace, key, ciphertext
  *
- * In file names an upper-case X is written -x. Names that begin with a dot are drafts of files being written, and can be
- * deleted when nobody writes. Only their owner can read the files.
+ * In file names an upper-case X is written -x. Names that begin with a dot are drafts of files being written; they can
+ * be deleted while no process writes. Only their owner can read the files.
  *
  * @example
  * const vault = await createVault('./vault')
@@ -46,12 +47,10 @@ export interface VaultOptions extends PermissionOptions {
  */
 export async function createVault(directory: string, options: VaultOptions = {}): Promise<Vault> {
   const folder = checkDirectory(directory)
-  if (typeof options !== 'object' || options === null)
-    throw new ValidationError('options must be an object')
-  const { nodes = 3 } = options
-  checkCount('nodes', nodes, MAX_NODES)
+  const { nodes = 3 } = checkOptions('options', options)
+  checkNumber('nodes', nodes, { min: 1, max: MAX_NODES, whole: true })
   const { threshold = Math.min(2, nodes) } = options
-  checkCount('threshold', threshold, nodes)
+  checkNumber('threshold', threshold, { min: 1, max: nodes, whole: true })
   const owner = options.owner === undefined ? randomOwner() : checkOwner('owner', options.owner)
 
   const permissions = createPermissions(options)
@@ -61,7 +60,7 @@ export async function createVault(directory: string, options: VaultOptions = {})
     await claim(folder, permissions)
     const { publicKey, shares } = generateKeys({ threshold, nodes })
     for (const share of shares) await writeShare(folder, share)
-    // It is the last, so that a vault is whole or none.
+    // Last, so that a directory is a vault only when it is complete.
     await writeManifest(folder, { threshold, owner, publicKey, publicKeyHex: hexOf(publicKey) })
   } catch (error) {
     throw error instanceof VaultError ? error : fileError(folder, 'written', error)
@@ -69,7 +68,7 @@ export async function createVault(directory: string, options: VaultOptions = {})
   return openVault(folder, { insecurePermissions: options.insecurePermissions === true })
 }
 
-/** Of several who make a vault in one place at once, one can make the folder. */
+/** Reserves the directory: only one process can make the folder. */
 async function claim(folder: string, permissions: Permissions): Promise<void> {
   if ((await readManifest(folder, permissions).catch(() => true)) !== undefined)
     throw new VaultError(`${folder} is a vault already: it has ${MANIFEST_FILE}`)
@@ -77,17 +76,10 @@ async function claim(folder: string, permissions: Permissions): Promise<void> {
     await mkdir(join(folder, NODES_FOLDER), { mode: 0o700 })
     await chmod(join(folder, NODES_FOLDER), 0o700)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (codeOf(error) !== 'EEXIST') throw error
     throw new VaultError(
-      `${folder} has nodes but no ${MANIFEST_FILE}: it is being made, or part of a vault`,
+      `${folder} has nodes but no ${MANIFEST_FILE}: it is being made, or incomplete`,
       { cause: error },
     )
   }
-}
-
-function checkCount(field: string, value: unknown, most: number): void {
-  if (!Number.isInteger(value) || (value as number) < 1 || (value as number) > most)
-    throw new ValidationError(
-      `${field} must be a whole number of 1 to ${most}, not ${String(value)}`,
-    )
 }

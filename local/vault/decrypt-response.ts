@@ -13,14 +13,14 @@ import {
 import { VaultError } from './errors.js'
 import type { RespondingNode } from './node.js'
 
-/** What decrypts. */
+/** The nodes that decrypt together. */
 export interface Quorum {
   readonly publicKey: PublicKey
   readonly threshold: number
   readonly nodes: readonly RespondingNode[]
 }
 
-/** Decrypts an encrypted response with the shares of the first nodes that give a good one. */
+/** Decrypts an encrypted response with the first `threshold` valid shares of the nodes. */
 export async function decryptResponse(
   { publicKey, threshold, nodes }: Quorum,
   body: Uint8Array | string,

@@ -1,6 +1,6 @@
 import { DataStreamsError, type ErrorFacts } from '../../core/errors.js'
 
-/** The vault does not have a secret, will not release it, or can't: too few of its nodes gave a good share. */
+/** The vault does not have a secret, rejects its release, or has too few nodes with a valid share. */
 export class VaultError extends DataStreamsError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, { code: 'VAULT', ...facts })

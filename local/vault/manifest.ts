@@ -1,11 +1,12 @@
 import { join } from 'node:path'
 import { formatPublicKey, type PublicKey, parsePublicKey } from '../../crypto/tdh2/index.js'
+import { writeWhole } from '../files.js'
 import { VaultError } from './errors.js'
-import { readFields, writeWhole } from './files.js'
+import { readFields } from './files.js'
 import type { Permissions } from './permissions.js'
 import { checkOwner } from './secret-name.js'
 
-/** What a vault says about itself: its vault.json. */
+/** The contents of a vault's vault.json. */
 export interface Manifest {
   readonly threshold: number
   readonly owner: string
@@ -16,7 +17,7 @@ export interface Manifest {
 
 const VERSION = 1
 const MAX_BYTES = 65_536
-/** Nodes a vault may have. */
+/** The most nodes a vault may have. */
 export const MAX_NODES = 31
 /** The file that makes a directory a vault. */
 export const MANIFEST_FILE = 'vault.json'
@@ -31,7 +32,7 @@ export async function writeManifest(
   await writeWhole(join(directory, MANIFEST_FILE), `${JSON.stringify(fields, null, 2)}\n`)
 }
 
-/** Reads the manifest of a vault; undefined where the directory is none. */
+/** Reads the manifest of a vault; undefined if the directory is not a vault. */
 export async function readManifest(
   directory: string,
   permissions: Permissions,
@@ -49,17 +50,18 @@ export async function readManifest(
   if (nodes !== publicKey.hArray.length)
     throw wrong(`nodes is not the number that publicKey has, ${publicKey.hArray.length}`)
   if (nodes > MAX_NODES) throw wrong(`there are more than ${MAX_NODES} nodes`)
-  if (!isCount(threshold) || threshold > nodes)
+  if (
+    typeof threshold !== 'number' ||
+    !Number.isInteger(threshold) ||
+    threshold < 1 ||
+    threshold > nodes
+  )
     throw wrong(`threshold is not a whole number of 1 to ${nodes}`)
-  return {
-    threshold,
-    owner: readOwner(fields.owner),
-    publicKey,
-    publicKeyHex: hexOf(publicKey),
-  }
+  const owner = readOwner(fields.owner)
+  return { threshold, owner, publicKey, publicKeyHex: hexOf(publicKey) }
 }
 
-/** A public key as it is published. */
+/** The published form of a public key. */
 export function hexOf(publicKey: PublicKey): string {
   return Buffer.from(formatPublicKey(publicKey)).toString('hex')
 }
@@ -80,10 +82,6 @@ function readPublicKey(hex: unknown): PublicKey {
   } catch (error) {
     throw wrong(`publicKey is none: ${(error as Error).message}`, error)
   }
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 1
 }
 
 function wrong(what: string, cause?: unknown): VaultError {

@@ -13,37 +13,37 @@ import {
   type PublicKey,
   parsePrivateShare,
 } from '../../crypto/tdh2/index.js'
+import { writeWhole } from '../files.js'
 import { VaultError } from './errors.js'
-import { readFields, writeWhole } from './files.js'
+import { readFields } from './files.js'
 import type { Permissions } from './permissions.js'
-import type { SecretName } from './secret-name.js'
-import { checkName, formatName } from './secret-name.js'
+import { checkName, formatName, type SecretName } from './secret-name.js'
 import type { SecretStore } from './secret-store.js'
 
-/** One of the nodes of a vault: it holds one share of the key. */
+/** A node of a vault. It holds one share of the key. */
 export interface VaultNode {
   /** From 0 on. */
   readonly index: number
   /**
    * The node's decryption share of a stored secret, as JSON text sealed to `recipient`, an X25519 public key of 32 bytes.
-   * The node reads the secret's ciphertext itself, and refuses one that is not labelled with the owner's address.
+   * The node reads the secret's ciphertext itself, and rejects one that is not labelled with the owner's address.
    */
   release(name: SecretName, recipient: Uint8Array): Promise<Uint8Array>
 }
 
-/** What the vault itself can ask of a node besides. */
+/** A node, as the vault itself uses it. */
 export interface RespondingNode extends VaultNode {
-  /** As `release`, of an encrypted response: one whose label is zeros, which no secret has. */
+  /** As `release`, for an encrypted response: its label is zeros, which no secret has. */
   releaseResponse(ciphertext: Ciphertext, recipient: Uint8Array): Promise<Uint8Array>
 }
 
-/** The folder with a file for the share of each node. */
+/** The folder of the share files. */
 export const NODES_FOLDER = 'nodes'
 
 const MAX_BYTES = 1024
 const RESPONSE_LABEL = new Uint8Array(32)
 
-/** A node of the vault in this directory. Its share is read anew for each release. */
+/** A node of the vault in this directory. It reads its share for each release. */
 export function createNode(
   index: number,
   directory: string,
@@ -66,7 +66,7 @@ export function createNode(
     try {
       share = parsePrivateShare(JSON.stringify(fields))
     } catch {
-      // No cause: nothing that was read from this file is to be seen anywhere.
+      // No cause: it could show what was read from this file.
       throw new VaultError(`${file} is not a private share`)
     }
     if (share.index !== index) throw new VaultError(`${file} is the share of node ${share.index}`)
@@ -110,7 +110,7 @@ export async function writeShare(directory: string, share: PrivateShare): Promis
   await writeWhole(join(directory, fileOf(share.index)), `${formatPrivateShare(share)}\n`)
 }
 
-/** Rejects where others may do with the share of any node what they must not. Missing and wrong shares only show when asked. */
+/** Rejects if the permissions of any share file are too wide. Missing and wrong shares are found when a node releases. */
 export async function checkShareFiles(
   directory: string,
   count: number,

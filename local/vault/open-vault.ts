@@ -8,8 +8,13 @@ import { VaultError } from './errors.js'
 import { MANIFEST_FILE, readManifest } from './manifest.js'
 import { checkShareFiles, createNode, NODES_FOLDER, type VaultNode } from './node.js'
 import { createPermissions, type PermissionOptions } from './permissions.js'
-import type { SecretName } from './secret-name.js'
-import { checkName, checkNamespace, checkOwner, type SecretRef } from './secret-name.js'
+import {
+  checkName,
+  checkNamespace,
+  checkOwner,
+  type SecretName,
+  type SecretRef,
+} from './secret-name.js'
 import {
   createSecretStore,
   type DamagedSecret,
@@ -18,22 +23,22 @@ import {
 } from './secret-store.js'
 
 /**
- * Secrets in a directory, encrypted with a key whose secret half nobody has: each node holds a share of it, and it takes a
+ * Secrets in a directory, encrypted with a key whose secret half is split: each node holds a share, and it takes a
  * threshold of nodes to release a secret.
  */
 export interface Vault {
   /** Absolute. */
   readonly directory: string
-  /** How many nodes it takes. */
+  /** How many nodes it takes to release a secret. */
   readonly threshold: number
   readonly nodes: readonly VaultNode[]
-  /** The owner of secrets that name none: an address, as 40 lower-case hexadecimal digits. */
+  /** The owner of secrets put without one: an address, as 40 lower-case hexadecimal digits. */
   readonly owner: string
-  /** What secrets are encrypted with. */
+  /** The key that secrets are encrypted with. */
   readonly publicKey: PublicKey
-  /** The public key as it is published: lower-case hexadecimal digits of its JSON text. */
+  /** The published form of the public key: lower-case hexadecimal digits of its JSON text. */
   readonly publicKeyHex: string
-  /** Encrypts a secret and keeps it, in place of an older one of that name. A value is UTF-8 of at most 1022 bytes. */
+  /** Encrypts a secret and stores it in place of an older one. A value is UTF-8 of at most 1022 bytes. */
   put(name: SecretRef, value: string | Uint8Array): Promise<void>
   /**
    * The names of the secrets, sorted; with a filter, those of an owner or namespace only. Damaged ones are not among them:
@@ -43,28 +48,28 @@ export interface Vault {
     readonly owner?: string
     readonly namespace?: string
   }): Promise<readonly SecretName[]>
-  /** The files that should hold a secret and don't, of an owner or of all: put the secret anew, or delete the file. */
+  /** The files that should hold a secret and don't, of an owner or of all: put the secret again, or delete the file. */
   listDamaged(filter?: { readonly owner?: string }): Promise<readonly DamagedSecret[]>
-  /** Forgets a secret. */
+  /** Deletes a secret. */
   remove(name: SecretRef): Promise<void>
-  /** A secret as it is kept: JSON text that anybody may see. */
+  /** The ciphertext of a secret: JSON text that anybody may see. */
   ciphertext(name: SecretName): Promise<string>
   /**
-   * Decrypts the body of a response that was encrypted with the vault's key: what its receiver does. Secrets can't be had
-   * this way, because nodes tell them by their label.
+   * Decrypts the body of a response that was encrypted with the vault's key, as its receiver does. Nodes reject secrets
+   * here by their label.
    */
   decryptResponse(body: Uint8Array | string): Promise<Uint8Array>
 }
 
-/** How a vault is opened. */
+/** The options of `openVault`. */
 export interface OpenVaultOptions extends PermissionOptions {}
 
-/** The value whose ciphertext has 2000 bytes. */
+/** The length of a value whose ciphertext has MAX_CIPHERTEXT_BYTES. */
 const MAX_VALUE_BYTES = 1022
 
 /**
- * Opens a vault. Nodes whose share is missing or wrong only show when they are asked: there may be enough others. Rejects with
- * VaultError (`PERMISSIONS`) where others may write in its folders, or read or write the share of any node.
+ * Opens a vault. A missing or wrong share is found only when its node is asked, as the other nodes may suffice. Rejects
+ * with VaultError (`PERMISSIONS`) if others may write in its folders, or read or write the share of any node.
  *
  * @example
  * const vault = await openVault('./vault')
@@ -99,18 +104,12 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
       await store.write(name, ciphertext)
     },
     async list(filter = {}) {
-      const wanted = {
-        owner: filter.owner === undefined ? undefined : checkOwner('owner', filter.owner),
-        namespace: filter.namespace === undefined ? undefined : checkNamespace(filter.namespace),
-      }
-      const { names } = await store.list(wanted.owner)
-      return wanted.namespace === undefined
-        ? names
-        : names.filter(({ namespace }) => namespace === wanted.namespace)
+      const wanted = filter.namespace === undefined ? undefined : checkNamespace(filter.namespace)
+      const { names } = await store.list(optionalOwner(filter.owner))
+      return names.filter(({ namespace }) => wanted === undefined || namespace === wanted)
     },
-    async listDamaged({ owner: named } = {}) {
-      const wanted = named === undefined ? undefined : checkOwner('owner', named)
-      return (await store.list(wanted)).damaged
+    async listDamaged(filter = {}) {
+      return (await store.list(optionalOwner(filter.owner))).damaged
     },
     async remove(given) {
       await store.remove(checkName(given, owner))
@@ -124,14 +123,18 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
   }
 }
 
-/** A directory as an absolute path. */
+function optionalOwner(owner: string | undefined): string | undefined {
+  return owner === undefined ? undefined : checkOwner('owner', owner)
+}
+
+/** The absolute path of a directory. */
 export function checkDirectory(directory: unknown): string {
   if (typeof directory !== 'string' || directory === '')
     throw new ValidationError('directory must be a path')
   return resolve(directory)
 }
 
-/** A copy of a value's bytes. No message about a value says anything of it but its size. */
+/** A copy of a value's bytes. Error messages show only the size of a value. */
 function bytesOf({ key }: SecretName, value: unknown): Uint8Array {
   if (typeof value !== 'string' && !isBytes(value))
     throw new ValidationError(`the value of ${key} must be a string or a Uint8Array`)

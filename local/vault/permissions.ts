@@ -3,48 +3,48 @@ import { isAbsolute, join } from 'node:path'
 import host from 'node:process'
 import { VaultError } from './errors.js'
 
-/** Who may do what with a file or folder, as the file system says. */
+/** The mode and owner of a file or folder. */
 export interface Entry {
   readonly mode: number
   readonly uid: number
 }
 
-/** What a file holds: secrets are read by their owner alone, and nobody else writes either. */
+/** Only their owner may read secret files, and only their owner may write files of either kind. */
 export type Content = 'secret' | 'public'
 
-/** Throws VaultError with the code `PERMISSIONS` where others may do with a file or folder what they must not. */
+/** Checks that throw VaultError (`PERMISSIONS`) if others have too wide permissions. */
 export interface Permissions {
   checkFile(shown: string, entry: Entry, content: Content): void
-  /** `entries` are folders in it, which may be missing. */
+  /** Checks a folder and those of the named folders in it that exist. */
   checkFolder(path: string, entries: readonly string[]): void
-  /** The folders on the way to a file or folder, and those that links on the way are in. */
-  checkWay(path: string): void
+  /** Checks the folders above a path, and those above the links in it. */
+  checkParents(path: string): void
 }
 
-/** @internal Where a check can be lifted: an option of whatever opens a vault. */
+/** @internal The option that lifts the checks. */
 export interface PermissionOptions {
   /**
-   * Goes on where others may read the secret files, or write the files or the folder.
+   * Accepts secret files that others may read, and files and folders that others may write.
    * @default false
    */
   readonly insecurePermissions?: boolean
 }
 
 const STICKY = 0o1000
-/** As many as Linux follows. */
+/** The limit of Linux. */
 const MAX_LINKS = 40
 
-/** Permissions as POSIX systems have them; others are not checked. */
+/** The checks for POSIX permissions; on other systems they pass. */
 export function createPermissions({ insecurePermissions }: PermissionOptions = {}): Permissions {
   const uid = host.getuid?.()
   if (insecurePermissions === true || host.platform === 'win32' || uid === undefined)
-    return { checkFile() {}, checkFolder() {}, checkWay() {} }
+    return { checkFile() {}, checkFolder() {}, checkParents() {} }
 
-  /** The superuser opens the files of others, such as those of a mounted volume. */
+  /** root may use the files of others, as those of a mounted volume. */
   const isForeign = (entry: Entry): boolean => uid !== 0 && entry.uid !== uid && entry.uid !== 0
 
-  /** Takes a path step by step, as the system does, and follows links one by one. */
-  function checkWay(path: string): void {
+  /** Resolves a path step by step, as the system does, link by link. */
+  function checkParents(path: string): void {
     let at = '/'
     let links = 0
     const steps = (isAbsolute(path) ? path : `${host.cwd()}/${path}`).split('/')
@@ -71,7 +71,7 @@ export function createPermissions({ insecurePermissions }: PermissionOptions = {
     checkFile(shown, entry, content) {
       const { mode } = entry
       if (isForeign(entry)) throw refusal(shown, mode, 'it belongs to another user', '')
-      // What the superuser owns, a group may be let read: so secrets are mounted into containers.
+      // Secrets are mounted into containers as files of root that a group may read.
       const allowed = entry.uid === 0 && uid !== 0 ? 0o640 : 0o600
       if (content === 'secret' && (mode & 0o777 & ~(allowed | 0o100)) !== 0)
         throw refusal(shown, mode, 'others may read or write what only its owner must', '0600')
@@ -84,14 +84,14 @@ export function createPermissions({ insecurePermissions }: PermissionOptions = {
         if (isForeign(entry)) throw refusal(folder, entry.mode, 'it belongs to another user', '')
         if ((entry.mode & 0o022) !== 0)
           throw refusal(folder, entry.mode, 'others may write in it', '0700')
-        checkWay(folder)
+        checkParents(folder)
       }
     },
-    checkWay,
+    checkParents,
   }
 }
 
-/** Undefined where there is none, or a link that leads nowhere. */
+/** Undefined if the path, or the target of a link, does not exist. */
 function entryOf(path: string): Entry | undefined {
   try {
     return statSync(path)

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { ValidationError } from '../../core/errors.js'
 
-/** What a secret is kept under in the vault. */
+/** The full name of a secret. */
 export interface SecretName {
   /** An address, as 40 hexadecimal digits. */
   readonly owner: string
@@ -9,7 +9,7 @@ export interface SecretName {
   readonly key: string
 }
 
-/** Which secret: its namespace is main and its owner that of the vault, where they are not given. */
+/** The name of a secret; the namespace defaults to main, the owner to that of the vault. */
 export interface SecretRef {
   readonly key: string
   readonly namespace?: string
@@ -19,7 +19,7 @@ export interface SecretRef {
 
 const MAX_LENGTH = 64
 
-/** The whole name of a secret, in the one form it is kept under. */
+/** The full name of a secret in its normal form. */
 export function checkName(name: SecretRef, defaultOwner?: string): SecretName {
   if (typeof name !== 'object' || name === null)
     throw new ValidationError('name must be an object with key, namespace and owner')
@@ -30,7 +30,7 @@ export function checkName(name: SecretRef, defaultOwner?: string): SecretName {
   }
 }
 
-/** The namespace a secret is kept in: main, where none or an empty one is given. */
+/** A namespace; main if none or an empty one is given. */
 export function checkNamespace(namespace: string | undefined): string {
   return namespace === undefined || namespace === '' ? 'main' : checkWord('namespace', namespace)
 }
@@ -40,12 +40,12 @@ export function checkOwner(field: string, owner: unknown): string {
   const [, digits] = /^(?:0x)?([0-9a-f]{40})$/i.exec(typeof owner === 'string' ? owner : '') ?? []
   if (digits === undefined)
     throw new ValidationError(`${field} must be an address: 40 hexadecimal digits`)
-  // Its label would be the one of encrypted responses, which anybody may have decrypted.
+  // The label of this address is the one of encrypted responses, which anybody may have decrypted.
   if (/^0+$/.test(digits)) throw new ValidationError(`${field} must not be the zero address`)
   return digits.toLowerCase()
 }
 
-/** An address that nobody has the key of. */
+/** A random address, without a key. */
 export function randomOwner(): string {
   return randomBytes(20).toString('hex')
 }
@@ -60,14 +60,14 @@ function checkWord(field: string, word: unknown): string {
   return word
 }
 
-/** A name for messages. */
+/** The name of a secret in messages. */
 export function formatName({ owner, namespace, key }: SecretName): string {
   return `0x${owner}::${namespace}::${key}`
 }
 
 /**
- * A key or namespace as a file name that differs from others in more than case, and is none of those that some systems
- * keep for themselves. Names have no '-', so it is free to mark what was changed.
+ * The file name of a key or namespace, which differs from others in more than case and is not reserved on any system.
+ * Names have no '-', so it marks the changed characters.
  */
 export function fileNameOf(word: string): string {
   const lower = word.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)

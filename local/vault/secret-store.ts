@@ -1,16 +1,16 @@
 import { readdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ValidationError } from '../../core/errors.js'
+import { syncFolder, writeWhole } from '../files.js'
 import { VaultError } from './errors.js'
-import { fileError, isAbsence, makeFolder, readFields, syncFolder, writeWhole } from './files.js'
+import { fileError, isAbsence, makeFolder, readFields } from './files.js'
 import type { Permissions } from './permissions.js'
-import type { SecretName } from './secret-name.js'
-import { checkName, fileNameOf, formatName } from './secret-name.js'
+import { checkName, fileNameOf, formatName, type SecretName } from './secret-name.js'
 
 /** The ciphertexts of a vault's secrets, one file each. */
 export interface SecretStore {
   write(name: SecretName, ciphertext: string): Promise<void>
-  /** The ciphertext, whatever it may be. */
+  /** The ciphertext, unchecked. */
   read(name: SecretName): Promise<string>
   /** The names of one owner's secrets, or of all, and the files that are damaged. */
   list(owner?: string): Promise<{
@@ -24,75 +24,36 @@ export interface SecretStore {
 export interface DamagedSecret {
   /** Its path below the vault's directory. */
   readonly file: string
-  /** Whose folder it is in. */
+  /** The owner of its folder. */
   readonly owner: string
-  /** What is wrong with it, the file named. */
+  /** The reason, with the name of the file. */
   readonly error: VaultError
 }
 
-/** Secrets an owner may have. */
+/** The most secrets of an owner. */
 export const MAX_SECRETS = 100
-/** Bytes a ciphertext may have. */
+/** The most bytes of a ciphertext. */
 export const MAX_CIPHERTEXT_BYTES = 2000
-/** Room for the name besides, and for what quoting adds. */
+/** A ciphertext, the name and their quoting. */
 const MAX_FILE_BYTES = 8192
 /** The folder with the secrets. */
 export const SECRETS_FOLDER = 'secrets'
 
+interface SecretFile {
+  readonly name: SecretName
+  readonly ciphertext: string
+}
+
+const shownOf = ({ owner, namespace, key }: SecretName): string =>
+  `${SECRETS_FOLDER}/${owner}/${fileNameOf(namespace)}/${fileNameOf(key)}.json`
+
 /** The store below a vault's directory. */
 export function createSecretStore(directory: string, permissions: Permissions): SecretStore {
+  const pathOf = (name: SecretName): string => join(directory, shownOf(name))
   let writing: Promise<unknown> = Promise.resolve()
 
-  const shownOf = ({ owner, namespace, key }: SecretName): string =>
-    `${SECRETS_FOLDER}/${owner}/${fileNameOf(namespace)}/${fileNameOf(key)}.json`
-  const pathOf = (name: SecretName): string => join(directory, shownOf(name))
-
-  async function entriesOf(...folders: readonly string[]): Promise<readonly string[]> {
-    try {
-      const entries = await readdir(join(directory, SECRETS_FOLDER, ...folders))
-      // Drafts have a dot in front, and so have the files some systems put everywhere.
-      return entries.filter(entry => !entry.startsWith('.')).sort()
-    } catch (error) {
-      if (isAbsence(error)) return []
-      throw fileError([SECRETS_FOLDER, ...folders].join('/'), 'read', error)
-    }
-  }
-
-  async function ownersWithSecrets(): Promise<readonly string[]> {
-    return (await entriesOf()).filter(entry => /^[0-9a-f]{40}$/.test(entry))
-  }
-
-  async function filesOf(owner: string): Promise<readonly string[]> {
-    const namespaces = await entriesOf(owner)
-    const files = await Promise.all(
-      namespaces.map(async function filesIn(namespace) {
-        const entries = await entriesOf(owner, namespace)
-        return entries.map(entry => `${SECRETS_FOLDER}/${owner}/${namespace}/${entry}`)
-      }),
-    )
-    return files.flat().filter(file => file.endsWith('.json'))
-  }
-
-  async function readFile(shown: string): Promise<Kept | undefined> {
-    const fields = await readFields(join(directory, shown), {
-      shown,
-      maxBytes: MAX_FILE_BYTES,
-      content: 'public',
-      permissions,
-    })
-    if (fields === undefined) return undefined
-    const { ciphertext, owner, namespace, key } = fields
-    if (typeof ciphertext !== 'string') throw new VaultError(`${shown} has no ciphertext`)
-    if (Buffer.byteLength(ciphertext) > MAX_CIPHERTEXT_BYTES)
-      throw new VaultError(`${shown}: ciphertext has more than ${MAX_CIPHERTEXT_BYTES} bytes`)
-    const name = readName({ owner, namespace, key })
-    if (name === undefined || shownOf(name) !== shown)
-      throw new VaultError(`${shown} is not the file of the secret it names`)
-    return { name, ciphertext }
-  }
-
   async function write(name: SecretName, ciphertext: string): Promise<void> {
-    const files = await filesOf(name.owner)
+    const files = await filesOf(directory, name.owner)
     if (files.length >= MAX_SECRETS && !files.includes(shownOf(name)))
       throw new ValidationError(
         `owner 0x${name.owner} has ${MAX_SECRETS} secrets already, which is all an owner may have`,
@@ -107,33 +68,32 @@ export function createSecretStore(directory: string, permissions: Permissions): 
 
   return {
     write(name, ciphertext) {
-      // In turn, so that they are counted right.
+      // One after another, so that the limit holds.
       const done = writing.then(() => write(name, ciphertext))
       writing = done.catch(() => undefined)
       return done
     },
     async read(name) {
-      const kept = await readFile(shownOf(name))
-      if (kept === undefined) throw missing(name)
-      return kept.ciphertext
+      const file = await readSecret(directory, shownOf(name), permissions)
+      if (file === undefined) throw missing(name)
+      return file.ciphertext
     },
     async list(owner) {
-      const owners = owner === undefined ? await ownersWithSecrets() : [owner]
-      const files = await Promise.all(owners.map(filesOf))
+      const owners = owner === undefined ? await ownersIn(directory) : [owner]
+      const files = await Promise.all(owners.map(each => filesOf(directory, each)))
       const names: SecretName[] = []
       const damaged: DamagedSecret[] = []
-      await Promise.all(
-        files.flat().map(async function readName(file) {
-          try {
-            const kept = await readFile(file)
-            // It may have gone since.
-            if (kept !== undefined) names.push(kept.name)
-          } catch (error) {
-            if (!(error instanceof VaultError)) throw error
-            damaged.push({ file, owner: file.split('/')[1] as string, error })
-          }
-        }),
-      )
+      async function addFile(file: string): Promise<void> {
+        try {
+          const secret = await readSecret(directory, file, permissions)
+          // It may have been deleted meanwhile.
+          if (secret !== undefined) names.push(secret.name)
+        } catch (error) {
+          if (!(error instanceof VaultError)) throw error
+          damaged.push({ file, owner: file.split('/')[1] as string, error })
+        }
+      }
+      await Promise.all(files.flat().map(addFile))
       return {
         names: names.sort((one, other) => (formatName(one) < formatName(other) ? -1 : 1)),
         damaged: damaged.sort((one, other) => (one.file < other.file ? -1 : 1)),
@@ -143,17 +103,60 @@ export function createSecretStore(directory: string, permissions: Permissions): 
       try {
         await rm(pathOf(name))
       } catch (error) {
-        if (isAbsence(error)) throw missing(name)
-        throw fileError(shownOf(name), 'removed', error)
+        throw isAbsence(error) ? missing(name) : fileError(shownOf(name), 'removed', error)
       }
       await syncFolder(dirname(pathOf(name)))
     },
   }
 }
 
-interface Kept {
-  readonly name: SecretName
-  readonly ciphertext: string
+async function entriesOf(directory: string, ...folders: string[]): Promise<readonly string[]> {
+  try {
+    const entries = await readdir(join(directory, SECRETS_FOLDER, ...folders))
+    // Drafts begin with a dot, and so do the files that some systems add.
+    return entries.filter(entry => !entry.startsWith('.')).sort()
+  } catch (error) {
+    if (isAbsence(error)) return []
+    throw fileError([SECRETS_FOLDER, ...folders].join('/'), 'read', error)
+  }
+}
+
+async function ownersIn(directory: string): Promise<readonly string[]> {
+  return (await entriesOf(directory)).filter(entry => /^[0-9a-f]{40}$/.test(entry))
+}
+
+async function filesOf(directory: string, owner: string): Promise<readonly string[]> {
+  const namespaces = await entriesOf(directory, owner)
+  const files = await Promise.all(
+    namespaces.map(async function filesIn(namespace) {
+      const entries = await entriesOf(directory, owner, namespace)
+      return entries.map(entry => `${SECRETS_FOLDER}/${owner}/${namespace}/${entry}`)
+    }),
+  )
+  return files.flat().filter(file => file.endsWith('.json'))
+}
+
+/** Reads and checks the file of a secret; undefined if there is none. */
+async function readSecret(
+  directory: string,
+  shown: string,
+  permissions: Permissions,
+): Promise<SecretFile | undefined> {
+  const fields = await readFields(join(directory, shown), {
+    shown,
+    maxBytes: MAX_FILE_BYTES,
+    content: 'public',
+    permissions,
+  })
+  if (fields === undefined) return undefined
+  const { ciphertext, owner, namespace, key } = fields
+  if (typeof ciphertext !== 'string') throw new VaultError(`${shown} has no ciphertext`)
+  if (Buffer.byteLength(ciphertext) > MAX_CIPHERTEXT_BYTES)
+    throw new VaultError(`${shown}: ciphertext has more than ${MAX_CIPHERTEXT_BYTES} bytes`)
+  const name = readName({ owner, namespace, key })
+  if (name === undefined || shownOf(name) !== shown)
+    throw new VaultError(`${shown} is not the file of the secret it names`)
+  return { name, ciphertext }
 }
 
 function readName(fields: Readonly<Record<string, unknown>>): SecretName | undefined {

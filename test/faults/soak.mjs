@@ -145,7 +145,7 @@ export async function runSoak({
   let stopPublishing = () => {}
   const start = performance.now()
   const elapsed = () => performance.now() - start
-  const dials = () => proxies.reduce((total, proxy) => total + proxy.dials, 0)
+  const dials = () => proxies.reduce((total, proxy) => total + proxy.accepted, 0)
 
   function repeat(ms, act) {
     timers.push(setInterval(act, ms))

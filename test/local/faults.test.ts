@@ -113,10 +113,12 @@ test('a failure answers an upgrade, also with success', async () => {
 
 test('a failure that makes no sense is an error', async () => {
   await using engine = await quiet()
-  expect(() => engine.fail({ status: 101 })).toThrow('fail: status is 200 to 599, got 101')
-  expect(() => engine.fail({ status: 500, times: 0 })).toThrow('fail: times is 1 or more, got 0')
+  expect(() => engine.fail({ status: 101 })).toThrow('fail: status must be at least 200, not 101')
+  expect(() => engine.fail({ status: 500, times: 0 })).toThrow(
+    'fail: times must be at least 1, not 0',
+  )
   expect(() => engine.fail({ status: 500, delayMs: -1 })).toThrow(
-    'fail: delayMs is 0 or more, got -1',
+    'fail: delayMs must be at least 0, not -1',
   )
   expect(() => engine.fail({ status: 500, headers: { 'X-A': 'a\r\nb' } })).toThrow()
   expect(await statusOf(engine)).toBe(200)

@@ -22,7 +22,7 @@ test('an upgrade goes to the origin that its header names, and without one to ea
   expect(connections(engine)).toEqual([0, 1, 2])
   for (let i = 0; i < 3; i++) await through(engine)
   expect(connections(engine)).toEqual([1, 2, 3])
-  expect(engine.origins.map(({ dials }) => dials)).toEqual([1, 2, 3])
+  expect(engine.origins.map(({ upgrades }) => upgrades)).toEqual([1, 2, 3])
   await through(engine, '777')
   expect(engine.connections).toBe(7)
   expect(engine.requests().map(({ origin, status, stream }) => [origin, status, stream])).toEqual([
@@ -51,7 +51,7 @@ test('each origin has a port of its own, where it can be dialled directly', asyn
   }
   const refused = await refusedStream(direct(engine, one), path, { at: 1_000 })
   expect(refused.status).toBe(401)
-  expect([one.dials, two.dials]).toEqual([1, 2])
+  expect([one.upgrades, two.upgrades]).toEqual([1, 2])
 })
 
 test('a single origin is the engine itself', async () => {
@@ -60,7 +60,7 @@ test('a single origin is the engine itself', async () => {
   expect(engine.origins).toHaveLength(1)
   expect([only.id, only.wsEndpoint]).toEqual(['001', engine.wsEndpoint])
   const stream = await through(engine, '777')
-  expect([only.connections, only.dials]).toEqual([1, 1])
+  expect([only.connections, only.upgrades]).toEqual([1, 1])
   only.refuse(503)
   expect((await refusedStream(engine, path)).status).toBe(503)
   expect((await send(engine, '/api/v1/feeds')).status).toBe(200)
@@ -70,7 +70,7 @@ test('a single origin is the engine itself', async () => {
   await expect(send(engine, '/api/v1/feeds')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   await only.restart()
   await through(engine)
-  expect(only.dials).toBe(3)
+  expect(only.upgrades).toBe(3)
 })
 
 test('upgrades for a dead origin go to a live one when they are rerouted', async () => {
@@ -80,7 +80,7 @@ test('upgrades for a dead origin go to a live one when they are rerouted', async
   engine.reroute(true)
   await through(engine, '001')
   expect(connections(engine)).toEqual([0, 1])
-  expect([one.dials, two.dials]).toEqual([1, 1])
+  expect([one.upgrades, two.upgrades]).toEqual([1, 1])
   engine.reroute(false)
   const named = { headers: { 'X-Cll-Origin': '001' } }
   expect((await refusedStream(engine, path, named)).status).toBe(502)

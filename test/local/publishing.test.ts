@@ -366,8 +366,8 @@ test('options that can not be met are errors that say so', async () => {
   await expect(start({ feeds: [{ feedID: ethUsd, fields: { expiresAt: 1 } }] })).rejects.toThrow(
     'comes from the clock',
   )
-  await expect(start({ nodes: 6, f: 2 })).rejects.toThrow('nodes is an integer of 7 to 31, got 6')
-  await expect(start({ f: 0 })).rejects.toThrow('f is an integer of 1 to 10, got 0')
+  await expect(start({ nodes: 6, f: 2 })).rejects.toThrow('nodes must be at least 7, not 6')
+  await expect(start({ f: 0 })).rejects.toThrow('f must be at least 1, not 0')
   await expect(start({ intervalMs: -1 })).rejects.toThrow('intervalMs')
   await expect(start({ apiKey: 'two words' })).rejects.toThrow('apiKey')
   await expect(start({ feeds: [ethUsd], replay: [] })).rejects.toThrow('exclude each other')

@@ -391,8 +391,8 @@ test('other keys are let in from a moment on, those of before are not, and open 
   expect(await status({})).toBe(200)
   expect(other.connections).toBe(1)
   stream.socket.close()
-  expect(() => other.rotateKeys({ apiKey: 'two words' })).toThrow('apiKey is printable ASCII')
-  expect(() => other.rotateKeys({ userSecret: '' })).toThrow('userSecret is empty')
+  expect(() => other.rotateKeys({ apiKey: 'two words' })).toThrow('apiKey must be printable ASCII')
+  expect(() => other.rotateKeys({ userSecret: '' })).toThrow('userSecret must not be empty')
   expect(await status({})).toBe(200)
 })
 

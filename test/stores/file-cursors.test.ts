@@ -111,9 +111,10 @@ describe('fileCursors', () => {
         }).code,
       )
     const flat = (text: string) =>
-      text.replace(/'\.\.?\/(?:(?:core|report)\/)?([a-z-]+)\.js'/g, "'./$1.mjs'")
+      text.replace(/'\.\.?\/(?:(?:core|local|report)\/)?([a-z-]+)\.js'/g, "'./$1.mjs'")
     for (const name of ['errors', 'options', 'kind'])
       compile(`core/${name}.ts`, `${name}.mjs`, flat)
+    compile('local/files.ts', 'files.mjs', flat)
     compile('report/feed-id.ts', 'feed-id.mjs', flat)
     compile('stores/file-cursors.ts', 'file-cursors.mjs', flat)
     writeFileSync(

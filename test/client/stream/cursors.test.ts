@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import fc from 'fast-check'
 import { createCursors } from '../../../client/stream/cursors.js'
 import type { Report } from '../../../report/report.js'
-import type { CursorStore } from '../../../stores/cursor-store.js'
+import type { CursorStore } from '../../../stores/file-cursors.js'
 
 const feedA = `0x0003${'aa'.repeat(30)}`
 const feedB = `0x0003${'bb'.repeat(30)}`

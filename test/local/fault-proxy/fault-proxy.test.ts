@@ -38,7 +38,7 @@ test('bytes go both ways as they are, and so do ends', async () => {
   await until(() => proxy.connections.length === 0)
   expect(proxy.log().map(({ event, direction }) => [event, direction])).toEqual([
     ['open', undefined],
-    ['dial', undefined],
+    ['connect', undefined],
     ['end', 'up'],
     ['end', 'down'],
     ['close', undefined],
@@ -89,7 +89,7 @@ test('reset: both sides get ECONNRESET, of those connections that are meant', as
   expect(proxy.reset(connection => connection.bytesUp > 5)).toBe(0)
   expect(proxy.reset()).toBe(1)
   await until(() => clients[0]?.isClosed === true)
-  expect(proxy.dials).toBe(2)
+  expect(proxy.accepted).toBe(2)
 })
 
 test('half-close: a FIN, no error, and the other direction goes on', async () => {
@@ -177,7 +177,7 @@ test('refuse: ECONNREFUSED for new connections alone, until it ends', async () =
   await until(() => client.bytes.toString() === 'hello!')
   await proxy.set({ refuse: false })
   await connected(proxy.port)
-  expect(proxy.dials).toBe(2)
+  expect(proxy.accepted).toBe(2)
 })
 
 test('what looks like the beginning of an upgrade, and is cut short, arrives as it is', async () => {

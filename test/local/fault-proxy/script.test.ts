@@ -179,7 +179,7 @@ test('a rule without a place strikes when a connection comes in', async () => {
   expect(codes).toEqual([undefined, 'ECONNRESET', undefined, 'ECONNRESET', undefined, undefined])
   expect(server.peers.length).toBe(4)
   const times = proxy.log().filter(({ connection }) => connection === 3)
-  expect(times.map(({ event }) => event)).toEqual(['open', 'blackhole', 'release', 'dial'])
+  expect(times.map(({ event }) => event)).toEqual(['open', 'blackhole', 'release', 'connect'])
 })
 
 test('after so many ms, and again', async () => {

@@ -196,11 +196,11 @@ describe('a vault', () => {
 
   test('tells what it wants of a new vault', async () => {
     const options = [
-      [{ nodes: 0 }, 'nodes must be a whole number of 1 to 31, not 0'],
-      [{ nodes: 32 }, 'nodes must be a whole number of 1 to 31, not 32'],
-      [{ nodes: 2.5 }, 'nodes must be a whole number of 1 to 31, not 2.5'],
-      [{ threshold: 4 }, 'threshold must be a whole number of 1 to 3, not 4'],
-      [{ nodes: 5, threshold: 0 }, 'threshold must be a whole number of 1 to 5, not 0'],
+      [{ nodes: 0 }, 'nodes must be at least 1, not 0'],
+      [{ nodes: 32 }, 'nodes must be at most 31, not 32'],
+      [{ nodes: 2.5 }, 'nodes must be a whole number, not 2.5'],
+      [{ threshold: 4 }, 'threshold must be at most 3, not 4'],
+      [{ nodes: 5, threshold: 0 }, 'threshold must be at least 1, not 0'],
       [{ owner: 'me' }, 'owner must be an address: 40 hexadecimal digits'],
       [null, 'options must be an object'],
     ] as const

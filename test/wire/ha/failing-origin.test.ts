@@ -186,6 +186,6 @@ describe('the last connection', () => {
     const error = await failureOf(stream.connect().then(() => stream.closed))
     clearInterval(timer)
     expect(error).toMatchObject({ code: 'ALL_CONNECTIONS' })
-    for (const { dials } of engine.origins) expect(dials).toBeLessThan(12)
+    for (const { upgrades } of engine.origins) expect(upgrades).toBeLessThan(12)
   })
 })

@@ -1,0 +1,139 @@
+import type { Socket } from 'node:net'
+import { MAX_TIMER } from '../../core/options.js'
+import { createThrottle } from './throttle.js'
+import type { Toxics } from './toxics.js'
+
+/** The bytes and actions that wait for a socket, in order, delayed and throttled by toxics. */
+export interface SendQueue {
+  /** Adds bytes, or an action to run once everything before it is written. */
+  readonly add: (item: Buffer | (() => void)) => void
+  /** Sends what is due. */
+  readonly pump: () => void
+  /** Sends nothing until the returned function is called. */
+  readonly hold: () => () => void
+  readonly clear: () => void
+  /** Bytes sent so far. */
+  readonly sentBytes: number
+  readonly isFull: boolean
+  /** When bytes were last written, on the clock of `performance`. */
+  readonly lastWrite: number
+}
+
+interface Item {
+  readonly content: Buffer | (() => void)
+  readonly since: number
+  /** This item's share of the jitter, -1 to 1. */
+  readonly jitter: number
+}
+
+// The sender keeps the rest.
+const maxQueuedBytes = 1024 * 1024
+
+/** An empty queue in front of a socket that may not be open yet. `onPumped` runs after each attempt to send. */
+export function createSendQueue(
+  to: Socket,
+  toxics: () => Toxics,
+  random: () => number,
+  onPumped: () => void,
+): SendQueue {
+  const throttle = createThrottle()
+  let items: Item[] = []
+  let queuedBytes = 0
+  let sentBytes = 0
+  let pendingWrites = 0
+  let holds = 0
+  let lastWrite = Number.NEGATIVE_INFINITY
+  let timer: NodeJS.Timeout | undefined
+
+  function clear(): void {
+    clearTimeout(timer)
+    items = []
+    queuedBytes = 0
+  }
+
+  function pumpIn(ms: number): void {
+    timer = setTimeout(pump, Math.min(Math.max(1, Math.ceil(ms)), MAX_TIMER))
+  }
+
+  function remove(first: Item, bytes: Buffer, count: number): void {
+    if (count === bytes.length) items.shift()
+    else items[0] = { ...first, content: bytes.subarray(count) }
+    queuedBytes -= count
+  }
+
+  function write(bytes: Buffer): void {
+    sentBytes += bytes.length
+    pendingWrites++
+    lastWrite = performance.now()
+    to.write(bytes, function written() {
+      pendingWrites--
+      pump()
+    })
+  }
+
+  /** Sends the first item, or a part of it. Returns whether the next one may follow now. */
+  function sendFirst(first: Item): boolean {
+    const { latencyMs, jitterMs, bytesPerSecond } = toxics()
+    const delay = Math.max(0, latencyMs + first.jitter * jitterMs)
+    const left = first.since + delay - performance.now()
+    if (left > 0) {
+      pumpIn(left)
+      return false
+    }
+    const { content } = first
+    if (typeof content === 'function') {
+      // A reset would discard bytes that are not written yet.
+      if (pendingWrites > 0) return false
+      items.shift()
+      content()
+      return true
+    }
+    if (!to.writable) {
+      remove(first, content, content.length)
+      return true
+    }
+    if (to.writableNeedDrain) return false
+    const count = throttle.take(content.length, bytesPerSecond)
+    if (count === 0) {
+      pumpIn(throttle.wait(content.length, bytesPerSecond))
+      return false
+    }
+    remove(first, content, count)
+    write(content.subarray(0, count))
+    return true
+  }
+
+  function pump(): void {
+    clearTimeout(timer)
+    for (let first = items[0]; first !== undefined && holds === 0; first = items[0]) {
+      if (to.destroyed) clear()
+      else if (!sendFirst(first)) break
+    }
+    onPumped()
+  }
+
+  return {
+    add(content) {
+      if (typeof content !== 'function') queuedBytes += content.length
+      items.push({ content, since: performance.now(), jitter: random() * 2 - 1 })
+    },
+    pump,
+    hold() {
+      holds++
+      return function release() {
+        holds--
+        pump()
+      }
+    },
+    clear,
+    get sentBytes() {
+      return sentBytes
+    },
+    get isFull() {
+      return queuedBytes >= maxQueuedBytes
+    },
+    get lastWrite() {
+      return lastWrite
+    },
+  }
+}

@@ -1,0 +1,75 @@
+import { randomBytes } from 'node:crypto'
+import type { Stats } from 'node:fs'
+import { constants, type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+
+/** The start of the names of a file's drafts; 16 hexadecimal digits follow. */
+export const draftPrefix = (path: string): string => `.${basename(path)}.`
+
+/**
+ * Writes a file whole or not at all, even when the process or the machine dies: a draft beside it is renamed. Only its
+ * owner can read it.
+ */
+export async function writeWhole(path: string, text: string): Promise<void> {
+  const folder = dirname(path)
+  const draft = join(folder, `${draftPrefix(path)}${randomBytes(8).toString('hex')}`)
+  try {
+    const file = await open(draft, 'wx', 0o600)
+    try {
+      // The umask may have removed bits.
+      await file.chmod(0o600)
+      await file.writeFile(text)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await rename(draft, path)
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined)
+    throw error
+  }
+  await syncFolder(folder)
+}
+
+/** Makes changed entries of a folder durable, on systems that can open a folder. */
+export async function syncFolder(folder: string): Promise<void> {
+  let handle: FileHandle | undefined
+  try {
+    handle = await open(folder, 'r')
+    await handle.sync()
+  } catch {
+    return
+  } finally {
+    await handle?.close()
+  }
+}
+
+/**
+ * Reads a file of at most `maxBytes`. `check` runs before anything is read; `fail` makes the error for what is not such a
+ * file.
+ */
+export async function readText(
+  path: string,
+  maxBytes: number,
+  fail: (rule: string) => Error,
+  check?: (stats: Stats) => void,
+): Promise<string> {
+  // Without O_NONBLOCK, opening a named pipe would wait for a writer.
+  const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile()) throw fail('is not a file')
+    check?.(stats)
+    const bytes = await buffer(file.createReadStream({ end: maxBytes, autoClose: false }))
+    if (bytes.length > maxBytes) throw fail(`has more than ${maxBytes} bytes`)
+    return bytes.toString()
+  } finally {
+    await file.close()
+  }
+}
+
+/** The code of a file system error, as ENOENT. */
+export function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? 'unknown'
+}

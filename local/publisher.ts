@@ -1,0 +1,178 @@
+import { setImmediate as nextTick } from 'node:timers/promises'
+import { ValidationError } from '../core/errors.js'
+import { type Chain, createChain, type SignedReport } from './chain.js'
+import type { Curve } from './curve.js'
+import type { Feed, ReportFields } from './feeds.js'
+import type { Forge, Forgery } from './forge.js'
+import type { Ledger, PublishedReport } from './ledger.js'
+import { createNetwork, type SignerSet } from './network.js'
+import { checkOptions, type Settings } from './options.js'
+import { createSchedule, type Task } from './schedule.js'
+
+/** Where a report that is published by hand goes. */
+export interface PublishOptions {
+  /**
+   * Whether subscribers get it; false is a report that the stream has missed.
+   * @default true
+   */
+  readonly streamed?: boolean
+  /**
+   * Whether REST answers with it; false is a report that the service has lost.
+   * @default true
+   */
+  readonly stored?: boolean
+  /**
+   * Forges it, for the stream and for REST.
+   * @default no forgery
+   */
+  readonly forged?: Forgery
+}
+
+/** Other numbers of signers for `rotate`. */
+export interface RotateOptions {
+  readonly nodes?: number
+  readonly f?: number
+}
+
+/** Makes, signs and publishes the reports of an engine. */
+export interface Publisher {
+  readonly publish: (
+    feedID: string,
+    fields?: ReportFields,
+    options?: PublishOptions,
+  ) => PublishedReport
+  /** Publishes the next recorded report; undefined if there is none left. */
+  readonly replayNext: () => PublishedReport | undefined
+  readonly rotate: (to?: RotateOptions) => SignerSet
+  /** The signers so far, the oldest set first. */
+  readonly networks: SignerSet[]
+  /** Adds the reports that feeds have at the start to the ledger. */
+  readonly makeHistory: () => Promise<void>
+  /** Starts automatic publishing, if there is something to publish. */
+  readonly start: () => void
+  readonly stop: () => void
+}
+
+/** The parts of a publisher. */
+export interface PublisherParts {
+  readonly settings: Settings
+  /** By id. Entries may be replaced. */
+  readonly feeds: ReadonlyMap<string, Feed>
+  /** The reports to replay in place of made ones. */
+  readonly recording: readonly SignedReport[] | undefined
+  readonly curve: Curve
+  readonly forge: Forge
+  readonly ledger: Ledger
+  /** Sends a report to subscribers. */
+  readonly stream: (report: PublishedReport) => void
+}
+
+/** A publisher that is not started. */
+export function createPublisher(parts: PublisherParts): Publisher {
+  const { settings, feeds, recording, curve, forge, ledger, stream } = parts
+  const { seed, now, intervalMs, runAhead } = settings
+  const chains = new Map<string, Chain>()
+  let network = createNetwork(curve, seed, settings.nodes, settings.f)
+  const networks = [network.set]
+  const schedule = createSchedule(
+    recording === undefined ? [...feeds.values()].map(createTask) : [{ intervalMs, run: replay }],
+  )
+  let replayed = 0
+
+  function chainOf(feed: Feed): Chain {
+    const found = chains.get(feed.feedID)
+    if (found !== undefined) return found
+    const chain = createChain(feed, (blob, seqNr) => network.sign(blob, seqNr), seed)
+    const last = ledger.latest(feed.feedID)
+    if (last !== undefined) chain.follow(last)
+    chains.set(feed.feedID, chain)
+    return chain
+  }
+
+  function add(
+    report: SignedReport,
+    publishedAt: number,
+    { streamed = true, stored = true, forged }: PublishOptions = {},
+  ): PublishedReport {
+    const { fullReport, ...rest } = report
+    const published = Object.freeze({
+      ...rest,
+      fullReport: forged === undefined ? fullReport : forge(fullReport, forged),
+      publishedAt,
+      streamed,
+      stored,
+    })
+    ledger.add(published)
+    return published
+  }
+
+  function publish(
+    feedID: string,
+    fields?: ReportFields,
+    options?: PublishOptions,
+  ): PublishedReport {
+    const feed = feeds.get(feedID.toLowerCase())
+    if (feed === undefined) throw new ValidationError(`publish: there is no feed ${feedID}`)
+    const report = add(chainOf(feed).next(now(), fields), now(), options)
+    if (report.streamed) stream(report)
+    return report
+  }
+
+  function replayNext(): PublishedReport | undefined {
+    const recorded = recording?.[replayed]
+    if (recorded === undefined) return undefined
+    replayed++
+    if (replayed === recording?.length) schedule.stop()
+    const report = add(recorded, now())
+    chains.get(report.feedID)?.follow(report)
+    stream(report)
+    return report
+  }
+
+  function replay(): number {
+    replayNext()
+    return 0
+  }
+
+  /** Publishes a feed at its interval, but waits for the clock instead of dating a report ahead of it. */
+  function createTask({ feedID, intervalMs }: Feed): Task {
+    return {
+      intervalMs,
+      run() {
+        const waitMs = runAhead ? 0 : chainOf(feeds.get(feedID) as Feed).wait(now())
+        if (waitMs === 0) publish(feedID)
+        return waitMs
+      },
+    }
+  }
+
+  return {
+    publish,
+    replayNext,
+    rotate(to = {}) {
+      const { f, nodes } = checkOptions({
+        f: to.f ?? network.set.f,
+        nodes: to.nodes ?? (to.f === undefined ? network.set.signers.length : 3 * to.f + 1),
+      })
+      network = createNetwork(curve, seed, nodes, f, networks.length)
+      networks.push(network.set)
+      return network.set
+    },
+    networks,
+    async makeHistory() {
+      const start = now()
+      for (const feed of feeds.values()) {
+        const stepMs = Math.max(feed.intervalMs || 1000, feed.resolution === 's' ? 1000 : 1)
+        for (let left = settings.history; left > 0; left--) {
+          const at = start - left * stepMs
+          add(chainOf(feed).next(at), at, { streamed: false })
+        }
+        await nextTick()
+      }
+    },
+    start() {
+      if (recording === undefined || replayed < recording.length) schedule.start()
+    },
+    stop: schedule.stop,
+  }
+}
