@@ -16,6 +16,7 @@ import { createFlowControl } from './connection/flow-control.js'
 import type { Connection } from './connection/registry.js'
 import { type Cursors, createCursors } from './cursors.js'
 import { createStreamHandlers, type StreamHandlers } from './events.js'
+import { createFastPath } from './intake/fast-path.js'
 import { createIntake } from './intake/intake.js'
 import { createCounters, detailsOf, readConnections, readMetrics } from './metrics.js'
 import { checkStreamOptions, type StreamOptions } from './options.js'
@@ -183,6 +184,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       now: transport.now,
       counters,
       feeds: silence.feeds,
+      fastPath: createFastPath(silence.feeds, table),
       sink: scope.receive,
       fail: announcements.fail,
     }),

@@ -1,17 +1,17 @@
 // What the default stack does with a frame, written as one function: the same checks, by the library's own parsing, and
-// the same accounts, with no plugin between them.
+// the same counts, with no plugin between them.
 
 import { fromSource } from './from-source.mjs'
 
 const {
   createClient: makeClient,
   parseFrame,
-  createFastPath,
+  createMessageReader,
   createDecoderTable,
   toReport,
   allDecoders,
 } = await fromSource(
-  'client/stream/intake/frame',
+  'client/stream/intake/intake',
   'client/stream/intake/fast-path',
   'report/decoder-table',
   'report/envelope',
@@ -46,7 +46,7 @@ export function createStraight(feedIDs, origin, listener) {
     ]),
   )
 
-  const scan = createFastPath(feeds, table)
+  const readMessage = createMessageReader(feeds, table)
 
   function hasSeen({ ring, count }, time) {
     const oldest = Math.max(0, count - WINDOW)
@@ -59,7 +59,7 @@ export function createStraight(feedIDs, origin, listener) {
     let report
     let feed
     try {
-      report = scan(data, origin) ?? toReport(parseFrame(data), origin, table, 'live')
+      report = readMessage(data, origin) ?? toReport(parseFrame(data), origin, table, 'live')
       feed = feeds.get(report.feedID)
       if (feed === undefined) throw new Error('not subscribed')
     } catch {

@@ -1,5 +1,6 @@
 // Messages as a stream takes them off the wire, without the bound on how many of its errors are events.
 
+import { createFastPath } from '../../client/stream/intake/fast-path.js'
 import { createIntake, type Source } from '../../client/stream/intake/intake.js'
 import { createCounters } from '../../client/stream/metrics.js'
 import { createOrigins } from '../../client/stream/origins.js'
@@ -20,12 +21,14 @@ export function openFrameReader(feeds: readonly string[]): { read(data: Uint8Arr
     () => false,
   )
   watch.add(feeds)
+  const table = createDecoderTable([])
   const receive = createIntake({
-    table: createDecoderTable([]),
+    table,
     log: {},
     now: Date.now,
     counters: createCounters(),
     feeds: watch.feeds,
+    fastPath: createFastPath(watch.feeds, table),
     sink: add,
     fail: add,
   })

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import type { RequestCall } from '../../client/call.js'
 import { errorFromAnswer, parseRetryAfter } from '../../client/request/http-error.js'
-import { parseFrame } from '../../client/stream/intake/frame.js'
+import { parseFrame } from '../../client/stream/intake/intake.js'
 import { parseBase64 } from '../../confidential-http/request/base64.js'
 import { parseDuration } from '../../confidential-http/request/duration.js'
 import { normalizeRequest } from '../../confidential-http/request/normalize-request.js'

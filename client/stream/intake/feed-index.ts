@@ -2,56 +2,56 @@ import { buffer, characters } from '../../../report/characters.js'
 import { DIGITS } from '../../../report/full-report.js'
 import type { FeedState } from '../staleness.js'
 
-/** Words of a feed id's digits, four at a time. */
+/** Numbers of four digits in a feed id. */
 const WORDS = DIGITS / 4
 
 /**
- * Finds the feed whose id's digits begin at a place of the buffer, in the case of the normal form, without making a
- * string of them more than once.
+ * Returns a function that finds the feed whose id is in the buffer, its digits from `at` on, in the case of the normal form.
+ * It makes a string of an id only once.
  */
 export function createFeedIndex(
   feeds: ReadonlyMap<string, FeedState>,
 ): (at: number) => FeedState | undefined {
-  /** Where a feed is in the two lists below, by a number made of its last digits; whoever comes later takes the place. */
-  const places = new Map<number, number>()
+  /** Indices of the two lists below, by a hash of the last digits; of two feeds with one hash the later is found faster. */
+  const indices = new Map<number, number>()
   const known: FeedState[] = []
-  /** Of one feed after the other, since each object of its own would be one more to fetch from memory. */
+  /** The ids of the known feeds, one after the other: one array needs fewer fetches from memory than many. */
   let digits = new Int32Array(16 * WORDS)
 
-  function isOf(feed: FeedState, place: number, at: number): boolean {
-    for (let index = 0; index < WORDS; index++)
-      if (characters.getInt32(at + 4 * index, true) !== digits[WORDS * place + index]) return false
+  function isOf(feed: FeedState, index: number, at: number): boolean {
+    for (let word = 0; word < WORDS; word++)
+      if (characters.getInt32(at + 4 * word, true) !== digits[WORDS * index + word]) return false
     return feeds.get(feed.feedID) === feed
   }
 
-  function add(feed: FeedState, key: number, at: number): void {
-    // Of those who have left, so many at most are remembered.
+  function add(feed: FeedState, hash: number, at: number): void {
+    // Bounds the number of feeds that are no longer subscribed.
     if (known.length > 2 * feeds.size) {
-      places.clear()
+      indices.clear()
       known.length = 0
     }
-    const place = known.length
-    if (WORDS * place === digits.length) {
+    const index = known.length
+    if (WORDS * index === digits.length) {
       const more = new Int32Array(2 * digits.length)
       more.set(digits)
       digits = more
     }
-    for (let index = 0; index < WORDS; index++)
-      digits[WORDS * place + index] = characters.getInt32(at + 4 * index, true)
+    for (let word = 0; word < WORDS; word++)
+      digits[WORDS * index + word] = characters.getInt32(at + 4 * word, true)
     known.push(feed)
-    places.set(key, place)
+    indices.set(hash, index)
   }
 
   return function findFeed(at) {
     const last = characters.getInt32(at + DIGITS - 4, true)
-    const key = (Math.imul(last, 31) + characters.getInt32(at + DIGITS - 8, true)) | 0
-    const place = places.get(key)
-    if (place !== undefined) {
-      const feed = known[place] as FeedState
-      if (isOf(feed, place, at)) return feed
+    const hash = (Math.imul(last, 31) + characters.getInt32(at + DIGITS - 8, true)) | 0
+    const index = indices.get(hash)
+    if (index !== undefined) {
+      const feed = known[index] as FeedState
+      if (isOf(feed, index, at)) return feed
     }
     const feed = feeds.get(buffer.toString('latin1', at - 2, at + DIGITS))
-    if (feed !== undefined) add(feed, key, at)
+    if (feed !== undefined) add(feed, hash, at)
     return feed
   }
 }

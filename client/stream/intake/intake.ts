@@ -1,25 +1,24 @@
 import { asError, DataStreamsError, isStreamsError } from '../../../core/errors.js'
 import type { Log } from '../../../core/log.js'
+import { setImmediate, TextDecoder } from '../../../core/platform.js'
 import type { DecoderTable } from '../../../report/decoder-table.js'
 import { EnvelopeError, toReport } from '../../../report/envelope.js'
-import { Report } from '../../../report/report.js'
+import type { Report } from '../../../report/report.js'
+import { WebSocketError } from '../../errors.js'
 import type { Sink } from '../../plugin.js'
 import type { OriginTraffic } from '../origins.js'
 import type { FeedState } from '../staleness.js'
 import type { StreamCounters } from '../stream-api.js'
-import { type Copies, createCopies, type Place } from './copies.js'
-import { createFastPath } from './fast-path.js'
-import { badFrame, parseFrame } from './frame.js'
+import type { Place } from './copies.js'
 import { MAX_JUNK, type Rejections } from './rejections.js'
-import { createTickClock } from './tick-clock.js'
 
 /**
- * Takes one message of a connection; true where the connection is so far ahead of the others that it is their turn, an error
+ * Takes one message of a connection. True where the connection is so far ahead that its siblings are read next, an error
  * where it is to be dropped.
  */
 export type Intake = (data: Uint8Array, source: Source) => boolean | Error
 
-/** A connection, as what it receives is told by it. */
+/** A connection, as the source of messages. */
 export interface Source {
   readonly origin: string
   readonly traffic: OriginTraffic
@@ -33,79 +32,48 @@ export interface Source {
   lastReportAt: number
 }
 
-/** What a intake needs of its stream. */
+/** Reads a message as the service writes it and counts its report for the feed; undefined for any other, valid or not. */
+export type FastPath = (data: Uint8Array, source: Source) => Report | undefined
+
+/** What an intake needs of its stream. */
 export interface IntakeParts<Data> {
   readonly table: DecoderTable<Data>
   readonly log: Log
   readonly now: () => number
   readonly counters: StreamCounters
-  /** What is subscribed to. */
+  /** The feeds that are subscribed. */
   readonly feeds: ReadonlyMap<string, FeedState>
+  /** Without it each message is parsed: the same reports, slower. */
+  readonly fastPath?: FastPath
   /** The bottom of the stack. */
   readonly sink: Sink
   fail(error: Error): void
 }
 
 /**
- * Bytes that a connection may bring before any other does, until it is the others' turn: the platform would read on for as
- * long as there is more, and copies of what came long ago are dear to tell.
+ * Bytes that a connection may bring before any other does, until its siblings are read: the platform would read on for as
+ * long as there is more, and recognising copies of old messages is expensive.
  */
-const LEAD = 131_072
+const MAX_LEAD = 131_072
 
-/** Sends the report in each message up the stack, once nothing about it is in doubt; what is refused is announced. */
+/** Makes an intake. It checks the report in each message and sends it up the stack; each rejected one becomes an error. */
 export function createIntake<Data>(parts: IntakeParts<Data>): Intake {
-  const { table, log, counters, feeds, sink, fail } = parts
+  const { table, log, counters, feeds, fastPath, sink, fail } = parts
   const now = createTickClock(parts.now)
-  const scan = createFastPath(feeds, table)
-  /** Copies come from a second origin on. */
-  let copies: Copies | undefined
-  let sender: OriginTraffic | undefined
-
-  /** The report of a message as the service writes it; undefined of any other, right or wrong. */
-  function readFast(data: Uint8Array, { origin, traffic, place }: Source): Report | undefined {
-    if (copies === undefined) {
-      sender ??= traffic
-      if (traffic === sender) return scan(data, origin)
-      copies = createCopies()
-    }
-    const first = copies.find(data, place)
-    const feed = first && feeds.get(first.feedID)
-    if (first !== undefined && feed !== undefined) {
-      feed.reports++
-      return copyOf(first, origin)
-    }
-    const report = scan(data, origin)
-    if (report !== undefined) copies.keep(data, report, place)
-    return report
-  }
-
-  function copyOf(first: Report, origin: string): Report {
-    const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = first
-    return new Report(
-      feedID,
-      fullReport,
-      validFromTimestamp,
-      observationsTimestamp,
-      origin,
-      'live',
-      table,
-    )
-  }
 
   function read(data: Uint8Array, source: Source): Report | undefined {
     const { origin, carried, rejections } = source
     try {
       const report = toReport(parseFrame(data), origin, table, 'live')
       const feed = feeds.get(report.feedID)
-      if (feed === undefined) {
-        // A connection may carry a feed for a while before and after that is subscribed to.
-        if (carried.includes(report.feedID)) return undefined
-        counters.rejected++
-        rejections.add(badFrame(data, `it is of feed ${report.feedID}, which is not subscribed`))
-        return undefined
+      if (feed !== undefined) {
+        feed.reports++
+        return report
       }
-      feed.reports++
-      return report
+      // A connection may carry a feed for a while before and after that is subscribed.
+      if (carried.includes(report.feedID)) return undefined
+      counters.rejected++
+      rejections.add(badFrame(data, `it is of feed ${report.feedID}, which is not subscribed`))
     } catch (thrown) {
       const error =
         thrown instanceof EnvelopeError ? badFrame(data, thrown.message) : asError(thrown)
@@ -113,8 +81,8 @@ export function createIntake<Data>(parts: IntakeParts<Data>): Intake {
       // A report that contradicts itself may be the fault of its feed alone.
       if (isStreamsError(error, 'WS_FRAME')) source.junk++
       rejections.add(error)
-      return undefined
     }
+    return undefined
   }
 
   function pass(report: Report, source: Source): void {
@@ -134,12 +102,53 @@ export function createIntake<Data>(parts: IntakeParts<Data>): Intake {
   }
 
   return function receive(data, source) {
-    const report = readFast(data, source) ?? read(data, source)
+    const report = fastPath?.(data, source) ?? read(data, source)
     if (report !== undefined) pass(report, source)
     else if (source.junk === MAX_JUNK) return source.rejections.drop()
     const { place } = source
-    if (place.lead < LEAD) return false
+    if (place.lead < MAX_LEAD) return false
     place.lead = 0
     return true
+  }
+}
+
+const text = new TextDecoder('utf-8', { fatal: true })
+
+/**
+ * Parses a message, `{"report": {…}}` in text or binary, and returns the envelope in it, unchecked. Throws WebSocketError.
+ */
+export function parseFrame(data: Uint8Array): unknown {
+  let frame: unknown
+  try {
+    frame = JSON.parse(text.decode(data))
+  } catch {
+    throw badFrame(data, 'it is not JSON in UTF-8')
+  }
+  if (typeof frame !== 'object' || frame === null || !('report' in frame)) {
+    throw badFrame(data, 'it is not an object with a report')
+  }
+  return frame.report
+}
+
+/** The error for a message that breaks `rule`. It does not quote the message. */
+function badFrame(data: Uint8Array, rule: string): WebSocketError {
+  return new WebSocketError(`a message of ${data.byteLength} bytes is rejected: ${rule}`, {
+    code: 'WS_FRAME',
+  })
+}
+
+/** A clock that is read once in a tick of the event loop, however many messages come in it: reading it costs. */
+function createTickClock(now: () => number): () => number {
+  let time: number | undefined
+  function reset(): void {
+    time = undefined
+  }
+
+  return function readClock() {
+    if (time === undefined) {
+      time = now()
+      setImmediate(reset)
+    }
+    return time
   }
 }

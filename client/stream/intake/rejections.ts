@@ -2,51 +2,52 @@ import type { Log } from '../../../core/log.js'
 import { WebSocketError } from '../../errors.js'
 import type { ConnectionFacts } from '../../status.js'
 
-/** The messages of one connection that were refused: how they are made known, and when they are too many. */
+/** The rejected messages of one connection. */
 export interface Rejections {
-  /** A message was refused. */
   add(error: Error): void
-  /** Why the connection is dropped, from now on. */
+  /** Stops emitting errors, since the connection is dropped; returns why. */
   drop(): WebSocketError
-  /** The connection has ended. Says what was not said yet; the error it is dropped for, if it is. */
+  /** The connection has ended: emits what is left, and returns the error that it was dropped for. */
   end(): WebSocketError | undefined
 }
 
-/** Messages in a row that are no reports, before the connection is dropped: by then the peer is none of the service. */
+/** Messages in a row that are no reports, before the connection is dropped: the peer can't be the service. */
 export const MAX_JUNK = 16
-/** So many refused messages of a connection are `error` events of their own, in so many milliseconds. */
-const EACH = 16
+/** Rejected messages of a connection that become `error` events of their own, in so many milliseconds. */
+const MAX_EVENTS = 16
 const PERIOD = 1000
 
-/** Makes each refused message an `error` event, up to a limit; those beyond it are counted in one. */
+/** Makes each rejected message an `error` event, up to a limit; those beyond it become one event together. */
 export function createRejections(
   { host, origin }: ConnectionFacts,
   log: Log,
   fail: (error: Error) => void,
 ): Rejections {
-  let since = Number.NEGATIVE_INFINITY
-  let announced = 0
-  let counted = 0
+  let periodStart = Number.NEGATIVE_INFINITY
+  /** Events in this period. */
+  let emitted = 0
+  /** Messages that no event was for yet. */
+  let pending = 0
   let last: Error | undefined
   let timer: ReturnType<typeof setTimeout> | undefined
   let isDropped = false
 
-  function announce(error: Error): void {
+  function emit(error: Error): void {
     log.warn?.(`invalid data: ${error.message}`, { host, origin })
     fail(error)
   }
 
-  function announceCounted(): void {
+  function emitPending(): void {
     clearTimeout(timer)
     timer = undefined
-    if (counted === 0 || last === undefined) return
-    const message = `${counted} more messages of ${host} were refused; of the last: ${last.message}`
-    counted = 0
-    announce(new WebSocketError(message, { code: 'WS_FRAME', cause: last }))
+    if (pending === 0 || last === undefined) return
+    const message = `${pending} more messages of ${host} were rejected; the last: ${last.message}`
+    pending = 0
+    emit(new WebSocketError(message, { code: 'WS_FRAME', cause: last }))
   }
 
   function dropError(): WebSocketError {
-    const others = counted === 0 ? '' : `; ${counted} more were refused`
+    const others = pending === 0 ? '' : `; ${pending} more were rejected`
     return new WebSocketError(
       `connection to ${host} was dropped: ${MAX_JUNK} messages in a row were no reports${others}`,
       { code: 'WS_FRAME', ...(last === undefined ? {} : { cause: last }) },
@@ -57,22 +58,22 @@ export function createRejections(
     add(error) {
       last = error
       if (isDropped) {
-        counted++
+        pending++
         return
       }
       const now = performance.now()
-      if (now - since >= PERIOD) {
-        announceCounted()
-        since = now
-        announced = 0
+      if (now - periodStart >= PERIOD) {
+        emitPending()
+        periodStart = now
+        emitted = 0
       }
-      if (announced < EACH) {
-        announced++
-        announce(error)
+      if (emitted < MAX_EVENTS) {
+        emitted++
+        emit(error)
         return
       }
-      counted++
-      timer ??= setTimeout(announceCounted, PERIOD)
+      pending++
+      timer ??= setTimeout(emitPending, PERIOD)
       timer.unref?.()
     },
     drop() {
@@ -82,12 +83,11 @@ export function createRejections(
     },
     end() {
       if (!isDropped) {
-        announceCounted()
+        emitPending()
         return undefined
       }
-      clearTimeout(timer)
       const error = dropError()
-      announce(error)
+      emit(error)
       return error
     },
   }

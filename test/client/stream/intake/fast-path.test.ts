@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createCopies, type Place } from '../../../../client/stream/intake/copies.js'
-import { createFastPath, type FrameScan } from '../../../../client/stream/intake/fast-path.js'
-import { parseFrame } from '../../../../client/stream/intake/frame.js'
+import { createCopyCache, type Place } from '../../../../client/stream/intake/copies.js'
+import { createMessageReader } from '../../../../client/stream/intake/fast-path.js'
+import { parseFrame } from '../../../../client/stream/intake/intake.js'
 import { createStalenessWatch } from '../../../../client/stream/staleness.js'
 import { asError } from '../../../../core/errors.js'
 import { allDecoders, decodeReport } from '../../../../presets/versions.js'
@@ -25,14 +25,14 @@ import {
 const table = createDecoderTable(allDecoders)
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-function scanFor(...feedIDs: string[]): FrameScan {
+function readerFor(...feedIDs: string[]): ReturnType<typeof createMessageReader> {
   const { feeds, add } = createStalenessWatch(
     0,
     () => undefined,
     () => false,
   )
   add(feedIDs)
-  return createFastPath(feeds, table)
+  return createMessageReader(feeds, table)
 }
 
 /** What the plain path makes of a message, or why it refuses it. */
@@ -46,10 +46,10 @@ function readPlainly(data: Uint8Array): Report | Error {
 
 interface Written {
   readonly report: RandomReport
-  readonly record: Readonly<Record<string, string | number>>
+  readonly json: Readonly<Record<string, string | number>>
 }
 
-/** A report and its record, with the keys in any order and with or without its times. */
+/** A report and its JSON, with the keys in any order and with or without its times. */
 const written: fc.Arbitrary<Written> = fc
   .constantFrom(...versions)
   .chain(version =>
@@ -58,7 +58,7 @@ const written: fc.Arbitrary<Written> = fc
   .chain(report => {
     const { version, resolution, values, envelope, feedID } = report
     const [, validFromTimestamp, observationsTimestamp] = values as number[]
-    const record = {
+    const json = {
       feedID: feedID.toLowerCase(),
       fullReport: encodeReport(fieldsOf(version, resolution), values, envelope),
       validFromTimestamp: Number(validFromTimestamp),
@@ -71,43 +71,42 @@ const written: fc.Arbitrary<Written> = fc
       )
       .map(order => ({
         report,
-        record: Object.fromEntries(order.map(key => [key, record[key as keyof typeof record]])),
+        json: Object.fromEntries(order.map(key => [key, json[key as keyof typeof json]])),
       }))
   })
 
-test('an ordinary message is read at a readFast, and as the plain path reads it', () => {
-  const property = ({ report, record }: Written): void => {
-    const data = encode(JSON.stringify({ report: record }))
-    const scanned = scanFor(report.feedID.toLowerCase())(data, 'one')
-    expect(scanned).toEqual(readPlainly(data))
-    expect(scanned?.decoded).toEqual((readPlainly(data) as Report).decoded)
+test('an ordinary message is read by the fast path, and as the plain path reads it', () => {
+  const property = ({ report, json }: Written): void => {
+    const data = encode(JSON.stringify({ report: json }))
+    const found = readerFor(report.feedID.toLowerCase())(data, 'one')
+    expect(found).toEqual(readPlainly(data))
+    expect(found?.decoded).toEqual((readPlainly(data) as Report).decoded)
   }
   fc.assert(fc.property(written, property), { numRuns: 300 })
 })
 
-/** Writes a record as nobody does, but may. */
-const styles: readonly ((record: Written['record']) => string)[] = [
-  record => JSON.stringify({ report: record }, null, 1),
-  record => `${JSON.stringify({ report: record })} `,
-  record => `\ufeff${JSON.stringify({ report: record })}`,
-  record => JSON.stringify({ report: record, more: 1 }),
-  record => JSON.stringify({ report: { ...record, more: 1 } }),
-  record => JSON.stringify({ report: record }).replace('feedID', 'feed\\u0049D'),
-  record => JSON.stringify({ report: record }).replace('0x', '\\u0030x'),
-  record => JSON.stringify({ report: { ...record, feedID: String(record.feedID).toUpperCase() } }),
-  record =>
+/** Writes JSON as nobody does, but may. */
+const styles: readonly ((json: Written['json']) => string)[] = [
+  json => JSON.stringify({ report: json }, null, 1),
+  json => `${JSON.stringify({ report: json })} `,
+  json => `\ufeff${JSON.stringify({ report: json })}`,
+  json => JSON.stringify({ report: json, more: 1 }),
+  json => JSON.stringify({ report: { ...json, more: 1 } }),
+  json => JSON.stringify({ report: json }).replace('feedID', 'feed\\u0049D'),
+  json => JSON.stringify({ report: json }).replace('0x', '\\u0030x'),
+  json => JSON.stringify({ report: { ...json, feedID: String(json.feedID).toUpperCase() } }),
+  json =>
     JSON.stringify({
-      report: { ...record, fullReport: `0x${String(record.fullReport).slice(2).toUpperCase()}` },
+      report: { ...json, fullReport: `0x${String(json.fullReport).slice(2).toUpperCase()}` },
     }),
-  record =>
-    JSON.stringify({ report: record }).replace('{"report":{', '{"report":{"feedID":"0x00",'),
-  record => JSON.stringify({ report: record }).replace('}}', ',"observationsTimestamp":1}}'),
-  record => JSON.stringify({ report: { ...record, observationsTimestamp: '1' } }),
-  record => JSON.stringify({ report: { ...record, validFromTimestamp: null } }),
-  record => JSON.stringify({ report: record }).replace(/Timestamp":(\d+)/g, 'Timestamp":$1.0'),
-  record => JSON.stringify({ report: record }).replace(/Timestamp":(\d+)/g, 'Timestamp":$1e0'),
-  record => JSON.stringify({ report: record }).replace(/Timestamp":(\d+)/g, 'Timestamp":0$1'),
-  record => JSON.stringify({ report: record }).replace(/Timestamp":(\d+)/g, 'Timestamp":-$1'),
+  json => JSON.stringify({ report: json }).replace('{"report":{', '{"report":{"feedID":"0x00",'),
+  json => JSON.stringify({ report: json }).replace('}}', ',"observationsTimestamp":1}}'),
+  json => JSON.stringify({ report: { ...json, observationsTimestamp: '1' } }),
+  json => JSON.stringify({ report: { ...json, validFromTimestamp: null } }),
+  json => JSON.stringify({ report: json }).replace(/Timestamp":(\d+)/g, 'Timestamp":$1.0'),
+  json => JSON.stringify({ report: json }).replace(/Timestamp":(\d+)/g, 'Timestamp":$1e0'),
+  json => JSON.stringify({ report: json }).replace(/Timestamp":(\d+)/g, 'Timestamp":0$1'),
+  json => JSON.stringify({ report: json }).replace(/Timestamp":(\d+)/g, 'Timestamp":-$1'),
 ]
 
 /** Bytes that are changed, inserted or left out, somewhere. */
@@ -135,20 +134,16 @@ function edit(data: Uint8Array, list: readonly (readonly [string, number, number
   return Uint8Array.from(bytes)
 }
 
-test('whatever a message looks like, a readFast sees what the plain path reads, or nothing', () => {
+test('whatever a message looks like, the fast path sees what the plain path reads, or nothing', () => {
   const tally = { same: 0, nothing: 0 }
-  const property = (
-    { report, record }: Written,
-    style: number,
-    list: [string, number, number][],
-  ) => {
-    const write = styles[style] ?? ((each: Written['record']) => JSON.stringify({ report: each }))
-    const data = edit(encode(write(record)), list)
-    const scanned = scanFor(report.feedID.toLowerCase())(data, 'one')
-    if (scanned === undefined) tally.nothing++
+  const property = ({ report, json }: Written, style: number, list: [string, number, number][]) => {
+    const write = styles[style] ?? ((each: Written['json']) => JSON.stringify({ report: each }))
+    const data = edit(encode(write(json)), list)
+    const found = readerFor(report.feedID.toLowerCase())(data, 'one')
+    if (found === undefined) tally.nothing++
     else {
       tally.same++
-      expect(scanned).toEqual(readPlainly(data))
+      expect(found).toEqual(readPlainly(data))
     }
   }
   const style = fc.nat(2 * styles.length)
@@ -165,23 +160,23 @@ test('a feed that is not subscribed is not seen, also if it was', () => {
     () => false,
   )
   const [one, other] = publishedReports
-  const scan = createFastPath(feeds, table)
+  const read = createMessageReader(feeds, table)
   const frame = (report: (typeof publishedReports)[number] | undefined) =>
     encode(JSON.stringify({ report: { feedID: report?.feedID, fullReport: report?.fullReport } }))
   add([one?.feedID as string])
-  expect(scan(frame(one), 'one')).toBeDefined()
-  expect(scan(frame(other), 'one')).toBeUndefined()
+  expect(read(frame(one), 'one')).toBeDefined()
+  expect(read(frame(other), 'one')).toBeUndefined()
   remove([one?.feedID as string])
-  expect(scan(frame(one), 'one')).toBeUndefined()
+  expect(read(frame(one), 'one')).toBeUndefined()
 })
 
 test('feeds whose ids end alike are told apart', () => {
   const ids = ['0x0007', '0x0007ff', '0x0007ee'].map(start => start.padEnd(66, 'a'))
-  const scan = scanFor(...ids)
+  const read = readerFor(...ids)
   for (const feedID of [...ids, ...ids]) {
     const values = [feedID, 1, 2, 3n, 4n, 5, 6n]
     const fullReport = encodeReport(fieldsOf(7, 's'), values)
-    expect(scan(encode(JSON.stringify({ report: { feedID, fullReport } })), 'one')?.feedID).toBe(
+    expect(read(encode(JSON.stringify({ report: { feedID, fullReport } })), 'one')?.feedID).toBe(
       feedID,
     )
   }
@@ -195,20 +190,20 @@ const messageOf = ({ feedID, fullReport }: { feedID: string; fullReport: string 
   JSON.stringify({ report: { feedID, fullReport } })
 
 test('no character of a report may be anything but a digit', () => {
-  const scan = scanFor(first.feedID)
+  const read = readerFor(first.feedID)
   const data = encode(messageOf(first))
   const start = messageOf(first).indexOf('"fullReport"') + 16
   for (let at = start; at < start + first.fullReport.length - 2; at++) {
     const changed = data.slice()
     changed[at] = 'g'.charCodeAt(0)
-    expect(scan(changed, 'one')).toBeUndefined()
+    expect(read(changed, 'one')).toBeUndefined()
   }
 })
 
 test('a report that is signed for another feed is not seen, though that is subscribed, too', () => {
   const other = { feedID: first.feedID, fullReport: second.fullReport }
   expect(first.feedID).not.toBe(second.feedID)
-  expect(scanFor(first.feedID, second.feedID)(encode(messageOf(other)), 'one')).toBeUndefined()
+  expect(readerFor(first.feedID, second.feedID)(encode(messageOf(other)), 'one')).toBeUndefined()
 })
 
 test.each(['feedID', 'fullReport'])('a message with two of %s is left to the plain path', key => {
@@ -216,26 +211,26 @@ test.each(['feedID', 'fullReport'])('a message with two of %s is left to the pla
   const value = JSON.stringify({ [key]: first[key as 'feedID'] }).slice(1, -1)
   for (const twice of [value, value.replace(/.{3}"$/, '\\q"')]) {
     const data = encode(text.replace('{"report":{', `{"report":{${twice},`))
-    expect(scanFor(first.feedID)(data, 'one')).toBeUndefined()
+    expect(readerFor(first.feedID)(data, 'one')).toBeUndefined()
   }
 })
 
 test('reports are decoded from their own bytes, whichever was read last', () => {
-  const scan = scanFor(first.feedID, second.feedID)
-  const [one, other] = [first, second].map(each => scan(encode(messageOf(each)), 'one') as Report)
+  const read = readerFor(first.feedID, second.feedID)
+  const [one, other] = [first, second].map(each => read(encode(messageOf(each)), 'one') as Report)
   expect(one?.decoded).toEqual(decodeReport(first.fullReport, first.feedID))
   expect(other?.decoded).toEqual(decodeReport(second.fullReport, second.feedID))
-  expect(scan(encode(messageOf(first)), 'one')?.decoded).toEqual(one?.decoded)
+  expect(read(encode(messageOf(first)), 'one')?.decoded).toEqual(one?.decoded)
   expect(decodeReport(second.fullReport, second.feedID)).toEqual(other?.decoded)
 })
 
 test('a message that is refused leaves the report before it what it was', () => {
-  const scan = scanFor(first.feedID)
-  const good = scan(encode(messageOf(first)), 'one') as Report
-  expect(scan(encode(`${messageOf(second)} and more`), 'one')).toBeUndefined()
+  const read = readerFor(first.feedID)
+  const good = read(encode(messageOf(first)), 'one') as Report
+  expect(read(encode(`${messageOf(second)} and more`), 'one')).toBeUndefined()
   expect(good.decoded).toEqual(decodeReport(first.fullReport, first.feedID))
-  scan(encode(messageOf(first)), 'one')
-  expect(scan(encode('{"report":{"feedID":"0x'.padEnd(2000, '7')), 'one')).toBeUndefined()
+  read(encode(messageOf(first)), 'one')
+  expect(read(encode('{"report":{"feedID":"0x'.padEnd(2000, '7')), 'one')).toBeUndefined()
   expect(decodeReport(first.fullReport, first.feedID)).toEqual(good.decoded)
 })
 
@@ -259,8 +254,8 @@ function makeMessages(count: number): { data: Uint8Array; report: Report }[] {
 
 const newPlace = (): Place => ({ next: 0, lead: 0 })
 
-test('a copies knows the same bytes, and no others', () => {
-  const copies = createCopies()
+test('a cache of copies knows the same bytes, and no others', () => {
+  const copies = createCopyCache()
   const [one, other] = [newPlace(), newPlace()]
   const messages = publishedReports.map(({ feedID, fullReport }) =>
     encode(JSON.stringify({ report: { feedID, fullReport } })),
@@ -268,7 +263,7 @@ test('a copies knows the same bytes, and no others', () => {
   for (const data of messages) {
     expect(copies.find(data, one)).toBeUndefined()
     const report = readPlainly(data) as Report
-    copies.keep(data, report, one)
+    copies.add(data, report, one)
     expect(copies.find(data.slice(), { ...other })).toBe(report)
     const mistaken = [...data.keys()].filter(at => {
       const changed = data.slice()
@@ -281,13 +276,13 @@ test('a copies knows the same bytes, and no others', () => {
   }
 })
 
-test('a copies that is written over finds what is still there, and what it finds is right', () => {
-  const copies = createCopies()
+test('a cache of copies that is written over finds what is still there, and what it finds is right', () => {
+  const copies = createCopyCache()
   const [one, other] = [newPlace(), newPlace()]
   const messages = makeMessages(4000)
   for (const { data, report } of messages) {
     expect(copies.find(data, one)).toBeUndefined()
-    copies.keep(data, report, one)
+    copies.add(data, report, one)
   }
   const found = messages.map(({ data, report }) => {
     const remembered = copies.find(data, other)
@@ -298,13 +293,13 @@ test('a copies that is written over finds what is still there, and what it finds
   expect(found.slice(-500).every(Boolean)).toBe(true)
 })
 
-test('a copies finds what comes in another order, twice or after others were left out', () => {
-  const copies = createCopies()
+test('a cache of copies finds what comes in another order, twice or after others were left out', () => {
+  const copies = createCopyCache()
   const messages = makeMessages(100)
   const one = newPlace()
   for (const { data, report } of messages) {
     copies.find(data, one)
-    copies.keep(data, report, one)
+    copies.add(data, report, one)
   }
   const backwards = newPlace()
   for (const { data, report } of [...messages].reverse())
@@ -317,13 +312,13 @@ test('a copies finds what comes in another order, twice or after others were lef
 })
 
 test('a place tells how far its connection is ahead', () => {
-  const copies = createCopies()
+  const copies = createCopyCache()
   const [one, other] = [newPlace(), newPlace()]
   const messages = makeMessages(10)
   let length = 0
   for (const { data, report } of messages) {
     copies.find(data, one)
-    copies.keep(data, report, one)
+    copies.add(data, report, one)
     length += data.length
   }
   expect(one.lead).toBe(length)
