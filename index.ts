@@ -78,12 +78,11 @@ export {
   DEFAULT_RETRY_ATTEMPTS,
   DEFAULT_RETRY_DELAY,
   DEFAULT_TIMEOUT,
+  endpoints,
   getCurrentTimestamp,
 } from './presets/defaults.js'
-export { endpoints } from './presets/endpoints.js'
-export { formatReport } from './presets/format-report.js'
 export { type HaPresetOptions, haPreset } from './presets/ha.js'
-export { Report, type ReportRecord } from './presets/report.js'
+export { formatReport, Report, type ReportRecord } from './presets/report.js'
 export { Stream, type StreamConstructor } from './presets/stream.js'
 export { allDecoders, type DecodedReport, decodeReport } from './presets/versions.js'
 export {

@@ -1,4 +1,4 @@
-import { endpoints } from '../presets/endpoints.js'
+import { endpoints } from '../presets/defaults.js'
 
 /** Where to connect, and as whom. */
 export interface Credentials {

@@ -14,15 +14,15 @@ import { upstreamFailures } from '../plugins/confidential-http/upstream-failures
 
 /** Options of `confidentialPreset`. */
 export interface ConfidentialPresetOptions {
-  /** Where secrets are released from. */
+  /** The vault that releases secrets. */
   readonly vault: SecretVault
-  /** Where requests may go. @default public addresses, over HTTPS */
+  /** The addresses that requests may go to. @default public addresses, over HTTPS */
   readonly network?: NetworkPolicyOptions
-  /** How much and how long. */
+  /** The limits of sizes and times. */
   readonly limits?: LimitsOptions
 }
 
-/** What an enclave is made of. */
+/** The stack of an enclave. */
 export function confidentialPreset(options: ConfidentialPresetOptions): readonly EnclavePlugin[] {
   const { vault } = checkOptions('options', options, ['vault', 'network', 'limits'])
   if (typeof vault !== 'object' || vault === null)

@@ -5,49 +5,18 @@ import {
 } from '../client/client.js'
 import type { DataOf, Plugin, Plugins } from '../client/plugin.js'
 import { ValidationError } from '../core/errors.js'
-import { checkBoolean, checkNumber, MAX_TIMER } from '../core/options.js'
-import type { ContinuityOptions } from '../plugins/continuity.js'
-import type { Credentials } from '../plugins/hmac-auth.js'
-import type { LoggingConfig } from '../plugins/logging.js'
-import type { RateLimitOptions } from '../plugins/rate-limit.js'
-import type { VerifyOptions } from '../plugins/verify.js'
-import { defaultPreset } from './default.js'
-import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
-import { haPreset } from './ha.js'
+import { checkBoolean } from '../core/options.js'
+import { type HaPresetOptions, haPreset } from './ha.js'
 import type { DecodedReport } from './versions.js'
 
 type Writable<Type> = { -readonly [Name in keyof Type]: Type[Name] }
 
-/** Configuration of a client with a preset stack. What is changed after the client was made changes nothing. */
-export interface Config extends Writable<Omit<ClientOptions, 'plugins'>> {
-  /** The API key. */
-  apiKey: string
-  /** The user secret. */
-  userSecret: string
-  /** Gives the credentials to go on with where the service refuses those in use. @default the refusal stands */
-  renewCredentials?: () => Credentials | Promise<Credentials>
-  /** The URL of the REST interface. */
-  endpoint: string
-  /** The URL of the WebSocket interface. Of several, separated by commas, `haMode` connects to each, and else the first counts. */
-  wsEndpoint: string
-  /** Milliseconds one attempt of a request may take. @default 30000 */
-  timeout?: number
-  /** How often a request is tried again. @default 3 */
-  retryAttempts?: number
-  /** Milliseconds before the first new try of a request, doubled for each further one. @default 1000 */
-  retryDelay?: number
-  /** How missing reports are fetched, and in which order reports come. */
-  continuity?: ContinuityOptions
-  /** How signatures are verified, and who may sign. @default they are not */
-  verify?: VerifyOptions
-  /** How many requests go out to an endpoint. @default 10 in a second */
-  rateLimit?: RateLimitOptions
-  /** Where log lines go, and how many. @default silent */
-  logging?: LoggingConfig
+/** Configuration of a client with a preset stack. Changing it after the client was made has no effect. */
+export interface Config
+  extends Writable<Omit<ClientOptions, 'plugins'>>,
+    Writable<HaPresetOptions> {
   /** One connection per origin, failover, and copies delivered once; on mainnet only. @default false */
   haMode?: boolean
-  /** Milliseconds a connection of high availability may take to open. @default 10000 */
-  haConnectionTimeout?: number
   readonly plugins?: never
 }
 
@@ -63,7 +32,7 @@ const presetFields = [
   'logging',
   'haMode',
   'haConnectionTimeout',
-] as const
+] as const satisfies readonly (keyof Config)[]
 
 /**
  * Makes a client: with the default preset from a configuration, or with your own stack from `plugins`.
@@ -93,21 +62,15 @@ export function createClient(config: Config | ClientOptions): Client {
 }
 
 function presetOf(config: Config): Plugins {
-  const {
-    haMode = false,
-    haConnectionTimeout = 10_000,
-    retryAttempts = DEFAULT_RETRY_ATTEMPTS,
-    retryDelay = DEFAULT_RETRY_DELAY,
-  } = config
-  checkNumber('retryAttempts', retryAttempts, { min: 0, whole: true, infinite: true })
-  checkNumber('retryDelay', retryDelay, { min: 0, max: MAX_TIMER })
-  checkNumber('haConnectionTimeout', haConnectionTimeout, { min: 1, max: MAX_TIMER })
-  if (checkBoolean('haMode', haMode)) return haPreset(config)
-  const hasSeveral = String(config.wsEndpoint).includes(',')
-  return hasSeveral ? [...defaultPreset(config), firstEndpoint] : defaultPreset(config)
+  const { haMode = false } = config
+  // The options of haPreset are checked in either mode.
+  const plugins = haPreset(config)
+  if (checkBoolean('haMode', haMode)) return plugins
+  const single = plugins.filter(({ name }) => name !== 'ha-discovery')
+  return String(config.wsEndpoint).includes(',') ? [...single, firstEndpoint] : single
 }
 
-/** Says that only the first of several URLs is connected to. */
+/** Warns that only the first of several URLs is connected to. */
 const firstEndpoint: Plugin<never> = {
   name: 'first-endpoint',
   setup({ log }) {

@@ -1,4 +1,5 @@
 import type { Plugin } from '../client/plugin.js'
+import { checkNumber, MAX_TIMER } from '../core/options.js'
 import { type ContinuityOptions, continuity } from '../plugins/continuity.js'
 import { decoders } from '../plugins/decoders.js'
 import { dedup } from '../plugins/dedup.js'
@@ -17,7 +18,7 @@ export interface DefaultPresetOptions {
   readonly apiKey: string
   /** The user secret. */
   readonly userSecret: string
-  /** Gives the credentials to go on with where the service refuses those in use. @default the refusal stands */
+  /** Gives new credentials where the service rejects those in use. @default the rejection stands */
   readonly renewCredentials?: () => Credentials | Promise<Credentials>
   /** How often a request is tried again. @default 3 */
   readonly retryAttempts?: number
@@ -25,19 +26,21 @@ export interface DefaultPresetOptions {
   readonly retryDelay?: number
   /** How missing reports are fetched, and in which order reports come. */
   readonly continuity?: ContinuityOptions
-  /** How signatures are verified, and who may sign. @default they are not */
+  /** How signatures are verified, and who may sign. @default they are not verified */
   readonly verify?: VerifyOptions
   /** How many requests go out to an endpoint. @default 10 in a second */
   readonly rateLimit?: RateLimitOptions
-  /** Where log lines go, and how many. @default silent */
+  /** Where log lines go, and how many. @default nothing is logged */
   readonly logging?: LoggingConfig
   /** The wall clock, in milliseconds, that requests are signed by. @default Date.now */
   readonly now?: () => number
 }
 
-/** One connection, every version decoded: the stack of `createClient` unless it is told otherwise. */
+/** One connection, every version decoded: the stack of `createClient` without `haMode`. */
 export function defaultPreset(options: DefaultPresetOptions): readonly Plugin<DecodedReport>[] {
   const { retryAttempts = DEFAULT_RETRY_ATTEMPTS, retryDelay = DEFAULT_RETRY_DELAY } = options
+  checkNumber('retryAttempts', retryAttempts, { min: 0, whole: true, infinite: true })
+  checkNumber('retryDelay', retryDelay, { min: 0, max: MAX_TIMER })
   return [
     logging(options.logging),
     decoders(...allDecoders),

@@ -1,5 +1,19 @@
 import type { LoggingConfig } from '../plugins/logging.js'
-import { endpoints } from './endpoints.js'
+
+/** The public endpoints of the service, to spread into a configuration: `{ ...endpoints.mainnet, apiKey, userSecret }`. */
+export const endpoints: {
+  readonly mainnet: { readonly endpoint: string; readonly wsEndpoint: string }
+  readonly testnet: { readonly endpoint: string; readonly wsEndpoint: string }
+} = Object.freeze({
+  mainnet: Object.freeze({
+    endpoint: 'https://api.dataengine.chain.link',
+    wsEndpoint: 'wss://ws.dataengine.chain.link',
+  }),
+  testnet: Object.freeze({
+    endpoint: 'https://api.testnet-dataengine.chain.link',
+    wsEndpoint: 'wss://ws.testnet-dataengine.chain.link',
+  }),
+})
 
 /** Milliseconds one attempt of a request may take, unless the configuration says otherwise. */
 export const DEFAULT_TIMEOUT = 30_000
@@ -8,7 +22,7 @@ export const DEFAULT_RETRY_ATTEMPTS = 3
 /** Milliseconds before the first new try of a request, unless the configuration says otherwise. */
 export const DEFAULT_RETRY_DELAY = 1000
 
-/** What a client goes by unless its configuration says otherwise; it is that of the testnet, without credentials. */
+/** The defaults of a client's configuration, and the testnet's endpoints; credentials are missing. */
 export const DEFAULT_CONFIG: {
   readonly endpoint: string
   readonly wsEndpoint: string
@@ -17,7 +31,7 @@ export const DEFAULT_CONFIG: {
   readonly timeout: number
   readonly haMode: boolean
   readonly haConnectionTimeout: number
-  /** Silent. */
+  /** Logs nothing. */
   readonly logging?: LoggingConfig
 } = Object.freeze({
   ...endpoints.testnet,

@@ -1,6 +1,6 @@
 import { Report as SignedReport } from '../report/report.js'
 
-/** What the service stores of a report. */
+/** The fields of a report that the service stores. */
 export interface ReportRecord {
   feedID: string
   fullReport: string
@@ -9,11 +9,26 @@ export interface ReportRecord {
 }
 
 /**
- * A report. With `Data` it is one that this library made, whose `decoded` is of that type; without, it is whatever has the
- * fields that the service stores, such as one that was made by hand.
+ * A report. With `Data` it is one that this library made, and its `decoded` is of that type; without, it is any object that
+ * has the fields the service stores, such as one made by hand.
  */
 export type Report<Data = never> = [Data] extends [never]
   ? ReportRecord & Partial<Omit<SignedReport, keyof ReportRecord>>
   : SignedReport<Data>
 
 export const Report: typeof SignedReport = SignedReport
+
+/**
+ * A decoded report as text, one line per field; values are not scaled. The second argument is ignored: programs for the
+ * official SDK give the version there, which the report itself has.
+ */
+export function formatReport<Given extends { readonly version: string }>(
+  report: Given,
+  _version?: string,
+): string {
+  const names = Object.keys(report)
+  const width = Math.max(...names.map(name => name.length))
+  return Object.entries(report)
+    .map(([name, value]) => `${name.padEnd(width)}  ${String(value)}`)
+    .join('\n')
+}

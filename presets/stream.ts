@@ -8,7 +8,7 @@ import type { DecodedReport } from './versions.js'
 /** A stream of reports, over one connection or several. */
 export type Stream<Data = unknown> = AnyStream<Data>
 
-/** What `Stream` is as a value. */
+/** The type of the value `Stream`. */
 export interface StreamConstructor {
   new (
     config: Config,
@@ -18,14 +18,14 @@ export interface StreamConstructor {
   [Symbol.hasInstance](value: unknown): value is AnyStream
 }
 
-/** Makes a stream with a client of its own, and knows a stream by `instanceof`. It can't be extended. */
+/** Makes a stream with a client of its own; `instanceof Stream` is true for every stream. It can't be extended. */
 export const Stream: StreamConstructor = /* @__PURE__ */ Object.defineProperties(
   function (config: Config, feedIDs: string | readonly string[], options?: StreamOptions) {
-    // What extends it has it for a prototype.
+    // A subclass has it as its prototype.
     if (new.target !== undefined && Object.getPrototypeOf(new.target) !== Function.prototype)
       throw new ValidationError("Stream can't be extended: wrap a stream instead")
     return createClient(config).createStream(feedIDs, options)
   },
-  // A name of its own would be changed where it is bundled with others of that name.
+  // A bundler may rename a function, but not this property.
   { name: { value: 'Stream' }, [Symbol.hasInstance]: { value: isStream } },
 ) as unknown as StreamConstructor

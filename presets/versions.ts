@@ -14,7 +14,7 @@ import { type V14, v14 } from '../plugins/decoders/v14.js'
 import type { Decoder } from '../report/decoder.js'
 import { createDecodeReport } from '../report/decoder-table.js'
 
-/** A decoded report of any version that the presets know; `version` tells which. */
+/** A decoded report of any version that the presets know; `version` says which. */
 export type DecodedReport = V2 | V3 | V4 | V5 | V6 | V7 | V8 | V9 | V10 | V11 | V12 | V13 | V14
 
 /** The decoders of the presets, oldest version first. */

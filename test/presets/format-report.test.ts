@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { formatReport } from '../../presets/format-report.js'
+import { formatReport } from '../../presets/report.js'
 import { decodeReport } from '../../presets/versions.js'
 import { publishedReports } from '../support/report/published-reports.js'
 
