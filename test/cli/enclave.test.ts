@@ -1,13 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { ConfidentialHTTPClient, createRemoteRuntime, json } from '../../confidential-http/index.js'
 import { createVault, startHTTPSServer, type Vault } from '../../local/index.js'
+import { startCommand } from '../support/command.js'
 import { until } from '../support/waiting.js'
 
-const command = join(__dirname, '../../dist/esm/cli/sluice.js')
 const SECRET = 'a-secret-of-the-enclave'
 
 let folder: string
@@ -17,41 +16,10 @@ beforeAll(async () => {
   vault = await createVault(join(folder, 'vault'))
   await vault.put({ key: 'token' }, SECRET)
 })
-/** One that should have been refused would run on. */
-const children: ChildProcess[] = []
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL')
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-interface Running {
-  readonly child: ChildProcess
-  readonly output: { out: string; err: string }
-  readonly ended: Promise<number | null>
-}
-
-function start(args: readonly string[]): Running {
-  const child = spawn(process.execPath, [command, ...args], {
-    cwd: folder,
-    env: { PATH: process.env.PATH ?? '', NO_COLOR: '1' },
-  })
-  children.push(child)
-  const output = { out: '', err: '' }
-  child.stdout.on('data', chunk => {
-    output.out += chunk
-  })
-  child.stderr.on('data', chunk => {
-    output.err += chunk
-  })
-  return { child, output, ended: new Promise(resolve => child.on('close', resolve)) }
-}
-
-async function run(
-  args: readonly string[],
-): Promise<{ code: number | null; out: string; err: string }> {
-  const { output, ended } = start(args)
-  return { code: await ended, ...output }
-}
+const start = (args: readonly string[]) => startCommand(args, { cwd: folder, input: null })
+const run = (args: readonly string[]) => start(args).ended
 
 describe('sluice keygen', () => {
   test('writes a key that only its owner can read, prints the public half, and overwrites nothing', async () => {
@@ -103,7 +71,7 @@ describe('sluice enclave', () => {
     await runtime.close()
     await api.close()
     child.kill('SIGINT')
-    expect(await ended).toBe(0)
+    expect((await ended).code).toBe(0)
     expect(output.err).toMatch(/info .*200/)
     expect(output.out + output.err).not.toContain(SECRET)
   }, 60_000)

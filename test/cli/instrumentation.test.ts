@@ -1,9 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { refuseInstrumentation } from '../../cli/instrumentation.js'
+import { command } from '../support/command.js'
 
-const command = join(__dirname, '../../dist/esm/cli/sluice.js')
 const UNCLEAR = 'NODE_OPTIONS that hold a backslash, a control character or an open quote'
 
 describe('a process that is to hold secrets', () => {

@@ -1,20 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { startCommand } from '../support/command.js'
 import { longTest } from '../support/long.js'
+import { publishedReports } from '../support/report/published-reports.js'
 import { until } from '../support/waiting.js'
 
-const command = join(__dirname, '../../dist/esm/cli/sluice.js')
-const [published] = (
-  JSON.parse(readFileSync(join(__dirname, '../vectors/published-reports.json'), 'utf8')) as {
-    reports: { feedID: string; fullReport: string; decoded: Record<string, string> }[]
-  }
-).reports
+const [published] = publishedReports
 
 let engine: DataEngine
-const running = new Set<ChildProcess>()
 beforeAll(async () => {
   engine = await startDataEngine({
     feeds: [published?.feedID as string],
@@ -22,41 +15,10 @@ beforeAll(async () => {
     runAhead: true,
   })
 })
-afterEach(() => {
-  for (const child of running) child.kill('SIGKILL')
-  running.clear()
-})
 afterAll(() => engine.close())
 
-interface Ran {
-  readonly code: number | null
-  readonly out: string
-  readonly err: string
-}
-
-function start(
-  args: readonly string[],
-  env: Record<string, string> = {},
-  input = '',
-): { child: ChildProcess; ended: Promise<Ran>; out: () => string } {
-  const child = spawn(process.execPath, [command, ...args], {
-    env: { PATH: process.env.PATH ?? '', ...env },
-  })
-  running.add(child)
-  let out = ''
-  let err = ''
-  child.stdout.on('data', chunk => {
-    out += chunk
-  })
-  child.stderr.on('data', chunk => {
-    err += chunk
-  })
-  child.stdin.end(input)
-  const ended = new Promise<Ran>(resolve => child.on('close', code => resolve({ code, out, err })))
-  return { child, ended, out: () => out }
-}
 const run = (args: readonly string[], env?: Record<string, string>, input?: string) =>
-  start(args, env, input).ended
+  startCommand(args, { env, input }).ended
 const credentials = () => ({
   API_KEY: engine.apiKey,
   USER_SECRET: engine.userSecret,
@@ -87,11 +49,11 @@ describe('sluice demo', () => {
   }, 40_000)
 
   longTest('--watch goes on until Ctrl-C, and still sums up', async () => {
-    const { child, ended, out } = start(['demo', '--watch'])
-    await until(() => /V3 +\d\d:/.test(out()))
+    const { child, ended, output } = startCommand(['demo', '--watch'])
+    await until(() => /V3 +\d\d:/.test(output.out))
     child.kill('SIGINT')
     const { code } = await ended
-    expect(out()).toMatch(/lost {8}0/)
+    expect(output.out).toMatch(/lost {8}0/)
     expect(code).toBe(0)
   })
 
@@ -105,7 +67,7 @@ describe('sluice demo', () => {
 
 describe('sluice serve', () => {
   test('runs an engine that another command can use', async () => {
-    const { child, ended, out } = start([
+    const { child, ended, output } = startCommand([
       'serve',
       '--port',
       '0',
@@ -116,17 +78,17 @@ describe('sluice serve', () => {
       '--interval',
       '50',
     ])
-    await until(() => /USER_SECRET=(.*)\n/.test(out()))
+    await until(() => /USER_SECRET=(.*)\n/.test(output.out))
     const env = Object.fromEntries(
-      [...out().matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
+      [...output.out.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
     ) as Record<string, string>
     const feeds = await run(['feeds'], env)
     expect(feeds.out.trim().split('\n')).toHaveLength(20)
-    const streaming = start(['stream', feeds.out.split('\n')[0] as string, '--json'], env)
-    await until(() => streaming.out().split('\n').length > 3)
+    const streaming = startCommand(['stream', feeds.out.split('\n')[0] as string, '--json'], { env })
+    await until(() => streaming.output.out.split('\n').length > 3)
     streaming.child.kill('SIGTERM')
     expect((await streaming.ended).code).toBe(0)
-    const [line] = streaming.out().split('\n')
+    const [line] = streaming.output.out.split('\n')
     expect(JSON.parse(line as string).decoded).toMatchObject({
       version: 'V3',
       price: expect.stringMatching(/^\d+$/),

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,9 +11,9 @@ import {
   parsePrivateShare,
 } from '../../crypto/tdh2/index.js'
 import { createVault, openVault, type Vault } from '../../local/index.js'
+import { startCommand } from '../support/command.js'
 import { pause } from '../support/waiting.js'
 
-const command = join(__dirname, '../../dist/esm/cli/sluice.js')
 const OWNER = 'ab'.repeat(20)
 const OTHER = 'cd'.repeat(20)
 const VALUE = 'a value that must not be seen'
@@ -31,36 +30,12 @@ beforeEach(async () => {
   vault = await createVault(join(parent, `${count++}`, 'vault'), { owner: OWNER })
 })
 
-interface Ran {
-  readonly code: number | null
-  readonly out: string
-  readonly err: string
-}
-
-/** Runs `sluice vault` in the directory that the vault is in, with `input` on standard input: null leaves it open. */
-function start(
+/** Starts `sluice vault` in the directory of the vault. */
+const start = (
   args: readonly string[],
-  input: string | Uint8Array | null = '',
-  env: Record<string, string> = {},
-): { interrupt(): void; ended: Promise<Ran> } {
-  const child = spawn(process.execPath, [command, 'vault', ...args], {
-    cwd: join(vault.directory, '..'),
-    env: { PATH: process.env.PATH ?? '', NO_COLOR: '1', ...env },
-  })
-  let out = ''
-  let err = ''
-  child.stdout.on('data', chunk => {
-    out += chunk
-  })
-  child.stderr.on('data', chunk => {
-    err += chunk
-  })
-  child.stdin.on('error', () => undefined)
-  if (input !== null) child.stdin.end(input)
-  const ended = new Promise<Ran>(resolve => child.on('close', code => resolve({ code, out, err })))
-  return { interrupt: () => void child.kill('SIGINT'), ended }
-}
-
+  input?: string | Uint8Array | null,
+  env?: Record<string, string>,
+) => startCommand(['vault', ...args], { cwd: join(vault.directory, '..'), input, env })
 const run = (args: readonly string[], input?: string | Uint8Array, env?: Record<string, string>) =>
   start(args, input, env).ended
 
@@ -189,9 +164,9 @@ describe('sluice vault put', () => {
   })
 
   test('does not end with 0 when it is interrupted before the value came', async () => {
-    const { interrupt, ended } = start(['put', 'key'], null)
+    const { child, ended } = start(['put', 'key'], null)
     await pause(1500)
-    interrupt()
+    child.kill('SIGINT')
     expect(await ended).toEqual({ code: 1, out: '', err: '' })
     expect(await vault.list()).toEqual([])
   })

@@ -1,37 +1,15 @@
-import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
+import { startCommand } from '../support/command.js'
 import { flip, published, publishedSigners } from '../support/report/signed-reports.js'
 
-const command = join(__dirname, '../../dist/esm/cli/sluice.js')
 const folder = mkdtempSync(join(tmpdir(), 'sluice-verify-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-interface Ran {
-  readonly code: number | null
-  readonly out: string
-  readonly err: string
-}
-
-function verify(args: readonly string[], input = ''): Promise<Ran> {
-  const child = spawn(process.execPath, [command, 'verify', ...args], {
-    cwd: folder,
-    env: { PATH: process.env.PATH ?? '', NO_COLOR: '1' },
-  })
-  let out = ''
-  let err = ''
-  child.stdout.on('data', chunk => {
-    out += chunk
-  })
-  child.stderr.on('data', chunk => {
-    err += chunk
-  })
-  child.stdin.on('error', () => undefined)
-  child.stdin.end(input)
-  return new Promise(resolve => child.on('close', code => resolve({ code, out, err })))
-}
+const verify = (args: readonly string[], input?: string) =>
+  startCommand(['verify', ...args], { cwd: folder, input }).ended
 
 function file(name: string, content: unknown): string {
   const text = typeof content === 'string' ? content : JSON.stringify(content)

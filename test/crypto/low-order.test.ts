@@ -1,5 +1,5 @@
 import { createPublicKey, diffieHellman, generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
@@ -9,11 +9,13 @@ import { readEnvelope } from '../../confidential-http/remote/envelope.js'
 import { ValidationError } from '../../core/errors.js'
 import { box, boxKeys, isPublicKey, openBox, openSealed, seal } from '../../crypto/sealed-box.js'
 import { createVault } from '../../local/index.js'
+import { readVectors } from '../support/files.js'
 import { failureOf } from '../support/waiting.js'
 
-const vectors = JSON.parse(
-  readFileSync(join(__dirname, '../vectors/x25519-low-order.json'), 'utf8'),
-) as { readonly lowOrder: readonly string[]; readonly onlyWithTheTopBit: readonly string[] }
+const vectors = readVectors<{
+  readonly lowOrder: readonly string[]
+  readonly onlyWithTheTopBit: readonly string[]
+}>('x25519-low-order.json')
 
 /** Each as it is published, and with the top bit the other way round. */
 const points = (digits: readonly string[]): [digits: string, key: Uint8Array][] =>

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { box, boxKeys, openBox, openSealed, seal } from '../../crypto/sealed-box.js'
+import { readVectors } from '../support/files.js'
 
 interface Vector {
   readonly secretKey: string
@@ -9,9 +8,7 @@ interface Vector {
   readonly message: string
   readonly sealed: string
 }
-const { vectors } = JSON.parse(
-  readFileSync(join(__dirname, '../vectors/sealed-box.json'), 'utf8'),
-) as { vectors: Vector[] }
+const { vectors } = readVectors<{ vectors: Vector[] }>('sealed-box.json')
 
 /** A view like any other: a Buffer may have others' bytes around its own. */
 const bytesOf = (hex: string): Uint8Array => Uint8Array.from(Buffer.from(hex, 'hex'))

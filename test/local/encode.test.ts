@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { AbiCoder, recoverAddress as ethersRecover } from 'ethers'
 import fc from 'fast-check'
@@ -7,15 +5,8 @@ import { decodeAbiParameters, encodeAbiParameters } from 'viem'
 import { encodeBlob, encodeFullReport, type FieldValue } from '../../local/encode.js'
 import { reportDigest } from '../../local/network.js'
 import { type Field, reportSchema } from '../../local/schemas.js'
+import { publishedReports as published } from '../support/report/published-reports.js'
 import { fieldsOnWire, schemas } from '../support/report/report-schemas.js'
-
-const published: {
-  feedID: string
-  version: string
-  fullReport: string
-  decoded: Record<string, string>
-  signers: string[]
-}[] = JSON.parse(readFileSync(join(__dirname, '../vectors/published-reports.json'), 'utf8')).reports
 
 const versions = schemas.map(({ version }) => version)
 const resolutions = ['s', 'ms'] as const

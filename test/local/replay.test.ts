@@ -1,14 +1,11 @@
-import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { type PublishedReport, type RecordedReport, startDataEngine } from '../../local/index.js'
 import { openStream, send, sleep, until } from '../support/local/signed.js'
+import { publishedReports as published } from '../support/report/published-reports.js'
 
-const published: (RecordedReport & { decoded: Record<string, string> })[] = JSON.parse(
-  readFileSync(join(__dirname, '../vectors/published-reports.json'), 'utf8'),
-).reports
 const eurUsd = '0x0004b9905d8337c34e00f8dbe31619428bac5c3937e73e6af75c71780f1770ce'
 
 const expected = published.map(({ feedID, fullReport, decoded }) => ({

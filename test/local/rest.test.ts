@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { authorize } from '../../local/auth.js'
 import { type DataEngine, type PublishedReport, startDataEngine } from '../../local/index.js'
+import { readVectors } from '../support/files.js'
 import { openStream, send, signedHeaders } from '../support/local/signed.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
@@ -35,8 +34,18 @@ const envelope = ({
   fullReport,
 })
 
+interface SignedRequest {
+  readonly method: string
+  readonly path: string
+  readonly body: string
+  readonly apiKey: string
+  readonly userSecret: string
+  readonly timestamp: number
+  readonly signature: string
+}
+
 test('the published request signatures are accepted, and not for another request', () => {
-  const { vectors } = JSON.parse(readFileSync(join(__dirname, '../vectors/hmac.json'), 'utf8'))
+  const { vectors } = readVectors<{ vectors: readonly SignedRequest[] }>('hmac.json')
   expect(vectors).toHaveLength(3)
   for (const { method, path, body, apiKey, userSecret, timestamp, signature } of vectors) {
     const headers = {

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
-import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createDigitCheck } from '../../report/digit-check.js'
 import { areDigits } from '../../report/hex-digits.js'
+import { built } from '../support/files.js'
 import { publishedReports } from '../support/report/published-reports.js'
 
 const SIZE = 70_000
@@ -46,7 +46,7 @@ test('what stands before and behind does not matter, and what stands between alw
 })
 
 test('a platform without WebAssembly reads reports all the same', async () => {
-  const library = JSON.stringify(join(__dirname, '../../dist/cjs/index.js'))
+  const library = JSON.stringify(built('cjs/index.js'))
   const [{ feedID, fullReport }] = publishedReports as [(typeof publishedReports)[0]]
   const program = `
     const { decodeReport } = require(${library})

@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { decryptResponse } from '../../../confidential-http/response/decrypt-response.js'
 import { ValidationError } from '../../../core/errors.js'
@@ -8,6 +6,7 @@ import {
   openAesGcm,
   sealAesGcm,
 } from '../../../plugins/confidential-http/response-encryption/aes-gcm.js'
+import { readVectors } from '../../support/files.js'
 
 interface Vector {
   readonly name: string
@@ -17,9 +16,7 @@ interface Vector {
   readonly nonce_hex: string
   readonly plaintext_b64: string
 }
-const { aes_gcm_response: vectors } = JSON.parse(
-  readFileSync(join(__dirname, '../../vectors/tdh2.json'), 'utf8'),
-) as { aes_gcm_response: Vector[] }
+const { aes_gcm_response: vectors } = readVectors<{ aes_gcm_response: Vector[] }>('tdh2.json')
 
 const bytes = (value: string, encoding: 'base64' | 'hex' | 'utf8'): Uint8Array =>
   new Uint8Array(Buffer.from(value, encoding))

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createVault, type Vault } from '../../../local/index.js'
+import { command } from '../../support/command.js'
 
-const command = join(__dirname, '../../../dist/esm/cli/sluice.js')
 const folder = mkdtempSync(join(tmpdir(), 'sluice-damaged-'))
 const other = 'ab'.repeat(20)
 let vault: Vault

@@ -17,9 +17,9 @@ import { afterAll, beforeEach, describe, expect, jest, test } from '@jest/global
 import { createKeys, readKeyFile } from '../../../confidential-http/index.js'
 import { boxKeys } from '../../../crypto/sealed-box.js'
 import { createVault, openVault, type Vault } from '../../../local/index.js'
+import { command } from '../../support/command.js'
 import { failureOf } from '../../support/waiting.js'
 
-const command = join(__dirname, '../../../dist/esm/cli/sluice.js')
 const folder = mkdtempSync(join(tmpdir(), 'sluice-permissions-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 

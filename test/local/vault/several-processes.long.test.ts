@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
+import { built } from '../../support/files.js'
 import { kept, nameOf, secretFile, vault } from '../../support/local/vault.js'
 
 describe('several processes', () => {
-  const library = join(__dirname, '../../../dist/cjs/local/index.js')
+  const library = built('cjs/local/index.js')
   const children = new Set<ChildProcess>()
   afterEach(() => {
     for (const each of children) each.kill('SIGKILL')

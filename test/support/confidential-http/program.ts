@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
+import { built } from '../files.js'
 import { faultyStack, type World } from './world.js'
 
 /** How a caller's program makes its runtime: the one thing that differs between them. */
@@ -33,7 +33,7 @@ export function runProgram(
   format: 'cjs' | 'esm' = 'cjs',
   env: Readonly<Record<string, string>> = {},
 ): Promise<Ran> {
-  const path = JSON.stringify(join(__dirname, `../../../dist/${format}/confidential-http/index.js`))
+  const path = JSON.stringify(built(`${format}/confidential-http/index.js`))
   const program = `
     ${format === 'cjs' ? `const sluice = require(${path})` : `import * as sluice from ${path}`}
     const given = JSON.parse(process.env.GIVEN), { input } = given

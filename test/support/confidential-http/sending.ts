@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import {
   type ConfidentialHTTPRequestJson,
   createLocalRuntime,
@@ -9,10 +8,6 @@ import {
   type Runtime,
 } from '../../../confidential-http/index.js'
 import { faultyStack, type World } from './world.js'
-
-/** The built package's file of this name, as program text has it. */
-export const built = (name: string): string =>
-  JSON.stringify(join(__dirname, '../../../dist', name))
 
 /** A request for a path of the world's external server, with the secret apiKey in a header and in the body. */
 export function inputOf(

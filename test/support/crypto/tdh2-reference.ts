@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { type Bytes, defaultCrypto, type WebCrypto } from '../../../crypto/crypto.js'
+import { readVectors } from '../files.js'
 
 /** What the reference implementation in Go made; `meta` in the file says which. Its private keys are public. */
 
@@ -69,9 +68,7 @@ interface Reference {
   readonly negative_3of5_short: readonly Negative[]
 }
 
-export const reference: Reference = JSON.parse(
-  readFileSync(join(__dirname, '../../vectors/tdh2.json'), 'utf8'),
-)
+export const reference: Reference = readVectors('tdh2.json')
 
 export function setOf(name: string): ReferenceSet {
   const set = reference.sets.find(each => each.name === name)

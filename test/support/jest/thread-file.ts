@@ -1,6 +1,4 @@
-import { join } from 'node:path'
+import { built } from '../files.js'
 
-/** Takes the place of each thread-file.ts in tests. */
-export function threadFile(path: string): string {
-  return join(__dirname, '../../../dist/cjs', path)
-}
+/** Takes the place of each thread-file.ts in tests: the built file. */
+export const threadFile = (path: string): string => built(`cjs/${path}`)

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readVectors } from '../files.js'
 
 /** A report that the service published, with its fields by an independent decoder. */
 export interface PublishedReport {
@@ -13,8 +12,6 @@ export interface PublishedReport {
   readonly signers: readonly string[]
 }
 
-const file = join(__dirname, '../../vectors/published-reports.json')
-
-export const publishedReports: readonly PublishedReport[] = JSON.parse(
-  readFileSync(file, 'utf8'),
-).reports
+export const publishedReports: readonly PublishedReport[] = readVectors<{
+  reports: readonly PublishedReport[]
+}>('published-reports.json').reports

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readVectors } from '../files.js'
 
 /** A field of a report blob, as a line of report-schemas.json has it. */
 export interface SchemaField {
@@ -32,9 +31,8 @@ interface Recorded {
   readonly disagreements: readonly Disagreement[]
 }
 
-const recorded: { readonly versions: Readonly<Record<string, Recorded>> } = JSON.parse(
-  readFileSync(join(__dirname, '../../vectors/report-schemas.json'), 'utf8'),
-)
+const recorded: { readonly versions: Readonly<Record<string, Recorded>> } =
+  readVectors('report-schemas.json')
 
 /** Reads a line such as `uint64 navDate [ms]`. */
 export function readField(line: string): SchemaField {
