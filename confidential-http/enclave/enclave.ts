@@ -4,12 +4,12 @@ import { createLifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
 import { createLog } from '../../core/log.js'
 import { checkOptions } from '../../core/options.js'
+import type { ScopeFacts } from '../../core/scope.js'
 import { setUp } from '../../core/set-up.js'
 import { checkPlugins, describeStack, type Stack } from '../../core/stack.js'
 import type {
   ConfidentialCall,
   ConfidentialReply,
-  ConfidentialScope,
   EnclavePlugin,
 } from '../../plugins/confidential-http/call.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
@@ -82,7 +82,7 @@ export function createEnclave(options: EnclaveOptions): Enclave {
 
   async function send(input: unknown, caller: Caller): Promise<HTTPResponse> {
     const { signal, defer, end } = createLifetime(life.signal, caller?.signal)
-    const scope: ConfidentialScope = { kind: 'confidential', log, signal, defer }
+    const scope: ScopeFacts = { log, signal, defer }
     let isSent = false
     /** An error is one call's: the reason why the enclave was closed is that of many. */
     function failed(thrown: unknown): unknown {
@@ -131,12 +131,11 @@ function closed(): DataStreamsError {
 function toCall(
   { request, vaultDonSecrets }: ConfidentialHTTPRequestMessage,
   caller: Caller,
-  scope: ConfidentialScope,
+  scope: ScopeFacts,
 ): ConfidentialCall {
   const { body, timeout, customRootCaCertPem: pem } = request
   const { owner } = caller
   return {
-    kind: 'confidential',
     operation: 'SendRequest',
     method: request.method,
     url: request.url,

@@ -52,7 +52,7 @@ export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialR
     if (isPacked) for (const name of PACKING) multiHeaders.delete(name)
     const maxBytes = call.connection.maxResponseBytes ?? MAX_RESPONSE_BYTES
     const body = await readBody(answer, isPacked, maxBytes)
-    return { kind: 'confidential', status, multiHeaders, body }
+    return { status, multiHeaders, body }
   } catch (thrown) {
     throw call.signal.aborted ? call.signal.reason : toUpstreamError(thrown)
   }
@@ -64,9 +64,9 @@ const PACKING = ['Content-Encoding', 'Content-Length'] as const
 function send(call: ConfidentialCall, unpacks: boolean): Promise<IncomingMessage> {
   const { method, url, signal, connection, onConnected = () => undefined } = call
   const { protocol, hostname } = new URL(url)
-  const { ca, mayDial = () => true } = connection
+  const { ca, mayConnect = () => true } = connection
   const literal = hostname.replace(/^\[|\]$/g, '')
-  if (isIP(literal) !== 0 && !mayDial(literal)) throw notDialled()
+  if (isIP(literal) !== 0 && !mayConnect(literal)) throw notDialled()
   const body = typeof call.body === 'string' ? Buffer.from(call.body) : call.body
   const headers = writeHeaders(call, body?.byteLength)
   if (unpacks) headers.set('accept-encoding', ['gzip'])
@@ -76,7 +76,7 @@ function send(call: ConfidentialCall, unpacks: boolean): Promise<IncomingMessage
       setHost: false,
       signal,
       agent: false,
-      lookup: lookupAllowed(mayDial),
+      lookup: lookupAllowed(mayConnect),
       maxHeaderSize: MAX_HEADER_BYTES,
       // Said outright, because an environment variable can turn it off otherwise.
       rejectUnauthorized: true,
@@ -109,11 +109,11 @@ function send(call: ConfidentialCall, unpacks: boolean): Promise<IncomingMessage
 }
 
 /** The platform's lookup, without the addresses that must not be dialled. */
-function lookupAllowed(mayDial: NonNullable<ConnectionRules['mayDial']>): LookupFunction {
+function lookupAllowed(mayConnect: NonNullable<ConnectionRules['mayConnect']>): LookupFunction {
   return function lookUp(hostname, options, done) {
     const all: LookupAllOptions = { ...(options as LookupAllOptions), all: true }
     lookup(hostname, all, (error, found) => {
-      const allowed = error === null ? found.filter(({ address }) => mayDial(address)) : []
+      const allowed = error === null ? found.filter(({ address }) => mayConnect(address)) : []
       const [first] = allowed as [LookupAddress?]
       if (error !== null) done(error, '')
       else if (first === undefined) done(notDialled(), '')

@@ -5,74 +5,87 @@ import type { SecretName } from '../../local/vault/secret-name.js'
 /** One part of an enclave's stack. */
 export type EnclavePlugin = Hooks<ConfidentialCall, ConfidentialReply>
 
-/** A request that an enclave makes for somebody who must not see the secrets in it. */
+/** A request that an enclave makes for a caller that must not see the secrets in it. */
 export interface ConfidentialCall {
-  /** What the call is for, as the capability's method is named: `SendRequest`. */
+  /** The name of the capability's method: `SendRequest`. */
   readonly operation: string
   /** Upper case. */
   readonly method: string
-  /** Absolute, exactly as it is sent: what a signature covers. */
+  /** Absolute, and sent exactly as it is. */
   readonly url: string
-  /** Each attempt gets a copy of its own, so an `attempt` layer may set what it likes. */
+  /** Each attempt gets its own copy, so an `attempt` layer may set headers freely. */
   readonly headers: Headers
-  /** Exactly the bytes that are sent. */
+  /** The bytes that are sent; text is sent as UTF-8. */
   readonly body?: string | Uint8Array
-  /** Aborted when the caller has lost interest. */
+  /** Aborts when the caller cancels. */
   readonly signal: AbortSignal
-  readonly kind: 'confidential'
-  /**
-   * Every line of each header, as the caller named and ordered them. What a layer sets in `headers` is sent besides, in
-   * place of lines of that name.
-   */
+  /** Every line of each header, named and ordered by the caller. A header in `headers` replaces the lines of its name. */
   readonly multiHeaders: HeaderLines
-  /** Whose secrets may be used: an address, as 40 hexadecimal digits. */
+  /** The owner of the secrets that may be used: an address, as 40 hexadecimal digits. */
   readonly owner: string
-  /** The secrets asked for. */
+  /** The requested secrets. */
   readonly secrets: readonly SecretName[]
-  /** The secrets that have been released, by key. */
+  /** The values of the released secrets, by key. */
   readonly released: ReadonlyMap<string, string>
-  /** What is no secret and fills placeholders all the same. */
+  /** Values that fill placeholders and are not secret. */
   readonly publicValues: ReadonlyMap<string, string>
-  /** Certificates in PEM that take the place of the platform's root certificates. */
+  /** Certificates in PEM that replace the platform's root certificates. */
   readonly customRootCaCertPem?: string
   /** Milliseconds from `startedAt` to the last byte of the answer. */
   readonly timeout?: number
   /** When the caller made the request, in milliseconds of Unix time. */
   readonly startedAt: number
-  /** Whether the answer's body is yet to be encrypted: the layer that does so hands false on, and the wire refuses true. */
+  /** Whether the answer's body still has to be encrypted: the layer that encrypts passes false on, the wire rejects true. */
   readonly encryptOutput: boolean
-  /** How the wire is to connect. */
+  /** How the wire connects. */
   readonly connection: ConnectionRules
-  /** The wire calls it when it has a connection: from then on the request may have been sent. Layers pass it on. */
+  /** Called by the wire when it is connected: from then on the request may have been sent. Layers pass it on. */
   readonly onConnected?: () => void
-  readonly scope: ConfidentialScope
+  /** The life of this one request. */
+  readonly scope: ScopeFacts
 }
 
 /** How the enclave's wire connects. Nothing here can turn the verification of certificates off. */
 export interface ConnectionRules {
   /** Root certificates in PEM. @default those of the platform */
   readonly ca?: readonly string[]
-  /** Decides about each address before it is dialled. @default all are dialled */
-  readonly mayDial?: (address: string) => boolean
-  /** Bytes that the templates of a request may come to, filled. @default 1024000 */
+  /** Whether the wire may connect to an address. @default it may connect to every address */
+  readonly mayConnect?: (address: string) => boolean
+  /** The largest size of a request with its placeholders filled, in bytes. @default 1024000 */
   readonly maxRequestBytes?: number
-  /** Bytes an answer may have, unpacked. @default 1024000 */
+  /** The largest size of a decompressed answer, in bytes. @default 1024000 */
   readonly maxResponseBytes?: number
 }
 
-/** The answer to a confidential request, whatever its status. */
+/** The answer to a confidential request, with any status. */
 export interface ConfidentialReply {
-  readonly kind: 'confidential'
   readonly status: number
   readonly multiHeaders: HeaderLines
-  /** The whole body, bounded; encrypted where that was asked for. */
+  /** The whole body, bounded in size, and encrypted if the call asked for that. */
   readonly body: Uint8Array
-}
-
-/** The life of one confidential request. */
-export interface ConfidentialScope extends ScopeFacts {
-  readonly kind: 'confidential'
 }
 
 /** Every line of each header, by name. */
 export type HeaderLines = ReadonlyMap<string, readonly string[]>
+
+const encoder = new TextEncoder()
+
+/** The length of a text in UTF-8, in bytes. */
+export function utf8Length(text: string): number {
+  return encoder.encode(text).byteLength
+}
+
+/** The colon, the space and the line break of a header line, in bytes. */
+const LINE_BYTES = 4
+
+/** The size of a request on the wire, in bytes: its URL, every header line and its body. */
+export function requestSize({
+  url,
+  multiHeaders,
+  body = '',
+}: Pick<ConfidentialCall, 'url' | 'multiHeaders' | 'body'>): number {
+  let size = utf8Length(url) + (typeof body === 'string' ? utf8Length(body) : body.byteLength)
+  for (const [name, values] of multiHeaders)
+    for (const value of values) size += utf8Length(name) + utf8Length(value) + LINE_BYTES
+  return size
+}

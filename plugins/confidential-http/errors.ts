@@ -1,8 +1,8 @@
 import { DataStreamsError, type ErrorFacts } from '../../core/errors.js'
 
-/** The enclave refused a confidential request, could not carry it out, or is not there. */
+/** The enclave rejected a confidential request, failed to carry it out, or could not be reached. */
 export class EnclaveError extends DataStreamsError {
-  /** True unless it is known that the external server was sent nothing. */
+  /** False only if nothing was sent to the external server for certain. */
   declare readonly mayHaveBeenSent: boolean
 
   constructor(message: string, facts: ErrorFacts = {}) {

@@ -1,50 +1,40 @@
 import { createLifetime } from '../../core/lifetime.js'
 import { checkNumber, checkOptions, MAX_TIMER } from '../../core/options.js'
-import type { ConfidentialCall, EnclavePlugin } from './call.js'
+import { type ConfidentialCall, type EnclavePlugin, requestSize, utf8Length } from './call.js'
 import { EnclaveError } from './errors.js'
-import { requestSize, utf8Length } from './request-size.js'
 
 /** Options of `limits`. Sizes are in bytes, times in milliseconds. */
 export interface LimitsOptions {
-  /** The longest timeout a request may ask for; one that asks for more is refused. @default 10000 */
+  /** The longest timeout that a request may ask for. @default 10000 */
   readonly maxTimeout?: number
-  /** The timeout of a request that names none. @default 5000, or `maxTimeout` where that is less */
+  /** The timeout of a request that names none. @default 5000, or `maxTimeout` if that is less */
   readonly defaultTimeout?: number
   /**
-   * What a request may come to, in UTF-8: its URL, each line of its headers, its body, public values and root certificates;
-   * and once placeholders are filled, what is sent of these: URL, header lines and body. @default 125000
+   * The largest size of a request, in UTF-8: its URL, header lines, body, public values and root certificates together. With
+   * the placeholders filled, URL, header lines and body must not be larger either. @default 125000
    */
   readonly maxRequestBytes?: number
-  /** What the body of an answer may come to, unpacked. @default 500000 */
+  /** The largest size of an answer's body, decompressed. @default 500000 */
   readonly maxResponseBytes?: number
 }
 
-/** Refuses what is too much, and ends what takes too long. The timeout counts from when the caller made the request. */
+const NAMES = ['maxTimeout', 'defaultTimeout', 'maxRequestBytes', 'maxResponseBytes'] as const
+
+/** Rejects requests that are too large and ends those that take too long. The timeout counts from when the caller made the request. */
 export function limits(options?: LimitsOptions): EnclavePlugin {
-  const given = checkOptions('limits', options, [
-    'maxTimeout',
-    'defaultTimeout',
-    'maxRequestBytes',
-    'maxResponseBytes',
-  ])
-  const maxTimeout = checkNumber('limits.maxTimeout', given.maxTimeout ?? 10_000, {
+  const given = checkOptions('limits', options, NAMES)
+  const check = (
+    name: (typeof NAMES)[number],
+    byDefault: number,
+    rule: Parameters<typeof checkNumber>[2],
+  ): number => checkNumber(`limits.${name}`, given[name] ?? byDefault, rule)
+  const maxTimeout = check('maxTimeout', 10_000, { min: 1, max: MAX_TIMER })
+  const defaultTimeout = check('defaultTimeout', Math.min(5000, maxTimeout), {
     min: 1,
-    max: MAX_TIMER,
+    max: maxTimeout,
   })
-  const defaultTimeout = checkNumber(
-    'limits.defaultTimeout',
-    given.defaultTimeout ?? Math.min(5000, maxTimeout),
-    { min: 1, max: maxTimeout },
-  )
-  const maxRequestBytes = checkNumber('limits.maxRequestBytes', given.maxRequestBytes ?? 125_000, {
-    min: 1,
-    whole: true,
-  })
-  const maxResponseBytes = checkNumber(
-    'limits.maxResponseBytes',
-    given.maxResponseBytes ?? 500_000,
-    { min: 0, whole: true },
-  )
+  const maxRequestBytes = check('maxRequestBytes', 125_000, { min: 1, whole: true })
+  const maxResponseBytes = check('maxResponseBytes', 500_000, { min: 0, whole: true })
 
   return {
     name: 'limits',
@@ -57,17 +47,14 @@ export function limits(options?: LimitsOptions): EnclavePlugin {
         if (size > maxRequestBytes)
           throw tooMuch(`the request must be at most ${maxRequestBytes} bytes, not ${size}`)
 
-        // The clock of whoever made the request may be ahead of ours.
+        // The caller's clock may be ahead.
         const elapsed = Math.max(0, Date.now() - call.startedAt)
         if (elapsed >= timeout) throw expired(timeout, elapsed)
         const life = createLifetime(call.signal)
         const timer = setTimeout(() => life.end(timedOut(timeout)), timeout - elapsed)
         try {
-          return await next({
-            ...call,
-            signal: life.signal,
-            connection: { ...call.connection, maxRequestBytes, maxResponseBytes },
-          })
+          const connection = { ...call.connection, maxRequestBytes, maxResponseBytes }
+          return await next({ ...call, signal: life.signal, connection })
         } finally {
           clearTimeout(timer)
           life.end()

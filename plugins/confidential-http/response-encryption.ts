@@ -13,16 +13,11 @@ export interface ResponseEncryptionOptions {
 }
 
 /**
- * Encrypts the body of the answer where the request asks for it (`encryptOutput`): with AES-256-GCM under the secret
- * `san_marino_aes_gcm_encryption_key` where that is listed, else with TDH2 under the vault's master public key. Status
- * and headers stay readable. TDH2 takes answers of at most 768000 bytes.
+ * Encrypts the body of the answer if the request asks for it (`encryptOutput`): with AES-256-GCM under the secret
+ * `san_marino_aes_gcm_encryption_key` if the request lists it, else with TDH2 under the vault's master public key. Status
+ * and headers stay readable. TDH2 encrypts answers of at most 768000 bytes.
  */
 export function responseEncryption({ publicKey }: ResponseEncryptionOptions): EnclavePlugin {
-  async function seal(body: Uint8Array, key: Uint8Array | undefined): Promise<Uint8Array> {
-    if (key !== undefined) return sealAesGcm(key, body)
-    return new TextEncoder().encode(await encrypt(publicKey, body))
-  }
-
   return {
     name: 'response-encryption',
     call: next =>
@@ -45,7 +40,11 @@ export function responseEncryption({ publicKey }: ResponseEncryptionOptions): En
         }
         try {
           const reply = await next({ ...call, connection, released, encryptOutput: false })
-          return { ...reply, body: await seal(reply.body, key) }
+          const body =
+            key === undefined
+              ? new TextEncoder().encode(await encrypt(publicKey, reply.body))
+              : await sealAesGcm(key, reply.body)
+          return { ...reply, body }
         } finally {
           key?.fill(0)
         }

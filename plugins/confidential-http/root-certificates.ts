@@ -6,8 +6,8 @@ const certificate = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 const MAX_CERTIFICATES = 64
 
 /**
- * Lets a request bring the root certificates by which the external server is verified. They take the place of the
- * platform's for that request; what they do not verify is refused.
+ * Lets a request bring the root certificates that verify the external server. For that request they replace the platform's,
+ * so a server that they do not verify is rejected.
  */
 export function rootCertificates(): EnclavePlugin {
   return {

@@ -16,14 +16,14 @@ import type { SecretName } from '../../local/vault/secret-name.js'
 import type { EnclavePlugin } from './call.js'
 import { createRedactor } from './secrets/redact.js'
 
-/** The threshold vault, as an enclave sees it. */
+/** The part of a threshold vault that an enclave uses. */
 export interface SecretVault {
   /** The master public key. */
   readonly publicKey: PublicKey
-  /** How many nodes it takes to release a secret. */
+  /** The number of nodes needed to release a secret. */
   readonly threshold: number
   readonly nodes: readonly SecretNode[]
-  /** What is stored under a name: a TDH2 ciphertext as JSON. */
+  /** The TDH2 ciphertext stored under a name, as JSON. */
   ciphertext(name: SecretName): Promise<string>
 }
 
@@ -40,9 +40,9 @@ export interface SecretsOptions {
 }
 
 /**
- * Has the vault release the secrets a request names, for that request only: its nodes seal their decryption shares to a
- * key made for it, the shares are verified and combined here, and forgotten with the request. Errors, lines of the log
- * and headers of the answer that repeat a secret are redacted.
+ * Gets the secrets that a request names from the vault, for that request only: the nodes seal their decryption shares to a key
+ * made for the request, and the shares are verified and combined here. Redacts errors, log lines and headers of the answer
+ * that repeat a secret.
  */
 export function secrets({ vault }: SecretsOptions): EnclavePlugin {
   const read = createCiphertextReader(vault.publicKey)
@@ -58,16 +58,15 @@ export function secrets({ vault }: SecretsOptions): EnclavePlugin {
             released.set(name.key, await abortable(release(vault, read, name, keys), call.signal))
           }
         } catch (thrown) {
-          // The external server was not asked yet, so it is not what took too long.
+          // The vault took too long: nothing was sent to the external server yet.
           throw isStreamsError(thrown, 'UPSTREAM_TIMEOUT')
             ? new VaultError('the secrets were not released in time', { cause: thrown })
             : thrown
         } finally {
           keys.secretKey.fill(0)
         }
-        if (released.size > 0)
-          call.scope.log.debug?.(`secrets released: ${[...released.keys()].join(', ')}`)
         if (released.size === 0) return next(call)
+        call.scope.log.debug?.(`secrets released: ${[...released.keys()].join(', ')}`)
         const redactor = createRedactor(released.values())
         const log = redactor.log(call.scope.log)
         try {
@@ -83,7 +82,7 @@ export function secrets({ vault }: SecretsOptions): EnclavePlugin {
   }
 }
 
-/** Has the vault release one secret: for workflows that ask for its value, which is then as confidential as they keep it. */
+/** Gets one secret from the vault for a workflow that asks for its value. From then on the workflow must protect it. */
 export async function readSecret(vault: SecretVault, name: SecretName): Promise<string> {
   const keys = boxKeys()
   try {
@@ -93,7 +92,7 @@ export async function readSecret(vault: SecretVault, name: SecretName): Promise<
   }
 }
 
-/** Nobody uses another's secrets; that a name exists is not told either. */
+/** Rejects the secrets of other owners before the vault is asked, so that the answer does not show whether they exist. */
 function checkOwner({ owner, key }: SecretName, caller: string): void {
   if (owner !== caller)
     throw new VaultError(
@@ -101,16 +100,16 @@ function checkOwner({ owner, key }: SecretName, caller: string): void {
     )
 }
 
-type Read = ReturnType<typeof createCiphertextReader>
+type ReadCiphertext = ReturnType<typeof createCiphertextReader>
 
 async function release(
   vault: SecretVault,
-  read: Read,
+  read: ReadCiphertext,
   name: SecretName,
   keys: BoxKeys,
 ): Promise<string> {
   const { threshold } = vault
-  const ciphertext = readCiphertext(read, name, await vault.ciphertext(name))
+  const ciphertext = checkCiphertext(read, name, await vault.ciphertext(name))
   const shares = await gatherShares(vault, name, ciphertext, keys)
   const bytes = await combine(ciphertext, shares, { threshold })
   try {
@@ -122,14 +121,14 @@ async function release(
   }
 }
 
-/** The good shares of as many nodes as it takes. As many are asked at once; for each that fails, another one. */
+/** Collects `threshold` valid shares. Asks so many nodes at once, and another one for each that fails. */
 async function gatherShares(
   { publicKey, threshold, nodes }: SecretVault,
   name: SecretName,
   ciphertext: Ciphertext,
   keys: BoxKeys,
 ): Promise<readonly DecryptionShare[]> {
-  async function ask(node: SecretNode): Promise<DecryptionShare> {
+  async function askNode(node: SecretNode): Promise<DecryptionShare> {
     const opened = openSealed(await node.release(name, keys.publicKey), keys)
     if (opened === undefined) throw new VaultError('its share does not open')
     const share = parseDecryptionShare(new TextDecoder().decode(opened))
@@ -138,38 +137,38 @@ async function gatherShares(
     return share
   }
 
-  const good: DecryptionShare[] = []
-  const bad: string[] = []
-  for (let asked = 0; good.length < threshold && asked < nodes.length; ) {
-    const batch = nodes.slice(asked, asked + threshold - good.length)
+  const valid: DecryptionShare[] = []
+  const failed: string[] = []
+  for (let asked = 0; valid.length < threshold && asked < nodes.length; ) {
+    const batch = nodes.slice(asked, asked + threshold - valid.length)
     asked += batch.length
-    const answers = await Promise.allSettled(batch.map(ask))
+    const answers = await Promise.allSettled(batch.map(askNode))
     for (const [index, answer] of answers.entries()) {
-      if (answer.status === 'fulfilled') good.push(answer.value)
-      else bad.push(`node ${batch[index]?.index}: ${reasonOf(answer.reason)}`)
+      if (answer.status === 'fulfilled') valid.push(answer.value)
+      else failed.push(`node ${batch[index]?.index}: ${reasonOf(answer.reason)}`)
     }
   }
-  if (good.length === threshold) return good
-  const rule = `secret ${name.key}: ${good.length} of the ${threshold} shares it takes are good`
-  throw new VaultError([rule, ...bad].join('\n  '))
+  if (valid.length === threshold) return valid
+  const rule = `secret ${name.key}: ${valid.length} of the ${threshold} shares it takes are good`
+  throw new VaultError([rule, ...failed].join('\n  '))
 }
 
-function readCiphertext(read: Read, { key, owner }: SecretName, text: string): Ciphertext {
+function checkCiphertext(
+  read: ReadCiphertext,
+  { key, owner }: SecretName,
+  text: string,
+): Ciphertext {
   let ciphertext: Ciphertext
   try {
     ciphertext = read(text)
   } catch (cause) {
-    throw new VaultError(`secret ${key}: what is stored is no ciphertext of this vault`, { cause })
+    throw new VaultError(`secret ${key}: its entry is not a ciphertext of this vault`, { cause })
   }
-  if (equal(ciphertext.label, ownerLabel(owner))) return ciphertext
-  throw new VaultError(`secret ${key}: what is stored was not encrypted for ${owner}`)
+  if (Buffer.compare(ciphertext.label, ownerLabel(owner)) === 0) return ciphertext
+  throw new VaultError(`secret ${key}: its ciphertext was not made for ${owner}`)
 }
 
-function equal(one: Uint8Array, other: Uint8Array): boolean {
-  return one.length === other.length && one.every((byte, index) => byte === other[index])
-}
-
-/** Only our own errors are known to hold no secret. */
+/** Quotes errors of this library only: messages of others may hold a secret. */
 function reasonOf(thrown: unknown): string {
   return isStreamsError(thrown) ? thrown.message : `it failed with ${asError(thrown).name}`
 }

@@ -1,14 +1,13 @@
-import type { EnclavePlugin, HeaderLines } from './call.js'
+import { type EnclavePlugin, type HeaderLines, requestSize, utf8Length } from './call.js'
 import { EnclaveError } from './errors.js'
-import { requestSize, utf8Length } from './request-size.js'
 import { renderTemplate } from './templates/template.js'
 
-/** The bytes a filled request may come to, where no limit says: a few short templates can make a body of any length. */
+/** The largest size of a filled request without `limits`, in bytes: a few short templates can expand to any length. */
 const MAX_FILLED = 1_024_000
 
 /**
- * Fills `{{.name}}` in a body given as text and in header values: with the public value of that name where there is
- * one, else with the released secret. Names that have neither are errors, and nothing is sent.
+ * Fills `{{.name}}` in header values and in a body that is text: with the public value of that name if there is one, else with
+ * the released secret. A name that has neither is an error, and nothing is sent.
  */
 export function templates(): EnclavePlugin {
   return {
@@ -18,10 +17,12 @@ export function templates(): EnclavePlugin {
         const { body, multiHeaders } = call
         const find = (name: string): string | undefined =>
           call.publicValues.get(name) ?? call.released.get(name)
-        // What is not filled is sent as well.
+        // Everything that holds no template counts as well.
         const unfilled = requestSize({
           url: call.url,
-          multiHeaders: emptyHeaders(multiHeaders),
+          multiHeaders: new Map(
+            [...multiHeaders].map(([name, lines]) => [name, lines.map(() => '')]),
+          ),
           ...(typeof body === 'object' && { body }),
         })
         let left = (call.connection.maxRequestBytes ?? MAX_FILLED) - unfilled
@@ -39,19 +40,15 @@ export function templates(): EnclavePlugin {
   }
 }
 
-/** The lines of headers, without their values. */
-function emptyHeaders(headers: HeaderLines): HeaderLines {
-  return new Map([...headers].map(([name, lines]) => [name, lines.map(() => '')]))
-}
-
-type Fill = (field: string, template: string) => string
-
-function fillHeaders(headers: HeaderLines, fill: Fill): HeaderLines {
+function fillHeaders(
+  headers: HeaderLines,
+  fill: (field: string, template: string) => string,
+): HeaderLines {
   const filled = [...headers].map(([name, lines]) => {
     const values = lines.map((line, index) => {
       const field = `request.multiHeaders.${name}.values[${index}]`
       const value = fill(field, line)
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a header can't hold
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: a header can't hold these
       if (!/[\x00-\x08\x0a-\x1f\x7f]/.test(value)) return value
       throw new EnclaveError(
         `${field} must not hold CR, LF, NUL or another control character once its placeholders are filled`,

@@ -1,7 +1,7 @@
 import { type ErrorCode, isStreamsError } from '../../core/errors.js'
-import type { ConfidentialReply, EnclavePlugin } from './call.js'
+import type { EnclavePlugin } from './call.js'
 
-/** What the caller is answered where the external server could not be asked, or did not answer. */
+/** The answers for requests that never reached the external server, or that it did not answer. */
 const answers: { readonly [Code in ErrorCode]?: readonly [status: number, body: string] } = {
   POLICY: [400, 'upstream request blocked by enclave network policy'],
   UPSTREAM_HOST: [502, 'upstream host unreachable'],
@@ -10,7 +10,7 @@ const answers: { readonly [Code in ErrorCode]?: readonly [status: number, body: 
   UPSTREAM_TIMEOUT: [504, 'upstream request timed out'],
 }
 
-/** Gives the failures of the way to the external server as answers, under the statuses and texts of the service. */
+/** Turns the failures on the way to the external server into answers, with the statuses and texts of the service. */
 export function upstreamFailures(): EnclavePlugin {
   return {
     name: 'upstream-failures',
@@ -21,18 +21,10 @@ export function upstreamFailures(): EnclavePlugin {
         } catch (thrown) {
           const answer = isStreamsError(thrown) ? answers[thrown.code] : undefined
           if (answer === undefined) throw thrown
+          const [status, body] = answer
           call.scope.log.warn?.(`${call.operation}: ${(thrown as Error).message}`)
-          return reply(...answer)
+          return { status, multiHeaders: new Map(), body: new TextEncoder().encode(body) }
         }
       },
-  }
-}
-
-function reply(status: number, body: string): ConfidentialReply {
-  return {
-    kind: 'confidential',
-    status,
-    multiHeaders: new Map(),
-    body: new TextEncoder().encode(body),
   }
 }

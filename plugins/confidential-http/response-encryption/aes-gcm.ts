@@ -1,12 +1,8 @@
 import { ValidationError } from '../../../core/errors.js'
-import {
-  type Bytes,
-  defaultCrypto,
-  type WebCrypto,
-  type WebCryptoKey,
-} from '../../../crypto/crypto.js'
+import { defaultCrypto, type WebCrypto, type WebCryptoKey } from '../../../crypto/crypto.js'
 import { EnclaveError } from '../errors.js'
 
+/** In bytes. */
 const KEY = 32
 const NONCE = 12
 const TAG = 16
@@ -34,7 +30,7 @@ export async function sealAesGcm(
   return blob
 }
 
-/** Opens what `sealAesGcm` made. Throws EnclaveError, code `ENCRYPTION`, where the key is another or a bit has changed. */
+/** Decrypts the bytes that `sealAesGcm` returns. Throws EnclaveError, code `ENCRYPTION`, for another key or changed bytes. */
 export async function openAesGcm(
   key: Uint8Array,
   blob: Uint8Array,
@@ -42,7 +38,7 @@ export async function openAesGcm(
 ): Promise<Uint8Array> {
   const provider = crypto ?? (await defaultCrypto())
   if (blob.byteLength < NONCE + TAG)
-    throw refuse(
+    throw notOpened(
       `encrypted bytes must be at least ${NONCE + TAG}, nonce and tag, not ${blob.byteLength}`,
     )
   const algorithm = { name: 'AES-GCM', iv: new Uint8Array(blob.subarray(0, NONCE)) } as const
@@ -51,7 +47,7 @@ export async function openAesGcm(
     const sealed = new Uint8Array(blob.subarray(NONCE))
     return new Uint8Array(await provider.subtle.decrypt(algorithm, imported, sealed))
   } catch {
-    throw refuse('encrypted bytes do not open: the key is another, or they were changed')
+    throw notOpened('encrypted bytes do not open: the key is another, or they were changed')
   }
 }
 
@@ -62,10 +58,9 @@ function importKey(
 ): Promise<WebCryptoKey> {
   if (key.byteLength !== KEY)
     throw new ValidationError(`key must be ${KEY} bytes, not ${key.byteLength}`)
-  const raw: Bytes = new Uint8Array(key)
-  return subtle.importKey('raw', raw, { name: 'AES-GCM' }, false, [usage])
+  return subtle.importKey('raw', new Uint8Array(key), { name: 'AES-GCM' }, false, [usage])
 }
 
-function refuse(message: string): EnclaveError {
+function notOpened(message: string): EnclaveError {
   return new EnclaveError(message, { code: 'ENCRYPTION' })
 }

@@ -1,47 +1,39 @@
 import type { Log, LogFunction } from '../../../core/log.js'
-import { TextDecoder } from '../../../core/platform.js'
 import type { HeaderLines } from '../call.js'
 import { EnclaveError } from '../errors.js'
 import { createSecretSearch, MAX_SEARCHED } from './secret-search.js'
 
-/** What stands in place of a text that holds a secret: all of it, since what is around a secret often tells of it. */
+/** Replaces a whole text that holds a secret, because the rest of the text often gives hints about it. */
 export const REDACTED = '[redacted]'
 
 const MAX_DEPTH = 6
 
-/** What every error has: no secret is looked for in these words, or one that is such a word would hide them all. */
+/** Properties of every error. Their names are not searched: a secret that is such a word would redact every error. */
 const USUAL_NAMES: readonly PropertyKey[] = ['message', 'stack', 'cause', 'code', 'errors']
 const STACK_FRAME = /^ {4}at .*(?::\d+:\d+|<anonymous>|native|index \d+)\)?$/gm
 
-/** Keeps secrets out of what leaves the place where they are known. */
+/** Keeps secrets out of what leaves the enclave. */
 export interface Redactor {
-  /** The text, or `[redacted]` in its place. */
-  readonly text: (text: string) => string
-  /** What was thrown, or in its place an error that says no more than that it holds a secret. */
+  /** Returns what was thrown or, if that holds a secret, an error that says only so. */
   readonly error: (thrown: unknown) => unknown
-  /** A log that writes `[redacted]` in place of a line, or facts of it, that hold a secret. */
+  /** Returns a log that writes `[redacted]` in place of a line whose text or facts hold a secret. */
   readonly log: (log: Log) => Log
-  /** The headers, with `[redacted]` in place of each value that holds a secret, and without names that do. */
+  /** Returns the headers with `[redacted]` in place of each value that holds a secret, and without names that do. */
   readonly headers: (headers: HeaderLines) => HeaderLines
 }
 
 /** Prepares to redact these secrets. */
 export function createRedactor(secrets: Iterable<string>): Redactor {
-  const isIn = createSecretSearch(secrets)
+  const holdsSecret = createSecretSearch(secrets)
 
-  function text(given: string): string {
-    return isIn(given) ? REDACTED : given
-  }
-
-  /** True where it has a secret anywhere in it. */
-  function isWithin(value: unknown): boolean {
+  function holdsSecretAnywhere(value: unknown): boolean {
     const texts: string[] = []
     collectTexts(value, { texts, seen: new Set(), left: MAX_SEARCHED + 1 }, 0)
-    return isIn(texts.join('\n'))
+    return holdsSecret(texts.join('\n'))
   }
 
   function error(thrown: unknown): unknown {
-    return isWithin(thrown)
+    return holdsSecretAnywhere(thrown)
       ? new EnclaveError('the request failed inside the enclave, and the reason repeats a secret')
       : thrown
   }
@@ -53,7 +45,7 @@ export function createRedactor(secrets: Iterable<string>): Redactor {
         level,
         write &&
           function redacted(message: string, facts?: Readonly<Record<string, unknown>>): void {
-            if (isWithin([message, facts])) write(REDACTED)
+            if (holdsSecretAnywhere([message, facts])) write(REDACTED)
             else write(message, facts)
           },
       ]),
@@ -61,22 +53,29 @@ export function createRedactor(secrets: Iterable<string>): Redactor {
   }
 
   function headers(given: HeaderLines): HeaderLines {
-    // One search is enough as a rule, where there is nothing to be found.
-    if (!isIn([...given].flatMap(([name, values]) => [name, ...values]).join('\n'))) return given
-    const kept = [...given].filter(([name]) => !isIn(name))
-    return new Map(kept.map(([name, values]) => [name, values.map(text)]))
+    // Usually there is nothing to find, and one search shows it.
+    if (!holdsSecret([...given].flatMap(([name, values]) => [name, ...values]).join('\n')))
+      return given
+    return new Map(
+      [...given]
+        .filter(([name]) => !holdsSecret(name))
+        .map(([name, values]) => [
+          name,
+          values.map(value => (holdsSecret(value) ? REDACTED : value)),
+        ]),
+    )
   }
-  return { text, error, log, headers }
+  return { error, log, headers }
 }
 
 interface Collected {
   readonly texts: string[]
   readonly seen: Set<unknown>
-  /** How many characters more are worth collecting: beyond them the search gives up, and all is taken for a secret. */
+  /** Characters left to collect. With more, the search gives up and treats the value as one that holds a secret. */
   left: number
 }
 
-/** Collects every text in a value, and in what it holds. */
+/** Collects every text in a value, at any depth up to MAX_DEPTH. */
 function collectTexts(value: unknown, collected: Collected, depth: number): void {
   const { texts, seen } = collected
   if (collected.left < 0) return

@@ -1,30 +1,28 @@
-import { TextEncoder } from '../../../core/platform.js'
-
 /**
- * Finds secrets in a text, whole or in part, as they are and as texts carry them: with escapes of JSON, URLs and HTML, in
- * hexadecimal digits, in base64 and base64url at whatever offset. Rather than writing the secrets in each of these ways it
- * reads the text in each of them, so that a spelling with its own case, padding or line breaks is found as well.
+ * Finds secrets in a text, whole or in part, plain or encoded: escaped as in JSON, URLs and HTML, as hexadecimal digits, as
+ * base64 and base64url at any offset. It decodes the text in each of these ways rather than encoding the secrets, and so finds
+ * spellings with their own case, padding or line breaks as well.
  */
 export type SecretSearch = (text: string) => boolean
 
-/** Texts of more bytes are not looked at: they count as holding a secret. */
+/** Longer texts, in bytes, are not searched: they count as holding a secret. */
 export const MAX_SEARCHED = 1_048_576
 
-/** Of a secret that has more bytes, so many in a row are enough. */
+/** So many bytes in a row of a longer secret count as the secret. */
 const LONGEST_PART = 16
-/** Fewer bytes in a row stand in many a text by chance, if they are not the secret itself. */
+/** Fewer bytes in a row occur by chance, unless they are the whole secret. */
 const SHORTEST_PART = 6
-/** A secret of fewer bytes counts only where it stands alone, as a word does. */
+/** A shorter secret, in bytes, counts only as a separate word. */
 const SHORTEST_ANYWHERE = 4
-/** To look for parts of a length takes one pass, so there are few lengths. */
+/** Each length takes a pass over the text, so there are few. */
 const PART_LENGTHS = [16, 12, 8, SHORTEST_PART]
 
 const encoder = new TextEncoder()
 const { imul } = Math
 
 /**
- * Prepares the search, which is true for a text that holds one of the secrets, or so much of one that it counts. The case of
- * ASCII letters does not matter.
+ * Prepares the search. It returns true for a text that holds one of the secrets, or a part of one that is long enough; the
+ * case of ASCII letters does not matter.
  */
 export function createSecretSearch(secrets: Iterable<string>): SecretSearch {
   const all = [...new Set(secrets)].map(secret => lowerCase(encoder.encode(secret)))
@@ -32,42 +30,43 @@ export function createSecretSearch(secrets: Iterable<string>): SecretSearch {
   const word = anyWord(present.filter(secret => secret.length < SHORTEST_ANYWHERE))
   const passes = partsByLength(present.filter(secret => secret.length >= SHORTEST_ANYWHERE))
 
-  function isIn(text: string): boolean {
+  return function holdsSecret(text) {
     if (present.length === 0) return false
-    // A unit is a byte at least.
+    // A UTF-16 unit is at least one byte.
     if (text.length > MAX_SEARCHED) return true
     const bytes = encoder.encode(text)
     if (bytes.length > MAX_SEARCHED) return true
-    // Of a header that is not all UTF-8 each byte is a character.
+    // A header that is not all UTF-8 has one character for each byte.
     const raw = isBytewise(text) ? [Buffer.from(text, 'latin1')] : []
     const texts = [...new Set([bytes, ...raw].flatMap(readTwice))]
     return (
-      (passes.length > 0 && texts.flatMap(readingsOf).some(hasPart)) ||
+      (passes.length > 0 && texts.some(hasPart)) ||
       (word !== undefined && texts.some(each => hasWord(each, word)))
     )
   }
 
-  function hasPart(read: () => Uint8Array): boolean {
-    const bytes = lowerCase(read())
-    return passes.some(parts => isAnyIn(bytes, parts))
+  function hasPart(text: Uint8Array): boolean {
+    for (const reading of readingsOf(text)) {
+      const bytes = lowerCase(reading)
+      if (passes.some(parts => isAnyIn(bytes, parts))) return true
+    }
+    return false
   }
-
-  return isIn
 }
 
-/** The parts that count, each of one length. */
+/** The parts of one length. */
 interface Parts {
   readonly length: number
   readonly texts: ReadonlySet<string>
   readonly hashes: ReadonlySet<number>
-  /** By the lowest bits of a hash: 0 where there is none, which is the usual answer and a quick one. */
+  /** By the lowest bits of a hash: 0 if no part has them, which is the usual case and fast to check. */
   readonly filter: Uint8Array
 }
 
 const FILTER_BITS = 13
 const FILTER_MASK = (1 << FILTER_BITS) - 1
 
-/** Half of a secret is a part that counts, of long ones 16 bytes; of short ones 6, or all. */
+/** The length of the parts that count: half of a secret, at most 16 bytes and at least 6, or all of a shorter one. */
 function partLength(secret: Uint8Array): number {
   const half = Math.min(LONGEST_PART, Math.ceil(secret.length / 2))
   return PART_LENGTHS.find(length => length <= half) ?? Math.min(SHORTEST_PART, secret.length)
@@ -90,7 +89,7 @@ function partsByLength(secrets: readonly Uint8Array[]): readonly Parts[] {
   })
 }
 
-/** Rabin and Karp's search: one pass, whatever the number of parts. */
+/** The search of Rabin and Karp: one pass for any number of parts. */
 function isAnyIn(bytes: Uint8Array, { length, texts, hashes, filter }: Parts): boolean {
   if (bytes.length < length) return false
   let top = 1
@@ -101,12 +100,12 @@ function isAnyIn(bytes: Uint8Array, { length, texts, hashes, filter }: Parts): b
     if (isLikely && texts.has(latin1(bytes.subarray(start, start + length)))) return true
     const next = start + length
     if (next >= bytes.length) return false
-    const kept = (hash - imul(bytes[start] as number, top)) | 0
-    hash = (imul(kept, BASE) + (bytes[next] as number)) | 0
+    const rest = (hash - imul(bytes[start] as number, top)) | 0
+    hash = (imul(rest, BASE) + (bytes[next] as number)) | 0
   }
 }
 
-/** Random, so that nobody can write a text whose hashes are all alike. */
+/** Random, so that nobody can write a text whose hashes collide. */
 const BASE = (Math.floor(Math.random() * 2 ** 30) << 1) | 0x10001
 
 function hashOf(bytes: Uint8Array, from: number, length: number): number {
@@ -116,7 +115,7 @@ function hashOf(bytes: Uint8Array, from: number, length: number): number {
   return hash
 }
 
-/** Any of these as a word, in a text of one character for each byte; of what is beyond ASCII all counts as a letter. */
+/** Matches any of the words in a text of one character per byte. Bytes beyond ASCII count as letters. */
 function anyWord(words: readonly Uint8Array[]): RegExp | undefined {
   if (words.length === 0) return undefined
   const any = words.map(word => latin1(word).replace(/[^0-9a-z]/g, hexEscape)).join('|')
@@ -127,72 +126,32 @@ function hexEscape(char: string): string {
   return `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`
 }
 
-/** True where a text has the word, or base64 or hexadecimal digits of it that come to a text which has it. */
+/** True if a text has the word, or base64 or hexadecimal digits that decode to a text with the word. */
 function hasWord(bytes: Uint8Array, word: RegExp): boolean {
   const text = latin1(bytes)
-  return word.test(text) || encodedWords(text).some(each => word.test(each))
+  return word.test(text) || decodedWords(text).some(each => word.test(each))
 }
 
 /**
- * The bytes a text may stand for: its own, those of its hexadecimal digits and those of its base64 digits. What is none of
- * these digits is left out, so that line breaks and separators do not matter; the digits may begin at any place.
+ * The bytes a text may stand for: its own, and those that its hexadecimal and its base64 digits decode to from every offset.
+ * Other characters are left out, so that line breaks and separators do not matter.
  */
-function readingsOf(text: Uint8Array): readonly (() => Uint8Array)[] {
-  const hexDigits = once(() => digitsOf(text, HEX_DIGITS))
-  const base64Digits = once(() => digitsOf(text, BASE64_DIGITS))
-  return [
-    () => text,
-    ...[0, 1].map(skip => () => pack(hexDigits(), skip, 4)),
-    ...[0, 1, 2, 3].flatMap(skip => {
-      const packed = once(() => pack(base64Digits(), skip, 6))
-      return [packed, () => readEscapes(packed())]
-    }),
-  ]
-}
-
-const NO_DIGIT = 255
-
-function digitTable(...alphabets: readonly string[]): Uint8Array {
-  const table = new Uint8Array(256).fill(NO_DIGIT)
-  for (const alphabet of alphabets)
-    for (const [value, digit] of [...alphabet].entries()) table[digit.charCodeAt(0)] = value
-  return table
-}
-
-const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
-const DIGITS = '0123456789'
-const ALPHANUMERIC = LETTERS + LETTERS.toLowerCase() + DIGITS
-const HEX_DIGITS = digitTable(`${DIGITS}ABCDEF`, `${DIGITS}abcdef`)
-const BASE64_DIGITS = digitTable(`${ALPHANUMERIC}+/`, `${ALPHANUMERIC}-_`)
-
-function digitsOf(text: Uint8Array, table: Uint8Array): Uint8Array {
-  const digits = new Uint8Array(text.length)
-  let length = 0
-  for (let at = 0; at < text.length; at++) {
-    const digit = table[text[at] as number] as number
-    if (digit !== NO_DIGIT) digits[length++] = digit
+function* readingsOf(text: Uint8Array): Generator<Uint8Array> {
+  yield text
+  const chars = latin1(text)
+  const hexDigits = chars.replace(/[^0-9a-f]+/gi, '')
+  for (const skip of [0, 1]) yield Buffer.from(hexDigits.slice(skip), 'hex')
+  // Buffer reads the digits of base64 and of base64url alike.
+  const base64Digits = chars.replace(/[^0-9a-z+/_-]+/gi, '')
+  for (const skip of [0, 1, 2, 3]) {
+    const decoded = Buffer.from(base64Digits.slice(skip), 'base64')
+    yield decoded
+    yield readEscapes(decoded)
   }
-  return digits.subarray(0, length)
 }
 
-/** The whole bytes that digits of so many bits come to, the first ones skipped. */
-function pack(digits: Uint8Array, skip: number, bits: number): Uint8Array {
-  const bytes = new Uint8Array(Math.max(0, Math.floor(((digits.length - skip) * bits) / 8)))
-  let held = 0
-  let heldBits = 0
-  let length = 0
-  for (let at = skip; at < digits.length; at++) {
-    held = ((held << bits) | (digits[at] as number)) & 0xffff
-    heldBits += bits
-    if (heldBits < 8) continue
-    heldBits -= 8
-    bytes[length++] = held >> heldBits
-  }
-  return bytes.subarray(0, length)
-}
-
-/** What runs of base64 or hexadecimal digits come to, as far as that is text. */
-function encodedWords(text: string): readonly string[] {
+/** The texts that runs of base64 or hexadecimal digits decode to. */
+function decodedWords(text: string): readonly string[] {
   const runs = text.match(/[\w+/-]+/g) ?? []
   return runs
     .flatMap(run => [
@@ -209,7 +168,7 @@ const NAMED: Readonly<Record<string, string>> = {
   ...{ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' },
 }
 
-/** The text with the escapes of JSON, of URLs (where a plus is a space) and of HTML read; itself where it has none. */
+/** The text with its escapes of JSON, URLs (a plus is a space) and HTML decoded; the same object if it has none. */
 function readEscapes(text: Uint8Array): Uint8Array {
   const chars = latin1(text)
   const read = chars
@@ -227,28 +186,28 @@ function readEscapes(text: Uint8Array): Uint8Array {
   return read === chars ? text : Buffer.from(read, 'latin1')
 }
 
-/** A text, with its escapes read, and with the escapes within those read: as JSON within JSON has them. */
+/** A text as it is, with its escapes decoded, and decoded once more, as for JSON within JSON. */
 function readTwice(text: Uint8Array): readonly Uint8Array[] {
   const plain = readEscapes(text)
   return [text, plain, readEscapes(plain)]
 }
 
-/** True for a text that may have a character for each byte, and not only of ASCII. */
+/** True for a text with one character per byte, not all of them ASCII. */
 function isBytewise(text: string): boolean {
   return /[\x80-\xff]/.test(text) && !/[^\0-\xff]/.test(text)
 }
 
-/** One character for each byte. */
+/** One character per byte. */
 function latin1(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
 }
 
-/** The bytes of a text in UTF-8, one character for each. */
+/** The UTF-8 bytes of a text, one character per byte. */
 function utf8(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }
 
-/** Only ASCII letters, since bytes are what is compared. */
+/** Only ASCII letters, because the search compares bytes. */
 function lowerCase(bytes: Uint8Array): Uint8Array {
   const lower = Uint8Array.from(bytes)
   for (let at = 0; at < lower.length; at++) {
@@ -256,12 +215,4 @@ function lowerCase(bytes: Uint8Array): Uint8Array {
     if (byte >= 0x41 && byte <= 0x5a) lower[at] = byte | 0x20
   }
   return lower
-}
-
-function once<Value>(make: () => Value): () => Value {
-  let made: { readonly value: Value } | undefined
-  return function get() {
-    made ??= { value: make() }
-    return made.value
-  }
 }

@@ -1,19 +1,19 @@
+import { utf8Length } from '../call.js'
 import { EnclaveError } from '../errors.js'
-import { utf8Length } from '../request-size.js'
 
-/** The value of a name; undefined where it has none. */
+/** Returns the value of a name, or undefined. */
 export type FindValue = (name: string) => string | undefined
 
-/** `{{.name}}`, perhaps with space around the name and trim markers, which need a space of their own. */
+/** `{{.name}}`, with optional spaces around the name and optional trim markers, each separated by a space. */
 const placeholder =
   /\{\{(-[ \t\r\n])?[ \t\r\n]*\.((?![0-9])[_\p{L}\p{Nd}]+)(?:([ \t\r\n]+-)|[ \t\r\n]*)\}\}/uy
 const commentStart = /\{\{(-[ \t\r\n])?\/\*/uy
 const commentEnd = /\*\/([ \t\r\n]-)?\}\}/uy
 
 /**
- * A template of Go's text/template, filled in one pass: what a value holds is not looked at again. Of the language it
- * knows `{{.name}}`, comments, space inside the braces and trim markers; all else between braces is an error, and so is
- * what comes to more than `maxBytes` bytes of UTF-8.
+ * Fills a template of Go's text/template in one pass: placeholders inside values are not filled. Of the language it supports
+ * `{{.name}}`, comments, spaces inside the braces and trim markers; any other action is an error, and so is a result of more
+ * than `maxBytes` bytes in UTF-8.
  */
 export function renderTemplate(
   field: string,
@@ -98,7 +98,7 @@ function trimEnd(text: string): string {
 
 const MAX_QUOTE = 40
 
-/** Names and actions are quoted in errors, but not all of a long one. */
+/** Bounds the names and actions that errors quote. */
 function shorten(text: string): string {
   return text.length > MAX_QUOTE ? `${text.slice(0, MAX_QUOTE)}…` : text
 }

@@ -14,7 +14,7 @@ async function decide(
 ): Promise<boolean | undefined> {
   const { reply, sent } = carry([networkPolicy(options)], callOf({ url }))
   await reply
-  return sent[0]?.connection.mayDial?.(address)
+  return sent[0]?.connection.mayConnect?.(address)
 }
 
 const everything = { loopback: true, privateNetworks: true }
@@ -135,7 +135,7 @@ describe('networkPolicy', () => {
     ports.push(8443)
     const { reply, sent } = carry([policy], callOf({ url: 'https://a.example:8443/' }))
     await reply
-    expect(sent[0]?.connection.mayDial?.('8.8.8.8')).toBe(false)
+    expect(sent[0]?.connection.mayConnect?.('8.8.8.8')).toBe(false)
   })
 
   test.each([

@@ -64,7 +64,7 @@ describe('responseEncryption', () => {
   test('encrypts under the AES key: nonce, ciphertext, tag', async () => {
     const { reply, sent } = ask({ ...aesKey(), encryptOutput: true })
     const { body, ...rest } = await reply
-    expect(rest).toEqual({ kind: 'confidential', status: 201, multiHeaders })
+    expect(rest).toEqual({ status: 201, multiHeaders })
     expect(body.byteLength).toBe(12 + plain.length + 16)
     expect(decipher(body)).toEqual(plain)
     expect([...(sent[0]?.released ?? [])]).toEqual([['apiKey', 'sk']])

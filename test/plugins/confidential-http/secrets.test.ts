@@ -233,7 +233,7 @@ describe('secrets', () => {
       const { vault, asked } = await vaultOf({ apiKey: SECRET }, {}, label)
       expect(await failureOf(ask(vault).reply)).toMatchObject({
         code: 'VAULT',
-        message: `secret apiKey: what is stored was not encrypted for ${OWNER}`,
+        message: `secret apiKey: its ciphertext was not made for ${OWNER}`,
       })
       expect(asked).toEqual([])
     }
@@ -249,7 +249,7 @@ describe('secrets', () => {
       const error = await failureOf(ask({ ...vault, ciphertext: async () => text }).reply)
       expect(error).toMatchObject({
         code: 'VAULT',
-        message: 'secret apiKey: what is stored is no ciphertext of this vault',
+        message: 'secret apiKey: its entry is not a ciphertext of this vault',
       })
     }
   })

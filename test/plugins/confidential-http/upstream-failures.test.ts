@@ -18,7 +18,6 @@ describe('upstreamFailures', () => {
   ])('answers %s with %i', async (code, status, body) => {
     const reply = await fail(new EnclaveError('inner words', { code }))
     expect({ ...reply, body: Buffer.from(reply.body).toString() }).toEqual({
-      kind: 'confidential',
       status,
       multiHeaders: new Map(),
       body,

@@ -11,7 +11,6 @@ export const OWNER = '00112233445566778899aabbccddeeff00112233'
 export function callOf(fields: Partial<ConfidentialCall> = {}): ConfidentialCall {
   const { signal } = new AbortController()
   return {
-    kind: 'confidential',
     operation: 'SendRequest',
     method: 'POST',
     url: 'https://api.example/',
@@ -25,14 +24,13 @@ export function callOf(fields: Partial<ConfidentialCall> = {}): ConfidentialCall
     encryptOutput: false,
     connection: {},
     signal,
-    scope: { kind: 'confidential', log: {}, signal, defer() {} },
+    scope: { log: {}, signal, defer() {} },
     ...fields,
   }
 }
 
 export function replyOf(fields: Partial<ConfidentialReply> = {}): ConfidentialReply {
   return {
-    kind: 'confidential',
     status: 200,
     multiHeaders: new Map(),
     body: new Uint8Array(),
