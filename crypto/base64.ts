@@ -1,9 +1,7 @@
-/** Base64 of the standard alphabet, padded: as Go’s encoding/json has it. */
-
-/** What one call may take as arguments. */
+/** The largest number of arguments of one call. */
 const CHUNK = 8192
 
-/** The base64 text of bytes. */
+/** Encodes bytes as base64 with the standard alphabet and padding, as Go’s encoding/json does. */
 export function encodeBase64(bytes: Uint8Array): string {
   let binary = ''
   for (let at = 0; at < bytes.byteLength; at += CHUNK)
@@ -11,10 +9,7 @@ export function encodeBase64(bytes: Uint8Array): string {
   return btoa(binary)
 }
 
-/**
- * The bytes of a base64 text; undefined where it is not one. Line ends inside are skipped, as Go does. The bits that the
- * last digit has left over must be zero.
- */
+/** Decodes base64; undefined for any other text. Skips line breaks, as Go does. Unused bits of the last digit must be zero. */
 export function decodeBase64(text: string): Uint8Array | undefined {
   const digits = text.replace(/[\r\n]/g, '')
   let binary: string
@@ -23,9 +18,7 @@ export function decodeBase64(text: string): Uint8Array | undefined {
   } catch {
     return undefined
   }
-  // atob forgives blanks, missing padding and bits left over; what it gives has one text only.
+  // atob also accepts blanks, missing padding and non-zero unused bits.
   if (btoa(binary) !== digits) return undefined
-  const bytes = new Uint8Array(binary.length)
-  for (let at = 0; at < bytes.byteLength; at++) bytes[at] = binary.charCodeAt(at)
-  return bytes
+  return Uint8Array.from(binary, char => char.charCodeAt(0))
 }

@@ -1,10 +1,7 @@
-/** Bytes that no other thread can change. (`Uint8Array<ArrayBuffer>`, which TypeScript has from 5.7 on.) */
+/** Bytes that no other thread can change. (In TypeScript 5.7 and later, `Uint8Array<ArrayBuffer>`.) */
 export type Bytes = Uint8Array & { readonly buffer: ArrayBuffer }
 
-/**
- * What this library needs of WebCrypto, so that `globalThis.crypto`, or any other provider, can take the place of the
- * default one.
- */
+/** The part of WebCrypto that this library uses. `globalThis.crypto` or any other provider can replace the default one. */
 export interface WebCrypto {
   readonly subtle: {
     digest(algorithm: 'SHA-256', data: Bytes): Promise<ArrayBuffer>
@@ -22,22 +19,22 @@ export interface WebCrypto {
   getRandomValues(array: Bytes): Bytes
 }
 
-/** AES-GCM with a 12-byte nonce, a 16-byte tag behind the ciphertext, and no associated data. */
+/** AES-GCM with a 12-byte nonce, a 16-byte tag after the ciphertext, and no associated data. */
 export interface AesGcm {
   readonly name: 'AES-GCM'
   readonly iv: Bytes
 }
 
-/** A key as its provider knows it. */
+/** A key of a provider. */
 export interface WebCryptoKey {
   readonly type: string
 }
 
 let provider: Promise<WebCrypto> | undefined
 
-/** The default provider, @peculiar/webcrypto, loaded when it is first needed. */
+/** Returns the default provider, @peculiar/webcrypto. Loads it at the first call. */
 export function defaultCrypto(): Promise<WebCrypto> {
-  // Held at 1.7.0: what later releases give to `import`, early releases of Node 20 and 22 take for CommonJS.
+  // Pinned to 1.7.0: early releases of Node 20 and 22 load the ES module of later releases as CommonJS.
   provider ??= import('@peculiar/webcrypto').then(
     ({ Crypto }) => new Crypto() as unknown as WebCrypto,
   )

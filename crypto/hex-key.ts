@@ -1,6 +1,6 @@
 import { ValidationError } from '../core/errors.js'
 
-/** A 32-byte key from its 64 hexadecimal digits; the line break that files end with may follow. */
+/** Reads a 32-byte key from 64 hexadecimal digits, which a line break may follow. */
 export function parseKey(field: string, given: unknown): Uint8Array {
   const value = typeof given === 'string' ? given.trimEnd() : ''
   if (!/^[0-9a-f]{64}$/i.test(value))
@@ -15,7 +15,7 @@ export function formatKey(key: Uint8Array): string {
   return Array.from(key, byte => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** What an error shows of a key: a secret one may have been given where a public one belongs. */
+/** Shortens a key for an error: it may be a secret key, given by mistake. */
 export function shownKey(key: string): string {
   return `${key.slice(0, 8)}…`
 }

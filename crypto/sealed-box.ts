@@ -13,9 +13,9 @@ export interface BoxKeys {
 }
 
 /**
- * The points of low order, on the curve and on its twist, as a reader of RFC 7748 may meet them: 0, 1 and p - 1, the two of
- * order 8, and p and p + 1, which are read as 0 and 1. With them every secret key has the same shared secret, zero (RFC
- * 7748, section 6.1), so what is sealed to one of them is open to everybody.
+ * The points of low order on the curve and on its twist: 0, 1 and p - 1, the two of order 8, and p and p + 1, which RFC 7748
+ * reads as 0 and 1. With them every secret key yields the same shared secret, zero (RFC 7748, section 6.1), so everybody can
+ * open a box sealed to one of them.
  */
 const LOW_ORDER: ReadonlySet<string> = new Set([
   '0000000000000000000000000000000000000000000000000000000000000000',
@@ -27,32 +27,32 @@ const LOW_ORDER: ReadonlySet<string> = new Set([
   'eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
 ])
 
-/** False for bytes that are no X25519 public key: not 32 of them, or a point of low order. */
+/** False for a wrong number of bytes, and for a point of low order. */
 export function isPublicKey(key: Uint8Array): boolean {
   if (key.byteLength !== nacl.box.publicKeyLength) return false
   // The top bit is not part of the number.
   return !LOW_ORDER.has(formatKey(key.map((byte, at) => (at === 31 ? byte & 0x7f : byte))))
 }
 
-/** Somebody else's X25519 public key. */
+/** Checks another party's X25519 public key. */
 export function checkPublicKey(field: string, key: unknown): Uint8Array {
   if (!isBytes(key) || key.byteLength !== nacl.box.publicKeyLength)
     throw new ValidationError(`${field} must be a Uint8Array of ${nacl.box.publicKeyLength} bytes`)
   if (!isPublicKey(key))
     throw new ValidationError(
-      `${field} must not be a point of low order: anybody could open what is sealed to it`,
+      `${field} must not be a point of low order: anybody could open a box sealed to it`,
     )
   return key
 }
 
-/** A fresh key pair; the one of a secret key where one is given. */
+/** Makes a fresh key pair, or the pair of a given secret key. */
 export function boxKeys(secretKey?: Uint8Array): BoxKeys {
   return secretKey === undefined ? nacl.box.keyPair() : nacl.box.keyPair.fromSecretKey(secretKey)
 }
 
 /**
- * NaCl's anonymous box, as libsodium's crypto_box_seal makes it: only the recipient can open it, and nothing in it says
- * who sealed it. 32 bytes of a fresh public key, then the box under the nonce BLAKE2b-192(fresh key ‖ recipient).
+ * Makes an anonymous box, as libsodium's crypto_box_seal does: only the recipient can open it, and it does not identify the
+ * sender. Layout: a fresh public key (32 bytes), then the box with the nonce BLAKE2b-192(fresh key ‖ recipient).
  */
 export function seal(message: Uint8Array, recipient: Uint8Array): Uint8Array {
   checkPublicKey('recipient', recipient)
@@ -62,7 +62,7 @@ export function seal(message: Uint8Array, recipient: Uint8Array): Uint8Array {
   return concat(fresh.publicKey, box)
 }
 
-/** Opens what was sealed to these keys; undefined where it was not, or was changed on the way. */
+/** Opens an anonymous box; undefined if it was sealed to another key or changed. */
 export function openSealed(sealed: Uint8Array, keys: BoxKeys): Uint8Array | undefined {
   if (sealed.byteLength < nacl.box.publicKeyLength + nacl.box.overheadLength) return undefined
   const sender = sealed.subarray(0, nacl.box.publicKeyLength)
@@ -75,14 +75,14 @@ function sealNonce(sender: Uint8Array, recipient: Uint8Array): Uint8Array {
   return blake2b(concat(sender, recipient), { dkLen: nacl.box.nonceLength })
 }
 
-/** NaCl's box: the recipient can open it, and knows that nobody but the sender made it. A fresh nonce goes in front. */
+/** Makes NaCl's box, which only the recipient can open and only the sender can make. Layout: a fresh nonce, then the box. */
 export function box(message: Uint8Array, recipient: Uint8Array, sender: BoxKeys): Uint8Array {
   checkPublicKey('recipient', recipient)
   const nonce = nacl.randomBytes(nacl.box.nonceLength)
   return concat(nonce, nacl.box(message, nonce, recipient, sender.secretKey))
 }
 
-/** Opens a box of this sender; undefined where it is not one, or was changed on the way. */
+/** Opens a box; undefined if another sender made it or it was changed. */
 export function openBox(
   boxed: Uint8Array,
   sender: Uint8Array,
@@ -96,7 +96,8 @@ export function openBox(
   )
 }
 
-function concat(first: Uint8Array, second: Uint8Array): Uint8Array {
+/** Joins two byte arrays. */
+export function concat(first: Uint8Array, second: Uint8Array): Uint8Array {
   const both = new Uint8Array(first.byteLength + second.byteLength)
   both.set(first)
   both.set(second, first.byteLength)

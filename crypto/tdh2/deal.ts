@@ -1,6 +1,15 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkNumber, checkOptions } from '../../core/options.js'
-import { G, isSamePoint, modOrder, multiply, type Point } from './group.js'
+import {
+  checkedSource,
+  checkScalar,
+  G,
+  isSamePoint,
+  modOrder,
+  multiply,
+  type Point,
+  type ScalarSource,
+} from './group.js'
 import {
   checkPublicKey,
   MAX_NODES,
@@ -9,30 +18,29 @@ import {
   type PrivateShare,
   type PublicKey,
 } from './key.js'
-import { checkedSource, checkScalar, type ScalarSource } from './scalar-source.js'
 
 /** How a master secret is split. */
 export interface DealOptions {
-  /** How many shares it takes to decrypt. */
+  /** The number of shares needed to decrypt. */
   readonly threshold: number
-  /** How many shares there are, at most 1000. */
+  /** The number of shares, at most 1000. */
   readonly nodes: number
-  /** @default the platform’s own generator */
+  /** @default the platform’s generator */
   readonly randomScalar?: ScalarSource
 }
 
-/** A key pair whose secret half is split. */
+/** A key pair with a split secret key. */
 export interface Dealing {
   readonly publicKey: PublicKey
-  /** Decrypts alone, and is needed for `redeal` only. It is not enumerable, so that logging does not show it. */
+  /** Decrypts by itself; only `redeal` needs it. It is not enumerable, so that logs do not show it. */
   readonly masterSecret: bigint
-  /** One for every holder, by index. */
+  /** The share of every holder, by index. */
   readonly shares: readonly PrivateShare[]
 }
 
 /**
- * Makes a key and splits its secret as Shamir does: share i is f(i + 1), for a polynomial f of degree threshold - 1 whose
- * value at 0 is the master secret. Draws the coefficients from the lowest on, then the factor of Ḡ.
+ * Makes a key and splits its secret with Shamir's scheme: share i is f(i + 1), for a polynomial f of degree threshold - 1
+ * with the master secret as f(0). Draws the coefficients from the lowest on, then the factor of Ḡ.
  */
 export function generateKeys(options: DealOptions): Dealing {
   const { threshold, nodes, draw } = checkDeal(options)
@@ -44,8 +52,8 @@ export function generateKeys(options: DealOptions): Dealing {
 }
 
 /**
- * Splits the master secret anew, among other holders if need be. What was encrypted before decrypts with the new shares;
- * the old shares are good for nothing together with the new ones. Draws the coefficients but the lowest.
+ * Splits the master secret again, for example among other holders. The new shares decrypt the existing ciphertexts, but not
+ * together with old shares. Draws the coefficients except the lowest.
  */
 export function redeal(publicKey: PublicKey, masterSecret: bigint, options: DealOptions): Dealing {
   const { threshold, nodes, draw } = checkDeal(options)
@@ -76,16 +84,14 @@ function deal(
   return Object.freeze(Object.defineProperty(dealing, 'masterSecret', { value: masterSecret }))
 }
 
-/** The polynomial’s value, by Horner’s rule. */
+/** Evaluates the polynomial by Horner’s rule. */
 function evaluate(coefficients: readonly bigint[], x: bigint): bigint {
   return coefficients.reduceRight((value, coefficient) => modOrder(value * x + coefficient), 0n)
 }
 
-function checkDeal(options: DealOptions): {
-  readonly threshold: number
-  readonly nodes: number
-  readonly draw: ScalarSource
-} {
+function checkDeal(
+  options: DealOptions,
+): Pick<DealOptions, 'threshold' | 'nodes'> & { readonly draw: ScalarSource } {
   const { threshold, nodes, randomScalar } = checkOptions('options', options)
   checkNumber('nodes', nodes, { min: 1, max: MAX_NODES, whole: true })
   checkThreshold(threshold)
@@ -96,7 +102,7 @@ function checkDeal(options: DealOptions): {
   return { threshold, nodes, draw: checkedSource(randomScalar) }
 }
 
-/** A number of shares that decrypt. */
+/** Checks the number of shares needed to decrypt. */
 export function checkThreshold(threshold: unknown): number {
   if (typeof threshold === 'number' && threshold < 1)
     throw new ValidationError(`threshold has to be positive, not ${threshold}`)

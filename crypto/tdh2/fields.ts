@@ -4,110 +4,110 @@ import { TDH2Error } from './errors.js'
 import { decodePoint, decodeScalar, encodePoint, encodeScalar, GROUP, type Point } from './group.js'
 
 /**
- * The fields of the JSON objects that keys, ciphertexts and shares travel as. Unknown fields are ignored, their order and
- * the white space between them do not matter; names are taken as they are written.
+ * The fields of a JSON object that encodes a key, a ciphertext or a share. Unknown fields, the order of fields and white space
+ * are ignored; names are case-sensitive.
  */
 export interface Fields {
-  /** What the object is, for errors. */
+  /** Names the object in errors. */
   readonly name: string
   readonly values: Readonly<Record<string, unknown>>
 }
 
-/** No object is near this; what is longer is not read. In UTF-16 units, of which base64 needs one per digit. */
-export const MAX_TEXT = 1_048_576
+/** Far more than any object needs, in UTF-16 units. */
+const MAX_TEXT = 1_048_576
 
-/** The fields of a JSON object. No error repeats any of the text: it may be a secret. */
+/** Parses a JSON object. No error quotes the text, because it may be secret. */
 export function parseFields(name: string, json: string): Fields {
   if (typeof json !== 'string')
     throw new ValidationError(`the ${name} must be JSON text, not ${typeof json}`)
-  if (json.length > MAX_TEXT) throw refuse(name, `it is longer than ${MAX_TEXT} characters`)
+  if (json.length > MAX_TEXT) throw rejection(name, `it is longer than ${MAX_TEXT} characters`)
   let values: unknown
   try {
     values = JSON.parse(json)
   } catch {
-    throw refuse(name, 'it is not JSON')
+    throw rejection(name, 'it is not JSON')
   }
   if (typeof values !== 'object' || values === null || Array.isArray(values))
-    throw refuse(name, 'it is not a JSON object')
+    throw rejection(name, 'it is not a JSON object')
   return { name, values: values as Readonly<Record<string, unknown>> }
 }
 
-/** The fields of a JSON object whose Group is P256. */
+/** Parses a JSON object whose Group is P256. */
 export function parseGroupFields(name: string, json: string): Fields {
   const fields = parseFields(name, json)
   const { Group: group } = fields.values
   if (group !== GROUP) {
     const isShort = typeof group === 'string' && group.length <= 16
-    throw refuse(name, `Group: unsupported group${isShort ? `: ${JSON.stringify(group)}` : ''}`)
+    throw rejection(name, `Group: unsupported group${isShort ? `: ${JSON.stringify(group)}` : ''}`)
   }
   return fields
 }
 
-/** The error for an object that breaks `rule`. */
-export function refuse(name: string, rule: string): TDH2Error {
-  return new TDH2Error(`the ${name} is refused: ${rule}`)
+/** Makes the error for an object that breaks `rule`. */
+export function rejection(name: string, rule: string): TDH2Error {
+  return new TDH2Error(`the ${name} is rejected: ${rule}`)
 }
 
-/** The bytes of a field. */
+/** Reads the bytes of a field. */
 export function readBytes(fields: Fields, field: string): Uint8Array {
   return toBytes(fields.name, field, fields.values[field])
 }
 
-/** The point of a field, which infinity is not. */
+/** Reads the point of a field; infinity is an error. */
 export function readPoint(fields: Fields, field: string): Point {
   return toPoint(fields.name, field, fields.values[field])
 }
 
-/** The points of a field that is an array, or missing. */
+/** Reads the points of a field that is an array or missing. */
 export function readPoints(fields: Fields, field: string, limit: number): readonly Point[] {
   const value = fields.values[field] ?? []
-  if (!Array.isArray(value)) throw refuse(fields.name, `${field} must be an array`)
+  if (!Array.isArray(value)) throw rejection(fields.name, `${field} must be an array`)
   if (value.length > limit)
-    throw refuse(fields.name, `${field} must not have more than ${limit} entries`)
+    throw rejection(fields.name, `${field} must not have more than ${limit} entries`)
   return value.map((entry, index) => toPoint(fields.name, `${field}[${index}]`, entry))
 }
 
-/** The scalar of a field, from 0 to n - 1. */
+/** Reads the scalar of a field, from 0 to n - 1. */
 export function readScalar(fields: Fields, field: string): bigint {
   const scalar = decodeScalar(readBytes(fields, field))
-  if (typeof scalar === 'string') throw refuse(fields.name, `${field}: ${scalar}`)
+  if (typeof scalar === 'string') throw rejection(fields.name, `${field}: ${scalar}`)
   return scalar
 }
 
-/** The scalar of a field, from 1 to n - 1. */
+/** Reads the scalar of a field, from 1 to n - 1. */
 export function readNonzeroScalar(fields: Fields, field: string): bigint {
   const scalar = readScalar(fields, field)
-  if (scalar === 0n) throw refuse(fields.name, `${field}: it is zero`)
+  if (scalar === 0n) throw rejection(fields.name, `${field}: it is zero`)
   return scalar
 }
 
-/** The index of a share, from 0 on. */
+/** Reads the index of a share, from 0 on. */
 export function readIndex(fields: Fields): number {
   const { Index: index } = fields.values
   if (typeof index !== 'number' || !Number.isSafeInteger(index) || index < 0)
-    throw refuse(fields.name, 'Index: invalid share index')
+    throw rejection(fields.name, 'Index: invalid share index')
   return index
 }
 
-/** A point as the value of a field. */
+/** Writes a point as the value of a field. */
 export function pointText(point: Point): string {
   return encodeBase64(encodePoint(point))
 }
 
-/** A scalar as the value of a field. */
+/** Writes a scalar as the value of a field. */
 export function scalarText(scalar: bigint): string {
   return encodeBase64(encodeScalar(scalar))
 }
 
 function toBytes(name: string, field: string, value: unknown): Uint8Array {
-  if (value === undefined) throw refuse(name, `${field} is missing`)
+  if (value === undefined) throw rejection(name, `${field} is missing`)
   const bytes = typeof value === 'string' ? decodeBase64(value) : undefined
-  if (bytes === undefined) throw refuse(name, `${field} must be base64 text`)
+  if (bytes === undefined) throw rejection(name, `${field} must be base64 text`)
   return bytes
 }
 
 function toPoint(name: string, field: string, value: unknown): Point {
   const point = decodePoint(toBytes(name, field, value))
-  if (typeof point === 'string') throw refuse(name, `${field}: ${point}`)
+  if (typeof point === 'string') throw rejection(name, `${field}: ${point}`)
   return point
 }

@@ -1,18 +1,18 @@
 import { sha256 } from '@noble/hashes/sha2'
 import { GROUP, type Point, pointDigits, reduceDigest } from './group.js'
 
-/**
+/*
  * The hashes of TDH2 (Shoup and Gennaro, “Securing Threshold Cryptosystems against Chosen Ciphertext Attack”): SHA-256 of
- * a tag of 9 bytes and the parts as they are, without lengths between them. H3 of the paper, which makes the second
- * generator, has no use here: the public key carries it.
+ * a tag of 9 bytes and the concatenated parts, without their lengths. H3 of the paper makes the second generator, which the
+ * public key holds already.
  */
 
-/** H1, a one-time pad of 32 bytes: of one point. */
+/** H1: turns one point into a one-time pad of 32 bytes. */
 export function hashToPad(point: Point): Uint8Array {
   return sha256(`tdh2hash1${cat([point])}`)
 }
 
-/** H2, a ciphertext’s challenge: of the 32 bytes c, the 32 of the label, and the points u, w, ū and w̄. */
+/** H2, the challenge of a ciphertext: hashes c (32 bytes), the label (32 bytes) and the points u, w, ū and w̄. */
 export function hashCiphertext(
   c: Uint8Array,
   label: Uint8Array,
@@ -22,7 +22,7 @@ export function hashCiphertext(
   return reduceDigest(digest.digest())
 }
 
-/** H4, a decryption share’s challenge: of the points uᵢ, û and ĥ. */
+/** H4, the challenge of a decryption share: hashes the points uᵢ, û and ĥ. */
 export function hashShare(points: readonly (Point | undefined)[]): bigint {
   return reduceDigest(sha256(`tdh2hash4${cat(points)}`))
 }

@@ -5,9 +5,9 @@ import { encodeBase64 } from '../base64.js'
 import { type Bytes, defaultCrypto, type WebCrypto } from '../crypto.js'
 import { checkThreshold } from './deal.js'
 import { TDH2Error } from './errors.js'
-import { parseFields, readBytes, refuse } from './fields.js'
+import { parseFields, readBytes, rejection } from './fields.js'
+import { checkedSource, type ScalarSource } from './group.js'
 import { checkPublicKey, type PublicKey } from './key.js'
-import { checkedSource, type ScalarSource } from './scalar-source.js'
 import { checkDecryptionShare, type DecryptionShare, interpolate } from './share.js'
 import {
   checkWrappedKey,
@@ -20,23 +20,23 @@ import {
 
 /** Options of `encrypt`. */
 export interface EncryptOptions {
-  /** 32 bytes that are bound to the ciphertext and that anybody can read from it. @default zeros */
+  /** 32 public bytes that are bound to the ciphertext. @default zeros */
   readonly label?: Uint8Array
-  /** Encrypts, and gives the random key and nonce, in that order. @default @peculiar/webcrypto */
+  /** Encrypts, and draws the random key and nonce, in that order. @default @peculiar/webcrypto */
   readonly crypto?: WebCrypto
-  /** Gives the two secret scalars of the encryption. @default the platform’s own generator */
+  /** Draws the two secret scalars of the encryption. @default the platform’s generator */
   readonly randomScalar?: ScalarSource
 }
 
 /** Options of `combine`. */
 export interface CombineOptions {
-  /** How many shares the key was split for, which no key or ciphertext says. */
+  /** The number of shares needed to decrypt. No key or ciphertext contains it. */
   readonly threshold: number
   /** Decrypts. @default @peculiar/webcrypto */
   readonly crypto?: WebCrypto
 }
 
-/** A ciphertext that verified: a message under AES-256-GCM, and the AES key under TDH2. */
+/** A verified ciphertext: a message encrypted with AES-256-GCM, and the AES key encrypted with TDH2. */
 export interface Ciphertext extends WrappedKey {
   /** The encrypted message and its tag of 16 bytes. */
   readonly message: Bytes
@@ -48,12 +48,12 @@ const NAME = 'ciphertext'
 const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-/** The longest message, in bytes: its ciphertext is still short enough to be read. */
+/** The longest message, in bytes. `parseCiphertext` reads no longer ciphertexts. */
 export const MAX_PLAINTEXT = 768_000
 
 /**
  * Encrypts a message of at most 768000 bytes. Returns the JSON text with TDH2Ctxt, SymCtxt and Nonce, byte for byte as the
- * reference writes it.
+ * reference implementation does.
  */
 export async function encrypt(
   publicKey: PublicKey,
@@ -89,8 +89,8 @@ export async function encrypt(
 }
 
 /**
- * Reads a ciphertext and verifies that whoever made it knew what was in it, and made it for its label. Whether that is the
- * label it should have is for the caller to compare. The message itself is checked when it is decrypted. Throws TDH2Error.
+ * Reads a ciphertext and verifies its proof, which binds it to its label. The caller must compare the label. The message itself
+ * is authenticated when it is decrypted. Throws TDH2Error.
  */
 export function parseCiphertext(publicKey: PublicKey, json: string): Ciphertext {
   checkPublicKey(publicKey)
@@ -98,16 +98,16 @@ export function parseCiphertext(publicKey: PublicKey, json: string): Ciphertext 
   const wrapped = readBytes(fields, 'TDH2Ctxt')
   const message = new Uint8Array(readBytes(fields, 'SymCtxt'))
   const nonce = new Uint8Array(readBytes(fields, 'Nonce'))
-  if (nonce.byteLength !== NONCE_BYTES) throw refuse(NAME, 'Nonce: nonce must have 12B')
+  if (nonce.byteLength !== NONCE_BYTES) throw rejection(NAME, 'Nonce: nonce must have 12B')
   if (message.byteLength < TAG_BYTES)
-    throw refuse(NAME, `SymCtxt is shorter than its tag of ${TAG_BYTES} bytes`)
+    throw rejection(NAME, `SymCtxt is shorter than its tag of ${TAG_BYTES} bytes`)
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(wrapped)
   return { ...parseWrappedKey(publicKey, text), message, nonce }
 }
 
 /**
- * Decrypts with the shares of the `threshold` lowest indexes among those given. It does not verify them: one bad share
- * makes it fail, and nothing says which. Throws TDH2Error.
+ * Decrypts with those of the given shares that have the `threshold` lowest indexes. It does not verify them: with one bad share
+ * it fails, without naming the share. Throws TDH2Error.
  */
 export async function combine(
   ciphertext: Ciphertext,
@@ -134,8 +134,25 @@ export async function combine(
     )
   } catch (thrown) {
     throw new TDH2Error(
-      'the ciphertext is refused: SymCtxt: message authentication failed, as it was changed or a share is wrong',
+      'the ciphertext is rejected: SymCtxt: message authentication failed, as it was changed or a share is wrong',
       { cause: foreignCause(thrown) },
     )
+  }
+}
+
+/** The number of cached ciphertexts. */
+const CACHED = 100
+
+/** Makes a `parseCiphertext` that caches the last hundred verified ciphertexts by their text. */
+export function createCiphertextReader(publicKey: PublicKey): (json: string) => Ciphertext {
+  checkPublicKey(publicKey)
+  const cache = new Map<string, Ciphertext>()
+  return function readCiphertext(json) {
+    const ciphertext = cache.get(json) ?? parseCiphertext(publicKey, json)
+    cache.delete(json)
+    cache.set(json, ciphertext)
+    const [oldest] = cache.keys()
+    if (cache.size > CACHED && oldest !== undefined) cache.delete(oldest)
+    return ciphertext
   }
 }

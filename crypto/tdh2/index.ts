@@ -1,15 +1,15 @@
 /**
- * TDH2, threshold encryption: anybody encrypts with one public key, and it takes a threshold of holders of private shares
- * to decrypt. By Shoup and Gennaro, “Securing Threshold Cryptosystems against Chosen Ciphertext Attack”; over P-256, byte
- * for byte as the vault’s own implementation in Go.
+ * TDH2, threshold encryption: one public key encrypts, and a threshold of holders of private shares decrypts together. By
+ * Shoup and Gennaro, “Securing Threshold Cryptosystems against Chosen Ciphertext Attack”; over P-256, byte
+ * for byte as the vault’s implementation in Go.
  */
-export { createCiphertextReader } from './ciphertext-reader.js'
 export { type Dealing, type DealOptions, generateKeys, redeal } from './deal.js'
-export type { Point } from './group.js'
+export type { Point, ScalarSource } from './group.js'
 export {
   type Ciphertext,
   type CombineOptions,
   combine,
+  createCiphertextReader,
   type EncryptOptions,
   encrypt,
   MAX_PLAINTEXT,
@@ -25,7 +25,5 @@ export {
   parsePrivateShare,
   parsePublicKey,
 } from './key.js'
-export { ownerLabel } from './label.js'
-export type { ScalarSource } from './scalar-source.js'
 export { createShare, type DecryptionShare, parseDecryptionShare, verifyShare } from './share.js'
-export type { WrappedKey } from './wrapped-key.js'
+export { ownerLabel, type WrappedKey } from './wrapped-key.js'

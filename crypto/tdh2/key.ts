@@ -9,28 +9,27 @@ import {
   readPoints,
   scalarText,
 } from './fields.js'
-import { checkPoint, GROUP, type Point, prepare } from './group.js'
-import { checkScalar } from './scalar-source.js'
+import { checkPoint, checkScalar, GROUP, type Point, prepare } from './group.js'
 
-/** What anybody may know: it encrypts, and tells a good ciphertext or decryption share from a bad one. */
+/** Encrypts, and verifies ciphertexts and decryption shares. Not secret. */
 export interface PublicKey {
-  /** The second generator, Ḡ: a multiple of G that nobody knows the factor of. */
+  /** The second generator, Ḡ: a multiple of G by an unknown factor. */
   readonly gBar: Point
   /** The master secret times G. */
   readonly h: Point
-  /** The private share of every holder times G, by index. Who only encrypts may do without. */
+  /** The private share of every holder times G, by index. Encryption does not need it. */
   readonly hArray: readonly Point[]
 }
 
-/** One holder’s part of the master secret. */
+/** One holder’s share of the master secret. */
 export interface PrivateShare {
-  /** From 0 on: the place of the holder in the public key’s `hArray`. */
+  /** The index of the holder in the public key’s `hArray`, from 0 on. */
   readonly index: number
   /** A scalar. It is not enumerable, so that logging or spreading a share does not spread it. */
   readonly v: bigint
 }
 
-/** No group of holders is near this. */
+/** Far more holders than a vault has. */
 export const MAX_NODES = 1000
 
 /** Reads a public key: JSON text with Group, G_bar, H and HArray, points as base64 of 65 bytes. Throws TDH2Error. */
@@ -43,7 +42,7 @@ export function parsePublicKey(json: string): PublicKey {
   )
 }
 
-/** The JSON text of a public key, byte for byte as the reference writes it. */
+/** Writes a public key as JSON, byte for byte as the reference implementation does. */
 export function formatPublicKey(key: PublicKey): string {
   const { gBar, h, hArray } = checkPublicKey(key)
   return JSON.stringify({
@@ -56,7 +55,7 @@ export function formatPublicKey(key: PublicKey): string {
   })
 }
 
-/** A public key that a caller handed in. The points of its holders are checked where one is used. */
+/** Checks a public key from a caller. The points of its holders are checked when they are used. */
 export function checkPublicKey(key: PublicKey): PublicKey {
   const { gBar, h, hArray } = checkObject('publicKey', key)
   checkPoint('publicKey.gBar', gBar)
@@ -65,8 +64,9 @@ export function checkPublicKey(key: PublicKey): PublicKey {
   return key
 }
 
+/** Makes a public key that is immutable. */
 export function makePublicKey(gBar: Point, h: Point, hArray: readonly Point[]): PublicKey {
-  // A key encrypts more than once.
+  // A key is used more than once.
   prepare(gBar)
   prepare(h)
   return Object.freeze({ gBar, h, hArray: Object.freeze(hArray) })
@@ -78,16 +78,18 @@ export function parsePrivateShare(json: string): PrivateShare {
   return makePrivateShare(readIndex(fields), readNonzeroScalar(fields, 'V'))
 }
 
-/** The JSON text of a private share, byte for byte as the reference writes it. It is as secret as the share. */
+/** Writes a private share as JSON, byte for byte as the reference implementation does. The text is secret. */
 export function formatPrivateShare(share: PrivateShare): string {
   const { index, v } = checkPrivateShare(share)
   return JSON.stringify({ Group: GROUP, Index: index, V: scalarText(v) })
 }
 
+/** Makes a private share that is immutable. */
 export function makePrivateShare(index: number, v: bigint): PrivateShare {
   return Object.freeze(Object.defineProperty({ index } as PrivateShare, 'v', { value: v }))
 }
 
+/** Checks a private share from a caller. */
 export function checkPrivateShare(share: PrivateShare): PrivateShare {
   const { index, v } = checkObject('share', share)
   checkNumber('share.index', index, { min: 0, whole: true })
@@ -100,7 +102,7 @@ export function parseMasterSecret(json: string): bigint {
   return readNonzeroScalar(parseGroupFields('master secret', json), 'S')
 }
 
-/** The JSON text of a master secret, byte for byte as the reference writes it. */
+/** Writes a master secret as JSON, byte for byte as the reference implementation does. */
 export function formatMasterSecret(masterSecret: bigint): string {
   return JSON.stringify({
     Group: GROUP,

@@ -5,28 +5,29 @@ import {
   readIndex,
   readPoint,
   readScalar,
-  refuse,
+  rejection,
   scalarText,
 } from './fields.js'
 import {
+  checkedSource,
   checkPoint,
   checkPublicScalar,
+  commitment,
   G,
   GROUP,
   invert,
   modOrder,
   multiply,
-  ORDER,
   type Point,
   prepare,
+  type ScalarSource,
   sumOfProducts,
 } from './group.js'
 import { hashShare } from './hash.js'
 import { checkPrivateShare, checkPublicKey, type PrivateShare, type PublicKey } from './key.js'
-import { checkedSource, type ScalarSource } from './scalar-source.js'
 import { checkWrappedKey, type WrappedKey } from './wrapped-key.js'
 
-/** One holder’s part in the decryption of one ciphertext, and the proof that it was made with the holder’s share. */
+/** One holder’s contribution to the decryption of one ciphertext, with the proof that it comes from the holder’s share. */
 export interface DecryptionShare {
   /** The holder’s index, from 0 on. */
   readonly index: number
@@ -42,8 +43,8 @@ const NAME = 'decryption share'
 
 /**
  * Makes a holder’s decryption share: uᵢ = xᵢ u, and the proof that u and G have the same xᵢ:
- * eᵢ = H4(uᵢ, sᵢ u, sᵢ G) and fᵢ = sᵢ + xᵢ eᵢ. Returns its JSON text, byte for byte as the reference writes it.
- * `randomScalar` gives sᵢ, which must be secret and new every time: two shares with one sᵢ tell xᵢ.
+ * eᵢ = H4(uᵢ, sᵢ u, sᵢ G) and fᵢ = sᵢ + xᵢ eᵢ. Returns its JSON text, byte for byte as the reference implementation does.
+ * `randomScalar` returns sᵢ, which must be secret and new every time: two shares with one sᵢ reveal xᵢ.
  */
 export function createShare(
   ciphertext: WrappedKey,
@@ -65,7 +66,7 @@ export function createShare(
   })
 }
 
-/** Reads a decryption share; `verifyShare` says whether it is a good one. Throws TDH2Error. */
+/** Reads a decryption share without verifying it (see `verifyShare`). Throws TDH2Error. */
 export function parseDecryptionShare(json: string): DecryptionShare {
   const fields = parseGroupFields(NAME, json)
   return {
@@ -76,7 +77,7 @@ export function parseDecryptionShare(json: string): DecryptionShare {
   }
 }
 
-/** A decryption share that a caller handed in. */
+/** Checks a decryption share from a caller. */
 export function checkDecryptionShare(field: string, share: DecryptionShare): DecryptionShare {
   const { index, ui, ei, fi } = checkObject(field, share)
   checkNumber(`${field}.index`, index, { min: 0, whole: true })
@@ -87,7 +88,7 @@ export function checkDecryptionShare(field: string, share: DecryptionShare): Dec
 }
 
 /**
- * Checks that the share was made for this ciphertext with the private share of its index: û = fᵢ u - eᵢ uᵢ and
+ * Verifies that the share was made for this ciphertext with the private share of its index: û = fᵢ u - eᵢ uᵢ and
  * ĥ = fᵢ G - eᵢ hᵢ must hash to eᵢ. Throws TDH2Error.
  */
 export function verifyShare(
@@ -98,34 +99,28 @@ export function verifyShare(
   const { hArray } = checkPublicKey(publicKey)
   checkWrappedKey(ciphertext)
   const { index, ui, ei, fi } = checkDecryptionShare('share', share)
-  if (index >= hArray.length) throw refuse(NAME, 'Index: invalid share index')
+  if (index >= hArray.length) throw rejection(NAME, 'Index: invalid share index')
   const h = checkPoint(`publicKey.hArray[${index}]`, hArray[index])
-  const minusE = modOrder(ORDER - ei)
-  const uHat = sumOfProducts([
-    [fi, ciphertext.u],
-    [minusE, ui],
-  ])
-  const hHat = sumOfProducts([
-    [fi, G],
-    [minusE, h],
-  ])
+  const uHat = commitment(ciphertext.u, ui, fi, ei)
+  const hHat = commitment(G, h, fi, ei)
   if (hashShare([ui, uHat, hHat]) !== ei)
-    throw refuse(NAME, `of index ${index}: error during the verification of E_i`)
+    throw rejection(NAME, `of index ${index}: error during the verification of E_i`)
 }
 
 /**
- * The point r H from the uᵢ of `threshold` shares, those of the lowest indexes: the sum of λⱼ uⱼ, with Lagrange’s
+ * Computes the point r H from the `threshold` shares of the lowest indexes: the sum of λⱼ uⱼ, with Lagrange’s
  * coefficients for the value at 0, λⱼ = ∏ Xₘ / (Xₘ - Xⱼ) over all m but j, and X = index + 1. Throws TDH2Error.
  */
 export function interpolate(shares: readonly DecryptionShare[], threshold: number): Point {
   const distinct = new Map<number, Point>()
   for (const { index, ui } of shares) if (!distinct.has(index)) distinct.set(index, ui)
   if (distinct.size < threshold)
-    throw refuse('combination', `too few shares: ${distinct.size} of ${threshold}`)
+    throw rejection('combination', `too few shares: ${distinct.size} of ${threshold}`)
   const chosen = [...distinct].sort(([one], [other]) => one - other).slice(0, threshold)
   const indexes = chosen.map(([index]) => index)
   const sum = sumOfProducts(chosen.map(([index, ui]) => [lagrange(index, indexes), ui] as const))
-  if (sum === undefined) throw refuse('combination', 'the shares add up to the point at infinity')
+  if (sum === undefined)
+    throw rejection('combination', 'the shares add up to the point at infinity')
   return sum
 }
 

@@ -1,41 +1,42 @@
+import { ValidationError } from '../../core/errors.js'
 import { checkBytes, checkObject } from '../../core/options.js'
 import { encodeBase64 } from '../base64.js'
 import type { Bytes } from '../crypto.js'
+import { parseKey } from '../hex-key.js'
 import {
   parseGroupFields,
   pointText,
   readBytes,
   readPoint,
   readScalar,
-  refuse,
+  rejection,
   scalarText,
 } from './fields.js'
 import {
   checkPoint,
+  commitment,
   G,
   GROUP,
   modOrder,
   multiply,
-  ORDER,
   type Point,
-  sumOfProducts,
+  type ScalarSource,
 } from './group.js'
 import { hashCiphertext, hashToPad } from './hash.js'
 import type { PublicKey } from './key.js'
-import type { ScalarSource } from './scalar-source.js'
 
-/** A key of 32 bytes, encrypted by TDH2 itself: what the reference calls its ciphertext. */
+/** A key of 32 bytes encrypted with TDH2: the ciphertext of the reference implementation. */
 export interface WrappedKey {
-  /** 32 bytes that the ciphertext was made for, as anybody can see. */
+  /** 32 public bytes that are bound to the ciphertext. */
   readonly label: Uint8Array
-  /** The key under the pad, 32 bytes. */
+  /** The key XOR the pad, 32 bytes. */
   readonly c: Uint8Array
   readonly u: Point
 }
 
 const NAME = 'TDH2 ciphertext'
 
-/** A wrapped key that a caller handed in. */
+/** Checks a wrapped key from a caller. */
 export function checkWrappedKey<Wrapped extends WrappedKey>(wrapped: Wrapped): Wrapped {
   const { label, c, u } = checkObject('ciphertext', wrapped)
   checkBytes('ciphertext.label', label, LABEL_BYTES)
@@ -44,7 +45,7 @@ export function checkWrappedKey<Wrapped extends WrappedKey>(wrapped: Wrapped): W
   return wrapped
 }
 
-/** Bytes of a label, and of a wrapped key. */
+/** The length of a label and of a wrapped key, in bytes. */
 export const LABEL_BYTES = 32
 
 /**
@@ -76,35 +77,36 @@ export function wrapKey(
   })
 }
 
-/** Reads a wrapped key and checks its proof: w = f G - e u and w̄ = f Ḡ - e ū must hash to e. Throws TDH2Error. */
+/** Reads a wrapped key and verifies its proof: w = f G - e u and w̄ = f Ḡ - e ū must hash to e. Throws TDH2Error. */
 export function parseWrappedKey(publicKey: PublicKey, json: string): WrappedKey {
   const fields = parseGroupFields(NAME, json)
   const c = readBytes(fields, 'C')
   const label = readBytes(fields, 'Label')
   if (c.byteLength !== LABEL_BYTES || label.byteLength !== LABEL_BYTES)
-    throw refuse(NAME, 'C and Label: message and label must be 32B long')
+    throw rejection(NAME, 'C and Label: message and label must be 32B long')
   const u = readPoint(fields, 'U')
   const uBar = readPoint(fields, 'U_bar')
   const e = readScalar(fields, 'E')
   const f = readScalar(fields, 'F')
-  const minusE = modOrder(ORDER - e)
-  const w = sumOfProducts([
-    [f, G],
-    [minusE, u],
-  ])
-  const wBar = sumOfProducts([
-    [f, publicKey.gBar],
-    [minusE, uBar],
-  ])
-  if (hashCiphertext(c, label, [u, w, uBar, wBar]) !== e) throw refuse(NAME, 'E: wrong e')
+  const w = commitment(G, u, f, e)
+  const wBar = commitment(publicKey.gBar, uBar, f, e)
+  if (hashCiphertext(c, label, [u, w, uBar, wBar]) !== e) throw rejection(NAME, 'E: wrong e')
   return { label, c, u }
 }
 
-/** The key, from the point r H. */
+/** Decrypts the key with the point r H. */
 export function unwrapKey(wrapped: WrappedKey, point: Point): Bytes {
   return xor(hashToPad(point), wrapped.c)
 }
 
 function xor(one: Uint8Array, other: Uint8Array): Bytes {
   return Uint8Array.from(one, (byte, at) => byte ^ (other[at] ?? 0))
+}
+
+/** The label of a vault’s secret: 12 zero bytes, then the 20 bytes of the owner’s address, which may begin with 0x. */
+export function ownerLabel(owner: string): Uint8Array {
+  const [, digits] = /^(?:0x)?([0-9a-f]{40})$/i.exec(String(owner)) ?? []
+  if (digits === undefined)
+    throw new ValidationError('owner must be an address: 40 hexadecimal digits')
+  return parseKey('owner', digits.padStart(2 * LABEL_BYTES, '0'))
 }

@@ -212,7 +212,7 @@ describe('sluice vault decrypt', () => {
     expect(await run(['decrypt'], VALUE)).toEqual({
       code: 1,
       out: '',
-      err: "sluice: the response can't be decrypted: the ciphertext is refused: it is not JSON\n",
+      err: "sluice: the response can't be decrypted: the ciphertext is rejected: it is not JSON\n",
     })
   })
 })

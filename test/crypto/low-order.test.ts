@@ -32,7 +32,7 @@ const others = points(vectors.onlyWithTheTopBit)
 const keys = boxKeys()
 const message = new Uint8Array([1, 2, 3])
 const sealed = seal(message, keys.publicKey)
-const refusal = 'must not be a point of low order: anybody could open what is sealed to it'
+const refusal = 'must not be a point of low order: anybody could open a box sealed to it'
 
 const { privateKey } = generateKeyPairSync('x25519')
 /** The platform's own product, which fails where it is zero. */
@@ -54,7 +54,7 @@ function forge(nonce: Uint8Array): Uint8Array {
 }
 
 describe('a public key', () => {
-  test.each(lowOrder)('%s is refused, as what it shares is zero', (_, key) => {
+  test.each(lowOrder)('%s is rejected, as what it shares is zero', (_, key) => {
     expect(() => shareWith(key)).toThrow()
     expect(isPublicKey(key)).toBe(false)
     for (const work of [() => seal(message, key), () => box(message, key, keys)])

@@ -68,7 +68,7 @@ describe('base64 is that of Go', () => {
     ['what is no ASCII', 'QUFÿ'],
     ['bits left over', 'QR=='],
     ['one digit', 'Q'],
-  ])('%s is refused', (_, text) => {
+  ])('%s is rejected', (_, text) => {
     expect(decodeBase64(text)).toBeUndefined()
   })
 
@@ -96,7 +96,7 @@ describe('points and scalars', () => {
     ['a coordinate over the prime', `04${x}${'f'.repeat(64)}`, 'invalid elliptic curve point'],
     ['infinity', `04${word()}${word()}`, 'the point at infinity is not allowed'],
     ['infinity in other words', `00${word()}${word()}`, 'the point at infinity is not allowed'],
-  ])('%s is refused wherever a point stands', (_, digits, rule) => {
+  ])('%s is rejected wherever a point stands', (_, digits, rule) => {
     const text = base64(fromHex(digits))
     const keyWith = (change: object): string =>
       JSON.stringify({ ...JSON.parse(set.public_key_json), ...change })
@@ -110,7 +110,7 @@ describe('points and scalars', () => {
     ]
     for (const [field, attempt] of attempts) {
       expect(attempt).toThrow(TDH2Error)
-      expect(attempt).toThrow(`refused: ${field}: ${rule}`)
+      expect(attempt).toThrow(`rejected: ${field}: ${rule}`)
     }
   })
 
@@ -129,7 +129,7 @@ describe('points and scalars', () => {
     ['33 bytes', '00'.repeat(33), 'wrong size buffer'],
     ['the order', order, 'value out of range'],
     ['the most that 32 bytes hold', 'f'.repeat(64), 'value out of range'],
-  ])('%s is refused wherever a scalar stands', (_, digits, rule) => {
+  ])('%s is rejected wherever a scalar stands', (_, digits, rule) => {
     const text = base64(fromHex(digits))
     const shareWith = (change: object): string =>
       JSON.stringify({ ...JSON.parse(shareJson), ...change })
@@ -143,7 +143,7 @@ describe('points and scalars', () => {
     ]
     for (const [field, attempt] of attempts) {
       expect(attempt).toThrow(TDH2Error)
-      expect(attempt).toThrow(`refused: ${field}: ${rule}`)
+      expect(attempt).toThrow(`rejected: ${field}: ${rule}`)
     }
   })
 
@@ -158,7 +158,7 @@ describe('points and scalars', () => {
   })
 
   test.each([[-1], [1.5], [2 ** 53], ['1'], [null], [undefined], [[1]]])(
-    'an index of %p is refused',
+    'an index of %p is rejected',
     Index => {
       const share = JSON.stringify({ ...JSON.parse(shareJson), Index })
       expect(() => parseDecryptionShare(share)).toThrow('Index: invalid share index')
@@ -168,7 +168,7 @@ describe('points and scalars', () => {
   )
 })
 
-describe('any text but the right one is refused by a TDH2Error', () => {
+describe('any text but the right one is rejected by a TDH2Error', () => {
   const parsers: readonly (readonly [string, string, (json: string) => unknown])[] = [
     ['public key', set.public_key_json, parsePublicKey],
     ['private share', set.private_shares_json[0] ?? '', parsePrivateShare],
@@ -200,7 +200,7 @@ describe('any text but the right one is refused by a TDH2Error', () => {
       ['a byte order mark before', `\ufeff${json}`],
       ['far too much', `${json}${' '.repeat(1_100_000)}`],
       ['a prototype', `{"__proto__":${json}}`],
-    ])('%s is refused', (__, text) => {
+    ])('%s is rejected', (__, text) => {
       expect(takes(parse, text)).toBe(false)
     })
 
@@ -245,7 +245,7 @@ describe('any text but the right one is refused by a TDH2Error', () => {
     })
   })
 
-  test('a key of more than 1000 shares is refused', () => {
+  test('a key of more than 1000 shares is rejected', () => {
     const { HArray, ...rest } = JSON.parse(set.public_key_json)
     const many = JSON.stringify({ ...rest, HArray: new Array(1001).fill(HArray[0]) })
     expect(() => parsePublicKey(many)).toThrow('HArray must not have more than 1000 entries')

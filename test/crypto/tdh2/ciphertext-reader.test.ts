@@ -13,10 +13,10 @@ describe('a ciphertext reader', () => {
     expect(read(one)).toBe(first)
   })
 
-  test('remembers nothing that is refused', async () => {
+  test('remembers nothing that is rejected', async () => {
     const read = createCiphertextReader(publicKey)
     const bad = (await text('one')).replace('"TDH2Ctxt":"ey', '"TDH2Ctxt":"eX')
-    for (const _attempt of [1, 2]) expect(() => read(bad)).toThrow(/is refused/)
+    for (const _attempt of [1, 2]) expect(() => read(bad)).toThrow(/is rejected/)
   })
 
   test('forgets the one that was read longest ago', async () => {

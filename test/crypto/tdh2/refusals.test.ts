@@ -110,7 +110,7 @@ function negativesOf(kind: string): Negative[] {
   return reference.negative_3of5_short.filter(negative => negative.kind === kind)
 }
 
-describe('what the reference refuses is refused, and what it takes is taken', () => {
+describe('what the reference refuses is rejected, and what it takes is taken', () => {
   test('there are cases of every kind', () => {
     const kinds = ['ciphertext', 'share', 'aggregate', 'public-key', 'private-share', 'keygen']
     expect(kinds.flatMap(negativesOf)).toHaveLength(44)

@@ -164,7 +164,7 @@ describe('a node', () => {
     })
     expect(await failureOf(release(vault, 0, nameOf('key')))).toMatchObject({
       code: 'VAULT',
-      message: `0x${OWNER}::main::key: the TDH2 ciphertext is refused: E: wrong e`,
+      message: `0x${OWNER}::main::key: the TDH2 ciphertext is rejected: E: wrong e`,
       cause: expect.objectContaining({ code: 'TDH2' }),
     })
   })
@@ -190,7 +190,7 @@ describe('a node', () => {
     [
       'has a ciphertext that is none',
       () => edit(secretFile(), fields => ({ ...fields, ciphertext: '{}' })),
-      /::main::key: the ciphertext is refused/,
+      /::main::key: the ciphertext is rejected/,
     ],
     [
       'names another key',
