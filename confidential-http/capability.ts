@@ -1,32 +1,32 @@
-/** The capability that makes confidential HTTP requests, as runtimes know it. */
+/** The capability that makes confidential HTTP requests. */
 export const CAPABILITY_ID: 'confidential-http@1.0.0-alpha' = 'confidential-http@1.0.0-alpha'
 
 /** Its one method. */
 export const METHOD: 'SendRequest' = 'SendRequest'
 
-/** What a runtime is asked to do. */
+/** A call to a runtime. */
 export interface CapabilityCall {
   readonly capabilityId: string
   readonly method: string
-  /** The request in its one normal form. */
+  /** The request in its normal form. */
   readonly payload: unknown
-  /** What a runtime that encodes protobuf needs to know of the request; as the client was given it. */
+  /** Describes the request for a runtime that encodes protobuf; an option of the client. */
   readonly inputSchema?: unknown
-  /** What a runtime that encodes protobuf needs to know of the response; as the client was given it. */
+  /** Describes the response for a runtime that encodes protobuf; an option of the client. */
   readonly outputSchema?: unknown
-  /** Aborted when the caller has lost interest. */
+  /** Aborts when the caller cancels. */
   readonly signal?: AbortSignal
 }
 
-/** What a runtime answers at once; the response comes later. */
+/** The reply of a runtime. It comes at once, the response later. */
 export interface CapabilityReply {
-  /** Blocks until the response is there. */
+  /** Blocks until the response has arrived. */
   result(): unknown
-  /** Waits for the response without blocking, where the runtime can. */
+  /** Waits for the response without blocking, if the runtime can. */
   resultAsync?(): Promise<unknown>
 }
 
-/** What the client needs of a runtime. */
+/** The part of a runtime that the client uses. */
 export interface CapabilityRuntime {
   callCapability(params: CapabilityCall): CapabilityReply
 }

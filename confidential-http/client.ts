@@ -1,6 +1,7 @@
 import { abortable } from '../core/abortable.js'
 import { ValidationError } from '../core/errors.js'
 import { checkOptions, checkSignal } from '../core/options.js'
+import { isThenable } from '../core/thenable.js'
 import {
   CAPABILITY_ID,
   type CapabilityCall,
@@ -16,19 +17,19 @@ import type { ConfidentialHTTPRequest, ConfidentialHTTPRequestJson, HTTPResponse
 
 /** Options of a ConfidentialHTTPClient. */
 export interface ConfidentialHTTPClientOptions {
-  /** Passed to the runtime with each call: one that encodes protobuf needs it. */
+  /** Passed to the runtime with each call. A runtime that encodes protobuf needs it. */
   readonly inputSchema?: unknown
-  /** Passed to the runtime with each call: one that encodes protobuf needs it. */
+  /** Passed to the runtime with each call. A runtime that encodes protobuf needs it. */
   readonly outputSchema?: unknown
 }
 
-/** A request that has been handed to the runtime. */
+/** A request that the runtime carries out. */
 export interface SentRequest {
-  /** Blocks until the response is there. However often it is called, it gives the same response, or throws the same error. */
+  /** Blocks until the response has arrived. Every call returns the same response or throws the same error. */
   result(): HTTPResponse
 }
 
-/** Makes HTTP requests from inside an enclave, which puts the secrets in. */
+/** Makes HTTP requests through an enclave, which fills the secrets in. */
 export class ConfidentialHTTPClient {
   readonly #schemas: ConfidentialHTTPClientOptions
 
@@ -40,7 +41,7 @@ export class ConfidentialHTTPClient {
     }
   }
 
-  /** Hands the request to the runtime at once; `result()` waits for the response. Throws ValidationError where the request breaks a rule. */
+  /** Passes the request to the runtime at once; `result()` waits for the response. Throws ValidationError for an invalid request. */
   sendRequest(
     runtime: CapabilityRuntime,
     input: ConfidentialHTTPRequest | ConfidentialHTTPRequestJson,
@@ -49,14 +50,14 @@ export class ConfidentialHTTPClient {
     return {
       result: once(function readResult() {
         const response = reply.result()
-        if (!isPromise(response)) return normalizeResponse(response)
+        if (!isThenable(response)) return normalizeResponse(response)
         response.then(undefined, () => undefined)
         throw new ValidationError('this runtime answers with a promise: use sendRequestAsync')
       }),
     }
   }
 
-  /** Makes the request and resolves with the response: for runtimes that need not block. */
+  /** Makes the request and resolves with the response, on runtimes that can answer without blocking. */
   async sendRequestAsync(
     runtime: CapabilityRuntime,
     input: ConfidentialHTTPRequest | ConfidentialHTTPRequestJson,
@@ -93,8 +94,4 @@ export class ConfidentialHTTPClient {
       throw new ValidationError('runtime.callCapability must return an object with result()')
     return reply
   }
-}
-
-function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as { then?: unknown } | undefined)?.then === 'function'
 }

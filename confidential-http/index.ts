@@ -41,7 +41,7 @@ export type {
   WorkflowOptions,
   WorkflowRuntime,
   WorkflowSecret,
-} from './runtime/workflow.js'
+} from './runtime/workflow-types.js'
 export type {
   ConfidentialHTTPRequest,
   ConfidentialHTTPRequestJson,

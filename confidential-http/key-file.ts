@@ -3,20 +3,20 @@ import { ValidationError } from '../core/errors.js'
 import { formatKey, parseKey } from '../crypto/hex-key.js'
 import { createPermissions, type PermissionOptions } from '../local/vault/permissions.js'
 
-/** More than a key and the line break behind it. */
+/** More than a key and a line break. */
 const MAX_BYTES = 256
 
 /**
- * Reads the secret key of an enclave or a caller, as `sluice keygen` writes it. Throws VaultError (`PERMISSIONS`) where others may
- * read the file, or anybody may replace it.
+ * Reads the secret key of an enclave or a caller, as `sluice keygen` writes it. Throws VaultError (`PERMISSIONS`) if other users
+ * can read or replace the file.
  */
 export function readKeyFile(file: string, options: PermissionOptions = {}): string {
-  // An error of the file system would repeat them.
+  // An error of the file system would quote them.
   if (/^\s*(0x)?[0-9a-f]{64}\s*$/i.test(file))
     throw new ValidationError('file must be the path of a file with a key, not the digits of a key')
   const bytes = Buffer.alloc(MAX_BYTES)
   let size: number
-  const handle = opened(file, 'r')
+  const handle = openKeyFile(file, 'r')
   try {
     const permissions = createPermissions(options)
     permissions.checkFile(file, fstatSync(handle), 'secret')
@@ -30,29 +30,29 @@ export function readKeyFile(file: string, options: PermissionOptions = {}): stri
   return formatKey(parseKey(file, text))
 }
 
-/** Writes a secret key into a file that must not exist, for its owner alone, whatever the process's umask. */
+/** Writes a secret key to a new file that only its owner can read, whatever the umask of the process is. */
 export function writeKeyFile(file: string, secretKey: string): void {
-  const handle = opened(file, 'wx')
+  const handle = openKeyFile(file, 'wx')
   try {
     fchmodSync(handle, 0o600)
     writeSync(handle, `${secretKey}\n`)
   } catch (thrown) {
     rmSync(file, { force: true })
-    throw failed(file, 'written', thrown)
+    throw fileError(file, 'written', thrown)
   } finally {
     closeSync(handle)
   }
 }
 
-function opened(file: string, flags: 'r' | 'wx'): number {
+function openKeyFile(file: string, flags: 'r' | 'wx'): number {
   try {
     return openSync(file, flags, 0o600)
   } catch (thrown) {
-    throw failed(file, flags === 'r' ? 'read' : 'written', thrown)
+    throw fileError(file, flags === 'r' ? 'read' : 'written', thrown)
   }
 }
 
-function failed(file: string, done: 'read' | 'written', thrown: unknown): ValidationError {
+function fileError(file: string, done: 'read' | 'written', thrown: unknown): ValidationError {
   const { code = 'unknown' } = thrown as NodeJS.ErrnoException
   return new ValidationError(`${file} was not ${done}: ${code}`, { cause: thrown })
 }

@@ -1,12 +1,9 @@
 import type { Log } from '../core/log.js'
-import type { ConfidentialHTTPRequestMessage } from './request/normalize-request.js'
+import type { ConfidentialHTTPRequestMessage } from './request/message.js'
 import { toFailure } from './thread/failure.js'
 import type { HTTPResponse } from './types.js'
 
-/**
- * Tells what a request comes to, and comes to the same. Of its URL only the host is told: paths and queries hold what is
- * nobody's business.
- */
+/** Logs the outcome of a request and returns it. Logs only the host of its URL: paths and queries may be confidential. */
 export async function logOutcome(
   log: Log,
   { request }: ConfidentialHTTPRequestMessage,

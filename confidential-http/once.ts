@@ -1,4 +1,4 @@
-/** Does its work when first called, and gives the same outcome from then on. */
+/** Calls `work` once, at the first call, and returns the same value or throws the same error from then on. */
 export function once<Value>(work: () => Value): () => Value {
   let outcome: { readonly value: Value } | { readonly error: unknown } | undefined
   function tryWork(): NonNullable<typeof outcome> {

@@ -1,6 +1,10 @@
-/** A confidential request: what to send, and the secrets that may be put into it. */
+/** The full name of a message, as protobuf knows it. */
+export type MessageName<Message extends string> =
+  `capabilities.networking.confidentialhttp.v1alpha.${Message}`
+
+/** A confidential request: the HTTP request, and the secrets that may be put into it. */
 export interface ConfidentialHTTPRequest {
-  readonly $typeName?: 'capabilities.networking.confidentialhttp.v1alpha.ConfidentialHTTPRequest'
+  readonly $typeName?: MessageName<'ConfidentialHTTPRequest'>
   /** The request that is made inside the enclave. */
   readonly request?: HTTPRequest | HTTPRequestJson | undefined
   /** The vault's secrets that may fill `{{.key}}`, at most 10; nobody outside the enclave sees them. */
@@ -15,31 +19,38 @@ export interface ConfidentialHTTPRequestJson {
   readonly vaultDonSecrets?: readonly SecretIdentifierJson[] | undefined
 }
 
-/** A request to an external API. The body is one of two: `bodyString` or `bodyBytes`, or `body` as messages hold them. */
-export interface HTTPRequest {
-  readonly $typeName?: 'capabilities.networking.confidentialhttp.v1alpha.HTTPRequest'
+/** The optional fields of an HTTPRequest, with the forms that its bytes, headers and times may have. */
+interface HTTPRequestFields<Bytes, Header, Time> {
+  /** The body as a template: the way to put secrets into it. */
+  readonly bodyString?: string | undefined
+  /** The body as raw bytes; a string is their base64. Placeholders are not filled here. */
+  readonly bodyBytes?: Bytes | undefined
+  /** The request's headers; each has a list of values, and each value is a template. */
+  readonly multiHeaders?: { readonly [name: string]: Header | undefined } | undefined
+  /** Values that are not secret and fill placeholders in body and headers. They come before secrets of the same name. */
+  readonly templatePublicValues?: { readonly [name: string]: string | undefined } | undefined
+  /** The root certificate that verifies the server's certificate: PEM, or base64 of PEM. */
+  readonly customRootCaCertPem?: Bytes | undefined
+  /** How long the request may take: `'5s'`, `'1.5s'`, `'200ms'`, `'1m'`, or in a message `{ seconds, nanos }`. */
+  readonly timeout?: Time | undefined
+  /** Whether the body of the response is encrypted inside the enclave. @default false */
+  readonly encryptOutput?: boolean | undefined
+}
+
+/** A request to an external API. The body is one of `bodyString` and `bodyBytes`, or a message's `body`. */
+export interface HTTPRequest
+  extends HTTPRequestFields<
+    Uint8Array | string,
+    HeaderValues | HeaderValuesJson,
+    Duration | DurationJson
+  > {
+  readonly $typeName?: MessageName<'HTTPRequest'>
   /** The URL of the API's endpoint, absolute. Placeholders are not filled here. */
   readonly url: string
   /** The HTTP method, such as GET or POST, in either case. */
   readonly method: string
-  /** The body as a template: the way to put secrets into it. */
-  readonly bodyString?: string | undefined
-  /** The body as raw bytes, in base64 where it is a string. Placeholders are not filled here. */
-  readonly bodyBytes?: Uint8Array | string | undefined
   /** The body as protobuf messages hold it. */
   readonly body?: HTTPRequestBody | undefined
-  /** The request's headers; each has a list of values, and each value is a template. */
-  readonly multiHeaders?:
-    | { readonly [name: string]: HeaderValues | HeaderValuesJson | undefined }
-    | undefined
-  /** Values that are no secret and fill placeholders in body and headers. They come before secrets of that name. */
-  readonly templatePublicValues?: { readonly [name: string]: string | undefined } | undefined
-  /** The root certificate by which the server's certificate is checked: PEM, or base64 of PEM. */
-  readonly customRootCaCertPem?: Uint8Array | string | undefined
-  /** How long the request may take: `'5s'`, `'1.5s'`, `'200ms'`, `'1m'`, or `{ seconds, nanos }`. */
-  readonly timeout?: Duration | DurationJson | undefined
-  /** Whether the body of the response is encrypted inside the enclave. @default false */
-  readonly encryptOutput?: boolean | undefined
 }
 
 /** The one body of a request, as protobuf messages hold it. */
@@ -49,51 +60,37 @@ export type HTTPRequestBody =
   | { readonly case: undefined; readonly value?: undefined }
 
 /** HTTPRequest in plain JSON. */
-export interface HTTPRequestJson {
+export interface HTTPRequestJson extends HTTPRequestFields<string, HeaderValuesJson, DurationJson> {
   /** The URL of the API's endpoint, absolute; required. Placeholders are not filled here. */
   readonly url?: string | undefined
   /** The HTTP method, such as GET or POST, in either case; required. */
   readonly method?: string | undefined
-  /** The body as a template: the way to put secrets into it. */
-  readonly bodyString?: string | undefined
-  /** The body as raw bytes, in base64. Placeholders are not filled here. */
-  readonly bodyBytes?: string | undefined
-  /** The request's headers; each has a list of values, and each value is a template. */
-  readonly multiHeaders?: { readonly [name: string]: HeaderValuesJson | undefined } | undefined
-  /** Values that are no secret and fill placeholders in body and headers. They come before secrets of that name. */
-  readonly templatePublicValues?: { readonly [name: string]: string | undefined } | undefined
-  /** The root certificate by which the server's certificate is checked: PEM, or base64 of PEM. */
-  readonly customRootCaCertPem?: string | undefined
-  /** How long the request may take: `'5s'`, `'1.5s'`, `'200ms'` or `'1m'`. */
-  readonly timeout?: DurationJson | undefined
-  /** Whether the body of the response is encrypted inside the enclave. @default false */
-  readonly encryptOutput?: boolean | undefined
 }
 
 /** The answer to a confidential request. */
 export interface HTTPResponse {
-  readonly $typeName?: 'capabilities.networking.confidentialhttp.v1alpha.HTTPResponse'
+  readonly $typeName?: MessageName<'HTTPResponse'>
   /** The HTTP status. */
   readonly statusCode: number
-  /** The body; the encrypted one where `encryptOutput` was true. */
+  /** The body; encrypted if `encryptOutput` was true. */
   readonly body: Uint8Array
   /** The response's headers; each has a list of values. */
   readonly multiHeaders: { readonly [name: string]: HeaderValues }
 }
 
-/** HTTPResponse in plain JSON; what is absent is 0, or empty. */
+/** HTTPResponse in plain JSON; absent fields are 0 or empty. */
 export interface HTTPResponseJson {
   /** The HTTP status. */
   readonly statusCode?: number | undefined
-  /** The body in base64; the encrypted one where `encryptOutput` was true. */
+  /** The body in base64; encrypted if `encryptOutput` was true. */
   readonly body?: string | undefined
   /** The response's headers; each has a list of values. */
   readonly multiHeaders?: { readonly [name: string]: HeaderValuesJson | undefined } | undefined
 }
 
-/** What a secret is called in the vault. */
+/** Names a secret of the vault. */
 export interface SecretIdentifier {
-  readonly $typeName?: 'capabilities.networking.confidentialhttp.v1alpha.SecretIdentifier'
+  readonly $typeName?: MessageName<'SecretIdentifier'>
   /** The secret's name, and that of its placeholder: `myApiKey` fills `{{.myApiKey}}`. */
   readonly key: string
   /** The secret's namespace. @default 'main' */
@@ -103,18 +100,14 @@ export interface SecretIdentifier {
 }
 
 /** SecretIdentifier in plain JSON. */
-export interface SecretIdentifierJson {
+export interface SecretIdentifierJson extends Pick<SecretIdentifier, 'namespace' | 'owner'> {
   /** The secret's name, and that of its placeholder: `myApiKey` fills `{{.myApiKey}}`; required. */
   readonly key?: string | undefined
-  /** The secret's namespace. @default 'main' */
-  readonly namespace?: string | undefined
-  /** The address of the secret's owner. */
-  readonly owner?: string | undefined
 }
 
 /** The values of one header. */
 export interface HeaderValues {
-  readonly $typeName?: 'capabilities.networking.confidentialhttp.v1alpha.HeaderValues'
+  readonly $typeName?: MessageName<'HeaderValues'>
   /** In a request each is a template, such as `Bearer {{.token}}`. */
   readonly values: readonly string[]
 }
@@ -125,7 +118,7 @@ export interface HeaderValuesJson {
   readonly values?: readonly string[] | undefined
 }
 
-/** A length of time: the sum of both. */
+/** A length of time: the sum of both fields. */
 export interface Duration {
   readonly $typeName?: 'google.protobuf.Duration'
   /** Whole seconds, at most 315,576,000,000. */

@@ -4,6 +4,8 @@
  */
 import { setImmediate as schedule } from 'node:timers'
 
+export { join } from 'node:path'
+export { fileURLToPath } from 'node:url'
 export { TextDecoder, TextEncoder } from 'node:util'
 
 /** Runs a task in the next turn of the event loop. */

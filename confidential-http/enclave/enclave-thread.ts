@@ -2,9 +2,9 @@ import { readSecret } from '../../plugins/confidential-http/secrets.js'
 import { serveThread } from '../thread/serve-thread.js'
 import { type EnclaveSettings, openEnclave } from './open-enclave.js'
 
-/** What the thread of a local runtime is told. */
+/** The settings of the thread of a local runtime. */
 export interface LocalThreadSettings extends EnclaveSettings {
-  /** Whose secrets may be used. @default the owner the vault was made for */
+  /** The owner of the secrets that may be used. @default the owner of the vault */
   readonly owner?: string
 }
 

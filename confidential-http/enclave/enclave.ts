@@ -1,12 +1,12 @@
 import { composeCall } from '../../core/compose.js'
 import { DataStreamsError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
-import type { Log } from '../../core/log.js'
-import { createLog } from '../../core/log.js'
+import { createLog, type Log } from '../../core/log.js'
 import { checkOptions } from '../../core/options.js'
 import type { ScopeFacts } from '../../core/scope.js'
 import { setUp } from '../../core/set-up.js'
 import { checkPlugins, describeStack, type Stack } from '../../core/stack.js'
+import { checkOwner } from '../../local/vault/secret-name.js'
 import type {
   ConfidentialCall,
   ConfidentialReply,
@@ -15,43 +15,40 @@ import type {
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { logOutcome } from '../log-outcome.js'
 import { durationMs } from '../request/duration.js'
-import {
-  type ConfidentialHTTPRequestMessage,
-  normalizeRequest,
-} from '../request/normalize-request.js'
-import { checkOwner } from '../runtime/check-owner.js'
+import { type ConfidentialHTTPRequestMessage, TYPE_NAMES } from '../request/message.js'
+import { normalizeRequest } from '../request/normalize-request.js'
 import { withSent } from '../sent.js'
 import type { HTTPResponse } from '../types.js'
 import { askUpstream } from './upstream.js'
 
-/** What an enclave is made of. */
+/** Options of `createEnclave`. */
 export interface EnclaveOptions {
-  /** The stack, nearest the caller first. */
+  /** The stack; the plugin nearest the caller comes first. */
   readonly plugins: readonly EnclavePlugin[]
 }
 
-/** On whose behalf a request is made. */
+/** The party that a request is made for. */
 export interface Caller {
-  /** Whose secrets may be used: an address, as 40 hexadecimal digits, with or without 0x. */
+  /** The owner of the secrets that may be used: an address, as 40 hexadecimal digits, with or without 0x. */
   readonly owner: string
   /** When the request was made, in milliseconds of Unix time. @default now */
   readonly startedAt?: number
-  /** Aborted when the caller has lost interest. */
+  /** Aborts when the caller cancels. */
   readonly signal?: AbortSignal
 }
 
-/** Makes requests with secrets that nobody outside sees. */
+/** Makes requests with secrets that never leave it. */
 export interface Enclave {
   readonly stack: Stack
-  /** Makes one request. What comes in is checked in full, whoever it comes from. */
+  /** Makes one request, after checking it completely. */
   send(request: unknown, caller: Caller): Promise<HTTPResponse>
-  /** Hears what the enclave and its plugins tell of their work. */
+  /** Adds a listener to the log of the enclave and its plugins. */
   listen(listener: Log): void
   /** Ends every request. */
   close(): void
 }
 
-/** Makes an enclave of a stack of plugins. It is as confidential as the thread or process it runs in. */
+/** Makes an enclave from a stack of plugins. It is as confidential as the thread or process it runs in. */
 export function createEnclave(options: EnclaveOptions): Enclave {
   const { plugins: given } = checkOptions('options', options, ['plugins'])
   checkPlugins(given)
@@ -59,23 +56,16 @@ export function createEnclave(options: EnclaveOptions): Enclave {
   const { log, listen } = createLog()
   const life = createLifetime()
   const stack = describeStack(plugins, { wire: 'https://…' })
-  /** Set when a layer has made a call of its own, of which nobody knows whose it is. */
-  let isAnySent = false
-  setUp(plugins, {
-    kind: 'client',
-    stack,
-    log,
-    listen,
-    signal: life.signal,
-    defer: life.defer,
-  })
+  /** True once a layer has made a call of its own, which belongs to no known request. */
+  let hasUnknownCall = false
+  setUp(plugins, { kind: 'client', stack, log, listen, signal: life.signal, defer: life.defer })
   async function ask(call: ConfidentialCall): Promise<ConfidentialReply> {
-    // Whoever encrypts the answer takes that off the call.
+    // A layer that encrypts the answer sets it to false.
     if (call.encryptOutput)
       throw new EnclaveError('encryptOutput is true, but no plugin of the stack encrypts', {
         code: 'ENCRYPTION',
       })
-    if (call.onConnected === undefined) isAnySent = true
+    if (call.onConnected === undefined) hasUnknownCall = true
     return askUpstream(call)
   }
   const handler = composeCall(plugins, ask, isReply)
@@ -84,9 +74,9 @@ export function createEnclave(options: EnclaveOptions): Enclave {
     const { signal, defer, end } = createLifetime(life.signal, caller?.signal)
     const scope: ScopeFacts = { log, signal, defer }
     let isSent = false
-    /** An error is one call's: the reason why the enclave was closed is that of many. */
-    function failed(thrown: unknown): unknown {
-      return withSent(thrown === life.signal.reason ? closed() : thrown, isSent || isAnySent)
+    /** Closing the enclave fails many calls with one reason, and each call marks its own error. */
+    function markSent(thrown: unknown): unknown {
+      return withSent(thrown === life.signal.reason ? closed() : thrown, isSent || hasUnknownCall)
     }
     try {
       const message = normalizeRequest(input)
@@ -101,12 +91,12 @@ export function createEnclave(options: EnclaveOptions): Enclave {
       const response = handler(call).then(
         reply => toResponse(reply),
         thrown => {
-          throw failed(thrown)
+          throw markSent(thrown)
         },
       )
       return await logOutcome(log, message, { startedAt: call.startedAt, signal }, response)
     } catch (thrown) {
-      throw failed(thrown)
+      throw markSent(thrown)
     } finally {
       end()
     }
@@ -163,15 +153,14 @@ function toCall(
 }
 
 function toResponse({ status, multiHeaders, body }: ConfidentialReply): HTTPResponse {
-  const name = 'capabilities.networking.confidentialhttp.v1alpha'
   return {
-    $typeName: `${name}.HTTPResponse`,
+    $typeName: TYPE_NAMES.HTTPResponse,
     statusCode: status,
     body,
     multiHeaders: Object.fromEntries(
       [...multiHeaders].map(([header, values]) => [
         header,
-        { $typeName: `${name}.HeaderValues`, values: [...values] },
+        { $typeName: TYPE_NAMES.HeaderValues, values: [...values] },
       ]),
     ),
   }

@@ -3,8 +3,8 @@ import type { ConfidentialCall } from '../../plugins/confidential-http/call.js'
 const BODYLESS: readonly string[] = ['GET', 'HEAD', 'DELETE', 'OPTIONS']
 
 /**
- * The headers of a request: the lines of each, by its name as the caller first wrote it. What a layer sets takes the place
- * of lines of that name.
+ * Builds the headers of a request: the lines of each, by its name as the caller first wrote it. Headers that a layer set replace
+ * the lines of their name.
  */
 export function writeHeaders(
   { method, url, headers, multiHeaders }: ConfidentialCall,
@@ -28,16 +28,16 @@ export function writeHeaders(
   return new Map([...byName.values()].map(({ name, values }) => [name, values]))
 }
 
-/** Node writes a header's characters as bytes; UTF-8 is what is meant by those beyond ASCII. */
+/** Encodes a value as UTF-8. Node writes each character of a header as one byte. */
 function toBytes(value: string): string {
   return Buffer.from(value, 'utf8').toString('latin1')
 }
 
-/** Header lines as they came, under their canonical names, as UTF-8 where they are that. */
+/** Groups raw header lines by their canonical names, and decodes those that are UTF-8. */
 export function readHeaders(raw: readonly string[]): Map<string, readonly string[]> {
   const lines = new Map<string, string[]>()
   for (let at = 0; at + 1 < raw.length; at += 2) {
-    const name = canonical(raw[at] as string)
+    const name = canonicalName(raw[at] as string)
     const values = lines.get(name) ?? []
     values.push(fromBytes(raw[at + 1] as string))
     lines.set(name, values)
@@ -53,12 +53,12 @@ function fromBytes(value: string): string {
   }
 }
 
-/** `content-TYPE` as `Content-Type`. */
-function canonical(name: string): string {
+/** `content-TYPE` becomes `Content-Type`. */
+function canonicalName(name: string): string {
   return name.toLowerCase().replace(/(?:^|-)[a-z]/g, start => start.toUpperCase())
 }
 
-/** True where the caller gave a header of this name, in lower case. */
+/** True if the caller gave the header with this name, in lower case. */
 export function hasHeader({ headers, multiHeaders }: ConfidentialCall, name: string): boolean {
   return headers.has(name) || [...multiHeaders.keys()].some(each => each.toLowerCase() === name)
 }

@@ -6,28 +6,28 @@ import type { NetworkPolicyOptions } from '../../plugins/confidential-http/netwo
 import { type ConfidentialPresetOptions, confidentialPreset } from '../../presets/confidential.js'
 import { createEnclave, type Enclave } from './enclave.js'
 
-/** How an enclave is set up, in values that can be handed to another thread. */
+/** The settings of an enclave, which can be sent to another thread. */
 export interface EnclaveSettings {
   /** The vault's directory. */
   readonly vault: string
   /** Where requests may go. @default public addresses, over HTTPS */
   readonly network?: NetworkPolicyOptions
-  /** How much and how long. */
+  /** The limits of size and time. */
   readonly limits?: LimitsOptions
-  /** The URL of a module whose default export makes the stack, given what `confidentialPreset` is. @default `confidentialPreset` */
+  /** The URL of a module whose default export makes the stack, called like `confidentialPreset`. @default `confidentialPreset` */
   readonly stack?: string
-  /** Opens a vault whose files others may read or write. @default false */
+  /** Opens a vault even if other users can read or write its files. @default false */
   readonly insecurePermissions?: boolean
 }
 
-/** The enclave, and whose secrets it uses unless told otherwise. */
+/** An enclave, its vault, and the owner whose secrets it uses by default. */
 export interface OpenEnclave {
   readonly enclave: Enclave
   readonly vault: Vault
   readonly owner: string
 }
 
-/** Opens the vault and puts an enclave before it. */
+/** Opens the vault and makes an enclave that uses it. */
 export async function openEnclave(settings: EnclaveSettings): Promise<OpenEnclave> {
   const { vault: directory, network, limits, stack, insecurePermissions = false } = settings
   const vault = await openVault(directory, { insecurePermissions })
@@ -56,7 +56,7 @@ async function load(url: string): Promise<{ default?: unknown }> {
 
 async function loadStack(url: string): Promise<MakePlugins> {
   const module = await load(url)
-  // A CommonJS module's exports are the default export of what `import` gives.
+  // The default export of an imported CommonJS module is its `exports`.
   const { default: exported } = module
   const make = (exported as { default?: unknown } | undefined)?.default ?? exported
   if (typeof make === 'function') return make as MakePlugins

@@ -1,7 +1,7 @@
 import { type ErrorCode, isStreamsError } from '../../core/errors.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 
-/** What the platform's codes come to, the most telling first. */
+/** The errors for the platform's codes. The first match counts. */
 const failures: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [
     /CERT|SSL|TLS|SIGNATURE|ISSUER|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH|^EPROTO$|^CRL_|^HOSTNAME_/,
@@ -22,12 +22,12 @@ const failures: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [
     /^(HPE_\w+|Z_\w+)$/,
     'UPSTREAM_ANSWER',
-    'the external server answered something that is no HTTP',
+    'the external server answered something other than HTTP',
   ],
   [/^ERR_INVALID_CHAR$/, 'TEMPLATE', 'a header holds a character that headers must not hold'],
 ]
 
-/** What a failed request is told as: by the platform's code alone, because its words may repeat what was sent. */
+/** Converts the error of a failed request. Quotes only its code, because its message may repeat what was sent. */
 export function toUpstreamError(thrown: unknown): EnclaveError {
   if (isStreamsError(thrown)) return thrown as EnclaveError
   const codes = codesOf(thrown)
@@ -35,15 +35,15 @@ export function toUpstreamError(thrown: unknown): EnclaveError {
     const found = codes.find(each => pattern.test(each))
     if (found !== undefined) return new EnclaveError(`${message} (${found})`, { code })
   }
-  return badAnswer(`the external server could not be asked (${codes[0] ?? 'unknown reason'})`)
+  return badAnswer(`the external server could not be reached (${codes[0] ?? 'unknown reason'})`)
 }
 
-/** An answer that is none. */
+/** Makes the error for an invalid answer. */
 export function badAnswer(message: string): EnclaveError {
   return new EnclaveError(message, { code: 'UPSTREAM_ANSWER' })
 }
 
-/** Where several addresses of a host were dialled, each failed in its own way. */
+/** An AggregateError holds one error for each address of the host. */
 function codesOf(thrown: unknown): readonly string[] {
   const { code, errors = [] } = thrown as { code?: unknown; errors?: readonly unknown[] }
   const each = errors.map(error => (error as { code?: unknown }).code)

@@ -17,59 +17,57 @@ const MAX_HEADER_BYTES = 65_536
 const MAX_HEADER_LINES = 2000
 
 /**
- * The enclave's wire: one request on a connection of its own, to an address that the rules let it dial, its certificate
- * verified. Redirects are not followed. Calls `call.onConnected` when the connection is made: nothing of the request has left
- * before. Rejects with EnclaveError, or with the reason of `call.signal`.
+ * The enclave's wire: sends one request on its own connection, to an address that the rules allow, and verifies the server's
+ * certificate. Does not follow redirects. Calls `call.onConnected` when it is connected, before any byte of the request leaves.
+ * Rejects with EnclaveError, or with the reason of `call.signal`.
  */
 export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialReply> {
-  // Who asks for an encoding unpacks it; and no encoding may come between a range and its bytes.
-  const unpacks =
+  // A caller that asks for an encoding decodes the body itself, and ranges count the bytes of the plain body.
+  const acceptsGzip =
     call.method !== 'HEAD' && !hasHeader(call, 'accept-encoding') && !hasHeader(call, 'range')
   try {
     call.signal.throwIfAborted()
-    const answer = await send(call, unpacks)
-    const { statusCode: status = 0 } = answer
-    // Those below 200 announce an answer; what has no such status is none either.
-    if (status < 200) {
+    const answer = await send(call, acceptsGzip)
+    const wrong = wrongHead(answer)
+    if (wrong !== undefined) {
       answer.destroy()
-      throw badAnswer(
-        `the external server answered with the status ${status}, which ends no request`,
-      )
+      throw badAnswer(`the external server answered ${wrong}`)
     }
-    const isRedirect = [301, 302, 303, 307, 308].includes(status)
-    if (isRedirect && answer.headers.location !== undefined) {
-      answer.destroy()
-      throw badAnswer(`the external server answered ${status}: redirects are not followed`)
-    }
-    if (answer.rawHeaders.length > 2 * MAX_HEADER_LINES) {
-      answer.destroy()
-      throw badAnswer(
-        `the external server answered with more than ${MAX_HEADER_LINES} header lines`,
-      )
-    }
-    const isPacked = unpacks && answer.headers['content-encoding']?.toLowerCase() === 'gzip'
+    const isGzip = acceptsGzip && answer.headers['content-encoding']?.toLowerCase() === 'gzip'
     const multiHeaders = readHeaders(answer.rawHeaders)
-    if (isPacked) for (const name of PACKING) multiHeaders.delete(name)
+    // They describe the compressed body.
+    if (isGzip) for (const name of ['Content-Encoding', 'Content-Length']) multiHeaders.delete(name)
     const maxBytes = call.connection.maxResponseBytes ?? MAX_RESPONSE_BYTES
-    const body = await readBody(answer, isPacked, maxBytes)
-    return { status, multiHeaders, body }
+    const body = await readBody(answer, isGzip, maxBytes)
+    return { status: answer.statusCode as number, multiHeaders, body }
   } catch (thrown) {
     throw call.signal.aborted ? call.signal.reason : toUpstreamError(thrown)
   }
 }
 
-/** What is no longer true of a body that was unpacked. */
-const PACKING = ['Content-Encoding', 'Content-Length'] as const
+function wrongHead({
+  statusCode: status = 0,
+  headers,
+  rawHeaders,
+}: IncomingMessage): string | undefined {
+  // Informational statuses precede an answer.
+  if (status < 200) return `with the status ${status}, which ends no request`
+  if ([301, 302, 303, 307, 308].includes(status) && headers.location !== undefined)
+    return `${status}: redirects are not followed`
+  return rawHeaders.length > 2 * MAX_HEADER_LINES
+    ? `with more than ${MAX_HEADER_LINES} header lines`
+    : undefined
+}
 
-function send(call: ConfidentialCall, unpacks: boolean): Promise<IncomingMessage> {
+function send(call: ConfidentialCall, acceptsGzip: boolean): Promise<IncomingMessage> {
   const { method, url, signal, connection, onConnected = () => undefined } = call
   const { protocol, hostname } = new URL(url)
   const { ca, mayConnect = () => true } = connection
   const literal = hostname.replace(/^\[|\]$/g, '')
-  if (isIP(literal) !== 0 && !mayConnect(literal)) throw notDialled()
+  if (isIP(literal) !== 0 && !mayConnect(literal)) throw notAllowed()
   const body = typeof call.body === 'string' ? Buffer.from(call.body) : call.body
   const headers = writeHeaders(call, body?.byteLength)
-  if (unpacks) headers.set('accept-encoding', ['gzip'])
+  if (acceptsGzip) headers.set('accept-encoding', ['gzip'])
   return new Promise((resolve, reject) => {
     const request = (protocol === 'https:' ? requestHttps : requestHttp)(url, {
       method,
@@ -78,18 +76,18 @@ function send(call: ConfidentialCall, unpacks: boolean): Promise<IncomingMessage
       agent: false,
       lookup: lookupAllowed(mayConnect),
       maxHeaderSize: MAX_HEADER_BYTES,
-      // Said outright, because an environment variable can turn it off otherwise.
+      // An environment variable can change the default.
       rejectUnauthorized: true,
       ...(ca === undefined ? {} : { ca: [...ca] }),
     })
-    // Their size is bounded; of too many, Node would keep the first ones.
+    // `maxHeaderSize` bounds the headers; Node would silently drop those beyond a count.
     request.maxHeadersCount = 0
     request.on('error', reject)
     request.on('socket', socket =>
       socket.once(protocol === 'https:' ? 'secureConnect' : 'connect', onConnected),
     )
     request.on('response', answer => {
-      // What the body breaks off for is told here; the answer itself would only say that it did.
+      // The request knows why the body was cut off, the answer does not.
       request.on('error', error => answer.destroy(error))
       resolve(answer)
     })
@@ -97,7 +95,7 @@ function send(call: ConfidentialCall, unpacks: boolean): Promise<IncomingMessage
       socket.destroy()
       reject(badAnswer('the external server wants another protocol'))
     })
-    // Not among the options above: NODE_DEBUG=http prints those.
+    // Not an option of the request, because NODE_DEBUG=http prints the options.
     try {
       for (const [name, values] of headers) request.setHeader(name, values)
     } catch (thrown) {
@@ -108,7 +106,7 @@ function send(call: ConfidentialCall, unpacks: boolean): Promise<IncomingMessage
   })
 }
 
-/** The platform's lookup, without the addresses that must not be dialled. */
+/** Looks a host up as the platform does, and drops the addresses that are not allowed. */
 function lookupAllowed(mayConnect: NonNullable<ConnectionRules['mayConnect']>): LookupFunction {
   return function lookUp(hostname, options, done) {
     const all: LookupAllOptions = { ...(options as LookupAllOptions), all: true }
@@ -116,7 +114,7 @@ function lookupAllowed(mayConnect: NonNullable<ConnectionRules['mayConnect']>): 
       const allowed = error === null ? found.filter(({ address }) => mayConnect(address)) : []
       const [first] = allowed as [LookupAddress?]
       if (error !== null) done(error, '')
-      else if (first === undefined) done(notDialled(), '')
+      else if (first === undefined) done(notAllowed(), '')
       else if (options.all) done(null, allowed)
       else done(null, first.address, first.family)
     })
@@ -125,10 +123,10 @@ function lookupAllowed(mayConnect: NonNullable<ConnectionRules['mayConnect']>): 
 
 async function readBody(
   answer: IncomingMessage,
-  isPacked: boolean,
+  isGzip: boolean,
   maxBytes: number,
 ): Promise<Uint8Array> {
-  const gunzip = isPacked ? createGunzip() : undefined
+  const gunzip = isGzip ? createGunzip() : undefined
   let isEmpty = gunzip !== undefined
   if (gunzip !== undefined) {
     answer.on('error', error => gunzip.destroy(error))
@@ -150,7 +148,7 @@ async function readBody(
       chunks.push(chunk)
     }
   } catch (error) {
-    // A packed body that is empty may have no bytes at all.
+    // An empty compressed body may have no bytes at all.
     if (!isEmpty || !answer.complete) throw error
   } finally {
     answer.destroy()
@@ -159,7 +157,7 @@ async function readBody(
   return new Uint8Array(Buffer.concat(chunks))
 }
 
-function notDialled(): EnclaveError {
+function notAllowed(): EnclaveError {
   return new EnclaveError('blocked by the network policy: the address is not allowed', {
     code: 'POLICY',
   })

@@ -4,87 +4,91 @@ import { type BoxKeys, isPublicKey } from '../../crypto/sealed-box.js'
 import type { Enclave } from '../enclave/enclave.js'
 import { describeSent } from '../sent.js'
 import { type Failure, toFailure } from '../thread/failure.js'
-import { createTurns } from '../thread/turns.js'
+import { createTickQueue } from '../thread/tick-queue.js'
 import type { HTTPResponse } from '../types.js'
-import { readEnvelope } from './envelope.js'
-import { Refusal } from './refusal.js'
+import { type Envelope, readEnvelope } from './envelope.js'
+import { Rejection } from './rejection.js'
 import { createReplayGuard } from './replay-guard.js'
 import { isFor, openRequest, sealAnswer, sealBootKey, toJSON, VERSION } from './sealing.js'
 
-/** Who has sent something, as far as that is known before it is opened. */
+/** The connection that a message came on. */
 export interface Sender {
   /** Whether this connection has brought an authentic request before. */
   isProven(): boolean
-  /** Says that it has. */
+  /** Marks the connection as one that has. */
   prove(): void
-  /** Aborted when the connection is gone. */
+  /** Aborts when the connection is closed. */
   readonly signal: AbortSignal
 }
 
-/** What is answered. */
+/** The answer to a caller. */
 export interface SealedAnswer {
   readonly status: number
   readonly body: Uint8Array
 }
 
-/** Answers what callers post. Both reject with Refusal where nothing can be sealed to anybody. */
+/** Answers the callers of an enclave. Both methods reject with Rejection if no sealed answer is possible. */
 export interface Answering {
-  /** Answers a question for the boot key. */
+  /** Answers a caller that asks for the boot key. */
   bootKey(asker: Uint8Array, sender: Sender): Promise<SealedAnswer>
-  /** Carries a request out; whatever comes of one that could be opened is sealed to its caller. */
+  /** Carries a request out. If the request could be opened, the answer is sealed to its caller, also after a failure. */
   request(sealed: Uint8Array, sender: Sender): Promise<SealedAnswer>
-  /** Forgets the boot key. */
+  /** Zeroes the boot key. */
   close(): void
 }
 
-/** What answering takes. */
-export interface AnsweringParts {
+/** Options of `createAnswering`. */
+export interface AnsweringOptions {
   readonly enclave: Enclave
   readonly keys: BoxKeys
-  /** The boot key, made for this start. */
+  /** The boot key, made at each start. */
   readonly boot: BoxKeys
-  /** The owner whose secrets each caller uses. */
+  /** The owner whose secrets each caller uses, by the caller's public key. */
   readonly callers: ReadonlyMap<string, string>
   readonly log: Log
 }
 
 const MAX_RUNNING = 256
 
-/** Answers callers for one start of the enclave. */
-export function createAnswering({ enclave, keys, boot, callers, log }: AnsweringParts): Answering {
+/** Answers callers from one start of the enclave to its end. */
+export function createAnswering({
+  enclave,
+  keys,
+  boot,
+  callers,
+  log,
+}: AnsweringOptions): Answering {
   const startedAt = performance.now()
   const publicKey = formatKey(keys.publicKey)
   const bootKey = formatKey(boot.publicKey)
   const guard = createReplayGuard()
-  // To open what a stranger has sent takes time as well: those who have proven themselves don't wait behind it.
-  const takeTurn = createTurns()
-  const takeStrangersTurn = createTurns()
+  // Opening a message takes time. Proven connections do not wait for those of strangers.
+  const waitForTick = createTickQueue()
+  const waitAsStranger = createTickQueue()
   let running = 0
 
   async function begin({ isProven, signal }: Sender): Promise<void> {
-    await (isProven() ? takeTurn : takeStrangersTurn)(() => signal.aborted)
+    await (isProven() ? waitForTick : waitAsStranger)(() => signal.aborted)
     signal.throwIfAborted()
   }
 
   async function carryOut(
-    { id, issuedAt, request }: ReturnType<typeof readEnvelope>,
+    { id, issuedAt, request }: Envelope,
     caller: string,
     arrivedAt: number,
     { prove, signal }: Sender,
   ): Promise<HTTPResponse> {
     const owner = callers.get(caller)
-    if (owner === undefined) throw new Refusal(403, 'the enclave does not know this caller', false)
+    if (owner === undefined)
+      throw new Rejection(403, 'the enclave does not know this caller', false)
     guard.check(`${caller} ${id}`, issuedAt)
     prove()
-    if (running >= MAX_RUNNING) throw new Refusal(503, 'the enclave has too much to do', false)
+    if (running >= MAX_RUNNING) throw new Rejection(503, 'the enclave is overloaded', false)
     running++
     try {
-      // A caller whose clock is ahead gets no more time than from the arrival on.
-      return await enclave.send(request, {
-        owner,
-        startedAt: Math.min(arrivedAt, issuedAt),
-        signal,
-      })
+      // A caller with a fast clock gets no more time than from the arrival on.
+      const since = Math.min(arrivedAt, issuedAt)
+      return await enclave.send(request, { owner, startedAt: since, signal })
     } finally {
       running--
     }
@@ -92,7 +96,7 @@ export function createAnswering({ enclave, keys, boot, callers, log }: Answering
 
   return {
     async bootKey(asker, sender) {
-      if (!isPublicKey(asker)) throw new Refusal(400, 'this is no public key')
+      if (!isPublicKey(asker)) throw new Rejection(400, 'the body is not a public key')
       await begin(sender)
       const upFor = performance.now() - startedAt
       const json = toJSON({ version: VERSION, bootKey, upFor })
@@ -101,10 +105,10 @@ export function createAnswering({ enclave, keys, boot, callers, log }: Answering
     async request(sealed, sender) {
       const arrivedAt = Date.now()
       if (!isFor(sealed, boot))
-        throw new Refusal(410, 'the request is not sealed to the boot key of this enclave')
+        throw new Rejection(410, 'the request is not sealed to the boot key of this enclave')
       await begin(sender)
       const opened = openRequest(sealed, boot)
-      if (opened === undefined) throw new Refusal(400, 'the request does not open')
+      if (opened === undefined) throw new Rejection(400, 'the request does not open')
       const envelope = readEnvelope(opened.json, publicKey)
       const { id, replyTo } = envelope
       let status = 200
@@ -113,11 +117,11 @@ export function createAnswering({ enclave, keys, boot, callers, log }: Answering
         const caller = formatKey(opened.caller)
         outcome = { response: await carryOut(envelope, caller, arrivedAt, sender) }
       } catch (thrown) {
-        if (thrown instanceof Refusal) {
+        if (thrown instanceof Rejection) {
           status = thrown.status
-          log.warn?.(`refused with ${status}: ${thrown.message}`, { status })
+          log.warn?.(`rejected with ${status}: ${thrown.message}`, { status })
         }
-        outcome = { failure: thrown instanceof Refusal ? ofRefusal(thrown) : toFailure(thrown) }
+        outcome = { failure: thrown instanceof Rejection ? ofRejection(thrown) : toFailure(thrown) }
       }
       return { status, body: sealAnswer(toJSON({ id, ...outcome }), replyTo, boot) }
     },
@@ -127,6 +131,6 @@ export function createAnswering({ enclave, keys, boot, callers, log }: Answering
   }
 }
 
-function ofRefusal({ message, mayHaveBeenSent }: Refusal): Failure {
+function ofRejection({ message, mayHaveBeenSent }: Rejection): Failure {
   return { code: 'ENCLAVE', message: describeSent(message, mayHaveBeenSent), mayHaveBeenSent }
 }

@@ -6,10 +6,10 @@ import { createLifetime } from '../../core/lifetime.js'
 import { parseKey } from '../../crypto/hex-key.js'
 import { boxKeys } from '../../crypto/sealed-box.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
-import { versionRefusal } from './refusal.js'
-import { openBootKey, VERSION } from './sealing.js'
+import { versionMismatch } from './rejection.js'
+import { openBootKey, parseObject, VERSION } from './sealing.js'
 
-/** A moment, by a clock that never goes back and by one that goes on while the machine sleeps. */
+/** A moment by a monotonic clock, and by the wall clock, which runs on while the machine sleeps. */
 export interface Moment {
   readonly steady: number
   readonly wall: number
@@ -18,30 +18,30 @@ export interface Moment {
 /** The key of one start of the enclave. */
 export interface BootKey {
   readonly publicKey: Uint8Array
-  /** The milliseconds it had been up when it was asked for its boot key, or later, but before `answeredAt`. */
+  /** Milliseconds since its start, read between the question for its boot key and `answeredAt`. */
   readonly upFor: number
   readonly answeredAt: Moment
-  /** Before the last exchange that it is known to have answered. */
+  /** The start of the last exchange that it has answered. */
   aliveAt: Moment
 }
 
-/** Keeps the boot key of one enclave. */
+/** Caches the boot key of one enclave. */
 export interface BootKeys {
-  /** The boot key; asked for where there is none yet, or where it still is `stale`. Rejects with EnclaveError. */
+  /** Returns the boot key. Asks for it if none is cached, or only the `stale` one. Rejects with EnclaveError. */
   current(signal: AbortSignal, stale?: BootKey): Promise<BootKey>
 }
 
-/** Posts a question for the boot key. */
+/** Asks for the boot key, with the public key that the answer is sealed to. */
 export type PostAsker = (asker: Uint8Array, signal: AbortSignal) => Promise<HttpAnswer>
 
-/** What is said of an enclave that does not even answer this. */
+/** The error for an enclave that does not answer with its boot key. */
 export const NOT_IN_TIME = 'did not answer in time when asked for its boot key: nothing was sent'
-/** How long an answer is waited for, in milliseconds. */
+/** Milliseconds to wait for the boot key. */
 const MAX_WAIT = 10_000
 
-/** Asks for the boot key once for all who wait for it, and no longer than somebody waits. */
+/** All concurrent callers share one question, which is cancelled when none of them waits any more. */
 export function createBootKeys(enclave: Uint8Array, host: string, post: PostAsker): BootKeys {
-  let known: BootKey | undefined
+  let cached: BootKey | undefined
   let asking: Promise<BootKey> | undefined
   let life = createLifetime()
   let waiting = 0
@@ -57,8 +57,10 @@ export function createBootKeys(enclave: Uint8Array, host: string, post: PostAske
     }
     const answeredAt = moment()
     if (answer.status === 404)
-      throw failed(`the enclave at ${host} answered 404: it is none, or one of an older version`)
-    const why = versionRefusal(answer)
+      throw failed(
+        `the enclave at ${host} answered 404: it is not an enclave, or one of an older version`,
+      )
+    const why = versionMismatch(answer)
     if (why !== undefined) throw failed(`the enclave at ${host} ${why}`)
     if (answer.status !== 200)
       throw failed(`the enclave at ${host} answered ${answer.status} when asked for its boot key`)
@@ -82,12 +84,12 @@ export function createBootKeys(enclave: Uint8Array, host: string, post: PostAske
 
   return {
     async current(signal, stale) {
-      if (known !== undefined && known !== stale) return known
+      if (cached !== undefined && cached !== stale) return cached
       asking ??= start()
       waiting++
       try {
-        known = await abortable(asking, signal)
-        return known
+        cached = await abortable(asking, signal)
+        return cached
       } finally {
         if (--waiting === 0) {
           life.end()
@@ -104,18 +106,14 @@ function failed(message: string): EnclaveError {
 
 function reasonOf(thrown: unknown, signal: AbortSignal): string {
   if (signal.aborted) return NOT_IN_TIME
-  if (isStreamsError(thrown)) return `gave an answer that can't be taken: ${thrown.message}`
+  if (isStreamsError(thrown)) return `gave an invalid answer: ${thrown.message}`
   return `could not be reached: ${networkReason(thrown)}`
 }
 
-/** Reads what an enclave has sealed as its boot key. */
+/** Reads the boot key that an enclave has sealed. */
 export function readBootKey(json: string, host: string): Pick<BootKey, 'publicKey' | 'upFor'> {
-  let answer: Readonly<Record<string, unknown>>
-  try {
-    answer = JSON.parse(json) ?? {}
-  } catch {
-    throw failed(`the answer from ${host} is not JSON`)
-  }
+  const answer = parseObject(json)
+  if (answer === undefined) throw failed(`the answer from ${host} is not JSON`)
   const { version, bootKey, upFor } = answer
   if (version !== VERSION)
     throw failed(`the enclave at ${host} speaks version ${String(version)}, not ${VERSION}`)
@@ -126,35 +124,35 @@ export function readBootKey(json: string, host: string): Pick<BootKey, 'publicKe
   return { publicKey: parseKey('bootKey', bootKey), upFor }
 }
 
-/** How far two clocks may drift apart, as a share of the time they measure. */
+/** The drift allowed between two clocks, as a share of the measured time. */
 const MAX_DRIFT = 0.001
 
 /**
- * Why a request that was sealed to `before`, and first sent at `sentAt`, may have been carried out although the enclave now
- * has the boot key `next`; undefined where it can't have been, so that it may be sent to `next`. That the enclave said it
- * does not know `before` counts for nothing, because that is said in the open. What counts is when `next` began:
+ * Returns why a request that was sealed to `before`, and first sent at `sentAt`, may have been carried out although the enclave
+ * now has the boot key `next`; undefined if it can't have been, so that it may be sent to `next`. The unsealed rejection of
+ * `before` proves nothing. The start of `next` does:
  *
  *     before answers · · before ends · next starts · · request is sent · · next answers
  *
- * An enclave key is that of one enclave at a time. So where `next` was up when the request was sent, `before` was not, and
- * nobody else can open the request. Where `next` was up when `before` answered, two enclaves have the key at once, and
- * nothing follows.
+ * Only one enclave at a time has an enclave key. So if `next` was up when the request was sent, `before` was not, and nobody
+ * else can open the request. If `next` was up when `before` answered, two enclaves have the key at once, which proves nothing.
  */
 export function whyCarriedOut(before: BootKey, next: BootKey, sentAt: Moment): string | undefined {
   const wasUpAt = (time: Moment): boolean =>
     next.upFor * (1 - MAX_DRIFT) > elapsed(time, next.answeredAt)
   if (next.publicKey.every((byte, index) => byte === before.publicKey[index]))
-    return 'refused the request as sealed to another boot key, which is not so'
+    return 'rejected the request as sealed to another boot key, although it is sealed to its own'
   if (wasUpAt(before.aliveAt))
     return 'is one of several with the same key, and another was asked first: each needs a key of its own'
   return wasUpAt(sentAt) ? undefined : 'was started anew while it was asked'
 }
 
+/** The current moment. */
 export function moment(): Moment {
   return { steady: performance.now(), wall: Date.now() }
 }
 
-/** The milliseconds between two moments; where the clocks differ, because the machine slept or was set, the greater number. */
+/** Milliseconds between two moments. The clocks differ if the machine slept or was set: the greater number counts. */
 function elapsed(earlier: Moment, later: Moment): number {
   return Math.max(later.steady - earlier.steady, later.wall - earlier.wall)
 }

@@ -1,40 +1,40 @@
 import type { Server } from 'node:http'
 import { isIPv6, type Socket } from 'node:net'
 
-/** How many connections a server holds. */
+/** The limits of a server's connections. */
 export interface ConnectionLimits {
   readonly max: number
-  /** Of them, from one address; of IPv6, from one network of 64 bits, which is what one customer is given. */
+  /** From one address, or one IPv6 network of 64 bits, the usual size of one customer's network. */
   readonly maxPerAddress: number
 }
 
 /** The connections of a server. */
 export interface Connections {
-  /** Whether this one has brought an authentic request. */
+  /** Whether this connection has brought an authentic request. */
   isProven(socket: Socket): boolean
-  /** Says that it has. */
+  /** Marks a connection that has brought an authentic request. */
   prove(socket: Socket): void
 }
 
-/** How many addresses are remembered for the authentic requests that came from them. */
+/** The number of addresses to remember that authentic requests came from. */
 const MAX_KNOWN = 1024
 
 /**
- * Bounds the connections of a server so that strangers can't keep callers out. Where there are too many, it is a stranger's
- * that is closed, a connection that never brought an authentic request: the oldest of the address that has most of them. Of
- * addresses that authentic requests came from, none is closed as long as there are others.
+ * Bounds the connections of a server so that strangers can't keep callers out. Of too many connections it closes one that never
+ * brought an authentic request: the oldest of the address that has most of them. Addresses that authentic requests came from
+ * lose a connection only if no other address has one.
  */
 export function boundConnections(server: Server, limits: ConnectionLimits): Connections {
   /** All connections, by address. */
   const all = new Map<string, Set<Socket>>()
-  /** Those that are not proven, by address; the oldest first. */
+  /** The connections without an authentic request, by address; the oldest first. */
   const strangers = new Map<string, Set<Socket>>()
   const known = new Set<string>()
-  /** Kept, because a socket that has ended does not say it any more. */
+  /** A closed socket has no address any more. */
   const addresses = new WeakMap<Socket, string>()
   let total = 0
 
-  function most(isKnown: boolean): Set<Socket> | undefined {
+  function largest(isKnown: boolean): Set<Socket> | undefined {
     let found: Set<Socket> | undefined
     for (const [address, sockets] of strangers)
       if (known.has(address) === isKnown && sockets.size > (found?.size ?? 0)) found = sockets
@@ -50,7 +50,7 @@ export function boundConnections(server: Server, limits: ConnectionLimits): Conn
     removeFrom(strangers, address, socket)
   }
 
-  /** It counts no longer at once: its end comes later, and others may come before. */
+  /** Stops counting the connection at once: its `close` event comes later. */
   function closeOldest(sockets: ReadonlySet<Socket> | undefined): void {
     for (const socket of sockets ?? []) {
       forget(socket)
@@ -68,7 +68,7 @@ export function boundConnections(server: Server, limits: ConnectionLimits): Conn
     socket.on('close', () => forget(socket))
     const { size } = all.get(address) as Set<Socket>
     if (size > limits.maxPerAddress) closeOldest(strangers.get(address))
-    else if (total > limits.max) closeOldest(most(false) ?? most(true))
+    else if (total > limits.max) closeOldest(largest(false) ?? largest(true))
   })
 
   return {
@@ -96,7 +96,7 @@ function removeFrom(sets: Map<string, Set<Socket>>, address: string, socket: Soc
   if (sockets?.size === 0) sets.delete(address)
 }
 
-/** An IPv4 address, also one that IPv6 carries; of any other IPv6 address the first 64 bits. */
+/** An IPv4 address, also one embedded in IPv6; the first 64 bits of any other IPv6 address. */
 export function networkOf(address = ''): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1]
   if (mapped !== undefined) return mapped

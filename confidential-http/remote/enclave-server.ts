@@ -6,52 +6,51 @@ import type { Log } from '../../core/log.js'
 import { checkNumber } from '../../core/options.js'
 import { formatKey, parseKey, shownKey } from '../../crypto/hex-key.js'
 import { boxKeys } from '../../crypto/sealed-box.js'
+import { checkOwner } from '../../local/vault/secret-name.js'
 import { type EnclaveSettings, openEnclave } from '../enclave/open-enclave.js'
 import { parsePublicKey } from '../keys.js'
-import { checkOwner } from '../runtime/check-owner.js'
 import { createAnswering, type SealedAnswer, type Sender } from './answer-request.js'
 import { boundConnections } from './connections.js'
-import { readSealed } from './read-sealed.js'
-import { Refusal, refuse, refuseVersion } from './refusal.js'
-import { BOOT_KEY_PATH, KEY_BYTES, REQUEST_PATH } from './sealing.js'
+import { Rejection, rejectVersion, sendRejection } from './rejection.js'
+import { BOOT_KEY_PATH, KEY_BYTES, MAX_SEALED_BYTES, REQUEST_PATH } from './sealing.js'
 
 /** Options of `startEnclaveServer`. */
 export interface EnclaveServerOptions extends EnclaveSettings {
-  /** The enclave's secret key, 64 hexadecimal digits; callers pin the public key that belongs to it. */
+  /** The enclave's secret key, 64 hexadecimal digits; callers pin its public key. */
   readonly key: string
-  /** Who may ask: the public key of each caller, and whose secrets it uses. */
+  /** The public key of each caller, and the owner whose secrets it uses. */
   readonly callers: { readonly [publicKey: string]: string }
   /** @default 0, any free one */
   readonly port?: number
   /** @default '127.0.0.1' */
   readonly host?: string
-  /** How many connections are held at once; where there are more, those of strangers are closed. @default 1024 */
+  /** The largest number of connections; of more, those of strangers are closed. @default 1024 */
   readonly maxConnections?: number
   /**
-   * How many of them may come from one address, or one IPv6 network of 64 bits. Behind a reverse proxy all come from its
-   * address: allow it as many as there are. @default 256, or `maxConnections` where that is less
+   * The largest number of connections from one address, or one IPv6 network of 64 bits. Behind a reverse proxy all connections
+   * come from its address, so allow it as many as `maxConnections`. @default 256, or `maxConnections` if that is less
    */
   readonly maxConnectionsPerAddress?: number
-  /** Hears what the enclave does. No line holds a secret. */
+  /** Receives the enclave's log. No line holds a secret. */
   readonly log?: Log
 }
 
 /** A running enclave server. */
 export interface EnclaveServer extends AsyncDisposable {
   readonly url: string
-  /** What callers pin: 64 hexadecimal digits. */
+  /** The key that callers pin: 64 hexadecimal digits. */
   readonly publicKey: string
   close(): Promise<void>
 }
 
-/** How long the head of a request may take to come in, and with it its first byte, in milliseconds. */
+/** Milliseconds for the headers of a request to arrive, counted from the connection on. */
 const HEAD_TIMEOUT = 5000
-/** How long a whole request may take to come in, in milliseconds. */
+/** Milliseconds for a whole request to arrive. */
 const REQUEST_TIMEOUT = 10_000
 
 /**
- * Runs an enclave for callers elsewhere. Requests come sealed to its boot key and answers leave sealed to the caller's, so
- * that plain HTTP will do on the way; who is not among the callers is refused, and so is a request that was seen before.
+ * Runs an enclave for remote callers. Requests arrive sealed to its boot key and answers leave sealed to the caller's, so plain
+ * HTTP suffices. Rejects unknown callers and replayed requests.
  */
 export async function startEnclaveServer(options: EnclaveServerOptions): Promise<EnclaveServer> {
   const keys = boxKeys(parseKey('key', options.key))
@@ -68,7 +67,7 @@ export async function startEnclaveServer(options: EnclaveServerOptions): Promise
   const log = options.log ?? {}
   const answering = createAnswering({ enclave, keys, boot: boxKeys(), callers, log })
   const { maxRequestBytes = 125_000 } = options.limits ?? {}
-  // In base64, with room for what is around it.
+  // A body grows in base64, and the envelope needs room.
   const maxSealedBytes = 2 * maxRequestBytes + 65_536
 
   async function answer(request: IncomingMessage, sender: Sender): Promise<SealedAnswer> {
@@ -77,8 +76,8 @@ export async function startEnclaveServer(options: EnclaveServerOptions): Promise
       return answering.bootKey(await readSealed(request, KEY_BYTES), sender)
     if (method === 'POST' && url === REQUEST_PATH)
       return answering.request(await readSealed(request, maxSealedBytes), sender)
-    if (url.startsWith('/v1/')) throw refuseVersion()
-    throw new Refusal(404, `requests are posted to ${REQUEST_PATH}`)
+    if (url.startsWith('/v1/')) throw rejectVersion()
+    throw new Rejection(404, `requests are posted to ${REQUEST_PATH}`)
   }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -94,9 +93,11 @@ export async function startEnclaveServer(options: EnclaveServerOptions): Promise
       response.writeHead(status, { 'content-type': 'application/octet-stream' }).end(body)
     } catch (thrown) {
       if (gone.signal.aborted) return
-      const refusal = thrown instanceof Refusal ? thrown : new Refusal(500, 'the enclave failed')
-      log.warn?.(`refused with ${refusal.status}: ${refusal.message}`, { status: refusal.status })
-      refuse(response, refusal)
+      const rejection =
+        thrown instanceof Rejection ? thrown : new Rejection(500, 'the enclave failed')
+      const { status, message } = rejection
+      log.warn?.(`rejected with ${status}: ${message}`, { status })
+      sendRejection(response, rejection)
     }
   }
 
@@ -134,8 +135,7 @@ export async function startEnclaveServer(options: EnclaveServerOptions): Promise
 
 function checkCallers(callers: EnclaveServerOptions['callers']): ReadonlyMap<string, string> {
   const entries = Object.entries(callers ?? {})
-  if (entries.length === 0)
-    throw new ValidationError('callers must name at least one public key that may ask')
+  if (entries.length === 0) throw new ValidationError('callers must name at least one public key')
   const owners = new Map<string, string>()
   for (const [given, owner] of entries) {
     const key = formatKey(parsePublicKey('callers: each key', given))
@@ -144,4 +144,27 @@ function checkCallers(callers: EnclaveServerOptions['callers']): ReadonlyMap<str
     owners.set(key, checkOwner(`callers.${shown}`, owner))
   }
   return owners
+}
+
+/**
+ * Reads a posted body. Drops the bytes of one that is longer than `maxBytes`, but still reads as much as callers of this library
+ * may send, so that they receive the rejection.
+ */
+function readSealed(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const rejectLength = (): void => reject(new Rejection(413, 'the request is too long'))
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.byteLength
+      if (size <= maxBytes) chunks.push(chunk)
+      else chunks.length = 0
+      if (size <= Math.max(maxBytes, MAX_SEALED_BYTES)) return
+      request.pause()
+      rejectLength()
+    })
+    request.on('end', () => (size > maxBytes ? rejectLength() : resolve(Buffer.concat(chunks))))
+    request.on('error', reject)
+    request.on('close', () => reject(new Error('the connection was closed')))
+  })
 }

@@ -1,11 +1,11 @@
 import { isBytes } from '../../core/options.js'
-import { type BoxKeys, box, openBox, openSealed, seal } from '../../crypto/sealed-box.js'
+import { type BoxKeys, box, concat, openBox, openSealed, seal } from '../../crypto/sealed-box.js'
 
 /*
- * How a request travels to a remote enclave and its answer back. All keys are X25519, all boxes are NaCl's. An enclave has
- * two key pairs: the enclave key, whose public half callers pin, and a boot key, made at each start and never stored.
+ * The protocol between a caller and a remote enclave. All keys are X25519, all boxes are NaCl's. An enclave has two key pairs:
+ * the enclave key, whose public key callers pin, and a boot key, made at each start and never stored.
  *
- *   POST /v2/boot-key   asker: the public key of a pair the caller has made for this question (32 bytes)
+ *   POST /v2/boot-key   asker: the public key of a pair that the caller made for this question (32 bytes)
  *     answer            box from the enclave key to asker of: 'K' ‖ JSON { version, bootKey, upFor }
  *   POST /v2/requests   boot key (32 bytes) ‖ sealed box to the boot key of:
  *                         the caller's public key (32 bytes) ‖ box from the caller to the boot key of: 'Q' ‖ JSON
@@ -15,44 +15,44 @@ import { type BoxKeys, box, openBox, openSealed, seal } from '../../crypto/seale
  * Keys and ids are hexadecimal digits in JSON. `issuedAt` is milliseconds of Unix time, `upFor` the milliseconds since the
  * enclave's start by a clock that never goes back. `replyTo` is the public key of a pair made for this one request.
  *
- * What this comes to:
- * - Only the holder of the enclave key can answer a question for the boot key, and an answer opens for its own question
- *   alone: an old one, replayed, opens for nobody. What the enclave key signs for is nothing but boot keys.
- * - A request opens at one start of one enclave. After a restart nobody can open it any more, whoever recorded it and
- *   whatever other keys he gets hold of; nor can another enclave with the same enclave key. So a replay can only go to the
- *   start that the request was made for, which remembers its id (replay-guard.ts).
- * - `enclave` names the pinned key the caller means. Else an enclave could pass off another's boot key as its own, and pass
- *   on to the other what was meant for itself.
- * - The sealed box hides who asks, the box inside shows it. The first letter keeps a box of one kind from being taken for
- *   one of another: two parties have the same key in both directions.
- * - A refusal that is not sealed can be anybody's. It never makes a caller believe that nothing was carried out: see
- *   boot-keys.ts for the one that it acts upon, 410.
+ * Security properties:
+ * - Only the holder of the enclave key can answer a question for the boot key, and an answer opens only for its own question,
+ *   so a replayed answer opens for nobody. The enclave key authenticates boot keys and nothing else.
+ * - A request opens only at one start of one enclave. After a restart nobody can open a recorded request, with whatever other
+ *   keys; nor can another enclave with the same enclave key. So a replay can only reach the start that the request was made
+ *   for, which remembers its id (replay-guard.ts).
+ * - `enclave` names the key that the caller has pinned. Otherwise an enclave could present another's boot key as its own, and
+ *   forward its requests to the other.
+ * - The sealed box hides the caller, the box inside authenticates it. The first letter keeps boxes of different kinds apart,
+ *   because two parties share one key for both directions.
+ * - Anybody can forge an unsealed rejection. It never makes a caller believe that nothing was carried out: see boot-keys.ts for
+ *   410, the only one that a caller acts upon.
  */
 
-/** The version of all of this. */
+/** The version of the protocol. */
 export const VERSION = 2
 
-/** Where the boot key is asked for. */
+/** The path for questions for the boot key. */
 export const BOOT_KEY_PATH = '/v2/boot-key'
 
-/** Where requests are posted. */
+/** The path for requests. */
 export const REQUEST_PATH = '/v2/requests'
 
-/** The longest request that is sent; an enclave may take less. */
+/** The longest request that a caller sends; an enclave may accept less. */
 export const MAX_SEALED_BYTES = 4_194_304
 
-/** The bytes of a key. */
+/** The length of a key, in bytes. */
 export const KEY_BYTES = 32
 
-/** What is in a box: the answer with a boot key, a request (Q), an answer. */
+/** The kinds of boxes: the answer with a boot key (K), a request (Q), an answer to it (A). */
 type Kind = 'K' | 'Q' | 'A'
 
-/** Seals a boot key's JSON to who asked for it. */
+/** Seals a boot key's JSON to the asker. */
 export function sealBootKey(json: string, asker: Uint8Array, enclave: BoxKeys): Uint8Array {
   return box(write('K', json), asker, enclave)
 }
 
-/** A boot key's JSON; undefined where it is not from this enclave key, or not to this asker. */
+/** Opens a boot key's JSON; undefined if it is not from this enclave key to this asker. */
 export function openBootKey(
   answer: Uint8Array,
   enclave: Uint8Array,
@@ -69,12 +69,12 @@ export function sealRequest(json: string, bootKey: Uint8Array, caller: BoxKeys):
   )
 }
 
-/** Whether a request says of itself that it is sealed to this boot key. */
+/** True if a request claims to be sealed to this boot key. */
 export function isFor(sealed: Uint8Array, { publicKey }: BoxKeys): boolean {
   return publicKey.every((byte, index) => byte === sealed[index])
 }
 
-/** Who asks, and what; undefined where it was not sealed to this boot key. */
+/** Opens a request and identifies its caller; undefined if it was not sealed to this boot key. */
 export function openRequest(
   sealed: Uint8Array,
   boot: BoxKeys,
@@ -92,7 +92,7 @@ export function sealAnswer(json: string, replyTo: Uint8Array, boot: BoxKeys): Ui
   return box(write('A', json), replyTo, boot)
 }
 
-/** An answer's JSON; undefined where it is not from this boot key, or not to this key. */
+/** Opens an answer's JSON; undefined if it is not from this boot key to this key. */
 export function openAnswer(
   answer: Uint8Array,
   bootKey: Uint8Array,
@@ -101,12 +101,12 @@ export function openAnswer(
   return read('A', openBox(answer, bootKey, replyTo))
 }
 
-/** JSON of a message: bytes in base64, big integers as strings, both as protobuf has them. */
+/** Writes a message as protobuf's JSON: bytes in base64, big integers as strings. */
 export function toJSON(message: unknown): string {
   return JSON.stringify(
     message,
     function write(this: Readonly<Record<string, unknown>>, key, value) {
-      // A Buffer has been made JSON of already in `value`.
+      // `value` is what a Buffer's toJSON returned.
       const given = this[key]
       if (isBytes(given)) return Buffer.from(given).toString('base64')
       return typeof given === 'bigint' ? String(given) : value
@@ -124,9 +124,11 @@ function read(kind: Kind, opened: Uint8Array | undefined): string | undefined {
     : undefined
 }
 
-function concat(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const both = new Uint8Array(first.byteLength + second.byteLength)
-  both.set(first)
-  both.set(second, first.byteLength)
-  return both
+/** Parses JSON that should be an object; undefined if it is not JSON. */
+export function parseObject(json: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    return JSON.parse(json) ?? {}
+  } catch {
+    return undefined
+  }
 }

@@ -1,11 +1,11 @@
 import { ValidationError } from '../../core/errors.js'
 import { isBytes } from '../../core/options.js'
-import { parseBase64 } from './base64.js'
+import { decodeBase64 } from '../../crypto/base64.js'
 import { type Field, nameKind, readString } from './fields.js'
 
 const BEGIN = '-----BEGIN CERTIFICATE-----'
 
-/** Reads bytes, or their base64, into bytes of their own. */
+/** Reads bytes, or their base64, into a copy. */
 export function readBytes(field: Field): Uint8Array {
   const { path, value } = field
   if (isBytes(value)) return new Uint8Array(value)
@@ -16,7 +16,7 @@ export function readBytes(field: Field): Uint8Array {
   return bytes
 }
 
-/** Reads certificates in PEM, as bytes, as text or in base64, into the bytes of their PEM; none are empty bytes. */
+/** Reads certificates in PEM, from bytes, text or base64, into the bytes of their PEM, which are empty if none are given. */
 export function readCertificate(field: Field): Uint8Array {
   const { path, value } = field
   if (value === undefined || value === '') return new Uint8Array()
@@ -33,6 +33,16 @@ export function readCertificate(field: Field): Uint8Array {
 
 function parsePem(text: string): Uint8Array {
   if (text.includes(BEGIN)) return new TextEncoder().encode(text)
-  // Tools that write base64 break its lines.
+  // Many tools break the lines of base64.
   return parseBase64(text.replace(/\s+/g, '')) ?? new Uint8Array()
+}
+
+/** Decodes base64 or base64url, padded or not; undefined for other texts and for non-zero unused bits. */
+export function parseBase64(text: string): Uint8Array | undefined {
+  if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) return undefined
+  const digits = text.replace(/=+$/, '')
+  const isPadded = digits.length < text.length
+  if (isPadded && text.length % 4 !== 0) return undefined
+  const standard = digits.replaceAll('-', '+').replaceAll('_', '/')
+  return decodeBase64(standard.padEnd(Math.ceil(digits.length / 4) * 4, '='))
 }

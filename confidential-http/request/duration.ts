@@ -2,15 +2,16 @@ import { ValidationError } from '../../core/errors.js'
 import { type Field, nameKind, openMessage } from './fields.js'
 import { type DurationMessage, TYPE_NAMES } from './message.js'
 
-const SECOND = 1_000_000_000n
+/** In nanoseconds. */
+export const SECOND: bigint = 1_000_000_000n
 const MAX_SECONDS = 315_576_000_000n
 
-/** Nanoseconds in the units a duration is written in. */
+/** The units of a duration, in nanoseconds. */
 const UNITS = { ms: 1_000_000n, s: SECOND, m: 60n * SECOND } as const
 
 const SHAPE = { typeName: TYPE_NAMES.Duration, fields: ['seconds', 'nanos'] } as const
 
-/** A duration of any form, in its normal one. Throws ValidationError naming `field` where it is none, or not more than 0. */
+/** Converts a duration of any form to the normal one. Throws ValidationError naming `field` unless it is more than 0. */
 export function parseDuration(field: string, value: unknown): DurationMessage {
   const total =
     typeof value === 'string' ? parseText(field, value) : parseMessage({ path: field, value })
@@ -24,16 +25,13 @@ export function parseDuration(field: string, value: unknown): DurationMessage {
   }
 }
 
-/** A duration in milliseconds; its nanoseconds become decimals. */
-export function durationMs({ seconds, nanos }: Pick<DurationMessage, 'seconds' | 'nanos'>): number {
+/** Converts a duration to milliseconds, with decimals. */
+export function durationMs({ seconds, nanos }: Omit<DurationMessage, '$typeName'>): number {
   return Number(seconds) * 1000 + nanos / 1_000_000
 }
 
-/** A duration as JSON has it: in seconds, with 0, 3, 6 or 9 decimals. */
-export function formatDuration({
-  seconds,
-  nanos,
-}: Pick<DurationMessage, 'seconds' | 'nanos'>): string {
+/** Writes a duration as protobuf's JSON does: in seconds, with 0, 3, 6 or 9 decimals. */
+export function formatDuration({ seconds, nanos }: Omit<DurationMessage, '$typeName'>): string {
   if (nanos === 0) return `${seconds}s`
   const decimals = String(nanos)
     .padStart(9, '0')

@@ -2,22 +2,22 @@ import { ValidationError } from '../../core/errors.js'
 import { kindOf } from '../../core/kind.js'
 import { isBytes } from '../../core/options.js'
 
-/** A value of the input, and where it stood there. Its `null` and `undefined` are both undefined: absent. */
+/** A value of the input and its path. `null` counts as absent and is undefined here. */
 export interface Field {
-  /** Names and indexes only, never a value: `request.multiHeaders.Accept.values[0]`. */
+  /** Holds names and indexes, never a value: `request.multiHeaders.Accept.values[0]`. */
   readonly path: string
   readonly value: unknown
 }
 
-/** What a message may hold. */
+/** The fields of a message. */
 export interface Shape<Name extends string> {
   readonly typeName: string
   readonly fields: readonly Name[]
-  /** What to do about a field which is unknown here and often given by mistake. */
+  /** Advice for unknown fields that are often given by mistake. */
   readonly hints?: Readonly<Record<string, string>>
 }
 
-/** Opens a message. The function returned reads its fields; any that the shape lacks has been refused. */
+/** Opens a message and rejects fields that the shape lacks. Returns a function that reads its fields. */
 export function openMessage<Name extends string>(
   field: Field,
   shape: Shape<Name>,
@@ -39,7 +39,7 @@ export function openMessage<Name extends string>(
   return name => ({ path: pathTo(field.path, name), value: found.get(name) })
 }
 
-/** Opens an object that may have properties nobody here knows. The function returned reads the others. */
+/** Opens an object that may have unknown properties. Returns a function that reads its fields. */
 export function openProperties(field: Field): (name: string) => Field {
   const found = new Map(entriesOf(field).map(entry => [entry.name, entry.value]))
   return name => ({
@@ -66,7 +66,7 @@ export function readMap<Value>(
   )
 }
 
-/** Refuses the one name by which a careless assignment would set an object's prototype, and be gone. */
+/** Rejects the one name that sets the prototype of an object if code assigns it carelessly. */
 export function checkMapName(path: string, name: string): void {
   if (name === '__proto__') throw new ValidationError(`${path} must not be used as a name`)
 }
@@ -94,7 +94,7 @@ export function readString({ path, value }: Field): string {
   return checkWellFormed(path, value)
 }
 
-/** Reads a string that is there and not empty. */
+/** Reads a string that is required and not blank. */
 export function readText(field: Field): string {
   if (field.value === undefined) throw new ValidationError(`${field.path} is required`)
   const text = readString(field)
@@ -102,7 +102,7 @@ export function readText(field: Field): string {
   return text
 }
 
-/** Reads true or false, which is what an absent one is. */
+/** Reads a boolean; absent is false. */
 export function readBoolean({ path, value }: Field): boolean {
   if (value === undefined) return false
   if (typeof value !== 'boolean')
@@ -110,7 +110,7 @@ export function readBoolean({ path, value }: Field): boolean {
   return value
 }
 
-/** What kind of value it is; of an object also its class, as a Map looks like an object without properties. */
+/** Names the kind of a value for errors, and the class of an object: a Map looks like an object without properties. */
 export function nameKind(value: unknown): string {
   if (kindOf(value) !== 'object') return kindOf(value)
   if (isBytes(value)) return 'bytes'
@@ -119,7 +119,7 @@ export function nameKind(value: unknown): string {
   return isClass ? name : 'an object'
 }
 
-/** The path of a property: a dot and its name, or brackets where it has none that is plain and short. */
+/** Appends a property to a path: with a dot if its name is plain and short, else in brackets. */
 export function pathTo(parent: string, name: string): string {
   if (/^[\w$-]{1,64}$/.test(name)) return parent === '' ? name : `${parent}.${name}`
   const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name
@@ -130,7 +130,7 @@ interface Entry extends Field {
   readonly name: string
 }
 
-/** The own properties of a plain object; absent ones are left out, and each is read once. */
+/** Lists the own properties of a plain object that are not absent. Reads each once. */
 function entriesOf({ path, value }: Field): Entry[] {
   const subject = path === '' ? 'input' : path
   if (value === undefined) throw new ValidationError(`${subject} is required`)
@@ -142,7 +142,7 @@ function entriesOf({ path, value }: Field): Entry[] {
   })
 }
 
-/** True for what `{}` makes, in whatever realm, and for objects without a prototype. */
+/** True for object literals of any realm, and for objects without a prototype. */
 function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)
@@ -153,7 +153,7 @@ function checkTypeName(path: string, value: unknown, typeName: string): void {
   if (value !== typeName) throw new ValidationError(`${path} must be ${typeName}`)
 }
 
-/** What a later version of the message added can't be sent on, and must not get lost. */
+/** Rejects the fields of a later version, because they would be lost. */
 function checkUnknown(path: string, value: unknown): void {
   if (!Array.isArray(value) || value.length > 0)
     throw new ValidationError(`${path} must be empty: it holds fields that are not known here`)

@@ -15,7 +15,7 @@ const MAX_VALUES = 1024
 
 const HEADER_VALUES = { typeName: TYPE_NAMES.HeaderValues, fields: ['values'] } as const
 
-/** What frames a request, or is between two hops: whoever sends it sets these. */
+/** Headers that frame a request or belong to one hop. The enclave sets them. */
 const FRAMING: ReadonlySet<string> = new Set([
   'connection',
   'content-length',

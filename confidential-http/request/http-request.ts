@@ -3,7 +3,7 @@ import { isBytes } from '../../core/options.js'
 import { encodeBase64 } from '../../crypto/base64.js'
 import type { Duration, DurationJson, HeaderValuesJson, HTTPRequestJson } from '../types.js'
 import { readBytes, readCertificate } from './byte-fields.js'
-import { formatDuration, parseDuration } from './duration.js'
+import { formatDuration, parseDuration, SECOND } from './duration.js'
 import { type Field, nameKind, openMessage, readMap, readString } from './fields.js'
 
 /** Options of `httpRequest`. */
@@ -12,19 +12,19 @@ export interface HTTPRequestOptions {
   readonly url: string
   /** The HTTP method. @default 'GET' */
   readonly method?: string | undefined
-  /** The body: a string is a template, a Uint8Array is sent as it is, anything else becomes JSON, which is a template too. */
+  /** The body: a string is a template, a Uint8Array is sent unchanged, anything else becomes JSON, which is a template too. */
   readonly body?: unknown
   /** The body as a template. */
   readonly bodyString?: string | undefined
-  /** The body as raw bytes, in base64 where it is a string. */
+  /** The body as raw bytes; a string is their base64. */
   readonly bodyBytes?: Uint8Array | string | undefined
-  /** The headers, each with its value; none are added, so say here what the body is. They replace those of `multiHeaders`. */
+  /** The headers, each with its value. None are added, not even a Content-Type. They replace those of `multiHeaders`. */
   readonly headers?: HeaderOptions | undefined
   /** The headers that have several values. */
   readonly multiHeaders?: HeaderOptions | undefined
-  /** Values that are no secret and fill placeholders in body and headers. */
+  /** Values that are not secret and fill placeholders in body and headers. */
   readonly templateValues?: { readonly [name: string]: string | undefined } | undefined
-  /** The root certificate by which the server's certificate is checked: PEM, or base64 of PEM. */
+  /** The root certificate that verifies the server's certificate: PEM, or base64 of PEM. */
   readonly customRootCaCertPem?: Uint8Array | string | undefined
   /** How long the request may take: milliseconds, or a duration such as `'5s'`. */
   readonly timeout?: number | Duration | DurationJson | undefined
@@ -60,7 +60,7 @@ const OPTIONS = {
 
 type Option = (name: (typeof OPTIONS.fields)[number]) => Field
 
-/** Makes an HTTPRequestJson of what one has at hand. What is only passed on is checked when it is sent. */
+/** Makes an HTTPRequestJson from convenient forms. Fields that need no conversion are checked when the request is sent. */
 export function httpRequest(options: HTTPRequestOptions): HTTPRequestJson {
   const option = openMessage({ path: 'options', value: options ?? undefined }, OPTIONS)
   const given = <Value>(name: Parameters<Option>[0]): Value | undefined =>
@@ -100,14 +100,14 @@ function toBody(option: Option): Pick<HTTPRequestJson, 'bodyString' | 'bodyBytes
   return { bodyString: typeof body.value === 'string' ? body.value : toJSON(body) }
 }
 
-/** A bigint becomes a string, as JSON's numbers are often read as doubles. */
+/** Writes a bigint as a string, because many parsers read the numbers of JSON as doubles. */
 function toJSON({ path, value }: Field): string {
-  // A Map, a FormData or a promise would become {} without a word.
+  // A Map, a FormData or a promise would silently become {}.
   const tag = Object.prototype.toString.call(value)
   const isClass = typeof value === 'object' && tag !== '[object Object]' && !Array.isArray(value)
   if (isClass && typeof (value as { toJSON?: unknown }).toJSON !== 'function')
     throw new ValidationError(
-      `${path} must be a string, a Uint8Array or what JSON can hold, not ${nameKind(value)}`,
+      `${path} must be a string, a Uint8Array or a value that JSON can hold, not ${nameKind(value)}`,
     )
   let text: string | undefined
   try {
@@ -115,10 +115,12 @@ function toJSON({ path, value }: Field): string {
       typeof each === 'bigint' ? String(each) : each,
     )
   } catch (error) {
-    throw new ValidationError(`${path} must be what JSON can hold`, { cause: foreignCause(error) })
+    throw new ValidationError(`${path} must be a value that JSON can hold`, {
+      cause: foreignCause(error),
+    })
   }
   if (text === undefined)
-    throw new ValidationError(`${path} must be what JSON can hold, not ${nameKind(value)}`)
+    throw new ValidationError(`${path} must be a value that JSON can hold, not ${nameKind(value)}`)
   return text
 }
 
@@ -127,15 +129,13 @@ function toHeaderValues({ value }: Field): HeaderValuesJson {
   return Array.isArray(value) ? { values: [...value] } : (value as HeaderValuesJson)
 }
 
-/** A number is in milliseconds, as all timeouts of this library are. */
+/** A number is in milliseconds, like every timeout of this library. */
 function toDuration({ path, value }: Field): DurationJson {
   if (typeof value !== 'number') return formatDuration(parseDuration(path, value))
   if (!Number.isFinite(value))
     throw new ValidationError(`${path} must be a number of milliseconds, or a duration such as 5s`)
   const nanos = BigInt(Math.round(value * 1_000_000))
   if (nanos <= 0n) throw new ValidationError(`${path} must be more than 0`)
-  const seconds = nanos / 1_000_000_000n
-  return formatDuration(
-    parseDuration(path, { seconds, nanos: Number(nanos - seconds * 1_000_000_000n) }),
-  )
+  const duration = { seconds: nanos / SECOND, nanos: Number(nanos % SECOND) }
+  return formatDuration(parseDuration(path, duration))
 }

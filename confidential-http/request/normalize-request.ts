@@ -1,4 +1,5 @@
 import { foreignCause, ValidationError } from '../../core/errors.js'
+import type { HTTPRequestBody } from '../types.js'
 import { readBytes, readCertificate } from './byte-fields.js'
 import { parseDuration } from './duration.js'
 import {
@@ -13,13 +14,10 @@ import {
 import { readHeaders } from './headers.js'
 import {
   type ConfidentialHTTPRequestMessage,
-  type HTTPRequestBodyMessage,
   type HTTPRequestMessage,
   TYPE_NAMES,
 } from './message.js'
 import { readSecretIdentifiers } from './secret-identifiers.js'
-
-export type { ConfidentialHTTPRequestMessage } from './message.js'
 
 const MAX_PUBLIC_VALUES = 256
 
@@ -62,8 +60,8 @@ const CONFIDENTIAL_HTTP_REQUEST = {
 type HTTPRequestField = (name: (typeof HTTP_REQUEST.fields)[number]) => Field
 
 /**
- * A confidential request of any form (message, plain or JSON, also one within the other) in its one normal form. Whatever
- * the input is, only ValidationError is thrown, which names the path and the rule and repeats no value.
+ * Converts a confidential request of any form (message, plain or JSON, also mixed) to its normal form. For any other input it
+ * throws ValidationError, which names the path and the rule and quotes no value.
  */
 export function normalizeRequest(input: unknown): ConfidentialHTTPRequestMessage {
   try {
@@ -130,7 +128,7 @@ function readPublicValue(entry: Field, name: string): string {
   return readString(entry)
 }
 
-function readBody(field: HTTPRequestField): HTTPRequestBodyMessage {
+function readBody(field: HTTPRequestField): HTTPRequestBody {
   const inMessage = readBodyCase(field('body'))
   const given = [
     field('bodyString').value !== undefined && { ...field('bodyString'), case: 'bodyString' },
@@ -148,7 +146,7 @@ function readBody(field: HTTPRequestField): HTTPRequestBodyMessage {
     : { case: 'bodyBytes', value: readBytes(body) }
 }
 
-/** The body of a message, `{ case, value }`; false where it has none. */
+/** Reads the body of a message, `{ case, value }`; false if there is none. */
 function readBodyCase({ path, value }: Field): (Field & { readonly case: string }) | false {
   if (value === undefined) return false
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, 'case'))

@@ -11,7 +11,7 @@ const SECRET_IDENTIFIER = {
   hints: { id: 'give key', name: 'give key' },
 } as const
 
-/** Reads the secrets a request may use: at most 10, and no two of one key, by which placeholders find them. */
+/** Reads the secrets a request may use: at most 10, each with its own key, because placeholders find a secret by its key. */
 export function readSecretIdentifiers(field: Field): SecretIdentifierMessage[] {
   const secrets = readList(field, MAX_SECRETS, readSecretIdentifier)
   secrets.forEach(function checkDuplicate(secret, at) {
@@ -39,7 +39,7 @@ function readSecretIdentifier(element: Field): SecretIdentifierMessage {
   }
 }
 
-/** A name that may be absent, or empty, which is the same. */
+/** Reads a name that may be absent; an empty one counts as absent. */
 function readName(field: Field): string | undefined {
   const name = field.value === undefined ? '' : readString(field)
   return name === '' ? undefined : checkName(field, name)

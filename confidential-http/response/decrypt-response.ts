@@ -1,4 +1,3 @@
-import { ValidationError } from '../../core/errors.js'
 import { checkOptions, isBytes } from '../../core/options.js'
 import type { WebCrypto } from '../../crypto/crypto.js'
 import { parseKey } from '../../crypto/hex-key.js'
@@ -14,9 +13,9 @@ export interface DecryptResponseOptions {
 }
 
 /**
- * Decrypts what an enclave encrypted under the secret `san_marino_aes_gcm_encryption_key`: a response, or its body as
- * bytes or base64. The key is that secret's 64 hexadecimal digits, or its 32 bytes. Rejects with EnclaveError, code
- * `ENCRYPTION`, where the key is another, or anything has been changed on the way.
+ * Decrypts a response, or its body as bytes or base64, that an enclave encrypted under the secret
+ * `san_marino_aes_gcm_encryption_key`. The key is the secret's 64 hexadecimal digits or its 32 bytes. Rejects with EnclaveError,
+ * code `ENCRYPTION`, for another key or changed bytes.
  */
 export async function decryptResponse(
   response: Uint8Array | string | HTTPResponse | HTTPResponseJson,
@@ -28,12 +27,5 @@ export async function decryptResponse(
     isBytes(response) || typeof response === 'string'
       ? readBytes({ path: 'body', value: response })
       : readBody(openResponse(response))
-  return openAesGcm(readKey(key), body, crypto)
-}
-
-function readKey(key: unknown): Uint8Array {
-  if (!isBytes(key)) return parseKey('key', key)
-  if (key.byteLength !== 32)
-    throw new ValidationError(`key must be 32 bytes, not ${key.byteLength}`)
-  return key
+  return openAesGcm(isBytes(key) ? key : parseKey('key', key), body, crypto)
 }

@@ -1,5 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import { isBytes } from '../../core/options.js'
+import { isThenable } from '../../core/thenable.js'
 import { readBytes } from '../request/byte-fields.js'
 import { type Field, nameKind, openProperties, readMap } from '../request/fields.js'
 import { readHeaderValues } from '../request/headers.js'
@@ -8,12 +9,12 @@ import type { HTTPResponse } from '../types.js'
 
 const MAX_STATUS = 4_294_967_295
 
-/** One field of a response, by its name. */
+/** Reads one field of a response. */
 export type ResponseField = (name: 'statusCode' | 'body' | 'multiHeaders') => Field
 
 /**
- * A response of either form in its normal one. What already has that form is returned as it is. Throws ValidationError
- * where it is no response.
+ * Converts a response of either form to its normal form; one that has it already is returned as it is. Throws ValidationError
+ * for any other value.
  */
 export function normalizeResponse(value: unknown): HTTPResponse {
   const field = openResponse(value)
@@ -32,16 +33,15 @@ export function normalizeResponse(value: unknown): HTTPResponse {
   return isNormal ? (value as HTTPResponse) : response
 }
 
-/** Opens a response of either form. What it has besides its fields is left alone: it may be of a later version. */
+/** Opens a response of either form. Ignores unknown fields, which a later version may have added. */
 export function openResponse(value: unknown): ResponseField {
-  if (typeof (value as { then?: unknown } | undefined)?.then === 'function')
-    throw new ValidationError('response is a promise: await it first')
+  if (isThenable(value)) throw new ValidationError('response is a promise: await it first')
   if (typeof (value as { result?: unknown } | undefined)?.result === 'function')
     throw new ValidationError('response is not there yet: call its result() first')
   return openProperties({ path: 'response', value: value ?? undefined })
 }
 
-/** The status; 0 where there is none. */
+/** Reads the status; an absent one is 0. */
 export function readStatus(field: ResponseField): number {
   const { path, value = 0 } = field('statusCode')
   if (typeof value !== 'number')
@@ -51,14 +51,14 @@ export function readStatus(field: ResponseField): number {
   return value
 }
 
-/** The body's bytes: those of a message themselves, those of JSON decoded. */
+/** Reads the body: decodes that of JSON, and does not copy that of a message. */
 export function readBody(field: ResponseField): Uint8Array {
   const body = field('body')
   if (body.value === undefined) return new Uint8Array()
   return isBytes(body.value) ? body.value : readBytes(body)
 }
 
-/** The headers, checked, however many: an answer's are the upstream's, and the enclave has bounded them. */
+/** Reads and checks the headers. Their number needs no limit, because the enclave has one. */
 export function readHeaders(field: ResponseField): { [name: string]: HeaderValuesMessage } {
   const max = Number.POSITIVE_INFINITY
   return readMap(field('multiHeaders'), max, entry => readHeaderValues(entry, max))

@@ -12,78 +12,64 @@ import {
 /** A response of either form. */
 export type AnyResponse = HTTPResponse | HTTPResponseJson
 
-/** Makes a response when it is asked for, or a call whose `result()` is the response. */
+/** Makes a response when it is called, or a call whose `result()` is the response. */
 export type ResponseSource = () => { readonly result: AnyResponse | (() => AnyResponse) }
 
-/** What will be known of a response once it is there. */
+/** A value that is read from a response once the response has arrived. */
 export interface Later<Value> {
-  /** Blocks until the response is there. */
+  /** Blocks until the response has arrived. */
   result(): Value
 }
 
-/** True for a status from 200 to 299. */
-export function ok(response: AnyResponse): boolean
-/** Whether the response will have a status from 200 to 299. */
-export function ok(response: ResponseSource): Later<boolean>
-export function ok(response: AnyResponse | ResponseSource): boolean | Later<boolean> {
-  return read(response, field => {
-    const status = readStatus(field)
-    return status >= 200 && status < 300
-  })
+/** Reads a response now, or one that arrives later. */
+export interface ResponseReader<Value, Arguments extends readonly unknown[] = readonly []> {
+  (response: AnyResponse, ...args: Arguments): Value
+  (response: ResponseSource, ...args: Arguments): Later<Value>
 }
+
+/** True for a status from 200 to 299. */
+export const ok: ResponseReader<boolean> = reader(field => {
+  const status = readStatus(field)
+  return status >= 200 && status < 300
+})
 
 /** The body as text, without a byte order mark and without white space at either end. */
-export function text(response: AnyResponse): string
-/** What the body of the response will be as text. */
-export function text(response: ResponseSource): Later<string>
-export function text(response: AnyResponse | ResponseSource): string | Later<string> {
-  return read(response, field => decode(field).trim())
-}
+export const text: ResponseReader<string> = reader(field => decode(field).trim())
 
-/** The body parsed as JSON. Throws SyntaxError where it is none, so also where it is empty. */
+const readJson: ResponseReader<unknown> = reader(field => JSON.parse(decode(field)))
+
+/** The body parsed as JSON. Throws SyntaxError for any other body, also for an empty one. */
 export function json<Value = unknown>(response: AnyResponse): Value
-/** What the body of the response will be, parsed as JSON. */
+/** The body of a later response, parsed as JSON. */
 export function json<Value = unknown>(response: ResponseSource): Later<Value>
-export function json<Value>(response: AnyResponse | ResponseSource): Value | Later<Value> {
-  return read(response, field => JSON.parse(decode(field)) as Value)
+export function json(response: AnyResponse | ResponseSource): unknown {
+  return readJson(response as AnyResponse)
 }
 
-/** The values of a header, whose name is equal in whatever case; several are joined by a comma, none are undefined. */
-export function getHeader(response: AnyResponse, name: string): string | undefined
-/** What the values of a header will be. */
-export function getHeader(response: ResponseSource, name: string): Later<string | undefined>
-export function getHeader(
-  response: AnyResponse | ResponseSource,
-  name: string,
-): string | undefined | Later<string | undefined> {
-  return read(response, field => {
+/** The values of a header, joined by commas; undefined if there are none. The case of the name does not matter. */
+export const getHeader: ResponseReader<string | undefined, readonly [name: string]> = reader(
+  (field, name) => {
     const values = valuesOf(field, name)
     return values.length === 0 ? undefined : values.join(', ')
-  })
-}
+  },
+)
 
-/** The values of the first header whose name is equal in whatever case, in a list of its own. */
-export function getHeaders(response: AnyResponse, name: string): string[]
-/** What the list of a header's values will be. */
-export function getHeaders(response: ResponseSource, name: string): Later<string[]>
-export function getHeaders(
-  response: AnyResponse | ResponseSource,
-  name: string,
-): string[] | Later<string[]> {
-  return read(response, field => valuesOf(field, name))
-}
+/** A new list of the values of the first header with this name. The case of the name does not matter. */
+export const getHeaders: ResponseReader<string[], readonly [name: string]> = reader(valuesOf)
 
-function read<Value>(
-  response: AnyResponse | ResponseSource,
-  look: (field: ResponseField) => Value,
-): Value | Later<Value> {
-  if (typeof response !== 'function') return look(openResponse(response))
-  return {
-    result() {
-      const { result } = response() ?? {}
-      return look(openResponse(typeof result === 'function' ? result() : result))
-    },
+function reader<Value, Arguments extends readonly unknown[]>(
+  read: (field: ResponseField, ...args: Arguments) => Value,
+): ResponseReader<Value, Arguments> {
+  function readNowOrLater(response: AnyResponse | ResponseSource, ...args: Arguments): unknown {
+    if (typeof response !== 'function') return read(openResponse(response), ...args)
+    return {
+      result() {
+        const { result } = response() ?? {}
+        return read(openResponse(typeof result === 'function' ? result() : result), ...args)
+      },
+    }
   }
+  return readNowOrLater as ResponseReader<Value, Arguments>
 }
 
 function valuesOf(field: ResponseField, name: unknown): string[] {
@@ -94,7 +80,7 @@ function valuesOf(field: ResponseField, name: unknown): string[] {
   return found === undefined ? [] : [...found[1].values]
 }
 
-/** Bytes that are no UTF-8 become U+FFFD. */
+/** Invalid UTF-8 becomes U+FFFD. */
 function decode(field: ResponseField): string {
   return new TextDecoder().decode(readBody(field))
 }

@@ -1,6 +1,8 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkOptions, checkText } from '../../core/options.js'
+import { threadFile } from '../../core/thread-file.js'
 import type { PermissionOptions } from '../../local/vault/permissions.js'
+import { checkOwner } from '../../local/vault/secret-name.js'
 import {
   limits as checkLimits,
   type LimitsOptions,
@@ -10,10 +12,8 @@ import {
   type NetworkPolicyOptions,
 } from '../../plugins/confidential-http/network-policy.js'
 import type { LocalThreadSettings } from '../enclave/enclave-thread.js'
-import { threadFile } from '../thread/thread-file.js'
-import { checkOwner } from './check-owner.js'
 import { createRuntime, type Runtime, type RuntimeOptions } from './runtime.js'
-import { WORKFLOW_OPTIONS } from './workflow.js'
+import { WORKFLOW_OPTIONS } from './workflow-types.js'
 
 /** Options of `createLocalRuntime`. */
 export interface LocalRuntimeOptions<Config = unknown, Report = never>
@@ -21,27 +21,24 @@ export interface LocalRuntimeOptions<Config = unknown, Report = never>
     PermissionOptions {
   /** The vault, or its directory. */
   readonly vault: string | { readonly directory: string }
-  /** Whose secrets may be used: an address. @default the owner the vault was made for */
+  /** The owner of the secrets that may be used: an address. @default the owner of the vault */
   readonly owner?: string
   /** Where requests may go. @default public addresses and this machine's own, over HTTPS */
   readonly network?: NetworkPolicyOptions
-  /** How much and how long. */
+  /** The limits of size and time. */
   readonly limits?: LimitsOptions
   /**
-   * The URL of a module whose default export makes the enclave's stack, as `confidentialPreset` does. It is loaded in the
-   * enclave's thread. @default `confidentialPreset`
+   * The URL of a module whose default export makes the enclave's stack, as `confidentialPreset` does. The enclave's thread loads
+   * it. @default `confidentialPreset`
    */
   readonly stack?: string | URL
-  /**
-   * Environment variables for the enclave's thread, which has none of this process but those of proxies and certificates:
-   * what `stack` reads from its environment.
-   */
+  /** Environment variables for `stack`. The enclave's thread has none of this process but those for proxies and certificates. */
   readonly env?: Readonly<Record<string, string>>
 }
 
 /**
- * A runtime whose enclave is a thread of this process. The vault is opened there and secrets are released there: nothing
- * of them comes to the thread that calls.
+ * Makes a runtime whose enclave is a thread of this process. That thread opens the vault and gets the secrets: the calling thread
+ * never has them.
  */
 export function createLocalRuntime<Config = unknown, Report = never>(
   options: LocalRuntimeOptions<Config, Report>,
@@ -83,7 +80,7 @@ export function createLocalRuntime<Config = unknown, Report = never>(
   })
 }
 
-/** No variable may bring back what threads are kept free of. */
+/** Rejects variables that would let others see secrets. */
 function checkVariables(env: unknown): Readonly<Record<string, string>> | undefined {
   if (env === undefined) return undefined
   for (const [name, value] of Object.entries(checkOptions('env', env as object))) {

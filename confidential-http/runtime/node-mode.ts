@@ -1,25 +1,25 @@
 import { ValidationError } from '../../core/errors.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 
-/** How what the nodes of a network saw becomes one result. Of the real SDK's, this is what a single node needs. */
+/** How the observations of a network's nodes become one result: the part of the real SDK's type that a single node uses. */
 export interface ConsensusAggregation<Input> {
   /** A ConsensusDescriptor message. */
   readonly descriptor: unknown
-  /** The result where the observation failed; one that is falsy is none, as in the real SDK. */
+  /** The result if the observation fails; ignored if it is falsy, as in the real SDK. */
   readonly defaultValue?: Input
 }
 
 const FREQUENCY_LIST = 5
 
-/** The result of a network with one node: what it saw, as it would come back, without the fields that are ignored. */
+/** The result of a network with one node: its observation as the network would return it, without the ignored fields. */
 export function observeOnce<Input>(
   observe: () => Input,
   { descriptor, defaultValue }: ConsensusAggregation<Input>,
 ): () => unknown {
   checkDescriptor(descriptor)
   try {
-    const seen = withoutIgnored(copyValue(observe()), descriptor)
-    return () => seen
+    const observation = withoutIgnored(copyValue(observe()), descriptor)
+    return () => observation
   } catch (thrown) {
     if (defaultValue) {
       const value = withoutIgnored(copyValue(defaultValue), descriptor)
@@ -36,7 +36,7 @@ export function observeOnce<Input>(
   }
 }
 
-/** What `unwrapOptions` makes of a result. */
+/** Converts a result with `unwrapOptions`. */
 export function unwrapValue(value: unknown, options: unknown): unknown {
   if (typeof options !== 'object' || options === null) return value
   const { schema, factory } = options as {
@@ -67,7 +67,7 @@ function fieldsOf(descriptor: unknown): Readonly<Record<string, unknown>> | unde
   return kind === 'fieldsMap' ? (value as { fields: Record<string, unknown> }).fields : undefined
 }
 
-/** How often each value was seen says nothing where one node looks once. */
+/** Rejects frequency lists, which count the observations of several nodes. */
 function checkDescriptor(descriptor: unknown): void {
   const { case: kind, value } = (descriptor as Descriptor | undefined)?.descriptor ?? {}
   if (kind === 'aggregation' && value === FREQUENCY_LIST)
@@ -94,7 +94,7 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   )
 }
 
-/** A value as it comes back from a network: objects of classes become plain, and what has no encoding is an error. */
+/** Copies a value as a network would return it: objects of classes become plain, and values without an encoding are errors. */
 function copyValue(value: unknown): unknown {
   if (value === null || value === undefined)
     throw new ValidationError('cannot wrap null/undefined into Value')
@@ -106,14 +106,14 @@ function copyValue(value: unknown): unknown {
   if (value instanceof Date) return new Date(value)
   if (Array.isArray(value)) return value.map(copyValue)
   if (typeof (value as { then?: unknown }).then === 'function')
-    throw new ValidationError('what runs in node mode must not return a promise')
+    throw new ValidationError('a function in node mode must not return a promise')
   const { unwrap } = value as { unwrap?: unknown }
   if (typeof unwrap === 'function') return copyValue(unwrap.call(value))
   if (isNumberObject(value)) return value
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copyValue(each)]))
 }
 
-/** The SDK's Int64, UInt64 and Decimal come back as what they are. */
+/** True for the SDK's Int64, UInt64 and Decimal, which a network returns unchanged. */
 function isNumberObject(value: object): boolean {
   if (isPlain(value)) return false
   const names = Object.keys(value).sort().join()

@@ -1,25 +1,25 @@
 import { checkNumber, checkOptions, checkURL, MAX_TIMER } from '../../core/options.js'
+import { threadFile } from '../../core/thread-file.js'
 import { parseKey } from '../../crypto/hex-key.js'
 import { parsePublicKey } from '../keys.js'
 import type { RemoteSettings } from '../remote/ask-enclave.js'
-import { threadFile } from '../thread/thread-file.js'
 import { createRuntime, type Runtime, type RuntimeOptions } from './runtime.js'
-import { WORKFLOW_OPTIONS } from './workflow.js'
+import { WORKFLOW_OPTIONS } from './workflow-types.js'
 
 /** Options of `createRemoteRuntime`. */
 export interface RemoteRuntimeOptions<Config = unknown, Report = never>
   extends RuntimeOptions<Config, Report> {
-  /** Where the enclave listens. */
+  /** The URL of the enclave. */
   readonly url: string
-  /** The enclave's public key, 64 hexadecimal digits: the one thing that says it is the right enclave. */
+  /** The enclave's public key, 64 hexadecimal digits, which alone authenticates the enclave. */
   readonly enclaveKey: string
-  /** The caller's own secret key, 64 hexadecimal digits; the enclave knows its public key. */
+  /** The caller's secret key, 64 hexadecimal digits. The enclave knows the caller's public key. */
   readonly callerKey: string
   /** The timeout of a request that names none, in milliseconds. @default 5000 */
   readonly defaultTimeout?: number
 }
 
-/** A runtime whose enclave is a process elsewhere, which `sluice enclave` starts. */
+/** Makes a runtime whose enclave is a remote process, which `sluice enclave` starts. */
 export function createRemoteRuntime<Config = unknown, Report = never>(
   options: RemoteRuntimeOptions<Config, Report>,
 ): Runtime<Config, Report> {

@@ -8,19 +8,13 @@ import type { CapabilityCall } from '../capability.js'
 import { durationMs, parseDuration } from '../request/duration.js'
 import { normalizeRequest } from '../request/normalize-request.js'
 import { startThread, type Thread } from '../thread/start-thread.js'
-import type { ReleasedSecret, SecretKey } from '../thread/thread-messages.js'
+import type { ReleasedSecret } from '../thread/thread-messages.js'
 import type { HTTPResponse } from '../types.js'
-import {
-  createWorkflowRuntime,
-  type RuntimeReply,
-  type WorkflowOptions,
-  type WorkflowRuntime,
-} from './workflow.js'
+import { createWorkflowRuntime } from './workflow.js'
+import type { ReadSecrets } from './workflow-secrets.js'
+import type { RuntimeReply, WorkflowOptions, WorkflowRuntime } from './workflow-types.js'
 
-/**
- * Hosts confidential HTTP: give it to `sendRequest`, or to a whole workflow's handler. It runs requests in a thread of its own,
- * which it ends with `close`.
- */
+/** Carries out confidential requests in its own thread. Pass it to `sendRequest`, or to a whole workflow's handler. */
 export interface Runtime<Config = unknown, Report = never>
   extends WorkflowRuntime<Config, Report>,
     AsyncDisposable {
@@ -28,34 +22,37 @@ export interface Runtime<Config = unknown, Report = never>
   close(): Promise<void>
 }
 
-/** Options every runtime has. */
+/** The options of every runtime. */
 export interface RuntimeOptions<Config = unknown, Report = never>
   extends WorkflowOptions<Config, Report> {
-  /** Where log lines go, and how many. None holds a secret. @default silent */
+  /** Where log lines go, and from which level on. No line holds a secret. @default no log */
   readonly logging?: LoggingConfig
-  /** Megabytes the heap of the runtime's thread may grow to. @default 128 */
+  /** The limit of the heap of the runtime's thread, in megabytes. @default 128 */
   readonly memoryMb?: number
 }
 
-/** What a runtime runs. */
-export interface RuntimeParts<Settings, Config, Report> {
+/** The program of a runtime's thread, and its settings. */
+export interface RuntimeProgram<Settings, Config, Report> {
   readonly file: string
   readonly settings: Settings
   readonly options: RuntimeOptions<Config, Report>
-  /** Environment variables of its thread. */
+  /** Environment variables of the thread. */
   readonly env?: Readonly<Record<string, string>> | undefined
   /** The timeout of a request that names none, in milliseconds. */
   readonly defaultTimeout: number
 }
 
-/** How much longer than its timeout a request is waited for, in milliseconds, before its thread is taken for dead. */
+/** Milliseconds to wait for a request beyond its timeout, before its thread is taken for dead. */
 const GRACE = 700
 
-/** Starts the thread, so that it is ready when the first request comes, and another whenever one has died. */
-export function createRuntime<Settings, Config, Report>(
-  parts: RuntimeParts<Settings, Config, Report>,
-): Runtime<Config, Report> {
-  const { file, settings, options, defaultTimeout, env } = parts
+/** Starts the thread at once, so that it is ready for the first request, and another one whenever it has died. */
+export function createRuntime<Settings, Config, Report>({
+  file,
+  settings,
+  options,
+  defaultTimeout,
+  env,
+}: RuntimeProgram<Settings, Config, Report>): Runtime<Config, Report> {
   const memoryMb = checkNumber('memoryMb', options.memoryMb ?? 128, { min: 16, max: 65_536 })
   const { log, listen } = createLog()
   const { signal, defer, end } = createLifetime()
@@ -63,20 +60,21 @@ export function createRuntime<Settings, Config, Report>(
   const start = (): Thread => startThread({ file, settings, memoryMb, env, log })
   let thread = start()
 
+  function usableThread(): Thread {
+    if (!thread.isUsable()) thread = start()
+    return thread
+  }
+
   function send(call: CapabilityCall): RuntimeReply {
     if (signal.aborted) throw signal.reason
-    const { payload } = call
     const callSignal = checkSignal('signal', call.signal)
     callSignal?.throwIfAborted()
-    const message = normalizeRequest(payload)
+    const message = normalizeRequest(call.payload)
     const { timeout = parseDuration('defaultTimeout', `${defaultTimeout}ms`) } = message.request
     const request = { ...message, request: { ...message.request, timeout } }
-    if (!thread.isUsable()) thread = start()
-    const sent = thread.send<HTTPResponse>(
-      { type: 'request', request },
-      durationMs(timeout) + GRACE,
-      callSignal,
-    )
+    const limit = durationMs(timeout) + GRACE
+    const question = { type: 'request', request } as const
+    const sent = usableThread().send<HTTPResponse>(question, limit, callSignal)
     let settled: Promise<HTTPResponse> | undefined
     return {
       result: sent.wait,
@@ -87,13 +85,10 @@ export function createRuntime<Settings, Config, Report>(
     }
   }
 
-  function readSecrets(names: readonly SecretKey[]): () => readonly ReleasedSecret[] {
+  const readSecrets: ReadSecrets = names => {
     if (signal.aborted) throw signal.reason
-    if (!thread.isUsable()) thread = start()
-    return thread.send<readonly ReleasedSecret[]>(
-      { type: 'secrets', names },
-      defaultTimeout + GRACE,
-    ).wait
+    const question = { type: 'secrets', names } as const
+    return usableThread().send<readonly ReleasedSecret[]>(question, defaultTimeout + GRACE).wait
   }
 
   function close(): Promise<void> {

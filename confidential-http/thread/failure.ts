@@ -10,7 +10,7 @@ import { VaultError } from '../../local/vault/errors.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { describeSent, sentOf } from '../sent.js'
 
-/** All that leaves the enclave of an error. */
+/** The part of an error that leaves the enclave. */
 export interface Failure {
   readonly code: ErrorCode
   readonly message: string
@@ -18,7 +18,7 @@ export interface Failure {
   readonly mayHaveBeenSent: boolean
 }
 
-/** What may be told of what was thrown inside. The words of others stay there: they may repeat a secret. */
+/** Converts an error for the outside. Messages of other libraries stay inside, because they may repeat a secret. */
 export function toFailure(thrown: unknown): Failure {
   const mayHaveBeenSent = sentOf(thrown)
   if (isStreamsError(thrown)) return { code: thrown.code, message: thrown.message, mayHaveBeenSent }
@@ -33,7 +33,7 @@ const languageErrors: readonly (new (message?: string) => Error)[] = [
   SyntaxError,
 ]
 
-/** What the language and the platform call an error. A name of its own may be anything, also a secret. */
+/** Names an error by its class of the language and its code of the platform. Other names and codes may hold a secret. */
 export function kindOfError(thrown: unknown): string {
   const kind = languageErrors.find(each => thrown instanceof each)?.name ?? 'Error'
   const { code } = (thrown ?? {}) as { code?: unknown }
@@ -54,13 +54,13 @@ const classes: ReadonlyMap<ErrorCode, ErrorClass> = new Map<ErrorCode, ErrorClas
   ['UNKNOWN', DataStreamsError],
 ])
 
-/** The error it was, outside. */
+/** Restores the error outside. */
 export function fromFailure({ code, message, mayHaveBeenSent }: Failure): DataStreamsError {
   const ErrorOfCode = classes.get(code) ?? EnclaveError
   return new ErrorOfCode(message, { code, mayHaveBeenSent })
 }
 
-/** True for what `toFailure` makes, after a journey. */
+/** True for a value that has the shape of a Failure. */
 export function isFailure(value: unknown): value is Failure {
   const { code, message, mayHaveBeenSent } = (value ?? {}) as Partial<Failure>
   return (

@@ -1,28 +1,28 @@
 import type { MessagePort } from 'node:worker_threads'
 
-/** What a request came to. */
+/** The outcome of a request. */
 export type Outcome = { readonly response: unknown } | { readonly error: Error }
 
-/** One request that waits for its outcome. */
+/** A request without an outcome yet. */
 export interface Entry {
   outcome: Outcome | undefined
-  /** Ends the listening to the caller's signal. */
+  /** Removes the listener from the caller's signal. */
   forget?: () => void
-  /** Resolves what is awaited, if anything is. */
+  /** Resolves the promise for the outcome, if somebody awaits it. */
   resolve?: (outcome: Outcome) => void
 }
 
-/** The requests a thread owes an answer to. */
+/** The open requests of a thread. */
 export interface Pending {
   add(): { readonly id: number; readonly entry: Entry }
-  /** The first outcome of a request is the one that counts. */
+  /** Sets the outcome of a request, unless it has one. */
   settle(id: number, outcome: Outcome): void
   settleAll(outcome: Outcome): void
-  /** Waits for an outcome, and keeps the process alive for as long. */
+  /** Waits for an outcome and keeps the process alive until then. */
   outcome(entry: Entry): Promise<Outcome>
 }
 
-/** Keeps `port` referenced while somebody awaits an answer, and no longer. */
+/** Keeps `port` referenced only while somebody awaits an outcome. */
 export function createPending(port: MessagePort): Pending {
   const entries = new Map<number, Entry>()
   let lastID = 0

@@ -4,19 +4,25 @@ import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { durationMs } from '../request/duration.js'
-import type { ConfidentialHTTPRequestMessage } from '../request/normalize-request.js'
+import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
 import { withSent } from '../sent.js'
 import type { HTTPResponse } from '../types.js'
 import { type Failure, kindOfError, toFailure } from './failure.js'
-import type { ThreadData } from './thread-data.js'
-import type { FromThread, ReleasedSecret, SecretKey, ToThread } from './thread-messages.js'
-import { createTurns } from './turns.js'
+import type {
+  FromThread,
+  Question,
+  ReleasedSecret,
+  SecretKey,
+  ThreadData,
+  ToThread,
+} from './thread-messages.js'
+import { createTickQueue } from './tick-queue.js'
 
 /**
- * How long the event loop goes on before the thread exits, in milliseconds. It runs the finalizers of what the platform's
- * fetch has registered: the first releases of Node 20 hang, using a whole core, if a thread exits with one pending.
+ * Milliseconds that the event loop runs on before the thread exits, for the finalizers of the platform's fetch: the first
+ * releases of Node 20 hang, using a whole core, if a thread exits with a finalizer pending.
  */
-const LAST_TURNS = 10
+const LAST_TICKS = 10
 
 /** Answers one request of the calling thread. */
 export type Answer = (
@@ -24,102 +30,92 @@ export type Answer = (
   facts: { readonly startedAt: number; readonly signal: AbortSignal },
 ) => Promise<HTTPResponse>
 
-/** What a thread does for the calling one. */
+/** The service of a thread. */
 export interface Service {
   readonly answer: Answer
-  /** The values of secrets, where the calling thread may have them. */
+  /** Reads the values of secrets, if the calling thread may have them. */
   readSecrets?(names: readonly SecretKey[]): Promise<readonly ReleasedSecret[]>
 }
 
-/** Runs in a thread of its own: opens what answers, then answers each request, and wakes who waits for it. */
+/** Runs in its own thread: opens a service, answers each request with it, and wakes the calling thread. */
 export function serveThread<Settings>(
   open: (settings: Settings, log: Log) => Promise<Service>,
 ): void {
-  const { settings, port, messages, levels } = workerData as ThreadData<Settings>
-  const counter = new Int32Array(messages)
+  const { settings, port, counter, levels } = workerData as ThreadData<Settings>
+  const sent = new Int32Array(counter)
   const running = new Map<
     number,
     { readonly controller: AbortController; readonly ended: Promise<void> }
   >()
-  const takeTurn = createTurns()
+  const waitForTick = createTickQueue()
 
-  function tell(message: FromThread): void {
+  function post(message: FromThread): void {
     port.postMessage(message)
-    Atomics.add(counter, 0, 1)
-    Atomics.notify(counter, 0)
+    Atomics.add(sent, 0, 1)
+    Atomics.notify(sent, 0)
   }
 
-  // Left to the platform, an error nobody catches would be handed to the calling thread, or printed, with all it carries.
+  // The platform would print an uncaught error or pass it to the calling thread, with any secret it holds.
   function fail(thrown: unknown): void {
-    tell({ type: 'end', why: `nobody caught an error, ${kindOfError(thrown)}` })
+    post({ type: 'end', why: `nobody caught an error, ${kindOfError(thrown)}` })
     host.exit(70)
   }
   host.on('uncaughtException', fail)
   host.on('unhandledRejection', fail)
-  host.on('exit', code => tell({ type: 'end', why: `exit code ${code}` }))
+  host.on('exit', code => post({ type: 'end', why: `exit code ${code}` }))
 
   const log: Log = Object.fromEntries(
     levels.map(level => [
       level,
       (message: string, facts?: Readonly<Record<string, unknown>>) =>
-        tell({ type: 'log', level, message, facts }),
+        post({ type: 'log', level, message, facts }),
     ]),
   )
   const opened = open(settings, log)
-  const tellOpened = (failure?: Failure): void => tell({ type: 'opened', failure })
+  const postOpened = (failure?: Failure): void => post({ type: 'opened', failure })
   opened.then(
-    () => tellOpened(),
-    thrown => tellOpened(toFailure(withSent(asError(thrown), false))),
+    () => postOpened(),
+    thrown => postOpened(toFailure(withSent(asError(thrown), false))),
   )
 
-  function begin(message: Asked): void {
-    const { id } = message
-    const controller = new AbortController()
-    running.set(id, {
-      controller,
-      ended: answer(message, controller.signal).finally(() => running.delete(id)),
-    })
-  }
-
-  async function answer({ id, startedAt, ...question }: Asked, signal: AbortSignal): Promise<void> {
+  async function answer(
+    { id, startedAt, ...question }: Exclude<ToThread, { type: 'cancel' }>,
+    signal: AbortSignal,
+  ): Promise<void> {
     try {
       const service = await opened
-      const isLate = (): boolean =>
-        question.type === 'request' && isTimeUp(question.request, startedAt)
-      await takeTurn(() => signal.aborted || isLate())
+      const isLate = (): boolean => isTimeUp(question, startedAt)
+      await waitForTick(() => signal.aborted || isLate())
       signal.throwIfAborted()
-      if (isLate())
-        throw new EnclaveError(
-          'the time for the request was up before its turn came: nothing was sent',
-          { code: 'EXPIRED', mayHaveBeenSent: false },
-        )
+      if (isLate()) throw expired()
       const response =
         question.type === 'request'
           ? await service.answer(question.request, { startedAt, signal })
           : await readSecrets(service, question.names)
-      tell({ type: 'response', id, response })
+      post({ type: 'response', id, response })
     } catch (thrown) {
-      tell({ type: 'failure', id, failure: toFailure(thrown) })
+      post({ type: 'failure', id, failure: toFailure(thrown) })
     }
   }
 
-  /** Exits once no file is being opened, by whom ever: it would stay open for as long as the process lives. */
+  /** Exits once no file is being opened: the file would stay open for as long as the process lives. */
   async function leave(): Promise<void> {
     for (const { controller } of running.values()) controller.abort()
     await Promise.allSettled([opened, ...[...running.values()].map(({ ended }) => ended)])
     setInterval(() => {
       if (!host.getActiveResourcesInfo().some(name => name.startsWith('FSReq'))) host.exit()
-    }, LAST_TURNS)
+    }, LAST_TICKS)
   }
 
   port.on('close', () => void leave())
   port.on('message', (message: ToThread) => {
-    if (message.type !== 'cancel') begin(message)
-    else running.get(message.id)?.controller.abort()
+    const { id } = message
+    if (message.type === 'cancel') return running.get(id)?.controller.abort()
+    const controller = new AbortController()
+    const ended = answer(message, controller.signal).finally(() => running.delete(id))
+    running.set(id, { controller, ended })
   })
 }
-
-type Asked = Exclude<ToThread, { type: 'cancel' }>
 
 async function readSecrets(
   service: Service,
@@ -137,6 +133,17 @@ async function readSecrets(
   }
 }
 
-function isTimeUp({ request }: ConfidentialHTTPRequestMessage, startedAt: number): boolean {
-  return request.timeout !== undefined && Date.now() > startedAt + durationMs(request.timeout)
+function isTimeUp(question: Question, startedAt: number): boolean {
+  const timeout = question.type === 'request' ? question.request.request.timeout : undefined
+  return timeout !== undefined && Date.now() > startedAt + durationMs(timeout)
+}
+
+function expired(): EnclaveError {
+  return new EnclaveError(
+    'the time for the request was up before it could begin: nothing was sent',
+    {
+      code: 'EXPIRED',
+      mayHaveBeenSent: false,
+    },
+  )
 }

@@ -1,9 +1,4 @@
-import {
-  MessageChannel,
-  receiveMessageOnPort,
-  Worker,
-  type WorkerOptions,
-} from 'node:worker_threads'
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { onAbort } from '../../core/on-abort.js'
@@ -11,14 +6,13 @@ import { MAX_TIMER } from '../../core/options.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { withSent } from '../sent.js'
 import { fromFailure, kindOfError } from './failure.js'
-import { createPending, type Outcome } from './pending.js'
-import type { ThreadData } from './thread-data.js'
-import { isRefusedFlag, type ThreadEnvironment, threadEnvironment } from './thread-environment.js'
+import { createPending, type Entry, type Outcome, type Pending } from './pending.js'
 import type { FromThread, Question, ToThread } from './thread-messages.js'
+import { startWorker, stopWorker, type WorkerSettings } from './worker.js'
 
-/** A question on its way. */
+/** A question that was sent. */
 export interface Sent<Value> {
-  /** Blocks until the answer is there, or the time is up. */
+  /** Blocks until the answer has arrived or the time is up. */
   wait(): Value
   /** Settles when `wait` would return, without blocking. To be called once. */
   settled(): Promise<Value>
@@ -26,64 +20,49 @@ export interface Sent<Value> {
 
 /** A thread that answers requests. */
 export interface Thread {
-  /** False once it has ended, or said that it does. */
+  /** False once it has ended or announced its end. */
   isUsable(): boolean
   /**
-   * `timeout` is in milliseconds; a thread that does not answer in it is taken for dead. `signal` is aborted when nobody
-   * wants the answer any more.
+   * Sends a question. The thread is taken for dead if it does not answer within `timeout` milliseconds. Aborting `signal` cancels
+   * the question.
    */
   send<Value>(question: Question, timeout: number, signal?: AbortSignal): Sent<Value>
   /**
-   * Fails what is under way with `reason`, which then says whether that may have been sent. Resolves when the thread is
-   * gone, or can't be waited for any longer.
+   * Fails the open requests with `reason`, and marks whether they may have been sent. Resolves when the thread has exited, or
+   * hangs.
    */
   end(reason: Error): Promise<void>
 }
 
-/** How a thread is started. */
-export interface ThreadOptions<Settings> {
-  readonly file: string
+/** Options of `startThread`. */
+export interface ThreadOptions<Settings> extends WorkerSettings {
   readonly settings: Settings
-  /** Megabytes its heap may grow to. */
-  readonly memoryMb: number
-  /** Environment variables it has besides those that every thread has. */
-  readonly env?: Readonly<Record<string, string>> | undefined
   readonly log: Log
 }
 
 const levels: readonly (keyof Log)[] = ['debug', 'info', 'warn', 'error', 'connection']
 
-/** How long the ending of a thread is waited for, in milliseconds; one that hangs is ended from outside at half of it. */
-const MAX_STOP = 800
-/** How long a thread may take to start, in milliseconds. Were it ended sooner, a slow machine would never see one ready. */
+/** Milliseconds a thread may take to start. With less, a slow machine might never have a thread that is ready. */
 const MAX_START = 10_000
 
-/** Starts a thread. It does not keep the process alive, but a request somebody awaits does. */
+/** Starts a thread. Only an awaited request keeps the process alive, the thread does not. */
 export function startThread<Settings>(options: ThreadOptions<Settings>): Thread {
-  const { log } = options
+  const { log, settings } = options
   const { port1: port, port2 } = new MessageChannel()
-  const messages = new SharedArrayBuffer(4)
-  const counter = new Int32Array(messages)
-  const workerData: ThreadData<Settings> = {
-    settings: options.settings,
+  const counter = new SharedArrayBuffer(4)
+  const worker = startWorker(options, {
+    settings,
     port: port2,
-    messages,
+    counter,
     levels: levels.filter(level => log[level] !== undefined),
-  }
-  const worker = openWorker(options.file, threadEnvironment(options.env), {
-    workerData,
-    transferList: [port2],
-    resourceLimits: { maxOldGenerationSizeMb: options.memoryMb },
-    name: 'sluice',
   })
-  worker.unref()
   const startedAt = performance.now()
   const pending = createPending(port)
   let isReady = false
-  /** Whether it may have begun with anything. */
+  /** Whether it opened the enclave, so that requests may have been sent. */
   let isOpen = false
   let ended: Error | undefined
-  let gone: Promise<unknown> = Promise.resolve()
+  let exited: Promise<unknown> = Promise.resolve()
 
   function receive(message: FromThread): void {
     switch (message.type) {
@@ -107,38 +86,21 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
     }
   }
 
-  /** Takes what lies there: the event loop may not have had a turn for long. */
+  /** Receives the queued messages, because the event loop may have been blocked. */
   function receiveAll(): void {
     for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port))
       receive(next.message as FromThread)
   }
 
-  /** A thread whose port closes ends itself, unless it hangs. Early releases of Node 20 may never end one from outside. */
-  function stop(): Promise<void> {
-    // One that is slow to start does not hang. Ended from outside, it would leave open the file it is just opening.
-    const patience = isReady ? 0 : startedAt + MAX_START - performance.now()
-    return new Promise(resolve => {
-      const killing = setTimeout(
-        () => void worker.terminate().catch(() => undefined),
-        Math.max(MAX_STOP / 2, patience),
-      ).unref()
-      const waiting = setTimeout(resolve, MAX_STOP)
-      worker.once('exit', () => {
-        clearTimeout(killing)
-        clearTimeout(waiting)
-        resolve()
-      })
-    })
-  }
-
   async function end(reason: Error): Promise<void> {
     if (ended === undefined) {
       ended = reason
-      gone = stop()
+      // A thread that is slow to start does not hang. Terminated, it would leave a file open.
+      exited = stopWorker(worker, isReady ? 0 : startedAt + MAX_START - performance.now())
       pending.settleAll({ error: withSent(reason, isOpen) as Error })
       port.close()
     }
-    await gone
+    await exited
   }
 
   function fail(error: Error): void {
@@ -150,22 +112,22 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
   }
   worker.on('error', thrown => die(kindOfError(thrown)))
   worker.on('exit', code => {
-    // What it said before it ended counts.
+    // Its last messages count.
     receiveAll()
     die(`exit code ${code}`)
   })
   port.on('message', receive)
   port.unref()
 
+  const post = (message: ToThread): void => port.postMessage(message)
+
   function send<Value>(question: Question, timeout: number, signal?: AbortSignal): Sent<Value> {
     const { id, entry } = pending.add()
-    const deadline = performance.now() + timeout
-    const timeLeft = (): number => Math.min(MAX_TIMER, deadline - performance.now())
     post({ ...question, id, startedAt: Date.now() })
-    if (signal !== undefined) entry.forget = onAbort(signal, () => drop(asError(signal.reason)))
+    if (signal !== undefined) entry.forget = onAbort(signal, () => cancel(asError(signal.reason)))
     if (ended !== undefined) pending.settle(id, { error: ended })
 
-    function drop(error: Error): void {
+    function cancel(error: Error): void {
       post({ type: 'cancel', id })
       pending.settle(id, { error })
     }
@@ -173,45 +135,11 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
     function giveUp(): void {
       receiveAll()
       if (entry.outcome !== undefined) return
-      if (isReady || performance.now() - startedAt > MAX_START)
-        fail(
-          new EnclaveError(
-            `the enclave's thread did not answer within ${Math.round(timeout)} ms and was ended; the next request starts another`,
-          ),
-        )
-      else
-        drop(
-          new EnclaveError(
-            `the enclave's thread was still starting after ${Math.round(timeout)} ms: ask again, or allow the request more time`,
-            { mayHaveBeenSent: false },
-          ),
-        )
+      const isDead = isReady || performance.now() - startedAt > MAX_START
+      if (isDead) fail(unanswered(timeout))
+      else cancel(stillStarting(timeout))
     }
-
-    function wait(): Value {
-      for (;;) {
-        const seen = Atomics.load(counter, 0)
-        receiveAll()
-        if (entry.outcome !== undefined) return unwrap(entry.outcome)
-        const left = timeLeft()
-        if (left > 0) Atomics.wait(counter, 0, seen, left)
-        else giveUp()
-      }
-    }
-
-    async function settled(): Promise<Value> {
-      const timer = setTimeout(giveUp, timeLeft())
-      try {
-        return unwrap(await pending.outcome(entry))
-      } finally {
-        clearTimeout(timer)
-      }
-    }
-    return { wait, settled }
-  }
-
-  function post(message: ToThread): void {
-    port.postMessage(message)
+    return createSent(entry, { pending, counter, timeout, receiveAll, giveUp })
   }
 
   function isUsable(): boolean {
@@ -221,24 +149,59 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
   return { isUsable, send, end }
 }
 
-function openWorker(
-  file: string,
-  { env, execArgv }: ThreadEnvironment,
-  options: WorkerOptions,
-): Worker {
-  try {
-    return new Worker(file, { ...options, env, execArgv })
-  } catch (thrown) {
-    if (!isRefusedFlag(thrown)) throw thrown
-    return new Worker(file, {
-      ...options,
-      env,
-      execArgv: execArgv.filter(flag => !/-ca$/.test(flag)),
-    })
+interface Waiting {
+  readonly pending: Pending
+  readonly counter: SharedArrayBuffer
+  /** In milliseconds. */
+  readonly timeout: number
+  receiveAll(): void
+  /** Sets the outcome after the timeout. */
+  giveUp(): void
+}
+
+function createSent<Value>(
+  entry: Entry,
+  { pending, counter, timeout, receiveAll, giveUp }: Waiting,
+): Sent<Value> {
+  const deadline = performance.now() + timeout
+  const timeLeft = (): number => Math.min(MAX_TIMER, deadline - performance.now())
+  const received = new Int32Array(counter)
+  return {
+    wait() {
+      for (;;) {
+        const seen = Atomics.load(received, 0)
+        receiveAll()
+        if (entry.outcome !== undefined) return unwrap(entry.outcome)
+        const left = timeLeft()
+        if (left > 0) Atomics.wait(received, 0, seen, left)
+        else giveUp()
+      }
+    },
+    async settled() {
+      const timer = setTimeout(giveUp, timeLeft())
+      try {
+        return unwrap(await pending.outcome(entry))
+      } finally {
+        clearTimeout(timer)
+      }
+    },
   }
 }
 
 function unwrap<Value>(outcome: Outcome): Value {
   if ('error' in outcome) throw outcome.error
   return outcome.response as Value
+}
+
+function unanswered(timeout: number): EnclaveError {
+  return new EnclaveError(
+    `the enclave's thread did not answer within ${Math.round(timeout)} ms and was ended; the next request starts another`,
+  )
+}
+
+function stillStarting(timeout: number): EnclaveError {
+  return new EnclaveError(
+    `the enclave's thread was still starting after ${Math.round(timeout)} ms: ask again, or allow the request more time`,
+    { mayHaveBeenSent: false },
+  )
 }

@@ -1,27 +1,27 @@
 import host from 'node:process'
 
-/** Variables that say how the platform reaches others and whom it trusts; none of them loads code or prints. */
+/** Variables for proxies, certificates and the time zone. None of them loads code or prints. */
 const VARIABLES: readonly string[] = [
   ...['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy'],
   ...['NODE_EXTRA_CA_CERTS', 'NODE_USE_ENV_PROXY', 'NODE_USE_SYSTEM_CA'],
   ...['SSL_CERT_DIR', 'SSL_CERT_FILE', 'TZ'],
 ]
 
-/** Flags that do the same. */
+/** The corresponding flags. */
 const FLAGS =
   /^--(dns-result-order|(no-)?network-family-autoselection(-attempt-timeout)?|tls-(min|max)-v1\.\d|use-system-ca)(=|$)/
-/** Those whose value may be the next argument. */
+/** Flags whose value may be the next argument. */
 const FLAG_AND_VALUE = /^--(dns-result-order|network-family-autoselection-attempt-timeout)$/
 
-/** What a thread is started with, apart from its program. */
+/** The environment of a thread. */
 export interface ThreadEnvironment {
   readonly env: NodeJS.ProcessEnv
   readonly execArgv: string[]
 }
 
 /**
- * The environment of a thread that holds secrets: not that of the process. `NODE_DEBUG` would print what the platform sends,
- * and what `NODE_OPTIONS` and the flags of the process preload could look on. `more` is what the caller adds.
+ * Makes the environment of a thread that holds secrets, with the variables of the caller. It is not that of the process, where
+ * `NODE_DEBUG` prints the bytes that the platform sends, and `NODE_OPTIONS` and flags preload modules that can read secrets.
  */
 export function threadEnvironment(more: Readonly<Record<string, string>> = {}): ThreadEnvironment {
   const { env, execArgv } = host
@@ -39,7 +39,7 @@ export function threadEnvironment(more: Readonly<Record<string, string>> = {}): 
   }
 }
 
-/** What a flag says for the whole process in this version of Node is refused of a thread, and holds there anyway. */
-export function isRefusedFlag(thrown: unknown): boolean {
+/** True for Node's error about a flag that only a process can have. It applies to the threads of the process anyway. */
+export function isRejectedFlag(thrown: unknown): boolean {
   return (thrown as { code?: unknown } | null)?.code === 'ERR_WORKER_INVALID_EXEC_ARGV'
 }

@@ -1,25 +1,36 @@
+import type { MessagePort } from 'node:worker_threads'
 import type { Log } from '../../core/log.js'
 import type { SecretName } from '../../local/vault/secret-name.js'
-import type { ConfidentialHTTPRequestMessage } from '../request/normalize-request.js'
+import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
 import type { Failure } from './failure.js'
 
-/** A secret of the one on whose behalf the thread works. */
+/** The data that a thread is started with. */
+export interface ThreadData<Settings> {
+  readonly settings: Settings
+  readonly port: MessagePort
+  /** One Int32, incremented with every message: the calling thread sleeps on it. */
+  readonly counter: SharedArrayBuffer
+  /** The log levels that have a listener. */
+  readonly levels: readonly (keyof Log)[]
+}
+
+/** Names a secret of the caller. */
 export type SecretKey = Omit<SecretName, 'owner'>
 
-/** A secret's value, for a workflow that asked for it. */
+/** The value of a secret, for a workflow. */
 export interface ReleasedSecret {
   readonly owner: string
   readonly value: string
 }
 
-/** What is asked of the enclave's thread. */
+/** A question to the enclave's thread. */
 export type Question =
-  /** Comes to an HTTPResponse. */
+  /** The answer is an HTTPResponse. */
   | { readonly type: 'request'; readonly request: ConfidentialHTTPRequestMessage }
-  /** Comes to a ReleasedSecret for each name. */
+  /** The answer is a ReleasedSecret for each name. */
   | { readonly type: 'secrets'; readonly names: readonly SecretKey[] }
 
-/** What the calling thread tells the enclave's. */
+/** A message to the enclave's thread. */
 export type ToThread =
   | (Question & {
       readonly id: number
@@ -28,9 +39,9 @@ export type ToThread =
     })
   | { readonly type: 'cancel'; readonly id: number }
 
-/** What the enclave's thread tells the calling one. */
+/** A message from the enclave's thread. */
 export type FromThread =
-  /** It is ready; or never will be, where there is a failure. */
+  /** The thread is ready or, with a failure, never will be. */
   | { readonly type: 'opened'; readonly failure: Failure | undefined }
   | { readonly type: 'response'; readonly id: number; readonly response: unknown }
   | { readonly type: 'failure'; readonly id: number; readonly failure: Failure }
@@ -40,5 +51,5 @@ export type FromThread =
       readonly message: string
       readonly facts: Readonly<Record<string, unknown>> | undefined
     }
-  /** Its last word. One that is killed, or runs out of memory, has none. */
+  /** The last message. A thread that is killed or runs out of memory does not send it. */
   | { readonly type: 'end'; readonly why: string }

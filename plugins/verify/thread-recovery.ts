@@ -2,11 +2,11 @@ import { availableParallelism } from 'node:os'
 import host from 'node:process'
 import { Worker } from 'node:worker_threads'
 import { setImmediate } from '../../core/platform.js'
+import { threadFile } from '../../core/thread-file.js'
 import type { EngineChoice } from './engines/engine.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Recovered } from './recover-signers.js'
 import { finish, type Job, type Recovery, type Task } from './recovery.js'
-import { threadFile } from './thread-file.js'
 
 /** Jobs that a thread is given at once. */
 const BATCH = 32

@@ -84,7 +84,9 @@ describe('sluice serve', () => {
     ) as Record<string, string>
     const feeds = await run(['feeds'], env)
     expect(feeds.out.trim().split('\n')).toHaveLength(20)
-    const streaming = startCommand(['stream', feeds.out.split('\n')[0] as string, '--json'], { env })
+    const streaming = startCommand(['stream', feeds.out.split('\n')[0] as string, '--json'], {
+      env,
+    })
     await until(() => streaming.output.out.split('\n').length > 3)
     streaming.child.kill('SIGTERM')
     expect((await streaming.ended).code).toBe(0)

@@ -399,7 +399,7 @@ test('the enclave logs what it refused, what failed and what it did, without a s
   expect(lines).toMatch(/^info POST [\w.:]+: 200 in \d+ ms \{/m)
   expect(lines).toMatch(/^warn .*timeout must be at most 10000 ms.*"LIMIT"/m)
   expect(lines).toMatch(
-    /^warn refused with 410: the request is not sealed to the boot key of this enclave \{"status":410\}$/m,
+    /^warn rejected with 410: the request is not sealed to the boot key of this enclave \{"status":410\}$/m,
   )
   expect(lines).not.toContain(secret)
   expect(lines).not.toContain(theirs)

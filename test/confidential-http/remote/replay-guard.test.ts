@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals'
-import type { Refusal } from '../../../confidential-http/remote/refusal.js'
+import type { Rejection } from '../../../confidential-http/remote/rejection.js'
 import {
   createReplayGuard,
   MAX_SKEW,
   type ReplayGuard,
 } from '../../../confidential-http/remote/replay-guard.js'
 
-const busy = 'the enclave has too much to do'
+const busy = 'the enclave is overloaded'
 const wrongTime =
   "the request was issued more than 30 s before or after the enclave's time: are both clocks right?"
 
@@ -16,7 +16,7 @@ function refusal(guard: ReplayGuard, id: string, issuedAt: number): string | und
     guard.check(id, issuedAt)
     return undefined
   } catch (thrown) {
-    const { status, message } = thrown as Refusal
+    const { status, message } = thrown as Rejection
     expect(status).toBe(message === busy ? 503 : 409)
     return message
   }
@@ -27,7 +27,7 @@ function sent(guard: ReplayGuard, id: string, issuedAt: number): boolean {
   try {
     guard.check(id, issuedAt)
   } catch (thrown) {
-    return (thrown as Refusal).mayHaveBeenSent
+    return (thrown as Rejection).mayHaveBeenSent
   }
   throw new Error('it was not refused')
 }

@@ -4,7 +4,7 @@ import {
   createKeys,
   type Runtime,
 } from '../../../confidential-http/index.js'
-import { versionRefusal } from '../../../confidential-http/remote/refusal.js'
+import { versionMismatch } from '../../../confidential-http/remote/rejection.js'
 import { fetchBootKey, open, postTo, seal } from '../../support/confidential-http/raw-caller.js'
 import { type Relay, startRelay } from '../../support/confidential-http/relay.js'
 import { inputOf, remoteRuntime } from '../../support/confidential-http/sending.js'
@@ -101,7 +101,9 @@ describe('a caller', () => {
     })
     const failure = await failureOf(send(runtimeTo(relay), '/forged'))
     expect(failure).toMatchObject({ name: 'EnclaveError', code: 'ENCLAVE', mayHaveBeenSent: true })
-    expect(failure.message).toMatch(/boot key, which is not so; the request may have been carried/)
+    expect(failure.message).toMatch(
+      /although it is sealed to its own; the request may have been carried/,
+    )
     expect(hitsOf('/forged')).toHaveLength(1)
     // Asked for the boot key, asked to carry out, asked for the boot key once more.
     expect(relay.taken).toHaveLength(3)
@@ -139,7 +141,9 @@ describe('a caller', () => {
   test('of this version says of an enclave of the one before that it is one', async () => {
     const relay = await relayTo(async () => ({ status: 404, body: Buffer.from('x') }))
     expect(await failureOf(send(runtimeTo(relay), '/'))).toMatchObject({
-      message: expect.stringMatching(/answered 404: it is none, or one of an older version$/),
+      message: expect.stringMatching(
+        /answered 404: it is not an enclave, or one of an older version$/,
+      ),
       mayHaveBeenSent: false,
     })
   })
@@ -174,7 +178,7 @@ describe('a caller of an older version', () => {
 
   test('is answered what the caller reads', async () => {
     const { body } = await postTo(world.enclaveURL, 'x', '/v1/requests')
-    expect(versionRefusal({ status: 426, headers: new Headers(), body })).toBe(
+    expect(versionMismatch({ status: 426, headers: new Headers(), body })).toBe(
       'answered 426: it speaks version 2, and this caller 2',
     )
   })

@@ -93,22 +93,22 @@ describe('httpRequest', () => {
   test.each([
     [
       { body: new Map() },
-      'options.body must be a string, a Uint8Array or what JSON can hold, not Map',
+      'options.body must be a string, a Uint8Array or a value that JSON can hold, not Map',
     ],
     [
       { body: new ArrayBuffer(1) },
-      'options.body must be a string, a Uint8Array or what JSON can hold, not ArrayBuffer',
+      'options.body must be a string, a Uint8Array or a value that JSON can hold, not ArrayBuffer',
     ],
     [
       { body: new URLSearchParams('a=b') },
-      'options.body must be a string, a Uint8Array or what JSON can hold, not URLSearchParams',
+      'options.body must be a string, a Uint8Array or a value that JSON can hold, not URLSearchParams',
     ],
     [
       { body: Promise.resolve() },
-      'options.body must be a string, a Uint8Array or what JSON can hold, not Promise',
+      'options.body must be a string, a Uint8Array or a value that JSON can hold, not Promise',
     ],
-    [{ body: () => 1 }, 'options.body must be what JSON can hold, not function'],
-    [{ body: circle }, 'options.body must be what JSON can hold'],
+    [{ body: () => 1 }, 'options.body must be a value that JSON can hold, not function'],
+    [{ body: circle }, 'options.body must be a value that JSON can hold'],
     [{ bodyBytes: '!' }, 'options.bodyBytes must be valid base64'],
     [
       { customRootCaCertPem: 'x' },

@@ -1,11 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { parseBase64 } from '../../../confidential-http/request/base64.js'
+import { parseBase64 } from '../../../confidential-http/request/byte-fields.js'
 import { formatDuration, parseDuration } from '../../../confidential-http/request/duration.js'
-import {
-  type ConfidentialHTTPRequestMessage,
-  normalizeRequest,
-} from '../../../confidential-http/request/normalize-request.js'
+import type { ConfidentialHTTPRequestMessage } from '../../../confidential-http/request/message.js'
+import { normalizeRequest } from '../../../confidential-http/request/normalize-request.js'
 import { ValidationError } from '../../../core/errors.js'
 import { encodeBase64 } from '../../../crypto/base64.js'
 import { PEM } from '../../support/confidential-http/certificate.js'

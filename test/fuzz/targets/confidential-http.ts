@@ -1,7 +1,7 @@
 import { readAnswer } from '../../../confidential-http/remote/ask-enclave.js'
 import { readBootKey } from '../../../confidential-http/remote/boot-keys.js'
 import { readEnvelope } from '../../../confidential-http/remote/envelope.js'
-import { Refusal } from '../../../confidential-http/remote/refusal.js'
+import { Rejection } from '../../../confidential-http/remote/rejection.js'
 import {
   openAnswer,
   openRequest,
@@ -9,7 +9,7 @@ import {
   sealRequest,
   toJSON,
 } from '../../../confidential-http/remote/sealing.js'
-import { parseBase64 } from '../../../confidential-http/request/base64.js'
+import { parseBase64 } from '../../../confidential-http/request/byte-fields.js'
 import { formatDuration, parseDuration } from '../../../confidential-http/request/duration.js'
 import { normalizeRequest } from '../../../confidential-http/request/normalize-request.js'
 import { normalizeResponse } from '../../../confidential-http/response/normalize-response.js'
@@ -128,7 +128,7 @@ export const confidential: readonly Target<string>[] = [
       },
     ],
     each => readEnvelope(each, 'ef'.repeat(32)),
-    { isTyped: thrown => thrown instanceof Refusal },
+    { isTyped: thrown => thrown instanceof Rejection },
   ),
   json(
     'the caller’s side: answers',

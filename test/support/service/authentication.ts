@@ -36,7 +36,7 @@ export const signedHeaders = (
   'X-Authorization-Signature-SHA256': requestSignature(request, credentials, timestamp),
 })
 
-export interface Refusal {
+export interface Rejection {
   readonly status: number
   readonly message: string
 }
@@ -49,7 +49,7 @@ export function refusalOf(
   headers: IncomingHttpHeaders,
   keys: ReadonlyMap<string, string>,
   now: number,
-): Refusal | undefined {
+): Rejection | undefined {
   const apiKey = headers.authorization
   const timestamp = headers['x-authorization-timestamp']
   const signature = headers['x-authorization-signature-sha256']

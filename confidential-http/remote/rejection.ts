@@ -2,10 +2,10 @@ import type { ServerResponse } from 'node:http'
 import type { HttpAnswer } from '../../client/transport/http.js'
 import { VERSION } from './sealing.js'
 
-/** Why a request is refused: sealed to the caller where it could be opened, else in the open. */
-export class Refusal extends Error {
+/** Rejects a request. It is sealed to the caller if the request could be opened, and sent unsealed otherwise. */
+export class Rejection extends Error {
   readonly status: number
-  /** False where this request is known never to have been carried out, and never will be. */
+  /** False only if this request was never carried out and never will be. */
   readonly mayHaveBeenSent: boolean
 
   constructor(status: number, message: string, mayHaveBeenSent = true) {
@@ -15,24 +15,24 @@ export class Refusal extends Error {
   }
 }
 
-/** Answers with a refusal in the open, and hears no more on this connection. */
-export function refuse(response: ServerResponse, { status, message }: Refusal): void {
+/** Answers with an unsealed rejection and closes the connection. */
+export function sendRejection(response: ServerResponse, { status, message }: Rejection): void {
   if (response.headersSent || response.destroyed) return
   response
     .writeHead(status, { 'content-type': 'text/plain', connection: 'close' })
     .end(`${message}\n`)
 }
 
-/** The refusal of a caller of an older version. */
-export function refuseVersion(): Refusal {
-  return new Refusal(426, `the caller is of an older version: this enclave speaks ${VERSION}`)
+/** Makes the rejection of a caller of an older version. */
+export function rejectVersion(): Rejection {
+  return new Rejection(426, `the caller is of an older version: this enclave speaks ${VERSION}`)
 }
 
 /**
- * What a refusal of this caller's version says of the enclave; undefined where an answer is none. It is not sealed, so no more
- * than a number is repeated.
+ * Reads the enclave's version from a rejection of this caller's version; undefined for other answers. The answer is not sealed,
+ * so only a number is quoted.
  */
-export function versionRefusal({ status, body }: HttpAnswer): string | undefined {
+export function versionMismatch({ status, body }: HttpAnswer): string | undefined {
   if (status !== 426) return undefined
   const [, version] = /speaks (\d{1,6})\s*$/.exec(new TextDecoder().decode(body)) ?? []
   const spoken = version === undefined ? 'another version' : `version ${version}`
