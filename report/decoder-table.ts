@@ -3,27 +3,27 @@ import type { Log } from '../core/log.js'
 import type { Decoder } from './decoder.js'
 import { ReportDecodingError } from './errors.js'
 import { feedVersion, parseFeedID } from './feed-id.js'
-import { openBlob, refuse } from './full-report.js'
+import { decodingError, openBlob } from './full-report.js'
 import type { Report } from './report.js'
 import type { ReportVerifier } from './verifier.js'
 
-/** A table of decoders by version, decoding through it, and what reports are verified by. */
+/** Decodes and verifies the reports of a stack. */
 export interface DecoderTable<out Data = unknown> {
   readonly versions: readonly number[]
   /** Decodes a report of a feed (in normal form). Throws ReportDecodingError. */
   decode(fullReport: string, feedID: string): Data
   readonly verifier: ReportVerifier | undefined
-  /** Rejects with ReportVerificationError, or where there is no verifier. */
+  /** Rejects with ReportVerificationError, or with DataStreamsError where there is no verifier. */
   verify(report: Report): Promise<void>
 }
 
-/** Feed ids that are remembered. */
+/** Feed ids whose normal form is cached. */
 const MAX_IDS = 4096
 
-/** What a decoder decodes to, or any of several. */
+/** The decoded reports of a decoder. */
 type DecodedBy<Each extends Decoder> = Each extends Decoder<infer Data> ? Data : never
 
-/** Joins decoders into a table. Where two have a version, the first wins. */
+/** Makes a table of decoders by version. Of two with one version, the first is used. */
 export function createDecoderTable<Each extends Decoder>(
   decoders: Iterable<Each>,
   log: Log = {},
@@ -39,29 +39,28 @@ export function createDecoderTable<Each extends Decoder>(
     }
     if (!table.has(decoder.version)) table.set(decoder.version, decoder)
   }
-  function decodeThrough(fullReport: string, feedID: string): Data {
-    const version = feedVersion(feedID)
-    const decoder = table.get(version)
-    if (decoder === undefined) {
-      throw new ReportDecodingError(
-        `report of feed ${feedID} is of version V${version}, for which the stack has no decoder`,
-      )
-    }
-    return decoder.decode(openBlob(fullReport, feedID))
-  }
+
   function decode(fullReport: string, feedID: string): Data {
     try {
-      const data = decodeThrough(fullReport, feedID)
+      const version = feedVersion(feedID)
+      const decoder = table.get(version)
+      if (decoder === undefined) {
+        throw new ReportDecodingError(
+          `report of feed ${feedID} is of version V${version}, for which the stack has no decoder`,
+        )
+      }
+      const data = decoder.decode(openBlob(fullReport, feedID))
       log.debug?.(`report of feed ${feedID} decoded`)
       return data
     } catch (thrown) {
       const error = isStreamsError(thrown, 'DECODING')
         ? thrown
-        : refuse(feedID, 'its decoder threw', thrown)
+        : decodingError(feedID, 'its decoder threw', thrown)
       log.error?.(`report decoding failed: ${error.message}`, { feedID })
       throw error
     }
   }
+
   function verify(report: Report): Promise<void> {
     return new Promise((resolve, reject) => {
       if (verifier === undefined) {
@@ -76,12 +75,12 @@ export function createDecoderTable<Each extends Decoder>(
   return { versions: [...table.keys()], decode, verifier, verify }
 }
 
-/** Makes a `decodeReport` from decoders: the table of a stack standing alone. */
+/** Makes a `decodeReport` of your own from decoders. */
 export function createDecodeReport<Each extends Decoder>(
   decoders: Iterable<Each>,
 ): (fullReport: string, feedID: string) => DecodedBy<Each> {
   const table = createDecoderTable(decoders)
-  /** Ids in normal form, by the way they were given: mostly they are a few, again and again. */
+  /** Normal forms of the ids that were given: most programs give a few, again and again. */
   const ids = new Map<string, string>()
 
   function normalID(feedID: string): string {
@@ -96,7 +95,7 @@ export function createDecodeReport<Each extends Decoder>(
   return function decodeReport(fullReport, feedID) {
     const id = normalID(feedID)
     if (typeof fullReport !== 'string')
-      throw refuse(id, `it must be a string, not ${typeof fullReport}`)
+      throw decodingError(id, `it must be a string, not ${typeof fullReport}`)
     return table.decode(fullReport, id)
   }
 }

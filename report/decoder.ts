@@ -10,7 +10,7 @@ import {
   readString,
   stringLength,
 } from './field.js'
-import { type Blob, HEAD_WORDS, refuse } from './full-report.js'
+import { type Blob, decodingError, HEAD_WORDS } from './full-report.js'
 
 /** Decodes the reports of one version. */
 export interface Decoder<out Data = unknown> {
@@ -20,11 +20,11 @@ export interface Decoder<out Data = unknown> {
   decode(blob: Blob): Data
 }
 
-/** What every decoded report has. */
+/** The fields that every decoded report has. */
 export interface BaseFields {
   /** In lower case. */
   readonly feedID: string
-  /** Earliest time for which the report holds, in the feed's unit: seconds, or milliseconds for ids beginning `0x1`. */
+  /** Earliest time for which the report is valid, in the feed's unit: seconds, or milliseconds for ids that begin with `0x1`. */
   readonly validFromTimestamp: number
   /** Time of the observations, in the feed's unit. */
   readonly observationsTimestamp: number
@@ -49,7 +49,7 @@ type ValueOf<Type extends FieldType> = Type extends 'bool'
       ? bigint
       : string
 
-/** What a schema decodes to. */
+/** The decoded reports of a schema. */
 export type Decoded<Version extends number, Schema extends Fields> = BaseFields & {
   readonly version: `V${Version}`
 } & {
@@ -81,27 +81,15 @@ export function defineDecoder<const Version extends number, const Schema extends
   if (typeof fields !== 'object' || fields === null) {
     throw new ValidationError('fields must be an object of names and types')
   }
-  const names = Object.keys(fields)
-  const taken = new Set(['version', 'feedID', ...headFields])
-  for (const name of names.flatMap(name =>
-    fields[name] === 'uint64-twin' ? [name, `${name}Raw`] : [name],
-  )) {
-    // An object lists names that are numbers first, so their fields would be read in another order than written.
-    if (!/^\p{L}/u.test(name))
-      throw new ValidationError(`fields.${name} must have a name that begins with a letter`)
-    if (taken.has(name))
-      throw new ValidationError(`fields.${name} is decoded already: a name stands once in a report`)
-    taken.add(name)
-  }
+  const plan = planFields(fields)
   const label = `V${version}` as const
-  const plan = names.map(name => planField(name, fields[name]))
-  const isDynamic = plan.some(field => field.isString)
+  const isDynamic = plan.some(field => field.read === undefined)
   const headLength = 32 * (HEAD_WORDS + plan.length)
 
   function decode(blob: Blob): Record<string, unknown> {
-    const { view, feedID } = blob
+    const { feedID } = blob
     if (isDynamic ? blob.length < headLength : blob.length !== headLength) {
-      throw refuse(
+      throw decodingError(
         feedID,
         `a blob of ${label} has ${isDynamic ? 'at least ' : ''}${headLength} bytes, this one ${blob.length}`,
       )
@@ -119,35 +107,30 @@ export function defineDecoder<const Version extends number, const Schema extends
     let at = 32 * HEAD_WORDS
     let tail = headLength
     for (const field of plan) {
-      if (field.isString) {
-        const length = stringLength(blob, at, tail, field.name)
-        data[field.name] = readString(view, tail + 32, length, blob, field.name)
+      const { name, rawName, read } = field
+      if (read === undefined) {
+        const length = stringLength(blob, at, tail, name)
+        data[name] = readString(blob, tail + 32, length, name)
         tail += 32 + 32 * Math.ceil(length / 32)
-      } else {
-        const value = field.read(blob, at, field.name)
-        if (field.rawName === undefined) data[field.name] = value
-        else {
-          data[field.name] = Number(value)
-          data[field.rawName] = value
-        }
+      } else if (rawName === undefined) data[name] = read(blob, at, name)
+      else {
+        const exact = read(blob, at, name)
+        data[name] = Number(exact)
+        data[rawName] = exact
       }
       at += 32
     }
     if (tail !== blob.length)
-      throw refuse(feedID, `its blob has ${blob.length - tail} bytes too many`)
+      throw decodingError(feedID, `its blob has ${blob.length - tail} bytes too many`)
     return data
   }
   return Object.freeze({ version, decode: decode as (blob: Blob) => Decoded<Version, Schema> })
 }
 
-interface Field {
-  readonly name: string
-  readonly rawName: string | undefined
-  readonly isString: boolean
-  readonly read: Reader
-}
-
+/** The names of `BaseFields`, and the version. */
 const headFields = [
+  'version',
+  'feedID',
   'validFromTimestamp',
   'observationsTimestamp',
   'nativeFee',
@@ -155,11 +138,27 @@ const headFields = [
   'expiresAt',
 ] as const
 
-function planField(name: string, type: FieldType | undefined): Field {
-  return {
-    name,
-    rawName: type === 'uint64-twin' ? `${name}Raw` : undefined,
-    isString: type === 'string',
-    read: readerOf(name, type),
-  }
+interface Field {
+  readonly name: string
+  /** Where the exact value goes if `name` has the nearest number. */
+  readonly rawName: string | undefined
+  /** Undefined for a string. */
+  readonly read: Reader | undefined
+}
+
+/** Checks the names and types of a schema's fields, and finds their readers. */
+function planFields(fields: Fields): readonly Field[] {
+  const taken = new Set<string>(headFields)
+  return Object.entries(fields).map(([name, type]) => {
+    const rawName = type === 'uint64-twin' ? `${name}Raw` : undefined
+    for (const each of rawName === undefined ? [name] : [name, rawName]) {
+      // Objects list names that are numbers first, so these fields would be read in another order than written.
+      if (!/^\p{L}/u.test(each))
+        throw new ValidationError(`fields.${each} must have a name that begins with a letter`)
+      if (taken.has(each))
+        throw new ValidationError(`fields.${each} is decoded already: each name must be unique`)
+      taken.add(each)
+    }
+    return { name, rawName, read: type === 'string' ? undefined : readerOf(name, type) }
+  })
 }

@@ -1,58 +1,50 @@
 import { kindOf } from '../core/kind.js'
 import type { DecoderTable } from './decoder-table.js'
 import { isFeedID } from './feed-id.js'
-import { readHead, refuse } from './full-report.js'
+import { decodingError, type Head, readHead } from './full-report.js'
 import { Report, type ReportSource } from './report.js'
 
-/** A rule of the envelope that was broken, in the words of the sender's format. */
+/** An envelope breaks a rule of its format. */
 export class EnvelopeError extends Error {}
 
 /**
- * Makes a report from a record of the service, trusting nothing of it: shape and types are checked, and the unsigned
- * envelope must agree with the signed blob. Times the envelope lacks are the blob's.
+ * Makes a report from an envelope, the JSON object in which the service sends it. Nothing of that is trusted: shape and
+ * types are checked, and what is not signed must agree with the signed blob. Times that the envelope lacks are the blob's.
  *
- * Throws EnvelopeError where the record has not the promised shape, ReportDecodingError where the report itself is bad.
+ * Throws EnvelopeError for an envelope of another shape, ReportDecodingError where the report itself breaks a rule.
  */
 export function toReport(
-  record: unknown,
+  envelope: unknown,
   origin: string,
   table: DecoderTable,
   source: ReportSource = 'request',
 ): Report {
-  if (typeof record !== 'object' || record === null)
-    throw new EnvelopeError(`report must be an object, not ${kindOf(record)}`)
-  const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = record as Record<
-    string,
-    unknown
-  >
+  if (typeof envelope !== 'object' || envelope === null)
+    throw new EnvelopeError(`report must be an object, not ${kindOf(envelope)}`)
+  const { feedID, fullReport, ...times } = envelope as Readonly<Record<string, unknown>>
   if (!isFeedID(feedID))
     throw new EnvelopeError('report.feedID must be 0x and 64 hexadecimal digits')
   if (typeof fullReport !== 'string')
     throw new EnvelopeError(`report.fullReport must be a string, not ${kindOf(fullReport)}`)
   const id = feedID.toLowerCase()
   const head = readHead(fullReport, id)
-  const observed = checkTime(
-    observationsTimestamp,
-    head.observationsTimestamp,
-    'observationsTimestamp',
-    id,
-  )
-  const validFrom = checkTime(validFromTimestamp, head.validFromTimestamp, 'validFromTimestamp', id)
+  const observed = checkTime(times, head, 'observationsTimestamp', id) as number
+  const validFrom = checkTime(times, head, 'validFromTimestamp', id)
   return new Report(id, fullReport, validFrom ?? observed, observed, origin, source, table)
 }
 
-function checkTime<Signed extends number | undefined>(
-  value: unknown,
-  signed: Signed,
-  field: string,
+/** The time in a field of the envelope, or else that of the blob; where both have one, they must be the same. */
+function checkTime(
+  times: Readonly<Record<string, unknown>>,
+  head: Head,
+  field: 'validFromTimestamp' | 'observationsTimestamp',
   feedID: string,
-): Signed | number {
+): number | undefined {
+  const value = times[field]
+  const signed = head[field]
   if (value === undefined) return signed
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
     throw new EnvelopeError(`report.${field} must be a whole number from 0 on`)
-  }
-  if (signed !== undefined && value !== signed) {
-    throw refuse(feedID, `the envelope’s ${field} is ${value}, the signed one ${signed}`)
-  }
-  return value
+  if (signed === undefined || value === signed) return value
+  throw decodingError(feedID, `the envelope’s ${field} is ${value}, the signed one ${signed}`)
 }

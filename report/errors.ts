@@ -1,7 +1,7 @@
 import { DataStreamsError, type ErrorFacts } from '../core/errors.js'
 import type { Report } from './report.js'
 
-/** A report's bytes are not a report, contradict their envelope, or are of a version no decoder knows. */
+/** A report's bytes break a rule, contradict their envelope, or are of a version without a decoder. */
 export class ReportDecodingError extends DataStreamsError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, { code: 'DECODING', ...facts })
@@ -15,23 +15,23 @@ export class ReportDecodingError extends DataStreamsError {
 /**
  * Why a report was not verified, as a stable word.
  *
- * | reason | what it says | whose affair |
+ * | reason | meaning | cause |
  * |---|---|---|
- * | `malformed` | the bytes are not a report, or have something behind the last signature | the service |
- * | `unknown-digest` | the source of signers has none for the report's configuration | a rotation, or a forgery |
- * | `signers-unavailable` | the source of signers failed or took too long: nothing is said of the report | your source |
- * | `not-active` | signers are known, but not for the time of the report | an old set, or an old report |
- * | `engine-unavailable` | what recovers signers can't be loaded: nothing is said of the report | your installation |
- * | `too-few-signatures` | f or fewer, so faulty signers alone could have made it | the service |
+ * | `malformed` | the bytes are not a report, or there are some after the last signature | the service |
+ * | `unknown-digest` | the source of signers has none for the report's configuration | a rotation or a forgery |
+ * | `signers-unavailable` | the source of signers failed or took too long, so nothing is known of the report | your source |
+ * | `not-active` | there are signers, but not for the time of the report | an old set or an old report |
+ * | `engine-unavailable` | the library that recovers signers can't be loaded, so nothing is known of the report | your installation |
+ * | `too-few-signatures` | f or fewer, so that faulty signers alone may have made them | the service |
  * | `too-many-signatures` | more than there are signers, or than the f + 1 of `count: 'exactly'` | the service |
- * | `bad-signature` | r or s is no number of the curve's, or no key could have made the pair | a forgery |
- * | `high-s` | the mirror image of a signature, which anyone can make of it and no signer makes | a forgery |
+ * | `bad-signature` | r or s is out of the curve's range, or no key can make the pair | a forgery |
+ * | `high-s` | the upper of the two s of a signature: anyone can compute it, no signer makes it | a forgery |
  * | `bad-recovery-id` | v is neither 0 nor 1 | a forgery |
- * | `unknown-signer` | an address was recovered that is not in the set: so mostly a single bit was changed, anywhere | a forgery |
- * | `repeated-signer` | one signer is counted twice | a forgery |
- * | `wrong-feed` | the signed feed id is not that of the envelope, or the one expected | the service |
- * | `wrong-time` | a signed time is not that of the envelope, or the one expected | the service |
- * | `expired` | it was signed for a time before now | an old report |
+ * | `unknown-signer` | an address was recovered that is not in the set, as where any bit of the report was changed | a forgery |
+ * | `repeated-signer` | two signatures are by one signer | a forgery |
+ * | `wrong-feed` | the signed feed id is not that of the envelope, or not the expected one | the service |
+ * | `wrong-time` | a signed time is not that of the envelope, or not the expected one | the service |
+ * | `expired` | its `expiresAt` is over | an old report |
  */
 export type VerificationFailure =
   | 'malformed'
@@ -50,10 +50,10 @@ export type VerificationFailure =
   | 'wrong-time'
   | 'expired'
 
-/** A report is not shown to be signed by those who should: `reason` says why. */
+/** The signatures of a report could not be verified: `reason` says why. */
 export class ReportVerificationError extends DataStreamsError {
   readonly reason: VerificationFailure
-  /** The report, where one came over a stream. Its fields are not to be trusted. */
+  /** The report, where it came over a stream. Do not trust its fields. */
   readonly report: Report | undefined
 
   constructor(

@@ -32,7 +32,7 @@ export function parseFeedIDs(value: unknown, field = 'feedIDs'): readonly string
   return [...new Set(list.map((id, index) => parseFeedID(id, `${field}[${index}]`)))]
 }
 
-/** The report version that a feed's id announces: its first two bytes without the top four bits. */
+/** The report version of a feed: the first two bytes of its id without the top four bits. */
 export function feedVersion(feedID: string): number {
   return 256 * digitAt(feedID, 3) + 16 * digitAt(feedID, 4) + digitAt(feedID, 5)
 }
@@ -42,14 +42,12 @@ function digitAt(feedID: string, at: number): number {
   return code < 58 ? code - 48 : (code | 32) - 87
 }
 
-/** The unit of a feed's timestamps, announced by the top four bits of its id: 0 is seconds, 1 milliseconds. */
+/** The unit of a feed's timestamps, by the top four bits of its id: 0 is seconds, 1 milliseconds. */
 export function feedResolution(feedID: string): 's' | 'ms' {
   return feedID.charCodeAt(2) === 48 ? 's' : 'ms'
 }
 
-const versionName = (feedID: string): `V${number}` => `V${feedVersion(feedID)}`
-
-/** The report version that a feed's id announces, as reports name it: `'V3'` for `0x0003…`. */
+/** The report version of a feed, as decoded reports name it: `'V3'` for `0x0003…`. */
 export function getReportVersion(feedID: string): `V${number}` {
-  return versionName(parseFeedID(feedID))
+  return `V${feedVersion(parseFeedID(feedID))}`
 }

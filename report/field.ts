@@ -1,7 +1,7 @@
 import { ValidationError } from '../core/errors.js'
 import { TextDecoder } from '../core/platform.js'
 import type { ReportDecodingError } from './errors.js'
-import { type Blob, readSafeUint, refuse } from './full-report.js'
+import { type Blob, decodingError, readSafeUint } from './full-report.js'
 
 /**
  * The type of one field, as Solidity names it; integers are those whose width is a multiple of 8.
@@ -10,7 +10,7 @@ import { type Blob, readSafeUint, refuse } from './full-report.js'
  * |---|---|
  * | `uint8` … `uint48`, `int8` … `int48` | `number` |
  * | `uint56` … `uint256`, `int56` … `int256` | `bigint` |
- * | `uint64-twin` | a `number`, the nearest there is, and beside it an exact `bigint` under the name with `Raw` added |
+ * | `uint64-twin` | the nearest `number`, and the exact `bigint` in a second field, whose name ends in `Raw` |
  * | `bool` | `boolean` |
  * | `address`, `bytes1` … `bytes32` | `0x` and lower-case hexadecimal digits |
  * | `string` | `string` |
@@ -24,12 +24,11 @@ export type FieldType =
   | `bytes${number}`
   | 'string'
 
-/** Reads the word at `at`, which is the field `name`. Throws ReportDecodingError where it is not of the type. */
-export type Reader = (blob: Blob, at: number, name: string) => unknown
+/** Reads the word at byte `at`, which is the field `name`. Throws ReportDecodingError where it is not of the type. */
+export type Reader<Value = unknown> = (blob: Blob, at: number, name: string) => Value
 
-/** The reader of a type. Throws ValidationError naming the field where there is no such type. */
+/** The reader of a type whose value is in its word, as that of a string is not. Throws ValidationError for other types. */
 export function readerOf(name: string, type: FieldType | undefined): Reader {
-  if (type === 'string') return readFee
   if (type === 'bool') return readBool
   if (type === 'address') return bytesReader(20, 'right')
   if (type === 'uint64-twin') return uintReader(64)
@@ -43,6 +42,7 @@ export function readerOf(name: string, type: FieldType | undefined): Reader {
   )
 }
 
+/** The widest integers that are decoded as numbers. */
 const EXACT_WIDTH = 48
 
 function uintReader(width: number): Reader {
@@ -88,17 +88,12 @@ function bytesReader(size: number, aligned: 'left' | 'right'): Reader {
   }
 }
 
-export const readFee: (blob: Blob, at: number, name: string) => bigint = uintReader(192) as (
-  blob: Blob,
-  at: number,
-  name: string,
-) => bigint
-export const readSeconds: (blob: Blob, at: number, name: string) => number = uintReader(32) as (
-  blob: Blob,
-  at: number,
-  name: string,
-) => number
+/** Reads a fee, in the smallest unit of its token. */
+export const readFee: Reader<bigint> = uintReader(192) as Reader<bigint>
+/** Reads a time of a feed that counts in seconds. */
+export const readSeconds: Reader<number> = uintReader(32) as Reader<number>
 
+/** Reads a time of a feed that counts in milliseconds. */
 export function readMilliseconds(blob: Blob, at: number, name: string): number {
   const value = readSafeUint(blob.view, at)
   if (Number.isNaN(value)) throw outside(blob, name, 'time of at most 2^53 - 1')
@@ -111,7 +106,7 @@ function readBool(blob: Blob, at: number, name: string): boolean {
   return value === 1
 }
 
-/** The length in bytes of the string whose offset is at `at`, and which must begin at `tail`. */
+/** The length in bytes of the string whose offset is at byte `at`; the string must begin at `tail`. */
 export function stringLength(blob: Blob, at: number, tail: number, name: string): number {
   const { view } = blob
   const length =
@@ -123,13 +118,9 @@ export function stringLength(blob: Blob, at: number, tail: number, name: string)
   return length
 }
 
-export function readString(
-  view: DataView,
-  start: number,
-  length: number,
-  blob: Blob,
-  name: string,
-): string {
+/** Reads a string of `length` bytes from `start` on, which must be UTF-8 and padded with zeros. */
+export function readString(blob: Blob, start: number, length: number, name: string): string {
+  const { view } = blob
   for (let at = start + length; at % 32 !== 0; at++) {
     if (view.getUint8(at) !== 0) throw outside(blob, name, 'string: its padding is not zero')
   }
@@ -142,7 +133,7 @@ export function readString(
   }
 }
 
-/** The word at `at`; most values are short, and a short bigint is cheaper to make. */
+/** The word at byte `at`. Most values are short, and a short bigint is cheaper to make. */
 function readBigUint(view: DataView, at: number): bigint {
   const low = view.getBigUint64(at + 24)
   if ((view.getUint32(at + 16) | view.getUint32(at + 20)) === 0 && isZero128(view, at)) return low
@@ -162,5 +153,5 @@ function isZero128(view: DataView, at: number): boolean {
 }
 
 function outside(blob: Blob, name: string, type: string): ReportDecodingError {
-  return refuse(blob.feedID, `${name} is no ${type}`)
+  return decodingError(blob.feedID, `${name} is no ${type}`)
 }

@@ -25,17 +25,17 @@
  *     5    expiresAt                          as the timestamps
  *     6…   the fields of the version
  *
- * An ABI encoding has one canonical form. Only that is accepted, so every offset and length is known beforehand and a
- * byte too many has nowhere to hide.
+ * An ABI encoding has one canonical form. Only that is accepted: every offset and length is then known beforehand, and no
+ * byte of the report is left unread.
  */
 import { areDigits, buffer, characters } from './characters.js'
 import { ReportDecodingError } from './errors.js'
 import { feedResolution, feedVersion } from './feed-id.js'
 import { readBytes, readWord } from './hex-digits.js'
 
-/** What the blob itself says of the report: the signed truth, unlike the envelope around it. */
+/** The times of a blob, which are signed, unlike those of the envelope. */
 export interface Head {
-  /** Undefined for version 1, which counts blocks there. */
+  /** Undefined for version 1, which has a block number there. */
   readonly validFromTimestamp: number | undefined
   readonly observationsTimestamp: number
   /** Length of the blob in bytes. */
@@ -47,8 +47,8 @@ export interface Blob {
   /** In normal form. */
   readonly feedID: string
   /**
-   * Begins with the blob's first byte, and goes on behind its last. It is written over by the next report: take from it
-   * what you decode, and keep nothing of it.
+   * Begins with the blob's first byte, and continues after its last. The next report overwrites it, so copy what you
+   * decode.
    */
   readonly view: DataView
   /** In bytes. */
@@ -57,63 +57,74 @@ export interface Blob {
 
 /** Words before the blob's first byte. */
 const BLOB = 8
-/** Words of a report without a blob: two lengths are left. */
+/** Words of a report with an empty blob and no signatures: the two lengths of rawRs and rawSs are left. */
 const LEAST_WORDS = BLOB + 2
 /** Words of the head that all versions from 2 on share. */
 export const HEAD_WORDS = 6
-/** rawVs is one word, so there is room for as many signatures as it has bytes. */
+/** rawVs has one byte per signature, and is one word. */
 const MAX_SIGNATURES = 32
-/** No report is near this; what is longer is not read. */
+/** Far more than any report has. Longer ones are not read. */
 const MAX_BYTES = 65_536
 
-/** Digits of a word, and so of a feed id. */
+/** Hexadecimal digits of a word, and so of a feed id. */
 export const DIGITS = 64
-/** Where the blob begins, and with it the feed id that is signed: so many digits behind the report's first. */
+/** Digits before the blob, whose first word is the signed feed id. */
 export const BLOB_DIGITS: number = DIGITS * BLOB
-/** A report has so many digits at least. */
+/** Digits of the shortest report. */
 export const LEAST_DIGITS: number = DIGITS * LEAST_WORDS
 
-/** The bytes of the blob that was opened last. */
+/** The bytes of the last blob that was opened. */
 const blob = new DataView(new ArrayBuffer(MAX_BYTES))
 
-/** The report whose digits lie checked in the buffer: whoever decodes a report mostly does so as soon as it is there. */
+/** The report whose digits are in the buffer and have been checked: most reports are decoded as soon as they arrive. */
 let fresh: FreshReport | undefined
 
 interface FreshReport {
   readonly fullReport: string
   readonly feedID: string
-  /** Of its first digit. */
+  /** Position of its first digit. */
   readonly at: number
   readonly blobLength: number
 }
 
 /**
- * Checks the encoding of a report to the last digit and reads the blob's own times, holding its feed id against `feedID`
- * (in normal form). Throws ReportDecodingError.
+ * Checks the whole encoding of a report and that its signed feed id is `feedID` (in normal form), and reads the times of
+ * the blob. Throws ReportDecodingError.
  */
 export function readHead(fullReport: string, feedID: string): Head {
-  const blobLength = checkReport(fullReport, feedID)
+  fresh = undefined
+  const count = fullReport.length - 2
+  if (count > 2 * MAX_BYTES) throw decodingError(feedID, `it is longer than ${MAX_BYTES} bytes`)
+  if (!fullReport.startsWith('0x')) throw decodingError(feedID, 'it does not start with 0x')
+  if (count % DIGITS !== 0)
+    throw decodingError(feedID, `${count} hexadecimal digits are not whole words of 32 bytes`)
+  const words = count / DIGITS
+  if (words < LEAST_WORDS) throw decodingError(feedID, `it is cut short: ${words} words`)
+  // A character beyond ASCII becomes several bytes. None of them is a digit, and the first is at its position or after it.
+  buffer.write(fullReport, 'utf8')
+  const blobLength = checkEncoding(2, words, feedID)
+  const start = 2 + BLOB_DIGITS
+  const signedFor = fullReport.slice(start, start + DIGITS)
+  if (!feedID.endsWith(signedFor) && !feedID.endsWith(signedFor.toLowerCase())) {
+    throw decodingError(feedID, `it is signed for feed 0x${signedFor}`)
+  }
   return readTimes(2, blobLength, feedID)
 }
 
-/**
- * As `readHead`, of a report whose digits stand in the buffer from `at` on, so many words of them, and whose feed id has
- * been compared.
- */
+/** As `readHead`, for a report of so many words whose digits are in the buffer from `at` on; its feed id is not checked. */
 export function readHeadAt(at: number, words: number, feedID: string): Head {
   fresh = undefined
-  if (words > MAX_BYTES / 32) throw refuse(feedID, `it is longer than ${MAX_BYTES} bytes`)
-  checkDigits(at, words, feedID)
-  return readTimes(at, checkBlob(at, words, feedID), feedID)
+  if (words > MAX_BYTES / 32) throw decodingError(feedID, `it is longer than ${MAX_BYTES} bytes`)
+  return readTimes(at, checkEncoding(at, words, feedID), feedID)
 }
 
-/** Writes a message into the buffer, over whatever report is there. */
+/** Writes a message into the buffer. */
 export function takeMessage(message: Uint8Array): void {
   fresh = undefined
   buffer.set(message)
 }
 
-/** Notes that the report whose head was read last is this one, so that opening its blob need not check it again. */
+/** Names the report whose head was read last, so that `openBlob` need not check it again. */
 export function keepFresh(
   fullReport: string,
   feedID: string,
@@ -124,8 +135,8 @@ export function keepFresh(
 }
 
 /**
- * Opens a report's blob after checking everything `readHead` does. The view is written over by the next call: read what
- * you need of it at once. Throws ReportDecodingError.
+ * Opens a report's blob after the checks of `readHead`. The next call overwrites the view, so read it at once. Throws
+ * ReportDecodingError.
  */
 export function openBlob(fullReport: string, feedID: string): Blob {
   let at = 2
@@ -140,8 +151,8 @@ export function openBlob(fullReport: string, feedID: string): Blob {
   return { feedID, view: blob, length }
 }
 
-/** The digits of a report's blob, without those of context and signatures. The encoding must have been checked. */
-export function blobDigits(fullReport: string): string {
+/** The digits of a report's blob. The encoding must have been checked. */
+function blobDigits(fullReport: string): string {
   const start = 2 + BLOB_DIGITS
   return fullReport.slice(
     start,
@@ -149,7 +160,7 @@ export function blobDigits(fullReport: string): string {
   )
 }
 
-/** True where two reports say the same, whoever signed them: any f + 1 of the signers will do. */
+/** True where two reports have the same blob; their signatures may differ, as any f + 1 of the signers suffice. */
 export function isSameBlob(one: string, other: string): boolean {
   if (one === other) return true
   const [blob, otherBlob] = [blobDigits(one), blobDigits(other)]
@@ -157,47 +168,11 @@ export function isSameBlob(one: string, other: string): boolean {
 }
 
 /** The error for a report of `feedID` that breaks `rule`. */
-export function refuse(feedID: string, rule: string, cause?: unknown): ReportDecodingError {
+export function decodingError(feedID: string, rule: string, cause?: unknown): ReportDecodingError {
   return new ReportDecodingError(
     `fullReport of feed ${feedID} is refused: ${rule}`,
     cause === undefined ? {} : { cause },
   )
-}
-
-/** Writes a report's characters into the buffer and checks them; returns the blob's length in bytes. */
-function checkReport(fullReport: string, feedID: string): number {
-  fresh = undefined
-  const count = fullReport.length - 2
-  if (count > 2 * MAX_BYTES) throw refuse(feedID, `it is longer than ${MAX_BYTES} bytes`)
-  if (!fullReport.startsWith('0x')) throw refuse(feedID, 'it does not start with 0x')
-  if (count % DIGITS !== 0)
-    throw refuse(feedID, `${count} hexadecimal digits are not whole words of 32 bytes`)
-  const words = count / DIGITS
-  if (words < LEAST_WORDS) throw refuse(feedID, `it is cut short: ${words} words`)
-  // Of a character past ASCII no byte is a digit's, and its first one stands at its place or behind it.
-  buffer.write(fullReport, 'utf8')
-  checkDigits(2, words, feedID)
-  const blobLength = checkBlob(2, words, feedID)
-  const start = 2 + BLOB_DIGITS
-  const signedFor = fullReport.slice(start, start + DIGITS)
-  if (!feedID.endsWith(signedFor) && !feedID.endsWith(signedFor.toLowerCase())) {
-    throw refuse(feedID, `it is signed for feed 0x${signedFor}`)
-  }
-  return blobLength
-}
-
-function checkDigits(at: number, words: number, feedID: string): void {
-  if (!areDigits(at, at + DIGITS * words))
-    throw refuse(feedID, 'it has a character that is no hexadecimal digit')
-}
-
-/** Checks all around the blob; returns the blob's length in bytes. */
-function checkBlob(at: number, words: number, feedID: string): number {
-  const blobLength = checkEncoding(at, words, feedID)
-  if (blobLength < 32 * (isBlockBased(feedID) ? 2 : HEAD_WORDS)) {
-    throw refuse(feedID, `its blob of ${blobLength} bytes is shorter than a report’s head`)
-  }
-  return blobLength
 }
 
 function readTimes(at: number, blobLength: number, feedID: string): Head {
@@ -218,36 +193,44 @@ function isBlockBased(feedID: string): boolean {
   return feedVersion(feedID) < 2
 }
 
-/** Checks every offset and length around the blob; returns the blob's length in bytes. */
+/** Checks every digit, offset and length, and that the blob has a head; returns the blob's length in bytes. */
 function checkEncoding(at: number, words: number, feedID: string): number {
-  // The comparisons are written so that NaN, which stands for what is no number of ours, fails them.
+  if (!areDigits(at, at + DIGITS * words))
+    throw decodingError(feedID, 'it has a character that is no hexadecimal digit')
+  // NaN, for a number over 2^53 - 1, fails each of these comparisons.
   const blobLength = readUint(at, BLOB - 1)
   if (blobLength % 32 !== 0)
-    throw refuse(feedID, 'the length of its blob is not whole words of 32 bytes')
+    throw decodingError(feedID, 'the length of its blob is not whole words of 32 bytes')
   const rs = BLOB + blobLength / 32
-  if (!(rs < words)) throw refuse(feedID, 'the length of its blob goes past the end')
+  if (!(rs < words)) throw decodingError(feedID, 'the length of its blob goes past the end')
   const signatures = readUint(at, rs)
   if (!(signatures <= MAX_SIGNATURES))
-    throw refuse(feedID, `it has more than ${MAX_SIGNATURES} signatures`)
+    throw decodingError(feedID, `it has more than ${MAX_SIGNATURES} signatures`)
   const ss = rs + 1 + signatures
   if (words !== ss + 1 + signatures) {
-    throw refuse(feedID, `its parts take ${ss + 1 + signatures} words, but there are ${words}`)
+    throw decodingError(
+      feedID,
+      `its parts take ${ss + 1 + signatures} words, but there are ${words}`,
+    )
   }
-  if (readUint(at, ss) !== signatures) throw refuse(feedID, 'rawRs and rawSs differ in length')
+  if (readUint(at, ss) !== signatures)
+    throw decodingError(feedID, 'rawRs and rawSs differ in length')
   if (
     readUint(at, 3) !== 32 * (BLOB - 1) ||
     readUint(at, 4) !== 32 * rs ||
     readUint(at, 5) !== 32 * ss
   ) {
-    throw refuse(feedID, 'an offset does not point where its part begins')
+    throw decodingError(feedID, 'an offset does not point where its part begins')
   }
+  if (blobLength < 32 * (isBlockBased(feedID) ? 2 : HEAD_WORDS))
+    throw decodingError(feedID, `its blob of ${blobLength} bytes is shorter than a report’s head`)
   return blobLength
 }
 
 function checkTime(value: number, field: string, feedID: string): number {
-  if (Number.isNaN(value)) throw refuse(feedID, `${field} is no time: it is over 2^53 - 1`)
+  if (Number.isNaN(value)) throw decodingError(feedID, `${field} is no time: it is over 2^53 - 1`)
   if (value > 0xffff_ffff && feedResolution(feedID) === 's') {
-    throw refuse(feedID, `${field} is ${value}, more than the 32 bits of a time in seconds`)
+    throw decodingError(feedID, `${field} is ${value}, more than the 32 bits of a time in seconds`)
   }
   return value
 }
@@ -265,7 +248,7 @@ export function readSafeUint(view: DataView, at: number): number {
   return high === 0 && value <= Number.MAX_SAFE_INTEGER ? value : Number.NaN
 }
 
-/** The word at an index of the report as a number, or NaN if it is over 2^53 - 1. */
+/** A word of the report in the buffer as a number, or NaN if it is over 2^53 - 1. */
 function readUint(at: number, word: number): number {
   return readWord(characters, at + DIGITS * word)
 }

@@ -1,4 +1,4 @@
-/** An interval of a feed in which reports are missing for good. Both ends belong to it; times are in the feed's unit. */
+/** An interval in which reports of a feed are missing for good. It includes both ends; times are in the feed's unit. */
 export interface Gap {
   readonly feedID: string
   readonly from: number
@@ -7,7 +7,7 @@ export interface Gap {
 }
 
 /**
- * Why reports will not come: the service has none (`upstream`), they could not be fetched (`unavailable`), they are too many
+ * Why reports are missing: the service has none (`upstream`), they could not be fetched (`unavailable`), they are too many
  * or too old to be fetched (`bound`), or you did not take them in time (`overflow`).
  */
 export type GapCause = 'upstream' | 'unavailable' | 'bound' | 'overflow'

@@ -1,6 +1,6 @@
 import { TextEncoder } from '../core/platform.js'
 
-/** No byte: a bit that no value has. */
+/** A bit that no byte has: the mark of characters that are no digits. */
 const NONE = 0x100
 
 /** The byte that two digits stand for, by their two characters, the first in the low byte; NONE where one is no digit. */
@@ -15,10 +15,10 @@ digits.forEach((high, one) => {
 
 /** Four times the digit 0. */
 const ZEROS = 0x3030_3030
-/** Eight times. Digits are never the bytes of a NaN. */
+/** Eight times the digit 0, as the bytes of a float. (No eight digits are those of a NaN.) */
 const EIGHT_ZEROS = new Float64Array(Int32Array.of(ZEROS, ZEROS).buffer)[0] as number
 
-/** True if the characters from `from` to before `to`, a multiple of sixteen, are hexadecimal digits. */
+/** True if the characters from `from` to before `to` are hexadecimal digits; their number is a multiple of sixteen. */
 export function areDigits(characters: DataView, from: number, to: number): boolean {
   let seen = 0
   for (let at = from; at < to; at += 16) {
@@ -26,19 +26,19 @@ export function areDigits(characters: DataView, from: number, to: number): boole
     const two = characters.getInt32(at + 4, true)
     const three = characters.getInt32(at + 8, true)
     const four = characters.getInt32(at + 12, true)
-    // Most of a report is zeros.
+    // Most characters of a report are zeros.
     if (((one ^ ZEROS) | (two ^ ZEROS) | (three ^ ZEROS) | (four ^ ZEROS)) === 0) continue
-    seen |= look(one) | look(two) | look(three) | look(four)
+    seen |= byteOrNone(one) | byteOrNone(two) | byteOrNone(three) | byteOrNone(four)
   }
   return (seen & NONE) === 0
 }
 
-/** Has the bit of NONE if one of four characters is no digit. */
-function look(four: number): number {
+/** Has the bit NONE if one of four characters is no digit. */
+function byteOrNone(four: number): number {
   return (bytes[four & 0xffff] as number) | (bytes[four >>> 16] as number)
 }
 
-/** Writes the bytes that digits stand for to the start of `into`; `length` counts the bytes, a multiple of four. */
+/** Writes the bytes of hexadecimal digits to the start of `into`; `length` counts bytes, and is a multiple of four. */
 export function readBytes(
   characters: DataView,
   from: number,
@@ -48,7 +48,7 @@ export function readBytes(
   for (let to = 0; to < length; to += 4) into.setInt32(to, readUint32(characters, from + 2 * to))
 }
 
-/** The number that the 64 digits of a word stand for, or NaN if it is over 2^53 - 1. */
+/** The number of a word of 64 digits, or NaN if it is over 2^53 - 1. */
 export function readWord(characters: DataView, from: number): number {
   for (let at = from; at < from + 48; at += 8)
     if (characters.getFloat64(at, true) !== EIGHT_ZEROS) return Number.NaN
@@ -58,7 +58,7 @@ export function readWord(characters: DataView, from: number): number {
   return value <= Number.MAX_SAFE_INTEGER ? value : Number.NaN
 }
 
-/** The bits that eight digits stand for. */
+/** The 32 bits of eight digits. */
 function readUint32(characters: DataView, at: number): number {
   const first = characters.getInt32(at, true)
   const second = characters.getInt32(at + 4, true)

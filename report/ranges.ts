@@ -1,37 +1,38 @@
-/** A stretch of a feed's time. Both ends belong to it; times are in the feed's unit. */
+/** An interval of a feed's time, in the feed's unit. It includes both ends. */
 export interface Interval {
   from: number
   to: number
 }
 
-/** What of a feed has come: everything up to `last`, but for the missing. */
+/** Which reports of a feed have been received: all up to `last`, except those of the missing ranges. */
 export interface Coverage<Range extends Interval = Interval> {
   last: number
   /** Ascending; none touches another. */
   missing: Range[]
 }
 
-/** The longest time that the network lets one report stand for, in seconds. */
+/** The longest range that the network gives a report, in seconds. */
 export const LONGEST_RANGE = 300
-/** Seconds from one report to the next in which its range is believed, however long. */
+/** Seconds between two reports up to which the range of the second is trusted, however long. */
 const LONGEST_STEP = 3600
 
-/** How much of its unit a feed has in a second. */
+/** A second in the unit of a feed. */
 export type Second = 1 | 1000
 
-/** True for a report whose range is the longest there is: it need not begin where the one before ended. */
+/** True for a report of the longest range, which need not begin where the report before ended. */
 export function isWide(from: number, to: number, second: Second): boolean {
   return to - from + 1 >= LONGEST_RANGE * second
 }
 
-/** True where two times of a feed are so far apart that one of them may be wrong. */
+/** True if two times of a feed are so far apart that one of them may be wrong. */
 export function isFar(one: number, other: number, second: Second): boolean {
   return Math.abs(one - other) > LONGEST_RANGE * second
 }
 
 /**
- * From when on a report of `from` to `to` is the whole story, where nothing has come since `floor`. A report that begins
- * before says nothing of others in between if its range is a suspicious one, and a range that goes too far is cut.
+ * The time from which on a report of `from` to `to` shows that no other is missing, where none has been received since
+ * `floor`. A report that begins before `floor` and has the longest range shows nothing of the time before its end, and one
+ * long after `floor` shows at most the longest range.
  */
 export function wholeSince(from: number, to: number, floor: number, second: Second): number {
   if (to - floor > LONGEST_STEP * second)
@@ -40,12 +41,12 @@ export function wholeSince(from: number, to: number, floor: number, second: Seco
   return isWide(from, to, second) ? to : floor
 }
 
-/** The same for a report whose end is in a range. One that begins before the range says nothing of what else is in it. */
+/** The same for a report that ends in a missing range. One that begins before the range shows only its own end. */
 export function wholeSinceIn(range: Interval, from: number, to: number, second: Second): number {
   return from < range.from ? to : wholeSince(from, to, range.from, second)
 }
 
-/** The range that a time is in. */
+/** The missing range that holds a time. */
 export function findMissing<Range extends Interval>(
   { missing, last }: Coverage<Range>,
   time: number,
@@ -55,7 +56,7 @@ export function findMissing<Range extends Interval>(
   return undefined
 }
 
-/** Takes a stretch out of a range: what is left below and above it. One of the two is the range itself, made smaller. */
+/** Removes `from` to `to` from a missing range; returns the rest below and above. One of them is the range itself, shortened. */
 export function cutMissing<Range extends Interval>(
   { missing }: Coverage<Range>,
   range: Range,
@@ -79,7 +80,7 @@ export function cutMissing<Range extends Interval>(
   return { below: range, above }
 }
 
-/** Makes two of a range, one that ends at a time in it and one behind. */
+/** Splits a missing range after a time in it. */
 export function splitMissing<Range extends Interval>(
   { missing }: Coverage<Range>,
   range: Range,
@@ -90,7 +91,7 @@ export function splitMissing<Range extends Interval>(
   range.to = at
 }
 
-/** Adds a stretch, wherever it lies; one beyond the end leaves a range. */
+/** Marks `from` to `to` as received; what lies between `last` and `from` becomes a missing range. */
 export function cover(coverage: Coverage, from: number, to: number): void {
   const { missing, last } = coverage
   for (let at = missing.length - 1; at >= 0; at--) {
@@ -104,7 +105,7 @@ export function cover(coverage: Coverage, from: number, to: number): void {
   coverage.last = to
 }
 
-/** The time up to which everything has come. */
+/** The time up to which everything has been received. */
 export function frontierOf({ missing, last }: Coverage): number {
   const [first] = missing
   return first === undefined ? last : first.from - 1

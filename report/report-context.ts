@@ -1,31 +1,31 @@
 import { BLOB_DIGITS, DIGITS, readHead } from './full-report.js'
 
-/** One signature of a report, as it stands there. */
+/** One signature of a report. */
 export interface ReportSignature {
   /** `0x` and 64 digits, lower-case. */
   readonly r: string
   /** `0x` and 64 digits, lower-case. */
   readonly s: string
-  /** The recovery id: 0 or 1 if all is well, and what `ecrecover` wants less 27. */
+  /** The recovery id, which should be 0 or 1: the v of `ecrecover` less 27. */
   readonly v: number
 }
 
-/** What stands around a report's blob: which configuration signed it, when in its count, and the signatures. */
+/** Everything around a report's blob: the configuration that signed it, its sequence number, and the signatures. */
 export interface ReportContext {
-  /** The configuration of the network that signed, `0x` and 64 digits, lower-case. */
+  /** The configuration of the signing network, `0x` and 64 digits, lower-case. */
   readonly configDigest: string
   readonly epoch: number
   readonly round: number
-  /** The network's count of its reports, `epoch * 256 + round`; undefined for networks that don't count so. */
+  /** The network's count of its reports, `epoch * 256 + round`; undefined for networks that count otherwise. */
   readonly sequenceNumber: number | undefined
-  /** 32 bytes, `0x` and 64 digits, lower-case: zero for the older networks, else who signed, `donID << 32 | 1`. */
+  /** `0x` and 64 digits, lower-case: zero for the older networks, else the network's id, `donID << 32 | 1`. */
   readonly extraHash: string
-  /** As many as the report carries, in its order; nothing of them has been checked. */
+  /** All signatures of the report, in its order, unchecked. */
   readonly signatures: readonly ReportSignature[]
 }
 
 const NO_HASH = `0x${'0'.repeat(DIGITS)}`
-/** The word that is rawVs. */
+/** The index of the word rawVs. */
 const VS = 6
 
 /**
@@ -47,8 +47,8 @@ export function readContext(fullReport: string, feedID: string): ReportContext {
     configDigest: word(0),
     epoch,
     round,
-    // LLO networks split their sequence number so (SeqNrToEpochAndRound beside the LLO report codecs); the networks before
-    // them have epochs and rounds of their own, and no extra hash.
+    // LLO networks split their sequence number this way (SeqNrToEpochAndRound beside the LLO report codecs). Older networks
+    // have epochs and rounds of their own, and no extra hash.
     sequenceNumber: extraHash === NO_HASH ? undefined : epoch * 256 + round,
     extraHash,
     signatures: Array.from({ length: count }, (_, i) => ({

@@ -1,15 +1,14 @@
 import type { DecoderTable } from './decoder-table.js'
-import { originIDOf } from './origin-id.js'
 import { type ReportContext, readContext } from './report-context.js'
 
-/** How a report came. */
+/** How a report was received. */
 export type ReportSource = 'live' | 'backfill' | 'request'
 
-/** Apart from the reports, so that it costs nothing where nobody asks. */
+// Maps and not fields, so that reports without them need no memory for them.
 const contexts = new WeakMap<Report, ReportContext>()
 const acknowledged = new WeakMap<Report, (report: Report) => void>()
 
-/** Has the listener called when the report is acknowledged. */
+/** Calls the listener when the report is acknowledged. */
 export function onAcknowledge(report: Report, listener: (report: Report) => void): void {
   acknowledged.set(report, listener)
 }
@@ -18,15 +17,15 @@ export function onAcknowledge(report: Report, listener: (report: Report) => void
 export class Report<out Data = unknown> {
   /** In lower case. */
   readonly feedID: string
-  /** The signed bytes, `0x` and hexadecimal: what a verifier contract takes. */
+  /** The signed bytes, `0x` and hexadecimal digits, as verifier contracts take them. */
   readonly fullReport: string
-  /** Earliest time for which the report holds, in the feed's unit (seconds, or milliseconds for ids beginning `0x1`). */
+  /** Earliest time for which the report is valid, in the feed's unit: seconds, or milliseconds for ids that begin with `0x1`. */
   readonly validFromTimestamp: number
   /** Time of the observations, in the feed's unit. */
   readonly observationsTimestamp: number
-  /** Where it came from: the URL that was configured, with the id of the origin as its fragment where it has one. */
+  /** The configured URL that it was received from, with the id of the origin as its fragment where it has one. */
   readonly origin: string
-  /** How it came: `live` over a stream's connection, `backfill` where a stream fetched it later, `request` as you asked. */
+  /** `live`: over a stream's connection; `backfill`: a stream fetched it later; `request`: by a request of yours. */
   readonly source: ReportSource
   readonly #table: DecoderTable<Data>
   #decoded: Data | undefined
@@ -53,8 +52,8 @@ export class Report<out Data = unknown> {
   }
 
   /**
-   * The fields, decoded on first reading and kept. Throws ReportDecodingError where the bytes break a rule or no decoder
-   * of the stack knows the version; the record around it is whole all the same.
+   * The fields, decoded on first access and cached. Throws ReportDecodingError where the bytes break a rule or no decoder of
+   * the stack knows the version; the other fields of the report are valid all the same.
    */
   get decoded(): Data {
     if (this.#decoded !== undefined) return this.#decoded
@@ -68,12 +67,12 @@ export class Report<out Data = unknown> {
     }
   }
 
-  /** The id of the origin it came from, where the service has given one. */
+  /** The id of the origin that it was received from, where the service has given one. */
   get originID(): string | undefined {
     return originIDOf(this.origin)
   }
 
-  /** Who signed the report and when in their count, and the signatures; read when first asked for. Nothing of it is checked. */
+  /** The configuration, sequence number and signatures, read on first access. None of them is checked. */
   get context(): ReportContext {
     let context = contexts.get(this)
     if (context === undefined) {
@@ -84,18 +83,24 @@ export class Report<out Data = unknown> {
   }
 
   /**
-   * Says that you have dealt with the report, so that its stream's cursor may pass it: for a stream with
-   * `acknowledge: 'manual'`. Of other reports, and the second time, it does nothing.
+   * Marks the report as processed, so that its stream's cursor may pass it: for a stream with `acknowledge: 'manual'`. On
+   * other reports, and the second time, it does nothing.
    */
   acknowledge(): void {
     acknowledged.get(this)?.(this)
   }
 
   /**
-   * Checks the signatures, unless that has been done: needs the plugin `verify` in the stack. Rejects with
+   * Verifies the signatures, unless that has been done: needs the plugin `verify` in the stack. Rejects with
    * ReportVerificationError, whose `reason` says what is wrong.
    */
   verify(): Promise<void> {
     return this.#table.verify(this)
   }
+}
+
+/** The id in `wss://host#001`, where there is one. */
+export function originIDOf(origin: string): string | undefined {
+  const at = origin.indexOf('#')
+  return at === -1 ? undefined : origin.slice(at + 1)
 }

@@ -1,9 +1,9 @@
 import type { Report } from './report.js'
 
-/** Says of reports whether they are signed as they should be. */
+/** Checks whether reports are signed as they should be. */
 export interface ReportVerifier {
   /**
-   * Calls `settled` once, later: with the reason the report is refused, or undefined if it is verified, and the report.
+   * Calls `settled` once, later: with the report, and with the reason it is rejected or undefined if it is verified.
    * Returns a function that cancels the check.
    */
   check(

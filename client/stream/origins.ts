@@ -1,4 +1,4 @@
-import { originIDOf } from '../../report/origin-id.js'
+import { originIDOf } from '../../report/report.js'
 import type { ConnectionStatus, Connections } from './connection/registry.js'
 
 /** The traffic of one origin, as it was when asked for. */
