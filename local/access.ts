@@ -1,8 +1,8 @@
 import { ValidationError } from '../core/errors.js'
 import { checkBoolean } from '../core/options.js'
-import { type Credentials, unauthorized } from './auth.js'
+import { type Credentials, createRateLimit, unauthorized } from './auth.js'
 import type { Feed } from './feeds.js'
-import { checkCredentials } from './options.js'
+import { checkCredentials, type Settings } from './options.js'
 
 /** The accepted credentials, and the feeds they may read. */
 export interface Access {
@@ -12,13 +12,16 @@ export interface Access {
   readonly findFeed: (feedID: string) => Feed
   /** The ids of the feeds that may be read. */
   readonly entitled: () => string[]
+  /** Counts a request of the key at an endpoint. Throws 429 if there are too many. */
+  readonly count: (endpoint: string, now: number) => void
   readonly entitle: (feedID: string, isEntitled: boolean) => void
   readonly rotateKeys: (to: Partial<Credentials>) => void
 }
 
 /** The access to all feeds, by lower-case id, at the start. */
-export function createAccess(feeds: Map<string, Feed>, initial: Credentials): Access {
-  const credentials = { apiKey: initial.apiKey, userSecret: initial.userSecret }
+export function createAccess(feeds: Map<string, Feed>, settings: Settings): Access {
+  const credentials = { apiKey: settings.apiKey, userSecret: settings.userSecret }
+  const countRequest = createRateLimit(settings.rateLimit)
 
   return {
     credentials,
@@ -29,6 +32,7 @@ export function createAccess(feeds: Map<string, Feed>, initial: Credentials): Ac
       return feed
     },
     entitled: () => [...feeds.values()].filter(feed => feed.entitled).map(({ feedID }) => feedID),
+    count: (endpoint, now) => countRequest(`${credentials.apiKey} ${endpoint}`, now),
     entitle(feedID, isEntitled) {
       const feed = feeds.get(feedID.toLowerCase())
       if (feed === undefined) throw new ValidationError(`entitle: there is no feed ${feedID}`)

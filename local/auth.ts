@@ -29,8 +29,8 @@ function headerOf(headers: IncomingHttpHeaders, name: string, form: RegExp): str
 }
 
 /**
- * Checks a request's three authorization headers. Throws 400 for a missing or malformed header, 401 without a reason for a
- * wrong key, clock or signature.
+ * Checks a request's three authorization headers. Throws 400 for a missing or malformed header, 401 without a reason
+ * for a wrong key, clock or signature.
  */
 export function authorize(
   { method, path, headers, body }: SignedRequest,
@@ -56,18 +56,15 @@ export function unauthorized(reason: string): HTTPError {
   return new HTTPError(401, 'unauthorized', reason)
 }
 
-/** Counts a request of a key at an endpoint. Throws 429 if there are too many. */
-export type RateLimit = (apiKey: string, endpoint: string, now: number) => void
-
-/** A limit of requests in any second, per key and endpoint. */
-export function createRateLimit(perSecond: number): RateLimit {
+/** Counts requests by name. Throws 429 if one has more than `limit` in a second. */
+export function createRateLimit(limit: number | undefined): (name: string, now: number) => void {
   const recent = new Map<string, number[]>()
 
-  return function countRequest(apiKey, endpoint, now) {
-    const name = `${apiKey} ${endpoint}`
+  return function countRequest(name, now) {
+    if (limit === undefined) return
     const times = (recent.get(name) ?? []).filter(time => Math.abs(now - time) < 1000)
     recent.set(name, times)
-    if (times.length >= perSecond)
+    if (times.length >= limit)
       throw new HTTPError(429, 'too many requests', 'rate limit', { 'retry-after': '1' })
     times.push(now)
   }

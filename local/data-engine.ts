@@ -1,21 +1,17 @@
 import { asyncDispose } from '../core/dispose.js'
-import { createAccess } from './access.js'
-import { loadCurve } from './curve.js'
-import { createFaults, type Failure } from './faults.js'
+import { createContext } from './context.js'
+import type { Failure } from './faults.js'
 import type { ReportFields } from './feeds.js'
-import { createForge } from './forge.js'
-import { createLedger, type Delivery, type PublishedReport } from './ledger.js'
+import { frameOf } from './frame-faults.js'
+import type { Delivery, PublishedReport } from './ledger.js'
 import { host } from './listener.js'
-import { createNetwork, type SignerSet } from './network.js'
+import type { SignerSet } from './network.js'
 import { checkFeeds, checkOptions, type DataEngineOptions } from './options.js'
 import type { EngineOrigin } from './origin.js'
 import { createPublisher, type PublishOptions, type RotateOptions } from './publisher.js'
 import { readRecording } from './replay.js'
-import { createRequestLog, type RequestRecord } from './request-log.js'
+import type { RequestRecord } from './request-log.js'
 import { createServers } from './servers.js'
-
-/** The generation of signers that sign forged reports only. */
-const FORGERS = -1
 
 /** A running report service: REST and streams on loopback, and the network that signs its reports. */
 export interface DataEngine {
@@ -52,8 +48,8 @@ export interface DataEngine {
   deliveries(report: PublishedReport): Delivery[]
   /**
    * Publishes the feed's next report now, with the given fields, and returns its ledger entry. The report after it
-   * continues from its observationsTimestamp, unless that is more than a day ahead. No two reports share a time: a second
-   * one within one unit of the feed is dated ahead of the clock, and automatic publishing waits for the clock.
+   * continues from its observationsTimestamp, unless that is more than a day ahead. No two reports share a time: a
+   * second one within one unit of the feed is dated ahead of the clock, and automatic publishing waits for the clock.
    */
   publish(feedID: string, fields?: ReportFields, options?: PublishOptions): PublishedReport
   /** Publishes the next recorded report now; undefined if there is none left. */
@@ -101,17 +97,13 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   const settings = checkOptions(options)
   const recording = options.replay === undefined ? undefined : await readRecording(options.replay)
   const feeds = checkFeeds(options.feeds, recording, settings.intervalMs)
-  const access = createAccess(feeds, settings)
-  const curve = await loadCurve()
-  const { seed, nodes, f } = settings
-  const forge = createForge(createNetwork(curve, seed, nodes, f, FORGERS))
-  const ledger = createLedger(settings.retain)
-  const log = createRequestLog()
-  const faults = createFaults()
-  const servers = createServers({ settings, access, ledger, log, faults, forge })
-  const { stream } = servers
-  const parts = { settings, feeds, recording, curve, forge, ledger, stream }
-  const publisher = createPublisher(parts)
+  const context = await createContext(settings, feeds)
+  const { access, faults, ledger, log } = context
+  const servers = createServers(context)
+  const publisher = createPublisher(context, recording, function stream(report) {
+    const frame = frameOf(report)
+    for (const origin of servers.origins) origin.publish(frame)
+  })
   let closing: Promise<void> | undefined
 
   function checkOpen(): void {
@@ -176,7 +168,7 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     disconnect: code => servers.sum(origin => origin.handle.disconnect(code)),
     send(raw, feedID) {
       const frame = { data: raw, feedID: feedID?.toLowerCase(), report: undefined }
-      return servers.sum(origin => origin.send(frame))
+      return servers.sum(origin => origin.streams.send(frame))
     },
     blackhole(on) {
       for (const origin of servers.origins) origin.blackhole(on)

@@ -7,34 +7,19 @@ import type { Answer } from './answer.js'
 export interface Failure {
   /** HTTP status, 200 to 599: a success with a wrong body is a failure too. */
   readonly status: number
-  /**
-   * How many requests or upgrades get this answer.
-   * @default 1
-   */
+  /** How many requests or upgrades get this answer. @default 1 */
   readonly times?: number
-  /**
-   * The method it is for; HEAD is how origins are discovered.
-   * @default every method
-   */
+  /** The method it is for; HEAD is how origins are discovered. @default every method */
   readonly method?: string
-  /**
-   * The start of the paths (with query) it is for.
-   * @default every path
-   */
+  /** The start of the paths (with query) it is for. @default every path */
   readonly path?: string
   /** The value of the header Retry-After: seconds, a date, or anything else. */
   readonly retryAfter?: number | string
-  /**
-   * The body, sent unchanged.
-   * @default a JSON object with a message
-   */
+  /** The body, sent unchanged. @default a JSON object with a message */
   readonly body?: string | Uint8Array
   /** Further headers; they override the engine's own. */
   readonly headers?: Readonly<Record<string, string>>
-  /**
-   * Milliseconds before the answer.
-   * @default 0
-   */
+  /** Milliseconds before the answer. @default 0 */
   readonly delayMs?: number
 }
 

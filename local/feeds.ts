@@ -12,19 +12,15 @@ export interface FeedSpec {
   /** `0x` and 64 hex digits; the first is the time unit (0 seconds, 1 milliseconds), the next three the version. */
   readonly feedID: string
   /**
-   * Milliseconds between two reports of this feed; 0 disables automatic publishing.
-   * @default the engine's intervalMs
+   * Milliseconds between two reports of this feed; 0 disables automatic publishing. @default the engine's intervalMs
    */
   readonly intervalMs?: number
   /**
-   * Values of the first report; prices move on from them, constant fields stay.
-   * @default plausible values that depend on the seed
+   * Values of the first report; prices move on from them, constant fields stay. @default plausible values that depend
+   * on the seed
    */
   readonly fields?: ReportFields
-  /**
-   * Whether the credentials may read this feed; if not, requests get 401, as for an unknown feed.
-   * @default true
-   */
+  /** Whether the credentials may read this feed; if not, requests get 401, as for an unknown feed. @default true */
   readonly entitled?: boolean
 }
 

@@ -46,8 +46,8 @@ export async function syncFolder(folder: string): Promise<void> {
 }
 
 /**
- * Reads a file of at most `maxBytes`. `check` runs before anything is read; `fail` makes the error for what is not such a
- * file.
+ * Reads a file of at most `maxBytes`. `check` runs before anything is read; `fail` makes the error for what is not such
+ * a file.
  */
 export async function readText(
   path: string,

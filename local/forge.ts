@@ -2,10 +2,10 @@ import { encodeFullReport, type SignedParts, word } from './encode.js'
 import { mirrored, type Network } from './network.js'
 
 /**
- * How a report is forged: a bit of a `signature` is changed; strangers sign under the network's digest (`signer`) or under
- * one of their own (`digest`); it has `few` signatures, only f of them, or one `repeated`; a signature is replaced by its
- * mirror image (`high-s`) or has a recovery id of 4 (`v`); the epoch (`context`) or the last field (`value`) was changed
- * after it was signed.
+ * How a report is forged: a bit of a `signature` is changed; strangers sign under the network's digest (`signer`) or
+ * under one of their own (`digest`); it has `few` signatures, only f of them, or one `repeated`; a signature is
+ * replaced by its mirror image (`high-s`) or has a recovery id of 4 (`v`); the epoch (`context`) or the last field
+ * (`value`) was changed after it was signed.
  */
 export type Forgery =
   | 'signature'

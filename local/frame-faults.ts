@@ -1,26 +1,48 @@
 import { checkNumber, MAX_TIMER } from '../core/options.js'
+import type { EngineContext } from './context.js'
 import type { Forgery } from './forge.js'
 import type { PublishedReport } from './ledger.js'
 import { seededRandom } from './random.js'
 import type { Frame } from './websocket-server.js'
 
-/** The faults of an origin's reports, applied in this order. */
+/** The faults of an origin's reports, applied in the order drop, forge, corrupt, duplicate, reorder, delay. */
+export interface FrameFaultSettings {
+  /** Delays reports by `ms`, in their order; 0 ends it and sends the delayed ones. */
+  delay(ms: number): void
+  /** Drops this share of reports, 0 to 1, or those the function picks. */
+  drop(rate: number | ((report: PublishedReport) => boolean)): void
+  /** Sends this share of reports, 0 to 1, twice. */
+  duplicate(rate: number): void
+  /**
+   * Sends reports in another order, none more than `depth` places from its own; 0 ends it and sends the buffered ones.
+   */
+  reorder(depth: number): void
+  /** Forges this share of reports, 0 to 1, or all; undefined ends it. A forged report is no delivery. */
+  forge(how: Forgery | undefined, rate?: number): void
+  /** Changes one to four neighbouring bytes of this share of reports, 0 to 1; the WebSocket frames stay valid. */
+  corrupt(rate: number): void
+}
+
+/** Sends reports with faults. */
 export interface FrameFaults {
-  /** Sends a report's frame. */
-  readonly send: (frame: Frame, report: PublishedReport) => void
-  /** Drops this share of frames, or those a function picks. */
-  readonly drop: (rate: number | ((report: PublishedReport) => boolean)) => void
-  /** Forges this share of reports. */
-  readonly forge: (how: Forgery | undefined, rate?: number) => void
-  /** Changes bytes in this share of frames. */
-  readonly corrupt: (rate: number) => void
-  /** Sends this share of frames twice. */
-  readonly duplicate: (rate: number) => void
-  /** Buffers up to `depth` frames and sends them in another order. */
-  readonly reorder: (depth: number) => void
-  /** Delays frames by `ms`. */
-  readonly delay: (ms: number) => void
+  readonly settings: FrameFaultSettings
+  /** Sends the frame of a report. */
+  readonly send: (frame: Frame) => void
   /** Discards buffered and delayed frames. */
+  readonly clear: () => void
+}
+
+/** The frame of a report. */
+export function frameOf(report: PublishedReport): Frame {
+  const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
+  const envelope = { feedID, fullReport, validFromTimestamp, observationsTimestamp }
+  return { data: Buffer.from(JSON.stringify({ report: envelope })), feedID, report }
+}
+
+/** A stage that frames pass. */
+interface Stage {
+  readonly send: (frame: Frame) => void
+  readonly set: (value: number) => void
   readonly clear: () => void
 }
 
@@ -41,9 +63,7 @@ function corrupted(data: string | Uint8Array, random: () => number): Uint8Array 
 }
 
 /** Sends frames after a delay, in their order. */
-function createDelayLine(
-  out: (frame: Frame) => void,
-): Pick<FrameFaults, 'delay' | 'clear'> & { readonly send: (frame: Frame) => void } {
+function createDelayLine(out: (frame: Frame) => void): Stage {
   const delayed: { readonly frame: Frame; readonly since: number }[] = []
   let delayMs = 0
   let timer: NodeJS.Timeout | undefined
@@ -68,7 +88,7 @@ function createDelayLine(
       delayed.push({ frame, since: performance.now() })
       if (timer === undefined) sendDue()
     },
-    delay(ms) {
+    set(ms) {
       delayMs = checkNumber('delay: ms', ms, { min: 0, max: MAX_TIMER })
       sendDue()
     },
@@ -81,10 +101,7 @@ function createDelayLine(
 }
 
 /** Sends frames in random order. */
-function createShuffler(
-  random: () => number,
-  out: (frame: Frame) => void,
-): Pick<FrameFaults, 'reorder' | 'clear'> & { readonly send: (frame: Frame) => void } {
+function createShuffler(random: () => number, out: (frame: Frame) => void): Stage {
   const buffered: { readonly frame: Frame; overtaken: number }[] = []
   let depth = 0
 
@@ -103,7 +120,7 @@ function createShuffler(
       buffered.push({ frame, overtaken: 0 })
       sendExcess()
     },
-    reorder(frames) {
+    set(frames) {
       depth = checkNumber('reorder: depth', frames, { min: 0, whole: true })
       sendExcess()
     },
@@ -113,60 +130,62 @@ function createShuffler(
   }
 }
 
-/** No faults yet. Each draws random numbers of its own, from the seed and the purpose. */
+/** No faults yet. Each draws random numbers of its own, from the seed and the origin's id. */
 export function createFrameFaults(
-  seed: number,
-  purpose: string,
+  { settings: { seed }, forge }: EngineContext,
+  origin: string,
   out: (frame: Frame) => void,
-  forged: (report: PublishedReport, how: Forgery) => Frame,
 ): FrameFaults {
-  const random = (name: string): (() => number) => seededRandom(seed, `${name} ${purpose}`)
+  const random = (name: string): (() => number) => seededRandom(seed, `${name} origin ${origin}`)
   const dropRandom = random('drop')
   const forgeRandom = random('forge')
   const corruptRandom = random('corrupt')
   const duplicateRandom = random('duplicate')
   const delayLine = createDelayLine(out)
   const shuffler = createShuffler(random('reorder'), delayLine.send)
-
   let isDropped: ((report: PublishedReport) => boolean) | undefined
   let forgery: Forgery | undefined
   let forgeRate = 1
   let corruptRate = 0
   let duplicateRate = 0
 
+  function forgedFrame(report: PublishedReport, how: Forgery): Frame {
+    const forged = { ...report, fullReport: forge(report.fullReport, how) }
+    return { ...frameOf(forged), report: undefined }
+  }
+
   return {
-    send(frame, report) {
-      if (isDropped?.(report)) return
+    settings: {
+      drop(rate) {
+        if (typeof rate === 'function') isDropped = rate
+        else isDropped = checkRate('drop', rate) === 0 ? undefined : () => dropRandom() < rate
+      },
+      forge(how, rate = 1) {
+        forgeRate = checkRate('forge', rate)
+        forgery = how
+      },
+      corrupt(rate) {
+        corruptRate = checkRate('corrupt', rate)
+      },
+      duplicate(rate) {
+        duplicateRate = checkRate('duplicate', rate)
+      },
+      reorder: shuffler.set,
+      delay: delayLine.set,
+    },
+    send(frame) {
+      const { report, feedID } = frame
+      if (report === undefined || isDropped?.(report)) return
       const isForged = forgery !== undefined && forgeRandom() < forgeRate
-      const uncorrupted = isForged ? forged(report, forgery as Forgery) : frame
+      const uncorrupted = isForged ? forgedFrame(report, forgery as Forgery) : frame
       const isCorrupt = corruptRate > 0 && corruptRandom() < corruptRate
       const sent = isCorrupt
-        ? {
-            data: corrupted(uncorrupted.data, corruptRandom),
-            feedID: frame.feedID,
-            report: undefined,
-          }
+        ? { data: corrupted(uncorrupted.data, corruptRandom), feedID, report: undefined }
         : uncorrupted
       const isDuplicate = duplicateRate > 0 && duplicateRandom() < duplicateRate
       shuffler.send(sent)
       if (isDuplicate) shuffler.send(sent)
     },
-    drop(rate) {
-      if (typeof rate === 'function') isDropped = rate
-      else isDropped = checkRate('drop', rate) === 0 ? undefined : () => dropRandom() < rate
-    },
-    forge(how, rate = 1) {
-      forgeRate = checkRate('forge', rate)
-      forgery = how
-    },
-    corrupt(rate) {
-      corruptRate = checkRate('corrupt', rate)
-    },
-    duplicate(rate) {
-      duplicateRate = checkRate('duplicate', rate)
-    },
-    reorder: shuffler.reorder,
-    delay: delayLine.delay,
     clear() {
       delayLine.clear()
       shuffler.clear()

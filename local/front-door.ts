@@ -2,9 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import { connect, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Answer } from './answer.js'
+import type { EngineContext } from './context.js'
 import { type Handlers, host } from './listener.js'
 import type { Origin } from './origin.js'
-import type { Service } from './service.js'
+import { createService } from './service.js'
 
 /** The load balancer in front of the origins. */
 export interface FrontDoor {
@@ -39,21 +40,23 @@ function pipe(from: Socket, to: Socket): void {
   })
 }
 
-/** A front door whose service answers REST; it connects upgrades to the origins. */
-export function createFrontDoor(service: Service, origins: readonly Origin[]): FrontDoor {
+/** A front door, which answers REST and connects upgrades to the origins. */
+export function createFrontDoor(context: EngineContext, origins: readonly Origin[]): FrontDoor {
+  const { listedOrigins } = context
+  const service = createService(context, context.faults)
   let isRerouting = false
   let upgrades = 0
 
   /** The next live origin, round robin; those on the list come before the others. */
   function anyLive(): Origin | undefined {
     const live = origins.filter(origin => origin.listener.isOpen)
-    const listed = live.filter(origin => origin.isAdvertised)
+    const listed = live.filter(({ handle }) => listedOrigins.has(handle.id))
     const candidates = listed.length > 0 ? listed : live
     return candidates[upgrades++ % candidates.length]
   }
 
   function choose(id: string | string[] | undefined): Origin | undefined {
-    const named = origins.find(origin => origin.id === id)
+    const named = origins.find(({ handle }) => handle.id === id)
     if (named === undefined) return anyLive()
     if (named.listener.isOpen) return named
     named.countUpgrade()
@@ -71,7 +74,7 @@ export function createFrontDoor(service: Service, origins: readonly Origin[]): F
     function onFailure(): void {
       client.off('close', abort)
       origin.countUpgrade()
-      reject(request, client, `origin ${origin.id}`)
+      reject(request, client, `origin ${origin.handle.id}`)
     }
     client.once('close', abort)
     upstream.once('error', onFailure)

@@ -11,14 +11,11 @@ export type HTTPSHandler = (
 
 /** The options of `startHTTPSServer`. */
 export interface HTTPSServerOptions {
-  /**
-   * Answers the requests. An error it throws becomes a 500 with the error's message.
-   * @default 200 and "ok"
-   */
+  /** Answers the requests. An error it throws becomes a 500 with the error's message. @default 200 and "ok" */
   readonly handler?: HTTPSHandler
   /**
-   * The host names and addresses of its certificate; it listens on loopback whatever they are.
-   * @default localhost, 127.0.0.1 and ::1
+   * The host names and addresses of its certificate; it listens on loopback whatever they are. @default localhost,
+   * 127.0.0.1 and ::1
    */
   readonly hosts?: readonly string[]
 }

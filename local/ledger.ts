@@ -31,6 +31,8 @@ export interface Ledger {
   readonly at: (feedID: string, time: number) => PublishedReport | undefined
   /** Stored reports observed at or after a time, ascending. */
   readonly page: (feedID: string, start: number, limit: number) => PublishedReport[]
+  /** The number of a new stream, from 1. */
+  readonly nextStream: () => number
   readonly addDelivery: (report: PublishedReport, delivery: Delivery) => void
   /** The deliveries of a report, in order. */
   readonly deliveriesOf: (report: PublishedReport) => Delivery[]
@@ -60,6 +62,7 @@ export function createLedger(retain: number): Ledger {
   const byFeed = new Map<string, FeedReports>()
   const all = new Set<PublishedReport>()
   const deliveries = new WeakMap<PublishedReport, Delivery[]>()
+  let streams = 0
 
   function reportsOf(feedID: string): FeedReports {
     const reports = byFeed.get(feedID) ?? { published: [], stored: [] }
@@ -96,6 +99,7 @@ export function createLedger(retain: number): Ledger {
       const first = firstFrom(stored, start)
       return stored.slice(first, first + limit)
     },
+    nextStream: () => ++streams,
     addDelivery(report, delivery) {
       const others = deliveries.get(report) ?? []
       deliveries.set(report, others)

@@ -17,8 +17,8 @@ export interface SignerSet {
 export interface Network {
   readonly set: SignerSet
   /**
-   * Signs a report blob (hex) and returns the full report, under the network's own digest (hex) unless told otherwise. Equal
-   * arguments give equal bytes (RFC 6979).
+   * Signs a report blob (hex) and returns the full report, under the network's own digest (hex) unless told otherwise.
+   * Equal arguments give equal bytes (RFC 6979).
    */
   readonly sign: (blob: string, seqNr: number, configDigest?: string) => string
 }

@@ -1,18 +1,16 @@
-import { jsonAnswer, writeRawAnswer } from './answer.js'
-import { createFaults, type Faults } from './faults.js'
-import type { Forgery } from './forge.js'
-import { createFrameFaults, type FrameFaults } from './frame-faults.js'
-import type { PublishedReport } from './ledger.js'
+import type { EngineContext } from './context.js'
+import { createFaults } from './faults.js'
+import { createFrameFaults, type FrameFaultSettings } from './frame-faults.js'
 import { createHTTPListener, host, type Listener } from './listener.js'
-import { createService, type ServiceParts } from './service.js'
-import { createStreams, type Frame, type Streams, type StreamsOptions } from './websocket-server.js'
+import { createService } from './service.js'
+import { createStreams, type Frame, type Streams } from './websocket-server.js'
 
 /**
  * One origin of an engine, with its own listener and its own faults. They apply at once, to open streams too, outlast
  * `kill` and the engine's `stop`, and do not affect other origins. Faults of frames are for reports: frames of
  * `engine.send` are sent unchanged.
  */
-export interface EngineOrigin {
+export interface EngineOrigin extends FrameFaultSettings {
   /** `001` */
   readonly id: string
   /** `ws://127.0.0.1:PORT` of this origin alone; the engine's own if there is only one origin. */
@@ -29,21 +27,6 @@ export interface EngineOrigin {
   blackhole(on: boolean): void
   /** Answers upgrades with a status, all or the next `times`; undefined ends it. */
   refuse(status: number | undefined, times?: number): void
-  /** Delays reports by `ms`, in their order; 0 ends it and sends the delayed ones. */
-  delay(ms: number): void
-  /** Drops this share of reports, 0 to 1, or those the function picks. */
-  drop(rate: number | ((report: PublishedReport) => boolean)): void
-  /** Sends this share of reports, 0 to 1, twice. */
-  duplicate(rate: number): void
-  /**
-   * Sends reports in another order, none more than `depth` places from its own; 0 ends it and sends the buffered
-   * ones.
-   */
-  reorder(depth: number): void
-  /** Forges this share of reports, 0 to 1, or all; undefined ends it. A forged report is no delivery. */
-  forge(how: Forgery | undefined, rate?: number): void
-  /** Changes one to four neighbouring bytes of this share of reports, 0 to 1; the WebSocket frames stay valid. */
-  corrupt(rate: number): void
   /** As the engine's, for the streams of this origin. */
   disconnect(code?: number): number
   /** Removes it from the list of origins; streams stay, and upgrades that name it still reach it. */
@@ -55,15 +38,12 @@ export interface EngineOrigin {
 /** An origin, as the engine and its front door use it. */
 export interface Origin {
   readonly handle: EngineOrigin
-  readonly id: string
   readonly listener: Listener
-  readonly isAdvertised: boolean
+  readonly streams: Streams
   /** Counts an upgrade that did not reach it. */
   readonly countUpgrade: () => void
-  /** Sends a report's frame, through the origin's faults. */
-  readonly publish: (frame: Frame, report: PublishedReport) => void
-  /** Sends a frame unchanged. Returns how many subscribers there were. */
-  readonly send: (frame: Frame) => number
+  /** Sends the frame of a report, through the origin's faults. */
+  readonly publish: (frame: Frame) => void
   /** The engine's blackhole; the origin has its own. */
   readonly blackhole: (on: boolean) => void
   readonly start: () => Promise<void>
@@ -72,64 +52,26 @@ export interface Origin {
   readonly close: () => Promise<void>
 }
 
-/** The parts of an origin. */
-export interface OriginParts {
-  readonly id: string
-  readonly port: number
-  readonly seed: number
-  readonly service: Omit<ServiceParts, 'faults'>
-  /** The engine's faults: their failures are for all origins. */
-  readonly faults: Faults
-  readonly streams: Omit<StreamsOptions, 'headers' | 'onSent' | 'reject'>
-  readonly onSent: (report: PublishedReport, origin: string, stream: number) => void
-  /** The frame of a report, forged. */
-  readonly forged: (report: PublishedReport, how: Forgery) => Frame
-}
-
-interface OriginServer {
-  readonly faults: Faults
-  readonly streams: Streams
-  readonly frames: FrameFaults
-  readonly listener: Listener
-}
-
-function createOriginServer(parts: OriginParts, onUpgrade: () => void): OriginServer {
-  const { id, port, seed } = parts
-  const { headers } = parts.service
-  const faults = createFaults(parts.faults)
-  const streams = createStreams({
-    ...parts.streams,
-    headers,
-    onSent: (report, stream) => parts.onSent(report, id, stream),
-    reject: (socket, message) => writeRawAnswer(socket, jsonAnswer({ message }, 400, headers())),
-  })
-  const frames = createFrameFaults(seed, `origin ${id}`, streams.send, parts.forged)
-  const service = createService({ ...parts.service, faults })
+/** An origin that is not started. */
+export function createOrigin(context: EngineContext, id: string, port: number): Origin {
+  const { listedOrigins } = context
+  const faults = createFaults(context.faults)
+  const streams = createStreams(context, id)
+  const frames = createFrameFaults(context, id, streams.send)
+  const service = createService(context, faults)
   const openStream = service.upgradeTo(streams)
   const listener = createHTTPListener(port, {
     ...service,
     upgrade(request, socket, head) {
-      onUpgrade()
+      upgrades++
       openStream(request, socket, head)
     },
   })
-  return { faults, streams, frames, listener }
-}
-
-/** An origin that is not started. */
-export function createOrigin(parts: OriginParts): Origin {
-  const { id } = parts
-  const { faults, streams, frames, listener } = createOriginServer(parts, countUpgrade)
   let upgrades = 0
-  let isAdvertised = true
   let isStarted = false
   let isKilled = false
   let isClosed = false
   const blackholes = new Set<'own' | 'engine'>()
-
-  function countUpgrade(): void {
-    upgrades++
-  }
 
   function blackhole(whose: 'own' | 'engine', on: boolean): void {
     if (on) blackholes.add(whose)
@@ -150,6 +92,7 @@ export function createOrigin(parts: OriginParts): Origin {
   }
 
   const handle: EngineOrigin = {
+    ...frames.settings,
     id,
     get wsEndpoint() {
       return `ws://${host}:${listener.port}`
@@ -169,35 +112,23 @@ export function createOrigin(parts: OriginParts): Origin {
       isKilled = false
       await update()
     },
-    delay: frames.delay,
-    drop: frames.drop,
-    duplicate: frames.duplicate,
-    reorder: frames.reorder,
-    forge: frames.forge,
-    corrupt: frames.corrupt,
     blackhole: on => blackhole('own', on),
     refuse: faults.refuse,
     disconnect: streams.disconnect,
-    leave() {
-      isAdvertised = false
-    },
-    join() {
-      isAdvertised = true
-    },
+    leave: () => void listedOrigins.delete(id),
+    join: () => void listedOrigins.add(id),
   }
 
   return {
     handle,
-    id,
     listener,
-    get isAdvertised() {
-      return isAdvertised
+    streams,
+    countUpgrade() {
+      upgrades++
     },
-    countUpgrade,
-    publish(frame, report) {
-      if (listener.isOpen) frames.send(frame, report)
+    publish(frame) {
+      if (listener.isOpen) frames.send(frame)
     },
-    send: streams.send,
     blackhole: on => blackhole('engine', on),
     start() {
       isStarted = true

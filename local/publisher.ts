@@ -1,30 +1,21 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { ValidationError } from '../core/errors.js'
 import { type Chain, createChain, type SignedReport } from './chain.js'
-import type { Curve } from './curve.js'
+import type { EngineContext } from './context.js'
 import type { Feed, ReportFields } from './feeds.js'
-import type { Forge, Forgery } from './forge.js'
-import type { Ledger, PublishedReport } from './ledger.js'
+import type { Forgery } from './forge.js'
+import type { PublishedReport } from './ledger.js'
 import { createNetwork, type SignerSet } from './network.js'
-import { checkOptions, type Settings } from './options.js'
+import { checkOptions } from './options.js'
 import { createSchedule, type Task } from './schedule.js'
 
 /** Where a report that is published by hand goes. */
 export interface PublishOptions {
-  /**
-   * Whether subscribers get it; false is a report that the stream has missed.
-   * @default true
-   */
+  /** Whether subscribers get it; false is a report that the stream has missed. @default true */
   readonly streamed?: boolean
-  /**
-   * Whether REST answers with it; false is a report that the service has lost.
-   * @default true
-   */
+  /** Whether REST answers with it; false is a report that the service has lost. @default true */
   readonly stored?: boolean
-  /**
-   * Forges it, for the stream and for REST.
-   * @default no forgery
-   */
+  /** Forges it, for the stream and for REST. @default no forgery */
   readonly forged?: Forgery
 }
 
@@ -53,23 +44,12 @@ export interface Publisher {
   readonly stop: () => void
 }
 
-/** The parts of a publisher. */
-export interface PublisherParts {
-  readonly settings: Settings
-  /** By id. Entries may be replaced. */
-  readonly feeds: ReadonlyMap<string, Feed>
-  /** The reports to replay in place of made ones. */
-  readonly recording: readonly SignedReport[] | undefined
-  readonly curve: Curve
-  readonly forge: Forge
-  readonly ledger: Ledger
-  /** Sends a report to subscribers. */
-  readonly stream: (report: PublishedReport) => void
-}
-
-/** A publisher that is not started. */
-export function createPublisher(parts: PublisherParts): Publisher {
-  const { settings, feeds, recording, curve, forge, ledger, stream } = parts
+/** A publisher that is not started. It replays the recording, or else makes reports; `stream` sends one to subscribers. */
+export function createPublisher(
+  { settings, feeds, curve, forge, ledger }: EngineContext,
+  recording: readonly SignedReport[] | undefined,
+  stream: (report: PublishedReport) => void,
+): Publisher {
   const { seed, now, intervalMs, runAhead } = settings
   const chains = new Map<string, Chain>()
   let network = createNetwork(curve, seed, settings.nodes, settings.f)

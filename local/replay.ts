@@ -9,15 +9,9 @@ export interface RecordedReport {
   readonly feedID: string
   /** Published unchanged. */
   readonly fullReport: string
-  /**
-   * In the feed's unit.
-   * @default the time in the report itself
-   */
+  /** In the feed's unit. @default the time in the report itself */
   readonly validFromTimestamp?: number
-  /**
-   * In the feed's unit.
-   * @default the time in the report itself
-   */
+  /** In the feed's unit. @default the time in the report itself */
   readonly observationsTimestamp?: number
 }
 

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { Access } from './access.js'
 import { type Answer, HTTPError, jsonAnswer, writeAnswer, writeRawAnswer } from './answer.js'
-import { authorize, type RateLimit } from './auth.js'
+import { authorize } from './auth.js'
+import type { EngineContext } from './context.js'
 import type { Faults } from './faults.js'
 import type { Handlers } from './listener.js'
-import type { OpenRecord, RequestLog } from './request-log.js'
-import { type Endpoint, readFeedIDs } from './rest.js'
+import type { OpenRecord } from './request-log.js'
+import { createEndpoints, readFeedIDs } from './rest.js'
 import type { Streams } from './websocket-server.js'
 
 /** Serves the requests and upgrades of a listener. */
@@ -22,18 +22,6 @@ export interface Service {
     answer: Answer,
     reason: string,
   ) => void
-}
-
-/** The parts of a service. */
-export interface ServiceParts {
-  readonly access: Access
-  readonly endpoints: ReadonlyMap<string, Endpoint>
-  readonly faults: Faults
-  readonly log: RequestLog
-  readonly rateLimit: RateLimit | undefined
-  readonly now: () => number
-  /** Headers of every answer, in lower case. */
-  readonly headers: () => Readonly<Record<string, string>>
 }
 
 const streamPaths: ReadonlySet<string> = new Set(['/api/v1/ws', '/api/v2/ws'])
@@ -63,8 +51,10 @@ function checkMethod(request: IncomingMessage, allowed: string): void {
 }
 
 /** Checks requests and upgrades in one order: path, method, authorization, rate limit, parameters. */
-export function createService(parts: ServiceParts): Service {
-  const { access, endpoints, faults, log, rateLimit, now } = parts
+export function createService(context: EngineContext, faults: Faults): Service {
+  const { access, log, headers: commonHeaders } = context
+  const { now } = context.settings
+  const endpoints = createEndpoints(access, context.ledger)
 
   function errorAnswer(error: unknown, record: OpenRecord): Answer {
     const { status, message, reason, headers } =
@@ -75,13 +65,13 @@ export function createService(parts: ServiceParts): Service {
 
   function complete(answer: Answer, record: OpenRecord): Answer {
     record.status = answer.status
-    return { ...answer, headers: { ...parts.headers(), ...answer.headers } }
+    return { ...answer, headers: { ...commonHeaders(), ...answer.headers } }
   }
 
   function checkAccess(request: IncomingMessage, body: Uint8Array, endpoint: string): void {
     const { method = '', url: path = '', headers } = request
     authorize({ method, path, headers, body }, access.credentials, now())
-    rateLimit?.(access.credentials.apiKey, endpoint, now())
+    access.count(endpoint, now())
   }
 
   async function answer(request: IncomingMessage): Promise<Answer> {
@@ -147,7 +137,7 @@ export function createService(parts: ServiceParts): Service {
     unreadable(error, socket) {
       if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
       const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400
-      const answer = jsonAnswer({ message: error.message }, status, parts.headers())
+      const answer = jsonAnswer({ message: error.message }, status, commonHeaders())
       faults.whenReachable(socket, () => writeRawAnswer(socket, answer))
     },
   }

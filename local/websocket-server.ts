@@ -3,6 +3,8 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { ValidationError } from '../core/errors.js'
+import { jsonAnswer, writeRawAnswer } from './answer.js'
+import type { EngineContext } from './context.js'
 import type { PublishedReport } from './ledger.js'
 
 /** A message for streams. */
@@ -34,22 +36,6 @@ export interface Streams {
   readonly count: number
 }
 
-/** The options of `createStreams`. */
-export interface StreamsOptions {
-  /** A stream whose client leaves more than this unread is closed. */
-  readonly maxBufferedBytes: number
-  /** Whether clients may have their frames compressed. */
-  readonly compression: boolean
-  /** Returns the number of a new stream. */
-  readonly nextNumber: () => number
-  /** Called for each report that was written to a stream. */
-  readonly onSent: (report: PublishedReport, stream: number) => void
-  /** Headers of the answer that accepts a stream. */
-  readonly headers: () => Readonly<Record<string, string>>
-  /** Rejects a malformed WebSocket handshake. */
-  readonly reject: (socket: Duplex, message: string) => void
-}
-
 interface Connection {
   readonly number: number
   /** Lower-case. */
@@ -78,28 +64,27 @@ function checkCloseCode(code: number): void {
 const isOpen = ({ stream, socket }: Connection): boolean =>
   stream.readyState === stream.OPEN && !socket.destroyed
 
-function createWebSocketServer(
-  compression: boolean,
-  headers: StreamsOptions['headers'],
-  reject: StreamsOptions['reject'],
-): WebSocketServer {
+function createWebSocketServer({ settings, headers }: EngineContext): WebSocketServer {
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
-    perMessageDeflate: compression,
+    perMessageDeflate: settings.compression,
     maxPayload: maxIncomingBytes,
   })
   server.on('headers', function addHeaders(lines: string[]) {
     for (const [name, value] of Object.entries(headers())) lines.push(`${name}: ${value}`)
   })
-  server.on('wsClientError', (error: Error, socket: Duplex) => reject(socket, error.message))
+  server.on('wsClientError', ({ message }: Error, socket: Duplex) =>
+    writeRawAnswer(socket, jsonAnswer({ message }, 400, headers())),
+  )
   return server
 }
 
-/** No streams yet. */
-export function createStreams(options: StreamsOptions): Streams {
-  const { maxBufferedBytes, compression, nextNumber, onSent, headers, reject } = options
-  const server = createWebSocketServer(compression, headers, reject)
+/** No streams of an origin yet. */
+export function createStreams(context: EngineContext, origin: string): Streams {
+  const { ledger } = context
+  const { maxBufferedBytes, now } = context.settings
+  const server = createWebSocketServer(context)
   const connections = new Set<Connection>()
   const subscribers = new Map<string, Set<Connection>>()
   let isBlackhole = false
@@ -117,13 +102,17 @@ export function createStreams(options: StreamsOptions): Streams {
     for (const feedID of connection.feedIDs) subscribers.get(feedID)?.delete(connection)
   }
 
+  function addDelivery(report: PublishedReport, stream: number): void {
+    ledger.addDelivery(report, { origin, stream, at: now() })
+  }
+
   function resume(connection: Connection): void {
     const { number, stream, socket, unsent, hasOverflowed } = connection
     connection.unsent = []
     socket.uncork()
     stream.resume()
     if (hasOverflowed) stream.terminate()
-    if (isOpen(connection)) for (const report of unsent) onSent(report, number)
+    if (isOpen(connection)) for (const report of unsent) addDelivery(report, number)
   }
 
   function sendTo(connection: Connection, { data, report }: Frame): void {
@@ -136,14 +125,14 @@ export function createStreams(options: StreamsOptions): Streams {
     stream.send(data, { binary: typeof data !== 'string' })
     if (report === undefined) return
     if (isBlackhole) connection.unsent.push(report)
-    else onSent(report, number)
+    else addDelivery(report, number)
   }
 
   return {
     accept(request, socket, head, feedIDs) {
       let number: number | undefined
       server.handleUpgrade(request, socket, head, function onOpen(stream) {
-        number = nextNumber()
+        number = ledger.nextStream()
         const connection = { number, feedIDs, stream, socket, unsent: [], hasOverflowed: false }
         add(connection)
         stream.on('error', () => {})

@@ -31,8 +31,8 @@ export interface FaultProxy {
   /** The latest events, in order. */
   log(): ProxyEvent[]
   /**
-   * Changes the faults of all connections, open and to come. Settles once they apply: at once, except for
-   * `refuse: false`.
+   * Changes the faults of all connections, open and to come. Settles once they apply: at once, except for `refuse:
+   * false`.
    */
   set(settings: ProxySettings): Promise<void>
   /** Resets open connections, on both sides: `ECONNRESET`. Returns how many. */
@@ -54,8 +54,8 @@ export interface FaultProxy {
    */
   drip(bytesPerSecond: number, which?: WhichConnections, options?: FaultOptions): () => void
   /**
-   * Flips a bit of each of the next `bits` bytes (1) of open connections; the default direction is the server's. Returns
-   * how many connections.
+   * Flips a bit of each of the next `bits` bytes (1) of open connections; the default direction is the server's.
+   * Returns how many connections.
    */
   corrupt(which?: WhichConnections, options?: FaultOptions & { readonly bits?: number }): number
   /** Ends everything, for good. */

@@ -6,22 +6,13 @@ import { checkScript, type FaultRule, type Rule } from './rules.js'
 export interface FaultProxyOptions {
   /** The server behind the proxy: a URL, of which host and port count, or `{ host, port }`. */
   readonly upstream: string | { readonly host: string; readonly port: number }
-  /**
-   * The port it listens on; 0 is any free one.
-   * @default 0
-   */
+  /** The port it listens on; 0 is any free one. @default 0 */
   readonly port?: number
-  /**
-   * Seeds everything random; a whole number.
-   * @default 1
-   */
+  /** Seeds everything random; a whole number. @default 1 */
   readonly seed?: number
   /** The faults that happen by themselves. */
   readonly script?: readonly FaultRule[]
-  /**
-   * How many of the latest events the log retains.
-   * @default 10000
-   */
+  /** How many of the latest events the log retains. @default 10000 */
   readonly logLimit?: number
 }
 

@@ -11,17 +11,14 @@ const kinds = ['reset', 'half-close', 'blackhole', 'drip', 'latency', 'corrupt']
 export type FaultKind = (typeof kinds)[number]
 
 /**
- * One rule of a script: where it strikes, and what happens there. Without `frame`, `afterBytes` and `afterMs` it strikes
- * when the connection is accepted, before the upstream is connected. Equal seeds and scripts decide alike for equal
- * connections, frames and bytes.
+ * One rule of a script: where it strikes, and what happens there. Without `frame`, `afterBytes` and `afterMs` it
+ * strikes when the connection is accepted, before the upstream is connected. Equal seeds and scripts decide alike for
+ * equal connections, frames and bytes.
  */
 export interface FaultRule {
   /** What happens. */
   readonly do: FaultKind
-  /**
-   * The connection, by its order of arrival, from 1.
-   * @default every connection
-   */
+  /** The connection, by its order of arrival, from 1. @default every connection */
   readonly connection?: number
   /**
    * The data frame of the server, from 1, of a WebSocket without TLS. Pings, pongs and closes are not counted, as their
@@ -30,8 +27,7 @@ export interface FaultRule {
   readonly frame?: number
   /**
    * Whether it strikes before the frame's first byte, in the middle of its payload, or after its last byte; not for
-   * corrupt, which affects the whole payload.
-   * @default 'start'
+   * corrupt, which affects the whole payload. @default 'start'
    */
   readonly at?: 'start' | 'middle' | 'end'
   /** Strikes after this many bytes of the direction, HTTP heads included; for both, the bytes of the server. */
@@ -40,44 +36,28 @@ export interface FaultRule {
   readonly afterMs?: number
   /**
    * Strikes again after every further N frames, bytes or ms; without these, at every Nth connection from `connection`
-   * on.
-   * @default once in a connection
+   * on. @default once in a connection
    */
   readonly every?: number
-  /**
-   * How often it strikes at most, in all connections together.
-   * @default Infinity
-   */
+  /** How often it strikes at most, in all connections together. @default Infinity */
   readonly times?: number
-  /**
-   * The chance that it strikes where it could, 0 to 1.
-   * @default 1
-   */
+  /** The chance that it strikes where it could, 0 to 1. @default 1 */
   readonly probability?: number
   /**
    * The direction it is for. A reset always affects both: the direction says which bytes `afterBytes` counts. A corrupt
-   * rule with `frame` is 'down'; with `afterBytes` it is 'up' or 'down'.
-   * @default 'both' for blackhole, drip and latency, 'down' for half-close and corrupt
+   * rule with `frame` is 'down'; with `afterBytes` it is 'up' or 'down'. @default 'both' for blackhole, drip and
+   * latency, 'down' for half-close and corrupt
    */
   readonly direction?: Directions
-  /**
-   * How long a blackhole, drip or latency lasts, in ms.
-   * @default as long as the connection
-   */
+  /** How long a blackhole, drip or latency lasts, in ms. @default as long as the connection */
   readonly forMs?: number
   /** The rate of a drip. */
   readonly bytesPerSecond?: number
   /** The delay of a latency, in ms. */
   readonly latencyMs?: number
-  /**
-   * Varies the delay at random by up to this many ms.
-   * @default 0
-   */
+  /** Varies the delay at random by up to this many ms. @default 0 */
   readonly jitterMs?: number
-  /**
-   * In how many bytes a bit flips: bytes of the frame's payload, or else the next bytes.
-   * @default 1
-   */
+  /** In how many bytes a bit flips: bytes of the frame's payload, or else the next bytes. @default 1 */
   readonly bits?: number
 }
 

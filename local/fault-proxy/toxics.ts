@@ -19,10 +19,7 @@ export interface ProxySettings {
   readonly bytesPerSecond?: number
   /** Flips a bit in this share of bytes, 0 to 1; 0 turns it off. */
   readonly corruptRate?: number
-  /**
-   * The direction these are for.
-   * @default 'both'
-   */
+  /** The direction these are for. @default 'both' */
   readonly direction?: Directions
   /** Whether new connections are refused, as if nothing listened; open ones stay. */
   readonly refuse?: boolean

@@ -13,19 +13,12 @@ import { checkOwner, randomOwner } from './secret-name.js'
 
 /** The options of `createVault`. */
 export interface VaultOptions extends PermissionOptions {
-  /**
-   * How many nodes there are, at most 31.
-   * @default 3
-   */
+  /** How many nodes there are, at most 31. @default 3 */
   readonly nodes?: number
-  /**
-   * How many nodes it takes to release a secret.
-   * @default 2, or 1 if there is one node
-   */
+  /** How many nodes it takes to release a secret. @default 2, or 1 if there is one node */
   readonly threshold?: number
   /**
-   * The owner of secrets put without one: an address, 40 hexadecimal digits with or without 0x.
-   * @default a random one
+   * The owner of secrets put without one: an address, 40 hexadecimal digits with or without 0x. @default a random one
    */
   readonly owner?: string
 }

@@ -25,8 +25,9 @@ export interface VaultNode {
   /** From 0 on. */
   readonly index: number
   /**
-   * The node's decryption share of a stored secret, as JSON text sealed to `recipient`, an X25519 public key of 32 bytes.
-   * The node reads the secret's ciphertext itself, and rejects one that is not labelled with the owner's address.
+   * The node's decryption share of a stored secret, as JSON text sealed to `recipient`, an X25519 public key of 32
+   * bytes. The node reads the secret's ciphertext itself, and rejects one that is not labelled with the owner's
+   * address.
    */
   release(name: SecretName, recipient: Uint8Array): Promise<Uint8Array>
 }

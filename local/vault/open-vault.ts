@@ -41,8 +41,8 @@ export interface Vault {
   /** Encrypts a secret and stores it in place of an older one. A value is UTF-8 of at most 1022 bytes. */
   put(name: SecretRef, value: string | Uint8Array): Promise<void>
   /**
-   * The names of the secrets, sorted; with a filter, those of an owner or namespace only. Damaged ones are not among them:
-   * `listDamaged` names those.
+   * The names of the secrets, sorted; with a filter, those of an owner or namespace only. Damaged ones are not among
+   * them: `listDamaged` names those.
    */
   list(filter?: {
     readonly owner?: string
