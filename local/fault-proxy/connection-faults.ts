@@ -1,23 +1,83 @@
 import type { EventDetails, ProxyEventName } from './log.js'
 import type { Pipe } from './pipe.js'
-import type { Direction, Directions, Rule } from './rules.js'
+import type { Direction, Fault, Rule } from './rules.js'
 import { type ConnectionScript, nextPlace } from './script.js'
 import { directionsOf, type Toxics } from './toxics.js'
 
-/** The faults of one connection. A returned function ends the fault. `cause` is for the log. */
-export interface ConnectionFaults {
+/** Applies a fault; the returned function ends one that lasts. `cause` is for the log. */
+export type ApplyFault = (fault: Fault, cause?: EventDetails) => () => void
+
+/** What the faults of a connection work on. */
+export interface FaultTargets {
+  readonly pipes: Readonly<Record<Direction, Pipe>>
+  /** The toxics of this connection alone. */
+  readonly toxics: Readonly<Record<Direction, Set<Partial<Toxics>>>>
+  readonly note: (event: ProxyEventName, details: EventDetails) => void
   readonly reset: (cause?: EventDetails) => void
-  readonly halfClose: (directions: Directions, cause?: EventDetails) => void
-  readonly blackhole: (directions: Directions, cause?: EventDetails) => () => void
-  readonly slow: (
-    event: 'drip' | 'latency',
-    directions: Directions,
-    toxics: Partial<Toxics>,
-    cause?: EventDetails,
-  ) => () => void
-  readonly corrupt: (directions: Directions, bits: number) => void
-  /** Applies changed toxics. */
-  readonly update: () => void
+  readonly isOpen: () => boolean
+  /** Called with true when the first blackhole starts, and with false when the last one ends. */
+  readonly onBlackhole: (isOn: boolean) => void
+}
+
+/** The faults of one connection. */
+export function createApplyFault(targets: FaultTargets): ApplyFault {
+  const { pipes, toxics, note, reset, isOpen, onBlackhole } = targets
+  let blackholes = 0
+
+  function update(): void {
+    for (const pipe of Object.values(pipes)) pipe.update()
+  }
+
+  /** Blackholes or slows the directions. Returns how to end it. */
+  function start(fault: Fault, directions: readonly Direction[]): () => void {
+    if (fault.do === 'blackhole') {
+      const releases = directions.map(direction => pipes[direction].hold())
+      onBlackhole(++blackholes > 0)
+      return function end() {
+        for (const release of releases) release()
+        onBlackhole(--blackholes > 0)
+      }
+    }
+    // A copy, as a set contains an object once: two equal faults are two.
+    const added = { ...fault }
+    for (const direction of directions) toxics[direction].add(added)
+    update()
+    return function end() {
+      for (const direction of directions) toxics[direction].delete(added)
+      update()
+    }
+  }
+
+  function applyLasting(fault: Fault, cause: EventDetails | undefined): () => void {
+    const { direction } = fault
+    const end = start(fault, directionsOf(direction))
+    note(fault.do, { ...cause, direction })
+    return function release() {
+      if (isOpen()) note('release', { ...cause, direction })
+      end()
+    }
+  }
+
+  return function apply(fault, cause) {
+    const directions = directionsOf(fault.direction)
+    switch (fault.do) {
+      case 'reset':
+        reset(cause)
+        break
+      case 'half-close':
+        for (const direction of directions) {
+          note('half-close', { ...cause, direction })
+          pipes[direction].end()
+        }
+        break
+      case 'corrupt':
+        for (const direction of directions) pipes[direction].corruptNext(fault.bits ?? 1)
+        break
+      default:
+        return applyLasting(fault, cause)
+    }
+    return () => {}
+  }
 }
 
 /** Applies the rules of a script to a connection. */
@@ -29,78 +89,8 @@ export interface RuleRunner {
   readonly clear: () => void
 }
 
-/** What the faults of a connection work on. */
-export interface ConnectionFaultParts {
-  readonly pipes: Readonly<Record<Direction, Pipe>>
-  /** The toxics of this connection alone. */
-  readonly toxics: Readonly<Record<Direction, Set<Partial<Toxics>>>>
-  readonly note: (event: ProxyEventName, details: EventDetails) => void
-  readonly isOpen: () => boolean
-  /** Called when a blackhole ends. */
-  readonly onRelease: () => void
-}
-
-/** The faults of a connection, except the reset of both its sockets. */
-export function createConnectionFaults(
-  parts: ConnectionFaultParts,
-): Omit<ConnectionFaults, 'reset'> & { readonly isBlackholed: () => boolean } {
-  const { pipes, toxics: toxicsOf, note, isOpen, onRelease } = parts
-  let blackholes = 0
-
-  /** Logs the start of a fault; the returned function logs its end. */
-  function start(
-    event: ProxyEventName,
-    directions: Directions,
-    cause: EventDetails | undefined,
-    end: () => void,
-  ): () => void {
-    note(event, { ...cause, direction: directions })
-    return function release() {
-      if (isOpen()) note('release', { ...cause, direction: directions })
-      end()
-    }
-  }
-
-  function update(): void {
-    for (const pipe of Object.values(pipes)) pipe.update()
-  }
-
-  return {
-    halfClose(directions, cause) {
-      for (const direction of directionsOf(directions)) {
-        note('half-close', { ...cause, direction })
-        pipes[direction].end()
-      }
-    },
-    blackhole(directions, cause) {
-      const releases = directionsOf(directions).map(direction => pipes[direction].hold())
-      blackholes++
-      return start('blackhole', directions, cause, function end() {
-        blackholes--
-        for (const release of releases) release()
-        onRelease()
-      })
-    },
-    slow(event, directions, toxics, cause) {
-      // A copy, as sets hold an object once: two equal faults are two.
-      const added = { ...toxics }
-      for (const direction of directionsOf(directions)) toxicsOf[direction].add(added)
-      update()
-      return start(event, directions, cause, function end() {
-        for (const direction of directionsOf(directions)) toxicsOf[direction].delete(added)
-        update()
-      })
-    },
-    corrupt(directions, bits) {
-      for (const direction of directionsOf(directions)) pipes[direction].corruptNext(bits)
-    },
-    update,
-    isBlackholed: () => blackholes > 0,
-  }
-}
-
 /** Runs the rules of a script. */
-export function createRuleRunner(script: ConnectionScript, faults: ConnectionFaults): RuleRunner {
+export function createRuleRunner(script: ConnectionScript, apply: ApplyFault): RuleRunner {
   const timers = new Set<NodeJS.Timeout>()
 
   function after(ms: number, act: () => void): void {
@@ -111,31 +101,9 @@ export function createRuleRunner(script: ConnectionScript, faults: ConnectionFau
     timers.add(timer)
   }
 
-  /** Starts the fault of a rule. Returns how to end it, if it lasts. */
-  function apply(rule: Rule, cause: EventDetails): (() => void) | undefined {
-    const { direction, bytesPerSecond, latencyMs, jitterMs } = rule
-    switch (rule.do) {
-      case 'blackhole':
-        return faults.blackhole(direction, cause)
-      case 'drip':
-        return faults.slow('drip', direction, { bytesPerSecond }, cause)
-      case 'latency':
-        return faults.slow('latency', direction, { latencyMs, jitterMs }, cause)
-      case 'reset':
-        faults.reset(cause)
-        return undefined
-      case 'half-close':
-        faults.halfClose(direction, cause)
-        return undefined
-      case 'corrupt':
-        faults.corrupt(direction, rule.bits)
-        return undefined
-    }
-  }
-
   function strike(rule: Rule, cause: EventDetails): void {
     const release = apply(rule, cause)
-    if (release !== undefined && rule.forMs !== Number.POSITIVE_INFINITY) after(rule.forMs, release)
+    if (rule.forMs !== Number.POSITIVE_INFINITY) after(rule.forMs, release)
   }
 
   /** Starts the timer of the first strike after `lastMs`, in ms since the opening. */

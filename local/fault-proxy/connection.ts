@@ -1,11 +1,7 @@
 import { Socket } from 'node:net'
 import { seededRandom } from '../random.js'
 import { createBitFlips } from './bit-flips.js'
-import {
-  type ConnectionFaults,
-  createConnectionFaults,
-  createRuleRunner,
-} from './connection-faults.js'
+import { type ApplyFault, createApplyFault, createRuleRunner } from './connection-faults.js'
 import { createCutter, type Strike } from './cutter.js'
 import { createFrameReader, type FrameReader } from './frames.js'
 import type { EventDetails, ProxyEventName, ProxyLog } from './log.js'
@@ -36,12 +32,15 @@ export interface ProxyConnection {
 }
 
 /** A connection and its faults. */
-export interface Connection extends ConnectionFaults {
+export interface Connection {
   readonly info: () => ProxyConnection
   /** False from a reset on: its sockets take a moment longer. */
   readonly isOpen: boolean
   /** Applies the faults of the opening and connects the upstream. */
   readonly start: () => void
+  readonly apply: ApplyFault
+  /** Applies changed toxics. */
+  readonly update: () => void
   readonly destroy: () => void
 }
 
@@ -109,14 +108,16 @@ export function createConnection(parts: ConnectionParts): Connection {
     down: createPipeFor('down', upstream, client, contextOf('down')),
   }
   const releaseUpstream = pipes.up.hold()
-  const faults = createConnectionFaults({
-    pipes,
-    toxics,
-    note,
+  const apply = createApplyFault({
+    ...{ pipes, toxics, note, reset },
     isOpen: () => openSockets > 0,
-    onRelease: connect,
+    onBlackhole(isOn) {
+      isBlackholed = isOn
+      connect()
+    },
   })
-  const rules = createRuleRunner(script, { ...faults, reset })
+  const rules = createRuleRunner(script, apply)
+  let isBlackholed = false
   let isConnecting = false
   let isUpgraded = false
   let isResetting = false
@@ -128,7 +129,7 @@ export function createConnection(parts: ConnectionParts): Connection {
   }
 
   function connect(): void {
-    if (isConnecting || faults.isBlackholed() || upstream.destroyed) return
+    if (isConnecting || isBlackholed || upstream.destroyed) return
     isConnecting = true
     upstream.connect(parts.upstream)
   }
@@ -174,8 +175,10 @@ export function createConnection(parts: ConnectionParts): Connection {
   })
 
   return {
-    ...faults,
-    reset,
+    apply,
+    update() {
+      for (const pipe of Object.values(pipes)) pipe.update()
+    },
     info: () => ({
       number,
       openedAt,

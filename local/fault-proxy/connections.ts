@@ -1,5 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import type { Connection, ProxyConnection } from './connection.js'
+import type { Fault } from './rules.js'
 
 /** One of the open connections by its number, or those a function picks. */
 export type WhichConnections = number | ((connection: ProxyConnection) => boolean)
@@ -9,32 +10,21 @@ export interface Connections {
   /** Adds a connection, and applies the lasting faults to it. */
   readonly add: (connection: Connection) => void
   readonly remove: (connection: Connection) => void
-  /** Those that are not being reset. */
+  /** All of them, or those that are open. */
+  readonly all: ReadonlySet<Connection>
   readonly open: () => Connection[]
   /** Applies a fault. Returns to how many connections. */
-  readonly apply: (
-    which: WhichConnections | undefined,
-    fault: (connection: Connection) => void,
-  ) => number
-  /** Applies a fault that lasts until the returned function is called; without `which`, to all to come as well. */
-  readonly applyLasting: (
-    which: WhichConnections | undefined,
-    fault: (connection: Connection) => () => void,
-  ) => () => void
-  readonly update: () => void
-  readonly destroy: () => void
-}
-
-interface LastingFault {
-  readonly fault: (connection: Connection) => () => void
-  readonly releases: Map<Connection, () => void>
+  readonly apply: (which: WhichConnections | undefined, fault: Fault) => number
+  /** Applies a fault until the returned function is called; without `which`, to connections to come as well. */
+  readonly applyLasting: (which: WhichConnections | undefined, fault: Fault) => () => void
 }
 
 /** No connections yet. */
 export function createConnections(): Connections {
   const all = new Set<Connection>()
-  const lasting = new Set<LastingFault>()
+  const lasting = new Map<Fault, Map<Connection, () => void>>()
 
+  // A connection that is being reset takes a moment to close.
   const open = (): Connection[] => [...all].filter(({ isOpen }) => isOpen)
 
   function find(which: WhichConnections | undefined): Connection[] {
@@ -47,33 +37,27 @@ export function createConnections(): Connections {
   return {
     add(connection) {
       all.add(connection)
-      for (const { fault, releases } of lasting) releases.set(connection, fault(connection))
+      for (const [fault, releases] of lasting) releases.set(connection, connection.apply(fault))
     },
     remove(connection) {
       all.delete(connection)
-      for (const { releases } of lasting) releases.delete(connection)
+      for (const releases of lasting.values()) releases.delete(connection)
     },
+    all,
     open,
     apply(which, fault) {
       const found = find(which)
-      for (const connection of found) fault(connection)
+      for (const connection of found) connection.apply(fault)
       return found.length
     },
     applyLasting(which, fault) {
-      const releases = new Map(find(which).map(connection => [connection, fault(connection)]))
-      const entry = { fault, releases }
-      if (which === undefined) lasting.add(entry)
+      const releases = new Map(find(which).map(each => [each, each.apply(fault)]))
+      if (which === undefined) lasting.set(fault, releases)
       return function release() {
-        lasting.delete(entry)
+        lasting.delete(fault)
         for (const releaseOne of releases.values()) releaseOne()
         releases.clear()
       }
-    },
-    update() {
-      for (const connection of all) connection.update()
-    },
-    destroy() {
-      for (const connection of all) connection.destroy()
     },
   }
 }

@@ -63,7 +63,7 @@ export interface FaultProxy {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-function directionsIn(options: FaultOptions | undefined, usual: Directions): Directions {
+function directionIn(options: FaultOptions | undefined, usual: Directions): Directions {
   const { direction = usual } = checkOptions('options', options, ['direction'])
   return checkDirections('direction', direction)
 }
@@ -115,14 +115,14 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     for (const direction of directionsOf(directions))
       toxics[direction] = { ...toxics[direction], ...given }
     if (Object.keys(given).length > 0) log.note(undefined, 'set', { direction: directions })
-    connections.update()
+    for (const connection of connections.all) connection.update()
     if (isRefusing !== undefined) await refuse(isRefusing)
   }
 
   async function close(): Promise<void> {
     isClosed = true
     const closed = listener.close('drain')
-    connections.destroy()
+    for (const connection of connections.all) connection.destroy()
     await closed
   }
 
@@ -141,27 +141,23 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     },
     log: log.all,
     set,
-    reset: which => connections.apply(which, connection => connection.reset()),
+    reset: which => connections.apply(which, { do: 'reset', direction: 'both' }),
     halfClose(which, options) {
-      const directions = directionsIn(options, 'down')
-      return connections.apply(which, connection => connection.halfClose(directions))
+      return connections.apply(which, { do: 'half-close', direction: directionIn(options, 'down') })
     },
     blackhole(which, options) {
-      const directions = directionsIn(options, 'both')
-      return connections.applyLasting(which, connection => connection.blackhole(directions))
+      const direction = directionIn(options, 'both')
+      return connections.applyLasting(which, { do: 'blackhole', direction })
     },
     drip(bytesPerSecond, which, options) {
-      const directions = directionsIn(options, 'both')
+      const direction = directionIn(options, 'both')
       checkNumber('bytesPerSecond', bytesPerSecond, { min: 0.001 })
-      return connections.applyLasting(which, connection =>
-        connection.slow('drip', directions, { bytesPerSecond }),
-      )
+      return connections.applyLasting(which, { do: 'drip', direction, bytesPerSecond })
     },
     corrupt(which, options) {
       const { bits = 1, ...rest } = checkOptions('options', options, ['bits', 'direction'])
       checkNumber('bits', bits, { min: 1, whole: true })
-      const directions = directionsIn(rest, 'down')
-      return connections.apply(which, connection => connection.corrupt(directions, bits))
+      return connections.apply(which, { do: 'corrupt', direction: directionIn(rest, 'down'), bits })
     },
     close,
     [asyncDispose]: close,

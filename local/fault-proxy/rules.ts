@@ -74,6 +74,10 @@ export interface Rule extends Required<Omit<FaultRule, 'connection' | 'every'>> 
   readonly index: number
 }
 
+/** A fault to apply to a connection. */
+export type Fault = Pick<Rule, 'do' | 'direction'> &
+  Partial<Pick<Rule, 'bytesPerSecond' | 'latencyMs' | 'jitterMs' | 'bits'>>
+
 const count = { min: 1, whole: true } as const
 const chance = { min: 0, max: 1 } as const
 const duration = { min: 0, max: MAX_TIMER } as const
