@@ -1,17 +1,24 @@
-import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
+import {
+  createHash,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+  X509Certificate,
+} from 'node:crypto'
 import { isIP } from 'node:net'
 import { ValidationError } from '../core/errors.js'
 import { isBytes } from '../core/options.js'
 
-/** A certificate and its private key, in PEM: what a TLS server takes. */
+/** A certificate and its private key for a TLS server, in PEM. */
 export interface IssuedCertificate {
   readonly cert: string
   readonly key: string
 }
 
-/** A certificate authority that nobody trusts until told to. Its key is kept nowhere. */
+/** A certificate authority that clients must be configured to trust. Its key is never stored. */
 export interface CertificateAuthority {
-  /** Its own certificate in PEM: what a client must be told to trust. */
+  /** Its own certificate in PEM, for clients to trust. */
   readonly ca: string
   /** A certificate for host names and IP addresses, valid for a day. */
   issue(options: { readonly hosts: readonly string[] }): IssuedCertificate
@@ -40,11 +47,11 @@ export async function createCertificateAuthority(): Promise<CertificateAuthority
   const bits = (valueHex: Uint8Array, unusedBits = 0): Asn1 =>
     new der.BitString({ valueHex, unusedBits })
   const yes = (): Asn1 => new der.Boolean({ value: true })
-  /** `[number]`, holding either bytes or another value. */
-  const tagged = (tagNumber: number, held: Uint8Array | Asn1): Asn1 =>
-    isBytes(held)
-      ? new der.Primitive({ idBlock: { tagClass: 3, tagNumber }, valueHex: held })
-      : new der.Constructed({ idBlock: { tagClass: 3, tagNumber }, value: [held] })
+  /** `[tagNumber]` around bytes or another value. */
+  const tagged = (tagNumber: number, content: Uint8Array | Asn1): Asn1 =>
+    isBytes(content)
+      ? new der.Primitive({ idBlock: { tagClass: 3, tagNumber }, valueHex: content })
+      : new der.Constructed({ idBlock: { tagClass: 3, tagNumber }, value: [content] })
   const encode = (value: Asn1): Uint8Array => new Uint8Array(value.toBER())
 
   const nameOf = (commonName: string): Asn1 =>
@@ -76,12 +83,13 @@ export async function createCertificateAuthority(): Promise<CertificateAuthority
       ),
     )
     const signature = sign('sha256', encode(content), authority.privateKey)
-    return pemOf(encode(sequence(content, signatureAlgorithm(), bits(signature))))
+    const certificate = encode(sequence(content, signatureAlgorithm(), bits(signature)))
+    return new X509Certificate(certificate).toString()
   }
 
   const basicConstraints = (...value: Asn1[]): Asn1 =>
     extension('2.5.29.19', true, sequence(...value))
-  /** The bits of a key's uses, the first one on the left. */
+  /** The bits of KeyUsage (RFC 5280, 4.2.1.3), the first one on the left. */
   const keyUsage = (uses: number, unusedBits: number): Asn1 =>
     extension('2.5.29.15', true, bits(Uint8Array.of(uses), unusedBits))
 
@@ -117,14 +125,6 @@ function keyIdOf(key: KeyObject): Uint8Array {
   return createHash('sha256').update(spkiOf(key)).digest().subarray(0, 20)
 }
 
-function pemOf(certificate: Uint8Array): string {
-  const lines =
-    Buffer.from(certificate)
-      .toString('base64')
-      .match(/.{1,64}/g) ?? []
-  return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n')
-}
-
 function checkHosts(hosts: readonly string[]): readonly string[] {
   if (!Array.isArray(hosts) || hosts.length === 0)
     throw new ValidationError('hosts must be a list of at least one host name or IP address')
@@ -143,7 +143,7 @@ function addressBytes(host: string): Uint8Array | undefined {
   const version = isIP(host)
   if (version === 0) return undefined
   if (version === 4) return Uint8Array.from(host.split('.'), Number)
-  // A URL writes every form of an address in one: groups of hexadecimal digits, at most one run of zeros left out.
+  // URL normalises an address to groups of hexadecimal digits, with one run of zeros left out at most.
   const [before = '', after] = new URL(`http://[${host}]`).hostname.slice(1, -1).split('::')
   const groupsOf = (text = ''): string[] => (text === '' ? [] : text.split(':'))
   const groups = [groupsOf(before), groupsOf(after)] as const

@@ -1,27 +1,27 @@
 import { secp256k1 } from '@noble/curves/secp256k1'
 
-/** A signature, as a report carries it. */
+/** A signature in the form of reports. */
 export interface CurveSignature {
-  /** r, then s, 32 bytes each; s is of the lower half. */
+  /** r and s, 32 bytes each; s is in the lower half. */
   readonly rs: Uint8Array
-  /** Which of the points with this r is meant: 0 or 1. */
+  /** Which of the two points with this r: 0 or 1. */
   readonly recovery: number
 }
 
-/** secp256k1, as signers use it. Whatever computes, equal arguments give equal bytes (RFC 6979). */
+/** secp256k1 for signers. Every implementation is deterministic (RFC 6979). */
 export interface Curve {
-  /** The public key of a secret one, uncompressed. */
+  /** The uncompressed public key of a secret key. */
   publicKey(key: Uint8Array): Uint8Array
   sign(hash: Uint8Array, key: Uint8Array): CurveSignature
 }
 
-/** What of the native package is used. */
+/** The used part of the native package. */
 interface Native {
   publicKeyCreate(key: Uint8Array, isCompressed: boolean): Uint8Array
   ecdsaSign(hash: Uint8Array, key: Uint8Array): { signature: Uint8Array; recid: number }
 }
 
-/** The order of the curve’s group. */
+/** The order of the group. */
 export const ORDER: bigint = secp256k1.CURVE.n
 
 const portable: Curve = {
@@ -32,7 +32,7 @@ const portable: Curve = {
   },
 }
 
-/** libsecp256k1 where it is installed, which signs ten times as fast as what runs everywhere. */
+/** libsecp256k1 if it is installed, which signs ten times as fast as the portable implementation. */
 export async function loadCurve(): Promise<Curve> {
   try {
     // @ts-expect-error: it has no types, unless somebody installs them
@@ -44,7 +44,7 @@ export async function loadCurve(): Promise<Curve> {
         return { rs: signature, recovery: recid }
       },
     }
-    // It takes the arrays of its own realm only, and a test's may be another.
+    // It accepts arrays of its own realm only, and a test may run in another.
     curve.sign(new Uint8Array(32).fill(1), new Uint8Array(32).fill(1))
     return curve
   } catch {

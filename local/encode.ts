@@ -1,6 +1,7 @@
+import { ValidationError } from '../core/errors.js'
 import type { Field, FieldType } from './schemas.js'
 
-/** What a field of a report can be given as. */
+/** A value of a report's field. */
 export type FieldValue = bigint | number | string
 
 /** The parts of a signed report, all hex without `0x`; words are 64 digits. */
@@ -20,7 +21,7 @@ export function rangeOf(type: Exclude<FieldType, 'bytes32'>): readonly [bigint, 
   return [0n, 2n ** BigInt(type.slice('uint'.length)) - 1n]
 }
 
-/** Non-negative integer to a 32-byte big-endian word in hex. */
+/** A non-negative integer as a 32-byte big-endian word in hex. */
 export function word(value: bigint | number): string {
   return value.toString(16).padStart(64, '0')
 }
@@ -29,24 +30,24 @@ function paddedBytes(hex: string): string {
   return hex.padEnd(Math.ceil(hex.length / 64) * 64, '0')
 }
 
-/** Checks a field's value against its type. Throws an error that names the field and the rule. */
+/** Checks a field's value against its type. */
 export function checkField({ name, type }: Field, value: FieldValue): bigint | string {
   if (type === 'bytes32') {
     if (typeof value !== 'string')
-      throw new TypeError(`${name}: bytes32 takes a string, got a ${typeof value}`)
+      throw new ValidationError(`${name}: bytes32 takes a string, got a ${typeof value}`)
     if (!/^0x[0-9a-f]{64}$/.test(value)) {
-      throw new RangeError(`${name}: bytes32 takes 0x and 64 lower-case hex digits`)
+      throw new ValidationError(`${name}: bytes32 takes 0x and 64 lower-case hex digits`)
     }
     return value
   }
   if (typeof value !== 'bigint' && !Number.isSafeInteger(value)) {
     const got = typeof value === 'number' ? value : `a ${typeof value}`
-    throw new TypeError(`${name}: ${type} takes a bigint or a safe integer, got ${got}`)
+    throw new ValidationError(`${name}: ${type} takes a bigint or a safe integer, got ${got}`)
   }
   const integer = BigInt(value)
   const [least, most] = rangeOf(type)
   if (integer < least || integer > most) {
-    throw new RangeError(`${name}: ${type} takes ${least} to ${most}, got ${integer}`)
+    throw new ValidationError(`${name}: ${type} takes ${least} to ${most}, got ${integer}`)
   }
   return integer
 }
@@ -59,14 +60,14 @@ export function encodeBlob(
   let blob = ''
   for (const field of fields) {
     const value = values[field.name]
-    if (value === undefined) throw new TypeError(`${field.name}: no value`)
+    if (value === undefined) throw new ValidationError(`${field.name}: no value`)
     const checked = checkField(field, value)
     blob += typeof checked === 'bigint' ? word(BigInt.asUintN(256, checked)) : checked.slice(2)
   }
   return blob
 }
 
-/** `abi.encode(bytes32[3], bytes, bytes32[], bytes32[], bytes32)` with `0x`: the report as it goes on the wire. */
+/** `abi.encode(bytes32[3], bytes, bytes32[], bytes32[], bytes32)` with `0x`: a signed report. */
 export function encodeFullReport({ context, blob, rs, ss, vs }: SignedParts): string {
   const blobAt = 7 * 32
   const blobTail = word(blob.length / 2) + paddedBytes(blob)

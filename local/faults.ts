@@ -78,15 +78,15 @@ interface ActiveFailure {
 export function createFaults(outer?: Faults): Faults {
   const failures = new Set<ActiveFailure>()
   const delays = new Set<NodeJS.Timeout>()
-  let refusal: ActiveFailure | undefined
+  let rejection: ActiveFailure | undefined
   let unanswered: (() => void)[] = []
   let isBlackhole = false
 
   function nextFailure(request: IncomingMessage, isUpgrade: boolean): Failure | undefined {
     const { method, url = '' } = request
-    if (isUpgrade && refusal !== undefined) {
-      const { failure } = refusal
-      if (--refusal.left <= 0) refusal = undefined
+    if (isUpgrade && rejection !== undefined) {
+      const { failure } = rejection
+      if (--rejection.left <= 0) rejection = undefined
       return failure
     }
     for (const entry of failures) {
@@ -114,7 +114,7 @@ export function createFaults(outer?: Faults): Faults {
     },
     refuse(status, times = Number.POSITIVE_INFINITY) {
       if (status !== undefined) checkFailure('refuse', { status, times })
-      refusal = status === undefined ? undefined : { failure: { status }, left: times }
+      rejection = status === undefined ? undefined : { failure: { status }, left: times }
     },
     blackhole(on) {
       isBlackhole = on
@@ -140,7 +140,7 @@ export function createFaults(outer?: Faults): Faults {
     nextFailure,
     clear() {
       failures.clear()
-      refusal = undefined
+      rejection = undefined
       for (const delay of delays) clearTimeout(delay)
       delays.clear()
       unanswered = []

@@ -2,7 +2,7 @@ import { encodeFullReport, type SignedParts, word } from './encode.js'
 import { mirrored, type Network } from './network.js'
 
 /**
- * How a report is forged: a bit of a `signature` is changed; strangers sign under the network's digest (`signer`) or
+ * How a report is forged: a bit of a `signature` is changed; others sign under the network's digest (`signer`) or
  * under one of their own (`digest`); it has `few` signatures, only f of them, or one `repeated`; a signature is
  * replaced by its mirror image (`high-s`) or has a recovery id of 4 (`v`); the epoch (`context`) or the last field
  * (`value`) was changed after it was signed.
@@ -41,8 +41,8 @@ function flipLastBit(hex: string): string {
   return hex.slice(0, -1) + (Number.parseInt(hex.slice(-1), 16) ^ 1).toString(16)
 }
 
-/** A forge with strangers at hand who sign what the network does not. */
-export function createForge(strangers: Network): Forge {
+/** A forge with other signers, for reports that the network does not sign. */
+export function createForge(others: Network): Forge {
   return function forge(fullReport, how) {
     const parts = takeApart(fullReport)
     const { context, blob, rs, ss, vs } = parts
@@ -52,9 +52,9 @@ export function createForge(strangers: Network): Forge {
       case 'signature':
         return encodeFullReport({ ...parts, ss: [flipLastBit(s), ...otherSs] })
       case 'signer':
-        return strangers.sign(blob, Number.parseInt(position, 16), digest)
+        return others.sign(blob, Number.parseInt(position, 16), digest)
       case 'digest':
-        return strangers.sign(blob, Number.parseInt(position, 16))
+        return others.sign(blob, Number.parseInt(position, 16))
       case 'few': {
         const count = rs.length - 1
         const fewVs = vs.slice(0, 2 * count).padEnd(64, '0')

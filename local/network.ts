@@ -3,7 +3,7 @@ import { type Curve, ORDER } from './curve.js'
 import { encodeFullReport, word } from './encode.js'
 import { seededBytes } from './random.js'
 
-/** The signer set a report is checked against. */
+/** A set of signers. */
 export interface SignerSet {
   /** 32 bytes in hex with `0x`, the first word of every report this network signs. */
   readonly configDigest: string
@@ -17,7 +17,7 @@ export interface SignerSet {
 export interface Network {
   readonly set: SignerSet
   /**
-   * Signs a report blob (hex) and returns the full report, under the network's own digest (hex) unless told otherwise.
+   * Signs a report blob (hex) and returns the full report, by default under the network's own digest (hex).
    * Equal arguments give equal bytes (RFC 6979).
    */
   readonly sign: (blob: string, seqNr: number, configDigest?: string) => string
@@ -31,7 +31,7 @@ function addressOf(publicKey: Uint8Array): string {
   return `0x${Buffer.from(keccak_256(publicKey.subarray(1)).subarray(12)).toString('hex')}`
 }
 
-/** What the signers sign: keccak256(keccak256(blob) ‖ context), all in hex without `0x`. */
+/** The signed hash: keccak256(keccak256(blob) ‖ context), all in hex without `0x`. */
 export function reportDigest(blob: string, context: readonly string[]): Uint8Array {
   const hash = keccak_256(Buffer.from(blob, 'hex'))
   return keccak_256(Buffer.concat([hash, Buffer.from(context.join(''), 'hex')]))
@@ -42,7 +42,7 @@ export function mirrored(s: string): string {
   return word(ORDER - BigInt(`0x${s}`))
 }
 
-/** Makes n signers and their config digest from the seed: others for each generation. */
+/** Makes signers and their config digest from the seed; each generation has others. */
 export function createNetwork(
   curve: Curve,
   seed: number,
@@ -53,7 +53,7 @@ export function createNetwork(
   const which = generation === 0 ? '' : ` of generation ${generation}`
   const keys = Array.from({ length: nodes }, (_, i) => seededBytes(seed, `signer ${i}${which}`))
   const signers = Object.freeze(keys.map(key => addressOf(curve.publicKey(key))))
-  // 0x0009 is the kind of digest that report networks of this generation use.
+  // Config digests of current report networks begin with 0x0009.
   const digest = `0009${seededBytes(seed, `config ${nodes} ${f}${which}`).toString('hex').slice(4)}`
 
   function sign(blob: string, seqNr: number, configDigest = digest): string {

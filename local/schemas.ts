@@ -10,7 +10,7 @@ export interface Field {
 /** The unit of a feed's timestamps: seconds, or milliseconds when the top nibble of its id is 1. */
 export type Resolution = 's' | 'ms'
 
-// What follows the common head, per report version.
+// The fields after the common head, per report version.
 const tails: Readonly<Record<number, string>> = {
   2: 'int192 price',
   3: 'int192 price, int192 bid, int192 ask',

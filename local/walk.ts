@@ -3,18 +3,20 @@ import type { Feed, ReportFields } from './feeds.js'
 import { seededRandom } from './random.js'
 import { reportSchema } from './schemas.js'
 
-/** Makes the values of a feed's next report, all but the three head times, for the given time in ms. */
+/** Makes the values of a feed's next report for a time in ms; the three head times are not among them. */
 export type Walk = (ms: number) => Record<string, FieldValue>
 
-/** What a model sees while one report is made. */
+/** The input of a model, for one report. */
 interface Moment {
+  /** The name of the field. */
+  readonly name: string
   readonly ms: number
   readonly random: () => number
   /** The feed's start values, as given. */
   readonly start: ReportFields
-  /** This field in the report before; undefined in the first. */
+  /** This field in the last report; undefined in the first. */
   readonly last: FieldValue | undefined
-  /** The fields of this report that are made already. */
+  /** The fields of this report so far. */
   readonly made: Readonly<Record<string, FieldValue>>
 }
 
@@ -30,7 +32,7 @@ const seconds = (ms: number): bigint => BigInt(Math.floor(ms / 1000))
 const nanoseconds = (ms: number): bigint => BigInt(ms) * 1_000_000n
 const midnight = (ms: number): number => Math.floor(ms / dayMs) * dayMs
 
-/** A bell-shaped number within ±2, made of uniform ones so that every engine computes the same. */
+/** A bell-shaped number within ±2; a sum, so that every JavaScript engine computes the same. */
 function bell(random: () => number): number {
   return random() + random() + random() + random() - 2
 }
@@ -42,7 +44,7 @@ function somePrice(random: () => number): bigint {
   )
 }
 
-/** Moves by at most twice the volatility a step, plus the drift. */
+/** Moves by at most twice the volatility per step, plus the drift. */
 function walk(volatility: number, from?: bigint, drift = 0): Model {
   return function walkOn({ random, last }) {
     if (last === undefined) return from ?? somePrice(random)
@@ -51,31 +53,30 @@ function walk(volatility: number, from?: bigint, drift = 0): Model {
   }
 }
 
-/** Stays beside another field, on the side the sign says; as far from it, in proportion, as in the start values. */
-function beside(anchor: string, sign: 1n | -1n): (name: string) => Model {
-  return name =>
-    function stayBeside({ random, start, made }) {
-      const price = made[anchor] as bigint
-      const given = start[name]
-      const base = start[anchor]
-      const apart =
-        given !== undefined && base !== undefined && BigInt(base) !== 0n
-          ? (size(BigInt(given) - BigInt(base)) * e9) / size(BigInt(base))
-          : parts(0.00002 + random() * 0.0001)
-      const distance = (size(price) * apart) / e9
-      return price + sign * (distance > 0n ? distance : 1n)
-    }
+/** Stays above (1n) or below (-1n) another field; as far from it, in proportion, as in the start values. */
+function beside(anchor: string, sign: 1n | -1n): Model {
+  return function stayBeside({ name, random, start, made }) {
+    const price = made[anchor] as bigint
+    const given = start[name]
+    const base = start[anchor]
+    const share =
+      given !== undefined && base !== undefined && BigInt(base) !== 0n
+        ? (size(BigInt(given) - BigInt(base)) * e9) / size(BigInt(base))
+        : parts(0.00002 + random() * 0.0001)
+    const distance = (size(price) * share) / e9
+    return price + sign * (distance > 0n ? distance : 1n)
+  }
 }
 
-const above = (anchor: string, name: string): Model => beside(anchor, 1n)(name)
-const below = (anchor: string, name: string): Model => beside(anchor, -1n)(name)
+const above = (anchor: string): Model => beside(anchor, 1n)
+const below = (anchor: string): Model => beside(anchor, -1n)
 
-/** Keeps its first value. */
+/** Stays at its first value. */
 function fixed(first: (moment: Moment) => FieldValue): Model {
   return moment => moment.last ?? first(moment)
 }
 
-/** A time in ns, up to so many ms before the report. */
+/** A time in ns, up to `ms` before the report. */
 function lately(ms: number): Model {
   return moment => nanoseconds(moment.ms) - BigInt(Math.floor(moment.random() * ms * 1e6))
 }
@@ -84,7 +85,7 @@ function weekdayOfMonth({ ms }: Moment): bigint {
   return BigInt(Math.ceil((new Date(ms).getUTCDate() * 5) / 7))
 }
 
-/** The month, from 1 to 12, of a time in seconds that is made already. */
+/** The month, 1 to 12, of another field in seconds. */
 function monthOf(time: string): Model {
   return ({ made }) => BigInt(new Date(Number(made[time]) * 1000).getUTCMonth() + 1)
 }
@@ -92,10 +93,10 @@ function monthOf(time: string): Model {
 const open: Model = fixed(() => 2n)
 const none: Model = fixed(() => 0n)
 
-// In the order the fields are made, which is the order a field may look at another.
+// In the order in which the fields are made: a model sees the fields before its own.
 const models: Readonly<Record<number, Readonly<Record<string, Model>>>> = {
   2: { price: walk(0.0002) },
-  3: { price: walk(0.0002), bid: below('price', 'bid'), ask: above('price', 'ask') },
+  3: { price: walk(0.0002), bid: below('price'), ask: above('price') },
   4: { price: walk(0.00005), marketStatus: open },
   5: {
     rate: walk(0.0001, 43n * 10n ** 15n),
@@ -124,43 +125,43 @@ const models: Readonly<Record<number, Readonly<Record<string, Model>>>> = {
     currentMultiplier: fixed(() => e18),
     newMultiplier: fixed(({ made }) => made.currentMultiplier as bigint),
     activationDateTime: none,
-    tokenizedPrice: above('price', 'tokenizedPrice'),
+    tokenizedPrice: above('price'),
   },
   11: {
     mid: walk(0.0001),
     lastSeenTimestampNs: lately(900),
-    bid: below('mid', 'bid'),
-    ask: above('mid', 'ask'),
+    bid: below('mid'),
+    ask: above('mid'),
     bidVolume: walk(0.05, 300n * e18),
     askVolume: walk(0.05, 280n * e18),
-    lastTradedPrice: below('mid', 'lastTradedPrice'),
+    lastTradedPrice: below('mid'),
     marketStatus: open,
   },
   12: {
     navPerShare: walk(0.000001, 1_031n * 10n ** 15n),
-    nextNavPerShare: above('navPerShare', 'nextNavPerShare'),
+    nextNavPerShare: above('navPerShare'),
     navDate: ({ ms }) => nanoseconds(midnight(ms)),
     ripcord: none,
   },
   13: {
     lastTradedPrice: walk(0.0002),
-    bestAsk: above('lastTradedPrice', 'bestAsk'),
-    bestBid: below('lastTradedPrice', 'bestBid'),
+    bestAsk: above('lastTradedPrice'),
+    bestBid: below('lastTradedPrice'),
     askVolume: walk(0.05, 2n * e18),
     bidVolume: walk(0.05, 2n * e18),
   },
   14: {
     midPrice: walk(0.0001),
-    bidPrice: below('midPrice', 'bidPrice'),
-    askPrice: above('midPrice', 'askPrice'),
+    bidPrice: below('midPrice'),
+    askPrice: above('midPrice'),
     expiryTime: fixed(({ ms }) => seconds(midnight(ms) + 60 * dayMs)),
     firstDayOfNotice: fixed(({ ms }) => seconds(midnight(ms) + 30 * dayMs)),
     lastSeenTimestampNs: lately(900),
     marketStatus: open,
     contractMonth: fixed(monthOf('expiryTime')),
-    goldmanRollPrice: above('midPrice', 'goldmanRollPrice'),
+    goldmanRollPrice: above('midPrice'),
     currentBusinessDay: weekdayOfMonth,
-    interpolatedGoldmanRollPrice: above('midPrice', 'interpolatedGoldmanRollPrice'),
+    interpolatedGoldmanRollPrice: above('midPrice'),
   },
 }
 
@@ -169,7 +170,7 @@ const fees: Readonly<Record<string, Model>> = {
   linkFee: walk(0.0002, 3_500_000_000_000_000n),
 }
 
-/** The values of a feed over time. Two walks of equal feed and seed are equal, whatever other feeds there are. */
+/** The values of a feed over time, from the feed and the seed alone. */
 export function createWalk(feed: Feed, seed: number): Walk {
   const random = seededRandom(seed, `walk ${feed.feedID}`)
   const recipe = Object.entries({ ...fees, ...models[feed.version] })
@@ -189,13 +190,9 @@ export function createWalk(feed: Feed, seed: number): Walk {
     const made: Record<string, FieldValue> = {}
     for (const [name, model] of recipe) {
       const given = last[name] === undefined ? feed.start[name] : undefined
-      const value = model({ ms, random, start: feed.start, last: last[name], made })
-      made[name] =
-        given === undefined
-          ? within(name, value)
-          : typeof given === 'number'
-            ? BigInt(given)
-            : given
+      const value = model({ name, ms, random, start: feed.start, last: last[name], made })
+      if (given === undefined) made[name] = within(name, value)
+      else made[name] = typeof given === 'number' ? BigInt(given) : given
     }
     last = made
     return { ...made }

@@ -4,11 +4,11 @@ import { checkNumber, checkOptions } from '../../core/options.js'
 import { generateKeys } from '../../crypto/tdh2/index.js'
 import { codeOf } from '../files.js'
 import { VaultError } from './errors.js'
-import { fileError, makeFolder } from './files.js'
-import { hexOf, MANIFEST_FILE, MAX_NODES, readManifest, writeManifest } from './manifest.js'
+import { createVaultFolder, fileError, makeFolder, type VaultFolder } from './files.js'
+import { MANIFEST_FILE, MAX_NODES, readManifest, writeManifest } from './manifest.js'
 import { NODES_FOLDER, writeShare } from './node.js'
 import { checkDirectory, openVault, type Vault } from './open-vault.js'
-import { createPermissions, type PermissionOptions, type Permissions } from './permissions.js'
+import { createPermissions, type PermissionOptions } from './permissions.js'
 import { checkOwner, randomOwner } from './secret-name.js'
 
 /** The options of `createVault`. */
@@ -39,7 +39,7 @@ export interface VaultOptions extends PermissionOptions {
  * await vault.put({ key: 'API_KEY' }, value)
  */
 export async function createVault(directory: string, options: VaultOptions = {}): Promise<Vault> {
-  const folder = checkDirectory(directory)
+  const path = checkDirectory(directory)
   const { nodes = 3 } = checkOptions('options', options)
   checkNumber('nodes', nodes, { min: 1, max: MAX_NODES, whole: true })
   const { threshold = Math.min(2, nodes) } = options
@@ -47,32 +47,35 @@ export async function createVault(directory: string, options: VaultOptions = {})
   const owner = options.owner === undefined ? randomOwner() : checkOwner('owner', options.owner)
 
   const permissions = createPermissions(options)
+  const folder = createVaultFolder(path, permissions)
   try {
-    await makeFolder(folder)
-    permissions.checkFolder(folder, [])
-    await claim(folder, permissions)
+    await makeFolder(path)
+    permissions.checkFolder(path, [])
+    await claim(folder)
     const { publicKey, shares } = generateKeys({ threshold, nodes })
     for (const share of shares) await writeShare(folder, share)
     // Last, so that a directory is a vault only when it is complete.
-    await writeManifest(folder, { threshold, owner, publicKey, publicKeyHex: hexOf(publicKey) })
+    await writeManifest(folder, { threshold, owner, publicKey })
   } catch (error) {
-    throw error instanceof VaultError ? error : fileError(folder, 'written', error)
+    throw error instanceof VaultError ? error : fileError(path, 'written', error)
   }
-  return openVault(folder, { insecurePermissions: options.insecurePermissions === true })
+  return openVault(path, { insecurePermissions: options.insecurePermissions === true })
 }
 
-/** Reserves the directory: only one process can make the folder. */
-async function claim(folder: string, permissions: Permissions): Promise<void> {
-  if ((await readManifest(folder, permissions).catch(() => true)) !== undefined)
-    throw new VaultError(`${folder} is a vault already: it has ${MANIFEST_FILE}`)
+/** Reserves the directory: only one process can make the folder of the nodes. */
+async function claim(folder: VaultFolder): Promise<void> {
+  const { directory } = folder
+  const nodes = join(directory, NODES_FOLDER)
+  if ((await readManifest(folder).catch(() => true)) !== undefined)
+    throw new VaultError(`${directory} is a vault already: it has ${MANIFEST_FILE}`)
   try {
-    await mkdir(join(folder, NODES_FOLDER), { mode: 0o700 })
-    await chmod(join(folder, NODES_FOLDER), 0o700)
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error
+    await mkdir(nodes, { mode: 0o700 })
+    await chmod(nodes, 0o700)
+  } catch (cause) {
+    if (codeOf(cause) !== 'EEXIST') throw cause
     throw new VaultError(
-      `${folder} has nodes but no ${MANIFEST_FILE}: it is being made, or incomplete`,
-      { cause: error },
+      `${directory} has nodes but no ${MANIFEST_FILE}: it is being made, or incomplete`,
+      { cause },
     )
   }
 }

@@ -1,6 +1,6 @@
 import { chmod, mkdir } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { codeOf, readText, syncFolder } from '../files.js'
+import { dirname, join } from 'node:path'
+import { codeOf, readText, syncFolder, writeWhole } from '../files.js'
 import { VaultError } from './errors.js'
 import type { Content, Permissions } from './permissions.js'
 
@@ -18,35 +18,43 @@ export async function makeFolder(path: string): Promise<void> {
   await syncFolder(dirname(path))
 }
 
-/** How a file is read. */
-export interface Reading {
-  /** The file's name in errors. */
-  readonly shown: string
-  readonly maxBytes: number
-  readonly content: Content
+/** The files below the directory of a vault. Errors show their path below it. */
+export interface VaultFolder {
+  readonly directory: string
   readonly permissions: Permissions
+  /** The fields of the JSON object in a file; undefined if there is no file. */
+  readonly read: (
+    file: string,
+    maxBytes: number,
+    content: Content,
+  ) => Promise<Readonly<Record<string, unknown>> | undefined>
+  readonly write: (file: string, text: string) => Promise<void>
 }
 
-/** The fields of the JSON object in a file; undefined if there is no file. */
-export async function readFields(
-  path: string,
-  { shown, maxBytes, content, permissions }: Reading,
-): Promise<Readonly<Record<string, unknown>> | undefined> {
-  try {
-    const text = await readText(
-      path,
-      maxBytes,
-      rule => new VaultError(`${shown} ${rule}`),
-      stats => permissions.checkFile(shown, stats, content),
-    )
-    return parseObject(text, shown)
-  } catch (error) {
-    if (isAbsence(error)) return undefined
-    throw error instanceof VaultError ? error : fileError(shown, 'read', error)
+/** Opens the files below a directory. */
+export function createVaultFolder(directory: string, permissions: Permissions): VaultFolder {
+  return {
+    directory,
+    permissions,
+    async read(file, maxBytes, content) {
+      try {
+        const text = await readText(
+          join(directory, file),
+          maxBytes,
+          rule => new VaultError(`${file} ${rule}`),
+          stats => permissions.checkFile(file, stats, content),
+        )
+        return parseObject(text, file)
+      } catch (error) {
+        if (isAbsence(error)) return undefined
+        throw error instanceof VaultError ? error : fileError(file, 'read', error)
+      }
+    },
+    write: (file, text) => writeWhole(join(directory, file), `${text}\n`),
   }
 }
 
-function parseObject(text: string, shown: string): Readonly<Record<string, unknown>> {
+function parseObject(text: string, file: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value))
@@ -54,7 +62,7 @@ function parseObject(text: string, shown: string): Readonly<Record<string, unkno
   } catch {
     // The message of JSON.parse quotes the text.
   }
-  throw new VaultError(`${shown} is not a JSON object`)
+  throw new VaultError(`${file} is not a JSON object`)
 }
 
 /** True for the error of a file system that finds nothing at a path. */
@@ -62,11 +70,11 @@ export function isAbsence(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(codeOf(error))
 }
 
-/** An error of the file system, with the name of the file below the vault. */
+/** A VaultError for an error of the file system. */
 export function fileError(
-  shown: string,
+  file: string,
   done: 'read' | 'written' | 'removed',
   cause: unknown,
 ): VaultError {
-  return new VaultError(`${shown} can't be ${done}: ${codeOf(cause)}`, { cause })
+  return new VaultError(`${file} can't be ${done}: ${codeOf(cause)}`, { cause })
 }

@@ -1,9 +1,6 @@
-import { join } from 'node:path'
 import { formatPublicKey, type PublicKey, parsePublicKey } from '../../crypto/tdh2/index.js'
-import { writeWhole } from '../files.js'
 import { VaultError } from './errors.js'
-import { readFields } from './files.js'
-import type { Permissions } from './permissions.js'
+import type { VaultFolder } from './files.js'
 import { checkOwner } from './secret-name.js'
 
 /** The contents of a vault's vault.json. */
@@ -11,8 +8,6 @@ export interface Manifest {
   readonly threshold: number
   readonly owner: string
   readonly publicKey: PublicKey
-  /** Lower-case hexadecimal digits of the public key's JSON. */
-  readonly publicKeyHex: string
 }
 
 const VERSION = 1
@@ -24,25 +19,17 @@ export const MANIFEST_FILE = 'vault.json'
 
 /** Writes the manifest of a vault. */
 export async function writeManifest(
-  directory: string,
-  { threshold, owner, publicKey, publicKeyHex }: Manifest,
+  folder: VaultFolder,
+  { threshold, owner, publicKey }: Manifest,
 ): Promise<void> {
   const nodes = publicKey.hArray.length
-  const fields = { version: VERSION, threshold, nodes, owner, publicKey: publicKeyHex }
-  await writeWhole(join(directory, MANIFEST_FILE), `${JSON.stringify(fields, null, 2)}\n`)
+  const fields = { version: VERSION, threshold, nodes, owner, publicKey: hexOf(publicKey) }
+  await folder.write(MANIFEST_FILE, JSON.stringify(fields, null, 2))
 }
 
 /** Reads the manifest of a vault; undefined if the directory is not a vault. */
-export async function readManifest(
-  directory: string,
-  permissions: Permissions,
-): Promise<Manifest | undefined> {
-  const fields = await readFields(join(directory, MANIFEST_FILE), {
-    shown: MANIFEST_FILE,
-    maxBytes: MAX_BYTES,
-    content: 'public',
-    permissions,
-  })
+export async function readManifest(folder: VaultFolder): Promise<Manifest | undefined> {
+  const fields = await folder.read(MANIFEST_FILE, MAX_BYTES, 'public')
   if (fields === undefined) return undefined
   const { version, threshold, nodes } = fields
   if (version !== VERSION) throw wrong(`its version is not ${VERSION}`)
@@ -57,11 +44,10 @@ export async function readManifest(
     threshold > nodes
   )
     throw wrong(`threshold is not a whole number of 1 to ${nodes}`)
-  const owner = readOwner(fields.owner)
-  return { threshold, owner, publicKey, publicKeyHex: hexOf(publicKey) }
+  return { threshold, owner: readOwner(fields.owner), publicKey }
 }
 
-/** The published form of a public key. */
+/** The published form of a public key: lower-case hexadecimal digits of its JSON text. */
 export function hexOf(publicKey: PublicKey): string {
   return Buffer.from(formatPublicKey(publicKey)).toString('hex')
 }

@@ -13,10 +13,8 @@ import {
   type PublicKey,
   parsePrivateShare,
 } from '../../crypto/tdh2/index.js'
-import { writeWhole } from '../files.js'
 import { VaultError } from './errors.js'
-import { readFields } from './files.js'
-import type { Permissions } from './permissions.js'
+import type { VaultFolder } from './files.js'
 import { checkName, formatName, type SecretName } from './secret-name.js'
 import type { SecretStore } from './secret-store.js'
 
@@ -47,21 +45,15 @@ const RESPONSE_LABEL = new Uint8Array(32)
 /** A node of the vault in this directory. It reads its share for each release. */
 export function createNode(
   index: number,
-  directory: string,
+  folder: VaultFolder,
   publicKey: PublicKey,
   store: Pick<SecretStore, 'read'>,
-  permissions: Permissions,
 ): RespondingNode {
   const file = fileOf(index)
   const readCiphertext = createCiphertextReader(publicKey)
 
   async function readShare(): Promise<PrivateShare> {
-    const fields = await readFields(join(directory, file), {
-      shown: file,
-      maxBytes: MAX_BYTES,
-      content: 'secret',
-      permissions,
-    })
+    const fields = await folder.read(file, MAX_BYTES, 'secret')
     if (fields === undefined) throw new VaultError(`${file} is missing`)
     let share: PrivateShare
     try {
@@ -107,15 +99,14 @@ export function createNode(
 }
 
 /** Writes the file of a node. */
-export async function writeShare(directory: string, share: PrivateShare): Promise<void> {
-  await writeWhole(join(directory, fileOf(share.index)), `${formatPrivateShare(share)}\n`)
+export async function writeShare(folder: VaultFolder, share: PrivateShare): Promise<void> {
+  await folder.write(fileOf(share.index), formatPrivateShare(share))
 }
 
 /** Rejects if the permissions of any share file are too wide. Missing and wrong shares are found when a node releases. */
 export async function checkShareFiles(
-  directory: string,
+  { directory, permissions }: VaultFolder,
   count: number,
-  permissions: Permissions,
 ): Promise<void> {
   for (let index = 0; index < count; index++) {
     const file = fileOf(index)

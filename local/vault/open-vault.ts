@@ -5,7 +5,8 @@ import { checkOptions, isBytes } from '../../core/options.js'
 import { encrypt, ownerLabel, type PublicKey } from '../../crypto/tdh2/index.js'
 import { decryptResponse } from './decrypt-response.js'
 import { VaultError } from './errors.js'
-import { MANIFEST_FILE, readManifest } from './manifest.js'
+import { createVaultFolder } from './files.js'
+import { hexOf, MANIFEST_FILE, readManifest } from './manifest.js'
 import { checkShareFiles, createNode, NODES_FOLDER, type VaultNode } from './node.js'
 import { createPermissions, type PermissionOptions } from './permissions.js'
 import {
@@ -76,25 +77,24 @@ const MAX_VALUE_BYTES = 1022
  * await vault.put({ key: 'API_KEY' }, value)
  */
 export async function openVault(directory: string, options: OpenVaultOptions = {}): Promise<Vault> {
-  const folder = checkDirectory(directory)
+  const path = checkDirectory(directory)
   const permissions = createPermissions(checkOptions('options', options, ['insecurePermissions']))
-  const manifest = await readManifest(folder, permissions)
+  const folder = createVaultFolder(path, permissions)
+  const manifest = await readManifest(folder)
   if (manifest === undefined)
-    throw new VaultError(`${folder} is not a vault: it has no ${MANIFEST_FILE}`)
-  permissions.checkFolder(folder, [NODES_FOLDER, SECRETS_FOLDER])
-  const { threshold, owner, publicKey, publicKeyHex } = manifest
-  await checkShareFiles(folder, publicKey.hArray.length, permissions)
-  const store = createSecretStore(folder, permissions)
-  const nodes = publicKey.hArray.map((_, index) =>
-    createNode(index, folder, publicKey, store, permissions),
-  )
+    throw new VaultError(`${path} is not a vault: it has no ${MANIFEST_FILE}`)
+  permissions.checkFolder(path, [NODES_FOLDER, SECRETS_FOLDER])
+  const { threshold, owner, publicKey } = manifest
+  await checkShareFiles(folder, publicKey.hArray.length)
+  const store = createSecretStore(folder)
+  const nodes = publicKey.hArray.map((_, index) => createNode(index, folder, publicKey, store))
   return {
-    directory: folder,
+    directory: path,
     threshold,
     nodes: nodes.map(({ index, release }) => ({ index, release })),
     owner,
     publicKey,
-    publicKeyHex,
+    publicKeyHex: hexOf(publicKey),
     async put(given, value) {
       const name = checkName(given, owner)
       const label = ownerLabel(name.owner)

@@ -49,14 +49,15 @@ export function createPermissions({ insecurePermissions }: PermissionOptions = {
       if (step === '' || step === '.') continue
       const { mode } = statSync(at)
       if ((mode & 0o002) !== 0 && (mode & STICKY) === 0)
-        throw refusal(at, mode, 'anybody may replace what is in it', '')
+        throw permissionError(at, mode, 'anybody may replace what is in it', '')
       const next = join(at, step)
       const entry = lstatSync(next)
       if (!entry.isSymbolicLink()) {
         at = next
         continue
       }
-      if (isForeign(entry)) throw refusal(next, entry.mode, 'it belongs to another user', '')
+      if (isForeign(entry))
+        throw permissionError(next, entry.mode, 'it belongs to another user', '')
       if (++links > MAX_LINKS) throw new VaultError(`${path} has too many symbolic links`)
       const target = readlinkSync(next)
       if (isAbsolute(target)) at = '/'
@@ -67,20 +68,26 @@ export function createPermissions({ insecurePermissions }: PermissionOptions = {
   return {
     checkFile(shown, entry, content) {
       const { mode } = entry
-      if (isForeign(entry)) throw refusal(shown, mode, 'it belongs to another user', '')
+      if (isForeign(entry)) throw permissionError(shown, mode, 'it belongs to another user', '')
       // Secrets are mounted into containers as files of root that a group may read.
       const allowed = entry.uid === 0 && uid !== 0 ? 0o640 : 0o600
       if (content === 'secret' && (mode & 0o777 & ~(allowed | 0o100)) !== 0)
-        throw refusal(shown, mode, 'others may read or write what only its owner must', '0600')
-      if ((mode & 0o022) !== 0) throw refusal(shown, mode, 'others may write it', '0600')
+        throw permissionError(
+          shown,
+          mode,
+          'others may read or write what only its owner must',
+          '0600',
+        )
+      if ((mode & 0o022) !== 0) throw permissionError(shown, mode, 'others may write it', '0600')
     },
     checkFolder(path, entries) {
       for (const folder of [path, ...entries.map(entry => join(path, entry))]) {
         const entry = entryOf(folder)
         if (entry === undefined) continue
-        if (isForeign(entry)) throw refusal(folder, entry.mode, 'it belongs to another user', '')
+        if (isForeign(entry))
+          throw permissionError(folder, entry.mode, 'it belongs to another user', '')
         if ((entry.mode & 0o022) !== 0)
-          throw refusal(folder, entry.mode, 'others may write in it', '0700')
+          throw permissionError(folder, entry.mode, 'others may write in it', '0700')
         checkParents(folder)
       }
     },
@@ -97,7 +104,7 @@ function entryOf(path: string): Entry | undefined {
   }
 }
 
-function refusal(shown: string, mode: number, rule: string, wanted: string): VaultError {
+function permissionError(shown: string, mode: number, rule: string, wanted: string): VaultError {
   const octal = (mode & 0o7777).toString(8).padStart(4, '0')
   const advice = wanted === '' ? 'mend that' : `make it ${wanted}`
   return new VaultError(

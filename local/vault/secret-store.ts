@@ -1,10 +1,9 @@
 import { readdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ValidationError } from '../../core/errors.js'
-import { syncFolder, writeWhole } from '../files.js'
+import { syncFolder } from '../files.js'
 import { VaultError } from './errors.js'
-import { fileError, isAbsence, makeFolder, readFields } from './files.js'
-import type { Permissions } from './permissions.js'
+import { fileError, isAbsence, makeFolder, type VaultFolder } from './files.js'
 import { checkName, fileNameOf, formatName, type SecretName } from './secret-name.js'
 
 /** The ciphertexts of a vault's secrets, one file each. */
@@ -44,25 +43,26 @@ interface SecretFile {
   readonly ciphertext: string
 }
 
-const shownOf = ({ owner, namespace, key }: SecretName): string =>
+const fileOf = ({ owner, namespace, key }: SecretName): string =>
   `${SECRETS_FOLDER}/${owner}/${fileNameOf(namespace)}/${fileNameOf(key)}.json`
 
 /** The store below a vault's directory. */
-export function createSecretStore(directory: string, permissions: Permissions): SecretStore {
-  const pathOf = (name: SecretName): string => join(directory, shownOf(name))
+export function createSecretStore(folder: VaultFolder): SecretStore {
+  const { directory } = folder
+  const pathOf = (name: SecretName): string => join(directory, fileOf(name))
   let writing: Promise<unknown> = Promise.resolve()
 
   async function write(name: SecretName, ciphertext: string): Promise<void> {
     const files = await filesOf(directory, name.owner)
-    if (files.length >= MAX_SECRETS && !files.includes(shownOf(name)))
+    if (files.length >= MAX_SECRETS && !files.includes(fileOf(name)))
       throw new ValidationError(
         `owner 0x${name.owner} has ${MAX_SECRETS} secrets already, which is all an owner may have`,
       )
     try {
       await makeFolder(dirname(pathOf(name)))
-      await writeWhole(pathOf(name), `${JSON.stringify({ ...name, ciphertext }, null, 2)}\n`)
+      await folder.write(fileOf(name), JSON.stringify({ ...name, ciphertext }, null, 2))
     } catch (error) {
-      throw fileError(shownOf(name), 'written', error)
+      throw fileError(fileOf(name), 'written', error)
     }
   }
 
@@ -74,7 +74,7 @@ export function createSecretStore(directory: string, permissions: Permissions): 
       return done
     },
     async read(name) {
-      const file = await readSecret(directory, shownOf(name), permissions)
+      const file = await readSecret(folder, fileOf(name))
       if (file === undefined) throw missing(name)
       return file.ciphertext
     },
@@ -85,7 +85,7 @@ export function createSecretStore(directory: string, permissions: Permissions): 
       const damaged: DamagedSecret[] = []
       async function addFile(file: string): Promise<void> {
         try {
-          const secret = await readSecret(directory, file, permissions)
+          const secret = await readSecret(folder, file)
           // It may have been deleted meanwhile.
           if (secret !== undefined) names.push(secret.name)
         } catch (error) {
@@ -103,7 +103,7 @@ export function createSecretStore(directory: string, permissions: Permissions): 
       try {
         await rm(pathOf(name))
       } catch (error) {
-        throw isAbsence(error) ? missing(name) : fileError(shownOf(name), 'removed', error)
+        throw isAbsence(error) ? missing(name) : fileError(fileOf(name), 'removed', error)
       }
       await syncFolder(dirname(pathOf(name)))
     },
@@ -137,25 +137,16 @@ async function filesOf(directory: string, owner: string): Promise<readonly strin
 }
 
 /** Reads and checks the file of a secret; undefined if there is none. */
-async function readSecret(
-  directory: string,
-  shown: string,
-  permissions: Permissions,
-): Promise<SecretFile | undefined> {
-  const fields = await readFields(join(directory, shown), {
-    shown,
-    maxBytes: MAX_FILE_BYTES,
-    content: 'public',
-    permissions,
-  })
+async function readSecret(folder: VaultFolder, file: string): Promise<SecretFile | undefined> {
+  const fields = await folder.read(file, MAX_FILE_BYTES, 'public')
   if (fields === undefined) return undefined
   const { ciphertext, owner, namespace, key } = fields
-  if (typeof ciphertext !== 'string') throw new VaultError(`${shown} has no ciphertext`)
+  if (typeof ciphertext !== 'string') throw new VaultError(`${file} has no ciphertext`)
   if (Buffer.byteLength(ciphertext) > MAX_CIPHERTEXT_BYTES)
-    throw new VaultError(`${shown}: ciphertext has more than ${MAX_CIPHERTEXT_BYTES} bytes`)
+    throw new VaultError(`${file}: ciphertext has more than ${MAX_CIPHERTEXT_BYTES} bytes`)
   const name = readName({ owner, namespace, key })
-  if (name === undefined || shownOf(name) !== shown)
-    throw new VaultError(`${shown} is not the file of the secret it names`)
+  if (name === undefined || fileOf(name) !== file)
+    throw new VaultError(`${file} is not the file of the secret it names`)
   return { name, ciphertext }
 }
 
