@@ -149,7 +149,7 @@ describe('what a handler promises', () => {
     const { length } = settle
     expect(length).toBeLessThan(150)
     expect(warnings.join()).toMatch(
-      /8 reports were given out and are not taken, since what handlers/,
+      /8 reports were given out and are not taken, since promises of handlers/,
     )
     while (settle.length < 200 || saved() !== times.at(-1)) {
       for (const each of settle) each()

@@ -141,7 +141,7 @@ describe('what comes after connect, while nobody takes it,', () => {
     expect(slow()).toEqual([{ type: 'slow', queued: 16 }])
     expect(stream.getMetrics().accepted).toBeLessThan(200)
     const [advice] = warnings.filter(line => line.includes('wait to be taken'))
-    expect(advice).toMatch(/held back.*report handler.*iterate.*queue: 0/)
+    expect(advice).toMatch(/paused.*report handler.*iterate.*queue: 0/)
     const { times: given, handler } = listener()
     stream.on('report', handler)
     await until(() => given.length === 300)

@@ -8,35 +8,35 @@ import {
   type OverflowPolicy,
   type ReportQueue,
   type ReportQueueOptions,
-  type ReportReader,
 } from './queue.js'
+import type { ReportReader } from './reader.js'
 
-/** The upper end of a stream: where its reports are given to handlers, loops and readers. */
+/** The upper end of a stream, where handlers, loops and readers get its reports. */
 export interface Consumption<Data> {
-  /** Gives a report to the handlers and to an open loop; with neither, it waits in the queue. */
+  /** Gives a report to the handlers and to an open loop; without either it waits in the queue. */
   deliver(report: Report): void
-  /** A `report` handler was added: what waits is given to the handlers next, before anything new. */
+  /** A `report` handler was added: it gets the queued reports next, before any new one. */
   handlerAdded(): void
-  /** A handler of this report has promised something: the function returned says that it has settled. */
+  /** A handler of this report returned a promise. Returns a function to call once that has settled. */
   handlerPromised(report: unknown): (() => void) | undefined
   read(): Promise<Report<Data>>
   iterate(): AsyncIterableIterator<Report<Data>>
   /** How many reports wait in the queue. */
   readonly queued: number
-  /** Resolves when a report more would not overflow. */
+  /** Resolves when one more report would not overflow. */
   room(): Promise<void>
-  /** After a failure what is queued can still be taken; without one nothing more is given. */
+  /** After a failure the queued reports can still be taken; without one they are dropped. */
   end(failure?: Error): void
 }
 
-/** What the upper end of a stream needs of it. */
+/** What a consumption needs of its stream. */
 export interface ConsumptionParts extends Omit<ReportQueueOptions, 'slow' | 'consumed'> {
-  /** What keeps account of reports not taken yet, where anybody wants to know. */
+  /** Tracks which reports are not taken yet; undefined where this does not matter. */
   readonly outstanding: Outstanding | undefined
-  /** Emits `report`; true where there is a handler. */
+  /** Calls the `report` handlers; false where there are none. */
   emit(report: Report): boolean
   hasHandler(): boolean
-  /** So many reports wait, and what that means: once, until half of them are taken. */
+  /** The queue is full: called once, until it is drained to half. */
   slow(queued: number, message: string): void
   /** Connects the stream, unless it is connected. */
   start(): void
@@ -45,13 +45,13 @@ export interface ConsumptionParts extends Omit<ReportQueueOptions, 'slow' | 'con
   reason(): unknown
 }
 
-/** Reports that waited and are given to a new handler before anything else has its turn. */
+/** Queued reports that a new handler gets in one tick of the event loop. */
 const SLICE = 1024
 
 const consequences: Readonly<Record<OverflowPolicy, string>> = {
-  block: 'the connections are held back until half of them are',
-  'drop-oldest': 'for each that comes the oldest is dropped',
-  'latest-per-feed': 'for each that comes an older one is dropped',
+  block: 'the connections are paused until half of them are',
+  'drop-oldest': 'each new one drops the oldest',
+  'latest-per-feed': 'each new one drops an older one',
   close: 'one more ends the stream',
 }
 
@@ -60,9 +60,7 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
   const { outstanding, emit, hasHandler } = parts
   let reader: ReportReader | undefined
   let isIterated = false
-  /** What waits is being given to handlers that were added since. */
-  let isDraining = false
-  /** The report that is with its handlers. */
+  /** The report that the handlers are called with. */
   let current: Report | undefined
   const queue =
     parts.size === 0
@@ -76,11 +74,12 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
             parts.dropped(report)
           },
         })
+  const handover = queue && createHandover(queue, hasHandler, giveQueued)
 
   function describeWaiting(queued: number): string {
     const waiting = `${queued} reports wait to be taken: ${consequences[parts.overflow]}`
     if (isIterated || reader !== undefined || hasHandler()) return waiting
-    return `${waiting}. Nobody takes them: add a report handler, iterate the stream, or give it the option queue: 0 if only plugins read it`
+    return `${waiting}. Nothing takes them: add a report handler, iterate the stream, or give it the option queue: 0 if only plugins read it`
   }
 
   function give(report: Report): boolean {
@@ -91,30 +90,14 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
     return isHandled
   }
 
+  function giveQueued(report: Report): void {
+    give(report)
+    outstanding?.release(report)
+  }
+
   function enqueue(report: Report, to: ReportQueue): void {
     outstanding?.hold(report)
     to.push(report)
-  }
-
-  function drain(most: number): void {
-    for (let given = 0; given < most && hasHandler(); given++) {
-      const report = queue?.shift()
-      if (report === undefined) break
-      give(report)
-      outstanding?.release(report)
-    }
-    isDraining = (queue?.length ?? 0) > 0 && hasHandler()
-  }
-
-  function drainInTurns(): void {
-    if (!isDraining) return
-    drain(SLICE)
-    if (isDraining) setImmediate(drainInTurns)
-  }
-
-  /** Handlers that were there first are given what waited first. */
-  function finishDraining(): void {
-    if (isDraining) drain(Number.POSITIVE_INFINITY)
   }
 
   function createReader(): ReportReader {
@@ -123,7 +106,7 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
         'queue is 0, so no report waits: it must be at least 1 to read or iterate the stream',
       )
     }
-    finishDraining()
+    handover?.finish()
     return queue.createReader()
   }
 
@@ -131,30 +114,30 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
     deliver(report) {
       outstanding?.begin(report)
       if (queue === undefined) give(report)
-      else if (isDraining) enqueue(report, queue)
+      else if (handover?.isRunning) enqueue(report, queue)
       else {
-        const isWaitedFor = queue.waiting > 0
+        // A handler that begins to read or to iterate gets the reports after this one.
+        const isAwaited = queue.waiting > 0
         const isQueued = isIterated
         if (!give(report) || isQueued) enqueue(report, queue)
-        else if (isWaitedFor) queue.show(report)
+        else if (isAwaited) queue.show(report)
       }
       outstanding?.delivered(report)
     },
     handlerAdded() {
-      // What waits for a loop is the loop's.
-      if (queue === undefined || queue.length === 0 || isDraining || isIterated) return
-      isDraining = true
-      queueMicrotask(drainInTurns)
+      // The reports that wait for a loop are the loop's.
+      if (!isIterated) handover?.start()
     },
     handlerPromised(report) {
-      const held = current
-      if (outstanding === undefined || held === undefined || held !== report) return undefined
-      outstanding.hold(held)
-      return () => outstanding.release(held)
+      const promised = current
+      if (outstanding === undefined || promised === undefined || promised !== report)
+        return undefined
+      outstanding.hold(promised)
+      return () => outstanding.release(promised)
     },
     async read() {
       reader ??= createReader()
-      finishDraining()
+      handover?.finish()
       parts.start()
       const report = reader.take() ?? (await reader.wait())
       if (report !== undefined) return report as Report<Data>
@@ -166,7 +149,7 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
     iterate() {
       const reader = createReader()
       isIterated = true
-      return createReportIterator<Data>({ reader, start: parts.start, close: parts.close })
+      return createReportIterator<Data>(reader, parts.start, parts.close)
     },
     get queued() {
       return queue?.length ?? 0
@@ -176,8 +159,47 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
       await queue?.room()
     },
     end(failure) {
-      if (failure !== undefined) finishDraining()
+      if (failure !== undefined) handover?.finish()
       queue?.end(failure)
+    },
+  }
+}
+
+/** Gives the reports of a queue to handlers that were added later. While it is running, new reports have to be queued. */
+function createHandover(
+  queue: ReportQueue,
+  hasHandler: () => boolean,
+  give: (report: Report) => void,
+) {
+  let isRunning = false
+
+  function giveUpTo(most: number): void {
+    for (let given = 0; given < most && hasHandler(); given++) {
+      const report = queue.shift()
+      if (report === undefined) break
+      give(report)
+    }
+    isRunning = queue.length > 0 && hasHandler()
+  }
+
+  function giveSlices(): void {
+    if (isRunning) giveUpTo(SLICE)
+    if (isRunning) setImmediate(giveSlices)
+  }
+
+  return {
+    get isRunning() {
+      return isRunning
+    },
+    /** Begins in a microtask, and continues in later ticks of the event loop where there is much to give. */
+    start() {
+      if (isRunning || queue.length === 0) return
+      isRunning = true
+      queueMicrotask(giveSlices)
+    },
+    /** Gives the rest at once, so that handlers get it before a reader or the end. */
+    finish() {
+      if (isRunning) giveUpTo(Number.POSITIVE_INFINITY)
     },
   }
 }

@@ -1,55 +1,47 @@
 import type { Report } from '../../../report/report.js'
-import type { ReportReader } from './queue.js'
-
-/** What an iteration over a stream needs of it. */
-export interface ReportIteratorParts {
-  readonly reader: ReportReader
-  /** Sees to it that reports come. */
-  start(): void
-  /** Closes the stream. */
-  close(): Promise<void>
-}
+import type { ReportReader } from './reader.js'
 
 /**
- * Iterates the reports of a stream, until it is closed; why it failed is thrown, once. Leaving the loop, by whatever way,
- * closes the stream. The report had last counts as consumed only when the next one is asked for: JavaScript does not tell a
- * `break` from a body that throws, and one whose handling failed must come again.
+ * Iterates the reports of a stream until it is closed; its failure is thrown once. Leaving the loop in any way closes the
+ * stream. The last report counts as consumed only when the next one is asked for: JavaScript does not distinguish a `break`
+ * from a body that throws, and a report whose handling failed must come again.
  */
 export function createReportIterator<Data>(
-  parts: ReportIteratorParts,
+  reader: ReportReader,
+  start: () => void,
+  close: () => Promise<void>,
 ): AsyncIterableIterator<Report<Data>> {
-  const { reader } = parts
-  let isOver = false
+  let isDone = false
 
-  function settle(report: Report | undefined): IteratorResult<Report<Data>, undefined> {
+  function resultOf(report: Report | undefined): IteratorResult<Report<Data>, undefined> {
     if (report !== undefined) return { done: false, value: report as Report<Data> }
-    isOver = true
+    isDone = true
     return { done: true, value: undefined }
   }
 
   function failed(error: unknown): IteratorResult<Report<Data>, undefined> {
-    if (isOver) return { done: true, value: undefined }
-    isOver = true
+    if (isDone) return { done: true, value: undefined }
+    isDone = true
     throw error
   }
 
   const iterator: AsyncIterableIterator<Report<Data>> = {
     next() {
-      if (isOver) return Promise.resolve(settle(undefined))
-      parts.start()
+      if (isDone) return Promise.resolve(resultOf(undefined))
+      start()
       const report = reader.take()
       return report === undefined
-        ? reader.wait().then(settle, failed)
-        : Promise.resolve(settle(report))
+        ? reader.wait().then(resultOf, failed)
+        : Promise.resolve(resultOf(report))
     },
     async return(value) {
-      isOver = true
-      await parts.close()
+      isDone = true
+      await close()
       return { done: true, value }
     },
     async throw(error) {
-      isOver = true
-      await parts.close()
+      isDone = true
+      await close()
       throw error
     },
     [Symbol.asyncIterator]: () => iterator,

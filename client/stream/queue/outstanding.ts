@@ -2,11 +2,11 @@ import { DataStreamsError } from '../../../core/errors.js'
 import { onAcknowledge, type Report } from '../../../report/report.js'
 import type { FlowControl } from '../connection/flow-control.js'
 
-/** Who says that a report is taken. */
+/** The values of the option `acknowledge`. */
 export const acknowledgeModes = ['automatic', 'manual'] as const
 /**
- * When a report counts as taken: once its handlers have returned, and what they promised has settled, or the reader has
- * asked for the next one (`automatic`), or when you call `report.acknowledge()` (`manual`).
+ * When a report counts as taken: once its handlers have returned and the promises they returned have settled, or its reader
+ * has asked for the next one (`automatic`), or when you call `report.acknowledge()` (`manual`).
  */
 export type AcknowledgeMode = (typeof acknowledgeModes)[number]
 
@@ -14,44 +14,44 @@ export type AcknowledgeMode = (typeof acknowledgeModes)[number]
 export interface Outstanding {
   /** A report is about to be delivered. */
   begin(report: Report): void
-  /** It was delivered: unless somebody holds it, it is taken. */
+  /** It was delivered: unless a holder is left, it is taken. */
   delivered(report: Report): void
-  /** Somebody has still to deal with it: a reader, or a handler that promised to. */
+  /** Adds a holder of a report: a reader, or a promise of a handler. */
   hold(report: Report): void
-  /** One of those who held it is done; after the last of them it is taken. */
+  /** Removes a holder; after the last one the report is taken. */
   release(report: Report): void
-  /** It was thrown away: it is neither outstanding nor taken. */
+  /** The report was dropped: it is neither outstanding nor taken. */
   drop(report: Report): void
-  /** The time of the earliest one of a feed. */
+  /** The time of a feed's earliest outstanding report. */
   earliest(feedID: string): number | undefined
-  /** Resolves when fewer are out than may be. */
+  /** Resolves when fewer than the limit are given out. */
   room(): Promise<void>
 }
 
-/** What is told of outstanding reports, and how many there may be. */
+/** The limit and the listeners of outstanding reports. */
 export interface OutstandingOptions {
   readonly acknowledge: AcknowledgeMode
-  /** So many may have been given out before the connections are held back; 0 for any number. */
+  /** Reports that may be given out before the connections are paused; 0 for any number. */
   readonly limit: number
   readonly flowControl: FlowControl
-  /** How many of them have not been given out yet. */
+  /** How many outstanding reports are not given out yet. */
   queued(): number
   /** A report is outstanding. */
   arrived(report: Report): void
   taken(report: Report): void
-  /** So many are given out, and what that means: once, until half of them are taken. */
+  /** The limit is reached: called once, until half of the reports are taken. */
   slow(count: number, message: string): void
   /** The stream has to end. */
   overflowed(error: DataStreamsError): void
 }
 
-/** Keeps account of what is outstanding. A report that nobody holds after its delivery leaves no trace. */
+/** Tracks which reports are outstanding. A report without a holder after its delivery leaves no trace. */
 export function createOutstanding(options: OutstandingOptions): Outstanding {
   const { limit, flowControl } = options
   const isManual = options.acknowledge === 'manual'
-  /** By feed; for each report, by how many it is held. */
+  /** For each report of each feed, its number of holders. */
   const feeds = new Map<string, Map<Report, number>>()
-  const wantRoom: (() => void)[] = []
+  const waitingForRoom: (() => void)[] = []
   let count = 0
   let isFull = false
 
@@ -63,26 +63,21 @@ export function createOutstanding(options: OutstandingOptions): Outstanding {
     if (holders > 0) return
     count++
     options.arrived(report)
-    if (limit > 0) limitGivenOut()
+    if (limit > 0) checkLimit(count - options.queued())
   }
 
-  function limitGivenOut(): void {
-    const givenOut = count - options.queued()
+  function checkLimit(givenOut: number): void {
     if (givenOut >= 2 * limit && flowControl.leaks) {
-      options.overflowed(
-        new DataStreamsError(
-          `the stream has ${givenOut} reports that were given out and not taken, and a connection that cannot be paused`,
-          { code: 'OVERFLOW' },
-        ),
-      )
+      const message = `the stream has ${givenOut} reports that were given out and not taken, and a connection that cannot be paused`
+      options.overflowed(new DataStreamsError(message, { code: 'OVERFLOW' }))
     }
     if (givenOut < limit || isFull) return
     isFull = true
     flowControl.pause(outstanding)
-    const lack = isManual ? 'acknowledged' : 'taken, since what handlers promised has not settled'
+    const lack = isManual ? 'acknowledged' : 'taken, since promises of handlers have not settled'
     options.slow(
       givenOut,
-      `${givenOut} reports were given out and are not ${lack}: the connections are held back until half of them are`,
+      `${givenOut} reports were given out and are not ${lack}: the connections are paused until half of them are`,
     )
   }
 
@@ -106,7 +101,7 @@ export function createOutstanding(options: OutstandingOptions): Outstanding {
     if (!isFull || count - options.queued() > limit >> 1) return
     isFull = false
     flowControl.resume(outstanding)
-    for (const resolve of wantRoom.splice(0)) resolve()
+    for (const resolve of waitingForRoom.splice(0)) resolve()
   }
 
   const outstanding: Outstanding = {
@@ -119,6 +114,7 @@ export function createOutstanding(options: OutstandingOptions): Outstanding {
       if (isManual || (count > 0 && feeds.get(report.feedID)?.has(report))) return
       options.taken(report)
     },
+    // In manual mode only an acknowledgement takes a report.
     hold(report) {
       if (!isManual) hold(report)
     },
@@ -133,7 +129,7 @@ export function createOutstanding(options: OutstandingOptions): Outstanding {
       return earliest
     },
     room: () =>
-      isFull ? new Promise<void>(resolve => void wantRoom.push(resolve)) : Promise.resolve(),
+      isFull ? new Promise<void>(resolve => void waitingForRoom.push(resolve)) : Promise.resolve(),
   }
   return outstanding
 }

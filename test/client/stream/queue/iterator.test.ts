@@ -23,11 +23,7 @@ function open() {
   })
   for (const time of [1, 2, 3])
     queue.push({ feedID, validFromTimestamp: time, observationsTimestamp: time } as Report)
-  const iterator = createReportIterator({
-    reader: queue.createReader(),
-    start: ignore,
-    close: async () => queue.end(),
-  })
+  const iterator = createReportIterator(queue.createReader(), ignore, async () => queue.end())
   return { iterator, consumed, queue }
 }
 
