@@ -330,8 +330,8 @@ const lock = at('dist.lock')
 
 /** Runs a task while no other process runs one in this folder. */
 async function alone(task) {
-  for (let turns = 1; !takeLock(); turns++) {
-    if (turns === 10) say('waiting for another build to end')
+  for (let attempt = 1; !takeLock(); attempt++) {
+    if (attempt === 10) say('waiting for another build to end')
     await sleep(200)
   }
   try {

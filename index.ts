@@ -82,7 +82,7 @@ export {
   getCurrentTimestamp,
 } from './presets/defaults.js'
 export { type HaPresetOptions, haPreset } from './presets/ha.js'
-export { formatReport, Report, type ReportRecord } from './presets/report.js'
+export { formatReport, Report, type ReportEnvelope } from './presets/report.js'
 export { Stream, type StreamConstructor } from './presets/stream.js'
 export { allDecoders, type DecodedReport, decodeReport } from './presets/versions.js'
 export {

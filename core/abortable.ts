@@ -1,6 +1,6 @@
 import { onAbort } from './on-abort.js'
 
-/** What a promise settles with, or the signal's reason if that aborts first: for work that may not heed its signal. */
+/** Settles as `work` does, or rejects with the signal's reason if that aborts first: for work that may ignore its signal. */
 export function abortable<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) reject(signal.reason)

@@ -2,9 +2,9 @@ import { DataStreamsError, ValidationError } from './errors.js'
 import type { Handler, Hooks } from './hooks.js'
 
 /**
- * The handler that runs a call through every `call` layer and, for each attempt they make, through every `attempt`
+ * Makes the handler that runs a call through every `call` layer and, for each attempt they make, through every `attempt`
  * layer to the wire. Each attempt starts from its own copy of the headers, so that nothing of a failed one survives.
- * `isReply` tells the reply to a call from whatever else a layer may return.
+ * `isReply` recognises the reply to a call among whatever a layer may return.
  */
 export function composeCall<Call extends { readonly headers: Headers }, Reply>(
   plugins: readonly Hooks<Call, Reply>[],
@@ -29,7 +29,7 @@ function composeLayers<Call, Reply>(
   return plugins.reduceRight((next, { name, [hook]: layer }) => {
     if (layer === undefined) return next
     const handler = checkMade(name, hook, layer(next))
-    // A forgotten `return next(call)` is said to be one, and of which plugin.
+    // A missing `return next(call)` shows up here, with the name of its plugin.
     return async function checkReply(call) {
       const reply = await handler(call)
       if (isReply(reply, call)) return reply
@@ -41,7 +41,7 @@ function composeLayers<Call, Reply>(
   }, wire)
 }
 
-/** What a plugin's hook has made: a function, or a ValidationError that names both. */
+/** Checks that a plugin's hook has made a function; otherwise throws a ValidationError that names both. */
 export function checkMade<Made>(plugin: string, hook: string, value: Made): Made & object {
   if (typeof value === 'function') return value
   throw new ValidationError(`plugin ${plugin}: ${hook} must return a function, not ${typeof value}`)

@@ -1,4 +1,4 @@
-/** A promise settled from outside. */
+/** A promise that is settled from outside. */
 export interface Deferred {
   readonly promise: Promise<void>
   readonly isSettled: boolean
@@ -6,7 +6,7 @@ export interface Deferred {
   reject(error: Error): void
 }
 
-/** That nobody waits for the promise is no unhandled rejection. */
+/** Creates a promise whose rejection may stay unhandled. */
 export function createDeferred(): Deferred {
   let isSettled = false
   let settle: { resolve: () => void; reject: (error: Error) => void } | undefined

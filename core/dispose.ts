@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-/** Node has it from 20.5 on. */
+/** `Symbol.asyncDispose`, which Node lacks before 20.5. */
 export const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')

@@ -6,17 +6,17 @@ export interface ErrorClasses {
   UNKNOWN: DataStreamsError
 }
 
-/** What can go wrong, as a stable word to switch on. Messages may change between versions, codes do not. */
+/** A stable word for each kind of failure, to switch on. Messages may change between versions, codes do not. */
 export type ErrorCode = keyof ErrorClasses
 
-/** The class of the errors with a code; of one that is not in the map, the base. */
+/** The class of the errors with a code; the base class for codes that are not in the map. */
 export type ErrorOf<Code> = Code extends ErrorCode ? ErrorClasses[Code] : DataStreamsError
 
-/** Facts every error can carry besides its message. */
+/** The facts that every error can carry besides its message. */
 export interface ErrorFacts {
   readonly code?: ErrorCode
   readonly cause?: unknown
-  /** Of a confidential request: whether the external server may have been sent it. */
+  /** For a confidential request: whether it may have reached the external server. */
   readonly mayHaveBeenSent?: boolean
 }
 
@@ -24,11 +24,11 @@ const brand = Symbol.for('sluice.error')
 
 /** The base of every error this library raises. */
 export class DataStreamsError extends Error {
-  /** What went wrong, as a stable word. */
+  /** The kind of failure. */
   readonly code: ErrorCode
   /**
-   * Of a confidential request: whether the external server may have been sent it, and have acted on it. Absent from errors
-   * of anything else, and where the request was refused before an enclave was asked.
+   * For a confidential request: whether it may have reached the external server, which may have acted on it. Absent from
+   * all other errors, and where the request was rejected before an enclave was asked.
    */
   declare readonly mayHaveBeenSent?: boolean
 
@@ -72,8 +72,8 @@ export function isStreamsError<Code extends ErrorCode | (string & {}) = ErrorCod
 }
 
 /**
- * What a library or the platform threw, as a cause that can be shown: its name, message, code and causes. Whatever else it
- * carries stays behind, because parse errors carry the bytes they failed on, and those may echo what we sent.
+ * Copies what a library or the platform threw into a cause that can be shown: its name, message, code and causes. It drops
+ * everything else, because parse errors carry the bytes they failed on, and those may echo what we sent.
  */
 export function foreignCause(thrown: unknown, depth = 0): Error {
   if (!isError(thrown))
@@ -93,12 +93,12 @@ export function foreignCause(thrown: unknown, depth = 0): Error {
     : clean
 }
 
-/** What somebody threw, as an Error. An Error, of whatever realm, is returned as it is. */
+/** Returns a thrown value as an Error. An Error of any realm is returned unchanged. */
 export function asError(thrown: unknown): Error {
   return isError(thrown) ? thrown : new Error(String(thrown), { cause: thrown })
 }
 
-/** True for an Error, also one of another realm, for which `instanceof` is false. */
+/** True for an Error of any realm; `instanceof` is false for those of other realms. */
 export function isError(thrown: unknown): thrown is Error {
   return (
     thrown instanceof Error ||

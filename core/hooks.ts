@@ -1,14 +1,14 @@
 import type { ClientScope } from './scope.js'
 
-/** Carries a call out, and settles with what came of it. */
+/** Executes a call and settles with its outcome. */
 export type Handler<Call, Reply> = (call: Call) => Promise<Reply>
 
 /** Wraps a handler. Runs once per client; the handler it returns runs per call. */
 export type Layer<Call, Reply> = (next: Handler<Call, Reply>) => Handler<Call, Reply>
 
 /**
- * One part of a stack. The hook is the phase, the place in the array is the order: the first plugin is the one nearest
- * you.
+ * One part of a stack. The hook is the phase, the position in the array is the order: the first plugin is nearest to the
+ * caller.
  */
 export interface Hooks<Call, Reply> {
   /** Unique in a stack. */

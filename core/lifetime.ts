@@ -1,7 +1,7 @@
 import { onAbort } from './on-abort.js'
 import { isThenable } from './thenable.js'
 
-/** A life with an end: what was deferred to it runs then, the last deferred first. */
+/** A lifetime runs its deferred tasks when it ends, the last deferred first. */
 export interface Lifetime {
   readonly signal: AbortSignal
   defer(task: () => void): void
@@ -9,10 +9,10 @@ export interface Lifetime {
   end(reason?: unknown): void
 }
 
-/** Why a signal aborts when nothing went wrong. (Without a reason the platform makes an error each time, and its stack.) */
+/** The reason of a signal that aborts without a failure. (Without one the platform creates an error and its stack each time.) */
 export const over: Error = new Error('it is over')
 
-/** Starts a life; it ends with the first of `parents` that ends, if any does. */
+/** Starts a lifetime; it ends with the first of `parents` that ends, if any does. */
 export function createLifetime(...parents: readonly (AbortSignal | undefined)[]): Lifetime {
   const controller = new AbortController()
   const tasks: (() => void)[] = []
@@ -38,7 +38,7 @@ export function createLifetime(...parents: readonly (AbortSignal | undefined)[])
   }
 }
 
-/** The others must still run. */
+/** Runs a task and ignores its failure: the others must still run. */
 function runTask(task: () => void): void {
   try {
     const result: unknown = task()

@@ -4,15 +4,15 @@ import { isThenable } from './thenable.js'
 export type LogFunction = (message: string, facts?: Readonly<Record<string, unknown>>) => void
 
 /**
- * Where the core and the plugins tell what they do. A level that nobody listens to is absent, so `log.debug?.(…)` does
- * not even evaluate its arguments.
+ * The log of the core and the plugins. A level without listeners is absent, so `log.debug?.(…)` does not even evaluate its
+ * arguments.
  */
 export interface Log {
   readonly debug?: LogFunction
   readonly info?: LogFunction
   readonly warn?: LogFunction
   readonly error?: LogFunction
-  /** WebSocket pings, pongs and connection states: debug lines that are asked for apart. */
+  /** WebSocket pings, pongs and connection states: debug lines with a switch of their own. */
   readonly connection?: LogFunction
 }
 
@@ -20,7 +20,7 @@ type Level = keyof Log
 
 const levels: readonly Level[] = ['debug', 'info', 'warn', 'error', 'connection']
 
-/** A client's log, and the way to listen to it. A level has a function only while somebody listens to it. */
+/** Creates a client's log, and the function that adds listeners to it. A level has a function once it has a listener. */
 export function createLog(): { readonly log: Log; readonly listen: (listener: Log) => void } {
   const log: { -readonly [L in Level]?: LogFunction } = {}
   function listen(listener: Log): void {
@@ -34,7 +34,7 @@ export function createLog(): { readonly log: Log; readonly listen: (listener: Lo
           const result: unknown = write.call(listener, message, facts)
           if (isThenable(result)) result.then(undefined, ignore)
         } catch {
-          // A listener's failure is its own: it must not change what it listens to.
+          // A listener's failure must not change what it listens to.
         }
       }
     }

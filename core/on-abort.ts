@@ -1,7 +1,7 @@
-/** Who wants to hear of the end of a signal. One listener per signal, however many callbacks: Node warns of more than ten. */
+/** The callbacks of each signal. A signal gets one listener for all of them: Node warns about more than ten. */
 const listening = new WeakMap<AbortSignal, Set<() => void>>()
 
-/** Runs `callback` when the signal aborts; the function returned forgets it. An aborted signal never runs it. */
+/** Runs `callback` when the signal aborts, never for one that has aborted. Returns a function that removes the callback. */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   let callbacks = listening.get(signal)
   if (callbacks === undefined) {

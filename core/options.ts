@@ -6,12 +6,12 @@ const nameOfBytes = Object.getOwnPropertyDescriptor(
   Symbol.toStringTag,
 )?.get as () => string | undefined
 
-/** True for a Uint8Array of whatever realm, and for what extends it. */
+/** True for a Uint8Array of any realm, and for its subclasses. */
 export function isBytes(value: unknown): value is Uint8Array {
   return nameOfBytes.call(value) === 'Uint8Array'
 }
 
-/** Rules for the values users hand in. Each check returns the value and throws ValidationError naming field and rule. */
+/** The checks of users' values. Each returns the value, or throws a ValidationError that names the field and the rule. */
 
 export function checkURL(field: string, value: unknown, schemes: readonly string[]): string {
   const text = checkText(field, value)
@@ -97,7 +97,7 @@ export function checkSignal(field: string, value: unknown): AbortSignal | undefi
   )
 }
 
-/** A Uint8Array of so many bytes; of any number where none is given. */
+/** A Uint8Array of `length` bytes; of any length where none is given. */
 export function checkBytes(field: string, value: unknown, length?: number): Uint8Array {
   if (!isBytes(value) || (length !== undefined && value.byteLength !== length))
     throw new ValidationError(
@@ -113,7 +113,7 @@ export function checkObject<Value extends object>(field: string, value: Value): 
   return value
 }
 
-/** An object of options, or none; where `names` are given, with no others among them. */
+/** An object of options, or none; where `names` are given, it may hold no others. */
 export function checkOptions<Options extends object>(
   field: string,
   value: Options | undefined,
@@ -135,5 +135,5 @@ export function checkFunction(field: string, value: unknown): void {
     throw new ValidationError(`${field} must be a function, not ${typeof value}`)
 }
 
-/** Milliseconds a timer can count: longer ones would fire at once. */
+/** The longest delay of a timer in milliseconds: longer ones would fire at once. */
 export const MAX_TIMER = 2_147_483_647

@@ -1,6 +1,5 @@
 /**
- * What Node has besides the language. Its modules have it also where the globals are a browser's, as they are in tests that
- * run under jsdom.
+ * Node's own functions, taken from its modules: the globals may be a browser's, as they are in tests under jsdom.
  */
 import { setImmediate as schedule } from 'node:timers'
 
@@ -8,9 +7,9 @@ export { join } from 'node:path'
 export { fileURLToPath } from 'node:url'
 export { TextDecoder, TextEncoder } from 'node:util'
 
-/** Runs a task in the next turn of the event loop. */
+/** Runs a task in the next iteration of the event loop. */
 export function setImmediate(task: () => void): void {
-  // The global first: tests may have put their own clock there.
+  // The global comes first: tests may have replaced it with their own clock.
   ;(globalThis.setImmediate ?? schedule)(task)
 }
 
@@ -18,6 +17,6 @@ export function setImmediate(task: () => void): void {
 export async function findFetch(): Promise<typeof fetch> {
   if (globalThis.fetch !== undefined) return globalThis.fetch
   const { runInThisContext } = await import('node:vm')
-  // Of the program that runs the tests, that is: Node's own.
+  // This is the fetch of the program that runs the tests: Node's own.
   return runInThisContext('fetch')
 }

@@ -1,6 +1,6 @@
 import type { Log } from './log.js'
 
-/** What every scope has: a log, and an end. */
+/** Every scope has a log and an end. */
 export interface ScopeFacts {
   readonly log: Log
   /** Aborted when the scope ends. */
@@ -12,16 +12,16 @@ export interface ScopeFacts {
 /** One plugin of a stack, as data. */
 export interface StackEntry {
   readonly name: string
-  /** Which of the hooks it has, outermost first. */
+  /** Its hooks, outermost first. */
   readonly hooks: readonly string[]
-  /** What it brings besides, as short words. */
+  /** Its other contributions, as short words. */
   readonly brings: readonly string[]
 }
 
-/** What a plugin's `setup` sees: the client, from its construction to its `close`. */
+/** The client as a plugin's `setup` sees it, from its construction to its `close`. */
 export interface ClientScope extends ScopeFacts {
   readonly kind: 'client'
-  /** The plugins of the stack, nearest you first. */
+  /** The plugins of the stack, nearest to the caller first. */
   readonly stack: readonly StackEntry[]
   /** Adds a listener to the log. One that throws changes nothing. */
   listen(listener: Log): void

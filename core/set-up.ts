@@ -3,7 +3,7 @@ import type { Hooks } from './hooks.js'
 import type { ClientScope } from './scope.js'
 import { isThenable } from './thenable.js'
 
-/** Runs the `setup` of every plugin, the one nearest you first. */
+/** Runs the `setup` of every plugin, the one nearest to the caller first. */
 export function setUp(
   plugins: readonly Pick<Hooks<never, never>, 'name' | 'setup'>[],
   scope: ClientScope,

@@ -1,12 +1,12 @@
 import { ValidationError } from './errors.js'
 import type { StackEntry } from './scope.js'
 
-/** A client's plugins, nearest you first. `String(client.stack)` draws them. */
+/** A client's plugins, nearest to the caller first. `String(client.stack)` draws them. */
 export interface Stack extends ReadonlyArray<StackEntry> {
   toString(): string
 }
 
-/** A plugin, whatever its calls are. */
+/** A plugin with calls of any type. */
 interface AnyHooks {
   readonly name: string
 }
@@ -14,7 +14,7 @@ interface AnyHooks {
 /** The hooks of every stack. */
 export const engineHooks: readonly string[] = ['setup', 'call', 'attempt']
 
-/** Checks a list of plugins: each a plugin, no name twice. Throws ValidationError naming the place. */
+/** Checks a list of plugins: each a plugin, no name twice. Throws a ValidationError that names the place. */
 export function checkPlugins<Part extends AnyHooks>(
   plugins: unknown,
   hooks: readonly string[] = engineHooks,
@@ -47,18 +47,18 @@ export function checkPlugins<Part extends AnyHooks>(
   }
 }
 
-/** How a stack is drawn. */
+/** The labels and hooks with which a stack is drawn. */
 export interface Picture<Part> {
-  /** What stands below it. */
+  /** The label below the stack. */
   readonly wire: string
-  /** What comes up. @default reply */
+  /** The label of the upward direction. @default reply */
   readonly up?: string
   readonly hooks?: readonly string[]
-  /** What a plugin brings besides its hooks. */
+  /** A plugin's contributions besides its hooks. */
   readonly brings?: (plugin: Part) => readonly string[]
 }
 
-/** The picture of a stack, and the stack as data. */
+/** Describes a stack as data that draws itself. */
 export function describeStack<Part extends AnyHooks>(
   plugins: readonly Part[],
   { wire, up = 'reply', hooks = engineHooks, brings = () => [] }: Picture<Part>,

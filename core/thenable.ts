@@ -1,4 +1,4 @@
-/** True for a promise, of whatever realm or library. */
+/** True for a promise of any realm or library. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return (
     typeof value === 'object' &&

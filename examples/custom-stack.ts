@@ -7,7 +7,7 @@ const { apiKey, userSecret, endpoint, wsEndpoint } = engine
 const [ethUsd] = engine.feeds as [string]
 
 /** State of a stream lives inside `report`: two streams that share the plugin don't share it. */
-function lag(announce: (worst: number) => void): Plugin {
+function lag(onWorst: (seconds: number) => void): Plugin {
   return {
     name: 'lag',
     report: next => {
@@ -16,7 +16,7 @@ function lag(announce: (worst: number) => void): Plugin {
         const seconds = Date.now() / 1000 - report.observationsTimestamp
         if (seconds > worst) {
           worst = seconds
-          announce(worst)
+          onWorst(worst)
         }
         next(report)
       }

@@ -1,21 +1,21 @@
 import type { Feed } from '../client/rest.js'
 import type { StreamOptions } from '../client/stream/options.js'
 import type { StreamMetrics } from '../client/stream/stream-api.js'
-import type { ReportRecord } from './report.js'
+import type { ReportEnvelope } from './report.js'
 
-/** A client as the official SDK has it. Whatever `createClient` makes is one, and so is a mock of these methods alone. */
+/** A client as the official SDK has it: what `createClient` returns, or a mock of these methods alone. */
 export interface DataStreamsClient {
   listFeeds(): Promise<Feed[]>
-  getLatestReport(feedID: string): Promise<ReportRecord>
-  getReportByTimestamp(feedID: string, timestamp: number): Promise<ReportRecord>
-  getReportsPage(feedID: string, startTime: number, limit?: number): Promise<ReportRecord[]>
-  getReportsBulk(feedIDs: string[], timestamp: number): Promise<ReportRecord[]>
+  getLatestReport(feedID: string): Promise<ReportEnvelope>
+  getReportByTimestamp(feedID: string, timestamp: number): Promise<ReportEnvelope>
+  getReportsPage(feedID: string, startTime: number, limit?: number): Promise<ReportEnvelope[]>
+  getReportsBulk(feedIDs: string[], timestamp: number): Promise<ReportEnvelope[]>
   createStream(feedIDs: string | string[], options?: StreamOptions): DataStream
 }
 
 /** A stream as the official SDK has it: less than `Stream`, and every `Stream` is one. */
 export interface DataStream {
-  on(event: 'report', handler: (report: ReportRecord) => void): this
+  on(event: 'report', handler: (report: ReportEnvelope) => void): this
   on(event: 'error', handler: (error: Error) => void): this
   on(event: 'disconnected', handler: () => void): this
   on(

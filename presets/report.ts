@@ -1,7 +1,7 @@
 import { Report as SignedReport } from '../report/report.js'
 
 /** The fields of a report that the service stores. */
-export interface ReportRecord {
+export interface ReportEnvelope {
   feedID: string
   fullReport: string
   validFromTimestamp: number
@@ -13,7 +13,7 @@ export interface ReportRecord {
  * has the fields the service stores, such as one made by hand.
  */
 export type Report<Data = never> = [Data] extends [never]
-  ? ReportRecord & Partial<Omit<SignedReport, keyof ReportRecord>>
+  ? ReportEnvelope & Partial<Omit<SignedReport, keyof ReportEnvelope>>
   : SignedReport<Data>
 
 export const Report: typeof SignedReport = SignedReport
