@@ -136,10 +136,10 @@ describe('cursors', () => {
         const { cursors } = await open({ [feedA]: 0 })
         const seen = new Set<number>()
         for (const { at, length, isGap } of all) {
-          const stretch = Array.from({ length }, (_, index) => at + index)
+          const range = Array.from({ length }, (_, index) => at + index)
           // Reports of one network never overlap; gaps may.
-          if (!isGap && stretch.some(time => seen.has(time))) continue
-          for (const time of stretch) seen.add(time)
+          if (!isGap && range.some(time => seen.has(time))) continue
+          for (const time of range) seen.add(time)
           if (isGap) cursors.skipped({ feedID: feedA, from: at, to: at + length - 1 })
           else cursors.consumed(report(at + length - 1, at))
           let frontier = 0
@@ -151,7 +151,7 @@ describe('cursors', () => {
     )
   })
 
-  test('of a feed forgotten begin anew, after what was still queued', async () => {
+  test('of a feed that is unsubscribed begin anew, after what was still queued', async () => {
     const { cursors, saved } = await open({ [feedA]: 100, [feedB]: 7 })
     cursors.consumed(report(103))
     cursors.forget([feedA, 'unknown'])
@@ -169,7 +169,7 @@ describe('cursors', () => {
     expect(saved).toEqual([{ [feedA]: 90_003, [feedB]: 7 }])
   })
 
-  test('hold a bounded number of missing', async () => {
+  test('hold a bounded number of missing ranges', async () => {
     const { cursors } = await open({ [feedA]: 0 })
     for (let time = 2; time <= 6000; time += 2) cursors.consumed(report(time))
     expect(cursors.frontier(feedA)).toBeGreaterThan(3000)
@@ -251,8 +251,8 @@ describe('saving', () => {
     ],
     ['gives null', async () => null as never, /^cursors could not be read: .* Null$/],
     ['gives nothing', async () => undefined as never, /^cursors could not be read: .* Undefined$/],
-    ['gives a list', async () => [] as never, /no record but Array/],
-    ['gives a Map', async () => new Map() as never, /no record but Map/],
+    ['gives a list', async () => [] as never, /no plain object but Array/],
+    ['gives a Map', async () => new Map() as never, /no plain object but Map/],
     ['gives what is no time', async () => ({ [feedA]: -1 }), /the cursor of 0x0003a+ must be/],
   ])('does not write over what could not be read: a load that %s', async (_name, load, message) => {
     const { cursors, saved, errors, start } = await open({}, { load })
@@ -330,7 +330,5 @@ describe('saving', () => {
   test('a store that is none is refused by name', () => {
     const failed = () => undefined
     expect(() => createCursors({ store: {} as never, failed })).toThrow(/cursors\.load/)
-    const store = { load: async () => ({}), save: async () => undefined }
-    expect(() => createCursors({ store, failed, saveInterval: -1 })).toThrow(/saveInterval/)
   })
 })
