@@ -2,12 +2,12 @@ const isLong = process.env.TEST_LONG === '1'
 
 const common = {
   testEnvironment: 'node',
-  // Looked up in the realm of a test it is slow: X25519 took 40 times as long.
+  // A lookup of Math in the realm of a test is slow: X25519 took 40 times as long.
   sandboxInjectedGlobals: ['Math'],
   transform: { '\\.(ts|js|mjs)$': '<rootDir>/test/support/jest/esbuild-transform.cjs' },
   transformIgnorePatterns: ['/node_modules/(?!ky/)'],
   moduleNameMapper: {
-    // Threads run what is built: they have no transform.
+    // Threads run the built files: they have no transform.
     '/thread-file\\.js$': '<rootDir>/test/support/jest/thread-file.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
@@ -16,14 +16,14 @@ const common = {
   testPathIgnorePatterns: ['/node_modules/', ...(isLong ? [] : ['\\.long\\.test\\.ts$'])],
 }
 
-/** Whose tests wait for sockets and processes more than they compute. */
+/** Folders whose tests wait for sockets and processes more than they compute. */
 const waiting = '(cli|confidential-http|local|support|wire)/'
 
-/** A project runs after the other, each with workers of its own. */
+/** The projects run one after the other, each with its own workers. */
 module.exports = {
-  // jest leaves one core idle, which on two is half the time.
+  // By default jest leaves one core idle: half of a machine with two.
   maxWorkers: '100%',
-  // One for all: that of a project is not looked at.
+  // One timeout for all: jest ignores that of a project.
   testTimeout: isLong ? 60_000 : 20_000,
   projects: [
     {

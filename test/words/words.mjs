@@ -48,13 +48,14 @@ export const phrases = [
   ['silent: true', 'an option of child_process.fork'],
   ["'empty-import-meta': 'silent'", 'an option of esbuild'],
   ['silently', 'an adverb like any other'],
+  ['`judge` and `appoint`', 'names of version 0.1.0'],
+  ['`deny`', 'a name of version 0.1.0'],
   ['order books', 'of an exchange'],
   ['clock jumps', 'what clocks do'],
   ['leap second', 'of a clock'],
   ['leap year', 'of a calendar'],
   ['Permission denied', 'of the operating system'],
   ['permission denied', 'of the operating system'],
-  ['WS_DIAL', 'an error code that programs know'],
 ]
 
 /** Names where such a word is right, and the reason. */
@@ -65,8 +66,6 @@ export const names = [
 
 /** The beginnings of paths that still have to be reworded. */
 export const notYet = [
-  'CHANGELOG.md',
-  'README.md',
   'cli/',
   'client/',
   'core/',
