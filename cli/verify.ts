@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { isStreamsError, ValidationError } from '../core/errors.js'
-import { toError } from '../plugins/verify/refusal.js'
+import { toError } from '../plugins/verify/rejection.js'
 import type { SignerSet } from '../plugins/verify/signers.js'
 import {
   type Verification,

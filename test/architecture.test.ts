@@ -30,10 +30,10 @@ const owners: Readonly<Record<string, RegExp>> = {
   eventemitter3: /^client\/stream\/events\.ts$/,
   '@peculiar/webcrypto': /^crypto\/crypto\.ts$/,
   tweetnacl: /^crypto\/sealed-box\.ts$/,
-  '@noble/curves': /^(local\/.*|crypto\/tdh2\/group|plugins\/verify\/engines\/noble)\.ts$/,
+  '@noble/curves': /^(local\/.*|crypto\/tdh2\/group|plugins\/verify\/engine)\.ts$/,
   '@noble/hashes':
-    /^(local\/.*|crypto\/(sealed-box|tdh2\/hash)|plugins\/verify\/engines\/keccak)\.ts$/,
-  secp256k1: /^(local\/curve|plugins\/verify\/engines\/native)\.ts$/,
+    /^(local\/.*|crypto\/(sealed-box|tdh2\/hash)|plugins\/verify\/engine)\.ts$/,
+  secp256k1: /^(local\/curve|plugins\/verify\/engine)\.ts$/,
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
   picocolors: /^cli\//,

@@ -1,12 +1,12 @@
 import { setImmediate } from '../../core/platform.js'
-import { type Engine, type EngineChoice, loadEngine, noEngine } from './engines/engine.js'
+import { type Engine, type EngineChoice, loadEngine, noEngine } from './engine.js'
 import { type Recovered, recoverSigners } from './recover-signers.js'
 import { finish, type Job, type Recovery } from './recovery.js'
 
-/** Milliseconds of work between two turns of the event loop, or one report if that takes longer. */
+/** Milliseconds of work per iteration of the event loop; a report that takes longer is finished. */
 const SLICE = 4
 
-/** Recovers in the thread of the caller, a few reports in each turn of its event loop. */
+/** Recovers in the caller's thread, a few reports per iteration of its event loop. */
 export function createLoopRecovery(choice: EngineChoice): Recovery {
   let jobs: Job[] = []
   let engine: Promise<Engine | undefined> | undefined

@@ -1,36 +1,35 @@
-// What is asked for comes from the network: whoever makes up much of it is to leave the others their part.
-
-/** What an origin may have of the asks, and of the reports that wait for their answers. */
+/** The share that one origin has of the lookups of signers, and of the reports that wait for them. */
 export interface OriginShare {
-  /** Takes a place for a report, and an ask if it needs a new one; or says which limit is reached. */
-  take(needsAsk: boolean): string | undefined
+  /** Lets a report wait, for a lookup of its own if it needs one; or returns the limit that is reached. */
+  enter(needsLookup: boolean): string | undefined
   /** A report waits no more. */
   leave(): void
-  /** An ask is over. */
-  answered(): void
+  /** A lookup has ended. */
+  lookupEnded(): void
 }
 
 interface Limits {
-  readonly whose: string
+  readonly owner: string
   /** At a time. */
-  readonly asks: number
-  /** Asks in a row, before it is one a second. */
+  readonly lookups: number
+  /** Lookups in a row, after which there is one a second. */
   readonly burst: number
   readonly waiting: number
 }
 
-const OF_ORIGIN: Limits = { whose: 'its origin', asks: 4, burst: 8, waiting: 4096 }
-/** Who verifies a report by itself knows no origin, and says how often. */
+// Anyone can send reports of made-up configurations: one origin must not use up the lookups of the others.
+const OF_ORIGIN: Limits = { owner: 'its origin', lookups: 4, burst: 8, waiting: 4096 }
+/** `verifyReport` knows no origin; how often it is called is the caller's choice. */
 const OF_CALLERS: Limits = {
-  whose: 'all callers',
-  asks: 8,
+  owner: 'all callers',
+  lookups: 8,
   burst: Number.POSITIVE_INFINITY,
   waiting: 16_384,
 }
-/** Origins that have a share of their own; others have one together. */
+/** Origins with a share of their own; all others have one together. */
 const MAX_ORIGINS = 64
 
-/** Gives each origin its share, and one to those who name none. */
+/** Gives each origin its share, and one to all callers that name no origin. */
 export function createOriginShares(): (origin: string | undefined) => OriginShare {
   const callers = createShare(OF_CALLERS)
   const others = createShare(OF_ORIGIN)
@@ -46,28 +45,31 @@ export function createOriginShares(): (origin: string | undefined) => OriginShar
   }
 }
 
-function createShare({ whose, asks: most, burst, waiting: room }: Limits): OriginShare {
-  let asks = 0
+function createShare(limits: Limits): OriginShare {
+  const { owner, burst } = limits
+  let lookups = 0
   let waiting = 0
   let credit = burst
-  let at = performance.now()
+  let creditedAt = performance.now()
 
   function hasCredit(): boolean {
     const now = performance.now()
-    credit = Math.min(burst, credit + (now - at) / 1000)
-    at = now
+    credit = Math.min(burst, credit + (now - creditedAt) / 1000)
+    creditedAt = now
     return credit >= 1
   }
 
   return {
-    take(needsAsk) {
-      if (waiting === room) return `${room} reports of ${whose} wait for theirs, which is the most`
-      if (needsAsk) {
-        if (asks === most)
-          return `those of ${most} configurations are asked for by ${whose}, which is the most`
-        if (!hasCredit()) return `${whose} has asked too often, which is limited to once a second`
+    enter(needsLookup) {
+      if (waiting === limits.waiting)
+        return `${waiting} reports of ${owner} wait for theirs, which is the maximum`
+      if (needsLookup) {
+        if (lookups === limits.lookups)
+          return `${lookups} configurations of ${owner} are being looked up, which is the maximum`
+        if (!hasCredit())
+          return `${owner} causes too many lookups, which are limited to one a second`
         credit--
-        asks++
+        lookups++
       }
       waiting++
       return undefined
@@ -75,8 +77,8 @@ function createShare({ whose, asks: most, burst, waiting: room }: Limits): Origi
     leave() {
       waiting--
     },
-    answered() {
-      asks--
+    lookupEnded() {
+      lookups--
     },
   }
 }

@@ -1,14 +1,14 @@
-import type { Engine } from './engines/engine.js'
-import type { Refusal } from './refusal.js'
+import type { Engine } from './engine.js'
+import type { Rejection } from './rejection.js'
 
-/** The addresses that signed, in the order of the signatures, or why one of these does not count. */
-export type Recovered = readonly string[] | Refusal
+/** The addresses that signed, in the order of the signatures, or why a signature is invalid. */
+export type Recovered = readonly string[] | Rejection
 
 const WORD = 32
-/** Words before the blob's first byte: the context is the first three, rawVs the seventh, the blob's length the last. */
+/** Words before the blob: the first three are the context, the seventh is rawVs, the last the blob's length. */
 const BLOB = 8
 const VS = 6
-/** The greatest s that signers make: half the order of the curve. */
+/** The greatest s of a signer's signature: half the order of the curve. */
 const MAX_S: Uint8Array = Uint8Array.from(
   Buffer.from('7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0', 'hex'),
 )
@@ -17,9 +17,8 @@ const ORDER: Uint8Array = Uint8Array.from(
 )
 
 /**
- * Recovers who signed a report, whose encoding must have been checked. What they sign is
- * `keccak256(keccak256(blob) ‖ context)`, without the prefix of an Ethereum message. The first signature that does not
- * count is the last that is looked at: forgeries are to cost little.
+ * Recovers the signers of a report, whose encoding must have been checked. They sign `keccak256(keccak256(blob) ‖ context)`,
+ * without the prefix of an Ethereum message. It stops at the first invalid signature, so that forgeries cost little.
  */
 export function recoverSigners(
   fullReport: string,
@@ -48,13 +47,16 @@ export function recoverSigners(
       return { reason: 'high-s', rule: `s of signature ${i} is in the upper half` }
     const key = recover(hash, wordAt(rs + 1 + i), s, v)
     if (key === undefined)
-      return { reason: 'bad-signature', rule: `signature ${i} can be nobody’s` }
+      return { reason: 'bad-signature', rule: `signature ${i} belongs to no key` }
     // The address is the last 20 bytes of the hash of the key.
     const signer = `0x${Buffer.from(keccak(key.subarray(1))).toString('hex', 12)}`
     if (!addresses.has(signer))
-      return { reason: 'unknown-signer', rule: `signature ${i} is by none of its signers` }
+      return {
+        reason: 'unknown-signer',
+        rule: `signature ${i} is by none of the configured signers`,
+      }
     if (signers.has(signer))
-      return { reason: 'repeated-signer', rule: `signature ${i} is by ${signer} once more` }
+      return { reason: 'repeated-signer', rule: `signature ${i} is a second one by ${signer}` }
     signers.add(signer)
   }
   return [...signers]

@@ -1,6 +1,6 @@
-// The program of a thread that recovers signers. It is given batches of reports, and answers each batch in its turn.
+// The program of a thread that recovers signers. It gets batches of reports and answers them in their order.
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { type EngineChoice, loadEngine, noEngine } from './engines/engine.js'
+import { type EngineChoice, loadEngine, noEngine } from './engine.js'
 import { recoverSigners } from './recover-signers.js'
 import type { Task } from './recovery.js'
 

@@ -1,28 +1,28 @@
 import type { Recovered } from './recover-signers.js'
 
-/** What there is to do about a report. */
+/** A report whose signers are to be recovered. */
 export interface Task {
   readonly fullReport: string
-  /** Who may sign it. */
+  /** The addresses that may sign it. */
   readonly addresses: ReadonlySet<string>
 }
 
-/** One report whose signers are wanted. */
+/** A task and its result's receiver. */
 export interface Job extends Task {
-  /** False once nobody wants to know any more: it is passed over, unless it is under way. */
+  /** False once it was cancelled: then it is skipped, unless it has begun. */
   readonly isWanted: () => boolean
-  /** Called once, but not before the call that brought the job has returned. */
+  /** Called once, after `add` has returned. */
   readonly done: (recovered: Recovered) => void
 }
 
-/** What recovers signers, in whatever order. */
+/** Recovers signers, in any order. */
 export interface Recovery {
   add(job: Job): void
-  /** Jobs that are not done are forgotten. */
+  /** Drops the jobs that are not done. */
   end(): void
 }
 
-/** Tells who wants to know. An error of theirs reaches the process as it is, and keeps nothing from the other jobs. */
+/** Calls `done`. What that throws is thrown again later, so that it does not stop the other jobs. */
 export function finish({ done }: Job, recovered: Recovered): void {
   try {
     done(recovered)

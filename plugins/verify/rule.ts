@@ -2,7 +2,7 @@ import { isStreamsError, ValidationError } from '../../core/errors.js'
 import { kindOf } from '../../core/kind.js'
 import { feedResolution, feedVersion, isFeedID } from '../../report/feed-id.js'
 import { BLOB_DIGITS, DIGITS, HEAD_WORDS, readHead } from '../../report/full-report.js'
-import type { Refusal } from './refusal.js'
+import type { Rejection } from './rejection.js'
 import type { CheckedSet } from './signers.js'
 
 /**
@@ -11,24 +11,24 @@ import type { CheckedSet } from './signers.js'
  */
 export type CountRule = 'at-least' | 'exactly'
 
-/** What a report says of itself, and who is to vouch for it. */
+/** The signed fields of a report that its verification needs. */
 export interface Claim {
   readonly feedID: string
   readonly configDigest: string
-  /** Undefined for version 1, which counts blocks there. */
+  /** Undefined for version 1, which has a block number there. */
   readonly validFromTimestamp: number | undefined
   readonly observationsTimestamp: number
   /** In the feed's unit; undefined for version 1, which does not expire. */
   readonly expiresAt: number | undefined
-  /** How many signatures there are. */
+  /** The number of signatures. */
   readonly signatures: number
 }
 
 const VS_DIGITS = 6 * DIGITS
 const NO_DIGITS = '0'.repeat(DIGITS)
 
-/** Reads the claim of a report after checking its encoding, and that it is signed for `wanted`, a feed id in normal form. */
-export function readClaim(fullReport: unknown, wanted?: string): Claim | Refusal {
+/** Reads the claim of a report after checking its encoding, and its feed id if `wanted` is given, an id in normal form. */
+export function readClaim(fullReport: unknown, wanted?: string): Claim | Rejection {
   if (typeof fullReport !== 'string')
     return { reason: 'malformed', rule: `fullReport must be a string, not ${kindOf(fullReport)}` }
   if (!fullReport.startsWith('0x'))
@@ -49,10 +49,13 @@ export function readClaim(fullReport: unknown, wanted?: string): Claim | Refusal
   const digits = (from: number, count: number): string =>
     fullReport.slice(2 + from, 2 + from + count)
   const signatures = Number.parseInt(digits(BLOB_DIGITS + 2 * blobLength, DIGITS), 16)
-  // What is behind the last v is signed by nobody.
+  // The signatures do not cover the bytes after the last v.
   const vs = 2 * signatures
   if (digits(VS_DIGITS + vs, DIGITS - vs) !== NO_DIGITS.slice(vs))
-    return { reason: 'malformed', rule: `rawVs has something behind ${signatures} signatures` }
+    return {
+      reason: 'malformed',
+      rule: `rawVs has bytes after those of its ${signatures} signatures`,
+    }
   const expiry = digits(BLOB_DIGITS + DIGITS * (HEAD_WORDS - 1), DIGITS)
   return {
     feedID,
@@ -64,16 +67,16 @@ export function readClaim(fullReport: unknown, wanted?: string): Claim | Refusal
   }
 }
 
-/** What a claim is held against. */
+/** What a claim is compared with. */
 export interface Expected {
   readonly validFromTimestamp?: number | undefined
   readonly observationsTimestamp?: number | undefined
-  /** Unix time in milliseconds; without it, expiry does not count. */
+  /** Unix time in milliseconds; without it, expiry is not checked. */
   readonly now?: number | undefined
 }
 
-/** What is wrong with a claim, whoever signed it. */
-export function checkClaim(claim: Claim, expected: Expected): Refusal | undefined {
+/** Compares a claim with what is expected, and checks its expiry. */
+export function checkClaim(claim: Claim, expected: Expected): Rejection | undefined {
   for (const name of ['validFromTimestamp', 'observationsTimestamp'] as const) {
     const time = expected[name]
     if (time !== undefined && claim[name] !== undefined && time !== claim[name])
@@ -88,12 +91,12 @@ export function checkClaim(claim: Claim, expected: Expected): Refusal | undefine
     : undefined
 }
 
-/** Counts before anything is recovered, so that nobody makes us recover in vain. */
+/** Checks the number of signatures. This is done before recovering them, which takes long. */
 export function checkCount(
   { signatures }: Claim,
   { f, addresses }: CheckedSet,
   rule: CountRule,
-): Refusal | undefined {
+): Rejection | undefined {
   if (signatures <= f)
     return { reason: 'too-few-signatures', rule: `it has ${signatures} of ${f + 1} signatures` }
   const most = rule === 'exactly' ? f + 1 : addresses.size
@@ -102,7 +105,7 @@ export function checkCount(
     : undefined
 }
 
-/** Checks a `count` that was given. */
+/** Checks the option `count`. */
 export function checkCountRule(value: CountRule = 'at-least'): CountRule {
   if (value !== 'at-least' && value !== 'exactly')
     throw new ValidationError('count must be at-least or exactly')

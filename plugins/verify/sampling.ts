@@ -2,12 +2,12 @@ import { ValidationError } from '../../core/errors.js'
 import { checkNumber, checkOptions } from '../../core/options.js'
 
 /**
- * Which reports are verified on their way: `all`, a random one of so many (`{ sample: 100 }`), or none until you ask
- * (`on-demand`).
+ * Which reports are verified before you get them: `all`, a random one of so many (`{ sample: 100 }`), or none before you
+ * call `report.verify` (`on-demand`).
  */
 export type VerifyMode = 'all' | 'on-demand' | { readonly sample: number }
 
-/** A mode's share of reports: one of so many; infinity is none. */
+/** Checks a mode; returns n if it verifies one of n reports, infinity if none. */
 export function checkMode(mode: unknown): number {
   if (mode === 'all') return 1
   if (mode === 'on-demand') return Number.POSITIVE_INFINITY
@@ -17,10 +17,10 @@ export function checkMode(mode: unknown): number {
   return checkNumber('mode.sample', sample, { min: 1, max: 1_000_000, whole: true })
 }
 
-/** Draws are made so many at a time. */
+/** Random numbers are drawn so many at a time. */
 const DRAWS = 256
 
-/** Numbers from 0 up to 1 that nobody can foretell, whatever they have seen of those before. */
+/** Makes random numbers from 0 up to 1 that nobody can predict from earlier ones. */
 export function createSecureRandom(): () => number {
   const draws = new Uint32Array(DRAWS)
   let left = 0

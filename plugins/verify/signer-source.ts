@@ -1,7 +1,7 @@
 import { ValidationError } from '../../core/errors.js'
 import { kindOf } from '../../core/kind.js'
 import { createOriginShares, type OriginShare } from './origin-share.js'
-import { isRefusal, type Refusal } from './refusal.js'
+import { isRejection, type Rejection } from './rejection.js'
 import {
   type CheckedSet,
   checkSets,
@@ -11,35 +11,32 @@ import {
   type UnverifiedReport,
 } from './signers.js'
 
-/** Where the signers of a report are found. */
+/** Finds the signers of reports. */
 export interface SignerSource {
-  /**
-   * Calls `found` once: at once where they are known, otherwise when they are. The function returned is for who does not want
-   * to know any more.
-   */
+  /** Calls `found` once: at once where they are known, else later. Returns a function that cancels that. */
   find(configDigest: string, report: UnverifiedReport, found: Found): () => void
-  /** Whoever still waits is forgotten. */
+  /** Cancels all that still wait. */
   end(): void
 }
 
-type Found = (set: CheckedSet | Refusal) => void
+type Found = (set: CheckedSet | Rejection) => void
 
 function nothing(): void {}
 
-// Digests come from the network, so that nothing may grow with their number, and none may be asked for at will.
+// Anyone can make up digests, so their number is limited, and so is how often they are looked up.
 
-/** Configurations whose signers are kept, and again so many of which it is kept that there are none. */
+/** Configurations whose signers are cached, and again so many that are known to have none. */
 const MAX_DIGESTS = 128
-/** How long an ask may take, in milliseconds. */
-const MAX_ASK = 10_000
-/** How long it is believed that there are no signers: a rotation must be seen soon. */
-const BELIEF = 10_000
-/** How long a source that failed is left alone. */
-const REST = 1000
+/** Milliseconds that a lookup may take. */
+const MAX_LOOKUP = 10_000
+/** Milliseconds that an answer is valid for where it has no signers: a rotation must be noticed soon. */
+const VALIDITY = 10_000
+/** Milliseconds before a source that failed is called again. */
+const RETRY_AFTER = 1000
 
-/** Finds signers in what is given, or asks for them, remembers, and asks again. Throws ValidationError. */
+/** Finds signers among given sets, or calls a function for them and caches its answers. Throws ValidationError. */
 export function createSignerSource(signers: Signers): SignerSource {
-  if (typeof signers === 'function') return createAskingSource(signers)
+  if (typeof signers === 'function') return createLookupSource(signers)
   if (signers === null || (signers !== undefined && typeof signers !== 'object'))
     throw new ValidationError(
       `signers must be a set, a list of sets or a function, not ${kindOf(signers)}`,
@@ -54,10 +51,13 @@ export function createSignerSource(signers: Signers): SignerSource {
   }
 }
 
-/** An answer, good until a time on the monotonic clock. */
-interface Kept {
-  readonly answer: readonly CheckedSet[] | Refusal
-  readonly until: number
+type LookUp = Extract<Signers, (...args: never) => unknown>
+
+/** An answer of the function. */
+interface Answer {
+  readonly sets: readonly CheckedSet[] | Rejection
+  /** On the monotonic clock, in milliseconds. */
+  readonly validUntil: number
 }
 
 interface Waiting {
@@ -66,118 +66,141 @@ interface Waiting {
   readonly share: OriginShare
 }
 
-interface Ask {
+interface Lookup {
   readonly waiting: Set<Waiting>
-  /** Keeps the process alive while anybody waits. */
+  /** Keeps the process alive while reports wait. */
   readonly timer: ReturnType<typeof setTimeout>
 }
 
-function createAskingSource(source: Extract<Signers, (...args: never) => unknown>): SignerSource {
-  const known = new Map<string, Kept>()
-  const missing = new Map<string, Kept>()
-  const asks = new Map<string, Ask>()
+function createLookupSource(lookUp: LookUp): SignerSource {
+  const answers = createAnswerCache()
+  const lookups = new Map<string, Lookup>()
   const shareOf = createOriginShares()
 
   function find(configDigest: string, report: UnverifiedReport, found: Found): () => void {
-    const kept = known.get(configDigest) ?? missing.get(configDigest)
-    if (kept !== undefined) {
-      const set = choose(kept.answer, configDigest, report)
-      if (!isRefusal(set) || performance.now() < kept.until) {
-        // What is in use is not to make room for what somebody makes up.
-        if (!isRefusal(set)) put(known, configDigest, kept)
-        found(set)
-        return nothing
-      }
+    const known = answers.find(configDigest, report)
+    if (known !== undefined) {
+      found(known)
+      return nothing
     }
-    const ask = asks.get(configDigest)
+    const lookup = lookups.get(configDigest)
     const share = shareOf(report.origin)
-    const limit = share.take(ask === undefined)
+    const limit = share.enter(lookup === undefined)
     if (limit === undefined)
-      return join(ask ?? start(configDigest, report, share), { report, found, share })
+      return join(lookup ?? start(configDigest, report, share), { report, found, share })
     found(unavailable(limit))
     return nothing
   }
 
-  function join(ask: Ask, one: Waiting): () => void {
-    ask.waiting.add(one)
-    ask.timer.ref?.()
+  function join(lookup: Lookup, one: Waiting): () => void {
+    lookup.waiting.add(one)
+    lookup.timer.ref?.()
     return function leave(): void {
-      if (!ask.waiting.delete(one)) return
+      if (!lookup.waiting.delete(one)) return
       one.share.leave()
-      if (ask.waiting.size === 0) ask.timer.unref?.()
+      if (lookup.waiting.size === 0) lookup.timer.unref?.()
     }
   }
 
-  function start(configDigest: string, report: UnverifiedReport, share: OriginShare): Ask {
-    const giveUp = (): void => settle(unavailable(`the source took over ${MAX_ASK} ms`), REST)
-    const ask: Ask = { waiting: new Set(), timer: setTimeout(giveUp, MAX_ASK) }
-    asks.set(configDigest, ask)
+  function start(configDigest: string, report: UnverifiedReport, share: OriginShare): Lookup {
+    const timer = setTimeout(() => {
+      finish(unavailable(`the source took over ${MAX_LOOKUP} ms`), RETRY_AFTER)
+    }, MAX_LOOKUP)
+    const lookup: Lookup = { waiting: new Set(), timer }
+    lookups.set(configDigest, lookup)
 
-    function settle(answer: Kept['answer'], forMs: number): void {
-      if (asks.get(configDigest) !== ask) return
-      clearTimeout(ask.timer)
-      asks.delete(configDigest)
-      share.answered()
-      const all = [...ask.waiting]
-      ask.waiting.clear()
+    function finish(sets: Answer['sets'], validFor: number): void {
+      if (lookups.get(configDigest) !== lookup) return
+      clearTimeout(timer)
+      lookups.delete(configDigest)
+      share.lookupEnded()
+      const all = [...lookup.waiting]
+      lookup.waiting.clear()
       for (const each of all) each.share.leave()
-      keep(configDigest, { answer, until: performance.now() + forMs })
-      for (const each of all) each.found(choose(answer, configDigest, each.report))
+      answers.add(configDigest, { sets, validUntil: performance.now() + validFor })
+      for (const each of all) each.found(choose(sets, configDigest, each.report))
     }
 
-    async function seek(): Promise<void> {
-      // Whoever asks first is to be among those who wait, even for a source that throws at once.
-      await undefined
-      const { feedID, fullReport, observationsTimestamp, origin } = report
-      const told = { feedID, fullReport, observationsTimestamp }
-      try {
-        const value = await source(configDigest, origin === undefined ? told : { ...told, origin })
-        const isNone =
-          value === undefined || value === null || (Array.isArray(value) && value.length === 0)
-        const sets = isNone ? [] : checkSets('what the source of signers found', value)
-        settle(setsFor(sets, configDigest), BELIEF)
-      } catch (thrown) {
-        settle({ ...unavailable('the source failed'), cause: thrown }, REST)
-      }
-    }
-    void seek()
-    return ask
-  }
-
-  /** Sets that were found are never given up for what a later ask did not find. */
-  function keep(configDigest: string, kept: Kept): void {
-    const old = known.get(configDigest)
-    const isFound = !isRefusal(kept.answer) && kept.answer.length > 0
-    if (old !== undefined && !isFound) known.set(configDigest, { ...old, until: kept.until })
-    else put(isFound ? known : missing, configDigest, kept)
-    if (isFound) missing.delete(configDigest)
+    callSource(lookUp, configDigest, report).then(
+      sets => finish(sets, VALIDITY),
+      cause => finish({ ...unavailable('the source failed'), cause }, RETRY_AFTER),
+    )
+    return lookup
   }
 
   function end(): void {
-    for (const ask of asks.values()) {
-      clearTimeout(ask.timer)
-      ask.waiting.clear()
+    for (const { timer, waiting } of lookups.values()) {
+      clearTimeout(timer)
+      waiting.clear()
     }
-    asks.clear()
+    lookups.clear()
   }
   return { find, end }
 }
 
+/** Calls the function, later, and checks what it finds. */
+async function callSource(
+  lookUp: LookUp,
+  configDigest: string,
+  { feedID, fullReport, observationsTimestamp, origin }: UnverifiedReport,
+): Promise<readonly CheckedSet[]> {
+  // The report must be waiting before even a source that throws at once can answer.
+  await undefined
+  const given = { feedID, fullReport, observationsTimestamp }
+  const value = await lookUp(configDigest, origin === undefined ? given : { ...given, origin })
+  const isNone =
+    value === undefined || value === null || (Array.isArray(value) && value.length === 0)
+  return isNone ? [] : setsFor(checkSets('what the source of signers found', value), configDigest)
+}
+
+/** The answers of a function, by the digest of the configuration. */
+interface AnswerCache {
+  /** The set of a report; undefined where it has to be looked up. */
+  find(configDigest: string, report: UnverifiedReport): CheckedSet | Rejection | undefined
+  add(configDigest: string, answer: Answer): void
+}
+
+function createAnswerCache(): AnswerCache {
+  const withSigners = new Map<string, Answer>()
+  const without = new Map<string, Answer>()
+
+  /** The answers that were not used for longest make room. */
+  function put(map: Map<string, Answer>, configDigest: string, answer: Answer): void {
+    map.delete(configDigest)
+    if (map.size === MAX_DIGESTS) map.delete(map.keys().next().value as string)
+    map.set(configDigest, answer)
+  }
+
+  return {
+    find(configDigest, report) {
+      const answer = withSigners.get(configDigest) ?? without.get(configDigest)
+      if (answer === undefined) return undefined
+      const set = choose(answer.sets, configDigest, report)
+      if (isRejection(set)) return performance.now() < answer.validUntil ? set : undefined
+      // Answers in use don't make room for made-up digests.
+      put(withSigners, configDigest, answer)
+      return set
+    },
+    add(configDigest, answer) {
+      const old = withSigners.get(configDigest)
+      if (!isRejection(answer.sets) && answer.sets.length > 0) {
+        put(withSigners, configDigest, answer)
+        without.delete(configDigest)
+      } else if (old === undefined) put(without, configDigest, answer)
+      // Sets that were found stay, whatever a later lookup does not find.
+      else withSigners.set(configDigest, { ...old, validUntil: answer.validUntil })
+    },
+  }
+}
+
 function choose(
-  answer: Kept['answer'],
+  sets: Answer['sets'],
   configDigest: string,
   report: UnverifiedReport,
-): CheckedSet | Refusal {
-  return isRefusal(answer) ? answer : chooseSet(answer, configDigest, report)
+): CheckedSet | Rejection {
+  return isRejection(sets) ? sets : chooseSet(sets, configDigest, report)
 }
 
-/** Those longest not used make room. */
-function put(map: Map<string, Kept>, configDigest: string, kept: Kept): void {
-  map.delete(configDigest)
-  if (map.size === MAX_DIGESTS) map.delete(map.keys().next().value as string)
-  map.set(configDigest, kept)
-}
-
-function unavailable(rule: string): Refusal {
-  return { reason: 'signers-unavailable', rule: `its signers can’t be had: ${rule}` }
+function unavailable(rule: string): Rejection {
+  return { reason: 'signers-unavailable', rule: `its signers are not available: ${rule}` }
 }

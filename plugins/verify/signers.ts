@@ -3,49 +3,49 @@ import { kindOf } from '../../core/kind.js'
 import { checkNumber, checkOptions, checkText } from '../../core/options.js'
 import { feedResolution } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
-import type { Refusal } from './refusal.js'
+import type { Rejection } from './rejection.js'
 
-/** Who may sign the reports of a configuration. */
+/** The signers of a configuration. */
 export interface SignerSet {
   /** Their addresses, `0x` and 40 hexadecimal digits in either case: each once, more than 3 f of them, 31 at most. */
   readonly signers: readonly string[]
   /** How many of them may be faulty, 1 or more: a report needs the signatures of more than that. */
   readonly f: number
   /**
-   * The configuration, as reports name it: `0x` and 64 hexadecimal digits.
-   * @default any that no other set of the list is for
+   * The configuration, by the digest in its reports: `0x` and 64 hexadecimal digits.
+   * @default any that no other set of the list names
    */
   readonly configDigest?: string
   /**
-   * From when on reports are theirs, by the time of the observations, in seconds of Unix time for every feed.
+   * The first time of observations that they sign, in seconds of Unix time for every feed.
    * @default always
    */
   readonly activeFrom?: number
   /**
-   * From when on reports are theirs no more, in seconds of Unix time.
+   * The time from which on they sign no more, in seconds of Unix time.
    * @default never
    */
   readonly activeUntil?: number
 }
 
-/** What a source of signers is told of the report that it is asked for. Nothing of it has been verified. */
+/** The report for which a source of signers is called. Nothing in it has been verified. */
 export interface UnverifiedReport
   extends Pick<Report, 'feedID' | 'fullReport' | 'observationsTimestamp'> {
-  /** Which origin it came from, as in `report.origin`; `verifyReport` knows of none. */
+  /** The origin it was received from, as in `report.origin`; missing in calls by `verifyReport`. */
   readonly origin?: string
 }
 
 /**
- * Who may sign: one set, several (of several configurations, or of one at different times), or a function that is asked
- * once for each configuration that is new. Of the sets that are active at a time, the one active last counts.
+ * The signers: one set, several (for several configurations, or for one at different times), or a function that is called
+ * once for each new configuration. Of the sets that are active at a time, the one with the latest `activeFrom` is used.
  *
- * What the function finds is kept for the life of the client, and is asked for again only by a report of a time when none
- * of it is active: a set without `activeUntil` stays valid, even if it is revoked later. `undefined`, `null` or an empty
- * list says that there is none, and it is asked again after ten seconds; where it fails, or takes longer than ten seconds,
- * after one. What it threw is the `cause` of the error.
+ * The sets that the function finds are cached for the life of the client. It is called again only for a report of a time at
+ * which none of them is active: a set without `activeUntil` stays valid, even if it is revoked later. `undefined`, `null` or
+ * an empty list mean that there is none, and it is called again after ten seconds; where it fails, or takes longer than ten
+ * seconds, after one. The error it throws is the `cause` of the report's.
  *
- * Configurations are what the network says they are. So each origin has four asks at a time, eight in a row and then one a
- * second; what exceeds that is refused as `signers-unavailable`. `verifyReport` has eight at a time.
+ * Anyone can make up configurations. So each origin may cause four calls at a time, and eight in a row, then one a second;
+ * reports beyond that are rejected as `signers-unavailable`. `verifyReport` may cause eight at a time.
  */
 export type Signers =
   | SignerSet
@@ -55,7 +55,7 @@ export type Signers =
       report: UnverifiedReport,
     ) => Promise<SignerSet | readonly SignerSet[] | undefined | null>)
 
-/** A set that keeps all rules. */
+/** A set that has been checked. */
 export interface CheckedSet {
   /** In lower case. */
   readonly addresses: ReadonlySet<string>
@@ -66,24 +66,24 @@ export interface CheckedSet {
   readonly activeUntil: number
 }
 
-/** As many as a verifier contract takes. */
+/** The limit of the verifier contracts. */
 const MAX_SIGNERS = 31
 const names = ['signers', 'f', 'configDigest', 'activeFrom', 'activeUntil'] as const
-const NOBODY = `0x${'0'.repeat(40)}`
+const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
 /** Checks one set or a list of them, not empty. */
 export function checkSets(field: string, value: unknown): readonly CheckedSet[] {
   if (!Array.isArray(value)) return [checkSet(field, value)]
   if (value.length === 0) throw new ValidationError(`${field} must hold at least one set`)
   const sets = value.map((each, index) => checkSet(`${field}[${index}]`, each))
-  const begun = new Set<string>()
+  const starts = new Set<string>()
   sets.forEach(({ configDigest, activeFrom }, index) => {
-    const begin = `${configDigest} ${activeFrom}`
-    if (begun.has(begin))
+    const start = `${configDigest} ${activeFrom}`
+    if (starts.has(start))
       throw new ValidationError(
         `${field}[${index}].activeFrom must differ from that of every other set for its configDigest`,
       )
-    begun.add(begin)
+    starts.add(start)
   })
   return sets
 }
@@ -126,9 +126,9 @@ function checkAddresses(field: string, value: unknown): ReadonlySet<string> {
     const address = checkText(`${field}[${index}]`, each).toLowerCase()
     if (!/^0x[0-9a-f]{40}$/.test(address))
       throw new ValidationError(`${field}[${index}] must be 0x and 40 hexadecimal digits`)
-    if (address === NOBODY) throw new ValidationError(`${field}[${index}] must not be zero`)
+    if (address === ZERO_ADDRESS) throw new ValidationError(`${field}[${index}] must not be zero`)
     if (addresses.has(address))
-      throw new ValidationError(`${field}[${index}] must not be there already: ${address}`)
+      throw new ValidationError(`${field}[${index}] must not be a duplicate: ${address}`)
     addresses.add(address)
   })
   return addresses
@@ -142,7 +142,7 @@ function checkDigest(field: string, value: unknown): string {
 }
 
 function checkTime(field: string, value: unknown): number | undefined {
-  // Milliseconds would mean a time that never comes.
+  // The maximum rejects milliseconds, which would be a time in the far future.
   return value === undefined ? undefined : checkNumber(field, value, { min: 0, max: 0xffff_ffff })
 }
 
@@ -152,19 +152,18 @@ export function setsFor(sets: readonly CheckedSet[], configDigest: string): read
   return own.length > 0 ? own : sets.filter(set => set.configDigest === undefined)
 }
 
-/** The set of a report, of those for its configuration. */
+/** Chooses the set of a report among those for its configuration. */
 export function chooseSet(
   sets: readonly CheckedSet[],
   configDigest: string,
   report: UnverifiedReport,
-): CheckedSet | Refusal {
+): CheckedSet | Rejection {
   const { feedID, observationsTimestamp } = report
   const time = observationsTimestamp / (feedResolution(feedID) === 's' ? 1 : 1000)
-  let chosen: CheckedSet | undefined
-  for (const set of sets)
-    if (set.activeFrom <= time && time < set.activeUntil)
-      if (chosen === undefined || chosen.activeFrom < set.activeFrom) chosen = set
-  if (chosen !== undefined) return chosen
+  const [latest] = sets
+    .filter(({ activeFrom, activeUntil }) => activeFrom <= time && time < activeUntil)
+    .sort((one, other) => other.activeFrom - one.activeFrom)
+  if (latest !== undefined) return latest
   return sets.length === 0
     ? { reason: 'unknown-digest', rule: `no signers are known for configDigest ${configDigest}` }
     : {

@@ -1,10 +1,10 @@
 import { checkBoolean, checkFunction, checkNumber, checkOptions } from '../../core/options.js'
 import type { ReportVerificationError } from '../../report/errors.js'
 import type { Report } from '../../report/report.js'
-import { checkEngine, type EngineChoice } from './engines/engine.js'
+import { checkEngine, type EngineChoice } from './engine.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Job, Recovery } from './recovery.js'
-import { isRefusal, type Refusal, toError } from './refusal.js'
+import { isRejection, type Rejection, toError } from './rejection.js'
 import {
   type Claim,
   type CountRule,
@@ -16,9 +16,9 @@ import {
 import { createSignerSource } from './signer-source.js'
 import type { CheckedSet, Signers } from './signers.js'
 
-/** How reports are verified as they come. */
+/** What a report must be to be verified, and with what that is found out. */
 export interface VerifierOptions {
-  /** Who may sign. */
+  /** The addresses that may sign. */
   readonly signers: Signers
   /**
    * How many signatures a report needs.
@@ -26,37 +26,36 @@ export interface VerifierOptions {
    */
   readonly count?: CountRule
   /**
-   * Whether a report that has expired is refused.
+   * Whether a report that has expired is rejected.
    * @default false
    */
   readonly checkExpiry?: boolean
   /**
-   * What recovers the signers: `secp256k1` (an optional peer dependency, 0.06 ms a signature), `noble` (1.5 ms), or the
-   * first of them that is there.
+   * The engine that recovers the signers: `secp256k1` (an optional peer dependency, 0.06 ms a signature), `noble` (1.5 ms), or
+   * the first of them that is installed.
    * @default 'auto'
    */
   readonly engine?: EngineChoice
   /**
-   * How many threads recover. With 0 it is done in the event loop's own thread, which a report of two signatures holds up
-   * for 0.25 ms with secp256k1 and for 3 ms with noble.
+   * The number of threads that recover. With 0, the event loop's own thread does: a report of two signatures blocks it for
+   * 0.25 ms with secp256k1 and for 3 ms with noble.
    * @default one less than there are cores, 1 to 4
    */
   readonly workers?: number
-  /** Unix time in milliseconds, for expiry. */
+  /** Unix time in milliseconds, for expiry. @default Date.now */
   readonly now?: () => number
 }
 
 type Settled = (failure: ReportVerificationError | undefined) => void
 
-/** Verifies reports as they come. */
+/** Verifies reports as they arrive. */
 export interface Verifier {
   /**
-   * Calls `settled` once: with nothing if the report is verified, or with why it is not. In whatever order the reports
-   * were given, and never before `check` has returned. The function returned is for who does not want to know any more:
-   * `settled` is not called then.
+   * Calls `settled` once, after `check` has returned: with undefined if the report is verified, or with why it is not. The
+   * order is not that of the calls. Returns a function that cancels the check.
    */
   check(report: Report, settled: Settled): () => void
-  /** What is under way is dropped, and no thread is left. */
+  /** Cancels all checks and ends all threads. */
   end(): void
 }
 
@@ -69,7 +68,7 @@ const names = [
   'now',
 ] as const satisfies readonly (keyof VerifierOptions)[]
 
-/** Makes a verifier. Neither engine nor thread is there before the first report. Throws ValidationError. */
+/** Makes a verifier, which loads its engine and starts threads with the first report. Throws ValidationError. */
 export function createVerifier(options: VerifierOptions): Verifier {
   const given = checkOptions('options', options, names)
   const source = createSignerSource(given.signers)
@@ -81,7 +80,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
   checkFunction('now', now)
   let recovery: Recovery | undefined
   let isEnded = false
-  /** Those that came before there was what recovers. */
+  /** Jobs that wait for the recovery to be loaded. */
   const early: Job[] = []
 
   async function open(): Promise<void> {
@@ -96,10 +95,10 @@ export function createVerifier(options: VerifierOptions): Verifier {
     else if (early.push(job) === 1) void open()
   }
 
-  function examine(report: Report): Claim | Refusal {
+  function readAndCheck(report: Report): Claim | Rejection {
     const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
     const claim = readClaim(fullReport, feedID)
-    if (isRefusal(claim)) return claim
+    if (isRejection(claim)) return claim
     const time = checksExpiry ? now() : undefined
     return checkClaim(claim, { validFromTimestamp, observationsTimestamp, now: time }) ?? claim
   }
@@ -108,32 +107,32 @@ export function createVerifier(options: VerifierOptions): Verifier {
     let isWanted = true
     let leave: (() => void) | undefined
 
-    function settle(refusal?: Refusal): void {
+    function finish(rejection?: Rejection): void {
       if (isEnded || !isWanted) return
       isWanted = false
-      settled(refusal && toError(refusal, report.feedID, report))
+      settled(rejection && toError(rejection, report.feedID, report))
     }
-    const refuse = (refusal: Refusal): void => queueMicrotask(() => settle(refusal))
+    const reject = (rejection: Rejection): void => queueMicrotask(() => finish(rejection))
 
-    function judge(claim: Claim, set: CheckedSet): void {
+    function checkSignatures(claim: Claim, set: CheckedSet): void {
       const miscount = checkCount(claim, set, rule)
-      if (miscount !== undefined) refuse(miscount)
+      if (miscount !== undefined) reject(miscount)
       else
         recover({
           fullReport: report.fullReport,
           addresses: set.addresses,
           isWanted: () => isWanted,
-          done: recovered => settle(isRefusal(recovered) ? recovered : undefined),
+          done: recovered => finish(isRejection(recovered) ? recovered : undefined),
         })
     }
 
-    const claim = examine(report)
-    if (isRefusal(claim)) refuse(claim)
+    const claim = readAndCheck(report)
+    if (isRejection(claim)) reject(claim)
     else
       leave = source.find(claim.configDigest, report, set =>
-        isRefusal(set) ? refuse(set) : judge(claim, set),
+        isRejection(set) ? reject(set) : checkSignatures(claim, set),
       )
-    return function callOff(): void {
+    return function cancel(): void {
       isWanted = false
       leave?.()
     }
@@ -156,7 +155,7 @@ async function openRecovery(choice: EngineChoice, workers: number | undefined): 
     const { createThreadRecovery, defaultThreads } = await import('./thread-recovery.js')
     return createThreadRecovery(choice, workers ?? defaultThreads())
   } catch {
-    // A runtime without Node's threads.
+    // The runtime has no threads.
     return createLoopRecovery(choice)
   }
 }

@@ -2,50 +2,34 @@ import { abortable } from '../../core/abortable.js'
 import { checkBoolean, checkNumber, checkOptions, checkSignal } from '../../core/options.js'
 import { parseFeedID } from '../../report/feed-id.js'
 import { readContext } from '../../report/report-context.js'
-import { checkEngine, type EngineChoice, loadEngine, noEngine } from './engines/engine.js'
+import { checkEngine, loadEngine, noEngine } from './engine.js'
 import { recoverSigners } from './recover-signers.js'
-import { isRefusal, type Refusal, toError } from './refusal.js'
-import { type CountRule, checkClaim, checkCount, checkCountRule, readClaim } from './rule.js'
+import { isRejection, type Rejection, toError } from './rejection.js'
+import { checkClaim, checkCount, checkCountRule, readClaim } from './rule.js'
 import { createSignerSource, type SignerSource } from './signer-source.js'
 import type { CheckedSet, Signers, UnverifiedReport } from './signers.js'
+import type { VerifierOptions } from './verifier.js'
 
-/** What a report must be to be verified. */
-export interface VerifyReportOptions {
-  /** Who may sign. What a function found is remembered from call to call, as long as it is the same function. */
-  readonly signers: Signers
-  /**
-   * How many signatures it needs.
-   * @default 'at-least'
-   */
-  readonly count?: CountRule
-  /** The feed it must be of. Without it, the feed is the one it says, which whoever reads it must compare. */
+/** Options of `verifyReport`. The answers of a function as `signers` are cached as long as that function exists. */
+export interface VerifyReportOptions
+  extends Pick<VerifierOptions, 'signers' | 'count' | 'checkExpiry' | 'engine'> {
+  /** The feed that the report must be of. Without it, compare the `feedID` of the result with the feed you expect. */
   readonly feedID?: string
-  /** What the envelope says, in the feed's unit. Version 1 does not sign it. */
+  /** The time of the envelope, in the feed's unit. Version 1 does not sign it. */
   readonly validFromTimestamp?: number
-  /** What the envelope says, in the feed's unit. */
+  /** The time of the envelope, in the feed's unit. */
   readonly observationsTimestamp?: number
-  /**
-   * Whether a report that has expired is refused.
-   * @default false
-   */
-  readonly checkExpiry?: boolean
-  /**
-   * What recovers the signers: `secp256k1` (an optional peer dependency, 0.06 ms a signature), `noble` (1.5 ms), or the
-   * first of them that is there.
-   * @default 'auto'
-   */
-  readonly engine?: EngineChoice
-  /** Ends the waiting for the source of signers. */
+  /** Aborting it ends the wait for the source of signers. */
   readonly signal?: AbortSignal
 }
 
-/** What is sure of a report that is verified. */
+/** The signed facts of a verified report. */
 export interface Verification {
   /** The signed feed id, in lower case. */
   readonly feedID: string
-  /** Who configured the signers, `0x` and 64 digits in lower case. */
+  /** The configuration of the signers, `0x` and 64 digits in lower case. */
   readonly configDigest: string
-  /** The network's count of its reports, where it has one. */
+  /** The network's count of its reports; undefined for networks that count otherwise. */
   readonly sequenceNumber: number | undefined
   /** In the feed's unit; undefined for version 1. */
   readonly validFromTimestamp: number | undefined
@@ -68,14 +52,12 @@ const names = [
   'signal',
 ] as const
 
-/** Functions that were given, and what is remembered of their answers. */
+/** The sources of functions, which cache their answers. */
 const sources = new WeakMap<object, SignerSource>()
 
 /**
- * Verifies the signatures of a report as the verifier contracts do, here and now. Rejects with a ReportVerificationError,
- * whose `reason` says why, with a ValidationError for wrong options, and with the signal's reason.
- *
- * It recovers in the thread that it is called in.
+ * Verifies the signatures of a report as the verifier contracts do, in this process and this thread. Rejects with a
+ * ReportVerificationError, whose `reason` says why, with a ValidationError for wrong options, or with the signal's reason.
  */
 export async function verifyReport(
   fullReport: string,
@@ -94,34 +76,23 @@ export async function verifyReport(
   const wanted = given.feedID === undefined ? undefined : parseFeedID(given.feedID)
   signal?.throwIfAborted()
 
-  function orThrow<Value extends object>(found: Value | Refusal): Value {
-    if (isRefusal(found)) throw toError(found, wanted)
+  function orThrow<Value extends object>(found: Value | Rejection): Value {
+    if (isRejection(found)) throw toError(found, wanted)
     return found
-  }
-  function pass(refusal: Refusal | undefined): void {
-    if (refusal !== undefined) orThrow(refusal)
   }
 
   const claim = orThrow(readClaim(fullReport, wanted))
-  pass(checkClaim(claim, expected))
+  orThrow(checkClaim(claim, expected) ?? claim)
   const { feedID, configDigest, validFromTimestamp, observationsTimestamp } = claim
   const set = orThrow(
     await find(source, configDigest, { feedID, fullReport, observationsTimestamp }, signal),
   )
-  pass(checkCount(claim, set, count))
+  orThrow(checkCount(claim, set, count) ?? claim)
   const engine = orThrow((await loadEngine(choice)) ?? noEngine)
   const signers = orThrow(recoverSigners(fullReport, set.addresses, engine))
   const { sequenceNumber } = readContext(fullReport, feedID)
-  const { f } = set
-  return {
-    feedID,
-    configDigest,
-    sequenceNumber,
-    validFromTimestamp,
-    observationsTimestamp,
-    f,
-    signers,
-  }
+  const times = { validFromTimestamp, observationsTimestamp }
+  return { feedID, configDigest, sequenceNumber, ...times, f: set.f, signers }
 }
 
 function checkTime(field: string, value: unknown): number | undefined {
@@ -141,9 +112,9 @@ async function find(
   configDigest: string,
   report: UnverifiedReport,
   signal: AbortSignal | undefined,
-): Promise<CheckedSet | Refusal> {
+): Promise<CheckedSet | Rejection> {
   let leave: (() => void) | undefined
-  const finding = new Promise<CheckedSet | Refusal>(resolve => {
+  const finding = new Promise<CheckedSet | Rejection>(resolve => {
     leave = source.find(configDigest, report, resolve)
   })
   try {

@@ -1,14 +1,17 @@
-import { describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { secp256k1 } from '@noble/curves/secp256k1'
 import fc from 'fast-check'
 import { toBytes } from 'viem'
-import { loadEngine } from '../../../plugins/verify/engines/engine.js'
-import { loadNative } from '../../../plugins/verify/engines/native.js'
-import { recover as noble } from '../../../plugins/verify/engines/noble.js'
+import { type Engine, loadEngine, loadNative, loadNoble } from '../../../plugins/verify/engine.js'
 import { isNativeHere, ORDER, word } from '../../support/report/signed-reports.js'
 
 // What is skipped is said: the binding of the optional peer is not installed on this machine.
 const both = isNativeHere ? describe : describe.skip
+
+let noble: Engine['recover']
+beforeAll(async () => {
+  noble = await loadNoble()
+})
 
 const bytesOf = (value: bigint): Uint8Array => toBytes(word(value))
 const MAX = 2n ** 256n - 1n

@@ -1,7 +1,7 @@
 // What becomes of reports where secp256k1 has no binding. The package itself would go on with a library in JavaScript.
 import { beforeAll, expect, jest, test } from '@jest/globals'
 import { verifyReport } from '../../../index.js'
-import { loadEngine } from '../../../plugins/verify/engines/engine.js'
+import { loadEngine } from '../../../plugins/verify/engine.js'
 import { createVerifier } from '../../../plugins/verify/verifier.js'
 import { makeReport, reportOf, signers } from '../../support/report/signed-reports.js'
 

@@ -1,7 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Engine } from '../../../plugins/verify/engines/engine.js'
-import { keccak } from '../../../plugins/verify/engines/keccak.js'
-import { recover } from '../../../plugins/verify/engines/noble.js'
+import { type Engine, loadEngine } from '../../../plugins/verify/engine.js'
 import { createLoopRecovery } from '../../../plugins/verify/loop-recovery.js'
 import { recoverSigners } from '../../../plugins/verify/recover-signers.js'
 import type { Recovery } from '../../../plugins/verify/recovery.js'
@@ -37,7 +35,8 @@ describe('recovery stops at the first signature that does not count', () => {
       0,
     ],
   ]
-  test.each(cases)('%s', (_, making, reason, times) => {
+  test.each(cases)('%s', async (_, making, reason, times) => {
+    const { keccak, recover } = (await loadEngine('noble')) as Engine
     let recoveries = 0
     const engine: Engine = {
       keccak,

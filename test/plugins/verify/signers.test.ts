@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { isRefusal } from '../../../plugins/verify/refusal.js'
+import { isRejection } from '../../../plugins/verify/rejection.js'
 import { createSignerSource, type SignerSource } from '../../../plugins/verify/signer-source.js'
 import type { SignerSet, Signers, UnverifiedReport } from '../../../plugins/verify/signers.js'
 import {
@@ -26,7 +26,7 @@ describe('a set is refused, by field and rule', () => {
     ['signers.signers[0] must be a string', { signers: [12], f: 1 }],
     ['signers.signers[0] must not be zero', { signers: [`0x${'0'.repeat(40)}`], f: 1 }],
     [
-      'signers.signers[4] must not be there already',
+      'signers.signers[4] must not be a duplicate',
       {
         ...signers,
         signers: [...addresses.slice(0, 4), addresses[0]?.toUpperCase().replace('X', 'x')],
@@ -80,7 +80,7 @@ describe('a source that is asked', () => {
   const find = (digest: string = DIGEST, time = TIME): Promise<string> =>
     new Promise(resolve => {
       source.find(digest, { ...report, observationsTimestamp: time }, found =>
-        resolve(isRefusal(found) ? found.reason : 'found'),
+        resolve(isRejection(found) ? found.reason : 'found'),
       )
     })
   const ask = async (digest?: string, time?: number): Promise<string> => {
@@ -163,7 +163,7 @@ describe('a source that is asked', () => {
   describe('by reports of several origins', () => {
     const findFrom = (origin: string, digest: string, found: (message: string) => void) =>
       source.find(digest, { ...report, origin }, set =>
-        found(isRefusal(set) ? `${set.reason}: ${set.rule}` : 'found'),
+        found(isRejection(set) ? `${set.reason}: ${set.rule}` : 'found'),
       )
     const askFrom = async (origin: string, digest: string): Promise<string | undefined> => {
       let message: string | undefined
@@ -179,7 +179,7 @@ describe('a source that is asked', () => {
       answer = never
       for (let each = 0; each < 4; each++) await askFrom('liar', digestOf(each))
       expect(await askFrom('liar', digestOf(4))).toBe(
-        'signers-unavailable: its signers can’t be had: those of 4 configurations are asked for by its origin, which is the most',
+        'signers-unavailable: its signers are not available: 4 configurations of its origin are being looked up, which is the maximum',
       )
       answer = () => signers
       expect(await askFrom('honest', DIGEST)).toBe('found')
@@ -193,7 +193,7 @@ describe('a source that is asked', () => {
       }
       await flood(0)
       expect(asked.length).toBe(8)
-      expect(await askFrom('liar', digestOf(99))).toMatch(/its origin has asked too often/)
+      expect(await askFrom('liar', digestOf(99))).toMatch(/its origin causes too many lookups/)
       for (let second = 1; second <= 5; second++) {
         await jest.advanceTimersByTimeAsync(1000)
         await flood(1000 * second)
@@ -234,7 +234,7 @@ describe('a source that is asked', () => {
       answer = never
       for (let each = 0; each < 64; each++) await askFrom(`${each}`, digestOf(each))
       for (let each = 64; each < 68; each++) await askFrom(`${each}`, digestOf(each))
-      expect(await askFrom('68', digestOf(68))).toMatch(/which is the most/)
+      expect(await askFrom('68', digestOf(68))).toMatch(/which is the maximum/)
       expect(await askFrom('63', digestOf(69))).toBeUndefined()
     })
 

@@ -349,6 +349,6 @@ test('the error says which report, and why', async () => {
     code: 'VERIFICATION',
     reason: 'unknown-signer',
     report: undefined,
-    message: `report of feed ${made.feedID} is not verified: signature 1 is by none of its signers`,
+    message: `report of feed ${made.feedID} is not verified: signature 1 is by none of the configured signers`,
   })
 })

@@ -1,0 +1,76 @@
+import host from 'node:process'
+import { Worker } from 'node:worker_threads'
+import { threadFile } from '../../core/thread-file.js'
+import type { EngineChoice } from './engine.js'
+import type { Recovered } from './recover-signers.js'
+import type { Job, Task } from './recovery.js'
+
+/** Jobs that a thread is given together. */
+export interface Batch {
+  readonly jobs: readonly Job[]
+  /** How many threads have exited without answering it. */
+  readonly crashes: number
+}
+
+/** A thread that recovers signers. It keeps the process alive while it has work. */
+export interface RecoveryWorker {
+  /** Batches that it has not answered. */
+  readonly load: number
+  post(batch: Batch): void
+  terminate(): void
+}
+
+/** The events of a thread. */
+export interface WorkerEvents {
+  answered(batch: Batch, answers: readonly Recovered[]): void
+  /** It has ended by itself, and will not answer these batches. */
+  exited(worker: RecoveryWorker, unanswered: readonly Batch[], hasAnswered: boolean): void
+}
+
+/** Starts a thread; undefined where the platform allows no more of them, as under Node's permissions. */
+export function startWorker(
+  choice: EngineChoice,
+  { answered, exited }: WorkerEvents,
+): RecoveryWorker | undefined {
+  const thread = startThread(choice)
+  if (thread === undefined) return undefined
+  thread.unref()
+  /** In the order of the answers. */
+  const batches: Batch[] = []
+  let hasAnswered = false
+  const worker: RecoveryWorker = {
+    get load() {
+      return batches.length
+    },
+    post(batch) {
+      if (batches.push(batch) === 1) thread.ref()
+      thread.postMessage(
+        batch.jobs.map(({ fullReport, addresses }): Task => ({ fullReport, addresses })),
+      )
+    },
+    terminate: () => void thread.terminate(),
+  }
+  thread.on('message', (answers: readonly Recovered[]) => {
+    hasAnswered = true
+    const batch = batches.shift()
+    if (batches.length === 0) thread.unref()
+    if (batch !== undefined) answered(batch, answers)
+  })
+  // The event exit follows.
+  thread.on('error', () => undefined)
+  thread.on('exit', () => exited(worker, batches, hasAnswered))
+  return worker
+}
+
+function startThread(choice: EngineChoice): Worker | undefined {
+  try {
+    return new Worker(threadFile('plugins/verify/recovery-thread.js'), {
+      workerData: choice,
+      name: 'sluice',
+      // Node passes its own arguments on, and a program in a file can't have --input-type.
+      ...(host.execArgv.some(each => each.startsWith('--input-type')) && { execArgv: [] }),
+    })
+  } catch {
+    return undefined
+  }
+}
