@@ -76,45 +76,40 @@ const MAX_INTERVAL = 10_000
 const MAX_QUEUE = 16_777_216
 
 /** Checks a stream's options and fills in the defaults. Throws ValidationError naming the option. */
-export function checkStreamOptions(options: StreamOptions): CheckedStreamOptions {
-  const {
-    maxReconnectAttempts = 5,
-    reconnectInterval = 1000,
-    connectTimeout = 5000,
-    maxConnections = 18,
-    pingInterval = 2000,
-    missedPings = 3,
-    staleAfter = 30_000,
-    compression = false,
-    queue = 1024,
-    overflow = 'block',
-    acknowledge = 'automatic',
-    saveInterval = 1000,
-    cursors,
-    signal,
-  } = checkOptions('options', options)
-  if (acknowledge === 'manual' && queue === 0)
+export function checkStreamOptions(given: StreamOptions): CheckedStreamOptions {
+  const options = checkOptions('options', given)
+  const { compression = false, overflow = 'block', acknowledge = 'automatic' } = options
+  const { cursors, signal } = options
+
+  function number(
+    name: keyof StreamOptions,
+    fallback: number,
+    rule: Parameters<typeof checkNumber>[2],
+  ): number {
+    const value = options[name]
+    return checkNumber(name, value === undefined ? fallback : value, rule)
+  }
+
+  if (acknowledge === 'manual' && options.queue === 0)
     throw new ValidationError("acknowledge must be 'automatic' where queue is 0")
+  const reconnectInterval = number('reconnectInterval', 1000, { min: 0 })
   return {
-    maxReconnectAttempts: checkNumber('maxReconnectAttempts', maxReconnectAttempts, {
+    maxReconnectAttempts: number('maxReconnectAttempts', 5, {
       min: 0,
       whole: true,
       infinite: true,
     }),
-    reconnectInterval: Math.min(
-      MAX_INTERVAL,
-      Math.max(MIN_INTERVAL, checkNumber('reconnectInterval', reconnectInterval, { min: 0 })),
-    ),
-    connectTimeout: checkNumber('connectTimeout', connectTimeout, { min: 1, max: MAX_TIMER }),
-    maxConnections: checkNumber('maxConnections', maxConnections, { min: 1, whole: true }),
-    pingInterval: checkNumber('pingInterval', pingInterval, { min: 10, max: MAX_TIMER }),
-    missedPings: checkNumber('missedPings', missedPings, { min: 1, whole: true }),
-    staleAfter: checkNumber('staleAfter', staleAfter, { min: 0, max: MAX_TIMER }),
+    reconnectInterval: Math.min(MAX_INTERVAL, Math.max(MIN_INTERVAL, reconnectInterval)),
+    connectTimeout: number('connectTimeout', 5000, { min: 1, max: MAX_TIMER }),
+    maxConnections: number('maxConnections', 18, { min: 1, whole: true }),
+    pingInterval: number('pingInterval', 2000, { min: 10, max: MAX_TIMER }),
+    missedPings: number('missedPings', 3, { min: 1, whole: true }),
+    staleAfter: number('staleAfter', 30_000, { min: 0, max: MAX_TIMER }),
     compression: checkBoolean('compression', compression),
-    queue: checkNumber('queue', queue, { min: 0, max: MAX_QUEUE, whole: true }),
+    queue: number('queue', 1024, { min: 0, max: MAX_QUEUE, whole: true }),
     overflow: checkWord('overflow', overflow, overflowPolicies),
     acknowledge: checkWord('acknowledge', acknowledge, acknowledgeModes),
-    saveInterval: checkNumber('saveInterval', saveInterval, { min: 0, max: MAX_TIMER }),
+    saveInterval: number('saveInterval', 1000, { min: 0, max: MAX_TIMER }),
     ...(cursors === undefined ? {} : { cursors }),
     ...(signal === undefined ? {} : { signal: checkSignal('signal', signal) as AbortSignal }),
   }

@@ -43,9 +43,6 @@ const bestToWorst = ['connected', 'connecting', 'reconnecting', 'disconnected', 
 /** Makes the counts of a stream's origins. */
 export function createOrigins(): Origins {
   const origins = new Map<string, OriginTraffic>()
-  /** The last origin that `find` was asked for, which is mostly the next one too. */
-  let latest: string | undefined
-  let found: OriginTraffic | undefined
 
   function of(origin: string): OriginTraffic {
     const known = origins.get(origin)
@@ -60,23 +57,15 @@ export function createOrigins(): Origins {
       roundTripMs: undefined,
     }
     origins.set(origin, traffic)
-    latest = undefined
     return traffic
   }
 
   return {
     of,
-    find(origin) {
-      if (origin !== latest) {
-        latest = origin
-        found = origins.get(origin)
-      }
-      return found
-    },
+    find: origin => origins.get(origin),
     keep(connections) {
       const kept = new Set([...connections].flatMap(({ all }) => [...all.keys()]))
       for (const origin of origins.keys()) if (!kept.has(origin)) origins.delete(origin)
-      latest = undefined
     },
     metrics(connections) {
       const worst = new Map<string, ConnectionStatus>()

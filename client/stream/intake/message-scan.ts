@@ -2,20 +2,6 @@ import { TextEncoder } from '../../../core/platform.js'
 import { characters } from '../../../report/characters.js'
 import { DIGITS, LEAST_DIGITS } from '../../../report/full-report.js'
 
-/** The fields of a message in the buffer. Places are those of characters; `At` is the place of the first digit after 0x. */
-export interface MessageFields {
-  /** 0 where the field is missing. */
-  feedAt: number
-  /** 0 where the field is missing. */
-  reportAt: number
-  /** Digits of the report. */
-  reportLength: number
-  /** -1 where the field is missing, NaN where it is no time that a report can have. */
-  validFrom: number
-  /** As `validFrom`. */
-  observed: number
-}
-
 /** ASCII text, as the 32-bit numbers that four characters each make; the last number may overlap the one before. */
 interface Text {
   readonly length: number
@@ -33,11 +19,13 @@ const [E, U, A, B] = [101, 117, 97, 98] as const
 /** Digits of the longest safe integer. */
 const TIME_DIGITS = 16
 
-/** Written over by the next message. */
-const fields: MessageFields = {
+/** The fields of the last message. A place is that of the first digit after 0x in the buffer; 0 is for a missing field. */
+const fields = {
   feedAt: 0,
   reportAt: 0,
-  reportLength: LEAST_DIGITS,
+  /** In digits. */
+  reportLength: LEAST_DIGITS as number,
+  /** -1 for a missing time, NaN for one that no report can have. */
   validFrom: -1,
   observed: -1,
 }
@@ -50,7 +38,7 @@ let end: number
  * Finds the fields of a message of `length` bytes in the buffer, `{"report":{…}}` without spaces and escapes; undefined
  * where it is written in any other way. The result is written over by the next call.
  */
-export function scanMessage(length: number): MessageFields | undefined {
+export function scanMessage(length: number): Readonly<typeof fields> | undefined {
   at = 0
   end = length
   fields.feedAt = 0

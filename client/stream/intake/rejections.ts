@@ -13,8 +13,9 @@ export interface Rejections {
 
 /** Messages in a row that are no reports, before the connection is dropped: the peer can't be the service. */
 export const MAX_JUNK = 16
-/** Rejected messages of a connection that become `error` events of their own, in so many milliseconds. */
+/** Rejected messages that become `error` events of their own in one period. */
 const MAX_EVENTS = 16
+/** Milliseconds. */
 const PERIOD = 1000
 
 /** Makes each rejected message an `error` event, up to a limit; those beyond it become one event together. */
@@ -23,13 +24,12 @@ export function createRejections(
   log: Log,
   fail: (error: Error) => void,
 ): Rejections {
-  let periodStart = Number.NEGATIVE_INFINITY
   /** Events in this period. */
   let emitted = 0
   /** Messages that no event was for yet. */
   let pending = 0
   let last: Error | undefined
-  let timer: ReturnType<typeof setTimeout> | undefined
+  let period: ReturnType<typeof setTimeout> | undefined
   let isDropped = false
 
   function emit(error: Error): void {
@@ -37,9 +37,10 @@ export function createRejections(
     fail(error)
   }
 
-  function emitPending(): void {
-    clearTimeout(timer)
-    timer = undefined
+  function endPeriod(): void {
+    clearTimeout(period)
+    period = undefined
+    emitted = 0
     if (pending === 0 || last === undefined) return
     const message = `${pending} more messages of ${host} were rejected; the last: ${last.message}`
     pending = 0
@@ -57,33 +58,23 @@ export function createRejections(
   return {
     add(error) {
       last = error
-      if (isDropped) {
+      if (isDropped || emitted === MAX_EVENTS) {
         pending++
         return
       }
-      const now = performance.now()
-      if (now - periodStart >= PERIOD) {
-        emitPending()
-        periodStart = now
-        emitted = 0
-      }
-      if (emitted < MAX_EVENTS) {
-        emitted++
-        emit(error)
-        return
-      }
-      pending++
-      timer ??= setTimeout(emitPending, PERIOD)
-      timer.unref?.()
+      emitted++
+      period ??= setTimeout(endPeriod, PERIOD)
+      period.unref?.()
+      emit(error)
     },
     drop() {
       isDropped = true
-      clearTimeout(timer)
+      clearTimeout(period)
       return dropError()
     },
     end() {
       if (!isDropped) {
-        emitPending()
+        endPeriod()
         return undefined
       }
       const error = dropError()

@@ -8,8 +8,8 @@ import {
   type OverflowPolicy,
   type ReportQueue,
   type ReportQueueOptions,
+  type ReportReader,
 } from './queue.js'
-import type { ReportReader } from './reader.js'
 
 /** The upper end of a stream, where handlers, loops and readers get its reports. */
 export interface Consumption<Data> {

@@ -1,5 +1,5 @@
 import type { Report } from '../../../report/report.js'
-import type { ReportReader } from './reader.js'
+import type { ReportReader } from './queue.js'
 
 /**
  * Iterates the reports of a stream until it is closed; its failure is thrown once. Leaving the loop in any way closes the

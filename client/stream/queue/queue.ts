@@ -3,7 +3,6 @@ import type { Gap } from '../../../report/gap.js'
 import { createOverflowGaps } from '../../../report/overflow-gaps.js'
 import type { Report } from '../../../report/report.js'
 import type { FlowControl } from '../connection/flow-control.js'
-import { createReaders, type Readers } from './reader.js'
 import { createReportRing } from './ring.js'
 
 /** The values of the option `overflow`. */
@@ -32,13 +31,25 @@ export interface ReportQueueOptions {
   overflowed(error: DataStreamsError): void
 }
 
+/** Takes reports out of a queue. Several readers of one queue share its reports. */
+export interface ReportReader {
+  /** The next report that is queued. The reports this reader took before count as consumed. */
+  take(): Report | undefined
+  /** The next report to come, after `take` found none. Undefined when the queue was closed; rejects with its failure. */
+  wait(): Promise<Report | undefined>
+}
+
 /** The reports between their arrival and their readers. */
-export interface ReportQueue extends Pick<Readers, 'waiting' | 'show'> {
+export interface ReportQueue {
   readonly length: number
+  /** How many readers wait for a report. */
+  readonly waiting: number
   push(report: Report): void
   /** Removes and returns the oldest report, past all readers. */
   shift(): Report | undefined
-  createReader: Readers['create']
+  createReader(): ReportReader
+  /** Gives a report that handlers consume to the reader that has waited longest. */
+  show(report: Report): void
   /** Resolves when one more report would not overflow, in the order of the calls; also when the queue has ended. */
   room(): Promise<void>
   /** After a failure the queued reports can still be taken; without one they are dropped. */
@@ -55,7 +66,6 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
   /** From full until drained to half. */
   let isSlow = false
   let isEnded = false
-  let failure: Error | undefined
 
   function push(report: Report): void {
     if (isEnded || readers.give(report)) return
@@ -91,7 +101,6 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
     const why = overflow === 'block' ? ', and a connection that cannot be paused' : ''
     const message = `the stream has ${ring.length} reports that were not taken${why}`
     const error = new DataStreamsError(message, { code: 'OVERFLOW' })
-    failure = error
     readers.end(error)
     options.overflowed(error)
   }
@@ -133,13 +142,70 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
     room: () =>
       hasRoom() ? Promise.resolve() : new Promise<void>(resolve => waitingForRoom.push(resolve)),
     end(error) {
-      failure ??= error
       isEnded = true
       if (error === undefined) ring.clear()
       gaps.announceAll()
-      readers.end(failure)
+      readers.end(error)
       releaseRoom()
     },
   }
   return queue
+}
+
+/** The readers of a queue; `consumed` is called with each report that a reader has finished with. */
+function createReaders(takeFirst: () => Report | undefined, consumed: (report: Report) => void) {
+  const waiting: Waiting[] = []
+  let isEnded = false
+  let failure: Error | undefined
+
+  function endWaits(): void {
+    for (const { resolve, reject } of waiting.splice(0)) {
+      if (failure === undefined) resolve(undefined)
+      else reject(failure)
+    }
+  }
+
+  return {
+    create(): ReportReader {
+      const taken: Report[] = []
+      return {
+        take() {
+          for (let report = taken.shift(); report !== undefined; report = taken.shift())
+            consumed(report)
+          const report = takeFirst()
+          if (report !== undefined) taken.push(report)
+          return report
+        },
+        wait: () =>
+          new Promise((resolve, reject) => {
+            waiting.push({ resolve, reject, taken })
+            if (isEnded) endWaits()
+          }),
+      }
+    },
+    get waiting() {
+      return waiting.length
+    },
+    /** Gives a report to the reader that has waited longest; false where none waits. */
+    give(report: Report): boolean {
+      const first = waiting.shift()
+      first?.taken.push(report)
+      first?.resolve(report)
+      return first !== undefined
+    },
+    show: (report: Report) => waiting.shift()?.resolve(report),
+    /** Ends all waits, now and later, with the first failure if there is one. */
+    end(error: Error | undefined): void {
+      isEnded = true
+      failure ??= error
+      endWaits()
+    },
+  }
+}
+
+interface Waiting {
+  resolve(report: Report | undefined): void
+  reject(error: Error): void
+  /** The reports its reader has not finished with. */
+  readonly taken: Report[]
 }
