@@ -19,8 +19,8 @@ const SECRET = 'demoApiKey'
 const AES_KEY = 'san_marino_aes_gcm_encryption_key'
 
 /**
- * A request with a secret that this process never sees: another one puts it into the vault, the enclave's thread fills it
- * in, an HTTPS server receives it, and the answer comes back encrypted.
+ * Makes a request with a secret that this process never has: another process puts it into the vault, the enclave's thread fills
+ * it in, an HTTPS server receives it, and the answer comes back encrypted.
  */
 export async function confidentialDemo(out: NodeJS.WriteStream): Promise<number> {
   const say = (text = ''): void => void out.write(`${text}\n`)

@@ -1,6 +1,6 @@
 import { endpoints } from '../presets/defaults.js'
 
-/** Where to connect, and as whom. */
+/** The service's URLs and the user's credentials. */
 export interface Credentials {
   readonly apiKey: string
   readonly userSecret: string
@@ -11,8 +11,8 @@ export interface Credentials {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Credentials from the environment, under any of the names the official material uses; undefined where there are none.
- * REST_URL and WS_URL say where; without them it is the testnet.
+ * Reads credentials from the environment, by all the names that the official documentation uses; undefined without any.
+ * REST_URL and WS_URL are the URLs, by default those of the testnet.
  */
 export function findCredentials(env: Environment): Credentials | undefined {
   const apiKey = env.API_KEY || env.STREAMS_API_KEY

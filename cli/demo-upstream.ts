@@ -1,5 +1,5 @@
-// The other side of the demonstration, a process of its own: it puts a secret into the vault, and is the HTTPS server that
-// gets it. What it learns it prints itself, and tells nobody.
+// The server of the demonstration, in its own process: it puts a secret into the vault and runs the HTTPS server that receives
+// it. It prints what it receives and sends the secret to nobody.
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { openVault, startHTTPSServer } from '../local/index.js'
@@ -21,7 +21,7 @@ const { url, ca } = await startHTTPSServer({
   },
 })
 
-/** Counts how often the secret stands in a file, and how often another text does. */
+/** Counts the occurrences of the secret and of another text in a file. */
 process.on('message', ({ file, other }: { file: string; other: string }) => {
   const text = readFileSync(file, 'latin1')
   process.send?.([secret, other].map(each => text.split(each).length - 1))

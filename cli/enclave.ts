@@ -1,10 +1,12 @@
+import { once } from 'node:events'
 import type { Command } from 'commander'
+import type { EnclaveServerOptions } from '../confidential-http/index.js'
 import { ValidationError } from '../core/errors.js'
 import type { Log } from '../core/log.js'
 import { formatKey, parseKey, shownKey } from '../crypto/hex-key.js'
-import { refuseInstrumentation } from './instrumentation.js'
-import { number } from './number.js'
-import { insecurePermissionsText } from './vault-commands.js'
+import { number } from './arguments.js'
+import { rejectInstrumentation } from './instrumentation.js'
+import { insecurePermissionsText } from './vault.js'
 import { bold } from './view.js'
 
 /** Adds `enclave` and `keygen`. */
@@ -12,7 +14,7 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
   program
     .command('keygen')
     .description(
-      'make the key of an enclave or of a caller: writes it to a file, prints its public half',
+      'make the key pair of an enclave or of a caller: write the secret key to a file, print the public key',
     )
     .argument('<file>')
     .action(async (file: string) => {
@@ -25,11 +27,11 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
 
   program
     .command('enclave')
-    .description('run an enclave for callers elsewhere, before a vault of this machine')
-    .requiredOption('--key <file>', 'the file of its key, as keygen makes it')
+    .description('run an enclave for remote callers, with a vault of this machine')
+    .requiredOption('--key <file>', 'the file of its secret key, made by keygen')
     .requiredOption(
       '--caller <key[=owner]>',
-      'the public key of one who may ask, and whose secrets it uses (the vault’s owner otherwise); may be repeated',
+      'the public key of a caller, and the owner of the secrets it uses (default: the owner of the vault); may be repeated',
       collect,
       [],
     )
@@ -37,74 +39,67 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
     .option('--port <n>', 'the port', number, 7443)
     .option('--host <address>', 'the address to listen on', '127.0.0.1')
     .option('--max-timeout <ms>', 'the longest timeout a request may ask for', number, 10_000)
-    .option('--max-connections <n>', 'how many connections are held at once', number, 1024)
+    .option('--max-connections <n>', 'the largest number of connections', number, 1024)
     .option(
       '--max-connections-per-address <n>',
-      'how many of them from one address (256 otherwise); behind a reverse proxy, as many as there are',
+      'how many of them from one address (default: 256); behind a reverse proxy, as many as --max-connections',
       number,
     )
-    .option('--loopback', 'let requests go to this machine too')
-    .option('--private-networks', 'let requests go to private networks too')
+    .option('--loopback', 'allow requests to this machine too')
+    .option('--private-networks', 'allow requests to private networks too')
     .option('--insecure-permissions', insecurePermissionsText)
     .option(
       '--allow-instrumentation',
-      'start although NODE_DEBUG, a preload, an inspector or an engine of OpenSSL could see the secrets',
+      'start even if NODE_DEBUG, a preload, an inspector or an engine of OpenSSL can see the secrets',
     )
-    .action(async (options: EnclaveCommandOptions) => {
-      const { key, vault, port, host, caller, maxTimeout } = options
-      if (options.allowInstrumentation !== true)
-        refuseInstrumentation(process.env, process.execArgv)
-      const { openVault } = await import('../local/index.js')
-      const { readKeyFile, startEnclaveServer } = await import('../confidential-http/index.js')
-      const insecurePermissions = options.insecurePermissions === true
-      const { owner } = await openVault(vault, { insecurePermissions })
-      const server = await startEnclaveServer({
-        vault,
-        insecurePermissions,
-        key: readKeyFile(key, { insecurePermissions }),
-        callers: readCallers(caller, owner),
-        port,
-        host,
-        maxConnections: options.maxConnections,
-        ...(options.maxConnectionsPerAddress === undefined
-          ? {}
-          : { maxConnectionsPerAddress: options.maxConnectionsPerAddress }),
-        network: {
-          loopback: options.loopback === true,
-          privateNetworks: options.privateNetworks === true,
-        },
-        limits: { maxTimeout, defaultTimeout: Math.min(5000, maxTimeout) },
-        log: standardError,
-      })
-      process.stdout.write(
-        [
-          bold('An enclave is running; Ctrl-C ends it'),
-          `ENCLAVE_URL=${server.url}`,
-          `ENCLAVE_KEY=${server.publicKey}`,
-          '',
-        ].join('\n'),
-      )
-      await new Promise<void>(resolve => {
-        if (signal.aborted) resolve()
-        signal.addEventListener('abort', () => resolve(), { once: true })
-      })
-      await server.close()
-    })
+    .action((options: EnclaveCommandOptions) => runEnclave(options, signal))
 }
 
-interface EnclaveCommandOptions {
+interface EnclaveCommandOptions
+  extends Pick<
+    EnclaveServerOptions,
+    'vault' | 'port' | 'host' | 'maxConnections' | 'maxConnectionsPerAddress'
+  > {
   readonly key: string
   readonly caller: readonly string[]
-  readonly vault: string
-  readonly port: number
-  readonly host: string
   readonly maxTimeout: number
-  readonly maxConnections: number
-  readonly maxConnectionsPerAddress?: number
   readonly loopback?: boolean
   readonly privateNetworks?: boolean
   readonly insecurePermissions?: boolean
   readonly allowInstrumentation?: boolean
+}
+
+async function runEnclave(
+  {
+    key,
+    caller,
+    maxTimeout,
+    loopback = false,
+    privateNetworks = false,
+    insecurePermissions = false,
+    allowInstrumentation = false,
+    ...others
+  }: EnclaveCommandOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!allowInstrumentation) rejectInstrumentation(process.env, process.execArgv)
+  const { openVault } = await import('../local/index.js')
+  const { readKeyFile, startEnclaveServer } = await import('../confidential-http/index.js')
+  const { owner } = await openVault(others.vault, { insecurePermissions })
+  const server = await startEnclaveServer({
+    ...others,
+    insecurePermissions,
+    key: readKeyFile(key, { insecurePermissions }),
+    callers: readCallers(caller, owner),
+    network: { loopback, privateNetworks },
+    limits: { maxTimeout, defaultTimeout: Math.min(5000, maxTimeout) },
+    log: standardError,
+  })
+  process.stdout.write(
+    `${bold('An enclave is running; Ctrl-C ends it')}\nENCLAVE_URL=${server.url}\nENCLAVE_KEY=${server.publicKey}\n`,
+  )
+  if (!signal.aborted) await once(signal, 'abort')
+  await server.close()
 }
 
 const line = (level: string) => (message: string) =>
@@ -112,7 +107,7 @@ const line = (level: string) => (message: string) =>
 
 const standardError: Log = { info: line('info'), warn: line('warn'), error: line('error') }
 
-/** The owner of each caller's key. A key named twice is refused: it would use the secrets of the last owner silently. */
+/** Reads the owner of each caller's key. Rejects a repeated key, which would silently use the secrets of the last owner. */
 function readCallers(
   texts: readonly string[],
   vaultOwner: string,

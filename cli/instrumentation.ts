@@ -1,9 +1,9 @@
 import { ValidationError } from '../core/errors.js'
 
-/** Flags of Node with which others run in this process, look into it, or write down what it sends. */
+/** Flags of Node that run foreign code in this process, inspect it, or record the bytes it sends. */
 const FLAGS =
   /^(-r|--require|--import|--(experimental-)?loader|--inspect(-brk|-wait)?|--trace-tls|--tls-keylog|--heapsnapshot-(signal|near-heap-limit)|--heap-prof|--report-on-.*|--(build-snapshot(-config)?|snapshot-blob)|--experimental-(default-)?config-file|--abort-on-uncaught-exception|--openssl-(shared-)?config)(=|$)/
-/** Those of OpenSSL have it load engines and providers: others' code. */
+/** Those of OpenSSL load engines and providers, which are foreign code. */
 const VARIABLES = [
   'NODE_DEBUG',
   'NODE_DEBUG_NATIVE',
@@ -13,17 +13,14 @@ const VARIABLES = [
 ] as const
 const UNCLEAR = 'NODE_OPTIONS that hold a backslash, a control character or an open quote'
 
-/**
- * Refuses to go on in a process that holds secrets where Node was started so that they would be printed, written to a file or
- * seen by what is preloaded.
- */
-export function refuseInstrumentation(
+/** Throws if Node was started so that it would print the secrets of this process, write them to a file or show them to others. */
+export function rejectInstrumentation(
   env: Readonly<Record<string, string | undefined>>,
   execArgv: readonly string[],
 ): void {
   const words = wordsOf(env.NODE_OPTIONS ?? '')
   const [flag] = [...(words ?? []), ...execArgv]
-    // Node takes one for the other.
+    // Node treats both alike.
     .map(option => option.replaceAll('_', '-'))
     .filter(option => FLAGS.test(option))
     .map(option => option.split('=')[0])
@@ -35,10 +32,7 @@ export function refuseInstrumentation(
   )
 }
 
-/**
- * The words of NODE_OPTIONS as Node splits them: spaces separate, and quotes join what stands beside them. Undefined where it
- * holds what Node may read otherwise, such as escapes.
- */
+/** Splits NODE_OPTIONS at spaces outside quotes, as Node does. Undefined for text that Node may split otherwise, such as escapes. */
 function wordsOf(text: string): readonly string[] | undefined {
   if (!/^(?:[^\\"\p{Cc}]|"[^\\"\p{Cc}]*")*$/u.test(text)) return undefined
   return (text.match(/(?:[^ "]|"[^"]*")+/g) ?? []).map(word => word.replaceAll('"', ''))

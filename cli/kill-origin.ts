@@ -3,23 +3,23 @@ import type { Stream } from '../client/stream/stream-api.js'
 import type { DataEngine, EngineOrigin } from '../local/index.js'
 import { green, red, yellow } from './view.js'
 
-/** What is done to an origin while the other carries the stream. */
+/** The outage of an origin while the other one carries the stream. */
 export interface Outage {
   readonly engine: DataEngine
   readonly stream: Pick<Stream, 'getMetrics'>
-  /** Milliseconds before the origin is killed. */
+  /** Milliseconds until the origin is killed. */
   readonly afterMs: number
   /** Milliseconds it is away. */
   readonly awayMs: number
-  /** Milliseconds it has to come back, once it is started again. */
+  /** Milliseconds for it to come back after the restart. */
   readonly withinMs: number
   readonly signal: AbortSignal
   readonly say: (text: string) => void
 }
 
 /**
- * Kills the first origin, starts it again, and waits until it is back: a new connection to it is open and brings reports.
- * Says so, or that it did not come back in time; ends at once when `signal` aborts.
+ * Kills the first origin, restarts it, and waits until a new connection to it is open and brings reports. Prints whether it came
+ * back in time; ends at once when `signal` aborts.
  */
 export async function killOrigin(outage: Outage): Promise<void> {
   const { engine, afterMs, awayMs, signal, say } = outage

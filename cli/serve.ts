@@ -1,7 +1,8 @@
+import { once } from 'node:events'
 import { type DataEngineOptions, startDataEngine } from '../local/index.js'
 import { bold } from './view.js'
 
-/** Runs a local data engine until `signal` aborts, and says how to reach it. */
+/** Runs a local data engine until `signal` aborts, and prints how to reach it. */
 export async function serve(
   options: DataEngineOptions,
   signal: AbortSignal,
@@ -25,10 +26,7 @@ export async function serve(
       '',
     ].join('\n'),
   )
-  await new Promise<void>(resolve => {
-    if (signal.aborted) resolve()
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
+  if (!signal.aborted) await once(signal, 'abort')
   await engine.close()
   return 0
 }

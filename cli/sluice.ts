@@ -11,13 +11,11 @@ import { type DecodedReport, decodeReport } from '../presets/versions.js'
 import { ReportDecodingError } from '../report/errors.js'
 import { isFeedID } from '../report/feed-id.js'
 import type { Report } from '../report/report.js'
+import { number, rejectRepeats } from './arguments.js'
 import { findCredentials } from './credentials.js'
 import { addEnclaveCommands } from './enclave.js'
-import { exitCodeOf } from './exit-code.js'
-import { hideKeys } from './hide-keys.js'
-import { number } from './number.js'
-import { refuseRepeats } from './refuse-repeats.js'
-import { addVaultCommands } from './vault-commands.js'
+import { exitCodeOf, hideKeys } from './errors.js'
+import { addVaultCommands } from './vault.js'
 import { addVerifyCommand } from './verify.js'
 import { createView } from './view.js'
 
@@ -26,7 +24,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 
 const { stdout } = process
 stdout.on('error', error => {
-  // Whoever read has seen enough, as `head` has.
+  // The reader has closed the pipe, as `head` does.
   if ((error as NodeJS.ErrnoException).code === 'EPIPE') process.exit(0)
   throw error
 })
@@ -34,7 +32,7 @@ const say = (text: string): void => void stdout.write(`${text}\n`)
 const json = (value: unknown): string =>
   JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? each.toString() : each))
 
-// What a command runs is imported where it runs: the others start the sooner.
+// A command imports its modules when it runs, so that the others start faster.
 const program = new Command('sluice')
   .description('Signed data reports from the command line')
   .version(VERSION)
@@ -44,7 +42,7 @@ const program = new Command('sluice')
     'after',
     `
 Credentials come from API_KEY and USER_SECRET (or API_SECRET, STREAMS_API_KEY, STREAMS_API_SECRET); REST_URL and WS_URL
-say where, the testnet if they don't.
+are the URLs, by default those of the testnet.
 
 Examples:
   $ sluice demo
@@ -54,16 +52,16 @@ Examples:
   $ sluice vault put API_KEY < key.txt
   $ sluice stream 0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782 --json
 
-Ends with 0 when all went well, 2 for wrong arguments, 3 when not let in, 4 for the network or the service, 5 for a report
-that is none, 1 for anything else.`,
+Ends with 0 when all went well, 2 for wrong arguments, 3 when not authorised, 4 for the network or the service, 5 for an invalid
+report, 1 for any other error.`,
   )
 
 program
   .command('demo')
   .description(
-    'stream signed reports from a local data engine, or from the service where there are credentials; then make a confidential request',
+    'stream signed reports from a local data engine, or with credentials from the service; then make a confidential request',
   )
-  .option('--watch', 'go on until Ctrl-C')
+  .option('--watch', 'stream until Ctrl-C')
   .option('--seconds <n>', 'how long to stream', number, 10)
   .action(async (options: { watch?: boolean; seconds: number }) => {
     const { demo } = await import('./demo.js')
@@ -89,42 +87,35 @@ program
   .option('--port <n>', 'the port', number, 8080)
   .option('--interval <ms>', 'milliseconds between two reports of a feed', number, 1000)
   .option('--origins <n>', 'how many origins to run', number, 1)
-  .option('--seed <n>', 'what keys and values are made from', number, 1)
+  .option('--seed <n>', 'the seed of keys and values', number, 1)
   .option('--feeds <ids>', 'feed ids, separated by commas')
-  .option('--api-key <key>', 'the key to let in')
-  .option('--user-secret <secret>', 'the secret to let in')
+  .option('--api-key <key>', 'the API key of its user')
+  .option('--user-secret <secret>', 'the secret of its user')
   .option('--replay <file>', 'publish the recorded reports of an NDJSON file instead')
   .action(async (options: ServeOptions) => {
-    const { port, interval, origins, seed, feeds, apiKey, userSecret, replay } = options
+    const { interval, feeds, ...others } = options
     const engine: DataEngineOptions = {
-      port,
-      origins,
-      seed,
+      ...others,
       intervalMs: interval,
       retain: 3600,
       ...(feeds === undefined ? {} : { feeds: feeds.split(',').map(id => id.trim()) }),
-      ...(apiKey === undefined ? {} : { apiKey }),
-      ...(userSecret === undefined ? {} : { userSecret }),
-      ...(replay === undefined ? {} : { replay }),
     }
     const { serve } = await import('./serve.js')
-    process.exitCode = await serve(engine, stop.signal, stdout).catch(refuseRange)
+    process.exitCode = await serve(engine, stop.signal, stdout).catch(rejectRange)
   })
 
-/** The engine says of wrong options that they are out of range. */
-function refuseRange(thrown: unknown): never {
+/** The engine throws RangeError for wrong options. */
+function rejectRange(thrown: unknown): never {
   throw thrown instanceof RangeError ? new ValidationError(thrown.message) : thrown
 }
 
-interface ServeOptions {
-  readonly port: number
+interface ServeOptions
+  extends Pick<
+    DataEngineOptions,
+    'port' | 'origins' | 'seed' | 'apiKey' | 'userSecret' | 'replay'
+  > {
   readonly interval: number
-  readonly origins: number
-  readonly seed: number
   readonly feeds?: string
-  readonly apiKey?: string
-  readonly userSecret?: string
-  readonly replay?: string
 }
 
 program
@@ -137,7 +128,7 @@ program
     const fullReport = (given === '-' ? readFileSync(0, 'utf8') : given).trim()
     const signedFor = `0x${fullReport.slice(514, 578)}`
     if (feedID === undefined && !isFeedID(signedFor)) {
-      throw new ReportDecodingError('fullReport is refused: it is cut short, or not hexadecimal')
+      throw new ReportDecodingError('fullReport is rejected: it is cut short, or not hexadecimal')
     }
     const decoded = decodeReport(fullReport, feedID ?? signedFor)
     say(options.json ? json(decoded) : formatReport(decoded))
@@ -159,7 +150,7 @@ program
   .option('--json', 'print JSON, big integers as strings')
   .action(async (feedID: string, options: { json?: boolean }) => {
     const report = await connected().getLatestReport(feedID, { signal: stop.signal })
-    say(options.json ? record(report) : formatReport(report.decoded))
+    say(options.json ? reportJson(report) : formatReport(report.decoded))
   })
 
 program
@@ -170,17 +161,17 @@ program
   .action(async (feedIDs: string[], options: { json?: boolean }) => {
     const stream = connected().createStream(feedIDs, { signal: stop.signal })
     const view = options.json ? undefined : createView(stdout, stream.feedIDs)
-    stream.on('report', report => (view ? view.show(report) : say(record(report))))
-    let told: unknown
+    stream.on('report', report => (view ? view.show(report) : say(reportJson(report))))
+    let shown: unknown
     stream.on('error', error => {
-      told = error
+      shown = error
       process.stderr.write(`sluice: ${error.message}\n`)
     })
     try {
       await stream.connect()
       await stream.closed
     } catch (thrown) {
-      if (thrown !== told) throw thrown
+      if (thrown !== shown) throw thrown
       process.exitCode = exitCodeOf(thrown)
     } finally {
       view?.end()
@@ -198,7 +189,7 @@ addVaultCommands(program, {
 })
 addEnclaveCommands(program, stop.signal)
 addVerifyCommand(program, stdout)
-refuseRepeats(program)
+rejectRepeats(program)
 
 function connected(): Client<DecodedReport> {
   const credentials = findCredentials(process.env)
@@ -208,12 +199,12 @@ function connected(): Client<DecodedReport> {
   return createClient(credentials)
 }
 
-function record(report: Report<DecodedReport>): string {
+function reportJson(report: Report<DecodedReport>): string {
   let decoded: DecodedReport | undefined
   try {
     decoded = report.decoded
   } catch {
-    // A version without a decoder is printed as it came.
+    // A report of a version without a decoder is printed undecoded.
   }
   return json({ ...report, decoded })
 }

@@ -1,42 +1,121 @@
 import { addAbortSignal, type Readable } from 'node:stream'
+import type { Command } from 'commander'
 import { ValidationError } from '../core/errors.js'
 import type { SecretRef, Vault, VaultOptions } from '../local/index.js'
+import { number } from './arguments.js'
 import { bold } from './view.js'
 
-/** Where a command reads and writes, and what ends it early. */
+/** The streams of a command, its environment, and the signal that stops it. */
 export interface Terminal {
   readonly input: Readable & { readonly isTTY?: boolean }
   readonly out: NodeJS.WriteStream
-  /** Writes a line for people, not for what reads the output. */
+  /** Writes a line to standard error. */
   warn(text: string): void
   readonly env: Readonly<Record<string, string | undefined>>
   readonly signal: AbortSignal
 }
 
-/** A vault, and whether it is opened where others may read or write its files. */
-export interface VaultPlace {
-  readonly directory: string
-  readonly insecurePermissions: boolean
+/** The options that every command of a vault has. */
+interface InVault {
+  readonly vault: string
+  readonly insecurePermissions?: boolean
 }
 
-/** Where a secret's value comes from: standard input, unless a variable is named. */
-export interface ValueSource {
+interface InNamespace {
+  readonly namespace?: string
+  readonly owner?: string
+}
+
+/** The source of a secret's value: standard input, or an environment variable. */
+interface ValueSource {
   readonly env?: string
-  /** Whether an empty value is meant. */
+  /** Allows an empty value. */
   readonly empty?: boolean
 }
 
-/** The longest value, and room to tell how much too long another one is. */
+/** The longest value is shorter: the vault's error can say by how much a value is too long. */
 const MAX_VALUE_BYTES = 65_536
 const MAX_RESPONSE_BYTES = 1_048_576
 
-async function open({ directory, insecurePermissions }: VaultPlace): Promise<Vault> {
-  const { openVault } = await import('../local/index.js')
-  return await openVault(directory, { insecurePermissions })
+/** The description of `--insecure-permissions`. */
+export const insecurePermissionsText = 'go on even if others can read or write the files'
+
+/** Adds `vault` and its commands. */
+export function addVaultCommands(program: Command, terminal: Terminal): void {
+  const { out } = terminal
+  const vault = program
+    .command('vault')
+    .description('store secrets for confidential requests, encrypted, in a directory')
+  const add = (name: string, description: string): Command =>
+    vault
+      .command(name)
+      .description(description)
+      .option('--vault <dir>', 'its directory', './vault')
+      .option('--insecure-permissions', insecurePermissionsText)
+
+  add('init', 'make a vault')
+    .option('--nodes <n>', 'how many nodes have a share of the key', number, 3)
+    .option('--threshold <n>', 'how many of them release a secret (default: 2, or 1 of 1)', number)
+    .option('--owner <address>', 'the default owner of its secrets (default: a random address)')
+    .action(async ({ vault: directory, ...options }: VaultOptions & InVault) => {
+      await initVault(directory, options, out)
+    })
+
+  add('put', 'store a secret; its value is read from standard input, less a line break at its end')
+    .argument('<key>')
+    .option('--namespace <name>', 'the namespace (default: main)')
+    .option('--owner <address>', 'its owner (default: the owner of the vault)')
+    .option('--env <name>', 'take the value from this environment variable')
+    .option('--empty', 'allow an empty value')
+    .action(async (key: string, options: InNamespace & InVault & ValueSource) => {
+      const opened = await open(options)
+      const value = await readValue(options, terminal)
+      if (value.length === 0 && options.empty !== true)
+        throw new ValidationError('the value is empty: say --empty if that is meant')
+      await opened.put(refOf(key, options), value)
+    })
+
+  add('list', 'list the secrets by owner, namespace and key')
+    .option('--namespace <name>', 'only those of this namespace')
+    .option('--owner <address>', 'only those of this owner')
+    .option('--json', 'print NDJSON')
+    .action(async (options: InNamespace & InVault & { json?: boolean }) => {
+      await listSecrets(await open(options), options, terminal)
+    })
+
+  add('rm', 'delete a secret')
+    .argument('<key>')
+    .option('--namespace <name>', 'the namespace (default: main)')
+    .option('--owner <address>', 'its owner (default: the owner of the vault)')
+    .action(async (key: string, options: InNamespace & InVault) => {
+      const opened = await open(options)
+      await opened.remove(refOf(key, options))
+    })
+
+  add(
+    'decrypt',
+    "decrypt a response's body that was encrypted for the vault, from standard input",
+  ).action(async (options: InVault) => {
+    const opened = await open(options)
+    const body = await readInput('the response is read', MAX_RESPONSE_BYTES, terminal)
+    out.write(await opened.decryptResponse(body))
+  })
 }
 
-/** Makes a vault and tells what to know of it. */
-export async function initVault(
+async function open({ vault, insecurePermissions = false }: InVault): Promise<Vault> {
+  const { openVault } = await import('../local/index.js')
+  return await openVault(vault, { insecurePermissions })
+}
+
+function refOf(key: string, { namespace, owner }: InNamespace): SecretRef {
+  return {
+    key,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(owner === undefined ? {} : { owner }),
+  }
+}
+
+async function initVault(
   directory: string,
   options: VaultOptions,
   out: NodeJS.WriteStream,
@@ -54,50 +133,24 @@ export async function initVault(
   )
 }
 
-/** Keeps a secret whose value is on standard input or in the environment, where no shell writes it down. */
-export async function putSecret(
-  place: VaultPlace,
-  name: SecretRef,
-  source: ValueSource,
-  terminal: Terminal,
-): Promise<void> {
-  const vault = await open(place)
-  const value = await readValue(source, terminal)
-  if (value.length === 0 && source.empty !== true)
-    throw new ValidationError('the value is empty: say --empty if that is meant')
-  await vault.put(name, value)
-}
-
-/** Prints the names of the secrets; warns of those that are damaged, and then ends with 1. */
-export async function listSecrets(
-  place: VaultPlace,
-  filter: { readonly owner?: string; readonly namespace?: string },
-  asJSON: boolean,
+/** Prints the names of the secrets. Warns of damaged ones and then exits with 1. */
+async function listSecrets(
+  vault: Vault,
+  { namespace, owner, json }: InNamespace & { readonly json?: boolean },
   { out, warn }: Terminal,
 ): Promise<void> {
-  const vault = await open(place)
-  for (const name of await vault.list(filter)) {
-    const { owner, namespace, key } = name
-    out.write(asJSON ? `${JSON.stringify(name)}\n` : `0x${owner}  ${namespace}  ${key}\n`)
-  }
-  const damaged = await vault.listDamaged(filter.owner === undefined ? {} : { owner: filter.owner })
+  const ofOwner = owner === undefined ? {} : { owner }
+  const filter = { ...ofOwner, ...(namespace === undefined ? {} : { namespace }) }
+  for (const name of await vault.list(filter))
+    out.write(
+      json ? `${JSON.stringify(name)}\n` : `0x${name.owner}  ${name.namespace}  ${name.key}\n`,
+    )
+  const damaged = await vault.listDamaged(ofOwner)
   for (const { error } of damaged) warn(`damaged: ${error.message}`)
   if (damaged.length > 0) process.exitCode = 1
 }
 
-/** Forgets a secret. */
-export async function removeSecret(place: VaultPlace, name: SecretRef): Promise<void> {
-  const vault = await open(place)
-  await vault.remove(name)
-}
-
-/** Writes what an encrypted response on standard input says, byte for byte. */
-export async function decryptResponse(place: VaultPlace, terminal: Terminal): Promise<void> {
-  const vault = await open(place)
-  const body = await readInput('the response is read', MAX_RESPONSE_BYTES, terminal)
-  terminal.out.write(await vault.decryptResponse(body))
-}
-
+/** Reads a value from standard input or the environment, which no shell history records. */
 async function readValue({ env: name }: ValueSource, terminal: Terminal): Promise<Buffer | string> {
   if (name === undefined) {
     const how = 'the value is read, where --env names no variable,'
@@ -109,7 +162,7 @@ async function readValue({ env: name }: ValueSource, terminal: Terminal): Promis
   return value
 }
 
-/** What `echo` and editors put behind it is not part of a value. */
+/** Removes the line break that `echo` and editors append. */
 function withoutLineBreak(value: Buffer): Buffer {
   if (value.at(-1) !== 0x0a) return value
   return value.subarray(0, value.at(-2) === 0x0d ? -2 : -1)
@@ -131,7 +184,7 @@ async function readInput(
       chunks.push(chunk)
     }
   } catch (error) {
-    // Who ended this early need not be told, but a script must not take it for done.
+    // The user stopped the command and needs no message, but a script must see a failure.
     if (signal.aborted) process.exitCode = 1
     throw error
   }

@@ -9,7 +9,7 @@ import {
   verifyReport,
 } from '../plugins/verify/verify-report.js'
 import { parseFeedID } from '../report/feed-id.js'
-import { number } from './number.js'
+import { number } from './arguments.js'
 
 interface VerifyOptions {
   readonly signers: string
@@ -20,7 +20,7 @@ interface VerifyOptions {
   readonly json?: boolean
 }
 
-/** A report, and what the envelope around it says. */
+/** A report, and the fields of the envelope around it. */
 interface Given {
   readonly fullReport: string
   readonly feedID?: string
@@ -44,12 +44,12 @@ export function addVerifyCommand(program: Command, out: NodeJS.WritableStream): 
     .option('--f <n>', 'how many of the listed signers may be faulty', number)
     .option('--count <rule>', 'at-least or exactly f + 1 signatures (default: at-least)')
     .option('--feed <id>', 'the feed it must be of')
-    .option('--check-expiry', 'refuse a report that has expired')
+    .option('--check-expiry', 'reject a report that has expired')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
-Ends with 0 if the report is verified, 1 if it is refused, 2 for wrong arguments.
+Ends with 0 if the report is verified, 1 if it is rejected, 2 for wrong arguments.
 
 Examples:
   $ sluice verify 0x0006f9b5… --signers 0x6b23…,0x72cc…,0x87ab…,0xdd32… --f 1
@@ -91,7 +91,7 @@ async function verify(
   }
 }
 
-/** What the JSON says itself must be what is asked for. */
+/** Throws if the envelope names another feed than the one that is asked for. */
 function checkEnvelope({ feedID }: Given, feed: string): void {
   if (feedID === undefined || parseFeedID(feedID) === feed) return
   throw toError({ reason: 'wrong-feed', rule: 'its JSON is of another feed' }, feed)
@@ -110,7 +110,7 @@ function describe(verification: Verification): string {
   return `${lines.join('\n')}\n`
 }
 
-/** No file has so long a name. */
+/** Longer than the name of any file. */
 const bareDigits = /^[0-9a-f]{256,}$/i
 
 function readReport(given: string): Given {
@@ -122,8 +122,8 @@ function readReport(given: string): Given {
   const parsed = parse(text, 'the report') as { report?: unknown; reports?: unknown }
   if (Array.isArray(parsed.reports ?? parsed))
     throw new ValidationError('the report must be a single one, not a list or a page of several')
-  const record = (parsed.report ?? parsed) as Partial<Given>
-  const { fullReport, feedID, validFromTimestamp, observationsTimestamp } = record
+  const envelope = (parsed.report ?? parsed) as Partial<Given>
+  const { fullReport, feedID, validFromTimestamp, observationsTimestamp } = envelope
   if (typeof fullReport !== 'string') throw new ValidationError('the report must have a fullReport')
   return {
     fullReport,

@@ -2,7 +2,7 @@ import pc from 'picocolors'
 import type { DecodedReport } from '../presets/versions.js'
 import type { Report } from '../report/report.js'
 
-const head = new Set([
+const commonFields = new Set([
   'version',
   'feedID',
   'validFromTimestamp',
@@ -12,28 +12,28 @@ const head = new Set([
   'expiresAt',
 ])
 
-/** Colours, where the terminal has them and NO_COLOR does not forbid it. */
+/** Colours a text if the terminal can and NO_COLOR is not set. */
 type Colour = (text: string) => string
 export const bold: Colour = pc.bold
 export const red: Colour = pc.red
 export const yellow: Colour = pc.yellow
 export const green: Colour = pc.green
 
-/** A feed id, short enough for a column. */
+/** Shortens a feed id for a column. */
 export function shortID(feedID: string): string {
   return `${feedID.slice(0, 10)}…${feedID.slice(-4)}`
 }
 
-/** A number with 18 decimals, as most feeds have, cut to 4. */
-export function scaled(value: bigint): string {
+/** Formats a number with 18 decimals, as most feeds have, with 4 of them. */
+function scaled(value: bigint): string {
   const digits = (value < 0n ? -value : value).toString().padStart(19, '0')
   return `${value < 0n ? '-' : ''}${digits.slice(0, -18)}.${digits.slice(-18, -14)}`
 }
 
-/** The fields of a report's version in one line. */
-export function summarize(decoded: DecodedReport): string {
+/** Formats the fields of a report's version in one line. */
+function summarize(decoded: DecodedReport): string {
   return Object.entries(decoded)
-    .filter(([name]) => !head.has(name) && !name.endsWith('Raw'))
+    .filter(([name]) => !commonFields.has(name) && !name.endsWith('Raw'))
     .slice(0, 4)
     .map(
       ([name, value]) =>
@@ -42,21 +42,21 @@ export function summarize(decoded: DecodedReport): string {
     .join('  ')
 }
 
-/** The time of a report's observations, as a clock shows it. */
-export function observedAt({ feedID, observationsTimestamp }: Report): string {
+/** Formats the time of a report's observations as a time of day. */
+function observedAt({ feedID, observationsTimestamp }: Report): string {
   const ms = feedID[2] === '0' ? observationsTimestamp * 1000 : observationsTimestamp
   return new Date(ms).toISOString().slice(11, feedID[2] === '0' ? 19 : 23)
 }
 
-/** Reports as they come: a table that is drawn anew on a terminal, plain lines elsewhere. */
+/** Shows reports: as a table on a terminal, elsewhere as lines. */
 export interface View {
   show(report: Report<DecodedReport>): void
-  /** Says something in between. */
+  /** Prints a line between the reports. */
   note(text: string): void
   end(): void
 }
 
-/** Draws on `out`. */
+/** Makes a view that writes to `out`. */
 export function createView(out: NodeJS.WriteStream, feedIDs: readonly string[]): View {
   if (!out.isTTY) {
     return {

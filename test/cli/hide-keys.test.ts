@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { hideKeys } from '../../cli/hide-keys.js'
+import { hideKeys } from '../../cli/errors.js'
 
 const key = '5a'.repeat(32)
 

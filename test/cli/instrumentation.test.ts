@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, test } from '@jest/globals'
-import { refuseInstrumentation } from '../../cli/instrumentation.js'
+import { rejectInstrumentation } from '../../cli/instrumentation.js'
 import { command } from '../support/command.js'
 
 const UNCLEAR = 'NODE_OPTIONS that hold a backslash, a control character or an open quote'
@@ -32,16 +32,16 @@ describe('a process that is to hold secrets', () => {
     ['--openssl-config', {}, ['--openssl-config', 'engine.cnf']],
     ['--openssl-shared-config', {}, ['--openssl-shared-config']],
   ])('is refused under %s, which the error names', (name, env, execArgv) => {
-    expect(() => refuseInstrumentation(env, execArgv)).toThrow(
+    expect(() => rejectInstrumentation(env, execArgv)).toThrow(
       `Node was started with ${name}, so secrets could be seen`,
     )
   })
 
   test('is not refused for flags that show nothing', () => {
     const env = { NODE_OPTIONS: '--max-old-space-size=500 --no-warnings', NODE_DEBUG: '' }
-    refuseInstrumentation(env, ['--enable-source-maps', '--dns-result-order=ipv4first'])
-    refuseInstrumentation({ OPENSSL_CONF: '' }, ['--openssl-legacy-provider'])
-    refuseInstrumentation({ NODE_OPTIONS: ' "--title=C 1"  --no-warnings ' }, [])
+    rejectInstrumentation(env, ['--enable-source-maps', '--dns-result-order=ipv4first'])
+    rejectInstrumentation({ OPENSSL_CONF: '' }, ['--openssl-legacy-provider'])
+    rejectInstrumentation({ NODE_OPTIONS: ' "--title=C 1"  --no-warnings ' }, [])
   })
 })
 

@@ -1,0 +1,34 @@
+import { type ErrorCode, isStreamsError } from '../core/errors.js'
+
+const exitCodes: { readonly [Code in ErrorCode]?: number } = {
+  VALIDATION: 2,
+  AUTHENTICATION: 3,
+  API_STATUS: 4,
+  API_TIMEOUT: 4,
+  API_NETWORK: 4,
+  API_RESPONSE: 4,
+  WS_CONNECT: 4,
+  WS_REFUSED: 4,
+  WS_LOST: 4,
+  WS_GAVE_UP: 4,
+  DECODING: 5,
+}
+
+/** The exit code for an error: 2 wrong arguments, 3 not authorised, 4 the network or the service, 5 an invalid report, else 1. */
+export function exitCodeOf(thrown: unknown): number {
+  return isStreamsError(thrown) ? (exitCodes[thrown.code] ?? 1) : 1
+}
+
+/** Longer than an address. Feed ids begin with 0x and do not match. */
+const digits = /(?<![0-9a-fx])[0-9a-f]{41,}/gi
+const unknownOption = /(unknown option '[^=']*=).*'/s
+/** An unknown option or command as long as a key. */
+const unknown = /(unknown (?:option|command) ')[^']{40,}'/s
+
+/** Removes possible keys from the text of an error, which may quote the command line. */
+export function hideKeys(text: string): string {
+  return text
+    .replace(unknownOption, "$1…'")
+    .replace(digits, found => `[${found.length} hexadecimal digits]`)
+    .replace(unknown, "$1…'")
+}
