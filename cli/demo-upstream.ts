@@ -1,5 +1,5 @@
 // The server of the demonstration, in its own process: it puts a secret into the vault and runs the HTTPS server that receives
-// it. It prints what it receives and sends the secret to nobody.
+// it. It prints the received header and sends the secret to no other process.
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { openVault, startHTTPSServer } from '../local/index.js'

@@ -91,7 +91,7 @@ async function verify(
   }
 }
 
-/** Throws if the envelope names another feed than the one that is asked for. */
+/** Throws if the envelope names another feed than `--feed`. */
 function checkEnvelope({ feedID }: Given, feed: string): void {
   if (feedID === undefined || parseFeedID(feedID) === feed) return
   throw toError({ reason: 'wrong-feed', rule: 'its JSON is of another feed' }, feed)

@@ -26,6 +26,12 @@ export interface CapabilityReply {
   resultAsync?(): Promise<unknown>
 }
 
+/** A value that arrives later. */
+export interface Result<Value> {
+  /** Blocks until the value has arrived. */
+  result(): Value
+}
+
 /** The part of a runtime that the client uses. */
 export interface CapabilityRuntime {
   callCapability(params: CapabilityCall): CapabilityReply

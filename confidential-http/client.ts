@@ -8,6 +8,7 @@ import {
   type CapabilityReply,
   type CapabilityRuntime,
   METHOD,
+  type Result,
 } from './capability.js'
 import { once } from './once.js'
 import { nameKind } from './request/fields.js'
@@ -23,12 +24,6 @@ export interface ConfidentialHTTPClientOptions {
   readonly outputSchema?: unknown
 }
 
-/** A request that the runtime carries out. */
-export interface SentRequest {
-  /** Blocks until the response has arrived. Every call returns the same response or throws the same error. */
-  result(): HTTPResponse
-}
-
 /** Makes HTTP requests through an enclave, which fills the secrets in. */
 export class ConfidentialHTTPClient {
   readonly #schemas: ConfidentialHTTPClientOptions
@@ -41,11 +36,14 @@ export class ConfidentialHTTPClient {
     }
   }
 
-  /** Passes the request to the runtime at once; `result()` waits for the response. Throws ValidationError for an invalid request. */
+  /**
+   * Passes the request to the runtime at once. `result()` waits for the response; every call returns the same response or throws
+   * the same error. Throws ValidationError for an invalid request.
+   */
   sendRequest(
     runtime: CapabilityRuntime,
     input: ConfidentialHTTPRequest | ConfidentialHTTPRequestJson,
-  ): SentRequest {
+  ): Result<HTTPResponse> {
     const reply = this.#call(runtime, input, undefined)
     return {
       result: once(function readResult() {

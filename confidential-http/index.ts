@@ -9,7 +9,7 @@ export { EnclaveError } from '../plugins/confidential-http/errors.js'
 export type { LimitsOptions } from '../plugins/confidential-http/limits.js'
 export type { NetworkPolicyOptions } from '../plugins/confidential-http/network-policy.js'
 export { type ConfidentialPresetOptions, confidentialPreset } from '../presets/confidential.js'
-export type { CapabilityCall, CapabilityReply, CapabilityRuntime } from './capability.js'
+export type { CapabilityCall, CapabilityReply, CapabilityRuntime, Result } from './capability.js'
 export { ConfidentialHTTPClient, type ConfidentialHTTPClientOptions } from './client.js'
 export {
   type Caller,
@@ -35,7 +35,6 @@ export type {
   BaseRuntime,
   NodeRuntime,
   ReportRequest,
-  Result,
   RuntimeReply,
   SecretRequest,
   WorkflowOptions,

@@ -1,4 +1,4 @@
-// A request whose secret only the enclave sees, here a thread of this process; the answer comes back encrypted.
+// A request with a secret that only the enclave has, here a thread of this process. The answer is encrypted.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,13 +12,13 @@ import {
 } from 'sluice/confidential-http'
 import { createVault, startHTTPSServer } from 'sluice/local'
 
-// What stands for an API: it tells whether it got the secret.
+// Stands in for an API: it answers whether it received the secret.
 const api = await startHTTPSServer({
   handler: ({ headers }, response) =>
     void response.end(JSON.stringify({ known: headers['x-api-key'] === 'the-secret' })),
 })
 
-// In earnest `sluice vault put` does this, in a process of its own: here this one knows the secret.
+// In production `sluice vault put` does this in a separate process. Here this process knows the secret.
 const folder = await mkdtemp(join(tmpdir(), 'sluice-example-'))
 const vault = await createVault(join(folder, 'vault'))
 await vault.put({ key: 'apiKey' }, 'the-secret')

@@ -1,4 +1,4 @@
-// A stack of your own: only what this program needs, and a plugin that measures how old reports are when they arrive.
+// A custom stack: only the plugins that this program needs, and one that measures the age of arriving reports.
 import { createClient, decoders, hmacAuth, type Plugin, retry, v3 } from 'sluice'
 import { startDataEngine } from 'sluice/local'
 
@@ -6,7 +6,7 @@ const engine = await startDataEngine({ intervalMs: 1000 })
 const { apiKey, userSecret, endpoint, wsEndpoint } = engine
 const [ethUsd] = engine.feeds as [string]
 
-/** State of a stream lives inside `report`: two streams that share the plugin don't share it. */
+/** The state of a stream lives inside `report`: streams that share the plugin do not share it. */
 function lag(onWorst: (seconds: number) => void): Plugin {
   return {
     name: 'lag',

@@ -1,4 +1,4 @@
-// Two ways to hear what happens: hand over a logger you have, or write a plugin that listens.
+// Two ways to log: pass an existing logger, or write a plugin that listens.
 import { createClient, defaultPreset, LogLevel, type Plugin } from 'sluice'
 import { startDataEngine } from 'sluice/local'
 
@@ -16,7 +16,7 @@ const quiet = createClient({
 await quiet.listFeeds()
 await quiet.close()
 
-// A logger as a plugin: it counts what is said at each level, and costs nothing where nobody listens.
+// A logger as a plugin: it counts the lines of each level. A level without a listener costs nothing.
 function tally(counts: Record<string, number>): Plugin {
   const count = (level: string) => (): void => {
     counts[level] = (counts[level] ?? 0) + 1

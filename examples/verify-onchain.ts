@@ -1,4 +1,4 @@
-// Verifies reports by the signers that a verifier contract names, read over an Ethereum node when a configuration is new.
+// Verifies reports with the signers of a verifier contract, read from an Ethereum node for each new configuration.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createClient, isStreamsError, type SignerSet, verifyReport } from 'sluice'
@@ -26,7 +26,7 @@ function onchainSigners(url: string): (configDigest: string) => Promise<SignerSe
       address: contract,
       event: configSet,
       args: { configDigest: configDigest as Hex },
-      // The block that the contract was made in spares the node a search.
+      // The block of the contract's creation saves the node a search.
       fromBlock: 0n,
       strict: true,
     })
@@ -48,24 +48,24 @@ for (const feedID of engine.feeds.slice(0, 3)) {
 }
 console.log(`the node was asked ${pretended.asked()} times`)
 
-// A report of a network that the contract does not know.
-const stranger = await startDataEngine({ seed: 2 })
+// A report of a network that is not in the contract.
+const unknown = await startDataEngine({ seed: 2 })
 const elsewhere = createClient({
-  apiKey: stranger.apiKey,
-  userSecret: stranger.userSecret,
-  endpoint: stranger.endpoint,
-  wsEndpoint: stranger.wsEndpoint,
+  apiKey: unknown.apiKey,
+  userSecret: unknown.userSecret,
+  endpoint: unknown.endpoint,
+  wsEndpoint: unknown.wsEndpoint,
 })
-const { fullReport } = await elsewhere.getLatestReport(stranger.feeds[0] as string)
+const { fullReport } = await elsewhere.getLatestReport(unknown.feeds[0] as string)
 await verifyReport(fullReport, { signers }).catch((error: unknown) => {
-  if (isStreamsError(error, 'VERIFICATION')) console.log(`refused: ${error.reason}`)
+  if (isStreamsError(error, 'VERIFICATION')) console.log(`rejected: ${error.reason}`)
   else throw error
 })
 
-await Promise.all([client.close(), elsewhere.close(), engine.close(), stranger.close()])
+await Promise.all([client.close(), elsewhere.close(), engine.close(), unknown.close()])
 pretended.close()
 
-/** Stands in for an Ethereum node, whose contract has one configuration in its log. Yours is the URL of a real one. */
+/** Stands in for an Ethereum node, whose contract has one configuration in its log. Use the URL of a real one instead. */
 async function pretendNode(set: SignerSet) {
   let count = 0
   const topics = encodeEventTopics({

@@ -106,7 +106,7 @@ function send(call: ConfidentialCall, acceptsGzip: boolean): Promise<IncomingMes
   })
 }
 
-/** Looks a host up as the platform does, and drops the addresses that are not allowed. */
+/** Resolves a host as the platform does, and drops the addresses that are not allowed. */
 function lookupAllowed(mayConnect: NonNullable<ConnectionRules['mayConnect']>): LookupFunction {
   return function lookUp(hostname, options, done) {
     const all: LookupAllOptions = { ...(options as LookupAllOptions), all: true }

@@ -62,13 +62,13 @@ export function createAnswering({
   const publicKey = formatKey(keys.publicKey)
   const bootKey = formatKey(boot.publicKey)
   const guard = createReplayGuard()
-  // Opening a message takes time. Proven connections do not wait for those of strangers.
+  // Opening a message takes time. Proven connections do not wait for unproven ones.
   const waitForTick = createTickQueue()
-  const waitAsStranger = createTickQueue()
+  const waitUnproven = createTickQueue()
   let running = 0
 
   async function begin({ isProven, signal }: Sender): Promise<void> {
-    await (isProven() ? waitForTick : waitAsStranger)(() => signal.aborted)
+    await (isProven() ? waitForTick : waitUnproven)(() => signal.aborted)
     signal.throwIfAborted()
   }
 

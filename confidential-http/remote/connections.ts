@@ -20,80 +20,75 @@ export interface Connections {
 const MAX_KNOWN = 1024
 
 /**
- * Bounds the connections of a server so that strangers can't keep callers out. Of too many connections it closes one that never
+ * Bounds the connections of a server so that other clients can't keep callers out. Of too many connections it closes one that never
  * brought an authentic request: the oldest of the address that has most of them. Addresses that authentic requests came from
  * lose a connection only if no other address has one.
  */
-export function boundConnections(server: Server, limits: ConnectionLimits): Connections {
-  /** All connections, by address. */
-  const all = new Map<string, Set<Socket>>()
-  /** The connections without an authentic request, by address; the oldest first. */
-  const strangers = new Map<string, Set<Socket>>()
+export function boundConnections(
+  server: Server,
+  { max, maxPerAddress }: ConnectionLimits,
+): Connections {
+  /** The open connections of each address, the oldest first. */
+  const open = new Map<string, Set<Socket>>()
+  const proven = new WeakSet<Socket>()
+  /** Addresses that authentic requests came from, the latest last. */
   const known = new Set<string>()
   /** A closed socket has no address any more. */
   const addresses = new WeakMap<Socket, string>()
   let total = 0
 
-  function largest(isKnown: boolean): Set<Socket> | undefined {
-    let found: Set<Socket> | undefined
-    for (const [address, sockets] of strangers)
-      if (known.has(address) === isKnown && sockets.size > (found?.size ?? 0)) found = sockets
+  function unprovenOf(address: string): Socket[] {
+    return [...(open.get(address) ?? [])].filter(socket => !proven.has(socket))
+  }
+
+  /** The unproven connections of the address that has most of them. */
+  function largest(isKnown: boolean): Socket[] {
+    let found: Socket[] = []
+    for (const address of open.keys()) {
+      if (known.has(address) !== isKnown) continue
+      const unproven = unprovenOf(address)
+      if (unproven.length > found.length) found = unproven
+    }
     return found
   }
 
-  const addressOf = (socket: Socket): string => addresses.get(socket) ?? ''
-
   function forget(socket: Socket): void {
-    const address = addressOf(socket)
-    if (all.get(address)?.has(socket)) total--
-    removeFrom(all, address, socket)
-    removeFrom(strangers, address, socket)
+    const address = addresses.get(socket) ?? ''
+    const sockets = open.get(address)
+    if (!sockets?.delete(socket)) return
+    total--
+    if (sockets.size === 0) open.delete(address)
   }
 
-  /** Stops counting the connection at once: its `close` event comes later. */
-  function closeOldest(sockets: ReadonlySet<Socket> | undefined): void {
-    for (const socket of sockets ?? []) {
-      forget(socket)
-      socket.destroy()
-      return
-    }
+  function findExcess(address: string): Socket | undefined {
+    if ((open.get(address)?.size ?? 0) > maxPerAddress) return unprovenOf(address)[0]
+    return total > max ? (largest(false)[0] ?? largest(true)[0]) : undefined
   }
 
   server.on('connection', socket => {
     const address = networkOf(socket.remoteAddress)
     addresses.set(socket, address)
-    addTo(all, address, socket)
-    addTo(strangers, address, socket)
+    const sockets = open.get(address) ?? new Set()
+    open.set(address, sockets.add(socket))
     total++
     socket.on('close', () => forget(socket))
-    const { size } = all.get(address) as Set<Socket>
-    if (size > limits.maxPerAddress) closeOldest(strangers.get(address))
-    else if (total > limits.max) closeOldest(largest(false) ?? largest(true))
+    const excess = findExcess(address)
+    if (excess === undefined) return
+    // It stops counting at once: its `close` event comes later.
+    forget(excess)
+    excess.destroy()
   })
 
   return {
-    isProven(socket) {
-      return !strangers.get(addressOf(socket))?.has(socket)
-    },
+    isProven: socket => proven.has(socket),
     prove(socket) {
-      const address = addressOf(socket)
-      removeFrom(strangers, address, socket)
+      const address = addresses.get(socket) ?? ''
+      proven.add(socket)
       known.delete(address)
       known.add(address)
       if (known.size > MAX_KNOWN) for (const oldest of known) return void known.delete(oldest)
     },
   }
-}
-
-function addTo(sets: Map<string, Set<Socket>>, address: string, socket: Socket): void {
-  const sockets = sets.get(address) ?? new Set()
-  sets.set(address, sockets.add(socket))
-}
-
-function removeFrom(sets: Map<string, Set<Socket>>, address: string, socket: Socket): void {
-  const sockets = sets.get(address)
-  sockets?.delete(socket)
-  if (sockets?.size === 0) sets.delete(address)
 }
 
 /** An IPv4 address, also one embedded in IPv6; the first 64 bits of any other IPv6 address. */

@@ -24,7 +24,7 @@ export interface EnclaveServerOptions extends EnclaveSettings {
   readonly port?: number
   /** @default '127.0.0.1' */
   readonly host?: string
-  /** The largest number of connections; of more, those of strangers are closed. @default 1024 */
+  /** The largest number of connections; of more, unproven ones are closed. @default 1024 */
   readonly maxConnections?: number
   /**
    * The largest number of connections from one address, or one IPv6 network of 64 bits. Behind a reverse proxy all connections

@@ -20,7 +20,7 @@ export function createReplayGuard(now: () => number = Date.now): ReplayGuard {
   const seen = new Map<string, { readonly until: number; readonly issuedAt: number }>()
   /** Ids of requests issued up to then may have been forgotten. */
   let forgottenUntil = Number.NEGATIVE_INFINITY
-  /** A caller may have been told that its request, issued up to then, was too old and not carried out. */
+  /** Requests issued up to then may have been rejected as too old, and not carried out. */
   let rejectedUntil = Number.NEGATIVE_INFINITY
 
   function forget(time: number): void {

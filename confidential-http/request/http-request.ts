@@ -1,35 +1,35 @@
 import { foreignCause, ValidationError } from '../../core/errors.js'
 import { isBytes } from '../../core/options.js'
 import { encodeBase64 } from '../../crypto/base64.js'
-import type { Duration, DurationJson, HeaderValuesJson, HTTPRequestJson } from '../types.js'
+import type {
+  Duration,
+  DurationJson,
+  HeaderValuesJson,
+  HTTPRequest,
+  HTTPRequestJson,
+} from '../types.js'
 import { readBytes, readCertificate } from './byte-fields.js'
 import { formatDuration, parseDuration, SECOND } from './duration.js'
 import { type Field, nameKind, openMessage, readMap, readString } from './fields.js'
 
 /** Options of `httpRequest`. */
-export interface HTTPRequestOptions {
-  /** The URL of the API's endpoint, absolute. */
-  readonly url: string
+export interface HTTPRequestOptions
+  extends Pick<
+    HTTPRequest,
+    'url' | 'bodyString' | 'bodyBytes' | 'customRootCaCertPem' | 'encryptOutput'
+  > {
   /** The HTTP method. @default 'GET' */
   readonly method?: string | undefined
   /** The body: a string is a template, a Uint8Array is sent unchanged, anything else becomes JSON, which is a template too. */
   readonly body?: unknown
-  /** The body as a template. */
-  readonly bodyString?: string | undefined
-  /** The body as raw bytes; a string is their base64. */
-  readonly bodyBytes?: Uint8Array | string | undefined
   /** The headers, each with its value. None are added, not even a Content-Type. They replace those of `multiHeaders`. */
   readonly headers?: HeaderOptions | undefined
   /** The headers that have several values. */
   readonly multiHeaders?: HeaderOptions | undefined
   /** Values that are not secret and fill placeholders in body and headers. */
   readonly templateValues?: { readonly [name: string]: string | undefined } | undefined
-  /** The root certificate that verifies the server's certificate: PEM, or base64 of PEM. */
-  readonly customRootCaCertPem?: Uint8Array | string | undefined
   /** How long the request may take: milliseconds, or a duration such as `'5s'`. */
   readonly timeout?: number | Duration | DurationJson | undefined
-  /** Whether the body of the response is encrypted inside the enclave. @default false */
-  readonly encryptOutput?: boolean | undefined
 }
 
 /** Headers by name: a value, a list of values, or `{ values }`. */

@@ -129,13 +129,12 @@ function readPublicValue(entry: Field, name: string): string {
 }
 
 function readBody(field: HTTPRequestField): HTTPRequestBody {
-  const inMessage = readBodyCase(field('body'))
   const given = [
-    field('bodyString').value !== undefined && { ...field('bodyString'), case: 'bodyString' },
-    field('bodyBytes').value !== undefined && { ...field('bodyBytes'), case: 'bodyBytes' },
-    inMessage,
-  ].filter(each => each !== false)
-  const [body, other] = given
+    { ...field('bodyString'), case: 'bodyString' },
+    { ...field('bodyBytes'), case: 'bodyBytes' },
+    readBodyCase(field('body')),
+  ]
+  const [body, other] = given.filter(({ value }) => value !== undefined)
   if (body === undefined) return { case: undefined }
   if (other !== undefined)
     throw new ValidationError(
@@ -146,22 +145,20 @@ function readBody(field: HTTPRequestField): HTTPRequestBody {
     : { case: 'bodyBytes', value: readBytes(body) }
 }
 
-/** Reads the body of a message, `{ case, value }`; false if there is none. */
-function readBodyCase({ path, value }: Field): (Field & { readonly case: string }) | false {
-  if (value === undefined) return false
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, 'case'))
+/** Reads the body of a message, `{ case, value }`, whose value is absent if the case is. */
+function readBodyCase({ path, value: body }: Field): Field & { readonly case?: string } {
+  if (body === undefined) return { path, value: undefined }
+  if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'case'))
     throw new ValidationError(`${path} is unknown: give bodyString or bodyBytes`)
-  const { case: name, value: content } = value as {
+  const { case: given, value: content } = body as {
     readonly case: unknown
     readonly value: unknown
   }
-  if (name === undefined || name === null) {
-    if (content === undefined || content === null) return false
-    throw new ValidationError(`${path}.case must be bodyString or bodyBytes`)
-  }
+  const name = given ?? undefined
+  const value = content ?? undefined
+  if (name === undefined && value === undefined) return { path, value }
   if (name !== 'bodyString' && name !== 'bodyBytes')
     throw new ValidationError(`${path}.case must be bodyString or bodyBytes`)
-  if (content === undefined || content === null)
-    throw new ValidationError(`${path}.value is required`)
-  return { path: `${path}.value`, value: content, case: name }
+  if (value === undefined) throw new ValidationError(`${path}.value is required`)
+  return { path: `${path}.value`, value, case: name }
 }

@@ -1,5 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import { kindOf } from '../../core/kind.js'
+import type { Result } from '../capability.js'
 import type { HTTPResponse, HTTPResponseJson } from '../types.js'
 import {
   openResponse,
@@ -15,16 +16,10 @@ export type AnyResponse = HTTPResponse | HTTPResponseJson
 /** Makes a response when it is called, or a call whose `result()` is the response. */
 export type ResponseSource = () => { readonly result: AnyResponse | (() => AnyResponse) }
 
-/** A value that is read from a response once the response has arrived. */
-export interface Later<Value> {
-  /** Blocks until the response has arrived. */
-  result(): Value
-}
-
 /** Reads a response now, or one that arrives later. */
 export interface ResponseReader<Value, Arguments extends readonly unknown[] = readonly []> {
   (response: AnyResponse, ...args: Arguments): Value
-  (response: ResponseSource, ...args: Arguments): Later<Value>
+  (response: ResponseSource, ...args: Arguments): Result<Value>
 }
 
 /** True for a status from 200 to 299. */
@@ -41,7 +36,7 @@ const readJson: ResponseReader<unknown> = reader(field => JSON.parse(decode(fiel
 /** The body parsed as JSON. Throws SyntaxError for any other body, also for an empty one. */
 export function json<Value = unknown>(response: AnyResponse): Value
 /** The body of a later response, parsed as JSON. */
-export function json<Value = unknown>(response: ResponseSource): Later<Value>
+export function json<Value = unknown>(response: ResponseSource): Result<Value>
 export function json(response: AnyResponse | ResponseSource): unknown {
   return readJson(response as AnyResponse)
 }

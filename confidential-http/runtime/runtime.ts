@@ -42,7 +42,7 @@ export interface RuntimeProgram<Settings, Config, Report> {
   readonly defaultTimeout: number
 }
 
-/** Milliseconds to wait for a request beyond its timeout, before its thread is taken for dead. */
+/** Milliseconds to wait for a request beyond its timeout, before its thread counts as dead. */
 const GRACE = 700
 
 /** Starts the thread at once, so that it is ready for the first request, and another one whenever it has died. */

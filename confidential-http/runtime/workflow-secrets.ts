@@ -1,8 +1,9 @@
 import { ValidationError } from '../../core/errors.js'
 import { VaultError } from '../../local/vault/errors.js'
+import type { Result } from '../capability.js'
 import { once } from '../once.js'
 import type { ReleasedSecret, SecretKey } from '../thread/thread-messages.js'
-import type { Result, SecretRequest, WorkflowSecret } from './workflow-types.js'
+import type { SecretRequest, WorkflowSecret } from './workflow-types.js'
 
 /** Asks the enclave for the values of secrets. The returned function blocks until they have arrived. */
 export type ReadSecrets = (names: readonly SecretKey[]) => () => readonly ReleasedSecret[]

@@ -1,12 +1,6 @@
-import type { CapabilityCall } from '../capability.js'
+import type { CapabilityCall, Result } from '../capability.js'
 import type { HTTPResponse } from '../types.js'
 import type { ConsensusAggregation } from './node-mode.js'
-
-/** A value that arrives later. */
-export interface Result<Value> {
-  /** Every call returns the same value or throws the same error. */
-  result(): Value
-}
 
 /** The reply to a call to a capability. Both methods may be called, any number of times. */
 export interface RuntimeReply<Output = HTTPResponse> {

@@ -2,7 +2,7 @@ import { ValidationError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { checkOptions } from '../../core/options.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
-import { CAPABILITY_ID, type CapabilityCall, METHOD } from '../capability.js'
+import { CAPABILITY_ID, type CapabilityCall, METHOD, type Result } from '../capability.js'
 import { once } from '../once.js'
 import { readBytes } from '../request/byte-fields.js'
 import { type ConsensusAggregation, observeOnce, unwrapValue } from './node-mode.js'
@@ -10,7 +10,6 @@ import { type ReadSecrets, requestSecret, requestSecrets, throwing } from './wor
 import type {
   NodeRuntime,
   ReportRequest,
-  Result,
   RuntimeReply,
   WorkflowOptions,
   WorkflowRuntime,

@@ -16,8 +16,8 @@ export interface Entry {
 export interface Pending {
   add(): { readonly id: number; readonly entry: Entry }
   /** Sets the outcome of a request, unless it has one. */
-  settle(id: number, outcome: Outcome): void
-  settleAll(outcome: Outcome): void
+  complete(id: number, outcome: Outcome): void
+  completeAll(outcome: Outcome): void
   /** Waits for an outcome and keeps the process alive until then. */
   outcome(entry: Entry): Promise<Outcome>
 }
@@ -28,7 +28,7 @@ export function createPending(port: MessagePort): Pending {
   let lastID = 0
   let awaited = 0
 
-  function settle(id: number, outcome: Outcome): void {
+  function complete(id: number, outcome: Outcome): void {
     const entry = entries.get(id)
     if (entry === undefined) return
     entries.delete(id)
@@ -46,9 +46,9 @@ export function createPending(port: MessagePort): Pending {
       entries.set(id, entry)
       return { id, entry }
     },
-    settle,
-    settleAll(outcome) {
-      for (const id of [...entries.keys()]) settle(id, outcome)
+    complete,
+    completeAll(outcome) {
+      for (const id of [...entries.keys()]) complete(id, outcome)
     },
     async outcome(entry) {
       return (

@@ -20,10 +20,10 @@ export interface Sent<Value> {
 
 /** A thread that answers requests. */
 export interface Thread {
-  /** False once it has ended or announced its end. */
+  /** False once it has ended or sent its last message. */
   isUsable(): boolean
   /**
-   * Sends a question. The thread is taken for dead if it does not answer within `timeout` milliseconds. Aborting `signal` cancels
+   * Sends a question. The thread counts as dead if it does not answer within `timeout` milliseconds. Aborting `signal` cancels
    * the question.
    */
   send<Value>(question: Question, timeout: number, signal?: AbortSignal): Sent<Value>
@@ -70,10 +70,10 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
         log[message.level]?.(message.message, message.facts)
         break
       case 'response':
-        pending.settle(message.id, { response: message.response })
+        pending.complete(message.id, { response: message.response })
         break
       case 'failure':
-        pending.settle(message.id, { error: fromFailure(message.failure) })
+        pending.complete(message.id, { error: fromFailure(message.failure) })
         break
       case 'opened':
         isReady = true
@@ -97,7 +97,7 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
       ended = reason
       // A thread that is slow to start does not hang. Terminated, it would leave a file open.
       exited = stopWorker(worker, isReady ? 0 : startedAt + MAX_START - performance.now())
-      pending.settleAll({ error: withSent(reason, isOpen) as Error })
+      pending.completeAll({ error: withSent(reason, isOpen) as Error })
       port.close()
     }
     await exited
@@ -125,11 +125,11 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
     const { id, entry } = pending.add()
     post({ ...question, id, startedAt: Date.now() })
     if (signal !== undefined) entry.forget = onAbort(signal, () => cancel(asError(signal.reason)))
-    if (ended !== undefined) pending.settle(id, { error: ended })
+    if (ended !== undefined) pending.complete(id, { error: ended })
 
     function cancel(error: Error): void {
       post({ type: 'cancel', id })
-      pending.settle(id, { error })
+      pending.complete(id, { error })
     }
 
     function giveUp(): void {

@@ -7,7 +7,7 @@ import { GROUP, type Point, pointDigits, reduceDigest } from './group.js'
  * public key holds already.
  */
 
-/** H1: turns one point into a one-time pad of 32 bytes. */
+/** H1: hashes one point to a one-time pad of 32 bytes. */
 export function hashToPad(point: Point): Uint8Array {
   return sha256(`tdh2hash1${cat([point])}`)
 }

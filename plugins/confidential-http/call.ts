@@ -45,7 +45,7 @@ export interface ConfidentialCall {
   readonly scope: ScopeFacts
 }
 
-/** How the enclave's wire connects. Nothing here can turn the verification of certificates off. */
+/** How the enclave's wire connects. No rule disables the verification of certificates. */
 export interface ConnectionRules {
   /** Root certificates in PEM. @default those of the platform */
   readonly ca?: readonly string[]

@@ -12,7 +12,7 @@ const MAX_DEPTH = 6
 const USUAL_NAMES: readonly PropertyKey[] = ['message', 'stack', 'cause', 'code', 'errors']
 const STACK_FRAME = /^ {4}at .*(?::\d+:\d+|<anonymous>|native|index \d+)\)?$/gm
 
-/** Keeps secrets out of what leaves the enclave. */
+/** Removes secrets from errors, log lines and headers that leave the enclave. */
 export interface Redactor {
   /** Returns what was thrown or, if that holds a secret, an error that says only so. */
   readonly error: (thrown: unknown) => unknown
