@@ -25,7 +25,7 @@ export interface Chain {
   /** Milliseconds from the given time until the next report is not dated ahead of the clock. */
   readonly wait: (ms: number) => number
   /** Continues after a report that was made elsewhere. */
-  readonly follow: (report: Pick<SignedReport, 'observationsTimestamp' | 'seqNr'>) => void
+  readonly follow: (report: SignedReport) => void
 }
 
 // A chain does not continue from an overridden time further ahead than this: one such report would end it.
@@ -40,11 +40,12 @@ function schemaOf({ feedID, version, resolution }: Feed): readonly Field[] {
   )
 }
 
-/** Starts the chain of a feed; `sign` turns blobs into full reports. */
+/** The chain of a feed, after the last report if there is one. `sign` turns blobs into full reports. */
 export function createChain(
   feed: Feed,
   sign: (blob: string, seqNr: number) => string,
   seed: number,
+  last?: SignedReport,
 ): Chain {
   const { feedID, resolution } = feed
   const schema = schemaOf(feed)
@@ -53,8 +54,8 @@ export function createChain(
     resolution === 's' ? rangeOf('uint32')[1] : BigInt(Number.MAX_SAFE_INTEGER),
   )
   const nextValues = createWalk(feed, seed)
-  let end: number | undefined
-  let seqNr = 0
+  let end = last?.observationsTimestamp
+  let seqNr = last?.seqNr ?? 0
 
   function checkOverrides(overrides: ReportFields): void {
     for (const [name, value] of Object.entries(overrides)) {
@@ -87,20 +88,17 @@ export function createChain(
     seqNr = number
     const isOverridden = overrides.observationsTimestamp !== undefined
     const plausible = Math.max(from ?? 0, now) + farAheadMs / unitMs
-    if (!isOverridden || observationsTimestamp <= plausible) {
-      end = Math.max(end ?? observationsTimestamp, observationsTimestamp)
-    }
+    if (!isOverridden || observationsTimestamp <= plausible)
+      end = Math.max(end ?? 0, observationsTimestamp)
     return { feedID, fullReport, validFromTimestamp, observationsTimestamp, seqNr }
   }
 
-  function follow(report: Pick<SignedReport, 'observationsTimestamp' | 'seqNr'>): void {
-    end = Math.max(end ?? report.observationsTimestamp, report.observationsTimestamp)
-    seqNr = Math.max(seqNr, report.seqNr)
+  return {
+    next,
+    wait: ms => (end === undefined ? 0 : Math.max(0, (end + 1) * unitMs - ms)),
+    follow(report) {
+      end = Math.max(end ?? 0, report.observationsTimestamp)
+      seqNr = Math.max(seqNr, report.seqNr)
+    },
   }
-
-  function wait(ms: number): number {
-    return end === undefined ? 0 : Math.max(0, (end + 1) * unitMs - ms)
-  }
-
-  return { next, wait, follow }
 }

@@ -48,45 +48,30 @@ export function createForge(others: Network): Forge {
     const { context, blob, rs, ss, vs } = parts
     const [digest, position, extraHash] = context
     const [s = '', ...otherSs] = ss
-    switch (how) {
-      case 'signature':
-        return encodeFullReport({ ...parts, ss: [flipLastBit(s), ...otherSs] })
-      case 'signer':
-        return others.sign(blob, Number.parseInt(position, 16), digest)
-      case 'digest':
-        return others.sign(blob, Number.parseInt(position, 16))
-      case 'few': {
-        const count = rs.length - 1
-        const fewVs = vs.slice(0, 2 * count).padEnd(64, '0')
-        return encodeFullReport({
-          ...parts,
-          rs: rs.slice(0, count),
-          ss: ss.slice(0, count),
-          vs: fewVs,
-        })
-      }
-      case 'repeated':
-        return encodeFullReport({
-          ...parts,
-          rs: rs.map(() => rs[0] as string),
-          ss: ss.map(() => s),
-          vs: vs.slice(0, 2).repeat(rs.length).padEnd(64, '0'),
-        })
-      case 'high-s':
-        return encodeFullReport({
-          ...parts,
-          ss: [mirrored(s), ...otherSs],
-          vs: flipLastBit(vs.slice(0, 2)) + vs.slice(2),
-        })
-      case 'v':
-        return encodeFullReport({ ...parts, vs: `04${vs.slice(2)}` })
-      case 'context':
-        return encodeFullReport({
-          ...parts,
-          context: [digest, word(BigInt(`0x${position}`) + 256n), extraHash],
-        })
-      case 'value':
-        return encodeFullReport({ ...parts, blob: flipLastBit(blob) })
+    const few = rs.length - 1
+    const seqNr = Number.parseInt(position, 16)
+    if (how === 'signer') return others.sign(blob, seqNr, digest)
+    if (how === 'digest') return others.sign(blob, seqNr)
+    const changes: Readonly<Record<typeof how, () => Partial<SignedParts>>> = {
+      signature: () => ({ ss: [flipLastBit(s), ...otherSs] }),
+      few: () => ({
+        rs: rs.slice(0, few),
+        ss: ss.slice(0, few),
+        vs: vs.slice(0, 2 * few).padEnd(64, '0'),
+      }),
+      repeated: () => ({
+        rs: rs.map(() => rs[0] as string),
+        ss: ss.map(() => s),
+        vs: vs.slice(0, 2).repeat(rs.length).padEnd(64, '0'),
+      }),
+      'high-s': () => ({
+        ss: [mirrored(s), ...otherSs],
+        vs: flipLastBit(vs.slice(0, 2)) + vs.slice(2),
+      }),
+      v: () => ({ vs: `04${vs.slice(2)}` }),
+      context: () => ({ context: [digest, word(BigInt(`0x${position}`) + 256n), extraHash] }),
+      value: () => ({ blob: flipLastBit(blob) }),
     }
+    return encodeFullReport({ ...parts, ...changes[how]() })
   }
 }

@@ -27,10 +27,10 @@ export {
   startHTTPSServer,
 } from './https-server.js'
 export type { Delivery, PublishedReport } from './ledger.js'
-export type { SignerSet } from './network.js'
+export type { RotateOptions, SignerSet } from './network.js'
 export type { DataEngineOptions } from './options.js'
 export type { EngineOrigin } from './origin.js'
-export type { PublishOptions, RotateOptions } from './publisher.js'
+export type { PublishOptions } from './publisher.js'
 export type { RecordedReport } from './replay.js'
 export type { RequestRecord } from './request-log.js'
 export { createVault, type VaultOptions } from './vault/create-vault.js'

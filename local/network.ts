@@ -1,6 +1,7 @@
 import { keccak_256 } from '@noble/hashes/sha3'
 import { type Curve, ORDER } from './curve.js'
 import { encodeFullReport, word } from './encode.js'
+import { checkOptions, type Settings } from './options.js'
 import { seededBytes } from './random.js'
 
 /** A set of signers. */
@@ -76,4 +77,39 @@ export function createNetwork(
 
   const set = Object.freeze({ configDigest: `0x${digest}`, f, signers })
   return { set, sign }
+}
+
+/** Other numbers of signers for `rotate`. */
+export interface RotateOptions {
+  readonly nodes?: number
+  readonly f?: number
+}
+
+/** A network whose signers can be replaced. */
+export interface RotatingNetwork {
+  /** Signs with the current signers. */
+  readonly sign: (blob: string, seqNr: number) => string
+  readonly rotate: (to?: RotateOptions) => SignerSet
+  /** The signers so far, the oldest set first. */
+  readonly sets: readonly SignerSet[]
+}
+
+/** A network with the signers of the settings. */
+export function createRotatingNetwork(curve: Curve, settings: Settings): RotatingNetwork {
+  const { seed } = settings
+  let network = createNetwork(curve, seed, settings.nodes, settings.f)
+  const sets = [network.set]
+  return {
+    sign: (blob, seqNr) => network.sign(blob, seqNr),
+    rotate(to = {}) {
+      const { f, nodes } = checkOptions({
+        f: to.f ?? network.set.f,
+        nodes: to.nodes ?? (to.f === undefined ? network.set.signers.length : 3 * to.f + 1),
+      })
+      network = createNetwork(curve, seed, nodes, f, sets.length)
+      sets.push(network.set)
+      return network.set
+    },
+    sets,
+  }
 }

@@ -5,8 +5,7 @@ import type { EngineContext } from './context.js'
 import type { Feed, ReportFields } from './feeds.js'
 import type { Forgery } from './forge.js'
 import type { PublishedReport } from './ledger.js'
-import { createNetwork, type SignerSet } from './network.js'
-import { checkOptions } from './options.js'
+import { createRotatingNetwork, type RotateOptions, type SignerSet } from './network.js'
 import { createSchedule, type Task } from './schedule.js'
 
 /** Where a report that is published by hand goes. */
@@ -17,12 +16,6 @@ export interface PublishOptions {
   readonly stored?: boolean
   /** Forges it, for the stream and for REST. @default no forgery */
   readonly forged?: Forgery
-}
-
-/** Other numbers of signers for `rotate`. */
-export interface RotateOptions {
-  readonly nodes?: number
-  readonly f?: number
 }
 
 /** Makes, signs and publishes the reports of an engine. */
@@ -36,7 +29,7 @@ export interface Publisher {
   readonly replayNext: () => PublishedReport | undefined
   readonly rotate: (to?: RotateOptions) => SignerSet
   /** The signers so far, the oldest set first. */
-  readonly networks: SignerSet[]
+  readonly networks: readonly SignerSet[]
   /** Adds the reports that feeds have at the start to the ledger. */
   readonly makeHistory: () => Promise<void>
   /** Starts automatic publishing, if there is something to publish. */
@@ -51,21 +44,18 @@ export function createPublisher(
   stream: (report: PublishedReport) => void,
 ): Publisher {
   const { seed, now, intervalMs, runAhead } = settings
+  const network = createRotatingNetwork(curve, settings)
   const chains = new Map<string, Chain>()
-  let network = createNetwork(curve, seed, settings.nodes, settings.f)
-  const networks = [network.set]
   const schedule = createSchedule(
     recording === undefined ? [...feeds.values()].map(createTask) : [{ intervalMs, run: replay }],
   )
   let replayed = 0
 
   function chainOf(feed: Feed): Chain {
-    const found = chains.get(feed.feedID)
-    if (found !== undefined) return found
-    const chain = createChain(feed, (blob, seqNr) => network.sign(blob, seqNr), seed)
-    const last = ledger.latest(feed.feedID)
-    if (last !== undefined) chain.follow(last)
-    chains.set(feed.feedID, chain)
+    const { feedID } = feed
+    const last = ledger.latest(feedID)
+    const chain = chains.get(feedID) ?? createChain(feed, network.sign, seed, last)
+    chains.set(feedID, chain)
     return chain
   }
 
@@ -129,16 +119,8 @@ export function createPublisher(
   return {
     publish,
     replayNext,
-    rotate(to = {}) {
-      const { f, nodes } = checkOptions({
-        f: to.f ?? network.set.f,
-        nodes: to.nodes ?? (to.f === undefined ? network.set.signers.length : 3 * to.f + 1),
-      })
-      network = createNetwork(curve, seed, nodes, f, networks.length)
-      networks.push(network.set)
-      return network.set
-    },
-    networks,
+    rotate: network.rotate,
+    networks: network.sets,
     async makeHistory() {
       const start = now()
       for (const feed of feeds.values()) {

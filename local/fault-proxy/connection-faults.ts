@@ -1,17 +1,15 @@
 import type { EventDetails, ProxyEventName } from './log.js'
-import type { Pipe } from './pipe.js'
+import type { Pipes } from './pipes.js'
 import type { Direction, Fault, Rule } from './rules.js'
 import { type ConnectionScript, nextPlace } from './script.js'
-import { directionsOf, type Toxics } from './toxics.js'
+import { directionsOf } from './toxics.js'
 
 /** Applies a fault; the returned function ends one that lasts. `cause` is for the log. */
 export type ApplyFault = (fault: Fault, cause?: EventDetails) => () => void
 
 /** What the faults of a connection work on. */
 export interface FaultTargets {
-  readonly pipes: Readonly<Record<Direction, Pipe>>
-  /** The toxics of this connection alone. */
-  readonly toxics: Readonly<Record<Direction, Set<Partial<Toxics>>>>
+  readonly pipes: Pipes
   readonly note: (event: ProxyEventName, details: EventDetails) => void
   readonly reset: (cause?: EventDetails) => void
   readonly isOpen: () => boolean
@@ -21,12 +19,8 @@ export interface FaultTargets {
 
 /** The faults of one connection. */
 export function createApplyFault(targets: FaultTargets): ApplyFault {
-  const { pipes, toxics, note, reset, isOpen, onBlackhole } = targets
+  const { pipes, note, reset, isOpen, onBlackhole } = targets
   let blackholes = 0
-
-  function update(): void {
-    for (const pipe of Object.values(pipes)) pipe.update()
-  }
 
   /** Blackholes or slows the directions. Returns how to end it. */
   function start(fault: Fault, directions: readonly Direction[]): () => void {
@@ -40,11 +34,11 @@ export function createApplyFault(targets: FaultTargets): ApplyFault {
     }
     // A copy, as a set contains an object once: two equal faults are two.
     const added = { ...fault }
-    for (const direction of directions) toxics[direction].add(added)
-    update()
+    for (const direction of directions) pipes.toxics[direction].add(added)
+    pipes.update()
     return function end() {
-      for (const direction of directions) toxics[direction].delete(added)
-      update()
+      for (const direction of directions) pipes.toxics[direction].delete(added)
+      pipes.update()
     }
   }
 

@@ -1,15 +1,12 @@
 import { Socket } from 'node:net'
-import { seededRandom } from '../random.js'
-import { createBitFlips } from './bit-flips.js'
 import { type ApplyFault, createApplyFault, createRuleRunner } from './connection-faults.js'
-import { createCutter, type Strike } from './cutter.js'
-import { createFrameReader, type FrameReader } from './frames.js'
+import { createFrameReader } from './frames.js'
 import type { EventDetails, ProxyEventName, ProxyLog } from './log.js'
-import { createPipe, type Pipe } from './pipe.js'
+import { createPipes } from './pipes.js'
 import { createHeadReader } from './request-head.js'
 import type { Direction } from './rules.js'
 import type { ConnectionScript } from './script.js'
-import { sumToxics, type Toxics } from './toxics.js'
+import type { Toxics } from './toxics.js'
 
 /** A snapshot of one connection through a proxy. */
 export interface ProxyConnection {
@@ -57,37 +54,6 @@ export interface ConnectionParts {
   readonly onClose: () => void
 }
 
-interface PipeContext {
-  readonly parts: ConnectionParts
-  readonly frames: FrameReader
-  readonly toxics: () => Toxics
-  readonly note: (event: ProxyEventName, details?: EventDetails) => void
-  readonly onStrike: (strike: Strike) => void
-}
-
-function createPipeFor(direction: Direction, from: Socket, to: Socket, context: PipeContext): Pipe {
-  const { parts, frames, toxics, note, onStrike } = context
-  const random = (purpose: string): (() => number) =>
-    seededRandom(parts.seed, `${purpose} ${direction} connection ${parts.number}`)
-  const flips = createBitFlips(
-    random('corrupt'),
-    () => toxics().corruptRate,
-    function onFlip(bytes, strike) {
-      const cause = strike && { rule: strike.rule.index, frame: strike.frame }
-      note('corrupt', { direction, bytes, ...cause })
-    },
-  )
-  return createPipe({
-    from,
-    to,
-    toxics,
-    random: random('jitter'),
-    cutter: createCutter(direction, parts.script, flips, direction === 'down' ? frames : undefined),
-    onStrike,
-    onEnd: error => note(error === undefined ? 'end' : 'error', { direction, error }),
-  })
-}
-
 /** Connects an accepted client to the upstream, once started. */
 export function createConnection(parts: ConnectionParts): Connection {
   const { number, client, script, log } = parts
@@ -95,21 +61,12 @@ export function createConnection(parts: ConnectionParts): Connection {
   const upstream = new Socket({ allowHalfOpen: true })
   const frames = createFrameReader()
   const request = createHeadReader()
-  const toxics = { up: new Set<Partial<Toxics>>(), down: new Set<Partial<Toxics>>() }
-  const contextOf = (direction: Direction): PipeContext => ({
-    parts,
-    frames,
-    toxics: () => sumToxics([parts.toxics[direction], ...toxics[direction]]),
-    note,
-    onStrike: ({ rule, frame }) => rules.strike(rule, { rule: rule.index, frame }),
-  })
-  const pipes = {
-    up: createPipeFor('up', client, upstream, contextOf('up')),
-    down: createPipeFor('down', upstream, client, contextOf('down')),
-  }
+  const pipes = createPipes(parts, upstream, frames, note, ({ rule, frame }) =>
+    rules.strike(rule, { rule: rule.index, frame }),
+  )
   const releaseUpstream = pipes.up.hold()
   const apply = createApplyFault({
-    ...{ pipes, toxics, note, reset },
+    ...{ pipes, note, reset },
     isOpen: () => openSockets > 0,
     onBlackhole(isOn) {
       isBlackholed = isOn
@@ -139,7 +96,7 @@ export function createConnection(parts: ConnectionParts): Connection {
     isResetting = true
     note('reset', cause)
     clear()
-    for (const pipe of Object.values(pipes)) {
+    for (const pipe of [pipes.up, pipes.down]) {
       pipe.hold()
       pipe.reset()
     }
@@ -147,7 +104,7 @@ export function createConnection(parts: ConnectionParts): Connection {
 
   function clear(): void {
     rules.clear()
-    for (const pipe of Object.values(pipes)) pipe.clear()
+    pipes.clear()
   }
 
   function onSocketClose(): void {
@@ -176,15 +133,9 @@ export function createConnection(parts: ConnectionParts): Connection {
 
   return {
     apply,
-    update() {
-      for (const pipe of Object.values(pipes)) pipe.update()
-    },
+    update: pipes.update,
     info: () => ({
-      number,
-      openedAt,
-      method: request.head?.method,
-      path: request.head?.path,
-      origin: request.head?.origin,
+      ...{ number, openedAt, ...request.head },
       isWebSocket: frames.isWebSocket,
       frames: frames.count,
       bytesUp: pipes.up.bytes,

@@ -16,15 +16,13 @@ export interface FaultProxyOptions {
   readonly logLimit?: number
 }
 
-/** The options with their defaults. */
-export interface FaultProxySettings {
+/** The checked options, with their defaults. */
+export interface FaultProxySettings
+  extends Required<Omit<FaultProxyOptions, 'upstream' | 'script'>> {
   readonly upstream: { readonly host: string; readonly port: number }
   /** Whether clients speak TLS. */
   readonly isSecure: boolean
-  readonly port: number
-  readonly seed: number
   readonly script: readonly Rule[]
-  readonly logLimit: number
 }
 
 const schemes = ['http:', 'https:', 'ws:', 'wss:'] as const

@@ -1,27 +1,27 @@
 /** The first request of a connection, without its authorization headers. */
 export interface RequestHead {
-  readonly method: string
+  readonly method: string | undefined
   /** Path and query. */
-  readonly path: string
+  readonly path: string | undefined
   /** The value of `X-Cll-Origin`, if it was sent. */
   readonly origin: string | undefined
 }
 
 const maxHeadBytes = 65_536
 
-function parse(head: string): RequestHead | undefined {
+function parse(head: string): RequestHead {
   const [, method, path] = /^([A-Z]+) (\S+) HTTP\/1/.exec(head) ?? []
-  if (method === undefined || path === undefined) return undefined
-  return { method, path, origin: /^x-cll-origin: *(\S+)/im.exec(head)?.[1] }
+  const origin = method === undefined ? undefined : /^x-cll-origin: *(\S+)/im.exec(head)?.[1]
+  return { method, path, origin }
 }
 
 /** Reads a client's bytes until the head of its first request is complete. */
 export function createHeadReader(): {
   readonly read: (chunk: Buffer) => void
-  readonly head: RequestHead | undefined
+  readonly head: RequestHead
 } {
   let text: string | undefined = ''
-  let head: RequestHead | undefined
+  let head = parse('')
 
   return {
     read(chunk) {

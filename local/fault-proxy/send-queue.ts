@@ -29,6 +29,32 @@ interface Item {
 // The sender keeps the rest.
 const maxQueuedBytes = 1024 * 1024
 
+interface Writer {
+  readonly write: (bytes: Buffer) => void
+  pendingWrites: number
+  sentBytes: number
+  lastWrite: number
+}
+
+/** Writes to a socket and counts. */
+function createWriter(to: Socket, onWritten: () => void): Writer {
+  const writer: Writer = {
+    pendingWrites: 0,
+    sentBytes: 0,
+    lastWrite: Number.NEGATIVE_INFINITY,
+    write(bytes) {
+      writer.sentBytes += bytes.length
+      writer.pendingWrites++
+      writer.lastWrite = performance.now()
+      to.write(bytes, function written() {
+        writer.pendingWrites--
+        onWritten()
+      })
+    },
+  }
+  return writer
+}
+
 /** An empty queue in front of a socket that may not be open yet. `onPumped` runs after each attempt to send. */
 export function createSendQueue(
   to: Socket,
@@ -37,12 +63,10 @@ export function createSendQueue(
   onPumped: () => void,
 ): SendQueue {
   const throttle = createThrottle()
+  const writer = createWriter(to, pump)
   let items: Item[] = []
   let queuedBytes = 0
-  let sentBytes = 0
-  let pendingWrites = 0
   let holds = 0
-  let lastWrite = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | undefined
 
   function clear(): void {
@@ -61,16 +85,6 @@ export function createSendQueue(
     queuedBytes -= count
   }
 
-  function write(bytes: Buffer): void {
-    sentBytes += bytes.length
-    pendingWrites++
-    lastWrite = performance.now()
-    to.write(bytes, function written() {
-      pendingWrites--
-      pump()
-    })
-  }
-
   /** Sends the first item, or a part of it. Returns whether the next one may follow now. */
   function sendFirst(first: Item): boolean {
     const { latencyMs, jitterMs, bytesPerSecond } = toxics()
@@ -83,7 +97,7 @@ export function createSendQueue(
     const { content } = first
     if (typeof content === 'function') {
       // A reset would discard bytes that are not written yet.
-      if (pendingWrites > 0) return false
+      if (writer.pendingWrites > 0) return false
       items.shift()
       content()
       return true
@@ -99,7 +113,7 @@ export function createSendQueue(
       return false
     }
     remove(first, content, count)
-    write(content.subarray(0, count))
+    writer.write(content.subarray(0, count))
     return true
   }
 
@@ -127,13 +141,13 @@ export function createSendQueue(
     },
     clear,
     get sentBytes() {
-      return sentBytes
+      return writer.sentBytes
     },
     get isFull() {
       return queuedBytes >= maxQueuedBytes
     },
     get lastWrite() {
-      return lastWrite
+      return writer.lastWrite
     },
   }
 }

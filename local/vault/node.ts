@@ -76,7 +76,7 @@ export function createNode(
     }
   }
 
-  async function releaseOf(ciphertext: Ciphertext, recipient: Uint8Array): Promise<Uint8Array> {
+  async function sealShare(ciphertext: Ciphertext, recipient: Uint8Array): Promise<Uint8Array> {
     return seal(Buffer.from(createShare(ciphertext, await readShare())), recipient)
   }
 
@@ -86,14 +86,14 @@ export function createNode(
       checkPublicKey('recipient', recipient)
       const name = checkName(given)
       const ciphertext = parse(await store.read(name), name)
-      if (!isSameLabel(ciphertext, ownerLabel(name.owner)))
+      if (Buffer.compare(ciphertext.label, ownerLabel(name.owner)) !== 0)
         throw new VaultError(`${formatName(name)} was encrypted for another owner`)
-      return releaseOf(ciphertext, recipient)
+      return sealShare(ciphertext, recipient)
     },
     async releaseResponse(ciphertext, recipient) {
-      if (!isSameLabel(ciphertext, RESPONSE_LABEL))
+      if (Buffer.compare(ciphertext.label, RESPONSE_LABEL) !== 0)
         throw new VaultError('the response has the label of a secret')
-      return releaseOf(ciphertext, recipient)
+      return sealShare(ciphertext, recipient)
     },
   }
 }
@@ -128,8 +128,4 @@ function publicPoint({ v }: PrivateShare): string {
 
 function pointOf(publicKey: PublicKey, index: number): unknown {
   return (JSON.parse(formatPublicKey(publicKey)) as { HArray: unknown[] }).HArray[index]
-}
-
-function isSameLabel({ label }: Ciphertext, expected: Uint8Array): boolean {
-  return Buffer.compare(label, expected) === 0
 }

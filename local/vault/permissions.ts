@@ -37,8 +37,11 @@ export function createPermissions({ insecurePermissions }: PermissionOptions = {
   if (insecurePermissions === true || host.platform === 'win32' || uid === undefined)
     return { checkFile() {}, checkFolder() {}, checkParents() {} }
 
-  /** root may use the files of others, as those of a mounted volume. */
-  const isForeign = (entry: Entry): boolean => uid !== 0 && entry.uid !== uid && entry.uid !== 0
+  function checkOwner(shown: string, entry: Entry): void {
+    // root may use the files of others, as those of a mounted volume.
+    if (uid !== 0 && entry.uid !== uid && entry.uid !== 0)
+      throw permissionError(shown, entry, 'it belongs to another user')
+  }
 
   /** Resolves a path step by step, as the system does, link by link. */
   function checkParents(path: string): void {
@@ -47,17 +50,16 @@ export function createPermissions({ insecurePermissions }: PermissionOptions = {
     const steps = (isAbsolute(path) ? path : `${host.cwd()}/${path}`).split('/')
     for (let step = steps.shift(); step !== undefined; step = steps.shift()) {
       if (step === '' || step === '.') continue
-      const { mode } = statSync(at)
-      if ((mode & 0o002) !== 0 && (mode & STICKY) === 0)
-        throw permissionError(at, mode, 'anybody may replace what is in it', '')
+      const folder = statSync(at)
+      if ((folder.mode & 0o002) !== 0 && (folder.mode & STICKY) === 0)
+        throw permissionError(at, folder, 'anybody may replace what is in it')
       const next = join(at, step)
       const entry = lstatSync(next)
       if (!entry.isSymbolicLink()) {
         at = next
         continue
       }
-      if (isForeign(entry))
-        throw permissionError(next, entry.mode, 'it belongs to another user', '')
+      checkOwner(next, entry)
       if (++links > MAX_LINKS) throw new VaultError(`${path} has too many symbolic links`)
       const target = readlinkSync(next)
       if (isAbsolute(target)) at = '/'
@@ -67,27 +69,22 @@ export function createPermissions({ insecurePermissions }: PermissionOptions = {
 
   return {
     checkFile(shown, entry, content) {
-      const { mode } = entry
-      if (isForeign(entry)) throw permissionError(shown, mode, 'it belongs to another user', '')
+      checkOwner(shown, entry)
       // Secrets are mounted into containers as files of root that a group may read.
       const allowed = entry.uid === 0 && uid !== 0 ? 0o640 : 0o600
-      if (content === 'secret' && (mode & 0o777 & ~(allowed | 0o100)) !== 0)
-        throw permissionError(
-          shown,
-          mode,
-          'others may read or write what only its owner must',
-          '0600',
-        )
-      if ((mode & 0o022) !== 0) throw permissionError(shown, mode, 'others may write it', '0600')
+      const rule = 'others may read or write what only its owner must'
+      if (content === 'secret' && (entry.mode & 0o777 & ~(allowed | 0o100)) !== 0)
+        throw permissionError(shown, entry, rule, '0600')
+      if ((entry.mode & 0o022) !== 0)
+        throw permissionError(shown, entry, 'others may write it', '0600')
     },
     checkFolder(path, entries) {
       for (const folder of [path, ...entries.map(entry => join(path, entry))]) {
         const entry = entryOf(folder)
         if (entry === undefined) continue
-        if (isForeign(entry))
-          throw permissionError(folder, entry.mode, 'it belongs to another user', '')
+        checkOwner(folder, entry)
         if ((entry.mode & 0o022) !== 0)
-          throw permissionError(folder, entry.mode, 'others may write in it', '0700')
+          throw permissionError(folder, entry, 'others may write in it', '0700')
         checkParents(folder)
       }
     },
@@ -104,9 +101,9 @@ function entryOf(path: string): Entry | undefined {
   }
 }
 
-function permissionError(shown: string, mode: number, rule: string, wanted: string): VaultError {
-  const octal = (mode & 0o7777).toString(8).padStart(4, '0')
-  const advice = wanted === '' ? 'mend that' : `make it ${wanted}`
+function permissionError(shown: string, entry: Entry, rule: string, wanted?: string): VaultError {
+  const octal = (entry.mode & 0o7777).toString(8).padStart(4, '0')
+  const advice = wanted === undefined ? 'mend that' : `make it ${wanted}`
   return new VaultError(
     `${shown} has the mode ${octal}: ${rule}; ${advice}, or allow it with insecurePermissions (--insecure-permissions)`,
     { code: 'PERMISSIONS' },
