@@ -6,11 +6,9 @@ import { checkCredentials, type Settings } from './options.js'
 
 /** The accepted credentials, and the feeds they may read. */
 export interface Access {
-  /** Updated by `rotateKeys`. */
   readonly credentials: Credentials
   /** Finds a feed by its lower-case id. Throws the same 401 for an unknown feed and for one that may not be read. */
   readonly findFeed: (feedID: string) => Feed
-  /** The ids of the feeds that may be read. */
   readonly entitled: () => string[]
   /** Counts a request of the key at an endpoint. Throws 429 if there are too many. */
   readonly count: (endpoint: string, now: number) => void

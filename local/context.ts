@@ -11,7 +11,6 @@ import { createRequestLog, type RequestLog } from './request-log.js'
 /** What the parts of an engine share. */
 export interface EngineContext {
   readonly settings: Settings
-  /** By lower-case id. */
   readonly feeds: Map<string, Feed>
   readonly access: Access
   readonly ledger: Ledger

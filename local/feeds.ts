@@ -44,21 +44,19 @@ export const headTimes: ReadonlySet<string> = new Set([
 
 const e18 = 10n ** 18n
 
+const price = (units: bigint): ReportFields => ({ price: units * e18 })
+
 /** The default feeds: every version from V2 to V14, V3 first, and both time resolutions. */
 export const defaultFeeds: readonly FeedSpec[] = [
   // V3, with the ids of the service's test network for ETH, BTC, LINK, SOL, XRP and HYPE against USD.
-  feed('0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782', {
-    price: 3_850n * e18,
-  }),
-  feed('0x00037da06d56d083fe599397a4769a042d63aa73dc4ef57709d31e9971a5b439', {
-    price: 104_000n * e18,
-  }),
-  feed('0x00036fe43f87884450b4c7e093cd5ed99cac6640d8c2000e6afc02c8838d0265', { price: 18n * e18 }),
-  feed('0x0003d338ea2ac3be9e026033b1aa601673c37bab5e13851c59966f9f820754d6', { price: 190n * e18 }),
+  feed('0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782', price(3_850n)),
+  feed('0x00037da06d56d083fe599397a4769a042d63aa73dc4ef57709d31e9971a5b439', price(104_000n)),
+  feed('0x00036fe43f87884450b4c7e093cd5ed99cac6640d8c2000e6afc02c8838d0265', price(18n)),
+  feed('0x0003d338ea2ac3be9e026033b1aa601673c37bab5e13851c59966f9f820754d6', price(190n)),
   feed('0x00035e3ddda6345c3c8ce45639d4449451f1d5828d7a70845e446f04905937cd', {
     price: (5n * e18) / 2n,
   }),
-  feed('0x0003cbac760d50c462267f3127374f5fa039eb971dd4a58a2b4f2b664769f8ea', { price: 42n * e18 }),
+  feed('0x0003cbac760d50c462267f3127374f5fa039eb971dd4a58a2b4f2b664769f8ea', price(42n)),
   // V4, with the service's id for EUR/USD; the other ids are invented.
   feed('0x0004b9905d8337c34e00f8dbe31619428bac5c3937e73e6af75c71780f1770ce', {
     price: 1_137_900_000_000_000_000n,
@@ -69,7 +67,7 @@ export const defaultFeeds: readonly FeedSpec[] = [
   feed('0x0007c2b85e9f304d1a6b7c8d9e0f1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b'),
   feed('0x0008f3a92c6d105e4b8a7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a0b9c8d7e6f'),
   feed('0x0009d7e16a4b302f5c8d9eafb0c1d2e3f405162738495a6b7c8d9eafb0c1d2e3'),
-  feed('0x000ab84c7d5e2f10963a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f90', { price: 232n * e18 }),
+  feed('0x000ab84c7d5e2f10963a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f90', price(232n)),
   feed('0x000be6f05a3c7d1249b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a1b0c9d8e7f6', { mid: 415n * e18 }),
   feed('0x000c91a7f4e2d3b5608c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a1b0c9d8e7f60'),
   feed('0x000d3c58b1a9e7f2406d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a0b9c8d7e6f5a4b'),
@@ -77,9 +75,7 @@ export const defaultFeeds: readonly FeedSpec[] = [
     midPrice: 71n * e18,
   }),
   // In milliseconds.
-  feed('0x10035a7b9c1d3e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7', {
-    price: 3_850n * e18,
-  }),
+  feed('0x10035a7b9c1d3e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7', price(3_850n)),
   feed('0x10082b4d6f8091a3c5e7f9081a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d'),
 ]
 

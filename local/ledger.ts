@@ -34,7 +34,6 @@ export interface Ledger {
   /** The number of a new stream, from 1. */
   readonly nextStream: () => number
   readonly addDelivery: (report: PublishedReport, delivery: Delivery) => void
-  /** The deliveries of a report, in order. */
   readonly deliveriesOf: (report: PublishedReport) => Delivery[]
 }
 

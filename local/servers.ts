@@ -10,7 +10,6 @@ export interface Servers {
   readonly listener: Listener
   /** While on, upgrades that name a dead origin go to another one. */
   readonly reroute: (on: boolean) => void
-  /** Adds up a number over the origins. */
   readonly sum: (count: (origin: Origin) => number) => number
   readonly start: () => Promise<void>
   readonly stop: () => Promise<void>

@@ -32,13 +32,11 @@ export interface Streams {
   readonly disconnect: (code?: number) => number
   /** While on, streams stay open and neither read nor write. */
   readonly blackhole: (on: boolean) => void
-  /** How many are open. */
   readonly count: number
 }
 
 interface Connection {
   readonly number: number
-  /** Lower-case. */
   readonly feedIDs: readonly string[]
   readonly stream: WebSocket
   readonly socket: Duplex

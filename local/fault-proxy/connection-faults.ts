@@ -1,5 +1,5 @@
 import type { EventDetails, ProxyEventName } from './log.js'
-import type { Pipes } from './pipes.js'
+import type { PipeContext, Pipes } from './pipe.js'
 import type { Direction, Fault, Rule } from './rules.js'
 import { type ConnectionScript, nextPlace } from './script.js'
 import { directionsOf } from './toxics.js'
@@ -10,6 +10,7 @@ export type ApplyFault = (fault: Fault, cause?: EventDetails) => () => void
 /** What the faults of a connection work on. */
 export interface FaultTargets {
   readonly pipes: Pipes
+  readonly toxics: PipeContext['toxics']
   readonly note: (event: ProxyEventName, details: EventDetails) => void
   readonly reset: (cause?: EventDetails) => void
   readonly isOpen: () => boolean
@@ -19,7 +20,7 @@ export interface FaultTargets {
 
 /** The faults of one connection. */
 export function createApplyFault(targets: FaultTargets): ApplyFault {
-  const { pipes, note, reset, isOpen, onBlackhole } = targets
+  const { pipes, toxics, note, reset, isOpen, onBlackhole } = targets
   let blackholes = 0
 
   /** Blackholes or slows the directions. Returns how to end it. */
@@ -34,10 +35,10 @@ export function createApplyFault(targets: FaultTargets): ApplyFault {
     }
     // A copy, as a set contains an object once: two equal faults are two.
     const added = { ...fault }
-    for (const direction of directions) pipes.toxics[direction].add(added)
+    for (const direction of directions) toxics[direction].add(added)
     pipes.update()
     return function end() {
-      for (const direction of directions) pipes.toxics[direction].delete(added)
+      for (const direction of directions) toxics[direction].delete(added)
       pipes.update()
     }
   }
@@ -79,7 +80,6 @@ export interface RuleRunner {
   /** Applies the rules that strike at the opening, and starts the timers of those that strike by time. */
   readonly start: () => void
   readonly strike: (rule: Rule, cause: EventDetails) => void
-  /** Stops the timers. */
   readonly clear: () => void
 }
 

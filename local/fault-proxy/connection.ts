@@ -1,8 +1,8 @@
 import { Socket } from 'node:net'
 import { type ApplyFault, createApplyFault, createRuleRunner } from './connection-faults.js'
-import { createFrameReader } from './frames.js'
+import { createFrameReader, type FrameReader } from './frames.js'
 import type { EventDetails, ProxyEventName, ProxyLog } from './log.js'
-import { createPipes } from './pipes.js'
+import { createPipe, type PipeContext, type Pipes } from './pipe.js'
 import { createHeadReader } from './request-head.js'
 import type { Direction } from './rules.js'
 import type { ConnectionScript } from './script.js'
@@ -36,7 +36,6 @@ export interface Connection {
   /** Applies the faults of the opening and connects the upstream. */
   readonly start: () => void
   readonly apply: ApplyFault
-  /** Applies changed toxics. */
   readonly update: () => void
   readonly destroy: () => void
 }
@@ -54,6 +53,32 @@ export interface ConnectionParts {
   readonly onClose: () => void
 }
 
+function createPipes(
+  client: Socket,
+  upstream: Socket,
+  context: PipeContext,
+  frames: FrameReader,
+): Pipes {
+  const up = createPipe('up', client, upstream, context)
+  const down = createPipe('down', upstream, client, context, frames)
+  return {
+    up,
+    down,
+    update() {
+      for (const pipe of [up, down]) pipe.update()
+    },
+    reset() {
+      for (const pipe of [up, down]) {
+        pipe.hold()
+        pipe.reset()
+      }
+    },
+    clear() {
+      for (const pipe of [up, down]) pipe.clear()
+    },
+  }
+}
+
 /** Connects an accepted client to the upstream, once started. */
 export function createConnection(parts: ConnectionParts): Connection {
   const { number, client, script, log } = parts
@@ -61,12 +86,15 @@ export function createConnection(parts: ConnectionParts): Connection {
   const upstream = new Socket({ allowHalfOpen: true })
   const frames = createFrameReader()
   const request = createHeadReader()
-  const pipes = createPipes(parts, upstream, frames, note, ({ rule, frame }) =>
-    rules.strike(rule, { rule: rule.index, frame }),
-  )
+  const toxics = { up: new Set<Partial<Toxics>>(), down: new Set<Partial<Toxics>>() }
+  const context: PipeContext = {
+    ...{ parts, toxics, note },
+    onStrike: ({ rule, frame }) => rules.strike(rule, { rule: rule.index, frame }),
+  }
+  const pipes = createPipes(client, upstream, context, frames)
   const releaseUpstream = pipes.up.hold()
   const apply = createApplyFault({
-    ...{ pipes, note, reset },
+    ...{ pipes, toxics, note, reset },
     isOpen: () => openSockets > 0,
     onBlackhole(isOn) {
       isBlackholed = isOn
@@ -96,10 +124,7 @@ export function createConnection(parts: ConnectionParts): Connection {
     isResetting = true
     note('reset', cause)
     clear()
-    for (const pipe of [pipes.up, pipes.down]) {
-      pipe.hold()
-      pipe.reset()
-    }
+    pipes.reset()
   }
 
   function clear(): void {
@@ -116,7 +141,6 @@ export function createConnection(parts: ConnectionParts): Connection {
     parts.onClose()
   }
 
-  client.setNoDelay(true)
   client.on('data', request.read)
   client.once('close', onSocketClose)
   upstream.setNoDelay(true)

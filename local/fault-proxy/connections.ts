@@ -10,10 +10,8 @@ export interface Connections {
   /** Adds a connection, and applies the lasting faults to it. */
   readonly add: (connection: Connection) => void
   readonly remove: (connection: Connection) => void
-  /** All of them, or those that are open. */
   readonly all: ReadonlySet<Connection>
   readonly open: () => Connection[]
-  /** Applies a fault. Returns to how many connections. */
   readonly apply: (which: WhichConnections | undefined, fault: Fault) => number
   /** Applies a fault until the returned function is called; without `which`, to connections to come as well. */
   readonly applyLasting: (which: WhichConnections | undefined, fault: Fault) => () => void

@@ -16,7 +16,6 @@ export interface Cutter {
   readonly cut: (chunk: Buffer) => (Buffer | Strike)[]
   /** The bytes that were still buffered when the direction ended. */
   readonly end: () => Buffer
-  /** Flips a bit of each of the next `count` bytes. */
   readonly corruptNext: (count: number) => void
 }
 

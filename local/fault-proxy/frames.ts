@@ -1,6 +1,5 @@
 /** Where a data frame lies among the bytes of its direction. */
 export interface FrameSpan {
-  /** From 1. */
   readonly number: number
   readonly start: number
   readonly payload: number
@@ -15,7 +14,6 @@ export interface FrameReader {
   readonly rest: () => Buffer
   /** Whether the server has answered with 101. */
   readonly isWebSocket: boolean
-  /** How many data frames have begun. */
   readonly count: number
 }
 

@@ -1,7 +1,13 @@
 import type { Socket } from 'node:net'
-import type { Cutter, Strike } from './cutter.js'
+import { seededRandom } from '../random.js'
+import { createBitFlips } from './bit-flips.js'
+import type { ConnectionParts } from './connection.js'
+import { createCutter, type Strike } from './cutter.js'
+import type { FrameReader } from './frames.js'
+import type { EventDetails, ProxyEventName } from './log.js'
+import type { Direction } from './rules.js'
 import { createSendQueue } from './send-queue.js'
-import type { Toxics } from './toxics.js'
+import { sumToxics, type Toxics } from './toxics.js'
 
 /** One direction of a connection. Bytes, faults, ends and resets keep their order. */
 export interface Pipe {
@@ -21,29 +27,52 @@ export interface Pipe {
   readonly clear: () => void
 }
 
-/** The parts of a pipe. */
-export interface PipeParts {
-  readonly from: Socket
-  readonly to: Socket
-  readonly cutter: Cutter
-  readonly toxics: () => Toxics
-  readonly random: () => number
+/** Both directions of a connection. */
+export interface Pipes extends Readonly<Record<Direction, Pipe>> {
+  /** Applies changed toxics. */
+  readonly update: () => void
+  /** Resets both sockets. */
+  readonly reset: () => void
+  readonly clear: () => void
+}
+
+/** What the pipes of a connection share. */
+export interface PipeContext {
+  readonly parts: ConnectionParts
+  /** The toxics of this connection alone. */
+  readonly toxics: Readonly<Record<Direction, Set<Partial<Toxics>>>>
+  readonly note: (event: ProxyEventName, details: EventDetails) => void
   /** Applies a rule, once everything before it is written. */
   readonly onStrike: (strike: Strike) => void
-  /** Called when the sender has sent its FIN, or is gone. */
-  readonly onEnd: (error: string | undefined) => void
 }
 
 // Node reports a reset as a plain end if bytes are still unread when it comes.
 const readMs = 20
 
-/** A pipe between two sockets, which need not be open yet. */
-export function createPipe(parts: PipeParts): Pipe {
-  const { from, to, cutter, toxics, random, onStrike, onEnd } = parts
-  const queue = createSendQueue(to, toxics, random, function limitQueue() {
+/** A pipe between two sockets, which need not be open yet; `reader` finds its frames, if it has any. */
+export function createPipe(
+  direction: Direction,
+  from: Socket,
+  to: Socket,
+  { parts, toxics: own, note, onStrike }: PipeContext,
+  reader?: FrameReader,
+): Pipe {
+  const random = (purpose: string): (() => number) =>
+    seededRandom(parts.seed, `${purpose} ${direction} connection ${parts.number}`)
+  const toxics = (): Toxics => sumToxics([parts.toxics[direction], ...own[direction]])
+  const queue = createSendQueue(to, toxics, random('jitter'), function limitQueue() {
     if (queue.isFull) from.pause()
     else if (from.isPaused()) from.resume()
   })
+  const flips = createBitFlips(
+    random('corrupt'),
+    () => toxics().corruptRate,
+    function onFlip(bytes, strike) {
+      const cause = strike && { rule: strike.rule.index, frame: strike.frame }
+      note('corrupt', { direction, bytes, ...cause })
+    },
+  )
+  const cutter = createCutter(direction, parts.script, flips, reader)
   let isEnded = false
   let resetting: NodeJS.Timeout | undefined
 
@@ -69,7 +98,7 @@ export function createPipe(parts: PipeParts): Pipe {
     queue.pump()
   })
   from.once('end', function onFIN() {
-    onEnd(undefined)
+    note('end', { direction })
     if (isEnded) return
     const rest = cutter.end()
     if (rest.length > 0) queue.add(rest)
@@ -77,7 +106,7 @@ export function createPipe(parts: PipeParts): Pipe {
     queue.pump()
   })
   from.on('error', function onError(error: NodeJS.ErrnoException) {
-    onEnd(error.code ?? error.message)
+    note('error', { direction, error: error.code ?? error.message })
     queue.add(reset)
     queue.pump()
   })

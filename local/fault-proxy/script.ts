@@ -3,13 +3,10 @@ import type { Direction, Rule } from './rules.js'
 
 /** Decides which rules strike a connection, and where. Ask once about each place, in order. */
 export interface ConnectionScript {
-  /** The rules that strike when the connection opens. */
   readonly opening: () => Rule[]
-  /** The rules that strike a frame. */
   readonly frame: (number: number) => Rule[]
   /** The rules that strike after more than `from` and at most `to` bytes of a direction. */
   readonly bytes: (direction: Direction, from: number, to: number) => { at: number; rule: Rule }[]
-  /** The rules that strike by time. */
   readonly timed: readonly Rule[]
   /** Whether a rule strikes where it could. */
   readonly decide: (rule: Rule) => boolean

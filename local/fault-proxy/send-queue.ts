@@ -7,12 +7,10 @@ import type { Toxics } from './toxics.js'
 export interface SendQueue {
   /** Adds bytes, or an action to run once everything before it is written. */
   readonly add: (item: Buffer | (() => void)) => void
-  /** Sends what is due. */
   readonly pump: () => void
   /** Sends nothing until the returned function is called. */
   readonly hold: () => () => void
   readonly clear: () => void
-  /** Bytes sent so far. */
   readonly sentBytes: number
   readonly isFull: boolean
   /** When bytes were last written, on the clock of `performance`. */

@@ -9,7 +9,6 @@ import { checkName, fileNameOf, formatName, type SecretName } from './secret-nam
 /** The ciphertexts of a vault's secrets, one file each. */
 export interface SecretStore {
   write(name: SecretName, ciphertext: string): Promise<void>
-  /** The ciphertext, unchecked. */
   read(name: SecretName): Promise<string>
   /** The names of one owner's secrets, or of all, and the files that are damaged. */
   list(owner?: string): Promise<{
