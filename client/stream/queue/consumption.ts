@@ -96,7 +96,7 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
   }
 
   function enqueue(report: Report, to: ReportQueue): void {
-    outstanding?.hold(report)
+    outstanding?.retain(report)
     to.push(report)
   }
 
@@ -132,7 +132,7 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
       const promised = current
       if (outstanding === undefined || promised === undefined || promised !== report)
         return undefined
-      outstanding.hold(promised)
+      outstanding.retain(promised)
       return () => outstanding.release(promised)
     },
     async read() {

@@ -17,7 +17,7 @@ export interface Outstanding {
   /** It was delivered: unless a holder is left, it is taken. */
   delivered(report: Report): void
   /** Adds a holder of a report: a reader, or a promise of a handler. */
-  hold(report: Report): void
+  retain(report: Report): void
   /** Removes a holder; after the last one the report is taken. */
   release(report: Report): void
   /** The report was dropped: it is neither outstanding nor taken. */
@@ -55,7 +55,7 @@ export function createOutstanding(options: OutstandingOptions): Outstanding {
   let count = 0
   let isFull = false
 
-  function hold(report: Report): void {
+  function retain(report: Report): void {
     const feed = feeds.get(report.feedID) ?? new Map<Report, number>()
     if (feed.size === 0) feeds.set(report.feedID, feed)
     const holders = feed.get(report) ?? 0
@@ -107,7 +107,7 @@ export function createOutstanding(options: OutstandingOptions): Outstanding {
   const outstanding: Outstanding = {
     begin(report) {
       if (!isManual) return
-      hold(report)
+      retain(report)
       onAcknowledge(report, release)
     },
     delivered(report) {
@@ -115,8 +115,8 @@ export function createOutstanding(options: OutstandingOptions): Outstanding {
       options.taken(report)
     },
     // In manual mode only an acknowledgement takes a report.
-    hold(report) {
-      if (!isManual) hold(report)
+    retain(report) {
+      if (!isManual) retain(report)
     },
     release(report) {
       if (!isManual) release(report)

@@ -221,7 +221,7 @@ describe('saving', () => {
     await flushed
   })
 
-  test('that fails is told, and tried again with what is newest', async () => {
+  test('that fails is reported, and tried again with what is newest', async () => {
     let failures = 2
     const saved: unknown[] = []
     const { cursors, errors } = await open(
@@ -327,7 +327,7 @@ describe('saving', () => {
     await cursors.flush()
   })
 
-  test('a store that is none is refused by name', () => {
+  test('a store without load is rejected by name', () => {
     const failed = () => undefined
     expect(() => createCursors({ store: {} as never, failed })).toThrow(/cursors\.load/)
   })

@@ -35,7 +35,7 @@ function readerFor(...feedIDs: string[]): ReturnType<typeof createMessageReader>
   return createMessageReader(feeds, table)
 }
 
-/** What the plain path makes of a message, or why it refuses it. */
+/** What the plain path makes of a message, or why it rejects it. */
 function readPlainly(data: Uint8Array): Report | Error {
   try {
     return toReport(parseFrame(data), 'one', table, 'live')
@@ -85,7 +85,7 @@ test('an ordinary message is read by the fast path, and as the plain path reads 
   fc.assert(fc.property(written, property), { numRuns: 300 })
 })
 
-/** Writes JSON as nobody does, but may. */
+/** Writes JSON in valid but unusual ways. */
 const styles: readonly ((json: Written['json']) => string)[] = [
   json => JSON.stringify({ report: json }, null, 1),
   json => `${JSON.stringify({ report: json })} `,
@@ -170,7 +170,7 @@ test('a feed that is not subscribed is not seen, also if it was', () => {
   expect(read(frame(one), 'one')).toBeUndefined()
 })
 
-test('feeds whose ids end alike are told apart', () => {
+test('feeds whose ids end alike are distinguished', () => {
   const ids = ['0x0007', '0x0007ff', '0x0007ee'].map(start => start.padEnd(66, 'a'))
   const read = readerFor(...ids)
   for (const feedID of [...ids, ...ids]) {
@@ -224,7 +224,7 @@ test('reports are decoded from their own bytes, whichever was read last', () => 
   expect(decodeReport(second.fullReport, second.feedID)).toEqual(other?.decoded)
 })
 
-test('a message that is refused leaves the report before it what it was', () => {
+test('a message that is rejected does not change the report before it', () => {
   const read = readerFor(first.feedID)
   const good = read(encode(messageOf(first)), 'one') as Report
   expect(read(encode(`${messageOf(second)} and more`), 'one')).toBeUndefined()
@@ -311,7 +311,7 @@ test('a cache of copies finds what comes in another order, twice or after others
   }
 })
 
-test('a place tells how far its connection is ahead', () => {
+test('a place counts how far its connection is ahead', () => {
   const copies = createCopyCache()
   const [one, other] = [newPlace(), newPlace()]
   const messages = makeMessages(10)

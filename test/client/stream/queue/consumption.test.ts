@@ -8,7 +8,7 @@ const table = createDecoderTable([], {})
 const reportAt = (time: number) => new Report('a', '0x', time, time, 'here', 'live', table)
 const range = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index)
-const turn = () => new Promise(resolve => setImmediate(resolve))
+const tick = () => new Promise(resolve => setImmediate(resolve))
 
 /** The upper end of a stream whose one handler can be put in and taken out. */
 function open(size: number, onReport: (time: number) => void = () => undefined) {
@@ -45,7 +45,7 @@ function open(size: number, onReport: (time: number) => void = () => undefined) 
 }
 
 describe('what has waited when a handler is added', () => {
-  test('is given to it in turns where it is much, and what comes between them after it', async () => {
+  test('is given to it in slices where it is much, and what comes between them after it', async () => {
     const { consumption, given, deliver, addHandler } = open(10_000)
     deliver(1, 3000)
     addHandler()
@@ -54,7 +54,7 @@ describe('what has waited when a handler is added', () => {
     await Promise.resolve()
     expect(given).toHaveLength(1024)
     deliver(3003, 3004)
-    for (let turns = 0; turns < 3; turns++) await turn()
+    for (let ticks = 0; ticks < 3; ticks++) await tick()
     expect(given).toEqual(range(1, 3004))
     deliver(3005, 3005)
     expect(given.at(-1)).toBe(3005)
@@ -80,7 +80,7 @@ describe('what has waited when a handler is added', () => {
     }
   })
 
-  test('is given to it before the end, when the stream fails before its turn', () => {
+  test('is given to it before the end, when the stream fails before its tick', () => {
     const { consumption, given, deliver, addHandler } = open(10)
     deliver(1, 5)
     addHandler()
@@ -95,14 +95,14 @@ describe('what has waited when a handler is added', () => {
     deliver(1, 5)
     addHandler()
     handler.isThere = false
-    await turn()
+    await tick()
     expect(given).toEqual([])
     addHandler()
-    await turn()
+    await tick()
     expect(given).toEqual([1, 2])
     deliver(6, 6)
     addHandler()
-    await turn()
+    await tick()
     expect(given).toEqual(range(1, 6))
     expect(consumption.queued).toBe(0)
   })
@@ -115,9 +115,9 @@ describe('what has waited when a handler is added', () => {
     })
     deliver(1, 5)
     addHandler()
-    await turn()
+    await tick()
     deliver(6, 7)
-    await turn()
+    await tick()
     expect(given).toEqual(range(1, 7))
     expect(read).toEqual([6])
   })
@@ -127,7 +127,7 @@ describe('what has waited when a handler is added', () => {
     const iterator = consumption.iterate()
     deliver(1, 2)
     addHandler()
-    await turn()
+    await tick()
     deliver(3, 3)
     expect(given).toEqual([3])
     const taken = [await iterator.next(), await iterator.next(), await iterator.next()]
@@ -142,6 +142,6 @@ test('a handler that reads is given the report after the one it has', async () =
   })
   handler.isThere = true
   deliver(1, 3)
-  await turn()
+  await tick()
   expect(read).toEqual([2])
 })

@@ -31,7 +31,7 @@ function open(acknowledge: 'automatic' | 'manual', limit = 0, queued: () => numb
   })
   function deliver(report: Report, holders: number): void {
     outstanding.begin(report)
-    for (let count = 0; count < holders; count++) outstanding.hold(report)
+    for (let count = 0; count < holders; count++) outstanding.retain(report)
     outstanding.delivered(report)
   }
   return {
@@ -129,9 +129,9 @@ test('what waits in the queue does not count as given out', () => {
   let queued = 10
   const { outstanding, flowControl, slow } = open('automatic', 4, () => queued)
   const reports = Array.from({ length: 15 }, (_, index) => reportOf(index + 1, index + 1))
-  for (const report of reports.slice(0, 13)) outstanding.hold(report)
+  for (const report of reports.slice(0, 13)) outstanding.retain(report)
   expect(flowControl.isPaused).toBe(false)
-  outstanding.hold(reports[13] as Report)
+  outstanding.retain(reports[13] as Report)
   expect(flowControl.isPaused).toBe(true)
   expect(slow).toEqual([4])
   queued = 8

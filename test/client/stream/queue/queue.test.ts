@@ -10,23 +10,23 @@ import { inForm } from '../../../support/long.js'
 
 const table = createDecoderTable([], {})
 
-/** A report of a feed whose one interval is [from, to]. */
+/** A report of a feed that holds for [from, to]. */
 function reportOf(feedID: string, to: number, from = to): Report {
   return new Report(feedID, '0x', from, to, 'here', 'live', table)
 }
 
 const name = ({ feedID, observationsTimestamp }: Report) => `${feedID}${observationsTimestamp}`
 
-/** A queue and all that it told. */
+/** A queue and everything it reports. */
 function queueOf(overflow: OverflowPolicy, size: number, canPause = true) {
   const flowControl = createFlowControl()
-  const socket = { isPaused: false, turns: 0 }
-  function turn(isPaused: boolean): void {
+  const socket = { isPaused: false, changes: 0 }
+  function setPaused(isPaused: boolean): void {
     socket.isPaused = isPaused
-    socket.turns++
+    socket.changes++
   }
-  flowControl.add({ canPause, pause: () => turn(true), resume: () => turn(false) })
-  const told = {
+  flowControl.add({ canPause, pause: () => setPaused(true), resume: () => setPaused(false) })
+  const seen = {
     slow: [] as number[],
     dropped: [] as string[],
     gaps: [] as Gap[],
@@ -37,12 +37,12 @@ function queueOf(overflow: OverflowPolicy, size: number, canPause = true) {
     size,
     overflow,
     flowControl,
-    slow: queued => void told.slow.push(queued),
-    dropped: report => void told.dropped.push(name(report)),
-    gap: gap => void told.gaps.push(gap),
-    consumed: report => void told.consumed.push(name(report)),
+    slow: queued => void seen.slow.push(queued),
+    dropped: report => void seen.dropped.push(name(report)),
+    gap: gap => void seen.gaps.push(gap),
+    consumed: report => void seen.consumed.push(name(report)),
     overflowed(error) {
-      told.overflowed.push(error)
+      seen.overflowed.push(error)
       queue.end(error)
     },
   })
@@ -52,7 +52,7 @@ function queueOf(overflow: OverflowPolicy, size: number, canPause = true) {
   const push = (feedID: string, ...times: number[]) => {
     for (const time of times) queue.push(reportOf(feedID, time))
   }
-  return { queue, reader, take, push, told, flowControl, socket }
+  return { queue, reader, take, push, seen, flowControl, socket }
 }
 
 describe('a queue of reports', () => {
@@ -68,11 +68,11 @@ describe('a queue of reports', () => {
   test('serves several waiting readers in the order they asked', async () => {
     const { queue, push } = queueOf('block', 4)
     const order: string[] = []
-    const waits = ['first', 'second', 'third'].map(who =>
+    const waits = ['first', 'second', 'third'].map(label =>
       queue
         .createReader()
         .wait()
-        .then(report => order.push(`${who} ${report && name(report)}`)),
+        .then(report => order.push(`${label} ${report && name(report)}`)),
     )
     push('a', 1, 2, 3)
     await Promise.all(waits)
@@ -81,26 +81,26 @@ describe('a queue of reports', () => {
   })
 
   test('a reader has consumed a report when it asks for the next one, and another reader does not speak for it', async () => {
-    const { queue, reader, told, push } = queueOf('block', 4)
+    const { queue, reader, seen, push } = queueOf('block', 4)
     const other = queue.createReader()
     push('a', 1, 2, 3)
     reader.take()
     other.take()
-    expect(told.consumed).toEqual([])
+    expect(seen.consumed).toEqual([])
     reader.take()
-    expect(told.consumed).toEqual(['a1'])
+    expect(seen.consumed).toEqual(['a1'])
     expect(other.take()).toBeUndefined()
-    expect(told.consumed).toEqual(['a1', 'a2'])
+    expect(seen.consumed).toEqual(['a1', 'a2'])
     const waiting = other.wait()
     push('a', 4)
     await waiting
-    expect(told.consumed).toEqual(['a1', 'a2'])
+    expect(seen.consumed).toEqual(['a1', 'a2'])
     other.take()
-    expect(told.consumed).toEqual(['a1', 'a2', 'a4'])
+    expect(seen.consumed).toEqual(['a1', 'a2', 'a4'])
   })
 
   test('block pauses when full, takes what still comes, and resumes when half empty', () => {
-    const { queue, take, push, told, socket } = queueOf('block', 4)
+    const { queue, take, push, seen, socket } = queueOf('block', 4)
     push('a', 1, 2, 3)
     expect(socket.isPaused).toBe(false)
     push('a', 4)
@@ -110,109 +110,109 @@ describe('a queue of reports', () => {
     expect(take(7)).toEqual(['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7'])
     expect(socket.isPaused).toBe(true)
     take()
-    expect(socket).toEqual({ isPaused: false, turns: 2 })
+    expect(socket).toEqual({ isPaused: false, changes: 2 })
     expect(take(2)).toEqual(['a9', 'a10'])
-    expect(told).toMatchObject({ slow: [4], dropped: [], gaps: [], overflowed: [] })
+    expect(seen).toMatchObject({ slow: [4], dropped: [], gaps: [], overflowed: [] })
   })
 
-  test('block leaves the connections to whoever else holds them back, and goes by itself alone', async () => {
+  test('block leaves the connections paused while another holder pauses them', async () => {
     const { queue, take, push, socket, flowControl } = queueOf('block', 4)
-    const somebody = {}
-    flowControl.pause(somebody)
+    const holder = {}
+    flowControl.pause(holder)
     await queue.room()
     push('a', 1, 2, 3, 4)
     take(2)
     expect(socket.isPaused).toBe(true)
-    flowControl.resume(somebody)
-    expect(socket).toEqual({ isPaused: false, turns: 2 })
+    flowControl.resume(holder)
+    expect(socket).toEqual({ isPaused: false, changes: 2 })
   })
 
   test('block closes where a connection cannot be paused, at twice the size', async () => {
-    const { reader, take, push, told } = queueOf('block', 3, false)
+    const { reader, take, push, seen } = queueOf('block', 3, false)
     push('a', 1, 2, 3, 4, 5, 6)
-    expect(told.overflowed).toEqual([])
+    expect(seen.overflowed).toEqual([])
     push('a', 7, 8)
-    expect(told.overflowed).toMatchObject([{ code: 'OVERFLOW' }])
-    expect(told.dropped).toEqual(['a7'])
+    expect(seen.overflowed).toMatchObject([{ code: 'OVERFLOW' }])
+    expect(seen.dropped).toEqual(['a7'])
     expect(take(7)).toEqual(['a1', 'a2', 'a3', 'a4', 'a5', 'a6', undefined])
     await expect(reader.wait()).rejects.toMatchObject({ code: 'OVERFLOW' })
   })
 
-  test('drop-oldest drops the oldest, counts each, and announces the interval before the next of that feed', () => {
-    const { take, push, told, socket } = queueOf('drop-oldest', 3)
+  test('drop-oldest drops the oldest, counts each, and announces the range before the next of that feed', () => {
+    const { take, push, seen, socket } = queueOf('drop-oldest', 3)
     push('a', 1, 2, 3, 4, 5)
-    expect(told.dropped).toEqual(['a1', 'a2'])
-    expect(told.gaps).toEqual([])
+    expect(seen.dropped).toEqual(['a1', 'a2'])
+    expect(seen.gaps).toEqual([])
     expect(take()).toEqual(['a3'])
-    expect(told.gaps).toEqual([{ feedID: 'a', from: 1, to: 2, cause: 'overflow' }])
+    expect(seen.gaps).toEqual([{ feedID: 'a', from: 1, to: 2, cause: 'overflow' }])
     expect(take(3)).toEqual(['a4', 'a5', undefined])
-    expect(told.gaps).toHaveLength(1)
-    expect(told.slow).toEqual([3])
-    expect(socket.turns).toBe(0)
+    expect(seen.gaps).toHaveLength(1)
+    expect(seen.slow).toEqual([3])
+    expect(socket.changes).toBe(0)
   })
 
-  test('intervals that do not touch are announced apart, and those that overlap as one', () => {
-    const { queue, take, told } = queueOf('drop-oldest', 1)
+  test('ranges that do not touch are announced apart, and those that overlap as one', () => {
+    const { queue, take, seen } = queueOf('drop-oldest', 1)
     queue.push(reportOf('a', 14, 10))
     queue.push(reportOf('a', 18, 13))
     queue.push(reportOf('a', 30, 25))
     queue.push(reportOf('a', 40, 31))
     queue.push(reportOf('a', 41))
-    expect(told.gaps).toEqual([{ feedID: 'a', from: 10, to: 18, cause: 'overflow' }])
+    expect(seen.gaps).toEqual([{ feedID: 'a', from: 10, to: 18, cause: 'overflow' }])
     take()
-    expect(told.gaps.slice(1)).toEqual([{ feedID: 'a', from: 25, to: 40, cause: 'overflow' }])
+    expect(seen.gaps.slice(1)).toEqual([{ feedID: 'a', from: 25, to: 40, cause: 'overflow' }])
   })
 
   test('the gaps of all feeds are announced when an episode ends', () => {
-    const { take, push, told } = queueOf('drop-oldest', 2)
+    const { take, push, seen } = queueOf('drop-oldest', 2)
     push('a', 1)
     push('b', 1)
     push('c', 1, 2)
-    expect(told.gaps).toEqual([])
+    expect(seen.gaps).toEqual([])
     take()
-    expect(told.gaps.map(({ feedID }) => feedID)).toEqual(['a', 'b'])
+    expect(seen.gaps.map(({ feedID }) => feedID)).toEqual(['a', 'b'])
   })
 
   test('latest-per-feed drops the oldest of the same feed, and of another only where there is none', () => {
-    const { take, push, told } = queueOf('latest-per-feed', 3)
+    const { take, push, seen } = queueOf('latest-per-feed', 3)
     push('a', 1)
     push('b', 1)
     push('a', 2)
     push('b', 2)
-    expect(told.dropped).toEqual(['b1'])
+    expect(seen.dropped).toEqual(['b1'])
     push('a', 3)
-    expect(told.dropped).toEqual(['b1', 'a1'])
+    expect(seen.dropped).toEqual(['b1', 'a1'])
     push('c', 1)
-    expect(told.dropped).toEqual(['b1', 'a1', 'a2'])
+    expect(seen.dropped).toEqual(['b1', 'a1', 'a2'])
     expect(take(4)).toEqual(['b2', 'a3', 'c1', undefined])
-    expect(told.gaps).toEqual([
+    expect(seen.gaps).toEqual([
       { feedID: 'b', from: 1, to: 1, cause: 'overflow' },
       { feedID: 'a', from: 1, to: 2, cause: 'overflow' },
     ])
   })
 
   test('close ends the stream with the report that does not fit; those queued can still be taken', async () => {
-    const { reader, take, push, told } = queueOf('close', 2)
+    const { reader, take, push, seen } = queueOf('close', 2)
     push('a', 1, 2)
-    expect(told.overflowed).toEqual([])
+    expect(seen.overflowed).toEqual([])
     push('a', 3, 4)
-    expect(told.overflowed).toMatchObject([{ code: 'OVERFLOW' }])
-    expect(told.dropped).toEqual(['a3'])
-    expect(told.gaps).toEqual([{ feedID: 'a', from: 3, to: 3, cause: 'overflow' }])
+    expect(seen.overflowed).toMatchObject([{ code: 'OVERFLOW' }])
+    expect(seen.dropped).toEqual(['a3'])
+    expect(seen.gaps).toEqual([{ feedID: 'a', from: 3, to: 3, cause: 'overflow' }])
     expect(take(3)).toEqual(['a1', 'a2', undefined])
     await expect(reader.wait()).rejects.toMatchObject({ code: 'OVERFLOW' })
   })
 
-  test('slow is told once per episode, from full until drained to half', () => {
-    const { take, push, told } = queueOf('drop-oldest', 4)
+  test('slow is called once per episode, from full until drained to half', () => {
+    const { take, push, seen } = queueOf('drop-oldest', 4)
     push('a', 1, 2, 3, 4, 5)
     take()
     push('a', 6, 7)
-    expect(told.slow).toEqual([4])
+    expect(seen.slow).toEqual([4])
     take(2)
-    expect(told.slow).toEqual([4])
+    expect(seen.slow).toEqual([4])
     push('a', 8, 9)
-    expect(told.slow).toEqual([4, 4])
+    expect(seen.slow).toEqual([4, 4])
   })
 
   test('a closed queue gives nothing more; a failed one what it has, and then its failure', async () => {
@@ -229,7 +229,7 @@ describe('a queue of reports', () => {
     await expect(failed.reader.wait()).rejects.toThrow('lost')
   })
 
-  test('those who wait hear of the end', async () => {
+  test('readers that wait see the end', async () => {
     const closed = queueOf('block', 4)
     const waiting = closed.reader.wait()
     closed.queue.end()
@@ -241,14 +241,14 @@ describe('a queue of reports', () => {
   })
 
   test('room comes at once where there is some, else when it is made, and never so that a report overflows', async () => {
-    const { queue, take, push, told } = queueOf('drop-oldest', 2)
+    const { queue, take, push, seen } = queueOf('drop-oldest', 2)
     await queue.room()
     push('a', 1, 2)
     const served: number[] = []
-    for (const who of [1, 2, 3]) {
+    for (const caller of [1, 2, 3]) {
       void queue.room().then(() => {
-        served.push(who)
-        push('a', 10 + who)
+        served.push(caller)
+        push('a', 10 + caller)
       })
     }
     await Promise.resolve()
@@ -259,7 +259,7 @@ describe('a queue of reports', () => {
     take(2)
     await Promise.resolve()
     expect(served).toEqual([1, 2, 3])
-    expect(told.dropped).toEqual([])
+    expect(seen.dropped).toEqual([])
   })
 
   test('under block there is room again when the connections are', async () => {
@@ -277,7 +277,7 @@ describe('a queue of reports', () => {
     expect(hasRoom).toBe(true)
   })
 
-  test('who waits for room is not left waiting when the queue ends', async () => {
+  test('a wait for room ends with the queue', async () => {
     const { queue, push } = queueOf('block', 1)
     push('a', 1)
     const waiting = Promise.all([queue.room(), queue.room()])
@@ -286,7 +286,7 @@ describe('a queue of reports', () => {
     await queue.room()
   })
 
-  test('handlers that read or close while they are told do no harm', () => {
+  test('handlers that read or close while they are called do no harm', () => {
     const flowControl = createFlowControl()
     const given: string[] = []
     const queue = createReportQueue({
@@ -322,11 +322,11 @@ describe('for any sequence of arrivals and readings', () => {
   )
 
   test.each<OverflowPolicy>(['block', 'drop-oldest', 'latest-per-feed', 'close'])(
-    '%s gives or announces each report once, in order, and never holds more than its size',
+    '%s gives or announces each report once, in order, and never queues more than its size',
     async policy => {
       await fc.assert(
         fc.asyncProperty(fc.integer({ min: 1, max: 40 }), steps, async (size, sequence) => {
-          const { queue, reader, told, socket } = queueOf(policy, size)
+          const { queue, reader, seen, socket } = queueOf(policy, size)
           const clock = new Map<string, number>()
           const pushed: string[] = []
           const model: Report[] = []
@@ -384,11 +384,11 @@ describe('for any sequence of arrivals and readings', () => {
           while (queue.length > 0) read()
           queue.end()
           await Promise.all(waits)
-          expect(given.length + told.dropped.length).toBe(pushed.length)
-          expect([...given, ...told.dropped].sort()).toEqual([...pushed].sort())
-          if (policy === 'block') expect(told.dropped).toEqual([])
+          expect(given.length + seen.dropped.length).toBe(pushed.length)
+          expect([...given, ...seen.dropped].sort()).toEqual([...pushed].sort())
+          if (policy === 'block') expect(seen.dropped).toEqual([])
           expectOrdered(given, pushed)
-          expectCovered(told, pushed)
+          expectCovered(seen, pushed)
         }),
         { numRuns: inForm(100, 1000) },
       )
@@ -407,17 +407,17 @@ describe('for any sequence of arrivals and readings', () => {
     }
   }
 
-  /** The announced intervals are those of the dropped reports, no more and no less, and none touches another's. */
-  function expectCovered(told: { gaps: Gap[]; dropped: string[] }, pushed: string[]): void {
+  /** The announced ranges are exactly those of the dropped reports, and none touches another. */
+  function expectCovered(seen: { gaps: Gap[]; dropped: string[] }, pushed: string[]): void {
     const announced = new Set<string>()
-    for (const { feedID, from, to, cause } of told.gaps) {
+    for (const { feedID, from, to, cause } of seen.gaps) {
       expect(cause).toBe('overflow')
       for (let time = from; time <= to; time++) {
         expect(announced.has(`${feedID}${time}`)).toBe(false)
         announced.add(`${feedID}${time}`)
       }
     }
-    const dropped = new Set(told.dropped)
+    const dropped = new Set(seen.dropped)
     const ends = new Map<string, number>()
     const missing = new Set<string>()
     for (const each of pushed) {

@@ -1,0 +1,62 @@
+import { expect, test } from '@jest/globals'
+import { createFastPath } from '../../../../client/stream/intake/fast-path.js'
+import { createIntake, type Source } from '../../../../client/stream/intake/intake.js'
+import { createCounters } from '../../../../client/stream/metrics.js'
+import { createOrigins } from '../../../../client/stream/origins.js'
+import { createStalenessWatch } from '../../../../client/stream/staleness.js'
+import { createDecoderTable } from '../../../../report/decoder-table.js'
+import type { Report } from '../../../../report/report.js'
+import { publishedReports } from '../../../support/report/published-reports.js'
+
+/** What an intake makes of messages that each come from two origins. */
+function readAll(messages: readonly string[], isFast: boolean) {
+  const table = createDecoderTable([])
+  const origins = createOrigins()
+  const counters = createCounters()
+  const reports: Report[] = []
+  const errors: Error[] = []
+  const add = (error: Error) => void errors.push(error)
+  const { feeds, add: subscribe } = createStalenessWatch(
+    0,
+    () => undefined,
+    () => false,
+  )
+  subscribe(publishedReports.slice(1).map(({ feedID }) => feedID))
+  const receive = createIntake({
+    table,
+    log: {},
+    now: () => 0,
+    counters,
+    feeds,
+    ...(isFast ? { fastPath: createFastPath(feeds, table) } : {}),
+    sink: report => void reports.push(report),
+    fail: add,
+  })
+  const sources = ['one', 'two'].map(
+    (origin): Source => ({
+      origin,
+      traffic: origins.of(origin),
+      carried: [],
+      place: { next: 0, lead: 0 },
+      rejections: { add, drop: () => new Error('dropped') as never, end: () => undefined },
+      junk: 0,
+      lastReportAt: 0,
+    }),
+  )
+  for (const message of messages)
+    for (const source of sources) receive(new TextEncoder().encode(message), source)
+  const traffic = sources.map(source => source.traffic)
+  return { reports, errors, counters, traffic, feeds: [...feeds.values()] }
+}
+
+test('an intake without a fast path makes the same of all messages', () => {
+  const messages = publishedReports.flatMap(({ feedID, fullReport }) => [
+    JSON.stringify({ report: { feedID, fullReport } }),
+    JSON.stringify({ report: { fullReport, feedID } }, null, 1),
+    JSON.stringify({ report: { feedID, fullReport: fullReport.slice(0, -1) } }),
+  ])
+  const plain = readAll([...messages, 'junk'], false)
+  expect(plain.reports).toHaveLength(4 * (publishedReports.length - 1))
+  expect(plain.errors.length).toBeGreaterThan(0)
+  expect(readAll([...messages, 'junk'], true)).toEqual(plain)
+})
