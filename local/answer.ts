@@ -14,7 +14,7 @@ export interface Answer {
 export class HTTPError extends Error {
   readonly status: number
   readonly headers: Headers
-  /** For the log only: the client is not told why it is unauthorized. */
+  /** For the log only: the client gets no reason for a 401. */
   readonly reason: string
 
   constructor(status: number, message: string, reason: string = message, headers: Headers = {}) {

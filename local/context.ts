@@ -8,7 +8,7 @@ import { createNetwork } from './network.js'
 import type { Settings } from './options.js'
 import { createRequestLog, type RequestLog } from './request-log.js'
 
-/** What the parts of an engine share. */
+/** The shared state of the parts of an engine. */
 export interface EngineContext {
   readonly settings: Settings
   readonly feeds: Map<string, Feed>

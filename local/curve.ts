@@ -1,18 +1,11 @@
 import { secp256k1 } from '@noble/curves/secp256k1'
 
-/** A signature in the form of reports. */
-export interface CurveSignature {
-  /** r and s, 32 bytes each; s is in the lower half. */
-  readonly rs: Uint8Array
-  /** Which of the two points with this r: 0 or 1. */
-  readonly recovery: number
-}
-
 /** secp256k1 for signers. Every implementation is deterministic (RFC 6979). */
 export interface Curve {
   /** The uncompressed public key of a secret key. */
   publicKey(key: Uint8Array): Uint8Array
-  sign(hash: Uint8Array, key: Uint8Array): CurveSignature
+  /** `rs` is r and s, 32 bytes each, s in the lower half; `recovery` says which of the points with this r: 0 or 1. */
+  sign(hash: Uint8Array, key: Uint8Array): { rs: Uint8Array; recovery: number }
 }
 
 /** The used part of the native package. */
@@ -35,7 +28,7 @@ const portable: Curve = {
 /** libsecp256k1 if it is installed, which signs ten times as fast as the portable implementation. */
 export async function loadCurve(): Promise<Curve> {
   try {
-    // @ts-expect-error: it has no types, unless somebody installs them
+    // @ts-expect-error: it has no types, unless its types are installed
     const { default: native }: { default: Native } = await import('secp256k1/bindings.js')
     const curve: Curve = {
       publicKey: key => native.publicKeyCreate(key, false),

@@ -1,17 +1,17 @@
 import { asyncDispose } from '../core/dispose.js'
-import { createContext } from './context.js'
+import { createContext, type EngineContext } from './context.js'
 import type { Failure } from './faults.js'
 import type { ReportFields } from './feeds.js'
 import { frameOf } from './frame-faults.js'
+import { createFrontDoor } from './front-door.js'
 import type { Delivery, PublishedReport } from './ledger.js'
-import { host } from './listener.js'
+import { createHTTPListener, host } from './listener.js'
 import type { RotateOptions, SignerSet } from './network.js'
 import { checkFeeds, checkOptions, type DataEngineOptions } from './options.js'
-import type { EngineOrigin } from './origin.js'
+import { createOrigin, type EngineOrigin, type Origin } from './origin.js'
 import { createPublisher, type PublishOptions } from './publisher.js'
 import { readRecording } from './replay.js'
 import type { RequestRecord } from './request-log.js'
-import { createServers } from './servers.js'
 
 /** A running report service: REST and streams on loopback, and the network that signs its reports. */
 export interface DataEngine {
@@ -84,6 +84,36 @@ export interface DataEngine {
   /** Ends everything, for good. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
+}
+
+/** The servers of an engine, stopped. A single origin needs no front door. */
+function createServers(context: EngineContext) {
+  const { port, origins: ids } = context.settings
+  const isSingle = ids.length === 1
+  const origins = ids.map(id => createOrigin(context, id, isSingle ? port : 0))
+  const frontDoor = createFrontDoor(context, origins)
+  const listener = isSingle
+    ? (origins[0] as Origin).listener
+    : createHTTPListener(port, frontDoor.handlers)
+
+  return {
+    origins,
+    listener,
+    reroute: frontDoor.reroute,
+    /** Adds up a number over the origins. */
+    sum: (count: (origin: Origin) => number): number =>
+      origins.reduce((total, origin) => total + count(origin), 0),
+    async start(): Promise<void> {
+      await Promise.all(origins.map(origin => origin.start()))
+      if (!isSingle) await listener.open()
+    },
+    async stop(): Promise<void> {
+      await Promise.all([listener.close(), ...origins.map(origin => origin.stop())])
+    },
+    async close(): Promise<void> {
+      await Promise.all([listener.close(), ...origins.map(origin => origin.close())])
+    },
+  }
 }
 
 /**

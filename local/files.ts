@@ -9,16 +9,19 @@ export const draftPrefix = (path: string): string => `.${basename(path)}.`
 
 /**
  * Writes a file whole or not at all, even when the process or the machine dies: a draft beside it is renamed. Only its
- * owner can read it.
+ * owner can read it. `prepare` runs before anything is written into the draft.
  */
-export async function writeWhole(path: string, text: string): Promise<void> {
+export async function writeWhole(
+  path: string,
+  text: string,
+  prepare?: (draft: FileHandle) => Promise<void>,
+): Promise<void> {
   const folder = dirname(path)
   const draft = join(folder, `${draftPrefix(path)}${randomBytes(8).toString('hex')}`)
   try {
     const file = await open(draft, 'wx', 0o600)
     try {
-      // The umask may have removed bits.
-      await file.chmod(0o600)
+      await prepare?.(file)
       await file.writeFile(text)
       await file.sync()
     } finally {
@@ -46,7 +49,7 @@ export async function syncFolder(folder: string): Promise<void> {
 }
 
 /**
- * Reads a file of at most `maxBytes`. `check` runs before anything is read; `fail` makes the error for what is not such
+ * Reads a file of at most `maxBytes`. `check` runs before anything is read; `fail` makes the error for a path that is not such
  * a file.
  */
 export async function readText(

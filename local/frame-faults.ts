@@ -39,13 +39,6 @@ export function frameOf(report: PublishedReport): Frame {
   return { data: Buffer.from(JSON.stringify({ report: envelope })), feedID, report }
 }
 
-/** A stage that frames pass. */
-interface Stage {
-  readonly send: (frame: Frame) => void
-  readonly set: (value: number) => void
-  readonly clear: () => void
-}
-
 const maxCorruptBytes = 4
 
 function checkRate(method: string, rate: number): number {
@@ -63,7 +56,7 @@ function corrupted(data: string | Uint8Array, random: () => number): Uint8Array 
 }
 
 /** Sends frames after a delay, in their order. */
-function createDelayLine(out: (frame: Frame) => void): Stage {
+function createDelayLine(out: (frame: Frame) => void) {
   const delayed: { readonly frame: Frame; readonly since: number }[] = []
   let delayMs = 0
   let timer: NodeJS.Timeout | undefined
@@ -84,15 +77,15 @@ function createDelayLine(out: (frame: Frame) => void): Stage {
   }
 
   return {
-    send(frame) {
+    send(frame: Frame): void {
       delayed.push({ frame, since: performance.now() })
       if (timer === undefined) sendDue()
     },
-    set(ms) {
+    set(ms: number): void {
       delayMs = checkNumber('delay: ms', ms, { min: 0, max: MAX_TIMER })
       sendDue()
     },
-    clear() {
+    clear(): void {
       clearTimeout(timer)
       timer = undefined
       delayed.length = 0
@@ -101,7 +94,7 @@ function createDelayLine(out: (frame: Frame) => void): Stage {
 }
 
 /** Sends frames in random order. */
-function createShuffler(random: () => number, out: (frame: Frame) => void): Stage {
+function createShuffler(random: () => number, out: (frame: Frame) => void) {
   const buffered: { readonly frame: Frame; overtaken: number }[] = []
   let depth = 0
 
@@ -116,15 +109,15 @@ function createShuffler(random: () => number, out: (frame: Frame) => void): Stag
   }
 
   return {
-    send(frame) {
+    send(frame: Frame): void {
       buffered.push({ frame, overtaken: 0 })
       sendExcess()
     },
-    set(frames) {
+    set(frames: number): void {
       depth = checkNumber('reorder: depth', frames, { min: 0, whole: true })
       sendExcess()
     },
-    clear() {
+    clear(): void {
       buffered.length = 0
     },
   }

@@ -30,7 +30,7 @@ export interface DataEngineOptions {
   readonly apiKey?: string
   /** The secret that signs requests. @default a fixed text */
   readonly userSecret?: string
-  /** The port on 127.0.0.1, kept until the engine is closed; 0 is any free one. @default 0 */
+  /** The port on 127.0.0.1, the same until the engine is closed; 0 is any free one. @default 0 */
   readonly port?: number
   /**
    * How many reports every feed has at the start, one interval apart and ending before now. @default 10, or 0 in a

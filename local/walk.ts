@@ -8,7 +8,6 @@ export type Walk = (ms: number) => Record<string, FieldValue>
 
 /** The input of a model, for one report. */
 interface Moment {
-  /** The name of the field. */
   readonly name: string
   readonly ms: number
   readonly random: () => number

@@ -6,7 +6,7 @@ export interface BitFlips {
   readonly plan: (at: number, count: number, strike?: Strike) => void
   /** Flips a bit of each of `count` random bytes from `start` up to `end`. */
   readonly planWithin: (start: number, end: number, count: number, strike: Strike) => void
-  /** Flips what is planned for these bytes, or due by the corruption rate. */
+  /** Applies the planned flips of these bytes and those of the corruption rate. */
   readonly apply: (bytes: Buffer, position: number) => Buffer
 }
 

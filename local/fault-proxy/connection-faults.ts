@@ -7,7 +7,7 @@ import { directionsOf } from './toxics.js'
 /** Applies a fault; the returned function ends one that lasts. `cause` is for the log. */
 export type ApplyFault = (fault: Fault, cause?: EventDetails) => () => void
 
-/** What the faults of a connection work on. */
+/** The targets of the faults of a connection. */
 export interface FaultTargets {
   readonly pipes: Pipes
   readonly toxics: PipeContext['toxics']

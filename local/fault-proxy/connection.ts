@@ -3,23 +3,17 @@ import { type ApplyFault, createApplyFault, createRuleRunner } from './connectio
 import { createFrameReader, type FrameReader } from './frames.js'
 import type { EventDetails, ProxyEventName, ProxyLog } from './log.js'
 import { createPipe, type PipeContext, type Pipes } from './pipe.js'
-import { createHeadReader } from './request-head.js'
+import { createHeadReader, type RequestHead } from './request-head.js'
 import type { Direction } from './rules.js'
 import type { ConnectionScript } from './script.js'
 import type { Toxics } from './toxics.js'
 
-/** A snapshot of one connection through a proxy. */
-export interface ProxyConnection {
+/** A snapshot of one connection through a proxy, with the head of its first request. */
+export interface ProxyConnection extends RequestHead {
   /** Its place in the order of arrival, from 1. */
   readonly number: number
   /** When it was accepted, in Unix ms. */
   readonly openedAt: number
-  /** The method of its first request; undefined, as the next two, before that is complete or if it is not HTTP. */
-  readonly method: string | undefined
-  /** The path and query of its first request. */
-  readonly path: string | undefined
-  /** The value of `X-Cll-Origin` in its first request. */
-  readonly origin: string | undefined
   /** Whether the upstream has answered with 101. */
   readonly isWebSocket: boolean
   /** How many data frames of the server have begun. */

@@ -28,7 +28,7 @@ export function createCutter(
 ): Cutter {
   const pending: { readonly at: number; readonly strike: Strike }[] = []
   let position = 0
-  // A rule that would strike after a reset keeps its strikes for the next connection.
+  // A rule that would strike after a reset saves its strikes for the next connection.
   let isClosing = false
 
   function addStrike(at: number, strike: Strike): void {

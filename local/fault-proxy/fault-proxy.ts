@@ -45,7 +45,7 @@ export interface FaultProxy {
   /**
    * Lets nothing through, not even an end, while sockets stay open; the default is both directions. Without `which` it
    * applies to connections to come as well: they are accepted, and the upstream is not connected. The returned function
-   * ends it and sends what is queued.
+   * ends it and sends the queued bytes.
    */
   blackhole(which?: WhichConnections, options?: FaultOptions): () => void
   /**

@@ -23,7 +23,7 @@ export interface Pipe {
   readonly bytes: number
   /** Resets the receiver, after it has had time to read what was written. */
   readonly reset: () => void
-  /** Discards what is queued. */
+  /** Discards the queued bytes and actions. */
   readonly clear: () => void
 }
 
@@ -36,7 +36,7 @@ export interface Pipes extends Readonly<Record<Direction, Pipe>> {
   readonly clear: () => void
 }
 
-/** What the pipes of a connection share. */
+/** The context of the pipes of a connection. */
 export interface PipeContext {
   readonly parts: ConnectionParts
   /** The toxics of this connection alone. */

@@ -1,4 +1,4 @@
-/** The first request of a connection, without its authorization headers. */
+/** The first request of a connection; all undefined before its head is complete, or if it is not HTTP. */
 export interface RequestHead {
   readonly method: string | undefined
   /** Path and query. */

@@ -16,7 +16,6 @@ export type FaultKind = (typeof kinds)[number]
  * equal connections, frames and bytes.
  */
 export interface FaultRule {
-  /** What happens. */
   readonly do: FaultKind
   /** The connection, by its order of arrival, from 1. @default every connection */
   readonly connection?: number

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import { MAX_TIMER } from '../../core/options.js'
-import { createThrottle } from './throttle.js'
 import type { Toxics } from './toxics.js'
 
 /** The bytes and actions that wait for a socket, in order, delayed and throttled by toxics. */
@@ -27,20 +26,47 @@ interface Item {
 // The sender keeps the rest.
 const maxQueuedBytes = 1024 * 1024
 
-interface Writer {
-  readonly write: (bytes: Buffer) => void
-  pendingWrites: number
-  sentBytes: number
-  lastWrite: number
+// Bytes are sent in portions worth 20 ms; unused time adds up to 100 ms at most.
+const portionMs = 20
+const savedMs = 100
+
+/** A token bucket that starts empty. */
+function createThrottle() {
+  let saved = 0
+  let since = performance.now()
+
+  /** The bytes that are worth a write of their own. */
+  const portionOf = (wanted: number, perMs: number): number =>
+    Math.max(1, Math.min(wanted, Math.floor(portionMs * perMs)))
+
+  return {
+    /** How many of the wanted bytes may be sent now. */
+    take(wanted: number, bytesPerSecond: number): number {
+      if (bytesPerSecond === Number.POSITIVE_INFINITY) return wanted
+      const now = performance.now()
+      const perMs = bytesPerSecond / 1000
+      saved = Math.min(saved + (now - since) * perMs, Math.max(1, savedMs * perMs))
+      since = now
+      if (saved < portionOf(wanted, perMs)) return 0
+      const taken = Math.min(wanted, Math.floor(saved))
+      saved -= taken
+      return taken
+    },
+    /** Milliseconds until `take` may return more than 0. */
+    wait(wanted: number, bytesPerSecond: number): number {
+      const perMs = bytesPerSecond / 1000
+      return (portionOf(wanted, perMs) - saved) / perMs
+    },
+  }
 }
 
 /** Writes to a socket and counts. */
-function createWriter(to: Socket, onWritten: () => void): Writer {
-  const writer: Writer = {
+function createWriter(to: Socket, onWritten: () => void) {
+  const writer = {
     pendingWrites: 0,
     sentBytes: 0,
     lastWrite: Number.NEGATIVE_INFINITY,
-    write(bytes) {
+    write(bytes: Buffer): void {
       writer.sentBytes += bytes.length
       writer.pendingWrites++
       writer.lastWrite = performance.now()

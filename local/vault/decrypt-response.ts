@@ -11,18 +11,13 @@ import {
   verifyShare,
 } from '../../crypto/tdh2/index.js'
 import { VaultError } from './errors.js'
+import type { Manifest } from './manifest.js'
 import type { RespondingNode } from './node.js'
-
-/** The nodes that decrypt together. */
-export interface Quorum {
-  readonly publicKey: PublicKey
-  readonly threshold: number
-  readonly nodes: readonly RespondingNode[]
-}
 
 /** Decrypts an encrypted response with the first `threshold` valid shares of the nodes. */
 export async function decryptResponse(
-  { publicKey, threshold, nodes }: Quorum,
+  { publicKey, threshold }: Pick<Manifest, 'publicKey' | 'threshold'>,
+  nodes: readonly RespondingNode[],
   body: Uint8Array | string,
 ): Promise<Uint8Array> {
   const text = textOf(body)

@@ -50,7 +50,9 @@ export function createVaultFolder(directory: string, permissions: Permissions): 
         throw error instanceof VaultError ? error : fileError(file, 'read', error)
       }
     },
-    write: (file, text) => writeWhole(join(directory, file), `${text}\n`),
+    write: (file, text) =>
+      // The umask may have removed bits.
+      writeWhole(join(directory, file), `${text}\n`, draft => draft.chmod(0o600)),
   }
 }
 

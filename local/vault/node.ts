@@ -59,7 +59,7 @@ export function createNode(
     try {
       share = parsePrivateShare(JSON.stringify(fields))
     } catch {
-      // No cause: it could show what was read from this file.
+      // No cause: it could show the contents of this file.
       throw new VaultError(`${file} is not a private share`)
     }
     if (share.index !== index) throw new VaultError(`${file} is the share of node ${share.index}`)

@@ -118,7 +118,7 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
       return store.read(checkName(given))
     },
     decryptResponse(body) {
-      return decryptResponse({ publicKey, threshold, nodes }, body)
+      return decryptResponse(manifest, nodes, body)
     },
   }
 }
