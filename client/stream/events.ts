@@ -32,19 +32,7 @@ export interface StreamHandlers<Data> {
   close(): void
 }
 
-type StreamEmitter<Data> = Pick<
-  Stream<Data>,
-  | 'on'
-  | 'once'
-  | 'off'
-  | 'addListener'
-  | 'removeListener'
-  | 'removeAllListeners'
-  | 'listenerCount'
-  | 'listeners'
-  | 'eventNames'
-  | 'emit'
->
+type StreamEmitter<Data> = Pick<Stream<Data>, keyof Stream & keyof EventEmitter>
 
 type AnyHandler = (...given: unknown[]) => unknown
 

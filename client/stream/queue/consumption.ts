@@ -57,17 +57,19 @@ const consequences: Readonly<Record<OverflowPolicy, string>> = {
 
 /** Makes the upper end of a stream. */
 export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Data> {
-  const { outstanding, emit, hasHandler } = parts
+  const { outstanding, hasHandler } = parts
+  const { give, promised } = createHandlerCalls(parts.emit, outstanding)
   let reader: ReportReader | undefined
   let isIterated = false
-  /** The report that the handlers are called with. */
-  let current: Report | undefined
   const queue =
     parts.size === 0
       ? undefined
       : createReportQueue({
           ...parts,
-          slow: queued => parts.slow(queued, describeWaiting(queued)),
+          slow(queued) {
+            const isRead = isIterated || reader !== undefined || hasHandler()
+            parts.slow(queued, describeWaiting(queued, parts.overflow, isRead))
+          },
           consumed: report => outstanding?.release(report),
           dropped(report) {
             outstanding?.drop(report)
@@ -75,20 +77,6 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
           },
         })
   const handover = queue && createHandover(queue, hasHandler, giveQueued)
-
-  function describeWaiting(queued: number): string {
-    const waiting = `${queued} reports wait to be taken: ${consequences[parts.overflow]}`
-    if (isIterated || reader !== undefined || hasHandler()) return waiting
-    return `${waiting}. Nothing takes them: add a report handler, iterate the stream, or give it the option queue: 0 if only plugins read it`
-  }
-
-  function give(report: Report): boolean {
-    const before = current
-    current = report
-    const isHandled = emit(report)
-    current = before
-    return isHandled
-  }
 
   function giveQueued(report: Report): void {
     give(report)
@@ -128,13 +116,7 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
       // The reports that wait for a loop are the loop's.
       if (!isIterated) handover?.start()
     },
-    handlerPromised(report) {
-      const promised = current
-      if (outstanding === undefined || promised === undefined || promised !== report)
-        return undefined
-      outstanding.retain(promised)
-      return () => outstanding.release(promised)
-    },
+    handlerPromised: promised,
     async read() {
       reader ??= createReader()
       handover?.finish()
@@ -161,6 +143,38 @@ export function createConsumption<Data>(parts: ConsumptionParts): Consumption<Da
     end(failure) {
       if (failure !== undefined) handover?.finish()
       queue?.end(failure)
+    },
+  }
+}
+
+function describeWaiting(queued: number, overflow: OverflowPolicy, isRead: boolean): string {
+  const waiting = `${queued} reports wait to be taken: ${consequences[overflow]}`
+  if (isRead) return waiting
+  return `${waiting}. Nothing takes them: add a report handler, iterate the stream, or give it the option queue: 0 if only plugins read it`
+}
+
+/** Calls the handlers. A report stays outstanding until the promises they return have settled. */
+function createHandlerCalls(
+  emit: (report: Report) => boolean,
+  outstanding: Outstanding | undefined,
+) {
+  /** The report that the handlers are called with. */
+  let current: Report | undefined
+
+  return {
+    give(report: Report): boolean {
+      const before = current
+      current = report
+      const isHandled = emit(report)
+      current = before
+      return isHandled
+    },
+    promised(report: unknown): (() => void) | undefined {
+      const waiting = current
+      // A user can emit a report of their own.
+      if (outstanding === undefined || waiting === undefined || waiting !== report) return undefined
+      outstanding.retain(waiting)
+      return () => outstanding.release(waiting)
     },
   }
 }
