@@ -10,9 +10,9 @@ import { answer } from './rpc.mjs'
 
 const { reportSchema } = await fromSource('local/schemas')
 
-/** How often each decodes in one turn; turns are short, so that all sides see the same of what else the machine does. */
-const TURN = { ours: 256, official: 4, viem: 16, ethers: 4 }
-const TURNS = 10
+/** How often each decodes in one batch; batches are short, so that all sides see the same of what else the machine does. */
+const BATCH = { ours: 256, official: 4, viem: 16, ethers: 4 }
+const BATCHES = 10
 
 const outer = ['bytes32[3]', 'bytes', 'bytes32[]', 'bytes32[]', 'bytes32']
 const parts = outer.map(type => ({ type }))
@@ -36,7 +36,7 @@ function decodersOf(version) {
   }
 }
 
-/** Microseconds on a processor that one turn takes, with the collection of garbage that falls into it. */
+/** Microseconds on a processor that one batch takes, with the collection of garbage that falls into it. */
 function time(decode, reports, times) {
   const started = process.cpuUsage()
   for (let index = 0; index < times; index++) {
@@ -50,9 +50,9 @@ function time(decode, reports, times) {
 /** Microseconds that each side takes for a decode. */
 function runRound(sides, decoders, reports) {
   const sums = Object.fromEntries(sides.map(side => [side, 0]))
-  for (let turn = 0; turn < TURNS; turn++)
-    for (const side of sides) sums[side] += time(decoders[side], reports, TURN[side])
-  return Object.fromEntries(sides.map(side => [side, sums[side] / (TURNS * TURN[side])]))
+  for (let batch = 0; batch < BATCHES; batch++)
+    for (const side of sides) sums[side] += time(decoders[side], reports, BATCH[side])
+  return Object.fromEntries(sides.map(side => [side, sums[side] / (BATCHES * BATCH[side])]))
 }
 
 answer({

@@ -1,6 +1,6 @@
 // How long the event loop is held up at 20,000 reports a second that come evenly.
 import { startFlood } from './flood.mjs'
-import { inTurns, spread } from './rounds.mjs'
+import { alternate, spread } from './rounds.mjs'
 import { atMost, perSecond, printTable, short } from './table.mjs'
 
 const pace = 20_000
@@ -16,7 +16,7 @@ const ways = {
 
 export default async function bench() {
   const flood = await startFlood()
-  const results = await inTurns(Object.keys(ways), { rounds }, way => {
+  const results = await alternate(Object.keys(ways), { rounds }, way => {
     const [side, read] = ways[way]
     return side === 'idle'
       ? flood.idle(forMs)

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { budgets, entryFile, weigh, weighStart } from '../package/sizes.mjs'
 import { npm, root } from '../package/steps.mjs'
-import { inTurns, ratio, spread } from './rounds.mjs'
+import { alternate, ratio, spread } from './rounds.mjs'
 import { atMost, printTable, short } from './table.mjs'
 
 const rounds = 15
@@ -78,7 +78,7 @@ const exact = value => ({ median: value, min: value, max: value })
 export default async function bench() {
   const loading = {}
   for (const [form, how] of Object.entries(forms))
-    loading[form] = await inTurns(sides, { rounds }, side => timeLoading(how, side))
+    loading[form] = await alternate(sides, { rounds }, side => timeLoading(how, side))
   printTable(
     'ms to load',
     sides,

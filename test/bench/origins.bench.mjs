@@ -1,13 +1,13 @@
 // Four origins that send copies of the same reports: how many reports come out, once each.
 import { startFlood } from './flood.mjs'
-import { inTurns } from './rounds.mjs'
+import { alternate } from './rounds.mjs'
 import { compareRates, printSides } from './table.mjs'
 
 const rounds = 11
 
 export default async function bench() {
   const flood = await startFlood()
-  const sides = await inTurns(['ours', 'ws-nothing', 'official'], { rounds }, side =>
+  const sides = await alternate(['ours', 'ws-nothing', 'official'], { rounds }, side =>
     flood.run(side, { reports: 60_000, origins: 4 }),
   )
   printSides('four origins, unique reports', sides)

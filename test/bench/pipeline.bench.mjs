@@ -19,7 +19,7 @@ async function openStack(ids, listener) {
     userSecret: 'secret',
     endpoint: 'http://localhost',
     wsEndpoint: 'ws://localhost',
-    connect(_dial, events) {
+    connect(_target, events) {
       wire.events = events
       queueMicrotask(events.opened)
       const end = () => events.ended(1000)
@@ -64,10 +64,10 @@ export default async function bench() {
   }
 
   /** Milliseconds of both sides for each slice. */
-  function feedInTurns(sides) {
+  function feedAlternately(sides) {
     const times = []
-    for (let turn = 0; turn < lapsPerRound; turn++) {
-      lap.setTime(START + turn * lap.ticks)
+    for (let number = 0; number < lapsPerRound; number++) {
+      lap.setTime(START + number * lap.ticks)
       for (const [index, slice] of slices.entries()) {
         const order = index % 2 === 0 ? ['stack', 'straight'] : ['straight', 'stack']
         const time = {}
@@ -81,7 +81,7 @@ export default async function bench() {
   const results = []
   for (let round = -warmup; round < rounds; round++) {
     const sides = { stack: await openStack(ids, listener), straight: openStraight(ids, listener) }
-    const times = feedInTurns(sides)
+    const times = feedAlternately(sides)
     const expected = lapsPerRound * lap.frames
     for (const { accepted } of Object.values(sides))
       if (accepted() !== expected || last === undefined)

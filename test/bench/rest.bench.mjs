@@ -1,9 +1,9 @@
-// One REST call, and a bare fetch of the same answer, in turns over connections that stay open.
+// One REST call, and a bare fetch of the same answer, alternately over connections that stay open.
 import { createClient as createOfficial } from '@chainlink/data-streams-sdk'
 import { createClient } from '../../dist/esm/index.js'
 import { startFlood } from './flood.mjs'
 import { feedID } from './frames.mjs'
-import { inTurns, spread } from './rounds.mjs'
+import { alternate, spread } from './rounds.mjs'
 import { atMost, printTable, short } from './table.mjs'
 
 const blocks = 15
@@ -41,7 +41,7 @@ export default async function bench() {
     return took
   }
 
-  const results = await inTurns(sides, { rounds: blocks * calls, warmup: 2 * calls }, time)
+  const results = await alternate(sides, { rounds: blocks * calls, warmup: 2 * calls }, time)
   await ours.close()
   flood.stop()
 
@@ -50,12 +50,12 @@ export default async function bench() {
     ['median'],
     sides.map(side => [side, short(spread(results[side]).median)]),
   )
-  /** The median of what calls took more than the fetch in the same turn, for each block of calls. */
+  /** The median of what calls took more than the fetch beside them, for each block of calls. */
   const over = side =>
     spread(
       Array.from({ length: blocks }, (_, block) => {
-        const turns = Array.from({ length: calls }, (_, call) => block * calls + call)
-        return spread(turns.map(turn => results[side][turn] - results.fetch[turn])).median
+        const indexes = Array.from({ length: calls }, (_, call) => block * calls + call)
+        return spread(indexes.map(index => results[side][index] - results.fetch[index])).median
       }),
     )
   return [

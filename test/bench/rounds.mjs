@@ -1,11 +1,11 @@
 // Sides in turns, and what their figures come to.
 
 /** Runs each side once a round, each round beginning with another, and keeps what it returned. The first rounds don't count. */
-export async function inTurns(sides, { rounds, warmup = 1 }, run) {
+export async function alternate(sides, { rounds, warmup = 1 }, run) {
   const results = Object.fromEntries(sides.map(side => [side, []]))
   for (let round = -warmup; round < rounds; round++) {
-    for (let turn = 0; turn < sides.length; turn++) {
-      const side = sides[(turn + round + warmup) % sides.length]
+    for (let place = 0; place < sides.length; place++) {
+      const side = sides[(place + round + warmup) % sides.length]
       const result = await run(side, round)
       if (round >= 0) results[side].push(result)
     }

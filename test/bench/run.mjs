@@ -49,9 +49,9 @@ const cellsOf = ({ work, goal, figure, spread, isMet }) => [
 for (const name of wanted) {
   const { default: bench } = await import(`./${name}.bench.mjs`)
   console.log(`\n${name}\n`)
-  const judged = (await bench()) ?? []
-  if (judged.length > 0) printTable('against the goals', heading, judged.map(cellsOf))
-  rows.push(...judged.map(row => ({ bench: name, ...row })))
+  const compared = (await bench()) ?? []
+  if (compared.length > 0) printTable('against the goals', heading, compared.map(cellsOf))
+  rows.push(...compared.map(row => ({ bench: name, ...row })))
 }
 console.log(`${markdown(rows)}\n`)
 console.log(`${machine}; ${((performance.now() - started) / 1000).toFixed()} s`)

@@ -1,7 +1,7 @@
 // What a report costs with more origins, and with more feeds; and what a feed takes of memory.
 import { startFlood } from './flood.mjs'
 import { fromSource } from './from-source.mjs'
-import { inTurns, ratio, spread } from './rounds.mjs'
+import { alternate, ratio, spread } from './rounds.mjs'
 import { atMost, printTable, short } from './table.mjs'
 
 const { shardCapacity } = await fromSource('client/stream/shards/plan')
@@ -14,10 +14,10 @@ const costs = list => list.map(({ cpuPerReport }) => cpuPerReport)
 
 export default async function bench() {
   const flood = await startFlood()
-  const perOrigins = await inTurns(origins, { rounds }, count =>
+  const perOrigins = await alternate(origins, { rounds }, count =>
     flood.run('ours', { reports: 40_000, origins: count }),
   )
-  const perFeeds = await inTurns(feeds, { rounds }, async count => {
+  const perFeeds = await alternate(feeds, { rounds }, async count => {
     const shards = Math.ceil(count / shardCapacity([flood.endpoint]))
     return flood.run('ours', { reports: 80_000, feeds: count, shards })
   })

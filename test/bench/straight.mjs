@@ -23,7 +23,7 @@ const {
 export const createClient = makeClient
 
 const WINDOW = 512
-const KEPT = 2
+const RECENT = 2
 
 /** Takes frames of these feeds, and calls the listener with each report once. */
 export function createStraight(feedIDs, origin, listener) {
@@ -38,7 +38,7 @@ export function createStraight(feedIDs, origin, listener) {
         reports: 0,
         ring: new Float64Array(WINDOW),
         count: 0,
-        kept: [],
+        recent: [],
         latest: Number.NEGATIVE_INFINITY,
         last: undefined,
         newest: undefined,
@@ -75,7 +75,7 @@ export function createStraight(feedIDs, origin, listener) {
       counters.deduplicated++
       return
     } else counters.late++
-    feed.kept[feed.count % KEPT] = report
+    feed.recent[feed.count % RECENT] = report
     feed.ring[feed.count % WINDOW] = to
     feed.count++
     if (feed.last !== undefined && from !== feed.last + 1) counters.unchained++

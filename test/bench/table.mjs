@@ -9,7 +9,7 @@ export function short(value) {
   return String(Number(value.toPrecision(3)))
 }
 
-function judge(sign, goal, unit, { median, min, max, rounds }, isMet) {
+function compare(sign, goal, unit, { median, min, max, rounds }, isMet) {
   return {
     goal: goal === undefined ? '' : `${sign} ${goal}${unit}`,
     figure: `${short(median)}${unit}`,
@@ -20,11 +20,11 @@ function judge(sign, goal, unit, { median, min, max, rounds }, isMet) {
 
 /** A figure that should be the goal or more; `times` by default. Without a goal it is told all the same. */
 export const atLeast = (goal, figure, unit = ' times') =>
-  judge('≥', goal, unit, figure, figure.median >= goal)
+  compare('≥', goal, unit, figure, figure.median >= goal)
 
 /** A figure that should be the goal or less. */
 export const atMost = (goal, figure, unit = '') =>
-  judge('≤', goal, unit, figure, figure.median <= goal)
+  compare('≤', goal, unit, figure, figure.median <= goal)
 
 /** Rows of text in columns. The first column is that of the names. */
 export function printTable(title, head, rows) {

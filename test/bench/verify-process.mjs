@@ -29,7 +29,7 @@ function start({ engine, workers }) {
   })
   let done = 0
   let given = 0
-  let tell
+  let notify
   function give() {
     // Each is new: what was verified is remembered.
     verifier.check({ ...reports[given++ % reports.length] }, failure => {
@@ -37,7 +37,7 @@ function start({ engine, workers }) {
       if (failure?.code === 'CLOSED') return
       if (failure !== undefined) throw failure
       done++
-      tell?.()
+      notify?.()
     })
   }
   return {
@@ -45,11 +45,11 @@ function start({ engine, workers }) {
     count: () => done,
     end: () => end(),
     onDone(callback) {
-      tell = callback
+      notify = callback
     },
     one: () =>
       new Promise(resolve => {
-        tell = resolve
+        notify = resolve
         give()
       }),
   }

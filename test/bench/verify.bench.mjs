@@ -1,5 +1,5 @@
 // Verifying the signatures of reports: how many in a second, and how long the event loop is held up meanwhile.
-import { inTurns, ratio, spread } from './rounds.mjs'
+import { alternate, ratio, spread } from './rounds.mjs'
 import { startProcess } from './rpc.mjs'
 import { atLeast, atMost, perSecond, printTable, short } from './table.mjs'
 
@@ -22,7 +22,7 @@ const paced = {
 
 export default async function bench() {
   const { ask, stop } = startProcess('verify-process.mjs')
-  const rates = await inTurns(Object.keys(ways), { rounds }, way =>
+  const rates = await alternate(Object.keys(ways), { rounds }, way =>
     ask('rate', { ...ways[way], forMs }),
   )
   printTable(
@@ -34,7 +34,7 @@ export default async function bench() {
     }),
   )
 
-  const delays = await inTurns(Object.keys(paced), { rounds }, way =>
+  const delays = await alternate(Object.keys(paced), { rounds }, way =>
     ask('delay', { ...paced[way], pace, forMs }),
   )
   stop()

@@ -182,7 +182,7 @@ describe('exit codes', () => {
     expect(code).toBe(expected)
   })
 
-  test('not let in is 3, no network is 4, help is 0', async () => {
+  test('rejected credentials are 3, no network is 4, help is 0', async () => {
     const { feedID } = published as { feedID: string }
     expect(await run(['latest', feedID], { ...credentials(), USER_SECRET: 'wrong' })).toMatchObject(
       { code: 3 },

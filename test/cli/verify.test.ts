@@ -20,7 +20,7 @@ function file(name: string, content: unknown): string {
 const { fullReport, feedID, configDigest, signers, decoded } = published(8)
 const list = publishedSigners.signers.join(',')
 const byList = ['--signers', list, '--f', '1']
-const told = [
+const summary = [
   'verified: signed by 2, of whom 1 may be faulty',
   `feed           ${feedID}`,
   `observed       ${decoded.observationsTimestamp}`,
@@ -49,7 +49,7 @@ describe('sluice verify', () => {
       [['-'], JSON.stringify({ fullReport })],
     ]
     const ran = await Promise.all(ways.map(([args, input]) => verify([...args, ...byList], input)))
-    expect(ran).toEqual(ways.map(() => ({ code: 0, out: told, err: '' })))
+    expect(ran).toEqual(ways.map(() => ({ code: 0, out: summary, err: '' })))
   })
 
   test('takes signers from a file, one set or several', async () => {
@@ -60,8 +60,8 @@ describe('sluice verify', () => {
     ])
     const ran = await Promise.all([one, some].map(each => verify([fullReport, '--signers', each])))
     expect(ran.map(({ code, out }) => [code, out])).toEqual([
-      [0, told],
-      [0, told],
+      [0, summary],
+      [0, summary],
     ])
   })
 

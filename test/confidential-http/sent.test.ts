@@ -136,7 +136,7 @@ describe('a remote runtime says', () => {
     expect(hitsOf('/twice')).toHaveLength(1)
   })
 
-  test('of an enclave that is not there, or is silent, that nothing was sent', async () => {
+  test('of an enclave that is not there, or does not answer, that nothing was sent', async () => {
     runtime = remoteRuntime(world, { url: 'http://127.0.0.1:1' })
     const refused = await failureOf(send('/'))
     expectSent(refused, false)
@@ -144,15 +144,15 @@ describe('a remote runtime says', () => {
     await runtime.close()
 
     // What is not read is not seen to end.
-    const silent = createServer(socket => socket.resume())
-    await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
-    const { port } = silent.address() as { port: number }
+    const mute = createServer(socket => socket.resume())
+    await new Promise<void>(resolve => mute.listen(0, '127.0.0.1', resolve))
+    const { port } = mute.address() as { port: number }
     runtime = remoteRuntime(world, { url: `http://127.0.0.1:${port}` })
     const late = await failureOf(send('/', '2s'))
     expectSent(late, false)
     expect(late.message).toMatch(/did not answer in time when asked for its boot key: nothing was/)
     await runtime.close()
-    await new Promise(resolve => silent.close(resolve))
+    await new Promise(resolve => mute.close(resolve))
   })
 
   test('of a refusal that anybody could have made that it may have been carried out', async () => {

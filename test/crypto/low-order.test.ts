@@ -67,7 +67,8 @@ describe('a public key', () => {
   })
 
   test('is any other of 32 bytes', () => {
-    for (let turn = 0; turn < 3; turn++) expect(isPublicKey(boxKeys().publicKey)).toBe(true)
+    for (let attempt = 0; attempt < 3; attempt++)
+      expect(isPublicKey(boxKeys().publicKey)).toBe(true)
     for (const length of [0, 31, 33])
       expect(isPublicKey(new Uint8Array(length).fill(9))).toBe(false)
   })

@@ -45,7 +45,7 @@ test('a row that misses its bound fails the command, and is named with the figur
   // Whatever is lost, it is no less than nothing.
   const { code, out } = await runFaults('--rows', '33a', '--bound', 'lost=-1')
   expect(out).toMatch(/^row 33a misses its bound: lost is 0, the bound is at most -1$/m)
-  // The official SDK ran beside it, and is not judged.
+  // The official SDK ran beside it, without bounds.
   expect(out).toMatch(/row 33a, official: recorded/)
   expect(code).toBe(1)
 }, 60_000)

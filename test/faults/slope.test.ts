@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 
 const program = `
-import { slopeOf, tellSlope } from './soak/slope.mjs'
+import { slopeOf, formatSlope } from './soak/slope.mjs'
 const { slope, error } = slopeOf([0, 1, 2, 3].map(x => ({ x, y: 4 * x })))
 for (const minutes of [1, 4.9, 5])
-  console.log(tellSlope({ minutes, heapSlope: slope, heapSlopeError: error }))
+  console.log(formatSlope({ minutes, heapSlope: slope, heapSlopeError: error }))
 `
 
 test('a soak below five minutes has no slope to tell', () => {

@@ -7,9 +7,9 @@ import { startDataEngine, startFaultProxy } from 'sluice/local'
 import { readArguments } from '../support/arguments.mjs'
 import { seededRandom } from './harness/random.mjs'
 import { pause, until } from './harness/waiting.mjs'
-import { openAccount } from './soak/account.mjs'
 import { beginFault } from './soak/faults.mjs'
-import { hasSlope, slopeOf, tellSlope } from './soak/slope.mjs'
+import { formatSlope, hasSlope, slopeOf } from './soak/slope.mjs'
+import { openTally } from './soak/tally.mjs'
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND
@@ -31,26 +31,26 @@ const MOST_AT_ONCE = 10
 /** How many reports of each feed the service keeps: more than are fetched again. */
 const RETAIN = 500
 
-/** The client in its process, and what it has told. */
-function startClient(account) {
+/** The client in its process, and its outcome. */
+function startClient(tally) {
   const child = fork(fileURLToPath(new URL('soak/client.mjs', import.meta.url)), {
     execArgv: ['--expose-gc'],
     serialization: 'advanced',
   })
   const waiting = new Map()
-  const told = { errors: {}, unhandled: [], ended: undefined }
+  const outcome = { errors: {}, unhandled: [], ended: undefined }
   let asked = 0
   let ready
   const isReady = new Promise(resolve => {
     ready = resolve
   })
   child.on('message', message => {
-    if (message.reports !== undefined) message.reports.forEach(account.deliver)
-    else if (message.gap !== undefined) account.gaps.push(message.gap)
+    if (message.reports !== undefined) message.reports.forEach(tally.deliver)
+    else if (message.gap !== undefined) tally.gaps.push(message.gap)
     else if (message.error !== undefined)
-      told.errors[message.error] = (told.errors[message.error] ?? 0) + 1
-    else if (message.unhandled !== undefined) told.unhandled.push(message.unhandled)
-    else if (message.ended !== undefined) told.ended = message.ended
+      outcome.errors[message.error] = (outcome.errors[message.error] ?? 0) + 1
+    else if (message.unhandled !== undefined) outcome.unhandled.push(message.unhandled)
+    else if (message.ended !== undefined) outcome.ended = message.ended
     else if (message.ready) ready()
     else if (message.failure !== undefined)
       waiting.get(message.id)?.reject(new Error(message.failure))
@@ -61,7 +61,7 @@ function startClient(account) {
       reject(new Error(`the client has ended: ${signal ?? code}`))
   })
   return {
-    told,
+    outcome,
     isReady,
     ask(what, given) {
       const id = ++asked
@@ -98,12 +98,12 @@ const feedIDs = count =>
 function publish(engine, perSecond) {
   let due = 0
   let since = performance.now()
-  let turn = 0
+  let next = 0
   const timer = setInterval(() => {
     const now = performance.now()
     due = Math.min(due + ((now - since) * perSecond) / SECOND, MOST_AT_ONCE)
     since = now
-    for (; due >= 1; due--) engine.publish(engine.feeds[turn++ % engine.feeds.length])
+    for (; due >= 1; due--) engine.publish(engine.feeds[next++ % engine.feeds.length])
   }, 10)
   return () => clearInterval(timer)
 }
@@ -133,8 +133,8 @@ export async function runSoak({
     engine.origins.map(({ wsEndpoint }) => startFaultProxy({ upstream: wsEndpoint, seed })),
   )
   const rest = await startFaultProxy({ upstream: engine.endpoint, seed })
-  const account = openAccount(engine)
-  const client = startClient(account)
+  const tally = openTally(engine)
+  const client = startClient(tally)
   const requests = countRequests(engine)
   const random = seededRandom(seed, 'soak')
   const samples = []
@@ -145,7 +145,7 @@ export async function runSoak({
   let stopPublishing = () => {}
   const start = performance.now()
   const elapsed = () => performance.now() - start
-  const dials = () => proxies.reduce((total, proxy) => total + proxy.accepted, 0)
+  const attempts = () => proxies.reduce((total, proxy) => total + proxy.accepted, 0)
 
   function repeat(ms, act) {
     timers.push(setInterval(act, ms))
@@ -182,7 +182,7 @@ export async function runSoak({
     const struck = faults.filter(({ at }) => at > elapsed() - MINUTE).map(({ name }) => name)
     say(
       `minute ${minute}: heap ${heap.toFixed(1)} MB, rss ${rss.toFixed(0)} MB, handles ${JSON.stringify(handles)}, ` +
-        `published ${account.counts.published}, missing now ${account.lost()}, dials ${dials()}, requests ${requests()}; ${struck.join(', ')}`,
+        `published ${tally.counts.published}, missing now ${tally.lost()}, attempts ${attempts()}, requests ${requests()}; ${struck.join(', ')}`,
     )
   }
 
@@ -205,9 +205,9 @@ export async function runSoak({
     stopPublishing = publish(engine, feeds)
     await pause(3 * SECOND)
     const first = await sample()
-    const before = { dials: dials(), requests: requests() }
+    const before = { attempts: attempts(), requests: requests() }
     repeat(SAMPLE_EVERY, sample)
-    repeat(SECOND, account.update)
+    repeat(SECOND, tally.update)
     repeat(SECOND, requests)
     repeat(MINUTE, sayMinute)
     nextFault = setInterval(strike, every * SECOND)
@@ -217,46 +217,46 @@ export async function runSoak({
     clearInterval(nextFault)
     for (const entry of [...running]) await endFault(entry)
     const soaked = (elapsed() - resumed) / HOUR
-    const dialled = dials() - before.dials
+    const made = attempts() - before.attempts
     const asked = requests() - before.requests
-    const published = account.counts.published
+    const published = tally.counts.published
     // What is missing at the very end shows when the next report comes.
     await until(() => engine.connections >= connectionsOfAll, DRAIN)
     await pause(2 * SECOND)
     stopPublishing()
-    await until(() => account.lost() === 0, DRAIN)
+    await until(() => tally.lost() === 0, DRAIN)
     // Copies may still come.
     await pause(10 * SECOND)
     for (const timer of timers) clearInterval(timer)
     timers = []
     const last = await sample()
     const metrics = await client.ask('metrics')
-    const lost = account.lost()
+    const lost = tally.lost()
     const closed = await client.ask('close')
     const { slope, error } = slopeOf(
       samples.filter(({ at }) => at > WARM_UP).map(({ at, heap }) => ({ x: at / HOUR, y: heap })),
     )
     return {
       ...{ seed, minutes, every, feeds, faults },
-      ...account.counts,
+      ...tally.counts,
       publishedPerSecond: published / (soaked * 3600),
       lost,
-      announced: account.announced(),
-      gaps: account.gaps.length,
-      foreign: account.foreign(),
+      announced: tally.announced(),
+      gaps: tally.gaps.length,
+      foreign: tally.foreign(),
       heapSlope: slope,
       heapSlopeError: error,
       mostSlope,
       heap: [first.heap, last.heap],
       rss: [first.rss, last.rss],
       handles: [first.handles, last.handles],
-      dials: dialled,
-      dialsPerHour: dialled / soaked,
+      attempts: made,
+      attemptsPerHour: made / soaked,
       requests: asked,
       requestsPerHour: asked / soaked,
       closeMs: closed.ms,
       handlesAfterClose: closed.handles,
-      ...client.told,
+      ...client.outcome,
       metrics: { ...metrics, origins: undefined },
       samples,
     }
@@ -283,7 +283,7 @@ export function findFailures(figures) {
     [foreign > 0, `${foreign} reports delivered that nobody published`],
     [
       hasSlope(minutes) && heapSlope - 2 * heapSlopeError > mostSlope,
-      `the heap grows by ${tellSlope(figures)}, the bound is ${mostSlope}`,
+      `the heap grows by ${formatSlope(figures)}, the bound is ${mostSlope}`,
     ],
     [after - before > MORE_HANDLES, `${after} handles at the end, ${before} at the start`],
     [left.length > 0, `left after closing: ${left.join(', ')}`],
@@ -305,15 +305,15 @@ function tableOf(figures) {
     ['altered on the way', figures.altered],
     ['fetched', figures.backfilled],
     ['faults', figures.faults.length],
-    ['dials', `${figures.dials}, ${number(figures.dialsPerHour)} an hour`],
+    ['attempts', `${figures.attempts}, ${number(figures.attemptsPerHour)} an hour`],
     ['REST requests', `${figures.requests}, ${number(figures.requestsPerHour)} an hour`],
-    ['heap slope', tellSlope(figures)],
+    ['heap slope', formatSlope(figures)],
     ['heap, first and last', `${figures.heap.map(each => number(each, 1)).join(', ')} MB`],
     ['RSS, first and last', `${figures.rss.map(each => number(each)).join(', ')} MB`],
     ['handles, first and last', figures.handles.map(each => JSON.stringify(each)).join(', ')],
     ['handles after close', JSON.stringify(figures.handlesAfterClose)],
     ['close', `${number(figures.closeMs)} ms`],
-    ['errors told', JSON.stringify(figures.errors)],
+    ['errors', JSON.stringify(figures.errors)],
     ['unhandled', figures.unhandled.length],
   ]
   return [

@@ -49,7 +49,7 @@ export function reachable(): number {
 /** What is compiled and remembered once is no growth. */
 const WARM_UP = 500
 /** Inputs between two turns of the event loop. */
-const TURN = 500
+const BATCH = 500
 /** Of so many slow inputs the slowest is sought. */
 const CANDIDATES = 4
 
@@ -110,7 +110,7 @@ export async function fuzz<Input>(
       slow.sort((one, other) => other.ms - one.ms)
       slow.length = Math.min(slow.length, CANDIDATES)
     }
-    if (number % TURN === 0) await new Promise(resolve => setImmediate(resolve))
+    if (number % BATCH === 0) await new Promise(resolve => setImmediate(resolve))
   }
   const seconds = (performance.now() - started) / 1000
   const heapGrowth = reachable() - before

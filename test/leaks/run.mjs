@@ -161,7 +161,7 @@ async function searchCaller(kind) {
       read('.heapsnapshot'),
     )
     search(`${kind}: buffers of the caller`, read('.buffers'))
-    search(`${kind}: logs of all levels, errors with their causes, responses`, read('told'))
+    search(`${kind}: logs of all levels, errors with their causes, responses`, read('output'))
     const lines = printed().toString('latin1').split('\n')
     const seen = lines.filter(line => line.startsWith('spy ')).join('\n')
     const rest = lines.filter(line => !line.startsWith('spy ')).join('\n')

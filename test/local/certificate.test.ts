@@ -5,14 +5,14 @@ import { describe, expect, test } from '@jest/globals'
 import { createCertificateAuthority, startHTTPSServer } from '../../local/index.js'
 import { failureOf } from '../support/waiting.js'
 
-interface Told {
+interface Trust {
   readonly ca?: string
   readonly servername?: string
 }
 
-function fetchText(url: string, told: Told = {}): Promise<string> {
+function fetchText(url: string, trust: Trust = {}): Promise<string> {
   return new Promise((resolve, reject) => {
-    get(url, { ...told, agent: false }, response => {
+    get(url, { ...trust, agent: false }, response => {
       let text = `${response.statusCode} `
       response.on('data', chunk => {
         text += chunk
@@ -109,8 +109,8 @@ describe('an HTTPS server', () => {
     const { ca: another } = await createCertificateAuthority()
     try {
       expect(await fetchText(server.url, { ca: server.ca })).toBe('200 ok')
-      for (const told of [{}, { ca: another }])
-        expect(await failureOf(fetchText(server.url, told))).toMatchObject({
+      for (const trust of [{}, { ca: another }])
+        expect(await failureOf(fetchText(server.url, trust))).toMatchObject({
           code: expect.stringMatching(/^UNABLE_TO_/),
         })
     } finally {
@@ -151,12 +151,12 @@ describe('an HTTPS server', () => {
 
   test('closes while connections are open, even those that have not said anything', async () => {
     const server = await startHTTPSServer({ handler: () => undefined })
-    const silent = connect(server.port, '127.0.0.1')
-    await new Promise(resolve => silent.once('connect', resolve))
+    const idle = connect(server.port, '127.0.0.1')
+    await new Promise(resolve => idle.once('connect', resolve))
     const unanswered = failureOf(fetchText(server.url, { ca: server.ca }))
     await new Promise(resolve => setTimeout(resolve, 100))
     await server.close()
     expect(await unanswered).toMatchObject({ code: 'ECONNRESET' })
-    silent.destroy()
+    idle.destroy()
   })
 })

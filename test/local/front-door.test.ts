@@ -36,7 +36,7 @@ test('an upgrade goes to the origin that its header names, and without one to ea
   ])
 })
 
-test('each origin has a port of its own, where it can be dialled directly', async () => {
+test('each origin has a port of its own, which accepts connections directly', async () => {
   await using engine = await quiet()
   const [one, two] = pair(engine)
   expect(engine.origins.map(({ id }) => id)).toEqual(['001', '002'])

@@ -365,7 +365,7 @@ test('a feed without a report yet is 404', async () => {
   expect((await send(other, `/api/v1/reports/latest?feedID=${ethUsd}`)).status).toBe(404)
 })
 
-test('beyond the rate limit is 429 with Retry-After, per endpoint, and only of requests that were let in', async () => {
+test('beyond the rate limit is 429 with Retry-After, per endpoint, and counts accepted requests only', async () => {
   let clock = Date.now()
   await using other = await startDataEngine({
     feeds: [ethUsd],
@@ -385,7 +385,7 @@ test('beyond the rate limit is 429 with Retry-After, per endpoint, and only of r
   expect(await status('/api/v1/feeds')).toBe(200)
 })
 
-test('other keys are let in from a moment on, those of before are not, and open streams stay', async () => {
+test('after a rotation only the new keys are accepted, and open streams stay', async () => {
   await using other = await startDataEngine({ feeds: [ethUsd], intervalMs: 0 })
   const { apiKey, userSecret } = other
   const status = async (key: object) =>

@@ -76,7 +76,7 @@ test('connections are counted, and the answer to the upgrade has date and origin
   await until(() => engine.connections === 0)
 })
 
-test('the origin of an upgrade is logged, and one that does not exist is let in', async () => {
+test('the origin of an upgrade is logged, and one that does not exist is accepted', async () => {
   const streams = [
     await openStream(engine, path, { headers: { 'X-Cll-Origin': '002' } }),
     await openStream(engine, path, { headers: { 'X-Cll-Origin': '777' } }),

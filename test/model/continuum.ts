@@ -109,7 +109,7 @@ export function startContinuum(options: ContinuumOptions): Continuum {
   const hosts = Array.from({ length: options.origins }, (_, at) => `o${at + 1}.example`)
   const nothing = (): void => undefined
   const upstream = createUpstream(time, hosts, {
-    dialled: nothing,
+    started: nothing,
     opened() {
       if (upstream.open().length === 1) recoveredAt = time.now
     },
@@ -256,7 +256,7 @@ export function startContinuum(options: ContinuumOptions): Continuum {
       for (let copy = 0; copy < copies; copy++) {
         const ms = LATENCY + Math.floor(random() * lateBy)
         time.outside(ms - 0.5, () => {
-          if (line.endedAt !== undefined || line.silentAt !== undefined) return
+          if (line.endedAt !== undefined || line.stalledAt !== undefined) return
           // What has not been announced as lost by then is to be delivered.
           feed.first ??= at
           if (!feed.outliers.has(at)) feed.received.add(at)
@@ -296,13 +296,13 @@ export function startContinuum(options: ContinuumOptions): Continuum {
     const times = Array.from({ length: count }, (_, at) => first + at)
     const end = first + count + WIDE * second
     // What is behind is known for old by what the service has between it and the front.
-    const isTold =
+    const isAnnounced =
       seconds > 0 ||
       ledger.some(
         ({ to, isStored, storedAt }) =>
           isStored && storedAt <= time.now && to > end && to < feed.newest,
       )
-    if (!isTold || times.some(at => at < 0 || published.has(at) || outliers.has(at))) return
+    if (!isAnnounced || times.some(at => at < 0 || published.has(at) || outliers.has(at))) return
     for (const at of times) {
       outliers.add(at)
       send(
@@ -322,7 +322,7 @@ export function startContinuum(options: ContinuumOptions): Continuum {
     let held = 0
     for (const at of feed.received)
       if (at > (feed.first ?? 0) && !feed.delivered.has(at) && !isIn(feed, at)) held++
-    if (held > (isSorted ? maxHeld + 2 : 1)) breaks(`${held} reports are held back`)
+    if (held > (isSorted ? maxHeld + 2 : 1)) breaks(`${held} reports are delayed`)
   }
 
   /** What was published while the stream was down has been asked for, though the feed has said nothing since. */

@@ -10,7 +10,7 @@ import type { Manner } from './upstream.js'
 
 type Command = fc.AsyncCommand<object, Life>
 
-/** A command, with its name for who reads a failure. */
+/** A command, with its name for the message of a failure. */
 function command(name: string, run: (life: Life) => unknown): Command {
   return {
     check: () => true,
@@ -77,14 +77,14 @@ const commands: readonly fc.Arbitrary<Command>[] = [
     }),
   ),
   origin.map(at =>
-    command(`silence(${at})`, life => {
+    command(`stall(${at})`, life => {
       const line = pick(life.upstream.open(), at)
-      if (line !== undefined) life.silence(line)
+      if (line !== undefined) life.stall(line)
     }),
   ),
   fc.constant(
-    command('silence(all)', life => {
-      for (const line of life.upstream.open()) life.silence(line)
+    command('stall(all)', life => {
+      for (const line of life.upstream.open()) life.stall(line)
     }),
   ),
   fc.nat(30_000).map(ms => command(`stop(${ms})`, life => life.stop(ms))),
@@ -144,7 +144,7 @@ const kinds: readonly Kind[] = [
 ]
 
 test.each(kinds)(
-  '$name: it dials as it should, says what is, notices the dead, and leaves nothing',
+  '$name: it connects in time, reports its state, notices dead connections, and leaves nothing',
   async ({ origins, maxReconnectAttempts, commands, count }) => {
     let lives = 0
     await fc.assert(

@@ -32,7 +32,7 @@ export interface Life {
   /** A change of feeds is under way, or was a moment ago. */
   readonly isChanging: boolean
   publish(): void
-  silence(line: Line): void
+  stall(line: Line): void
   change(change: () => Promise<void>): void
   close(): Promise<void>
   abort(): void
@@ -68,16 +68,16 @@ const ATTEMPTS_BEFORE_PROBING = 5
 const MAX_SOCKETS = 20
 const CLOSE_LIMIT = 1000
 
-/** What is known of the dials to one origin, to tell which are too early. */
-interface Dialling {
-  /** How many dials in a row have failed, or did not last: so many at least, and so many at most. */
+/** The attempts to connect to one origin, from which follows which are too early. */
+interface History {
+  /** The least and the most attempts in a row that may have failed, or did not last. */
   failures: number
   attempts: number
   /** How often it was refused, for good as it seems, since it was open. */
   refusals: number
   /** When the last one ended, and how many milliseconds at least it takes to the next. */
   freeAt: number
-  /** When it may be dialled at the earliest by the word of the service. */
+  /** The earliest time of the next attempt, as the service asked. */
   askedUntil: number
 }
 
@@ -88,7 +88,7 @@ export function startLife(options: LifeOptions): Life {
   const broken: string[] = []
   const hosts = Array.from({ length: options.origins }, (_, at) => `o${at + 1}.example`)
   const isAlone = options.origins === 1
-  const diallings = new Map<string, Dialling>()
+  const histories = new Map<string, History>()
   let isClosed = false
   let isGone = false
   let hasEnded = false
@@ -109,37 +109,38 @@ export function startLife(options: LifeOptions): Life {
   const isChanging = (): boolean => changing > 0 || time.now < changedAt + CHANGE
 
   /** Those of one list of feeds have nothing to do with those of another. */
-  function diallingOf({ origin, url }: Line): Dialling {
+  function historyOf({ origin, url }: Line): History {
     const key = `${origin.host} ${url}`
-    const known = diallings.get(key)
+    const known = histories.get(key)
     if (known !== undefined) return known
-    const fresh: Dialling = { failures: 0, attempts: 0, refusals: 0, freeAt: 0, askedUntil: 0 }
-    diallings.set(key, fresh)
+    const fresh: History = { failures: 0, attempts: 0, refusals: 0, freeAt: 0, askedUntil: 0 }
+    histories.set(key, fresh)
     return fresh
   }
 
-  /** What a stream may dial at once: a change of feeds, or the loss of the last connection that was open. */
+  /** Lets the stream connect at once: after a change of feeds, or the loss of the last open connection. */
   function forgive(resets: boolean): void {
-    for (const dialling of diallings.values()) {
-      dialling.freeAt = 0
+    for (const history of histories.values()) {
+      history.freeAt = 0
       // Those who find that another connection has opened meanwhile go on counting.
-      if (resets) dialling.failures = 0
+      if (resets) history.failures = 0
     }
   }
 
   const upstream = createUpstream(time, hosts, {
-    dialled(line) {
+    started(line) {
       const { origin } = line
-      const dialling = diallingOf(line)
-      if (isClosed) breaks('dialled after close')
+      const history = historyOf(line)
+      if (isClosed) breaks('connected after close')
       const alive = upstream.alive(origin).length
       // While feeds change, the connections before and after each change live side by side.
       if (alive > 1 + (isChanging() ? changes : 0)) breaks(`${alive} connections to one origin`)
       if (!isChanging() && upstream.alive().length > MAX_SOCKETS)
         breaks('more sockets than a user may have')
       if (!isChanging()) {
-        if (time.now < dialling.freeAt) breaks(`dialled ${dialling.freeAt - time.now} ms too early`)
-        if (time.now < dialling.askedUntil) breaks('dialled before the service wanted it')
+        if (time.now < history.freeAt) breaks(`connected ${history.freeAt - time.now} ms too early`)
+        if (time.now < history.askedUntil)
+          breaks('connected before the time that the service asked for')
       }
     },
     opened() {
@@ -147,34 +148,34 @@ export function startLife(options: LifeOptions): Life {
     },
     left(line) {
       if (isClosed || isChanging() || line.openedAt === undefined) return
-      if (line.silentAt === undefined) breaks('a healthy connection was ended')
+      if (line.stalledAt === undefined) breaks('a healthy connection was ended')
     },
     ended(line) {
-      const dialling = diallingOf(line)
+      const history = historyOf(line)
       const lasted = line.openedAt === undefined ? 0 : time.now - line.openedAt
       // Two changes may lead back to a list of feeds: whose failures those of meanwhile were is not known.
-      if (isChanging()) dialling.failures = 0
-      else dialling.failures = lasted >= HEALTHY ? 1 : dialling.failures + 1
-      dialling.attempts = lasted >= HEALTHY ? 1 : dialling.attempts + 1
+      if (isChanging()) history.failures = 0
+      else history.failures = lasted >= HEALTHY ? 1 : history.failures + 1
+      history.attempts = lasted >= HEALTHY ? 1 : history.attempts + 1
       const open = upstream.open().length
-      const isProbing = open > 0 && dialling.failures > ATTEMPTS_BEFORE_PROBING
-      const longest = Math.min(MAX_DELAY, INTERVAL * 2 ** Math.min(20, dialling.failures - 1))
+      const isProbing = open > 0 && history.failures > ATTEMPTS_BEFORE_PROBING
+      const longest = Math.min(MAX_DELAY, INTERVAL * 2 ** Math.min(20, history.failures - 1))
       const probes = isProbing && maxReconnectAttempts === ATTEMPTS_BEFORE_PROBING
-      dialling.freeAt = time.now + (probes ? PROBE : longest) / 2
+      history.freeAt = time.now + (probes ? PROBE : longest) / 2
       const { manner } = line
-      // Who was stopped so long that the dial had timed out does not look at what was answered.
-      const isHeard = lasted === 0 && !line.isLeft
-      if (typeof manner === 'object' && manner.retryAfter !== undefined && isHeard) {
+      // A client that was stopped until the attempt had timed out does not read the answer.
+      const isReceived = lasted === 0 && !line.isLeft
+      if (typeof manner === 'object' && manner.retryAfter !== undefined && isReceived) {
         const asked = Math.min(MAX_RETRY_AFTER, 1000 * manner.retryAfter)
-        dialling.askedUntil = time.now + asked
+        history.askedUntil = time.now + asked
       }
-      if (lasted > 0) dialling.refusals = 0
-      else if (isHeard && isRefusal(manner) && ++dialling.refusals > 1)
-        dialling.freeAt = time.now + REFUSED
+      if (lasted > 0) history.refusals = 0
+      else if (isReceived && isRefusal(manner) && ++history.refusals > 1)
+        history.freeAt = time.now + REFUSED
       if (open === 0 && upSince !== undefined) {
         forgive(time.now - upSince >= HEALTHY)
         // The one that was lost just now waits as always.
-        if (lasted > 0) dialling.freeAt = time.now + INTERVAL / 2
+        if (lasted > 0) history.freeAt = time.now + INTERVAL / 2
         upSince = undefined
       }
     },
@@ -196,26 +197,26 @@ export function startLife(options: LifeOptions): Life {
   const controller = new AbortController()
   const stream = client.createStream([feedA], { maxReconnectAttempts, signal: controller.signal })
 
-  function hear(event: string): void {
+  function log(event: string): void {
     if (isClosed) breaks(`${event} after close`)
   }
 
   let isUp = false
   let hasBeenDown = false
   stream.on('connected', () => {
-    hear('connected')
+    log('connected')
     if (isUp) breaks('connected twice')
     isUp = true
   })
   stream.on('disconnected', () => {
-    hear('disconnected')
+    log('disconnected')
     // A stream that never came up says at its end that it is down.
     if (!isUp && hasBeenDown) breaks('disconnected twice')
     isUp = false
     hasBeenDown = true
   })
   stream.on('error', error => {
-    hear('an error')
+    log('an error')
     if (!isStreamsError(error)) breaks(`an error of no type: ${String(error)}`)
   })
   const joinedAt = new Map<string, number>()
@@ -225,12 +226,12 @@ export function startLife(options: LifeOptions): Life {
     const before = joinedAt.get(host) ?? Number.NEGATIVE_INFINITY
     if (!isChanging() && time.now < before + PROBE - CHANGE) breaks(`${host} was joined twice`)
     joinedAt.set(host, time.now)
-    for (const key of [...diallings.keys()]) if (key.startsWith(`${host} `)) diallings.delete(key)
+    for (const key of [...histories.keys()]) if (key.startsWith(`${host} `)) histories.delete(key)
   }
 
   const states = new Map<string, Status['type']>()
   stream.on('status', status => {
-    hear(`status ${status.type}`)
+    log(`status ${status.type}`)
     if (!('origin' in status)) return
     const before = states.get(status.origin)
     states.set(status.origin, status.type)
@@ -239,14 +240,14 @@ export function startLife(options: LifeOptions): Life {
       breaks(`${status.type} after ${before ?? 'nothing'} at ${status.origin}`)
   })
   stream.on('reconnecting', ({ delayMs, attempt, maxAttempts }) => {
-    hear('reconnecting')
+    log('reconnecting')
     if (!(delayMs >= 0 && delayMs <= 1.1 * MAX_RETRY_AFTER)) breaks(`a delay of ${delayMs} ms`)
     if (!(attempt >= 1) || maxAttempts !== maxReconnectAttempts) breaks(`attempt ${attempt}`)
   })
   const delivered = new Map<number, number>()
   const expected = new Set<number>()
   stream.on('report', ({ observationsTimestamp }) => {
-    hear('a report')
+    log('a report')
     delivered.set(observationsTimestamp, (delivered.get(observationsTimestamp) ?? 0) + 1)
   })
 
@@ -276,7 +277,7 @@ export function startLife(options: LifeOptions): Life {
   function mayEnd(): boolean {
     return upstream.origins.every(origin => {
       const line = upstream.lines.findLast(each => each.origin === origin)
-      const attempts = line === undefined ? 0 : diallingOf(line).attempts
+      const attempts = line === undefined ? 0 : historyOf(line).attempts
       return isRefusal(line?.manner) || attempts > maxReconnectAttempts
     })
   }
@@ -284,13 +285,13 @@ export function startLife(options: LifeOptions): Life {
   function checkLines(): void {
     const timeout = isAlone ? TIMEOUT : HA_TIMEOUT
     for (const line of upstream.alive()) {
-      const { openedAt, dialledAt, silentAt } = line
+      const { openedAt, startedAt, stalledAt } = line
       // What was asleep may have its full time after that.
       const slack = 100 + stoppedFor
-      if (openedAt === undefined && time.now > dialledAt + timeout + slack)
-        breaks('a dial is waited for too long')
-      if (openedAt !== undefined && silentAt !== undefined) {
-        const since = Math.max(silentAt, openedAt)
+      if (openedAt === undefined && time.now > startedAt + timeout + slack)
+        breaks('an attempt takes too long')
+      if (openedAt !== undefined && stalledAt !== undefined) {
+        const since = Math.max(stalledAt, openedAt)
         if (time.now > since + DETECTION + slack) breaks('a dead connection was not noticed')
         if (time.now > (noticedBy.get(line) ?? Number.POSITIVE_INFINITY))
           breaks('after a sleep, a dead connection was not noticed soon')
@@ -303,7 +304,7 @@ export function startLife(options: LifeOptions): Life {
     for (const [line, by] of noticedBy) noticedBy.set(line, by + ms)
     if (ms < 3 * PING) return
     for (const line of upstream.open())
-      if (line.silentAt !== undefined && !noticedBy.has(line))
+      if (line.stalledAt !== undefined && !noticedBy.has(line))
         noticedBy.set(line, time.now + PING + PROBING)
   }
 
@@ -360,20 +361,20 @@ export function startLife(options: LifeOptions): Life {
     publish() {
       seconds++
       const record = makeRecord(feedA, seconds, seconds)
-      const lines = upstream.open().filter(line => line.silentAt === undefined)
+      const lines = upstream.open().filter(line => line.stalledAt === undefined)
       for (const line of lines) upstream.send(line, frameOf(record))
       if (isClosed || hasEnded || lines.length === 0) return
       const at = seconds
       time.outside(LATENCY + 1, () => {
         // What went down with its connection is not lost by us.
-        const isHeard = lines.some(
-          line => line.endedAt === undefined && line.silentAt === undefined,
+        const isReceived = lines.some(
+          line => line.endedAt === undefined && line.stalledAt === undefined,
         )
-        if (isHeard && !isClosed && !hasEnded) expected.add(at)
+        if (isReceived && !isClosed && !hasEnded) expected.add(at)
       })
     },
-    silence(line) {
-      line.silentAt ??= time.now
+    stall(line) {
+      line.stalledAt ??= time.now
     },
     change(change) {
       changes = isChanging() ? changes + 1 : 1
@@ -386,8 +387,8 @@ export function startLife(options: LifeOptions): Life {
         .finally(() => {
           changing--
           changedAt = time.now
-          // What the change has dialled is another matter.
-          diallings.clear()
+          // The new connections of the change are another matter.
+          histories.clear()
         })
     },
     close,
@@ -414,7 +415,7 @@ export function startLife(options: LifeOptions): Life {
       await time.pass(2 * MAX_RETRY_AFTER + DETECTION + 2 * PROBE + HA_TIMEOUT)
       check()
       if (hasEnded || isClosed) return
-      const open = upstream.open().filter(line => line.silentAt === undefined).length
+      const open = upstream.open().filter(line => line.stalledAt === undefined).length
       if (open !== hosts.length && !isChanging())
         breaks(`only ${open} of ${hosts.length} connections are open after all is well`)
       if (settlements !== 1) breaks('connected, but nobody was told')

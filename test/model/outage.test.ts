@@ -41,7 +41,7 @@ const durations: [string, number, number, ContinuityOptions][] = [
 
 describe('a service that is away', () => {
   test.each(isLong ? durations : durations.slice(0, 2))(
-    'for %s is dialled with restraint, and what it stored is fetched',
+    'for %s gets few attempts, and the reports that it stored are fetched',
     async (...given) => {
       const [, count, every, options] = given
       await start({ ...options, maxBackfill: 7 * HOUR })
@@ -52,13 +52,13 @@ describe('a service that is away', () => {
       lose(1006)
       const before = real.upstream.lines.length
       await publish(count, every)
-      const dials = real.upstream.lines.length - before
+      const attempts = real.upstream.lines.length - before
       const seconds = count * every
-      // Doubled from one second up to ten, half of it chance: five dials at first, then one in five seconds at most.
-      expect(dials).toBeLessThanOrEqual(5 + seconds / 5)
-      expect(dials).toBeGreaterThanOrEqual(Math.floor(seconds / 10))
+      // Doubled from one second up to ten, half of it chance: five attempts at first, then one in five seconds at most.
+      expect(attempts).toBeLessThanOrEqual(5 + seconds / 5)
+      expect(attempts).toBeGreaterThanOrEqual(Math.floor(seconds / 10))
       origin.manner = 'accept'
-      // Ten seconds to the next dial, and ten pages of a hundred in each further one.
+      // Ten seconds to the next attempt, and ten pages of a hundred in each further one.
       await publish(15 + Math.ceil(count / 1000))
       expect(real.upstream.open().length).toBe(1)
       expect(real.delivered).toBeGreaterThan(count)

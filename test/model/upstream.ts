@@ -2,7 +2,7 @@
 import type { Connect, Socket, SocketEvents } from '../../client/transport/ws.js'
 import type { VirtualTime } from './virtual-time.js'
 
-/** How an origin answers a dial. */
+/** An origin's answer to an attempt to connect. */
 export type Manner =
   | 'accept'
   /** Accepts, and closes again within a second. */
@@ -13,16 +13,16 @@ export type Manner =
   | 'stall'
   | { readonly status: number; readonly retryAfter?: number }
 
-/** One dial, and the connection that came of it. */
+/** One attempt to connect, and its connection. */
 export interface Line {
   readonly origin: Origin
   readonly url: string
   readonly manner: Manner
-  readonly dialledAt: number
+  readonly startedAt: number
   openedAt: number | undefined
   endedAt: number | undefined
   /** Since when the peer is gone without a word. */
-  silentAt: number | undefined
+  stalledAt: number | undefined
   /** The client has ended it. */
   isLeft: boolean
   readonly events: SocketEvents
@@ -36,7 +36,7 @@ export interface Origin {
 
 /** What hears of what clients do. */
 export interface UpstreamListener {
-  dialled(line: Line): void
+  started(line: Line): void
   opened(line: Line): void
   /** The client has ended a connection. */
   left(line: Line): void
@@ -46,10 +46,10 @@ export interface UpstreamListener {
 /** The origins of a service and the connections to them. */
 export interface Upstream {
   readonly origins: readonly Origin[]
-  /** All dials ever. */
+  /** All attempts ever. */
   readonly lines: readonly Line[]
   readonly connect: Connect
-  /** Those that are dialled or open. */
+  /** Those that are connecting or open. */
   alive(origin?: Origin): readonly Line[]
   /** Those that are open. */
   open(origin?: Origin): readonly Line[]
@@ -110,31 +110,31 @@ export function createUpstream(
     }
   }
 
-  const connect: Connect = async (dial, events) => {
-    const { host } = new URL(dial.url)
+  const connect: Connect = async (target, events) => {
+    const { host } = new URL(target.url)
     const origin = origins.find(each => each.host === host)
     if (origin === undefined) throw new Error(`there is no ${host}`)
     const line: Line = {
       origin,
-      url: dial.url,
+      url: target.url,
       manner: origin.manner,
-      dialledAt: time.now,
+      startedAt: time.now,
       openedAt: undefined,
       endedAt: undefined,
-      silentAt: undefined,
+      stalledAt: undefined,
       isLeft: false,
       events,
     }
     lines.push(line)
     living.add(line)
-    listener.dialled(line)
+    listener.started(line)
     time.outside(2 * LATENCY, () => answer(line))
     return socketOf(line)
   }
 
   function socketOf(line: Line): Socket {
     const answers = (): boolean =>
-      line.silentAt === undefined && line.endedAt === undefined && line.openedAt !== undefined
+      line.stalledAt === undefined && line.endedAt === undefined && line.openedAt !== undefined
     function leave(): void {
       if (line.endedAt === undefined && !line.isLeft) {
         line.isLeft = true
@@ -173,7 +173,7 @@ export function createUpstream(
     send(line, text, ms = LATENCY) {
       const data = encoder.encode(text)
       time.outside(ms, () => {
-        if (isOpen(line) && line.silentAt === undefined) line.events.message(data)
+        if (isOpen(line) && line.stalledAt === undefined) line.events.message(data)
       })
     },
     end: finish,

@@ -12,7 +12,7 @@ import { attw, checkCommand, checkDeclarations, checkFiles, pack, publint } from
 
 const started = performance.now()
 const temp = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-package-')))
-const isKept = process.argv.includes('--keep')
+const keepsFolder = process.argv.includes('--keep')
 
 function folder(name) {
   const path = join(temp, name)
@@ -30,7 +30,7 @@ async function findNodes() {
   return nodes
 }
 
-const clean = () => isKept || rmSync(temp, { recursive: true, force: true, maxRetries: 5 })
+const clean = () => keepsFolder || rmSync(temp, { recursive: true, force: true, maxRetries: 5 })
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, () => {
     clean()
@@ -67,5 +67,5 @@ console.log(
     ? `package: all checks passed in ${seconds} s`
     : `package: ${failures} check${failures === 1 ? '' : 's'} failed, in ${seconds} s`,
 )
-if (isKept) console.log(`kept: ${temp}`)
+if (keepsFolder) console.log(`kept: ${temp}`)
 process.exitCode = failures === 0 ? 0 : 1

@@ -25,7 +25,7 @@ let directory: string
 let vault: Vault
 let server: RawServer
 let speak: (socket: TLSSocket) => void
-let heard = ''
+let received = ''
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'sluice-echoes-'))
@@ -34,9 +34,9 @@ beforeAll(async () => {
   await vault.put({ key: 'pin' }, '42')
   await vault.put({ key: AES_KEY_SECRET }, DIGITS)
   server = await startRawServer(function answer(socket, first) {
-    heard = first
+    received = first
     socket.on('data', more => {
-      heard += String(more)
+      received += String(more)
     })
     speak(socket)
   })
@@ -46,7 +46,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 afterEach(() => {
-  heard = ''
+  received = ''
 })
 
 const enclaveOf = (limits = {}): Enclave =>
@@ -146,18 +146,18 @@ test('an AES key that is listed without encryptOutput is warned of', async () =>
 describe('what goes out', () => {
   /** What came of a request, but for the lines that the enclave adds by itself. */
   const sentBytes = (): number => {
-    const [head = ''] = heard.split('\r\n\r\n')
+    const [head = ''] = received.split('\r\n\r\n')
     const [, body = '0'] = /^content-length: (\d+)/im.exec(head) ?? []
     const own = /^(GET|POST|host|content-length|accept-encoding|connection)\b/i
     const lines = head.split('\r\n').filter(line => !own.test(line))
     return Buffer.byteLength(lines.map(line => `${line}\r\n`).join('')) + Number(body)
   }
   const values = { euro: '€'.repeat(1000) }
-  const whenHeard = (socket: TLSSocket): void => {
+  const whenReceived = (socket: TLSSocket): void => {
     function answerAll(): void {
-      const [, length = '0'] = /^content-length: (\d+)/im.exec(heard) ?? []
-      const [head = '', body = ''] = heard.split('\r\n\r\n')
-      if (head !== heard && Buffer.byteLength(body) >= Number(length)) socket.end(reply('OK'))
+      const [, length = '0'] = /^content-length: (\d+)/im.exec(received) ?? []
+      const [head = '', body = ''] = received.split('\r\n\r\n')
+      if (head !== received && Buffer.byteLength(body) >= Number(length)) socket.end(reply('OK'))
     }
     socket.on('data', answerAll)
     answerAll()
@@ -186,16 +186,16 @@ describe('what goes out', () => {
       ...request,
     } as Partial<HTTPRequest>
     const wide = enclaveOf({ maxRequestBytes: 2_000_000 })
-    await ask(whenHeard, asked, [], wide)
+    await ask(whenReceived, asked, [], wide)
     const size = sentBytes() + server.url.length
-    heard = ''
+    received = ''
     const exact = enclaveOf({ maxRequestBytes: size })
-    await ask(whenHeard, asked, [], exact)
+    await ask(whenReceived, asked, [], exact)
     expect(sentBytes() + server.url.length).toBe(size)
-    heard = ''
-    const failed = ask(whenHeard, asked, [], enclaveOf({ maxRequestBytes: size - 1 }))
+    received = ''
+    const failed = ask(whenReceived, asked, [], enclaveOf({ maxRequestBytes: size - 1 }))
     expect(await failureOf(failed)).toMatchObject({ name: 'EnclaveError', code: 'LIMIT' })
-    expect(heard).toBe('')
+    expect(received).toBe('')
   })
 })
 

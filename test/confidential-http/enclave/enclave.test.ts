@@ -46,7 +46,7 @@ describe('limits', () => {
 })
 
 describe('an enclave', () => {
-  const silent = (): void => undefined
+  const answerNothing = (): void => undefined
 
   test('shows its stack', () => {
     expect(String(enclaveOf().stack)).toBe(
@@ -205,7 +205,7 @@ describe('an enclave', () => {
         },
       ],
     ])
-    await askRaw(silent, { timeout: '50ms' }, { enclave })
+    await askRaw(answerNothing, { timeout: '50ms' }, { enclave })
     expect(lines[1]?.[0]).toMatch(/^GET 127.0.0.1:\d+: 504 in/)
   })
 })

@@ -7,10 +7,10 @@ import { startRawServer } from '../../support/confidential-http/raw-server.js'
 import { failureOf } from '../../support/waiting.js'
 
 describe('an external server that fails', () => {
-  const silent = (): void => undefined
+  const answerNothing = (): void => undefined
 
   test('to answer within the timeout is a 504', async () => {
-    const response = await askRaw(silent, { timeout: '100ms' })
+    const response = await askRaw(answerNothing, { timeout: '100ms' })
     expect([response.statusCode, textOf(response)]).toEqual([504, 'upstream request timed out'])
     expect(response.multiHeaders).toEqual({})
   })
@@ -46,7 +46,7 @@ describe('an external server that fails', () => {
   })
 
   test('to be there is a 502', async () => {
-    const gone = await startRawServer(silent)
+    const gone = await startRawServer(answerNothing)
     await gone.close()
     const response = await ask({ url: gone.url })
     expect([response.statusCode, textOf(response)]).toEqual([502, 'upstream connection refused'])
@@ -87,13 +87,13 @@ describe('an external server that fails', () => {
     ])
   })
 
-  test('to speak HTTP, repeating what it heard, does not get that into the error', async () => {
+  test('to speak HTTP, repeating the request, does not get that into the error', async () => {
     const multiHeaders = { Authorization: { values: ['{{.apiKey}}'] } }
     let repeated = ''
     const failed = askRaw(
-      function repeat(socket, heard) {
-        repeated = heard
-        socket.end(heard.replace('GET', 'HTTP/1.1 200 OK\r\n:'))
+      function repeat(socket, request) {
+        repeated = request
+        socket.end(request.replace('GET', 'HTTP/1.1 200 OK\r\n:'))
       },
       { multiHeaders },
       { secrets: ['apiKey'] },

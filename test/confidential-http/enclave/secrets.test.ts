@@ -119,10 +119,10 @@ describe('secrets', () => {
   })
 
   test('are not told by a plugin that fails with one in its words', async () => {
-    const telling: EnclavePlugin = {
-      name: 'telling',
+    const revealing: EnclavePlugin = {
+      name: 'revealing',
       attempt: () =>
-        async function tell(call) {
+        async function reveal(call) {
           const secret = String(call.body)
           throw new EnclaveError(`no: ${secret}`, {
             code: 'POLICY',
@@ -131,7 +131,7 @@ describe('secrets', () => {
         },
     }
     const [limits, secrets, encryption, failures, templates] = confidentialPreset({ vault })
-    const inner = [limits, secrets, encryption, failures, templates, telling] as EnclavePlugin[]
+    const inner = [limits, secrets, encryption, failures, templates, revealing] as EnclavePlugin[]
     const request = { method: 'POST', bodyString: '{{.apiKey}}' }
     const answered = await ask(request, {
       enclave: createEnclave({ plugins: inner }),

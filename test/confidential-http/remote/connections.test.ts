@@ -11,13 +11,13 @@ let world: World
 let runtime: Runtime | undefined
 const held: Socket[] = []
 /** What comes of a connection that says nothing, and of one that does not end its head. */
-let silent: Ended
+let idle: Ended
 let endless: Ended
 /** Theirs alone: of a full server, the oldest connection of the busiest address is closed. */
 const apart = '127.0.1.1'
 beforeAll(async () => {
   world = await startWorld({ apiKey: 'a secret of some length' })
-  silent = hold(apart)
+  idle = hold(apart)
   endless = hold(apart, 'POST /v2/requests HTTP/1.1\r\nHost: x\r\n')
   const drip = setInterval(() => endless.socket.write('x: y\r\n'), 300)
   endless.socket.on('close', () => clearInterval(drip))
@@ -89,7 +89,7 @@ describe('a caller is served', () => {
 
 describe('a connection is closed', () => {
   test('where its first byte, or the end of a head, does not come within five seconds', async () => {
-    for (const { lasted } of [silent, endless]) {
+    for (const { lasted } of [idle, endless]) {
       expect(await lasted).toBeGreaterThanOrEqual(5000)
       expect(await lasted).toBeLessThan(10_000)
     }

@@ -155,7 +155,8 @@ describe('on the way', () => {
     const body = recorded.subarray(
       recorded.indexOf('\r\n\r\n', recorded.indexOf('POST /v2/requests')) + 4,
     )
-    for (let turn = 0; turn < 3; turn++) expect(await post(body)).toMatchObject({ status: 409 })
+    for (let attempt = 0; attempt < 3; attempt++)
+      expect(await post(body)).toMatchObject({ status: 409 })
     expect((await Promise.all([post(body), post(body)])).map(({ status }) => status)).toEqual([
       409, 409,
     ])
@@ -253,7 +254,7 @@ describe('who may ask', () => {
 
   test('a secret key is refused where the public one belongs, and not shown', async () => {
     // Half of all keys would have the bit that tells them by chance.
-    for (let turn = 0; turn < 10; turn++) {
+    for (let attempt = 0; attempt < 10; attempt++) {
       const { publicKey, secretKey } = createKeys()
       expect(createKeys(secretKey)).toEqual({ publicKey, secretKey })
       const refusal = 'must be a public key, which sluice keygen prints: a secret one was given'

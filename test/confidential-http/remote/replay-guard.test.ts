@@ -73,13 +73,13 @@ test('lets one through that was issued before the guard was made: it can only be
 
 test.each([60_001, 90_000, 86_400_000])(
   'lets none through again where the clock goes forward by %d ms and is set back',
-  leap => {
+  step => {
     const { guard, clock } = setUp()
     const issuedAt = clock.time + 20_000
     expect(refusal(guard, 'a', issuedAt)).toBeUndefined()
-    clock.time += leap
+    clock.time += step
     expect(refusal(guard, 'b', clock.time)).toBeUndefined()
-    clock.time -= leap
+    clock.time -= step
     expect(refusal(guard, 'a', issuedAt)).toBeDefined()
     // What is issued from then on is good again.
     clock.time += 20_001

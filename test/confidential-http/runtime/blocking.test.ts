@@ -156,9 +156,9 @@ describe('a local runtime whose enclave fails', () => {
     send('/').result()
     const waiting = sendAsync('/hold')
     // From one that can't say that it ends nothing is heard until the time is up.
-    const isSilent = path === '/spin' || path === '/memory'
-    const timeout = isSilent ? 500 : 5000
-    const input = (isSilent ? plainInputOf : inputOf)(world, path, `${timeout}ms`)
+    const hangs = path === '/spin' || path === '/memory'
+    const timeout = hangs ? 500 : 5000
+    const input = (hangs ? plainInputOf : inputOf)(world, path, `${timeout}ms`)
     const sent = client.sendRequest(runtime, input)
     const { error, ms } = failing(sent.result)
     expectInTime(ms, timeout)

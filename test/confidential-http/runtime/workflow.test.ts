@@ -172,9 +172,9 @@ describe('node mode', () => {
   })
 
   test('no runtime is used where it does not belong', () => {
-    let kept: NodeRuntime<unknown> | undefined
+    let leaked: NodeRuntime<unknown> | undefined
     const inside = runtime.runInNodeMode(node => {
-      kept = node
+      leaked = node
       expect(node._isNodeRuntime).toBe(true)
       const refused = [
         runtime.callCapability(call('price@1.0.0')),
@@ -187,7 +187,7 @@ describe('node mode', () => {
       return node.callCapability<{ price: number }>(call('price@1.0.0', 7)).result().price
     }, identical)()
     expect(inside.result()).toBe(7)
-    const { result } = (kept as NodeRuntime<unknown>).callCapability(call('price@1.0.0'))
+    const { result } = (leaked as NodeRuntime<unknown>).callCapability(call('price@1.0.0'))
     expect(failing(result).error.message).toBe('cannot use NodeRuntime outside RunInNodeMode')
     expect(runtime.getSecret({ id: 'other' }).result().value).toBe('another')
   })

@@ -174,9 +174,9 @@ describe('a caller’s mistakes are named', () => {
       expect(work).toThrow(named(field))
   })
 
-  test('of a hole among the shares or the points of the holders', async () => {
-    const holes = Object.assign([...shares], { length: 9 })
-    await expect(combine(ciphertext, holes, { threshold: 3 })).rejects.toEqual(
+  test('of a missing entry among the shares or the points of the holders', async () => {
+    const sparse = Object.assign([...shares], { length: 9 })
+    await expect(combine(ciphertext, sparse, { threshold: 3 })).rejects.toEqual(
       invalid('shares[5] must be an object, not undefined'),
     )
     const [share] = shares as [DecryptionShare]

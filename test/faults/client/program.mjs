@@ -21,15 +21,15 @@ function flush() {
   process.send({ reports: sent })
 }
 
-function tell(name, value) {
+function send(name, value) {
   process.send({ event: name, value, at: realNow() })
 }
 
-/** Tells of something that the SDK has said. */
-function hear(name, value) {
-  // The end of a connection is told when it has come.
+/** Sends an event of the SDK. */
+function sendEvent(name, value) {
+  // The end of a connection is an event even while the stream closes.
   if (isClosed || (isClosing && name !== 'connection')) late.push(name)
-  tell(name, value)
+  send(name, value)
 }
 
 function take(report) {
@@ -50,8 +50,8 @@ const errorOf = error => ({
 const isShown = text => [secret, keys?.userSecret].some(each => each && text.includes(each))
 
 // What ends the process is told, and ends it.
-process.on('uncaughtExceptionMonitor', error => tell('uncaught', errorOf(error)))
-const sockets = watchSockets(() => process.send({ dial: realNow() }))
+process.on('uncaughtExceptionMonitor', error => send('uncaught', errorOf(error)))
+const sockets = watchSockets(() => process.send({ attempt: realNow() }))
 let atStart = []
 let slowness = 0
 let secret = ''
@@ -84,14 +84,14 @@ const does = {
       ...config,
       ...(renews ? { renewCredentials: () => keys ?? config } : {}),
       connectionStatusCallback(isConnected, host, origin) {
-        hear('connection', { isConnected, host, origin })
+        sendEvent('connection', { isConnected, host, origin })
         fail('status')
       },
     })
     stream = client.createStream(feeds, { ...options, ...store })
-    for (const name of sdk.events) stream.on(name, value => hear(name, plain(name, value)))
-    if (!isDeaf) stream.on('error', error => hear('error', errorOf(error)))
-    stream.closed?.catch(error => tell('ended', errorOf(error)))
+    for (const name of sdk.events) stream.on(name, value => sendEvent(name, plain(name, value)))
+    if (!isDeaf) stream.on('error', error => sendEvent('error', errorOf(error)))
+    stream.closed?.catch(error => send('ended', errorOf(error)))
   },
   async connect({ throwing } = {}) {
     stream.on('report', report => {
@@ -111,9 +111,9 @@ const does = {
           if (++taken >= atMost) break
           if (slowness > 0) await pause(slowness)
         }
-        tell('left')
+        send('left')
       } catch (error) {
-        tell('left', errorOf(error))
+        send('left', errorOf(error))
       }
     })()
   },

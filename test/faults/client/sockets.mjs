@@ -1,12 +1,12 @@
-// Counts the connections that this process makes, where they are made: a dial that nobody answers is one too.
+// Counts the connections that this process makes, where it makes them: an attempt without an answer counts too.
 import { subscribe } from 'node:diagnostics_channel'
 
-/** Tells `dialled` when a stream is dialled, and keeps count of the sockets that are there at once. */
-export function watchSockets(dialled) {
+/** Calls `onAttempt` when a stream connects, and counts the sockets that are open at once. */
+export function watchSockets(onAttempt) {
   let open = 0
   const seen = { most: 0 }
   // Only the upgrades are requests of node:http; the others go through fetch.
-  subscribe('http.client.request.start', dialled)
+  subscribe('http.client.request.start', onAttempt)
   subscribe('net.client.socket', ({ socket }) => {
     open++
     seen.most = Math.max(seen.most, open)

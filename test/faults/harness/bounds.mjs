@@ -23,7 +23,7 @@ const ofTime = new Set([
 ])
 
 /** Not where nothing is streamed, or where what is lost is not the row's subject. */
-export const isJudgedByLosses = ({ isREST, bound = {} }) =>
+export const isMeasuredByLosses = ({ isREST, bound = {} }) =>
   isREST !== true && !('lost' in bound && bound.lost === undefined)
 
 /** A number is the most a figure may be, a pair the least and the most, anything else what it must be. */
@@ -40,7 +40,7 @@ function wordingOf(bound) {
 
 /** The bounds of a row that its figures miss, each in words. `undefined` takes a bound away. */
 export function findMisses(figures, row) {
-  const own = { ...row.bound, ...(isJudgedByLosses(row) ? {} : { lost: undefined }) }
+  const own = { ...row.bound, ...(isMeasuredByLosses(row) ? {} : { lost: undefined }) }
   const isMeasured = name => name in figures || name in own
   return Object.entries({ ...always, ...own })
     .filter(([name, limit]) => limit !== undefined && isMeasured(name))

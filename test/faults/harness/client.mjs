@@ -21,7 +21,7 @@ export async function startClient(sdk, env = {}) {
     /** What was delivered: `{ feedID, time, digest, at }`. */
     reports: [],
     events: [],
-    dials: [],
+    attempts: [],
     /** How the process has ended, if it has. */
     exit: undefined,
     complaint: '',
@@ -54,12 +54,12 @@ export async function startClient(sdk, env = {}) {
   child.stderr.setEncoding('utf8').on('data', text => {
     client.complaint = (client.complaint + text).slice(0, 4000)
   })
-  child.on('message', ({ reports, event, dial, id, value, error, at }) => {
+  child.on('message', ({ reports, event, attempt, id, value, error, at }) => {
     if (reports !== undefined) {
       for (const [feedID, time, digest, at] of reports)
         client.reports.push({ feedID, time, digest, at })
     } else if (event !== undefined) client.events.push({ event, value, at: at ?? Date.now() })
-    else if (dial !== undefined) client.dials.push(dial)
+    else if (attempt !== undefined) client.attempts.push(attempt)
     else if (error === undefined) answers.get(id)?.resolve(value)
     else answers.get(id)?.reject(Object.assign(new Error(error.message), error))
   })

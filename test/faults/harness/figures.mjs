@@ -25,10 +25,10 @@ export function lostReports(world) {
     clients.flatMap(client => client.reports.map(({ feedID, time }) => keyOf(feedID, time))),
   )
   const gaps = clients.flatMap(client => client.of('gap').map(({ value }) => value))
-  const isAnnounced = ({ feedID, observationsTimestamp: time }) =>
+  const isInGap = ({ feedID, observationsTimestamp: time }) =>
     gaps.some(gap => gap.feedID === feedID && gap.from <= time && time <= gap.to)
   return owedReports(world).filter(
-    report => !had.has(keyOf(report.feedID, report.observationsTimestamp)) && !isAnnounced(report),
+    report => !had.has(keyOf(report.feedID, report.observationsTimestamp)) && !isInGap(report),
   )
 }
 
@@ -147,12 +147,12 @@ function measureTimes({ engine, clients, began, ended }) {
 }
 
 /** All figures of a row. Times are in ms, memory in bytes. */
-export function judge(world) {
+export function figuresOf(world) {
   const lost = lostReports(world).length
   const { backfill, ...times } = measureTimes(world)
   const { clients, began = 0 } = world
-  const dials = clients.flatMap(client => client.dials)
-  const after = dials.filter(at => at >= began)
+  const attempts = clients.flatMap(client => client.attempts)
+  const after = attempts.filter(at => at >= began)
   const uncaught = clients.flatMap(client => client.of('uncaught'))
   return {
     owed: owedReports(world).length,
@@ -165,8 +165,8 @@ export function judge(world) {
     ...times,
     // What is lost is never complete.
     backfill: lost === 0 ? backfill : undefined,
-    dials: after.length,
-    mostDialsPerSecond: densest(after),
+    attempts: after.length,
+    mostAttemptsPerSecond: densest(after),
     ...countRequests({ ...world, began }),
     errors: clients.reduce((sum, client) => sum + client.of('error').length, 0),
     secrets: clients

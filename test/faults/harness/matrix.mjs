@@ -35,10 +35,10 @@ function runInThread(row, sdk, seed) {
 /** Runs tasks, so many at once, the longest first. */
 async function runAll(tasks, atOnce, run) {
   const waiting = [...tasks].sort((a, b) => b.row.seconds - a.row.seconds)
-  async function takeTurns() {
+  async function runWaiting() {
     for (let task = waiting.shift(); task !== undefined; task = waiting.shift()) await run(task)
   }
-  await Promise.all(Array.from({ length: atOnce }, takeTurns))
+  await Promise.all(Array.from({ length: atOnce }, runWaiting))
 }
 
 const missesOf = ({ figures, broken }, row) =>
@@ -73,11 +73,11 @@ export async function runMatrix(rows, options) {
     return (hasOther ? ['sluice', 'official'] : ['sluice']).map(sdk => ({ row, sdk, outcome }))
   })
   await runAll(tasks, Number(options['at-once'] ?? AT_ONCE), run)
-  // What others made late is no fault of a row's: it runs once more, with nothing beside it.
+  // A row that is late because of others runs once more, with nothing beside it.
   for (const outcome of outcomes) {
     const { row, misses, sluice } = outcome
     if (misses.length === 0 || !misses.every(({ isOfTime }) => isOfTime)) continue
-    outcome.inCompany = sluice
+    outcome.besideOthers = sluice
     await run({ row, sdk: 'sluice', outcome })
   }
 

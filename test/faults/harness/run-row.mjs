@@ -1,7 +1,7 @@
 // Runs one row with one SDK, from the engine's start to what is left when the client has closed.
-import { isJudgedByLosses } from './bounds.mjs'
+import { isMeasuredByLosses } from './bounds.mjs'
 import { complaintOf } from './client.mjs'
-import { judge } from './figures.mjs'
+import { figuresOf } from './figures.mjs'
 import { pause } from './waiting.mjs'
 import { createWorld } from './world.mjs'
 
@@ -17,10 +17,10 @@ export async function runRow(row, sdk, seed) {
   try {
     const complaint = await live(given, world)
     world.engine.pause()
-    if (isJudgedByLosses(row)) await drain(world)
+    if (isMeasuredByLosses(row)) await drain(world)
     world.measured.isAlive = world.client?.isAlive() ?? true
     const lastComplaint = await takeLeave(world)
-    return { figures: judge(world), says: sayOf(world.clients, complaint ?? lastComplaint) }
+    return { figures: figuresOf(world), says: sayOf(world.clients, complaint ?? lastComplaint) }
   } finally {
     await close()
   }

@@ -1,5 +1,5 @@
 // The figures of the matrix as a Markdown table.
-import { always, holds, isJudgedByLosses } from './bounds.mjs'
+import { always, holds, isMeasuredByLosses } from './bounds.mjs'
 
 const seconds = ms => (ms === undefined ? '–' : `${(ms / 1000).toFixed(ms < 9950 ? 1 : 0)} s`)
 const count = (many, what) => `${many} ${what}${many === 1 ? '' : 's'}`
@@ -18,7 +18,7 @@ const words = {
   backfill: ms => `complete ${seconds(ms)} later`,
   connect: ms => `connected in ${seconds(ms)}`,
   rejected: ms => `rejected in ${seconds(ms)}`,
-  dials: many => count(many, 'dial'),
+  attempts: many => count(many, 'attempt'),
   pages: many => count(many, 'page request'),
   errors: many => count(many, 'error'),
   repeated: ms => (ms === 0 ? '' : `what came up to ${seconds(ms)} before a kill`),
@@ -29,7 +29,7 @@ const words = {
   delivered: many => `${many} delivered`,
   outages: many => `${many} × \`disconnected\``,
   connections: many => `${count(many, 'connection')} open`,
-  conflicts: many => `${count(many, 'conflict')} told`,
+  conflicts: many => `${count(many, 'conflict')}`,
   isNamed: yes => (yes ? 'the cause is named' : 'the cause is not named'),
   refusedAs: name => name,
   isAlive: () => '',
@@ -44,7 +44,7 @@ const words = {
   peakGrowthMB: mb => `memory at its peak ${growth(mb)}`,
 }
 
-/** What is told of a row: losses, what the row bounds, and whatever is not as it should always be. */
+/** The figures in a row's cell: losses, those with a bound, and every violation of a general bound. */
 function namesOf(row, figures) {
   const { bound = {} } = row
   const times = figures.recover === undefined ? [] : ['recover']
@@ -53,17 +53,17 @@ function namesOf(row, figures) {
     name =>
       name !== 'lost' && !(name in bound) && name in figures && !holds(figures[name], always[name]),
   )
-  return new Set([...(isJudgedByLosses(row) ? ['lost'] : []), ...times, ...own, ...wrong])
+  return new Set([...(isMeasuredByLosses(row) ? ['lost'] : []), ...times, ...own, ...wrong])
 }
 
 function cell(row, outcome, absent) {
   if (outcome === undefined) return absent
   const { figures, says, broken } = outcome
   if (broken !== undefined) return `the row broke: ${broken.split('\n')[0]}`
-  const told = [...namesOf(row, figures)]
+  const named = [...namesOf(row, figures)]
     .filter(name => figures[name] !== undefined)
     .map(name => words[name]?.(figures[name], figures) ?? String(figures[name]))
-  return [...told, ...says].filter(text => text !== '').join(', ')
+  return [...named, ...says].filter(text => text !== '').join(', ')
 }
 
 const oneLine = text => text.replace(/[\n|]+/g, ' ').trim()

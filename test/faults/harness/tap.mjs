@@ -1,4 +1,4 @@
-// A relay that lets in bytes which no server would send: whole WebSocket frames, of whatever kind.
+// A relay that inserts bytes which no server would send: whole WebSocket frames of any kind.
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 

@@ -81,8 +81,8 @@ export async function createWorld(row, sdk, seed) {
       await until(() => engine.connections >= engine.origins.length, 3000)
       engine.resume()
       const { client } = world
-      const heard = () => new Set(client.reports.map(({ feedID }) => feedID)).size
-      await until(() => heard() >= world.feeds.length, 8000)
+      const received = () => new Set(client.reports.map(({ feedID }) => feedID)).size
+      await until(() => received() >= world.feeds.length, 8000)
       await pause(300)
       world.before = await client.ask('sample')
     },

@@ -7,7 +7,7 @@ const wrong = (row, fault, how, cause) => ({
   fault,
   connect: false,
   options: { maxReconnectAttempts: 1, reconnectInterval: 200 },
-  bound: { dials: 2, isNamed: true, lost: undefined },
+  bound: { attempts: 2, isNamed: true, lost: undefined },
   seconds: 4,
   prepare: world => putTLSInFront(world, how),
   async run(world) {
@@ -23,7 +23,7 @@ export default [
   {
     row: '9d',
     fault: 'a reset, and the next handshakes of TLS are reset for 2 s',
-    bound: { recover: 4500, backfill: 2500, dials: 4 },
+    bound: { recover: 4500, backfill: 2500, attempts: 4 },
     seconds: 10,
     async prepare(world) {
       world.front = await putTLSInFront(world)

@@ -36,14 +36,14 @@ export default [
     row: '29c',
     fault: "the client's clock is 30 s ahead at the start",
     connect: false,
-    bound: { dials: 2, refusedAs: undefined },
+    bound: { attempts: 2, refusedAs: undefined },
     seconds: 4,
     run: off(30_000),
   },
   {
     row: '29d',
     fault: "the client's clock jumps an hour ahead and back while reports flow",
-    bound: { dials: 0 },
+    bound: { attempts: 0 },
     seconds: 12,
     async run({ client, begin, pause }) {
       begin()
@@ -57,14 +57,14 @@ export default [
     row: '29e',
     fault: "the client's clock is 30 s behind at the start",
     connect: false,
-    bound: { dials: 2, refusedAs: undefined },
+    bound: { attempts: 2, refusedAs: undefined },
     seconds: 4,
     run: off(-30_000),
   },
   {
     row: '29f',
     fault: "the client's clock jumps 30 s ahead while reports flow, then a reset; the same back",
-    bound: { dials: 4 },
+    bound: { attempts: 4 },
     seconds: 12,
     async run({ client, engine, begin, pause }) {
       begin()

@@ -5,7 +5,7 @@ export default [
   {
     row: '30',
     fault: `the service closes with ${codes.join(', ')}, 4 s apart`,
-    bound: { dials: [codes.length, codes.length] },
+    bound: { attempts: [codes.length, codes.length] },
     seconds: 4 * codes.length,
     async run({ engine, begin, pause }) {
       begin()
@@ -18,7 +18,7 @@ export default [
   {
     row: '31',
     fault: 'the service closes with 1000 every 4 s for 60 s (in place of every 20 s for 1 h)',
-    bound: { dials: [15, 15], heapGrowthMB: 3 },
+    bound: { attempts: [15, 15], heapGrowthMB: 3 },
     seconds: 60,
     async run({ engine, begin, pause }) {
       begin()

@@ -1,6 +1,6 @@
 // Streams that are closed, twice at once, at the worst of times.
 const phases = {
-  async 'while it dials'({ engine, client, pause }) {
+  async 'while it connects'({ engine, client, pause }) {
     engine.blackhole(true)
     client.ask('connect').catch(() => undefined)
     await pause(300)
@@ -12,7 +12,7 @@ const phases = {
     await client.ask('connect')
     await pause(300)
   },
-  async 'between two dials'({ engine, client, pause }) {
+  async 'between two attempts'({ engine, client, pause }) {
     await client.ask('connect')
     engine.disconnect()
     await pause(150)
@@ -41,7 +41,7 @@ export default [
   {
     row: '36',
     fault:
-      'close, twice at once: while it dials, delivers, waits to dial, or fetches what is missing',
+      'close, twice at once: while it connects, delivers, waits to connect, or fetches what is missing',
     connect: false,
     bound: { closeMs: 1000, handles: 0, late: 0, lost: undefined, doubled: undefined },
     seconds: 20,

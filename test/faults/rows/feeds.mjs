@@ -6,7 +6,7 @@ export default [
     feeds: 500,
     subscribed: 450,
     engine: { intervalMs: 1000 },
-    bound: { dials: 12, pages: 0 },
+    bound: { attempts: 12, pages: 0 },
     seconds: 12,
     async run(world) {
       const { engine, client, isOurs, feeds, begin, pause } = world

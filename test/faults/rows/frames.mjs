@@ -60,7 +60,7 @@ export default [
   {
     row: '17a',
     fault: 'frames that are no JSON, or JSON that is no report',
-    bound: { dials: 0, errors: [malformed.length, malformed.length] },
+    bound: { attempts: 0, errors: [malformed.length, malformed.length] },
     seconds: 4,
     async run({ engine, begin, pause }) {
       begin()
@@ -75,7 +75,7 @@ export default [
     row: '17b',
     fault: 'the same, and nobody listens for `error`',
     client: { isDeaf: true },
-    bound: { dials: 0 },
+    bound: { attempts: 0 },
     seconds: 4,
     short: true,
     async run({ engine, begin, pause }) {
@@ -88,7 +88,7 @@ export default [
     row: '17c',
     fault: `${Object.keys(violations).join(', ')}, 4 s apart`,
     // Invalid UTF-8 costs its message, each of the others the connection.
-    bound: { dials: [4, 4] },
+    bound: { attempts: [4, 4] },
     seconds: 22,
     async prepare(world) {
       world.tap = await startTap({ to: Number(new URL(world.engine.wsEndpoint).port) })
@@ -108,7 +108,7 @@ export default [
     fault: 'a report of another feed, one whose envelope names another feed, one with other times',
     feeds: 2,
     subscribed: 1,
-    bound: { errors: [4, 4], dials: 0 },
+    bound: { errors: [4, 4], attempts: 0 },
     seconds: 4,
     short: true,
     prepare,
@@ -126,7 +126,7 @@ export default [
   {
     row: '19a',
     fault: 'encodings that break a rule: offsets backwards and beyond the end, lengths of 2^256',
-    bound: { unrefused: 0, dials: 0 },
+    bound: { unrefused: 0, attempts: 0 },
     seconds: 4,
     prepare,
     async run({ engine, client, feeds, apart, measured, begin, pause }) {
@@ -144,7 +144,7 @@ export default [
     fault:
       'one to four bytes of every third frame are changed (without `verify`, so that changed values are delivered)',
     engine: { intervalMs: 100 },
-    bound: { dials: 0, foreign: undefined },
+    bound: { attempts: 0, foreign: undefined },
     seconds: 8,
     async run({ engine, begin, end, pause }) {
       begin()
@@ -158,7 +158,7 @@ export default [
   {
     row: '22',
     fault: 'a signed report of the year 2096, and envelopes with the times 0, -1, 2^53 and 1e300',
-    bound: { dials: 0 },
+    bound: { attempts: 0 },
     seconds: 5,
     short: true,
     prepare,

@@ -6,7 +6,7 @@ export default [
     row: '23',
     fault: 'the stream leaves out every report for 1 s',
     engine: { intervalMs: 100 },
-    bound: { backfill: 2000, dials: 0 },
+    bound: { backfill: 2000, attempts: 0 },
     seconds: 5,
     short: true,
     async run({ engine, begin, end, pause }) {

@@ -21,7 +21,7 @@ export default [
     row: '7b',
     fault: 'no upgrade is answered for 7 s',
     connect: false,
-    bound: { connect: 7500, dials: 2 },
+    bound: { connect: 7500, attempts: 2 },
     seconds: 14,
     prepare: ({ engine }) => engine.blackhole(true),
     async run(world) {
@@ -54,7 +54,7 @@ export default [
     fault: 'nothing is there at the start; the service is back when `connect` has rejected',
     options: { maxReconnectAttempts: 2, reconnectInterval: 200 },
     connect: false,
-    bound: { rejected: 5000, dials: 3, delivered: 0, lost: undefined },
+    bound: { rejected: 5000, attempts: 3, delivered: 0, lost: undefined },
     seconds: 12,
     short: true,
     prepare: ({ engine }) => engine.stop(),

@@ -39,7 +39,7 @@ export default [
     row: '10b',
     fault: 'the service moves to another address, its name with it',
     connect: false,
-    bound: { recover: 1500, backfill: 2500, dials: 1 },
+    bound: { recover: 1500, backfill: 2500, attempts: 1 },
     seconds: 8,
     async run(world) {
       const to = Number(new URL(world.engine.wsEndpoint).port)
@@ -60,7 +60,7 @@ export default [
     row: '10c',
     fault: 'a reset, and the name takes 3 s to resolve',
     connect: false,
-    bound: { recover: 4500, backfill: 2500, dials: 1 },
+    bound: { recover: 4500, backfill: 2500, attempts: 1 },
     seconds: 11,
     async run(world) {
       await nameIt(world)
@@ -76,7 +76,7 @@ export default [
     row: '10d',
     fault: 'the name resolves to an IPv6 address where nothing listens, and to an IPv4 address',
     connect: false,
-    bound: { dials: 1 },
+    bound: { attempts: 1 },
     seconds: 3,
     async run(world) {
       await nameIt(world, { addresses: ['::1', '127.0.0.1'] })

@@ -13,7 +13,7 @@ export default [
   {
     row: '4a',
     fault: 'the service is away for 4 s',
-    bound: { recover: 8000, backfill: 2500, dials: 4 },
+    bound: { recover: 8000, backfill: 2500, attempts: 4 },
     seconds: 14,
     run: world => away(4)(world),
   },
@@ -24,21 +24,21 @@ export default [
     feeds: 20,
     engine: { intervalMs: 1000, rateLimit: 10 },
     options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
-    bound: { recover: 11_000, backfill: 10_000, dials: 16 },
+    bound: { recover: 11_000, backfill: 10_000, attempts: 16 },
     seconds: 80,
     run: world => away(60)(world, 20_000),
   },
   {
     row: '4c',
     fault:
-      'the service is away for 5 s and then lets in 10 requests/s; 200 feeds, over two connections',
+      'the service is away for 5 s and then accepts 10 requests/s; 200 feeds, over two connections',
     feeds: 200,
     engine: { intervalMs: 1000, rateLimit: 10 },
-    bound: { recover: 8000, backfill: 60_000, dials: 8 },
+    bound: { recover: 8000, backfill: 60_000, attempts: 8 },
     seconds: 45,
     short: true,
     async run(world) {
-      // The dial that gets through may come 8 s after the service is back.
+      // The attempt that succeeds may come 8 s after the service is back.
       await away(5)(world, 9000)
       world.engine.pause()
       // At ten requests a second 200 feeds take their time.
@@ -49,7 +49,7 @@ export default [
     row: '4d',
     fault: 'the service is away for good; `reconnectInterval: 200`',
     options: { reconnectInterval: 200 },
-    bound: { dials: 5, errors: [1, 1], outages: [1, 1], lost: undefined },
+    bound: { attempts: 5, errors: [1, 1], outages: [1, 1], lost: undefined },
     seconds: 9,
     short: true,
     async run({ engine, client, measured, begin, pause }) {
@@ -64,7 +64,7 @@ export default [
     fault: 'one of two origins is dead for 30 s: the load balancer answers 502',
     engine: { origins: 2 },
     config: { haMode: true },
-    bound: { dials: 8, pages: 0 },
+    bound: { attempts: 8, pages: 0 },
     seconds: 30,
     short: true,
     run: deadFor(30),
@@ -77,7 +77,7 @@ export default [
     prepare({ config, engine }) {
       config.wsEndpoint = engine.origins.map(({ wsEndpoint }) => wsEndpoint).join(',')
     },
-    bound: { dials: 60, pages: 0 },
+    bound: { attempts: 60, pages: 0 },
     seconds: 600,
     run: deadFor(600),
   },

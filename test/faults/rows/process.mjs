@@ -19,7 +19,7 @@ export default [
   {
     row: '34a',
     fault: 'the process is suspended for 6 s (SIGSTOP)',
-    bound: { dials: 1, recover: 1500 },
+    bound: { attempts: 1, recover: 1500 },
     seconds: 11,
     async run({ client, begin, end, pause }) {
       begin()
@@ -33,7 +33,7 @@ export default [
   {
     row: '34c',
     fault: 'the process is suspended for 8 s, and the connection dies meanwhile, unnoticed',
-    bound: { recover: 2500, backfill: 2500, dials: 1 },
+    bound: { recover: 2500, backfill: 2500, attempts: 1 },
     seconds: 14,
     prepare: through(),
     async run({ client, proxy, begin, end, pause }) {
@@ -49,7 +49,7 @@ export default [
   {
     row: '34b',
     fault: 'the event loop is blocked for 12 s',
-    bound: { dials: 0 },
+    bound: { attempts: 0 },
     seconds: 16,
     async run({ client, begin, end, pause }) {
       begin()

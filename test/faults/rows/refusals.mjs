@@ -14,9 +14,9 @@ async function streamTheOthers(world) {
   engine.resume()
   await pause(3000)
   const names = ({ value }, feedID) => value.message.includes(feedID)
-  const told = world.client.of('error').filter(error => names(error, second))
+  const errors = world.client.of('error').filter(error => names(error, second))
   measured.isNamed =
-    told.length > 0 && !told.some(error => names(error, first) || names(error, third))
+    errors.length > 0 && !errors.some(error => names(error, first) || names(error, third))
 }
 
 export default [
@@ -25,7 +25,7 @@ export default [
     fault: 'a wrong secret at the start: 401',
     config: { userSecret: 'the-secret-of-somebody-else' },
     connect: false,
-    bound: { refusedAs: 'AuthenticationError', rejected: 2000, dials: 1, lost: undefined },
+    bound: { refusedAs: 'AuthenticationError', rejected: 2000, attempts: 1, lost: undefined },
     seconds: 4,
     async run(world) {
       await tryToConnect(world)
@@ -37,7 +37,7 @@ export default [
     fault: 'a reset, and one of two origins answers 401 for 60 s',
     engine: { origins: 2 },
     config: { haMode: true },
-    bound: { dials: 3, pages: 0 },
+    bound: { attempts: 3, pages: 0 },
     seconds: 60,
     async run({ engine, begin, pause }) {
       begin()
@@ -49,10 +49,10 @@ export default [
   {
     row: '11c',
     fault:
-      'a reset, and 401 for 8 s, longer than a blip: it is dialled once a minute then; `maxReconnectAttempts: Infinity`',
+      'a reset, and 401 for 8 s, longer than a blip: it connects once a minute then; `maxReconnectAttempts: Infinity`',
     engine: { intervalMs: 1000 },
     options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
-    bound: { recover: 64_000, backfill: 4000, dials: 3 },
+    bound: { recover: 64_000, backfill: 4000, attempts: 3 },
     seconds: 72,
     async run({ engine, begin, end, pause }) {
       begin()
@@ -68,7 +68,7 @@ export default [
     row: '11d',
     fault: 'the keys are changed while reports flow, then a reset; `renewCredentials`',
     client: { renews: true },
-    bound: { recover: 3000, backfill: 2500, dials: 2 },
+    bound: { recover: 3000, backfill: 2500, attempts: 2 },
     seconds: 8,
     async run({ client, engine, begin, end, pause }) {
       const keys = { apiKey: 'the-new-key', userSecret: 'the-new-user-secret' }
@@ -84,7 +84,7 @@ export default [
     row: '12a',
     fault: 'one feed of three may not be read: 401 for all',
     connect: false,
-    bound: { connect: 2000, dials: 2, errors: 1, isNamed: true, refusedAs: undefined },
+    bound: { connect: 2000, attempts: 2, errors: 1, isNamed: true, refusedAs: undefined },
     seconds: 4,
     feedSpecs: withoutSecond,
     run: streamTheOthers,
@@ -95,7 +95,7 @@ export default [
     engine: { origins: 2 },
     config: { haMode: true },
     connect: false,
-    bound: { connect: 2000, dials: 4, errors: 1, isNamed: true, refusedAs: undefined },
+    bound: { connect: 2000, attempts: 4, errors: 1, isNamed: true, refusedAs: undefined },
     seconds: 4,
     feedSpecs: withoutSecond,
     run: streamTheOthers,
@@ -103,7 +103,7 @@ export default [
   {
     row: '13a',
     fault: 'a reset, and the next upgrade is answered with 429, Retry-After 3 s',
-    bound: { inside: 0, dials: 2 },
+    bound: { inside: 0, attempts: 2 },
     seconds: 8,
     async run({ engine, measured, begin, end, pause }) {
       begin()

@@ -5,7 +5,7 @@ export default [
     fault: 'one of two origins resets its connection',
     engine: { origins: 2 },
     config: { haMode: true },
-    bound: { dials: 2, pages: 0 },
+    bound: { attempts: 2, pages: 0 },
     seconds: 4,
     async run({ engine, begin, end, pause }) {
       begin()
@@ -19,7 +19,7 @@ export default [
     fault: 'the only connection is reset; `reconnectInterval: 200`',
     engine: { intervalMs: 100 },
     options: { reconnectInterval: 200 },
-    bound: { recover: 500, backfill: 1000, dials: 1 },
+    bound: { recover: 500, backfill: 1000, attempts: 1 },
     seconds: 4,
     short: true,
     async run({ engine, begin, end, pause }) {
@@ -34,7 +34,7 @@ export default [
     fault: 'both origins reset their connections, 300 ms apart',
     engine: { origins: 2, intervalMs: 100 },
     config: { haMode: true },
-    bound: { recover: 400, backfill: 1000, dials: 4 },
+    bound: { recover: 400, backfill: 1000, attempts: 4 },
     seconds: 5,
     short: true,
     async run({ engine, begin, end, pause }) {

@@ -21,7 +21,7 @@ export default [
   {
     row: '38a',
     fault: `forged on the stream, a second each, with \`verify\`: ${forgeries.join(', ')}`,
-    bound: { errors: [60, 200], untyped: 0, conflicts: 0, dials: 0 },
+    bound: { errors: [60, 200], untyped: 0, conflicts: 0, attempts: 0 },
     seconds: 16,
     prepare,
     async run({ engine, client, measured, begin, end, pause }) {
@@ -77,7 +77,7 @@ export default [
   {
     row: '38d',
     fault: 'the network goes over to other signers, whom `verify` knows',
-    bound: { errors: 0, dials: 0, pages: 0 },
+    bound: { errors: 0, attempts: 0, pages: 0 },
     seconds: 4,
     prepare,
     async run({ engine, begin, end, pause }) {
@@ -92,7 +92,7 @@ export default [
     row: '38e',
     fault: 'one to four bytes of every third frame are changed, with `verify`',
     engine: { intervalMs: 100 },
-    bound: { dials: 0, foreign: 0 },
+    bound: { attempts: 0, foreign: 0 },
     seconds: 8,
     prepare,
     async run({ engine, begin, end, pause }) {

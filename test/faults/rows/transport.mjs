@@ -15,7 +15,7 @@ export default [
     row: '2b',
     fault: 'a reset in the midst of a frame, three times',
     engine: { intervalMs: 100 },
-    bound: { dials: [3, 3] },
+    bound: { attempts: [3, 3] },
     seconds: 12,
     prepare: through([{ do: 'reset', frame: 60, at: 'middle', times: 3 }]),
     async run({ begin, pause }) {
@@ -26,7 +26,7 @@ export default [
   {
     row: '6c',
     fault: 'the connection is closed by half: the service’s side ends, without a word',
-    bound: { recover: 1500, backfill: 1500, dials: 1 },
+    bound: { recover: 1500, backfill: 1500, attempts: 1 },
     seconds: 6,
     prepare: through(),
     run: strike((proxy, number) => proxy.halfClose(number), 6000),
@@ -34,7 +34,7 @@ export default [
   {
     row: '6d',
     fault: 'what the service sends is swallowed, what the client sends is not',
-    bound: { detect: 10_000, recover: 11_500, backfill: 3000, dials: 1 },
+    bound: { detect: 10_000, recover: 11_500, backfill: 3000, attempts: 1 },
     seconds: 16,
     prepare: through(),
     run: strike((proxy, number) => proxy.blackhole(number, { direction: 'down' }), 16_000),
@@ -42,7 +42,7 @@ export default [
   {
     row: '8a',
     fault: 'the connection slows down to 1 byte/s',
-    bound: { detect: 10_000, recover: 11_500, backfill: 3000, dials: 1 },
+    bound: { detect: 10_000, recover: 11_500, backfill: 3000, attempts: 1 },
     seconds: 16,
     short: true,
     prepare: through(),
@@ -52,7 +52,7 @@ export default [
     row: '8b',
     fault: 'the connection stalls in the midst of a frame',
     engine: { intervalMs: 100 },
-    bound: { dials: 1 },
+    bound: { attempts: 1 },
     seconds: 16,
     prepare: through([{ do: 'blackhole', connection: 1, frame: 60, at: 'middle' }]),
     async run({ begin, pause }) {

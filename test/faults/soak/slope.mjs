@@ -16,7 +16,7 @@ const LEAST_MINUTES = 5
 export const hasSlope = minutes => minutes >= LEAST_MINUTES
 
 /** The slope of a soak's heap in words. */
-export const tellSlope = ({ minutes, heapSlope, heapSlopeError }) =>
+export const formatSlope = ({ minutes, heapSlope, heapSlopeError }) =>
   hasSlope(minutes)
     ? `${heapSlope.toFixed(2)} ± ${(2 * heapSlopeError).toFixed(2)} MB/h`
     : `too short to tell: that takes ${LEAST_MINUTES} minutes or more`

@@ -30,7 +30,7 @@ const request = {
     url: 'https://api.example.com/v1/transfers',
     method: 'POST',
     bodyString: '{"to":"{{.account}}"}',
-    templatePublicValues: { account: 'acc-42' },
+    templatePublicValues: { recipient: 'acc-42' },
     multiHeaders: { Authorization: { values: ['Bearer {{.apiKey}}'] } },
     customRootCaCertPem: PEM,
     timeout: '3s',
@@ -75,7 +75,7 @@ const templates = [
   '{{/* comment */}}x{{- /* y */ -}}',
   '{{.ключ}}',
 ]
-const values: Readonly<Record<string, string>> = { account: 'acc', apiKey: '{{.apiKey}}', a: '' }
+const values: Readonly<Record<string, string>> = { recipient: 'acc', apiKey: '{{.apiKey}}', a: '' }
 
 export const confidential: readonly Target<string>[] = [
   json('confidential requests', [request, message], parseThen(normalizeRequest), {

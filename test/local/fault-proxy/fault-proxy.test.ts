@@ -6,7 +6,7 @@ import {
   type ProxySettings,
   startFaultProxy,
 } from '../../../local/index.js'
-import { dial, echo, listen, type Seen } from '../../support/local/sockets.js'
+import { connectTo, echo, listen, type Seen } from '../../support/local/sockets.js'
 import { failureOf, pause, until } from '../../support/waiting.js'
 
 const start = (port: number, options: Partial<FaultProxyOptions> = {}) =>
@@ -14,7 +14,7 @@ const start = (port: number, options: Partial<FaultProxyOptions> = {}) =>
 
 /** A client whose bytes have come back once. */
 async function connected(port: number): Promise<Seen> {
-  const client = dial(port)
+  const client = connectTo(port)
   client.socket.write('hello')
   await until(() => client.bytes.length === 5)
   return client
@@ -24,7 +24,7 @@ test('bytes go both ways as they are, and so do ends', async () => {
   await using server = await listen(echo)
   await using proxy = await start(server.port)
   const sent = Buffer.alloc(3_000_000, 'abcdefghijk')
-  const client = dial(proxy.port)
+  const client = connectTo(proxy.port)
   client.socket.end(sent)
   await until(() => client.bytes.length === sent.length)
   expect(client.bytes.equals(sent)).toBe(true)
@@ -62,7 +62,7 @@ test('an upstream that cannot be reached is a reset, and is told', async () => {
   const server = await listen()
   await server[Symbol.asyncDispose]()
   await using proxy = await start(server.port)
-  const client = dial(proxy.port)
+  const client = connectTo(proxy.port)
   await until(() => client.isClosed)
   expect(client.error).toBe('ECONNRESET')
   await until(() => proxy.connections.length === 0)
@@ -110,14 +110,14 @@ test('half-close: a FIN, no error, and the other direction goes on', async () =>
   await until(() => server.peers[0]?.isEnded === true)
 })
 
-test('blackhole: silence on open sockets, and afterwards what was held back', async () => {
+test('blackhole: no data on open sockets, and afterwards the delayed data', async () => {
   await using server = await listen(echo)
   await using proxy = await start(server.port)
   const client = await connected(proxy.port)
   const release = proxy.blackhole()
   client.socket.write(' again')
   server.peers[0]?.socket.end('bye')
-  const late = dial(proxy.port)
+  const late = connectTo(proxy.port)
   late.socket.write('late')
   await pause(150)
   expect([client.bytes.toString(), client.isEnded, client.isClosed]).toEqual([
@@ -157,7 +157,7 @@ test('a client that is gone in a blackhole leaves nothing behind', async () => {
   await using server = await listen(echo)
   await using proxy = await start(server.port)
   const release = proxy.blackhole()
-  const client = dial(proxy.port)
+  const client = connectTo(proxy.port)
   await until(() => client.isConnected && proxy.connections.length === 1)
   client.socket.resetAndDestroy()
   await until(() => proxy.connections.length === 0)
@@ -170,7 +170,7 @@ test('refuse: ECONNREFUSED for new connections alone, until it ends', async () =
   await using proxy = await start(server.port)
   const client = await connected(proxy.port)
   await proxy.set({ refuse: true })
-  const refused = dial(proxy.port)
+  const refused = connectTo(proxy.port)
   await until(() => refused.isClosed)
   expect(refused.error).toBe('ECONNREFUSED')
   client.socket.write('!')
@@ -183,7 +183,7 @@ test('refuse: ECONNREFUSED for new connections alone, until it ends', async () =
 test('what looks like the beginning of an upgrade, and is cut short, arrives as it is', async () => {
   await using server = await listen(({ socket }) => socket.end('HTTP/1.1 101 Swi'))
   await using proxy = await start(server.port)
-  const client = dial(proxy.port)
+  const client = connectTo(proxy.port)
   await until(() => client.isEnded)
   expect(client.bytes.toString()).toBe('HTTP/1.1 101 Swi')
 })
@@ -234,7 +234,7 @@ test('jitter keeps the order', async () => {
   await using server = await listen()
   await using proxy = await start(server.port)
   await proxy.set({ latencyMs: 20, jitterMs: 20 })
-  const client = dial(proxy.port)
+  const client = connectTo(proxy.port)
   let sent = ''
   for (let i = 0; i < 60; i++) {
     sent += `${i} `
@@ -248,7 +248,7 @@ test('jitter keeps the order', async () => {
 test('a drip lets so many bytes a second through, and ends', async () => {
   await using server = await listen()
   await using proxy = await start(server.port)
-  const client = dial(proxy.port)
+  const client = connectTo(proxy.port)
   await until(() => server.peers.length === 1)
   const release = proxy.drip(50)
   const started = performance.now()
@@ -267,7 +267,7 @@ test('a limit of bandwidth holds for each connection, and holds the sender back'
   await using server = await listen()
   await using proxy = await start(server.port)
   await proxy.set({ bytesPerSecond: 1_000_000, direction: 'up' })
-  const client = dial(proxy.port)
+  const client = connectTo(proxy.port)
   const total = 64 * 1024 * 1024
   client.socket.write(Buffer.alloc(total))
   const started = performance.now()
@@ -298,7 +298,7 @@ async function corrupted(seed: number, chunk: number): Promise<[number, number][
   await using server = await listen()
   await using proxy = await start(server.port, { seed })
   await proxy.set({ corruptRate: 0.001 })
-  const client = dial(proxy.port)
+  const client = connectTo(proxy.port)
   const sent = Buffer.alloc(60_000, 'abc')
   for (let at = 0; at < sent.length; at += chunk) {
     client.socket.write(sent.subarray(at, at + chunk))
@@ -335,7 +335,7 @@ test('close ends everything within a second, blackholed or not, and nothing is l
   await using server = await listen(echo)
   const proxy = await start(server.port)
   await proxy.set({ latencyMs: 60_000, direction: 'down' })
-  const clients = [dial(proxy.port), dial(proxy.port)]
+  const clients = [connectTo(proxy.port), connectTo(proxy.port)]
   await until(() => server.peers.length === 2)
   for (const { socket } of clients) socket.write('hello')
   proxy.blackhole(1)
@@ -343,7 +343,7 @@ test('close ends everything within a second, blackholed or not, and nothing is l
   await proxy.close()
   expect(performance.now() - started).toBeLessThan(1000)
   await until(() => clients.every(({ isClosed }) => isClosed))
-  const refused = dial(proxy.port)
+  const refused = connectTo(proxy.port)
   await until(() => refused.isClosed)
   expect(refused.error).toBe('ECONNREFUSED')
   await proxy.close()

@@ -10,7 +10,14 @@ import {
   startHTTPSServer,
 } from '../../../local/index.js'
 import { signedHeaders } from '../../support/local/signed.js'
-import { dial, echo, frameOf, listen, type Seen, switching } from '../../support/local/sockets.js'
+import {
+  connectTo,
+  echo,
+  frameOf,
+  listen,
+  type Seen,
+  switching,
+} from '../../support/local/sockets.js'
 import { pause, until } from '../../support/waiting.js'
 
 const payloads = ['one', 'x'.repeat(200), 'three', 'y'.repeat(70_000), 'five', 'six', 'seven']
@@ -37,7 +44,7 @@ const serve = (chunk = everything.length) =>
 const request = 'GET / HTTP/1.1\r\nHost: here\r\n\r\n'
 
 async function ask(proxy: FaultProxy): Promise<Seen> {
-  const client = dial(proxy.port)
+  const client = connectTo(proxy.port)
   client.socket.write(request)
   await until(() => client.isConnected)
   return client
@@ -171,7 +178,7 @@ test('a rule without a place strikes when a connection comes in', async () => {
   ])
   const codes: (string | undefined)[] = []
   for (let i = 0; i < 6; i++) {
-    const client = dial(proxy.port)
+    const client = connectTo(proxy.port)
     client.socket.write('hello')
     await until(() => client.isClosed || client.bytes.length === 5)
     codes.push(client.error)
@@ -188,7 +195,7 @@ test('after so many ms, and again', async () => {
     { connection: 1, afterMs: 100, every: 50, times: 2, do: 'drip', bytesPerSecond: 1e6, forMs: 5 },
     { connection: 1, afterMs: 300, do: 'reset' },
   ])
-  const client = dial(proxy.port)
+  const client = connectTo(proxy.port)
   await until(() => client.isClosed)
   const [opened, ...drips] = proxy.log().filter(({ event }) => /open|drip|reset/.test(event))
   const after = drips.map(({ at }) => at - (opened?.at ?? 0))
@@ -202,7 +209,7 @@ test('after so many ms, and again', async () => {
 test.each(['up', 'down'] as const)('after so many bytes %s, to the byte', async direction => {
   await using server = await listen(echo)
   await using proxy = await start(server.port, [{ afterBytes: 1234, direction, do: 'half-close' }])
-  const client = dial(proxy.port)
+  const client = connectTo(proxy.port)
   for (let i = 0; i < 50; i++) {
     client.socket.write(Buffer.alloc(100, i))
     await pause(1)
@@ -219,7 +226,7 @@ test.each(['up', 'down'] as const)('corrupt %s: of that direction alone', async 
   await using proxy = await start(server.port, [
     { afterBytes: 3, direction, bits: 2, do: 'corrupt' },
   ])
-  const client = dial(proxy.port)
+  const client = connectTo(proxy.port)
   client.socket.write('0123456789')
   await until(() => client.bytes.length === 10)
   const there = server.peers[0]?.bytes.toString() ?? ''
@@ -237,7 +244,7 @@ test.each(['up', 'down'] as const)(
       socket.on('data', bytes => socket.write(Buffer.alloc(3 * bytes.length)))
     })
     await using proxy = await start(server.port, [{ afterBytes: 9, direction, do: 'reset' }])
-    const client = dial(proxy.port)
+    const client = connectTo(proxy.port)
     for (let sent = 0; sent < 9 && !client.isClosed; sent++) {
       client.socket.write('!')
       await until(() => client.isClosed || client.bytes.length === 3 * (sent + 1))
@@ -323,8 +330,8 @@ test('frames are found however the bytes come', () => {
         const found: { start: number; payload: number; end: number }[] = []
         const given: Buffer[] = []
         let out = 0
-        for (let at = 0, turn = 0; at < bytes.length; turn++) {
-          const size = [...sizes, 1500][turn % (sizes.length + 1)] as number
+        for (let at = 0, round = 0; at < bytes.length; round++) {
+          const size = [...sizes, 1500][round % (sizes.length + 1)] as number
           const part = reader.read(bytes.subarray(at, at + size))
           // A frame is known before its first byte is given out.
           for (const frame of part.frames) expect(frame.start).toBeGreaterThanOrEqual(out)

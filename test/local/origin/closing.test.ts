@@ -45,14 +45,14 @@ test.each(states)('close ends within a second and leaves nothing open: %s', asyn
   const [one] = pair(engine)
   const streams = [await directly(engine, one), await through(engine, '001')]
   await prepare(engine)
-  const dialled = Promise.allSettled([directly(engine, one), through(engine, '001')])
+  const opening = Promise.allSettled([directly(engine, one), through(engine, '001')])
   publish(engine, 3)
   await sleep(20)
   const start = performance.now()
   await engine.close()
   expect(performance.now() - start).toBeLessThan(1_000)
   await Promise.all(streams.map(({ closed }) => closed))
-  await dialled
+  await opening
   await until(() => count('TCP') <= foreign && count('Timeout') <= timers)
   await expect(one.restart()).rejects.toThrow('the data engine is closed')
   await expect(directly(engine, one)).rejects.toMatchObject({ code: 'ECONNREFUSED' })

@@ -62,18 +62,18 @@ test('a restarted origin is back on its port', async () => {
 })
 
 test.each(['directly', 'through the front door'])(
-  'a blackholed origin is silent, dialled %s, and the others are not',
+  'a blackholed origin sends nothing, connected to %s, and the others do',
   async how => {
     await using engine = await quiet()
     const [one, two] = pair(engine)
-    const dial = () => (how === 'directly' ? directly(engine, one) : through(engine, '001'))
-    const stream = await dial()
+    const open = () => (how === 'directly' ? directly(engine, one) : through(engine, '001'))
+    const stream = await open()
     const other = await through(engine, '002')
     let pongs = 0
     stream.socket.on('pong', () => pongs++)
     one.blackhole(true)
     let isOpen = false
-    const late = dial().finally(() => {
+    const late = open().finally(() => {
       isOpen = true
     })
     stream.socket.ping()
@@ -103,7 +103,7 @@ test.each(['directly', 'through the front door'])(
   },
 )
 
-test('a report held back in a blackhole whose stream then dies was not delivered', async () => {
+test('a report delayed in a blackhole whose stream then dies was not delivered', async () => {
   await using engine = await quiet()
   const [one] = pair(engine)
   await directly(engine, one)
@@ -115,7 +115,7 @@ test('a report held back in a blackhole whose stream then dies was not delivered
   expect(engine.deliveries(report)).toEqual([])
 })
 
-test('what a killed origin had delayed or held back is lost', async () => {
+test('what a killed origin had delayed is lost', async () => {
   await using engine = await quiet()
   const [one, two] = pair(engine)
   for (const origin of [one, two]) await through(engine, origin.id)

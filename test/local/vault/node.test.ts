@@ -8,7 +8,6 @@ import type { SecretName } from '../../../local/vault/secret-name.js'
 import {
   at,
   edit,
-  kept,
   nameOf,
   OTHER,
   OWNER,
@@ -17,6 +16,7 @@ import {
   reveal,
   secretFile,
   shown,
+  storedValue,
   VALUE,
   vault,
 } from '../../support/local/vault.js'
@@ -210,7 +210,7 @@ describe('a node', () => {
       message: expect.stringMatching(message),
     })
     await vault.put({ key: 'key' }, 'new')
-    expect(await kept(vault, nameOf('key'))).toBe('new')
+    expect(await storedValue(vault, nameOf('key'))).toBe('new')
   })
 
   test('checks name and recipient', async () => {

@@ -1,13 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
-import { at, kept, nameOf, shown, VALUE, vault, walk } from '../../support/local/vault.js'
+import { at, nameOf, shown, storedValue, VALUE, vault, walk } from '../../support/local/vault.js'
 import { failureOf } from '../../support/waiting.js'
 
 describe('what must not be seen', () => {
   test('is neither in the vault nor in the directory, in any form', async () => {
     await vault.put({ key: 'key' }, VALUE)
-    await kept(vault, nameOf('key'))
+    await storedValue(vault, nameOf('key'))
     const shares = [0, 1, 2].map(
       index => JSON.parse(readFileSync(at('nodes', `${index}.json`), 'utf8')).V,
     )

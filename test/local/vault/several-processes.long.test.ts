@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { built } from '../../support/files.js'
-import { kept, nameOf, secretFile, vault } from '../../support/local/vault.js'
+import { nameOf, secretFile, storedValue, vault } from '../../support/local/vault.js'
 
 describe('several processes', () => {
   const library = built('cjs/local/index.js')
@@ -35,7 +35,7 @@ describe('several processes', () => {
     const names = await vault.list()
     expect(names).toHaveLength(21)
     for (const name of names) {
-      const value = await kept(vault, name)
+      const value = await storedValue(vault, name)
       if (name.key === 'shared') expect(value).toMatch(/^shared by \d$/)
       else expect(value).toBe(name.key.replaceAll('_', ' '))
     }
@@ -57,11 +57,11 @@ describe('several processes', () => {
         expect(JSON.parse(readFileSync(secretFile(), 'utf8'))).toMatchObject({ key: 'key' })
       running.kill('SIGKILL')
       await ended
-      const value = await kept(vault, nameOf('key'))
+      const value = await storedValue(vault, nameOf('key'))
       expect([old, fresh]).toContain(value)
       expect(await vault.list()).toEqual([nameOf('key')])
     }
     await vault.put({ key: 'key' }, 'after')
-    expect(await kept(vault, nameOf('key'))).toBe('after')
+    expect(await storedValue(vault, nameOf('key'))).toBe('after')
   })
 })

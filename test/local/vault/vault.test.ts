@@ -14,13 +14,13 @@ import type { SecretName } from '../../../local/vault/secret-name.js'
 import {
   at,
   edit,
-  kept,
   nameOf,
   OTHER,
   OWNER,
   place,
   release,
   reveal,
+  storedValue,
   VALUE,
   vault,
   walk,
@@ -77,17 +77,17 @@ describe('a vault', () => {
     const values = ['', 'a', '\n', '\ufeffmarked', 'ключ 🔑', '\0', 'x'.repeat(1022)]
     for (const value of values) {
       await vault.put({ key: 'text' }, value)
-      expect(await kept(vault, nameOf('text'))).toBe(value)
+      expect(await storedValue(vault, nameOf('text'))).toBe(value)
     }
     await vault.put({ key: 'bytes' }, Buffer.from('\ufeffключ'))
-    expect(await kept(vault, nameOf('bytes'))).toBe('\ufeffключ')
+    expect(await storedValue(vault, nameOf('bytes'))).toBe('\ufeffключ')
     expect(Buffer.byteLength(await vault.ciphertext(nameOf('text')))).toBe(1999)
     for (const value of ['x'.repeat(1023), 'é'.repeat(512)])
       expect(await failureOf(vault.put({ key: 'text' }, value))).toMatchObject({
         code: 'VALIDATION',
         message: `the value of text must have at most 1022 bytes, not ${Buffer.byteLength(value)}`,
       })
-    expect(await kept(vault, nameOf('text'))).toBe('x'.repeat(1022))
+    expect(await storedValue(vault, nameOf('text'))).toBe('x'.repeat(1022))
   })
 
   test.each([
@@ -106,7 +106,7 @@ describe('a vault', () => {
     const done = vault.put({ key: 'key' }, value)
     value.write('after!')
     await done
-    expect(await kept(vault, nameOf('key'))).toBe('before')
+    expect(await storedValue(vault, nameOf('key'))).toBe('before')
   })
 
   test('replaces, lists and forgets', async () => {
@@ -120,9 +120,9 @@ describe('a vault', () => {
     expect(await vault.list({ owner: `0x${OWNER}` })).toEqual(mine)
     expect(await vault.list({ namespace: '' })).toHaveLength(3)
     expect(await vault.list({ owner: OWNER, namespace: 'other' })).toEqual([mine[2]])
-    expect(await kept(vault, nameOf('key'))).toBe('new')
-    expect(await kept(vault, nameOf('Key'))).toBe('of another case')
-    expect(await kept(vault, nameOf('key', OTHER))).toBe('theirs')
+    expect(await storedValue(vault, nameOf('key'))).toBe('new')
+    expect(await storedValue(vault, nameOf('Key'))).toBe('of another case')
+    expect(await storedValue(vault, nameOf('key', OTHER))).toBe('theirs')
     await vault.remove({ key: 'key' })
     expect(await vault.list({ owner: OWNER })).toEqual([mine[0], mine[2]])
     for (const gone of [
@@ -188,7 +188,7 @@ describe('a vault', () => {
   test('takes names of 64 bytes in any letters, even those that systems keep for themselves', async () => {
     const keys = ['K'.repeat(64), '_', '0', 'NUL', 'nul', 'com1', 'Con']
     for (const key of keys) await vault.put({ key, namespace: key }, key)
-    for (const key of keys) expect(await kept(vault, nameOf(key, OWNER, key))).toBe(key)
+    for (const key of keys) expect(await storedValue(vault, nameOf(key, OWNER, key))).toBe(key)
     const folders = readdirSync(at('secrets', OWNER))
     expect(new Set(folders.map(folder => folder.toLowerCase())).size).toBe(keys.length)
     expect(folders).toEqual(expect.arrayContaining(['nul-', '-n-u-l', 'com1-', '-con']))

@@ -113,7 +113,8 @@ function watch(seen: Seen): Plugin {
     async function countAttempt(call: Call) {
       seen.attempts++
       call.headers.set('x-attempt', String(seen.attempts))
-      if (call.kind === 'stream') call.scope.log.debug?.(`dials for ${call.scope.feedIDs.length}`)
+      if (call.kind === 'stream')
+        call.scope.log.debug?.(`connects for ${call.scope.feedIDs.length}`)
       return next(call)
     }
   return {

@@ -100,11 +100,11 @@ export function onFailure(runtime: Runtime<Config>): readonly string[] {
       )()
       .result(),
   )
-  let kept: NodeRuntime<Config> | undefined
+  let leaked: NodeRuntime<Config> | undefined
   note(() =>
     runtime
       .runInNodeMode((node: NodeRuntime<Config>) => {
-        kept = node
+        leaked = node
         if (runtime.config.url !== '') throw new Error('mine')
         return 'never'
       }, consensusIdenticalAggregation<string>().withDefault('the default'))()
@@ -112,7 +112,7 @@ export function onFailure(runtime: Runtime<Config>): readonly string[] {
   )
   note(() =>
     new HTTPClient()
-      .sendRequest(kept as NodeRuntime<Config>, { url: 'https://x', method: 'GET' })
+      .sendRequest(leaked as NodeRuntime<Config>, { url: 'https://x', method: 'GET' })
       .result(),
   )
   return words

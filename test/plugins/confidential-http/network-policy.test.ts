@@ -119,7 +119,7 @@ describe('networkPolicy', () => {
     ['https://user@a.example/', 'a user name or password in the URL is not allowed'],
     ['https://user:word@a.example/', 'a user name or password in the URL is not allowed'],
     ['https://:word@a.example/', 'a user name or password in the URL is not allowed'],
-  ])('refuses %s before anything is dialled', async (url, rule) => {
+  ])('refuses %s before any connection', async (url, rule) => {
     const { reply, sent } = carry([networkPolicy(everything)], callOf({ url }))
     expect(await failureOf(reply)).toMatchObject({
       name: 'EnclaveError',

@@ -34,7 +34,7 @@ const nameOf = (key: string, owner = OWNER): SecretName => ({ owner, namespace: 
 /** A node's behaviour, given its honest answer. */
 type Trick = (honest: Uint8Array, recipient: Uint8Array) => Uint8Array | Promise<Uint8Array>
 
-interface Kept {
+interface Stored {
   readonly vault: SecretVault
   /** The nodes asked, in order. */
   readonly asked: number[]
@@ -47,7 +47,7 @@ async function vaultOf(
   values: Readonly<Record<string, string | Uint8Array>> = { apiKey: SECRET },
   tricks: Readonly<Record<number, Trick>> = {},
   label: Uint8Array = ownerLabel(OWNER),
-): Promise<Kept> {
+): Promise<Stored> {
   const asked: number[] = []
   const recipients: string[] = []
   const stored = new Map<string, string>()
@@ -188,7 +188,7 @@ describe('secrets', () => {
     ],
     ['throws nothing at all', () => Promise.reject(undefined), /node 1: it failed with Error/],
   ]
-  let current: Promise<Kept>
+  let current: Promise<Stored>
 
   test.each(tricks)('skips a node that %s, and names it where too few are left', async (...row) => {
     const [, trick, reason] = row
@@ -297,7 +297,7 @@ describe('secrets', () => {
   test('redacts an error that repeats a secret, and hands on every other', async () => {
     const { vault } = await vaultOf()
     const other = new EnclaveError('the key is wrong', { code: 'LIMIT' })
-    const told = new EnclaveError('the key is wrong', { cause: new Error(`not ${SECRET}`) })
+    const leaking = new EnclaveError('the key is wrong', { cause: new Error(`not ${SECRET}`) })
     const failWith = (thrown: unknown) =>
       failureOf(
         carry([secrets({ vault })], callOf({ secrets: [nameOf('apiKey')] }), () =>
@@ -305,8 +305,8 @@ describe('secrets', () => {
         ).reply,
       )
     expect(await failWith(other)).toBe(other)
-    const withheld = await failWith(told)
-    expect(withheld.message).toMatch(/the reason repeats a secret$/)
-    expect(shown(withheld)).not.toContain('sk-live')
+    const redacted = await failWith(leaking)
+    expect(redacted.message).toMatch(/the reason repeats a secret$/)
+    expect(shown(redacted)).not.toContain('sk-live')
   })
 })

@@ -174,7 +174,7 @@ export const lineOf = (name: string): readonly string[] =>
 
 /** Says something raw on each connection, and is asked. */
 export async function askRaw(
-  speak: (socket: TLSSocket, heard: string) => void,
+  speak: (socket: TLSSocket, request: string) => void,
   request: Partial<HTTPRequest> = {},
   asking: Asking = {},
 ): Promise<HTTPResponse> {

@@ -1,11 +1,11 @@
-// A stack for enclaves that go wrong: how is told by the path of the URL.
+// A stack for enclaves that fail: the path of the URL says how.
 const { confidentialPreset } = require('../../../dist/cjs/confidential-http/index.js')
 
 /** Errors as careless code makes them: whatever they carry is a secret. */
-function tellingError({ released }) {
+function revealingError({ released }) {
   const [secret] = released.values()
-  class TellingError extends Error {}
-  const error = new TellingError(`failed with ${secret}`, { cause: { secret } })
+  class RevealingError extends Error {}
+  const error = new RevealingError(`failed with ${secret}`, { cause: { secret } })
   error.name = secret
   error.code = secret
   error.bytes = Buffer.from(secret)
@@ -20,8 +20,8 @@ const faults = {
     for (;;);
   },
   '/memory': () => {
-    const kept = []
-    for (;;) kept.push(new Array(1000).fill({}))
+    const filled = []
+    for (;;) filled.push(new Array(1000).fill({}))
   },
   '/throw-after': async (call, next) => {
     await next(call)
@@ -31,16 +31,16 @@ const faults = {
     throw new RangeError('before it was sent')
   },
   '/throw': call => {
-    throw tellingError(call)
+    throw revealingError(call)
   },
   '/throw-later': call => {
     setTimeout(() => {
-      throw tellingError(call)
+      throw revealingError(call)
     })
     return never
   },
   '/reject-later': call => {
-    void Promise.reject(tellingError(call))
+    void Promise.reject(revealingError(call))
     return never
   },
   // What the thread was started with.

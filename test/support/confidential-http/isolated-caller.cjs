@@ -1,4 +1,4 @@
-// A caller that looks for what it must not have: it writes down its heap, its buffers, and all that it was told.
+// A caller that looks for what it must not have: it writes its heap, its buffers and everything it received to files.
 const { createHash } = require('node:crypto')
 const { writeFileSync } = require('node:fs')
 const { Session } = require('node:inspector')
@@ -40,9 +40,9 @@ function look(moment) {
   session.disconnect()
 }
 
-const told = []
-const tell = value =>
-  told.push(
+const seen = []
+const note = value =>
+  seen.push(
     inspect(value, {
       depth: Infinity,
       showHidden: true,
@@ -53,14 +53,14 @@ const tell = value =>
   )
 let onLine = () => {}
 const write = (...line) => {
-  tell(line)
+  note(line)
   onLine(...line)
 }
 const logger = { debug: write, info: write, warn: write, error: write }
 const until = word =>
   new Promise(resolve => process.on('message', said => said === word && resolve()))
-process.on('unhandledRejection', error => tell(['unhandled', error]))
-process.on('uncaughtException', error => tell(['uncaught', error]))
+process.on('unhandledRejection', error => note(['unhandled', error]))
+process.on('uncaughtException', error => note(['uncaught', error]))
 
 async function main() {
   const digest = word =>
@@ -86,7 +86,7 @@ async function main() {
   await until('held')
   look('during')
   process.send('release')
-  tell(await held)
+  note(await held)
   look('after')
 
   let looked = false
@@ -97,8 +97,8 @@ async function main() {
   const sent = client.sendRequest(runtime, to(''))
   const response = sent.result()
   if (kind === 'remote') onLine()
-  tell([runtime, client, sent, response])
-  tell(client.sendRequest(runtime, to('', { encryptOutput: true })).result())
+  note([runtime, client, sent, response])
+  note(client.sendRequest(runtime, to('', { encryptOutput: true })).result())
 
   const bad = [
     to('throw'),
@@ -116,14 +116,14 @@ async function main() {
       () => client.sendRequestAsync(runtime, each),
     ]) {
       try {
-        tell(await attempt())
+        note(await attempt())
       } catch (error) {
-        tell([error, error.message, error.stack, error.cause, error.toString(), { ...error }])
+        note([error, error.message, error.stack, error.cause, error.toString(), { ...error }])
       }
     }
   }
   look('end')
-  writeFileSync(join(folder, 'told'), told.join('\n'))
+  writeFileSync(join(folder, 'output'), seen.join('\n'))
   process.send('ready')
   await until('go')
   await runtime.close()

@@ -11,7 +11,7 @@ export interface RawServer {
 
 /** A TLS server that says on each connection, once something has come, whatever one likes. */
 export async function startRawServer(
-  speak: (socket: TLSSocket, heard: string) => void,
+  speak: (socket: TLSSocket, request: string) => void,
   options: TlsOptions & { readonly ca?: string } = {},
 ): Promise<RawServer> {
   const { ca, issue } = await createCertificateAuthority()
@@ -20,7 +20,7 @@ export async function startRawServer(
   const server = createServer({ ...issue({ hosts: ['localhost', '127.0.0.1'] }), ...tls })
   server.on('secureConnection', socket => {
     socket.on('error', () => undefined)
-    socket.once('data', heard => speak(socket, String(heard)))
+    socket.once('data', request => speak(socket, String(request)))
   })
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)

@@ -33,7 +33,7 @@ export async function untilAlone(): Promise<void> {
   foreign = count('TCP')
 }
 
-/** Where an origin is dialled directly. */
+/** The endpoint of an origin itself. */
 export const direct = (
   { apiKey, userSecret }: DataEngine,
   { wsEndpoint }: EngineOrigin,

@@ -22,7 +22,7 @@ export interface Changes {
 }
 
 type Key = Pick<DataEngine, 'apiKey' | 'userSecret'>
-type Dialled = Pick<DataEngine, 'apiKey' | 'userSecret' | 'wsEndpoint'>
+type Endpoint = Pick<DataEngine, 'apiKey' | 'userSecret' | 'wsEndpoint'>
 
 export function signedHeaders(
   key: Key,
@@ -94,7 +94,7 @@ export interface OpenStream {
 }
 
 export function openStream(
-  engine: Dialled,
+  engine: Endpoint,
   path: string,
   changes: Changes = {},
   options: ClientOptions = {},
@@ -138,7 +138,7 @@ export function openStream(
 
 /** The answer to an upgrade that is refused. */
 export function refusedStream(
-  engine: Dialled,
+  engine: Endpoint,
   path: string,
   changes: Changes = {},
 ): Promise<Reply> {

@@ -61,16 +61,16 @@ export function watch(socket: Socket): Seen {
   }
 }
 
-const dialled: Socket[] = []
+const opened: Socket[] = []
 // What a test leaves half open would be left to the tests that the process runs next.
 afterEach(() => {
-  for (const socket of dialled.splice(0)) socket.destroy()
+  for (const socket of opened.splice(0)) socket.destroy()
 })
 
 /** Connects, and leaves its own end open when the other one is ended. Closed when the test has ended. */
-export function dial(port: number): Seen {
+export function connectTo(port: number): Seen {
   const socket = tcpConnect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
-  dialled.push(socket)
+  opened.push(socket)
   return watch(socket)
 }
 

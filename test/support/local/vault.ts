@@ -63,8 +63,8 @@ export async function reveal(
   return Buffer.from(await combine(ciphertext, shares, { threshold })).toString()
 }
 
-/** The value that is kept, decrypted without the nodes: tweetnacl is slow in here. */
-export async function kept(vault: Vault, name: SecretName): Promise<string> {
+/** The stored value of a secret, decrypted without the nodes: tweetnacl is slow in jest. */
+export async function storedValue(vault: Vault, name: SecretName): Promise<string> {
   const ciphertext = parseCiphertext(vault.publicKey, await vault.ciphertext(name))
   const shares = [0, 1].map(function shareOf(index) {
     const file = join(vault.directory, 'nodes', `${index}.json`)

@@ -98,7 +98,7 @@ export function makeOrigin(
   const connections = new Set<Connection>()
   const pastConnections: Connection[] = []
   const sent: Report[] = []
-  let keptBack: { readonly report: Report; readonly due: number }[] = []
+  let delayed: { readonly report: Report; readonly due: number }[] = []
   let lag: Lag = {}
   let timer: NodeJS.Timeout | undefined
   let mostOpen = 0
@@ -121,22 +121,22 @@ export function makeOrigin(
     const now = performance.now()
     const { reports = 0 } = lag
     let count = 0
-    while (keptBack.length - count > reports && (keptBack[count]?.due ?? 0) <= now)
-      deliver((keptBack[count++] as (typeof keptBack)[number]).report)
-    keptBack = keptBack.slice(count)
-    const next = keptBack.length > reports ? keptBack[0] : undefined
+    while (delayed.length - count > reports && (delayed[count]?.due ?? 0) <= now)
+      deliver((delayed[count++] as (typeof delayed)[number]).report)
+    delayed = delayed.slice(count)
+    const next = delayed.length > reports ? delayed[0] : undefined
     if (next !== undefined) timer = setTimeout(release, Math.ceil(next.due - now))
   }
 
-  function turn(connection: Connection, state: Connection['state']): void {
+  function setState(connection: Connection, state: Connection['state']): void {
     connection.state = state
     if (state === 'frozen') connection.webSocket.pause()
     else connection.webSocket.resume()
   }
 
-  const turnAll = (state: Connection['state'], coming: boolean): void => {
+  const setAll = (state: Connection['state'], coming: boolean): void => {
     if (coming) comingState = state
-    for (const connection of connections) turn(connection, state)
+    for (const connection of connections) setState(connection, state)
   }
 
   return {
@@ -161,9 +161,9 @@ export function makeOrigin(
     },
 
     send(report) {
-      if (keptBack.length === 0 && !lag.reports && !lag.ms) deliver(report)
+      if (delayed.length === 0 && !lag.reports && !lag.ms) deliver(report)
       else {
-        keptBack.push({ report, due: performance.now() + (lag.ms ?? 0) })
+        delayed.push({ report, due: performance.now() + (lag.ms ?? 0) })
         release()
       }
     },
@@ -173,7 +173,7 @@ export function makeOrigin(
     },
     lag(next = {}) {
       lag = next
-      if (!lag.ms) keptBack = keptBack.map(({ report }) => ({ report, due: 0 }))
+      if (!lag.ms) delayed = delayed.map(({ report }) => ({ report, due: 0 }))
       release()
     },
     replay(count) {
@@ -184,9 +184,9 @@ export function makeOrigin(
     replayOnConnect(count) {
       replayed = count
     },
-    mute: ({ coming = false } = {}) => turnAll('mute', coming),
-    freeze: ({ coming = false } = {}) => turnAll('frozen', coming),
-    revive: () => turnAll('live', true),
+    mute: ({ coming = false } = {}) => setAll('mute', coming),
+    freeze: ({ coming = false } = {}) => setAll('frozen', coming),
+    revive: () => setAll('live', true),
     disconnect(how = 1000, reason = '') {
       for (const { webSocket, socket } of connections)
         if (how === 'reset') socket.resetAndDestroy()
@@ -213,7 +213,7 @@ export function makeOrigin(
         connection.closed = { code, reason: reason.toString() }
         connections.delete(connection)
       })
-      turn(connection, comingState)
+      setState(connection, comingState)
       if (replayed > 0)
         for (const report of sent
           .filter(({ feedID }) => feeds.has(feedID.toLowerCase()))

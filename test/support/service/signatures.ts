@@ -64,7 +64,7 @@ export function sign(
   network: Network,
   context: readonly Hex[],
   blob: Hex,
-  turn: number,
+  offset: number,
   signing: Signing,
 ): { rs: Hex[]; ss: Hex[]; vs: Hex } {
   const count = signing === 'too-few' ? network.f : network.f + 1
@@ -74,7 +74,7 @@ export function sign(
   const ss: Hex[] = []
   let vs = '0x'
   for (let i = 0; i < count; i++) {
-    const index = (turn + (signing === 'repeated' ? 0 : i)) % network.keys.length
+    const index = (offset + (signing === 'repeated' ? 0 : i)) % network.keys.length
     const outside = signing === 'outsider' && i === count - 1
     const key = outside ? OUTSIDER : (network.keys[index] as Uint8Array)
     const { signature, recid } = ecdsaSign(hash, key)

@@ -128,7 +128,7 @@ export function slowSource(set: SignerSet): {
   return { source, asked, answer: () => answer() }
 }
 
-/** Until the test ends, timers and the clock they are judged by run ten times as fast. */
+/** Makes timers and their clock run ten times as fast until the test ends. */
 export function hurry(): void {
   const { setTimeout: start, performance: clock } = globalThis
   const hurried = (run: () => void, ms = 0): NodeJS.Timeout => start(run, ms / 10)

@@ -7,7 +7,7 @@ const digestOf = fullReport => createHash('md5').update(fullReport).digest('base
 const MEMORY = 15 * 60_000
 
 /** An account of the reports of an engine, from now on. */
-export function openAccount(engine) {
+export function openTally(engine) {
   /** Published and not delivered yet, by feed and time. */
   const missing = new Map()
   /** Delivered, by feed and time: until the ledger has been read, with the digest of what came. */
@@ -67,7 +67,7 @@ export function openAccount(engine) {
     settle(entry, published.digest)
   }
 
-  const isAnnounced = ({ feedID, time }) =>
+  const isInGap = ({ feedID, time }) =>
     gaps.some(gap => gap.feedID === feedID && gap.from <= time && time <= gap.to)
 
   return {
@@ -79,11 +79,11 @@ export function openAccount(engine) {
     lost() {
       update()
       let lost = 0
-      for (const entry of missing.values()) if (!isAnnounced(entry)) lost++
+      for (const entry of missing.values()) if (!isInGap(entry)) lost++
       return lost
     },
     /** How many were announced as missing. */
-    announced: () => [...missing.values()].filter(isAnnounced).length,
+    announced: () => [...missing.values()].filter(isInGap).length,
     /** How many were delivered that nobody has published. */
     foreign: () =>
       counts.foreign + [...delivered.values()].filter(({ isKnown }) => !isKnown).length,

@@ -1,6 +1,6 @@
 // Connections that stay open and say nothing.
-const silent = where =>
-  async function beSilent({ engine, begin, end, pause }) {
+const stall = where =>
+  async function stallFor12s({ engine, begin, end, pause }) {
     begin()
     where(engine).blackhole(true)
     await pause(12_000)
@@ -16,7 +16,7 @@ export default [
     options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
     bound: { detect: 10_000, recover: 6000, backfill: 3000 },
     seconds: 24,
-    run: silent(engine => engine),
+    run: stall(engine => engine),
   },
   {
     row: '6b',
@@ -25,6 +25,6 @@ export default [
     config: { haMode: true },
     bound: { detect: 10_000, pages: 0 },
     seconds: 24,
-    run: silent(engine => engine.origins[1]),
+    run: stall(engine => engine.origins[1]),
   },
 ]
