@@ -51,6 +51,8 @@ export const phrases = [
   ['silently', 'an adverb like any other'],
   ['`judge` and `appoint`', 'names of version 0.1.0'],
   ['`deny`', 'a name of version 0.1.0'],
+  ['`dial`', 'a name of version 0.1.0'],
+  ['`dials`', 'a name of version 0.1.0'],
   ['order books', 'of an exchange'],
   ['clock jumps', 'what clocks do'],
   ['leap second', 'of a clock'],
@@ -67,13 +69,11 @@ export const names = [
 
 /** The beginnings of paths that still have to be reworded. */
 export const notYet = [
-  'cli/',
   'client/',
   'core/',
   'index.ts',
   'plugins/',
   'report/',
-  'test/client/',
   'test/plugins/',
   'test/support/plugins/',
   'test/support/wire/',
