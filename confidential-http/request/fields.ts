@@ -120,7 +120,7 @@ export function nameKind(value: unknown): string {
 }
 
 /** Appends a property to a path: with a dot if its name is plain and short, else in brackets. */
-export function pathTo(parent: string, name: string): string {
+function pathTo(parent: string, name: string): string {
   if (/^[\w$-]{1,64}$/.test(name)) return parent === '' ? name : `${parent}.${name}`
   const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name
   return `${parent}[${JSON.stringify(shown).replace(/[^\x20-\x7e…]/g, escapeUnit)}]`

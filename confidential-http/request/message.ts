@@ -1,4 +1,4 @@
-import type { HTTPRequestBody, MessageName } from '../types.js'
+import type { HeaderValues, HTTPRequestBody, MessageName } from '../types.js'
 
 const PACKAGE = 'capabilities.networking.confidentialhttp.v1alpha' as const
 
@@ -54,10 +54,7 @@ export interface SecretIdentifierMessage {
 }
 
 /** The normal form of HeaderValues. */
-export interface HeaderValuesMessage {
-  readonly $typeName: MessageName<'HeaderValues'>
-  readonly values: readonly string[]
-}
+export type HeaderValuesMessage = Required<HeaderValues>
 
 /** The normal form of a Duration. */
 export interface DurationMessage {

@@ -73,22 +73,13 @@ export function createRuntime<Settings, Config, Report>({
     const { timeout = parseDuration('defaultTimeout', `${defaultTimeout}ms`) } = message.request
     const request = { ...message, request: { ...message.request, timeout } }
     const limit = durationMs(timeout) + GRACE
-    const question = { type: 'request', request } as const
-    const sent = usableThread().send<HTTPResponse>(question, limit, callSignal)
-    let settled: Promise<HTTPResponse> | undefined
-    return {
-      result: sent.wait,
-      resultAsync() {
-        settled ??= sent.settled()
-        return settled
-      },
-    }
+    return usableThread().send<HTTPResponse>({ type: 'request', request }, limit, callSignal)
   }
 
   const readSecrets: ReadSecrets = names => {
     if (signal.aborted) throw signal.reason
     const question = { type: 'secrets', names } as const
-    return usableThread().send<readonly ReleasedSecret[]>(question, defaultTimeout + GRACE).wait
+    return usableThread().send<readonly ReleasedSecret[]>(question, defaultTimeout + GRACE).result
   }
 
   function close(): Promise<void> {

@@ -1,4 +1,9 @@
-import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
+import {
+  MessageChannel,
+  type MessagePort,
+  receiveMessageOnPort,
+  type Worker,
+} from 'node:worker_threads'
 import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { onAbort } from '../../core/on-abort.js'
@@ -13,9 +18,9 @@ import { startWorker, stopWorker, type WorkerSettings } from './worker.js'
 /** A question that was sent. */
 export interface Sent<Value> {
   /** Blocks until the answer has arrived or the time is up. */
-  wait(): Value
-  /** Settles when `wait` would return, without blocking. To be called once. */
-  settled(): Promise<Value>
+  result(): Value
+  /** Waits for the same without blocking. */
+  resultAsync(): Promise<Value>
 }
 
 /** A thread that answers requests. */
@@ -47,15 +52,8 @@ const MAX_START = 10_000
 
 /** Starts a thread. Only an awaited request keeps the process alive, the thread does not. */
 export function startThread<Settings>(options: ThreadOptions<Settings>): Thread {
-  const { log, settings } = options
-  const { port1: port, port2 } = new MessageChannel()
-  const counter = new SharedArrayBuffer(4)
-  const worker = startWorker(options, {
-    settings,
-    port: port2,
-    counter,
-    levels: levels.filter(level => log[level] !== undefined),
-  })
+  const { log } = options
+  const { worker, port, counter } = openChannel(options)
   const startedAt = performance.now()
   const pending = createPending(port)
   let isReady = false
@@ -149,6 +147,18 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
   return { isUsable, send, end }
 }
 
+function openChannel<Settings>({ log, settings, ...program }: ThreadOptions<Settings>): {
+  readonly worker: Worker
+  readonly port: MessagePort
+  readonly counter: SharedArrayBuffer
+} {
+  const { port1, port2 } = new MessageChannel()
+  const counter = new SharedArrayBuffer(4)
+  const listened = levels.filter(level => log[level] !== undefined)
+  const worker = startWorker(program, { settings, port: port2, counter, levels: listened })
+  return { worker, port: port1, counter }
+}
+
 interface Waiting {
   readonly pending: Pending
   readonly counter: SharedArrayBuffer
@@ -166,8 +176,19 @@ function createSent<Value>(
   const deadline = performance.now() + timeout
   const timeLeft = (): number => Math.min(MAX_TIMER, deadline - performance.now())
   const received = new Int32Array(counter)
+  let awaited: Promise<Value> | undefined
+
+  async function waitAsync(): Promise<Value> {
+    const timer = setTimeout(giveUp, timeLeft())
+    try {
+      return unwrap(await pending.outcome(entry))
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
   return {
-    wait() {
+    result() {
       for (;;) {
         const seen = Atomics.load(received, 0)
         receiveAll()
@@ -177,13 +198,9 @@ function createSent<Value>(
         else giveUp()
       }
     },
-    async settled() {
-      const timer = setTimeout(giveUp, timeLeft())
-      try {
-        return unwrap(await pending.outcome(entry))
-      } finally {
-        clearTimeout(timer)
-      }
+    resultAsync() {
+      awaited ??= waitAsync()
+      return awaited
     },
   }
 }
