@@ -1,6 +1,6 @@
 import { DataStreamsError, isStreamsError, ValidationError } from '../core/errors.js'
 import type { Log } from '../core/log.js'
-import type { Decoder } from './decoder.js'
+import type { DecodedBy, Decoder } from './decoder.js'
 import { ReportDecodingError } from './errors.js'
 import { feedVersion, parseFeedID } from './feed-id.js'
 import { decodingError, openBlob } from './full-report.js'
@@ -19,9 +19,6 @@ export interface DecoderTable<out Data = unknown> {
 
 /** Feed ids whose normal form is cached. */
 const MAX_IDS = 4096
-
-/** The decoded reports of a decoder. */
-type DecodedBy<Each extends Decoder> = Each extends Decoder<infer Data> ? Data : never
 
 /** Makes a table of decoders by version. Of two with one version, the first is used. */
 export function createDecoderTable<Each extends Decoder>(

@@ -20,6 +20,9 @@ export interface Decoder<out Data = unknown> {
   decode(blob: Blob): Data
 }
 
+/** The decoded reports of a decoder. */
+export type DecodedBy<Each extends Decoder> = Each extends Decoder<infer Data> ? Data : never
+
 /** The fields that every decoded report has. */
 export interface BaseFields {
   /** In lower case. */

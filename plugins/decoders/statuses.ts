@@ -5,7 +5,7 @@ export const MarketStatus: { readonly UNKNOWN: 0; readonly CLOSED: 1; readonly O
     CLOSED: 1,
     OPEN: 2,
   })
-/** Whether a market is open. A value that has no name yet is passed on as it came. */
+/** Whether a market is open. Values that have no name yet are possible. */
 export type MarketStatus = (typeof MarketStatus)[keyof typeof MarketStatus] | (number & {})
 
 /** The session of a market with extended hours, in reports of version 11. */
@@ -24,7 +24,7 @@ export const ExtendedMarketStatus: {
   OVERNIGHT: 4,
   CLOSED: 5,
 })
-/** The session of a market with extended hours. A value that has no name yet is passed on as it came. */
+/** The session of a market with extended hours. Values that have no name yet are possible. */
 export type ExtendedMarketStatus =
   | (typeof ExtendedMarketStatus)[keyof typeof ExtendedMarketStatus]
   | (number & {})

@@ -8,15 +8,15 @@ export interface V10 extends BaseFields {
   readonly lastUpdateTimestamp: number
   /** The same, exact. */
   readonly lastUpdateTimestampRaw: bigint
-  /** Price of the share on its market; stands still while that is closed. */
+  /** Price of the share on its market; constant while that is closed. */
   readonly price: bigint
-  /** Whether the market is open. A value without a name is passed on as it is. */
+  /** Whether the market is open. Values without a name are possible. */
   readonly marketStatus: MarketStatus
   /** Shares per token now, 18 decimals. */
   readonly currentMultiplier: bigint
   /** Shares per token from `activationDateTime` on, 18 decimals. */
   readonly newMultiplier: bigint
-  /** Time at which the new multiplier holds, in Unix seconds; 0 when none is announced. */
+  /** Time at which the new multiplier holds, in Unix seconds; 0 when there is none. */
   readonly activationDateTime: number
   /** Price of the token, around the clock. */
   readonly tokenizedPrice: bigint

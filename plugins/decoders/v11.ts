@@ -9,14 +9,14 @@ export interface V11 extends BaseFields {
   /** Time at which `mid` was last seen, in Unix nanoseconds; it may go backwards. */
   readonly lastSeenTimestampNs: bigint
   readonly bid: bigint
-  /** Volume at the bid; 0 where the market does not tell. */
+  /** Volume at the bid; 0 where the market does not publish it. */
   readonly bidVolume: bigint
   readonly ask: bigint
-  /** Volume at the ask; 0 where the market does not tell. */
+  /** Volume at the ask; 0 where the market does not publish it. */
   readonly askVolume: bigint
-  /** Price of the last trade; 0 where the market does not tell. */
+  /** Price of the last trade; 0 where the market does not publish it. */
   readonly lastTradedPrice: bigint
-  /** The session of the market. A value without a name is passed on as it is. */
+  /** The session of the market. Values without a name are possible. */
   readonly marketStatus: ExtendedMarketStatus
 }
 

@@ -17,13 +17,13 @@ export interface V14 extends BaseFields {
   readonly firstDayOfNoticeRaw: bigint
   /** Time at which `midPrice` was last seen, in Unix nanoseconds. */
   readonly lastSeenTimestampNs: bigint
-  /** Whether the market is open. A value without a name is passed on as it is. */
+  /** Whether the market is open. Values without a name are possible. */
   readonly marketStatus: MarketStatus
   /** Month of the contract, from 1 (January) to 12 (December). */
   readonly contractMonth: number
   /** Price of the Goldman roll from one contract to the next. */
   readonly goldmanRollPrice: bigint
-  /** The business day the roll prices are of, as the network counts them. */
+  /** The business day of the roll prices, as the network counts them. */
   readonly currentBusinessDay: number
   /** Interpolated price of the Goldman roll. */
   readonly interpolatedGoldmanRollPrice: bigint

@@ -6,7 +6,7 @@ export interface V4 extends BaseFields {
   readonly version: 'V4'
   /** Benchmark price. */
   readonly price: bigint
-  /** Whether the market is open. A value without a name is passed on as it is. */
+  /** Whether the market is open. Values without a name are possible. */
   readonly marketStatus: MarketStatus
 }
 

@@ -10,7 +10,7 @@ export interface V8 extends BaseFields {
   readonly lastUpdateTimestampRaw: bigint
   /** Mid price. */
   readonly midPrice: bigint
-  /** Whether the market is open. A value without a name is passed on as it is. */
+  /** Whether the market is open. Values without a name are possible. */
   readonly marketStatus: MarketStatus
 }
 

@@ -211,23 +211,23 @@ describe('a source that is asked', () => {
     test('has 4096 reports of each wait at a time', async () => {
       let late: (sets: Answer) => void = () => undefined
       answer = () => new Promise<Answer>(resolve => (late = resolve))
-      const heard: string[] = []
-      const leave = findFrom('liar', DIGEST, message => heard.push(message))
+      const received: string[] = []
+      const leave = findFrom('liar', DIGEST, message => received.push(message))
       for (let each = 1; each < 4096; each++)
-        findFrom('liar', DIGEST, message => heard.push(message))
+        findFrom('liar', DIGEST, message => received.push(message))
       expect(await askFrom('liar', DIGEST)).toMatch(
         /unavailable: .*4096 reports of its origin wait/,
       )
       leave()
       expect(await askFrom('liar', DIGEST)).toBeUndefined()
-      findFrom('honest', DIGEST, message => heard.push(message))
+      findFrom('honest', DIGEST, message => received.push(message))
       late(signers)
       await jest.advanceTimersByTimeAsync(0)
-      expect(heard).toEqual(Array.from({ length: 4096 }, () => 'found'))
+      expect(received).toEqual(Array.from({ length: 4096 }, () => 'found'))
       answer = never
       for (let each = 0; each < 4096; each++)
-        findFrom('liar', OTHER_DIGEST, message => heard.push(message))
-      expect(heard.length).toBe(4096)
+        findFrom('liar', OTHER_DIGEST, message => received.push(message))
+      expect(received.length).toBe(4096)
     })
 
     test('has 64 origins that have their own, and others that share one', async () => {
@@ -238,12 +238,12 @@ describe('a source that is asked', () => {
       expect(await askFrom('63', digestOf(69))).toBeUndefined()
     })
 
-    test('is told which it is', async () => {
-      const told: UnverifiedReport[] = []
-      source = createSignerSource(async (_, each) => void told.push(each))
+    test('gets the origin', async () => {
+      const given: UnverifiedReport[] = []
+      source = createSignerSource(async (_, each) => void given.push(each))
       await askFrom('one', DIGEST)
       await ask(OTHER_DIGEST)
-      expect(told).toStrictEqual([{ ...report, origin: 'one' }, report])
+      expect(given).toStrictEqual([{ ...report, origin: 'one' }, report])
     })
   })
 

@@ -146,11 +146,11 @@ type Alter = NonNullable<Making['alter']>
 
 /** The first s is another, with the v that goes with it. */
 const withS =
-  (change: (s: bigint) => bigint, turnsV = false): Alter =>
+  (change: (s: bigint) => bigint, flipsV = false): Alter =>
   envelope => ({
     ...envelope,
     ss: envelope.ss.map((s, index) => (index === 0 ? word(change(BigInt(s))) : s)),
-    vs: turnsV ? `0x0${1 - Number(envelope.vs[3])}${envelope.vs.slice(4)}` : envelope.vs,
+    vs: flipsV ? `0x0${1 - Number(envelope.vs[3])}${envelope.vs.slice(4)}` : envelope.vs,
   })
 const withR =
   (r: bigint): Alter =>
