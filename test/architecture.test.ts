@@ -31,8 +31,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   '@peculiar/webcrypto': /^crypto\/crypto\.ts$/,
   tweetnacl: /^crypto\/sealed-box\.ts$/,
   '@noble/curves': /^(local\/.*|crypto\/tdh2\/group|plugins\/verify\/engine)\.ts$/,
-  '@noble/hashes':
-    /^(local\/.*|crypto\/(sealed-box|tdh2\/hash)|plugins\/verify\/engine)\.ts$/,
+  '@noble/hashes': /^(local\/.*|crypto\/(sealed-box|tdh2\/hash)|plugins\/verify\/engine)\.ts$/,
   secp256k1: /^(local\/curve|plugins\/verify\/engine)\.ts$/,
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
