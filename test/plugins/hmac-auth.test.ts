@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { createClient } from '../../client/client.js'
 import type { WebCrypto } from '../../crypto/crypto.js'
 import {
@@ -18,13 +18,11 @@ import {
   ValidationError,
 } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { closeAfterEach } from '../support/closing.js'
 import { failureOf, until } from '../support/waiting.js'
 
 const ethUsd = `0x0003${'ab'.repeat(30)}`
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+const closers = closeAfterEach()
 
 interface Vector {
   readonly method: string

@@ -208,7 +208,7 @@ describe("with acknowledge: 'manual'", () => {
     await until(() => saved() === times.at(-1))
   })
 
-  test('the connections are held back while too many are given out, whoever takes them', async () => {
+  test('the connections are paused while too many delivered reports are not taken, by whatever consumer', async () => {
     for (const take of ['handler', 'loop'] as const) {
       const { stream, slow, warnings } = open({ acknowledge: 'manual', queue: 8 })
       const reports: Report[] = []

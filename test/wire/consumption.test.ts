@@ -8,6 +8,7 @@ import {
   type StreamOptions,
 } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { failOnUnhandled } from '../support/closing.js'
 import { inForm } from '../support/long.js'
 import { failureOf, pause, until } from '../support/waiting.js'
 
@@ -16,9 +17,7 @@ const feeds = [ethUsd, ...Array.from({ length: 4 }, (_, n) => `0x0003${`a${n}`.r
 const keyOf = (report: { readonly feedID: string; readonly observationsTimestamp: number }) =>
   `${report.feedID}:${report.observationsTimestamp}`
 
-const unhandled: unknown[] = []
-process.on('unhandledRejection', reason => unhandled.push(reason))
-afterEach(() => expect(unhandled).toEqual([]))
+failOnUnhandled()
 
 function open(engine: DataEngine, options: StreamOptions, config: object = {}) {
   const { apiKey, userSecret, endpoint, wsEndpoint } = engine
@@ -216,8 +215,8 @@ describe('reading and iterating', () => {
 
   test('connect by themselves, and hand out what comes, beside the events', async () => {
     const { stream } = opened()
-    const heard: number[] = []
-    stream.on('report', report => void heard.push(timeOf(report)))
+    const received: number[] = []
+    stream.on('report', report => void received.push(timeOf(report)))
     const first = stream.read()
     await connected()
     const times = publish(1)
@@ -229,7 +228,7 @@ describe('reading and iterating', () => {
     })()
     times.push(...publish(3))
     expect(await looping).toEqual(times.slice(1))
-    expect(heard).toEqual(times)
+    expect(received).toEqual(times)
     expect(engine.connections).toBe(0)
   })
 
@@ -366,7 +365,7 @@ describe('reading and iterating', () => {
     expect(await failureOf(looping)).toMatchObject({ code: 'AUTHENTICATION' })
   })
 
-  test('a connection that opens while others are held back is held back too, and nothing is lost on it', async () => {
+  test('a connection that opens while others are paused is paused too, and nothing is lost on it', async () => {
     const { stream, statuses } = opened({ queue: 4, reconnectInterval: 200, pingInterval: 100 })
     const reading = stream.read()
     await connected()
@@ -387,7 +386,7 @@ describe('reading and iterating', () => {
     expect(got).toEqual(times)
   })
 
-  test('feeds that are held back are not called stale', async () => {
+  test('feeds of paused connections are not stale', async () => {
     const { stream, statuses } = opened({ queue: 2, staleAfter: 100 })
     const reading = stream.read()
     await connected()
@@ -399,7 +398,7 @@ describe('reading and iterating', () => {
     expect(statuses).toHaveLength(before)
   })
 
-  test('a stream that is held back can be closed as fast as any', async () => {
+  test('a stream with paused connections closes as fast as any', async () => {
     const { stream, statuses } = opened({ queue: 2 })
     const reading = stream.read()
     await connected()

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import {
   type Config,
   type ContinuityOptions,
@@ -13,6 +13,7 @@ import {
   type PublishedReport,
   startDataEngine,
 } from '../../local/index.js'
+import { closeAfterEach, failOnUnhandled } from '../support/closing.js'
 import { inForm, longTest } from '../support/long.js'
 import { pause, until } from '../support/waiting.js'
 
@@ -21,15 +22,8 @@ const SECONDS = Number(process.env.CONTINUITY_SECONDS ?? inForm(3, 10))
 
 const feedsOf = (count: number) =>
   Array.from({ length: count }, (_, index) => `0x1003${index.toString(16).padStart(60, '0')}`)
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-  expect(unhandled).toEqual([])
-})
-
-const unhandled: unknown[] = []
-process.on('unhandledRejection', reason => unhandled.push(reason))
-process.on('uncaughtException', error => unhandled.push(error))
+const closers = closeAfterEach()
+failOnUnhandled()
 
 async function start(options: DataEngineOptions = {}): Promise<DataEngine> {
   const engine = await startDataEngine({

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import {
   type ContinuityOptions,
   type CursorStore,
@@ -9,14 +9,12 @@ import {
   type Stream,
   type StreamOptions,
 } from '../../index.js'
+import { closeAfterEach } from '../support/closing.js'
 import { feedID, type Service, startService } from '../support/service/service.js'
 import { failureOf, pause, until } from '../support/waiting.js'
 
 const fast = feedID(3, 1, { milliseconds: true })
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+const closers = closeAfterEach()
 
 async function start(): Promise<Service> {
   const service = await startService({ feeds: [fast], origins: ['001'], signatures: 'dummy' })
@@ -112,7 +110,7 @@ describe('a stream that ends by itself', () => {
     expect(stream.getMetrics()).toMatchObject({ accepted: 2, gaps: 1 })
   })
 
-  test('passes on what it has held back, in order, to events and iterators alike', async () => {
+  test('passes on the delayed reports, in order, to events and iterators alike', async () => {
     const service = await start()
     const followed = open(service, { order: 'sorted' })
     take(followed)

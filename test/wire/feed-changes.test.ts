@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import {
   createClient,
   decoders,
@@ -9,14 +9,12 @@ import {
   type StreamOptions,
   v3,
 } from '../../index.js'
+import { closeAfterEach } from '../support/closing.js'
 import { feedID, type Service, startService } from '../support/service/service.js'
 import { failureOf, pause, until } from '../support/waiting.js'
 
 const [a, b] = [1, 2].map(n => feedID(3, n, { milliseconds: true })) as [string, string]
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+const closers = closeAfterEach()
 
 /** A service of so many origins, and a connected stream of feed a that nothing fetches missing reports for. */
 async function open(origins: number, options: StreamOptions = {}) {

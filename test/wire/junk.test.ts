@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import {
   createClient,
   decoders,
@@ -11,14 +11,12 @@ import {
   type StreamOptions,
   v3,
 } from '../../index.js'
+import { closeAfterEach } from '../support/closing.js'
 import { feedID, type Service, startService } from '../support/service/service.js'
 import { failureOf, pause, until } from '../support/waiting.js'
 
 const [a, b] = [1, 2].map(n => feedID(3, n, { milliseconds: true })) as [string, string]
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+const closers = closeAfterEach()
 
 async function start(): Promise<Service> {
   const service = await startService({ feeds: [a, b], origins: ['001'], signatures: 'dummy' })
@@ -80,7 +78,7 @@ describe('a connection that brings junk', () => {
 
   test.each([
     ['at once', 0],
-    ['after it has been silent for as long as counts as healthy', 60],
+    ['after it has sent nothing for as long as counts as healthy', 60],
   ])('%s has the stream give up after its attempts', async (_name, staleMs) => {
     const service = await start()
     const { stream, errors } = await open(

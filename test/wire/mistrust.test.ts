@@ -272,7 +272,7 @@ describe('a plugin that goes wrong', () => {
     expect(performance.now() - started).toBeLessThan(2000)
   })
 
-  test('by dialling an origin twice keeps the account of connections right', async () => {
+  test('by connecting to an origin twice leaves the registry of connections right', async () => {
     const twice: Plugin = {
       name: 'twice',
       call: next => async call =>
@@ -304,16 +304,16 @@ describe('a plugin that goes wrong', () => {
 
 describe('a plugin that listens', () => {
   test('hears of connections from its report stage on', async () => {
-    const heard: string[] = []
+    const types: string[] = []
     const curious: Plugin = {
       name: 'curious',
       report: (next, scope) => {
-        if (scope.kind === 'stream') scope.watch(({ type }) => void heard.push(type))
+        if (scope.kind === 'stream') scope.watch(({ type }) => void types.push(type))
         return next
       },
     }
     await stackOf([curious]).createStream(ethUsd).connect()
-    expect(heard).toEqual(['connecting', 'connected'])
+    expect(types).toEqual(['connecting', 'connected'])
   })
 })
 

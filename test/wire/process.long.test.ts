@@ -46,7 +46,7 @@ test.each([
     'const stream = client.createStream(feedID); await stream.connect(); await pause(100); await stream.close()',
   ],
   [
-    'a stream that was closed while dialling',
+    'a stream that was closed while connecting',
     'engine.blackhole(true); const stream = client.createStream(feedID); stream.connect().catch(() => {}); await pause(100); await stream.close(); engine.blackhole(false)',
   ],
   [
@@ -101,7 +101,7 @@ test.each([
      const stream = client.createStream(feedID); setTimeout(stream.close, 100); for await (const report of stream);`,
   ],
   [
-    'a stream that was held back, and closed with reports left in it',
+    'a stream that was paused, and closed with reports left in it',
     `const stream = client.createStream(feedID, { queue: 2 }); await stream.read(); await pause(300); await stream.close()`,
   ],
   [

@@ -14,14 +14,14 @@ import { failureOf } from '../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const secondFeed = `0x0003${'ab'.repeat(30)}`
-const silentFeed = `0x0004${'cd'.repeat(30)}`
+const emptyFeed = `0x0004${'cd'.repeat(30)}`
 const foreignFeed = `0x0003${'ef'.repeat(30)}`
 
 let engine: DataEngine
 
 beforeAll(async () => {
   engine = await startDataEngine({
-    feeds: [ethUsd, secondFeed, silentFeed],
+    feeds: [ethUsd, secondFeed, emptyFeed],
     intervalMs: 0,
     history: 0,
   })
@@ -40,7 +40,7 @@ const clientOf = (config: object = {}) => {
 describe('the six operations', () => {
   test('listFeeds lists the feeds the credentials may read', async () => {
     expect(await clientOf().listFeeds()).toEqual(
-      [ethUsd, secondFeed, silentFeed].map(feedID => ({ feedID })),
+      [ethUsd, secondFeed, emptyFeed].map(feedID => ({ feedID })),
     )
   })
 
@@ -81,9 +81,9 @@ describe('the six operations', () => {
   })
 
   test('getReportsBulk answers in the order asked for and names what is missing', async () => {
-    const reports = await clientOf().getReportsBulk([silentFeed, secondFeed, ethUsd], 1_700_000_010)
+    const reports = await clientOf().getReportsBulk([emptyFeed, secondFeed, ethUsd], 1_700_000_010)
     expect(reports.map(report => report.feedID)).toEqual([secondFeed, ethUsd])
-    expect(reports.missing).toEqual([silentFeed])
+    expect(reports.missing).toEqual([emptyFeed])
   })
 })
 

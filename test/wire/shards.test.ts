@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import type { Connect, Plugin, StreamScope } from '../../client/index.js'
 import { connectWithWs } from '../../client/transport/ws.js'
 import {
@@ -13,6 +13,7 @@ import {
   v3,
 } from '../../index.js'
 import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../local/index.js'
+import { closeAfterEach } from '../support/closing.js'
 import { failureOf, pause, until } from '../support/waiting.js'
 
 const feed = (index: number) => `0x1003${index.toString(16).padStart(60, '0')}`
@@ -21,10 +22,7 @@ const feeds = (count: number, from = 0) =>
 /** How many feeds a URL holds. */
 const CAPACITY = 111
 
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+const closers = closeAfterEach()
 
 async function start(options: DataEngineOptions = {}): Promise<DataEngine> {
   const engine = await startDataEngine({
@@ -42,12 +40,12 @@ function open(engine: DataEngine, feedIDs: readonly string[], options: StreamOpt
   const { apiKey, userSecret, endpoint, wsEndpoint } = engine
   const callbacks: boolean[] = []
   const sockets = new Set<{ readonly url: string; readonly origin: string; kill: () => void }>()
-  const dialled: string[] = []
+  const connected: string[] = []
   let refused: string | undefined
-  const connect: Connect = async (dial, events) => {
-    dialled.push(dial.url)
-    if (refused !== undefined && dial.url.includes(refused)) throw new Error('no way')
-    const socket = await connectWithWs(dial, {
+  const connect: Connect = async (target, events) => {
+    connected.push(target.url)
+    if (refused !== undefined && target.url.includes(refused)) throw new Error('no way')
+    const socket = await connectWithWs(target, {
       ...events,
       ended(code, error) {
         sockets.delete(entry)
@@ -55,8 +53,8 @@ function open(engine: DataEngine, feedIDs: readonly string[], options: StreamOpt
       },
     })
     const entry = {
-      url: dial.url,
-      origin: dial.headers.get('x-cll-origin') ?? '',
+      url: target.url,
+      origin: target.headers.get('x-cll-origin') ?? '',
       kill: () => socket.terminate(),
     }
     sockets.add(entry)
@@ -105,7 +103,7 @@ function open(engine: DataEngine, feedIDs: readonly string[], options: StreamOpt
     stream,
     seen,
     scopes,
-    dialled,
+    connected,
     refuse(feedID: string | undefined) {
       refused = feedID
     },
@@ -132,10 +130,10 @@ async function publishAll(
 describe('250 feeds', () => {
   test('travel over three connections, each report once', async () => {
     const engine = await start()
-    const { stream, seen, dialled } = open(engine, feeds(250))
+    const { stream, seen, connected } = open(engine, feeds(250))
     await stream.connect()
-    expect(dialled.map(url => url.split(',').length)).toEqual([CAPACITY, CAPACITY, 28])
-    for (const url of dialled) expect(new URL(url).search.length).toBeLessThan(7500)
+    expect(connected.map(url => url.split(',').length)).toEqual([CAPACITY, CAPACITY, 28])
+    for (const url of connected) expect(new URL(url).search.length).toBeLessThan(7500)
     expect(stream.feedIDs).toEqual(feeds(250))
     await publishAll(engine, feeds(250), seen.reports)
     expect(seen.events).toEqual(['connected'])
@@ -265,13 +263,13 @@ describe('250 feeds', () => {
 describe('changing many feeds', () => {
   test('fills the connection that has room before it opens another', async () => {
     const engine = await start()
-    const { stream, seen, scopes, dialled } = open(engine, feeds(250))
+    const { stream, seen, scopes, connected } = open(engine, feeds(250))
     await stream.connect()
     await stream.subscribe(feed(250))
     expect(scopes[0]?.feedIDs).toEqual(feeds(251))
-    expect(dialled.slice(3).map(url => url.split(',').length)).toEqual([29])
+    expect(connected.slice(3).map(url => url.split(',').length)).toEqual([29])
     await stream.subscribe(feeds(120, 251))
-    expect(dialled.slice(4).map(url => url.split(',').length)).toEqual([CAPACITY, 38])
+    expect(connected.slice(4).map(url => url.split(',').length)).toEqual([CAPACITY, 38])
     await until(() => engine.connections === 4)
     await publishAll(engine, feeds(371), seen.reports)
     expect(seen.events).toEqual(['connected'])
@@ -279,12 +277,12 @@ describe('changing many feeds', () => {
     expect(seen.callbacks).toEqual([true, true, true, true])
   })
 
-  test('ends a connection that carries nothing any more, and dials none for it', async () => {
+  test('ends a connection without feeds, and opens none in its place', async () => {
     const engine = await start()
-    const { stream, seen, dialled } = open(engine, feeds(250))
+    const { stream, seen, connected } = open(engine, feeds(250))
     await stream.connect()
     await stream.unsubscribe(feeds(CAPACITY))
-    expect(dialled).toHaveLength(3)
+    expect(connected).toHaveLength(3)
     await until(() => engine.connections === 2)
     await publishAll(engine, feeds(139, CAPACITY), seen.reports)
     expect(stream.getMetrics()).toMatchObject({ activeConnections: 2, configuredConnections: 2 })
@@ -313,12 +311,12 @@ describe('changing many feeds', () => {
     const { stream, seen } = open(engine, feeds(200))
     await stream.connect()
     await until(() => stream.getMetrics().activeConnections === 4)
-    let turn = 0
+    let offset = 0
     const timer = setInterval(() => {
       // Feeds of every connection, those that leave and those that come.
-      for (const index of [turn % 50, 50 + (turn % 130), 180 + (turn % 80)])
+      for (const index of [offset % 50, 50 + (offset % 130), 180 + (offset % 80)])
         engine.publish(feed(index))
-      turn += 7
+      offset += 7
     }, 30)
     const connected = engine.ledger().length
     await stream.subscribe(feeds(60, 200))

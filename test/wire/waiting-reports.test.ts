@@ -184,7 +184,7 @@ describe('what comes after connect, while nobody takes it,', () => {
 })
 
 describe('with queue: 0', () => {
-  test('nothing waits: plugins read every report, nothing is held back, and cursors move', async () => {
+  test('nothing waits: plugins read every report, nothing is paused, and cursors move', async () => {
     const { times: seen, handler } = listener()
     const watch: Plugin = {
       name: 'watch',

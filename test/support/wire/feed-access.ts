@@ -1,4 +1,4 @@
-import { afterEach, expect } from '@jest/globals'
+import { expect } from '@jest/globals'
 import { connectWithWs } from '../../../client/transport/ws.js'
 import {
   AuthenticationError,
@@ -17,6 +17,7 @@ import {
   type RequestRecord,
   startDataEngine,
 } from '../../../local/index.js'
+import { closeAfterEach } from '../closing.js'
 import { until } from '../waiting.js'
 
 /** A feed in milliseconds. */
@@ -30,11 +31,7 @@ export const d: string = feed(4)
 /** How many feeds a URL holds. */
 export const CAPACITY = 111
 
-export const closers: (() => Promise<unknown>)[] = []
-
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+export const closers: (() => unknown)[] = closeAfterEach()
 
 /** An engine whose user may not read `b`. */
 export async function start(options: DataEngineOptions = {}): Promise<DataEngine> {
@@ -92,7 +89,7 @@ export function keyOf(report: {
   return `${report.feedID}:${report.observationsTimestamp}`
 }
 
-export const dials = (engine: DataEngine): RequestRecord[] =>
+export const upgrades = (engine: DataEngine): RequestRecord[] =>
   engine.requests().filter(({ path }) => path.startsWith('/api/v1/ws'))
 
 export const looks = (engine: DataEngine): RequestRecord[] =>
@@ -102,8 +99,8 @@ export const looks = (engine: DataEngine): RequestRecord[] =>
 export function listAfter(refusals: number): Pick<Config, 'connect' | 'fetch'> {
   let refused = 0
   return {
-    connect: (dial, events) =>
-      connectWithWs(dial, {
+    connect: (target, events) =>
+      connectWithWs(target, {
         ...events,
         refused(...refusal) {
           refused++
@@ -128,7 +125,7 @@ export async function expectFlow(
 }
 
 /** The one error there was, which names these feeds. */
-export function expectDenied(errors: readonly Error[], feedIDs: readonly string[]): void {
+export function expectUnauthorised(errors: readonly Error[], feedIDs: readonly string[]): void {
   expect(errors).toHaveLength(1)
   const [error] = errors
   expect(error).toBeInstanceOf(AuthenticationError)

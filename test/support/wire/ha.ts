@@ -1,4 +1,3 @@
-import { afterEach } from '@jest/globals'
 import {
   type Client,
   createClient,
@@ -9,14 +8,11 @@ import {
   type StreamOptions,
 } from '../../../index.js'
 import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../../local/index.js'
+import { closeAfterEach } from '../closing.js'
 
 export const ethUsd = '0x10035a7b9c1d3e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7'
 
-export const closers: (() => Promise<unknown>)[] = []
-
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+export const closers: (() => unknown)[] = closeAfterEach()
 
 export async function start(options: DataEngineOptions = {}): Promise<DataEngine> {
   const engine = await startDataEngine({

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect } from '@jest/globals'
+import { afterAll, afterEach, beforeAll } from '@jest/globals'
 import {
   type Client,
   createClient,
@@ -8,6 +8,7 @@ import {
   type StreamOptions,
 } from '../../../index.js'
 import { type DataEngine, startDataEngine } from '../../../local/index.js'
+import { failOnUnhandled } from '../closing.js'
 
 export const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 
@@ -26,16 +27,11 @@ beforeAll(async () => {
 afterEach(async () => {
   for (const close of closers.splice(0)) await close()
   engine.blackhole(false)
-  expect(unhandled).toEqual([])
 })
 
 afterAll(() => engine.close())
 
-export const unhandled: unknown[] = []
-
-process.on('unhandledRejection', reason => unhandled.push(reason))
-
-process.on('uncaughtException', error => unhandled.push(error))
+failOnUnhandled()
 
 export interface Opened {
   client: Client<DecodedReport>

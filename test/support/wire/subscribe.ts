@@ -1,4 +1,4 @@
-import { afterEach, expect } from '@jest/globals'
+import { expect } from '@jest/globals'
 import type { Plugin } from '../../../client/index.js'
 import {
   type Client,
@@ -14,6 +14,7 @@ import {
   v3,
 } from '../../../index.js'
 import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../../local/index.js'
+import { closeAfterEach, failOnUnhandled } from '../closing.js'
 import { pause } from '../waiting.js'
 
 /** A feed in milliseconds. */
@@ -24,18 +25,8 @@ export const b: string = feed(2)
 export const c: string = feed(3)
 export const d: string = feed(4)
 
-export const closers: (() => Promise<unknown>)[] = []
-
-export const unhandled: unknown[] = []
-
-process.on('unhandledRejection', reason => unhandled.push(reason))
-
-process.on('uncaughtException', error => unhandled.push(error))
-
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-  expect(unhandled).toEqual([])
-})
+export const closers: (() => unknown)[] = closeAfterEach()
+failOnUnhandled()
 
 export async function start(options: DataEngineOptions = {}): Promise<DataEngine> {
   const engine = await startDataEngine({

@@ -1,4 +1,3 @@
-import { afterEach } from '@jest/globals'
 import {
   type Client,
   type ContinuityOptions,
@@ -22,17 +21,14 @@ import {
   startDataEngine,
 } from '../../../local/index.js'
 import type { Report } from '../../../report/report.js'
+import { closeAfterEach } from '../closing.js'
 import { until } from '../waiting.js'
 
 export const ethUsd: string = `0x0003${'e7'.repeat(30)}`
 
 export const btcUsd: string = `0x0003${'b7'.repeat(30)}`
 
-export const closers: (() => Promise<unknown>)[] = []
-
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+export const closers: (() => unknown)[] = closeAfterEach()
 
 export async function start(options: DataEngineOptions = {}): Promise<DataEngine> {
   const engine = await startDataEngine({

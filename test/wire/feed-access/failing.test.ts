@@ -6,12 +6,12 @@ import {
   a,
   b,
   c,
-  dials,
-  expectDenied,
+  expectUnauthorised,
   feed,
   looks,
   open,
   start,
+  upgrades,
 } from '../../support/wire/feed-access.js'
 
 describe('a stream fails as ever', () => {
@@ -21,10 +21,10 @@ describe('a stream fails as ever', () => {
   ])('where %s may not be read, but they are named', async (_name, feedIDs) => {
     const engine = await start()
     const { stream, seen } = open(engine, feedIDs)
-    expectDenied([await failureOf(stream.connect())], feedIDs)
+    expectUnauthorised([await failureOf(stream.connect())], feedIDs)
     expect(seen.errors).toHaveLength(1)
     expect(stream.feedIDs).toEqual(feedIDs)
-    expect(dials(engine)).toHaveLength(1)
+    expect(upgrades(engine)).toHaveLength(1)
     expect(looks(engine)).toHaveLength(1)
   })
 
@@ -38,7 +38,7 @@ describe('a stream fails as ever', () => {
       const [refusal = error] = (error.errors ?? []) as Error[]
       expect(refusal).toMatchObject({ code: 'AUTHENTICATION', feedIDs: [] })
       expect(looks(engine).length).toBeLessThanOrEqual(origins)
-      expect(dials(engine)).toHaveLength(origins)
+      expect(upgrades(engine)).toHaveLength(origins)
     },
   )
 
@@ -47,7 +47,7 @@ describe('a stream fails as ever', () => {
     engine.origins[0]?.refuse(401)
     const { stream } = open(engine, [a, c])
     expect(await failureOf(stream.connect())).toMatchObject({ statusCode: 401, feedIDs: [] })
-    expect(dials(engine)).toHaveLength(1)
+    expect(upgrades(engine)).toHaveLength(1)
     expect(looks(engine)).toHaveLength(1)
   })
 
@@ -60,7 +60,7 @@ describe('a stream fails as ever', () => {
     // The refusal of all of them it is.
     expect(error.message).toContain(`feedIDs=${a},${b}`)
     expect(stream.feedIDs).toEqual([a, b, c])
-    expect(dials(engine)).toHaveLength(2)
+    expect(upgrades(engine)).toHaveLength(2)
   })
 
   test.each([
@@ -79,21 +79,21 @@ describe('a stream fails as ever', () => {
     const { stream, seen } = open(engine)
     expect(await failureOf(stream.connect())).toMatchObject({ statusCode: 401, feedIDs: [] })
     expect(seen.errors).toHaveLength(1)
-    expect(dials(engine)).toHaveLength(1)
+    expect(upgrades(engine)).toHaveLength(1)
     expect(looks(engine).length).toBeLessThanOrEqual(4)
   })
 })
 
-test('a network that fails when the others are dialled blames nobody, and is tried again', async () => {
+test('a network that fails when the stream connects with the other feeds is no fault of a feed, and is tried again', async () => {
   const engine = await start()
-  let dialled = 0
-  const connect: Connect = async (dial, events) => {
-    if (++dialled === 2) throw new Error('no way')
-    return connectWithWs(dial, events)
+  let connects = 0
+  const connect: Connect = async (target, events) => {
+    if (++connects === 2) throw new Error('no way')
+    return connectWithWs(target, events)
   }
   const { stream, seen } = open(engine, [a, b, c], {}, { connect })
   await stream.connect()
-  expectDenied(seen.errors, [b])
-  expect(dials(engine).map(({ status }) => status)).toEqual([401, 401, 101])
+  expectUnauthorised(seen.errors, [b])
+  expect(upgrades(engine).map(({ status }) => status)).toEqual([401, 401, 101])
   expect(looks(engine)).toHaveLength(2)
 })

@@ -9,15 +9,15 @@ import {
   c,
   closers,
   d,
-  dials,
-  expectDenied,
   expectFlow,
+  expectUnauthorised,
   feed,
   keyOf,
   listAfter,
   looks,
   open,
   start,
+  upgrades,
 } from '../../support/wire/feed-access.js'
 
 test('a feed that may not be read is named and left out, and the others flow', async () => {
@@ -26,15 +26,15 @@ test('a feed that may not be read is named and left out, and the others flow', a
   await stream.connect()
   const connected = engine.ledger().length
   expect(stream.feedIDs).toEqual([a, c])
-  expectDenied(seen.errors, [b])
+  expectUnauthorised(seen.errors, [b])
   await pause(100)
   engine.pause()
   const published = engine.ledger().slice(connected)
   const owed = published.filter(({ feedID }) => feedID === a || feedID === c).map(keyOf)
   await until(() => owed.every(key => seen.reports.includes(key)))
   expect(seen.reports.some(key => key.startsWith(b))).toBe(false)
-  expect(dials(engine).map(({ status }) => status)).toEqual([401, 101])
-  expect(dials(engine)[1]?.path).toBe(`/api/v1/ws?feedIDs=${a},${c}`)
+  expect(upgrades(engine).map(({ status }) => status)).toEqual([401, 101])
+  expect(upgrades(engine)[1]?.path).toBe(`/api/v1/ws?feedIDs=${a},${c}`)
   expect(looks(engine)).toHaveLength(1)
   expect(seen.events).toEqual(['connected'])
   expect(seen.statuses).toContainEqual({ type: 'unsubscribed', feedIDs: [b] })
@@ -50,7 +50,7 @@ test('a feed that does not exist is one that may not be read', async () => {
   const { stream, seen } = open(engine, [feed(99), a])
   await stream.connect()
   expect(stream.feedIDs).toEqual([a])
-  expectDenied(seen.errors, [feed(99)])
+  expectUnauthorised(seen.errors, [feed(99)])
 })
 
 test('what was found out stays known to the stream, whatever becomes of its connections', async () => {
@@ -59,28 +59,28 @@ test('what was found out stays known to the stream, whatever becomes of its conn
   await stream.connect()
   for (let round = 3; round <= 4; round++) {
     engine.disconnect()
-    await until(() => dials(engine).length === round && engine.connections === 1)
+    await until(() => upgrades(engine).length === round && engine.connections === 1)
   }
   await expectFlow(engine, [a, c], seen.reports)
-  expect(dials(engine).map(({ status }) => status)).toEqual([401, 101, 101, 101])
+  expect(upgrades(engine).map(({ status }) => status)).toEqual([401, 101, 101, 101])
   expect(looks(engine)).toHaveLength(1)
   expect(seen.errors).toHaveLength(1)
 })
 
 describe('of two origins', () => {
-  test('both are dialled without the feed, and it is named once', async () => {
+  test('both connect without the feed, and it is named once', async () => {
     const engine = await start({ origins: 2, intervalMs: 0 })
     const { stream, seen } = open(engine, [a, b, c], {}, listAfter(2))
     await stream.connect()
     await until(() => stream.getMetrics().activeConnections === 2)
     await expectFlow(engine, [a, c], seen.reports)
-    expectDenied(seen.errors, [b])
+    expectUnauthorised(seen.errors, [b])
     expect(looks(engine)).toHaveLength(1)
-    expect(dials(engine)).toHaveLength(4)
+    expect(upgrades(engine)).toHaveLength(4)
     expect(stream.feedIDs).toEqual([a, c])
   })
 
-  test('neither counts as failing because it is dialled twice, on a slow network', async () => {
+  test('neither counts as failing because it connects twice, on a slow network', async () => {
     const engine = await start({ origins: 2, intervalMs: 0 })
     const proxy = await startFaultProxy({ upstream: engine.endpoint })
     closers.push(() => proxy.close())
@@ -93,8 +93,8 @@ describe('of two origins', () => {
     )
     await stream.connect()
     await until(() => stream.getMetrics().activeConnections === 2)
-    expect(dials(engine).filter(({ status }) => status === 401)).toHaveLength(2)
-    expectDenied(seen.errors, [b])
+    expect(upgrades(engine).filter(({ status }) => status === 401)).toHaveLength(2)
+    expectUnauthorised(seen.errors, [b])
     expect(looks(engine)).toHaveLength(1)
   })
 })
@@ -116,7 +116,7 @@ test.each([1, 2])(
     const published = engine.ledger().slice(connected)
     const owed = published.filter(({ feedID }) => feedID === a || feedID === d).map(keyOf)
     await until(() => owed.every(key => seen.reports.includes(key)))
-    expectDenied(seen.errors, [c])
+    expectUnauthorised(seen.errors, [c])
     expect(seen.gaps).toEqual([])
     expect(looks(engine)).toHaveLength(1)
     expect(stream.feedIDs).toEqual([a, d])
@@ -133,12 +133,12 @@ describe('over several connections', () => {
     const { stream, seen } = open(engine, many)
     await stream.connect()
     await until(() => stream.getMetrics().activeConnections === origins)
-    expectDenied(seen.errors, last)
+    expectUnauthorised(seen.errors, last)
     expect(stream.feedIDs).toEqual(many.slice(0, CAPACITY))
     await expectFlow(engine, many.slice(0, CAPACITY), seen.reports)
     expect(engine.connections).toBe(origins)
     const error = await failureOf(stream.subscribe(last[0] as string))
-    expectDenied([error], [last[0] as string])
+    expectUnauthorised([error], [last[0] as string])
     engine.entitle(last[1] as string, true)
     await stream.subscribe(last)
     expect(stream.feedIDs).toEqual([...many.slice(0, CAPACITY), last[1]])
@@ -157,7 +157,7 @@ test('a list that names feeds in upper case is a list', async () => {
   const { stream, seen } = open(engine)
   await stream.connect()
   expect(stream.feedIDs).toEqual([a, c])
-  expectDenied(seen.errors, [b])
+  expectUnauthorised(seen.errors, [b])
 })
 
 test('a feed that may be read by now is not blamed for what was so before', async () => {
@@ -165,12 +165,12 @@ test('a feed that may be read by now is not blamed for what was so before', asyn
   engine.entitle(b, false)
   engine.entitle(c, false)
   const first = open(engine, [b])
-  expectDenied([await failureOf(first.stream.connect())], [b])
+  expectUnauthorised([await failureOf(first.stream.connect())], [b])
   engine.entitle(b, true)
   const { stream, seen } = open(engine, [a, b, c])
   await stream.connect()
   expect(stream.feedIDs).toEqual([a, b])
-  expectDenied(seen.errors, [c])
+  expectUnauthorised(seen.errors, [c])
 })
 
 test('the cursor of a refused feed stays as it was saved, and nothing of it is fetched', async () => {
@@ -187,7 +187,7 @@ test('the cursor of a refused feed stays as it was saved, and nothing of it is f
   await stream.connect()
   await until(() => (saved[a] ?? 0) > begun)
   await stream.close()
-  expectDenied(seen.errors, [b])
+  expectUnauthorised(seen.errors, [b])
   expect(saved[b]).toBe(begun - 5000)
   expect(engine.requests().filter(({ path }) => path.includes(`page?feedID=${b}`))).toEqual([])
 })
@@ -210,6 +210,6 @@ test('what is being fetched of a feed is given up when it may no longer be read'
   await pause(1300)
   expect(pages()).toBe(before)
   expect(seen.gaps).toEqual([])
-  expectDenied(seen.errors, [d])
+  expectUnauthorised(seen.errors, [d])
   await expectFlow(engine, [a], seen.reports)
 })

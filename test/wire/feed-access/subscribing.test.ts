@@ -8,12 +8,12 @@ import {
   c,
   closers,
   d,
-  dials,
-  expectDenied,
   expectFlow,
+  expectUnauthorised,
   keyOf,
   open,
   start,
+  upgrades,
 } from '../../support/wire/feed-access.js'
 
 describe('subscribing', () => {
@@ -26,7 +26,7 @@ describe('subscribing', () => {
       await until(() => stream.getMetrics().activeConnections === origins)
       const before = seen.statuses.length
       const error = await failureOf(stream.subscribe(b.toUpperCase().replace('X', 'x')))
-      expectDenied([error], [b])
+      expectUnauthorised([error], [b])
       expect(seen.errors).toHaveLength(1)
       expect(stream.feedIDs).toEqual([a, c])
       expect(seen.statuses.slice(before)).toEqual([])
@@ -41,17 +41,17 @@ describe('subscribing', () => {
     const engine = await start({ intervalMs: 0 })
     const { stream, seen } = open(engine)
     await stream.connect()
-    const before = dials(engine).length
+    const before = upgrades(engine).length
     await stream.subscribe(a)
     await stream.unsubscribe(b)
-    expect(dials(engine)).toHaveLength(before)
+    expect(upgrades(engine)).toHaveLength(before)
     await stream.subscribe(d)
     expect(stream.feedIDs).toEqual([a, c, d])
     await stream.unsubscribe(a)
     await until(() => engine.connections === 1)
     await expectFlow(engine, [c, d], seen.reports)
-    expect(dials(engine).at(-1)?.path).toBe(`/api/v1/ws?feedIDs=${c},${d}`)
-    expect(dials(engine)).toHaveLength(before + 2)
+    expect(upgrades(engine).at(-1)?.path).toBe(`/api/v1/ws?feedIDs=${c},${d}`)
+    expect(upgrades(engine)).toHaveLength(before + 2)
     expect(seen.errors).toHaveLength(1)
   })
 
@@ -61,7 +61,7 @@ describe('subscribing', () => {
     await stream.connect()
     await stream.subscribe([b, c])
     expect(stream.feedIDs).toEqual([a, c])
-    expectDenied(seen.errors, [b])
+    expectUnauthorised(seen.errors, [b])
     await expectFlow(engine, [a, c], seen.reports)
     expect(seen.statuses.filter(({ type }) => type.endsWith('subscribed'))).toEqual([
       { type: 'subscribed', feedIDs: [c] },
@@ -86,7 +86,7 @@ describe('subscribing', () => {
     engine.entitle(a, false)
     await stream.subscribe(d)
     expect(stream.feedIDs).toEqual([c, d])
-    expectDenied(seen.errors, [a])
+    expectUnauthorised(seen.errors, [a])
     await expectFlow(engine, [c, d], seen.reports)
   })
 
@@ -95,13 +95,13 @@ describe('subscribing', () => {
     const { stream, seen } = open(engine, [a, c])
     await stream.connect()
     engine.entitle(a, false)
-    expectDenied([await failureOf(stream.unsubscribe(c))], [a])
+    expectUnauthorised([await failureOf(stream.unsubscribe(c))], [a])
     expect(stream.feedIDs).toEqual([a])
     expect(seen.errors).toEqual([])
     await expectFlow(engine, [a], seen.reports)
     // The new connection may carry the other feed alone, which nobody wants any more.
     engine.disconnect()
-    expectDenied([await failureOf(stream.closed)], [a])
+    expectUnauthorised([await failureOf(stream.closed)], [a])
   })
 })
 

@@ -6,7 +6,7 @@ import { ethUsd, open, start } from '../../support/wire/ha.js'
 describe('close', () => {
   test.each([
     ['while discovering', (engine: DataEngine) => engine.blackhole(true), 30],
-    ['while dialling', () => undefined, 0],
+    ['while connecting', () => undefined, 0],
     [
       'while shaking hands',
       (engine: DataEngine) => {

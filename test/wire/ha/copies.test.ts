@@ -93,8 +93,8 @@ describe('copies', () => {
 test('a connection that is far ahead of the others lets them have their turn', async () => {
   const engine = await start()
   let rests = 0
-  const connect: Connect = async (dial, events) => {
-    const socket = await connectWithWs(dial, events)
+  const connect: Connect = async (target, events) => {
+    const socket = await connectWithWs(target, events)
     return {
       ...socket,
       rest() {

@@ -126,7 +126,7 @@ describe('an origin that fails', () => {
 })
 
 describe('an origin that is refused', () => {
-  test('is dialled at once when the others are lost, also if they came after it began to wait', async () => {
+  test('connects at once when the others are lost, also if they came after it began to wait', async () => {
     const engine = await start()
     const [first, second] = engine.origins
     const slow = { refusedInterval: 60_000, healthyAfter: 100 }
@@ -146,7 +146,7 @@ describe('an origin that is refused', () => {
     await until(() => stream.getMetrics().originStatus[of(engine, '002')] === 'connected', 1000)
   })
 
-  test('from the start is not given up when none is open for a moment, once the stream was let in', async () => {
+  test('from the start is not given up when none is open for a moment, once the stream was accepted', async () => {
     const engine = await start()
     const [first, second] = engine.origins
     second?.refuse(401)
@@ -164,7 +164,7 @@ describe('an origin that is refused', () => {
 })
 
 describe('the last connection', () => {
-  test('when it is lost, the others are dialled at once, however long they were to wait', async () => {
+  test('when it is lost, the others connect at once, however long they were to wait', async () => {
     const engine = await start()
     const [first, second] = engine.origins
     const { stream, seen } = open(engine, { reconnectInterval: 10_000 })

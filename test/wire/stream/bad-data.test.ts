@@ -100,13 +100,13 @@ describe('bad data', () => {
 
   test('broken WebSocket framing is one reconnection', async () => {
     const { createHash } = await import('node:crypto')
-    let dials = 0
+    let upgrades = 0
     const sockets = new Set<Socket>()
     const server = createServer(socket => {
       sockets.add(socket)
       socket.on('error', () => undefined)
       socket.once('data', request => {
-        dials++
+        upgrades++
         const key = /sec-websocket-key: (.*)\r/i.exec(request.toString())?.[1]
         const accept = createHash('sha1')
           .update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
@@ -114,7 +114,8 @@ describe('bad data', () => {
         socket.write(
           `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
         )
-        if (dials === 1) setTimeout(() => socket.write(Buffer.from([0xff, 0xff, 0xff, 0xff])), 20)
+        if (upgrades === 1)
+          setTimeout(() => socket.write(Buffer.from([0xff, 0xff, 0xff, 0xff])), 20)
       })
     })
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -122,9 +123,9 @@ describe('bad data', () => {
       wsEndpoint: `ws://127.0.0.1:${(server.address() as AddressInfo).port}`,
     })
     await stream.connect()
-    await until(() => dials === 2)
+    await until(() => upgrades === 2)
     await pause(300)
-    expect(dials).toBe(2)
+    expect(upgrades).toBe(2)
     expect(seen.events).toEqual(['connected', 'disconnected', 'reconnecting', 'connected'])
     await stream.close()
     for (const socket of sockets) socket.destroy()

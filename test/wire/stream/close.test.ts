@@ -10,7 +10,7 @@ describe('close', () => {
   test.each([
     ['before connect', async () => open()],
     [
-      'while dialling',
+      'while connecting',
       async () => {
         const opened = open()
         void failureOf(opened.stream.connect())

@@ -79,17 +79,17 @@ describe('a stream', () => {
     await until(() => seen.reports.length === 20)
   })
 
-  test('nothing is dialled before connect, and connecting twice is connecting once', async () => {
-    const dials = () => engine.requests().filter(request => request.path.includes('/ws?')).length
-    const before = dials()
+  test('nothing connects before connect, and connecting twice is connecting once', async () => {
+    const upgrades = () => engine.requests().filter(request => request.path.includes('/ws?')).length
+    const before = upgrades()
     const { stream } = open()
     await pause(50)
-    expect(dials()).toBe(before)
+    expect(upgrades()).toBe(before)
     const first = stream.connect()
     expect(stream.connect()).toBe(first)
     await first
     await stream.connect()
-    expect(dials()).toBe(before + 1)
+    expect(upgrades()).toBe(before + 1)
     expect(engine.connections).toBe(1)
   })
 

@@ -5,7 +5,7 @@ import { btcUsd, closers, engine, ethUsd, fast, open } from '../../support/wire/
 
 describe('a connection that is lost', () => {
   test.each([[1000], [1001], [1006], [1008], [1011], [1012], [4000], [undefined]])(
-    'with close code %p is dialled again, once, and reports go on',
+    'with close code %p connects again, once, and reports continue',
     async code => {
       const { stream, seen } = open(fast)
       await stream.connect()
@@ -41,7 +41,7 @@ describe('a connection that is lost', () => {
     expect(error.message).toMatch(/closed with code 1011/)
   })
 
-  test('a server that goes away for good is dialled maxReconnectAttempts times, one at a time, then it is over', async () => {
+  test('a server that is gone for good gets maxReconnectAttempts attempts, one at a time, then the stream ends', async () => {
     const { stream, seen } = open({ ...fast, maxReconnectAttempts: 3 })
     await stream.connect()
     const closed = failureOf(stream.closed)
@@ -124,7 +124,7 @@ describe('a connection that is lost', () => {
     expect(seen.events).toEqual(['connected'])
   })
 
-  test('feeds that have gone silent are announced once, and again when they are back', async () => {
+  test('stale feeds are reported once, and again when they are fresh', async () => {
     const { stream, seen } = open({ staleAfter: 80 })
     await stream.connect()
     await until(() => seen.statuses.some(status => status.type === 'stale'))
@@ -154,7 +154,7 @@ describe('an upgrade that is refused', () => {
     },
   )
 
-  test('again and again, after the stream was open, is announced as degraded, and dialled slowly', async () => {
+  test('again and again, after the stream was open, is reported as degraded, and connects slowly', async () => {
     const { hmacAuth, LogLevel, logging, retry } = await import('../../../index.js')
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine
     const lines: string[] = []
@@ -207,14 +207,14 @@ describe('an upgrade that is refused', () => {
     })
   })
 
-  test.each([503, 429, 500])('with %d is dialled again', async status => {
+  test.each([503, 429, 500])('with %d connects again', async status => {
     engine.fail({ status, path: '/api/v1/ws', times: 2 })
     const { stream, seen } = open(fast)
     await stream.connect()
     expect(seen.events).toEqual(['reconnecting', 'reconnecting', 'connected'])
   })
 
-  test('with Retry-After is dialled again no sooner', async () => {
+  test('with Retry-After connects again no sooner', async () => {
     engine.fail({ status: 429, path: '/api/v1/ws', retryAfter: 1 })
     const { stream } = open(fast)
     const started = performance.now()

@@ -90,7 +90,7 @@ describe('the set of feeds', () => {
   })
 })
 
-test('which feeds are silent is told of those that are subscribed', async () => {
+test('only subscribed feeds are reported as stale', async () => {
   const engine = await start({ intervalMs: 0 })
   const { stream, seen } = open(engine, [a, b], { staleAfter: 400 })
   await stream.connect()

@@ -1,4 +1,4 @@
-import { createServer, connect as dial, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import type { Plugin } from '../../../client/index.js'
 import { pause, until } from '../../support/waiting.js'
@@ -19,7 +19,7 @@ async function startSlowWay(to: string, delays: readonly number[]): Promise<stri
   let accepted = 0
   const server = createServer(function pass(client) {
     const ms = delays[accepted++] ?? 0
-    const upstream = dial(Number(new URL(to).port), '127.0.0.1')
+    const upstream = connect(Number(new URL(to).port), '127.0.0.1')
     for (const socket of [client, upstream]) {
       sockets.add(socket)
       socket.on('error', () => undefined)
@@ -96,7 +96,7 @@ describe('what is on its way', () => {
     expect(stream.getMetrics()).toMatchObject({ accepted: 10, rejected: 0 })
   })
 
-  test('and held back by a plugin until its feed is no longer subscribed is not delivered', async () => {
+  test('and delayed by a plugin until its feed is no longer subscribed is not delivered', async () => {
     const engine = await start({ intervalMs: 0 })
     const late: Plugin = {
       name: 'late',

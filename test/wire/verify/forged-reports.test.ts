@@ -110,14 +110,14 @@ describe('a stream that verifies', () => {
     const publish = publisher(engine)
     publish()
     await until(() => seen.reports.length === 1)
-    const told: string[] = []
-    stream.on('status', ({ type }) => void told.push(type))
+    const statuses: string[] = []
+    stream.on('status', ({ type }) => void statuses.push(type))
     const timer = setInterval(() => publish({ forged: 'signer' }), 40)
     closers.push(async () => clearInterval(timer))
-    await until(() => told.includes('stale'), 5000)
+    await until(() => statuses.includes('stale'), 5000)
     clearInterval(timer)
     publish()
-    await until(() => told.includes('fresh'))
+    await until(() => statuses.includes('fresh'))
     expect(seen.refused.length).toBeGreaterThan(5)
   })
 
@@ -184,7 +184,7 @@ describe('a stream that verifies', () => {
     expect(seen.reports).toHaveLength(3)
   })
 
-  test('asks again for what it could not judge when it came', async () => {
+  test('fetches again a report that it could not verify when it came', async () => {
     const engine = await start()
     let isDown = true
     const signers: Signers = async () => {

@@ -1,15 +1,13 @@
-import { afterEach, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { WebSocketServer } from 'ws'
 import { type Connect, connectWithWs, type Socket } from '../../client/transport/ws.js'
 import { createClient, type StreamOptions } from '../../index.js'
 import { startDataEngine } from '../../local/index.js'
+import { closeAfterEach } from '../support/closing.js'
 import { failureOf, pause, until } from '../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
-const closers: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+const closers = closeAfterEach()
 
 async function open(options: StreamOptions, config: object = {}) {
   const engine = await startDataEngine({ feeds: [ethUsd], intervalMs: 0, history: 0 })
@@ -24,10 +22,10 @@ async function open(options: StreamOptions, config: object = {}) {
 
 /** Connections through ws, of which some methods are left out or counted. */
 function connecting(change: (socket: Socket) => Socket): Connect {
-  return async (dial, events) => change(await connectWithWs(dial, events))
+  return async (target, events) => change(await connectWithWs(target, events))
 }
 
-test('the other side of a connection that is held back still gets its signs of life', async () => {
+test('the other side of a paused connection still gets pongs and pings', async () => {
   const { engine, stream } = await open({ queue: 1, pingInterval: 50 })
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   closers.push(() => server.close())
@@ -116,7 +114,7 @@ test('a peer whose answers do not come, but whose reports do, is not asked witho
   await stream.close()
 })
 
-test('a peer that died while it was held back is noticed once it flows again', async () => {
+test('a peer that died while it was paused is noticed once it flows again', async () => {
   const options = { queue: 2, pingInterval: 100, missedPings: 3, reconnectInterval: 200 }
   const { engine, stream, types } = await open(options)
   const reading = stream.read()
@@ -183,7 +181,7 @@ test('all connections are paused at once when the queue is full, and resumed at 
   expect(calls).toHaveLength(2)
 })
 
-test('a connection that rests goes on in the next turn, unless it is held back', async () => {
+test('a connection that yields continues in the next tick, unless it is paused', async () => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   closers.push(() => server.close())
   await new Promise(resolve => server.once('listening', resolve))
@@ -194,14 +192,14 @@ test('a connection that rests goes on in the next turn, unless it is held back',
   })
   let received = 0
   let onMessage = (): void => {}
-  const dial = {
+  const target = {
     url: `ws://127.0.0.1:${port}`,
     headers: new Headers(),
     compression: false,
     maxMessageBytes: 1e6,
   }
   const nothing = () => undefined
-  const socket = await connectWithWs(dial, {
+  const socket = await connectWithWs(target, {
     opened: nothing,
     message() {
       received++
@@ -232,7 +230,7 @@ test('a connection that rests goes on in the next turn, unless it is held back',
 test('a connection that ends as soon as it is told to leaves nothing behind', async () => {
   const { engine } = await open({})
   let terminated = 0
-  const connect: Connect = async (_dial, events) => {
+  const connect: Connect = async (_target, events) => {
     setImmediate(events.opened)
     return {
       ping: () => undefined,
