@@ -48,6 +48,7 @@ test.each([
   ['client/x.ts', "const text = 'an Ethereum account'"],
   ['client/x.ts', 'const memory = planet.returned'],
   ['local/x.ts', 'interface RequestRecord {}'],
+  ['CHANGELOG.md', '`dials` is now `attempts`'],
   ['test/x.mjs', 'fork(path, { silent: true })'],
   [
     'docs/x.md',
