@@ -3,7 +3,7 @@ import { type ClientOptions, createClient, endpoints } from '../../index.js'
 import { haDiscovery, parseOrigins } from '../../plugins/ha-discovery.js'
 
 /** A wire on which every connection opens and nothing comes. */
-const openAtOnce: ClientOptions['connect'] = async (_dial, events) => {
+const openAtOnce: ClientOptions['connect'] = async (_target, events) => {
   setImmediate(() => events.opened())
   return {
     ping: () => undefined,

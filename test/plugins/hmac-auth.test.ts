@@ -321,7 +321,7 @@ describe('keys that were changed', () => {
     expect(statuses().filter(status => status === 200)).toHaveLength(7)
   })
 
-  test('let a stream in again with its next dial, wrong clock and all', async () => {
+  test('connect a stream again at its next attempt, even with a wrong clock', async () => {
     let keys = { apiKey: '', userSecret: '' }
     const { engine, client, clock, statuses } = await setUp({ renewCredentials: () => keys })
     const stream = client.createStream(ethUsd, { reconnectInterval: 200 })

@@ -184,7 +184,7 @@ describe('continuity', () => {
     },
   )
 
-  test('one old report does not move a silent feed back, nor is it asked for more than once', async () => {
+  test('one old report does not move a stale feed back, and causes one request at most', async () => {
     const { publish, top, times, gaps, requests, end } = stream({ order: 'sorted' })
     publish(range(9000, 9009))
     top(report(8000))

@@ -13,7 +13,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('after an outage, a feed that stays silent is asked for once', async () => {
+  test('after an outage, a feed that stays stale is requested once', async () => {
     const { publish, connect, backfilled, requests, gaps, end } = stream()
     connect(true)
     publish([100])
@@ -110,7 +110,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a feed with a cursor that stays silent is asked for at the start', async () => {
+  test('a stale feed with a cursor is requested at the start', async () => {
     const { publish, connect, backfilled, end } = stream({}, new Map([[feedA, 100]]))
     publish([101], { live: false })
     connect(true)
@@ -188,7 +188,7 @@ describe('continuity', () => {
     },
   )
 
-  test('a outlier from before an outage does not keep a silent feed from being asked for', async () => {
+  test('an outlier from before an outage does not keep a stale feed from being requested', async () => {
     const { publish, connect, backfilled, end } = stream()
     connect(true)
     publish([10_000])

@@ -77,12 +77,12 @@ test('whatever is lost, late, doubled, cut in pages or fails: each stored report
       for (const [from = 0, to = 0] of vacant) cursors.skipped({ feedID: feedA, from, to })
       expect(cursors.frontier(feedA)).toBe(time - 1)
       // What the service has is never said to be missing there.
-      const denied = published
+      const falsely = published
         .map(each => each.observationsTimestamp)
         .filter(each =>
           gaps.some(gap => gap.cause === 'upstream' && each >= gap.from && each <= gap.to),
         )
-      expect(denied).toEqual([])
+      expect(falsely).toEqual([])
       if (order === 'sorted') expect(times).toEqual([...times].sort((one, other) => one - other))
       if (failures.length < 6) expect(gaps.filter(gap => gap.cause === 'unavailable')).toEqual([])
       if (order === 'arrival') expect(gaps.filter(gap => gap.cause === 'bound')).toEqual([])

@@ -13,7 +13,7 @@ function setUp(machine: number) {
     clock,
     lines,
     time,
-    /** A request that is refused at the service's time, after so many milliseconds, and let in as it is signed then. */
+    /** A request that is rejected at the service's time, after so many milliseconds, and accepted as it is signed then. */
     refuse(service: number, took = 0) {
       const moment = { ...clock.read(), since: performance.now() - took }
       clock.confirm(clock.offsetAfter(moment, Math.floor(service / 1000) * 1000), log)

@@ -5,7 +5,7 @@ import { retry, WebSocketError } from '../../../index.js'
 import { ended, refused, run, streamCall } from '../../support/plugins/retry.js'
 
 describe('a stream', () => {
-  test('is dialled 5 more times by default, then it is over', async () => {
+  test('connects 5 more times by default, then it ends', async () => {
     const { call, statuses } = streamCall()
     const { attempts, result, done } = run(call, [refused])
     await jest.runAllTimersAsync()
@@ -30,7 +30,7 @@ describe('a stream', () => {
     expect(attempts).toEqual([0, 60_000, 120_000])
   })
 
-  test('with Infinity attempts is dialled through an outage of any length, and is back', async () => {
+  test('with Infinity attempts connects through an outage of any length, and is back', async () => {
     const { call, controller } = streamCall({ maxReconnectAttempts: Number.POSITIVE_INFINITY })
     const started = performance.now()
     const attempts: number[] = []
@@ -80,7 +80,7 @@ describe('a stream', () => {
     expect(attempts.length).toBe(7)
   })
 
-  test('is not dialled again after a refusal that no waiting mends', async () => {
+  test('does not connect again after a rejection that waiting does not change', async () => {
     const fatal = new WebSocketError('x', { code: 'WS_REFUSED', statusCode: 400 })
     const { call } = streamCall()
     const { attempts, result, done } = run(call, [fatal])
@@ -90,7 +90,7 @@ describe('a stream', () => {
     expect(result.error).toBe(fatal)
   })
 
-  test('that was closed ends without another dial', async () => {
+  test('that was closed ends without another attempt', async () => {
     const { call, controller } = streamCall()
     const { attempts, done } = run(call, [refused])
     await jest.advanceTimersByTimeAsync(500)
