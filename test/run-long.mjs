@@ -19,7 +19,7 @@ const suites = [
   'test/plugins/confidential-http/secrets/secret-search',
   'test/confidential-http/runtime/blocking',
   'test/fuzz/',
-  'test/local/vault/',
+  'test/local/vault/node',
   'test/model/',
   'test/wire/(consumption|continuity|resumption)\\.test',
 ]
