@@ -33,7 +33,7 @@ function start({ engine, workers }) {
   function give() {
     // Each is new: what was verified is remembered.
     verifier.check({ ...reports[given++ % reports.length] }, failure => {
-      // Who is closed says so of what is under way.
+      // A closed verifier fails the checks under way.
       if (failure?.code === 'CLOSED') return
       if (failure !== undefined) throw failure
       done++

@@ -87,7 +87,7 @@ const commands: readonly fc.Arbitrary<Command>[] = [
     .map(([at, { seconds, count }]) =>
       command(`outlier(${at}, ${count} at ${seconds})`, async real => {
         real.outlier(at, seconds, count)
-        // Who is asked about them answers.
+        // The service answers requests for them.
         await real.time.pass(3000)
       }),
     ),

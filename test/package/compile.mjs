@@ -23,7 +23,7 @@ const resolutions = [
   { name: 'node10', module: 'commonjs', formats: ['cjs'], isOldOnly: true },
 ]
 
-/** Whose globals the program uses. The engine is Node's own, so its program is compiled with Node's types only. */
+/** The globals that the program uses. The engine needs Node, so its program is compiled with Node's types only. */
 const platforms = [
   { name: 'node', files: ['program.ts', 'start.ts'], types: ['node'], lib: ['es2022'] },
   { name: 'dom', files: ['program.ts'], types: [], lib: ['es2022', 'dom', 'dom.iterable'] },

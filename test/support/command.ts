@@ -5,7 +5,7 @@ import { built } from './files.js'
 /** The path of the built command. */
 export const command: string = built('esm/cli/sluice.js')
 
-/** What a command printed, and its exit code. */
+/** The output of a command, and its exit code. */
 export interface Ran {
   readonly code: number | null
   readonly out: string
@@ -14,7 +14,7 @@ export interface Ran {
 
 export interface Running {
   readonly child: ChildProcess
-  /** What it has printed so far. */
+  /** Its output so far. */
   readonly output: { out: string; err: string }
   readonly ended: Promise<Ran>
 }

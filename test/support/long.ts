@@ -5,9 +5,9 @@ export const isLong: boolean = process.env.TEST_LONG === '1'
 
 const nothing = (): void => undefined
 
-/** A test that is slow and shows what others show nearly as well: it is there in the long form alone. */
+/** A slow test that adds little to others: it runs in the long form alone. */
 export const longTest: Pick<typeof test, 'each'> & ((...given: Parameters<typeof test>) => void) =
   isLong ? test : Object.assign(nothing, { each: (() => nothing) as unknown as typeof test.each })
 
-/** How much of something random is tested: in the short form, and in the long one. */
+/** The amount of random inputs: in the short form, and in the long one. */
 export const inForm = (short: number, long: number): number => (isLong ? long : short)

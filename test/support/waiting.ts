@@ -1,6 +1,6 @@
 export const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
-/** Waits for a condition; when it does not come true, the error names it. */
+/** Waits until a condition is true; after `ms` milliseconds it throws an error that shows the condition. */
 export async function until(condition: () => boolean, ms = 10_000): Promise<void> {
   const end = performance.now() + ms
   while (!condition()) {
@@ -10,7 +10,7 @@ export async function until(condition: () => boolean, ms = 10_000): Promise<void
   }
 }
 
-/** What a promise rejects with. */
+/** Returns the error that a promise rejects with. */
 export async function failureOf(
   promise: Promise<unknown>,
 ): Promise<Error & Record<string, unknown>> {

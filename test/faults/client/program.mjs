@@ -72,7 +72,7 @@ function handles() {
 
 const does = {
   create({ config, options = {}, feeds, cursors, throwing, isDeaf, renews }) {
-    // Whoever looks at it opens it: it is no SDK's.
+    // The inspection itself opens this handle: it belongs to neither SDK.
     void process.stderr
     atStart = process.getActiveResourcesInfo()
     secret = config.userSecret

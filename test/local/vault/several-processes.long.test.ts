@@ -51,7 +51,7 @@ describe('several processes', () => {
           if (i === 0) process.stdout.write('started')
         }`)
       await started
-      // Whoever reads meanwhile sees no half of a file either.
+      // A concurrent reader sees no partial file either.
       const end = performance.now() + Math.random() * 60
       while (performance.now() < end)
         expect(JSON.parse(readFileSync(secretFile(), 'utf8'))).toMatchObject({ key: 'key' })

@@ -1,4 +1,4 @@
-/** What passes for a certificate where nobody opens it. */
+/** The text of a certificate, for tests that never parse it. */
 export const PEM = `-----BEGIN CERTIFICATE-----
 MIIBszCCAVmgAwIBAgIUe0Zk
 -----END CERTIFICATE-----

@@ -47,7 +47,7 @@ export const SECRETS: {
   [AES_KEY_SECRET]: DIGITS,
 } as const
 
-/** What nobody outside may see, in whatever context. */
+/** Parts of secrets that must never leave the enclave. */
 export const FORBIDDEN: string[] = ['sk-live', 'sk-"live', 'sk-\\"live', '4242', DIGITS]
 
 export interface Received {

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { built } from '../files.js'
 import { faultyStack, type World } from './world.js'
 
-/** How a caller's program makes its runtime: the one thing that differs between them. */
+/** The options of a caller's runtime: the only difference between the programs. */
 export interface CallerText {
   readonly kind: 'local' | 'remote'
   readonly options: Readonly<Record<string, unknown>>
@@ -15,7 +15,7 @@ export function callerText(world: World, kind: CallerText['kind']): CallerText {
     : { kind, options: { url, enclaveKey, callerKey } }
 }
 
-/** What a program printed, how it ended, and how long it took from its last word to its end. */
+/** A program's output, its exit code, and the time from its last output to its end. */
 export interface Ran {
   readonly code: number | null
   readonly out: string

@@ -51,7 +51,7 @@ export async function fetchBootKey(url: string, enclaveKey: string): Promise<Uin
 const replyTo = boxKeys()
 let lastID = 0
 
-/** What a request is made of; the rest is as a caller of ours would have it. */
+/** The changeable parts of a request; the rest is as in a normal caller's. */
 export interface RawRequest {
   readonly bootKey: Uint8Array
   /** Fields of the envelope. */
@@ -76,7 +76,7 @@ export function seal(world: World, given: RawRequest): Uint8Array {
   return sealRequest(toJSON(envelope), bootKey, boxKeys(parseKey('key', callerKey)))
 }
 
-/** What an enclave has sealed to the requests of `seal`. */
+/** Opens an answer of the enclave to a request of `seal`. */
 export function open(
   answer: Uint8Array,
   bootKey: Uint8Array,

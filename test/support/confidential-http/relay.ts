@@ -1,7 +1,7 @@
 import { createServer, request as requestHttp } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What passes through a relay, one way or the other. */
+/** An answer that a relay passes on. */
 export interface Passed {
   readonly status: number
   readonly body: Buffer
@@ -18,7 +18,7 @@ export interface Taken {
 /** Stands between a caller and an enclave, and does with what passes as it likes. */
 export interface Relay extends AsyncDisposable {
   readonly url: string
-  /** What was taken. */
+  /** The requests it took. */
   readonly taken: Taken[]
 }
 

@@ -54,7 +54,7 @@ export function remoteRuntime(world: World, options: Partial<RemoteRuntimeOption
   })
 }
 
-/** What a call throws, and how long it took. */
+/** Returns the error that a call throws, and how long the call took. */
 export function failing(work: () => unknown): {
   readonly error: Error & { readonly code?: string }
   readonly ms: number

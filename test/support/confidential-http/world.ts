@@ -23,19 +23,19 @@ interface Ready {
   readonly otherCallerKey: string
 }
 
-/** What a caller talks to, in a process of its own: an external server, a vault, and an enclave that listens. */
+/** The surroundings of a caller, in a process of their own: an external server, a vault and a listening enclave. */
 export interface World extends Ready {
   readonly process: ChildProcess
   readonly hits: Hit[]
   /** Lets the requests for /hold be answered. */
   release(): void
-  /** How many connections the external server has. */
+  /** The number of connections to the external server. */
   connections(): Promise<number>
   /** Starts the enclave anew, where it was. */
   restart(): Promise<string>
   /** Starts another enclave with the same key, and resolves with its URL. */
   startAnother(): Promise<string>
-  /** What the listening enclave has logged. */
+  /** The log lines of the listening enclave. */
   lines(): Promise<readonly string[]>
   close(): Promise<void>
 }

@@ -1,7 +1,7 @@
 import { type Bytes, defaultCrypto, type WebCrypto } from '../../../crypto/crypto.js'
 import { readVectors } from '../files.js'
 
-/** What the reference implementation in Go made; `meta` in the file says which. Its private keys are public. */
+/** Output of the reference implementation in Go, which `meta` in the file names. Its private keys are public. */
 
 export interface ReferenceCase {
   readonly name: string

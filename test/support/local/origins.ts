@@ -75,7 +75,7 @@ export const listedBy = async (engine: DataEngine): Promise<string | string[] | 
   return headers['x-cll-available-origins']
 }
 
-/** What has come once a frame that no switch holds up has come too. */
+/** Returns the frames so far, once a frame that no switch delays has come. */
 export async function settled(engine: DataEngine, stream: OpenStream): Promise<Frame[]> {
   const mark = `mark ${stream.frames.length}`
   engine.send(mark)

@@ -3,12 +3,12 @@
 import { type AddressInfo, createServer, type Socket, connect as tcpConnect } from 'node:net'
 import { afterEach } from '@jest/globals'
 
-/** What one end of a connection has seen. */
+/** The events at one end of a connection. */
 export interface Seen {
   readonly socket: Socket
   /** All bytes so far. */
   readonly bytes: Buffer
-  /** When each chunk came, in ms since the socket was made. */
+  /** The time of each chunk, in ms since the socket was made. */
   readonly arrivals: readonly number[]
   readonly isConnected: boolean
   /** Whether a FIN has come. */

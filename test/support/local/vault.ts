@@ -39,7 +39,7 @@ export const nameOf = (key: string, owner: string = OWNER, namespace = 'main'): 
   key,
 })
 
-/** What an enclave does: asks some nodes, verifies, combines. */
+/** Reveals a secret as an enclave does: asks some nodes, verifies, combines. */
 export async function reveal(
   vault: Vault,
   name: SecretName,
@@ -81,7 +81,7 @@ export const release = (
 ): Promise<Uint8Array<ArrayBufferLike>> =>
   vault.nodes[index]?.release(name, boxKeys().publicKey) as Promise<Uint8Array>
 
-/** What is below a folder. (`readdir` is not recursive in Node 20.0.) */
+/** Lists all files below a folder. (`readdir` is not recursive in Node 20.0.) */
 export function walk(folder: string, path = ''): string[] {
   return readdirSync(join(folder, path), { withFileTypes: true }).flatMap(entry => {
     const inner = path === '' ? entry.name : `${path}/${entry.name}`

@@ -22,13 +22,13 @@ const LONGEST_MESSAGE = 400
 
 const table = createDecoderTable(manyDecoders)
 
-/** How many mutants were refused and how many were, after all, reports. */
+/** The counts of mutants that were rejected, and of those that are valid reports. */
 export interface Tally {
   refused: number
   decoded: number
 }
 
-/** What `read` returns, or undefined where it refuses; throws where it fails in any other way. */
+/** Returns the result of `read`, or undefined where it rejects; throws where it fails in any other way. */
 function unlessRefused<Value>(read: () => Value): Value | undefined {
   try {
     return read()

@@ -31,7 +31,7 @@ export function report42(list: string, ...values: unknown[]): Hex {
   )
 }
 
-/** What one word decodes to as a field of some type; throws where it is refused. */
+/** Decodes one word as a field of a type; throws where it is rejected. */
 export function readWord(type: string, word: bigint): unknown {
   const decode = createDecodeReport([
     defineDecoder({ version: 42, fields: { field: type } as Fields }),

@@ -69,7 +69,7 @@ export function fieldsOf(version: number, resolution: Resolution): readonly AbiF
   return fields
 }
 
-/** What surrounds a report's blob: all of it words. */
+/** The words around a report's blob. */
 export interface Envelope {
   readonly context: readonly [Hex, Hex, Hex]
   readonly rs: readonly Hex[]

@@ -9,7 +9,7 @@ import {
   versions,
 } from './report-arbitrary.js'
 
-/** What a decoder is given. */
+/** The arguments of a decoder. */
 export interface Input {
   readonly feedID: string
   readonly fullReport: string
@@ -150,7 +150,7 @@ function numberIn(text: string, index: number): number {
   return Number.parseInt(wordAt(text, index).slice(-12), 16)
 }
 
-/** Where the offsets, lengths and counts of an intact report are, by word. */
+/** The words of an intact report that hold offsets, lengths and counts. */
 function structure({ version, resolution, fullReport }: Original): number[] {
   const rs = WORDS_BEFORE_BLOB + numberIn(fullReport, WORDS_BEFORE_BLOB - 1) / 32
   const ss = rs + 1 + numberIn(fullReport, rs)

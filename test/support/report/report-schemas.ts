@@ -17,7 +17,7 @@ export interface Disagreement {
   readonly why: string
 }
 
-/** How one version is read: by us, and by each witness. */
+/** The schema of one version: ours, and that of each witness. */
 export interface VersionSchema {
   readonly version: number
   readonly fields: readonly SchemaField[]

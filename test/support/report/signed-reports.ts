@@ -45,7 +45,7 @@ export const TIME = 1_700_000_000
 /** The first seven of our signers, two of whom may be faulty. */
 export const signers: SignerSet = { signers: addresses.slice(0, 7), f: 2 }
 
-/** What a report is made of. */
+/** The parts of a report. */
 export interface Making {
   /** The numbers of the keys that sign it. */
   readonly by?: readonly number[]

@@ -6,7 +6,7 @@ export interface Fault {
   readonly on: FaultPlace
   /** A status to answer; or nothing at all; or a reset; or the usual answer, after `delay`. */
   readonly answer: number | 'hang' | 'reset' | 'usual'
-  /** How many requests fail. All of them by default, until `stop()`. */
+  /** The number of requests that fail. By default all, until `stop()`. */
   readonly times?: number
   /** Only requests of this path, without the query. */
   readonly path?: string

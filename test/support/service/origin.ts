@@ -56,7 +56,7 @@ export interface Origin {
   readonly mostOpen: number
   /** More connections than this are answered 429. */
   maxConnections: number
-  /** What happens to its requests while it is killed. */
+  /** The answer to its requests while it is killed. */
   readonly death: Death | undefined
 
   /** Sends a report to the connections that subscribe to its feed, after the lag. */

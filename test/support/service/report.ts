@@ -11,7 +11,7 @@ const PRICE = 61_234n * E18 + 567_890_123_456_789n
 const NANOSECONDS = 1_789_419_599_843_000_000n
 const BLOCK_HASH: string = `0x${'b10c'.repeat(16)}`
 
-/** What follows the common head, with the values of a report that sets none. */
+/** The fields after the common head, with their default values. */
 const FIELDS: Readonly<Record<number, readonly Field[]>> = {
   2: [['price', 'int192', PRICE]],
   3: [
@@ -174,7 +174,7 @@ export const encodeFullReport = (
 
 const word = (value: bigint): Hex => `0x${value.toString(16).padStart(64, '0')}`
 
-/** What a report says, each field with a default. Times are in the feed's own unit. */
+/** The content of a report, each field with a default. Times are in the feed's own unit. */
 export interface ReportOptions {
   readonly observed?: number
   readonly validFrom?: number

@@ -1,4 +1,4 @@
-/** What happens to a request: recorded, routed to an origin, failed, authenticated, answered. */
+// Handles each request: records it, routes it to an origin, fails it, authenticates it, answers it.
 import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { WebSocketServer } from 'ws'
@@ -29,7 +29,7 @@ export interface Situation extends Resources {
   now(): number
 }
 
-/** How to answer one request, whether it is an upgrade or not. */
+/** One request or upgrade, and the ways to answer it. */
 interface Exchange {
   readonly record: RequestRecord
   readonly origin: OriginInside

@@ -53,7 +53,7 @@ export interface ServiceOptions {
   readonly feeds: readonly string[]
   readonly origins?: readonly string[]
   readonly network?: Network
-  /** How reports are signed that do not say: `valid`. */
+  /** The default signatures of reports. @default valid */
   readonly signatures?: Signing
   /** Milliseconds of the server's clock, which rules authentication and report times. */
   readonly now?: () => number

@@ -30,7 +30,7 @@ export type Signing = 'valid' | 'dummy' | 'outsider' | 'tampered' | 'repeated' |
 
 const keyOf = (text: string): Uint8Array => hexToBytes(sha256(stringToBytes(text)))
 
-/** What a network is made of. */
+/** The name, signers and faults of a network. */
 export interface NetworkOptions {
   readonly name?: string
   readonly size?: number

@@ -28,7 +28,7 @@ export const b: string = feed(2)
 export const c: string = feed(3)
 export const d: string = feed(4)
 
-/** How many feeds a URL holds. */
+/** The number of feeds that a URL holds. */
 export const CAPACITY = 111
 
 export const closers: (() => unknown)[] = closeAfterEach()

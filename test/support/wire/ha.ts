@@ -68,7 +68,7 @@ export function open(engine: DataEngine, options: StreamOptions = {}, config: ob
   return { client, stream, seen }
 }
 
-/** How the outside world calls an origin of the engine's. */
+/** The name of the engine's origin in reports and metrics. */
 export const of = (engine: DataEngine, originID: string): string =>
   `${engine.wsEndpoint}#${originID}`
 
