@@ -1,22 +1,22 @@
 import { abortable } from './abortable.js'
 
-/** Lets so many in at once; the others wait, first come, first served. */
+/** A semaphore: limits how many tasks run at once; the others wait in their order. */
 export interface Turns {
-  /** Resolves with a turn; rejects when the signal of all aborts. */
+  /** Acquires a permit; rejects when the signal aborts. */
   take(): Promise<void>
-  /** Passes the turn on. */
+  /** Releases the permit. */
   give(): void
 }
 
-/** Turns for as long as the signal is not aborted. */
-export function createTurns(places: number, signal: AbortSignal): Turns {
+/** Makes a semaphore of so many permits, which ends when the signal aborts. */
+export function createTurns(permits: number, signal: AbortSignal): Turns {
   const waiting: (() => void)[] = []
-  let free = places
+  let free = permits
   return {
     take() {
-      const turn =
+      const permit =
         free-- > 0 ? Promise.resolve() : new Promise<void>(resolve => waiting.push(resolve))
-      return abortable(turn, signal)
+      return abortable(permit, signal)
     },
     give() {
       free++
