@@ -67,7 +67,7 @@ const LONGEST_PAUSE = 7 * 86_400
 /** How many reports in a row outweigh two, and the milliseconds they take at least: old ones may come in a burst. */
 const ROW = 5
 const ROW_TIME = 1000
-/** Leaps that are kept in mind. */
+/** The number of long steps that are remembered. */
 const LONG_STEPS = 16
 
 const NONE: readonly Report[] = []

@@ -14,7 +14,7 @@ import {
 /** Passes the reports of each feed on in ascending order. */
 export interface ReportOrder {
   /**
-   * Takes a report that its chain has judged, if there is one to be passed on; `outliers` are those the chain had before.
+   * Takes a report that its chain has classified, if there is one to be passed on; `outliers` are those the chain had before.
    */
   take(
     chain: FeedChain,
@@ -60,11 +60,11 @@ interface Line {
   timer: ReturnType<typeof setTimeout> | undefined
 }
 
-const KEPT_GAPS = 64
+const MAX_GAPS = 64
 /** Five minutes of a feed are fewer reports; what is older is taken for an outlier first. */
-const KEPT_TIMES = 4096
+const MAX_TIMES = 4096
 
-/** An order that holds back what is ahead of a range. */
+/** Creates an order that delays the reports after a missing range. */
 export function createReportOrder(parts: ReportOrderParts): ReportOrder {
   const { next, maxHold, maxHeld, giveUp, gap } = parts
   const lines = new Map<FeedChain, Line>()
@@ -114,14 +114,14 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
 
   function remember({ gaps }: Line, { from, to }: Interval): void {
     gaps.push({ from, to })
-    if (gaps.length > KEPT_GAPS) gaps.shift()
+    if (gaps.length > MAX_GAPS) gaps.shift()
   }
 
   function pass(line: Line, report: Report): void {
     const { recent } = line
     recent.push(report.observationsTimestamp)
-    if (recent.length === 2 * KEPT_TIMES)
-      line.forgotten = Math.min(line.floor, Math.max(...recent.splice(0, KEPT_TIMES)))
+    if (recent.length === 2 * MAX_TIMES)
+      line.forgotten = Math.min(line.floor, Math.max(...recent.splice(0, MAX_TIMES)))
     next(report)
   }
 

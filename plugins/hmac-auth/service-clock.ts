@@ -21,7 +21,7 @@ export interface ServiceClock {
    * turned out since to be right, or what that time says.
    */
   offsetAfter(refused: Moment, serverTime: number | undefined): number
-  /** Something signed with this offset was let in. */
+  /** Confirms that the service has accepted a signature with this offset. */
   confirm(offset: number, log: Log): void
 }
 

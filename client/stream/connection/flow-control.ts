@@ -1,4 +1,4 @@
-/** A connection, as far as it can be held back. */
+/** A connection, as far as flow control uses it. */
 export interface Pausable {
   /** False where `pause` does nothing. */
   readonly canPause: boolean
@@ -23,7 +23,7 @@ export function createFlowControl(): FlowControl {
   const holders = new Set<object>()
   let isPaused = false
 
-  function turn(): void {
+  function update(): void {
     const to = holders.size > 0
     if (isPaused === to) return
     isPaused = to
@@ -43,11 +43,11 @@ export function createFlowControl(): FlowControl {
     },
     pause(by) {
       holders.add(by)
-      turn()
+      update()
     },
     resume(by) {
       holders.delete(by)
-      turn()
+      update()
     },
     add(connection) {
       connections.add(connection)
