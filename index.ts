@@ -4,16 +4,16 @@ export { APIError, AuthenticationError, WebSocketError } from './client/errors.j
 export type { Handler, Layer, Plugin, Sink, Stage } from './client/plugin.js'
 export type { HistoryOptions } from './client/request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './client/rest.js'
-export type { FetchedPage, Hold, Judge, RequestScope, StreamScope } from './client/scope.js'
+export type { PluginClient, RequestScope, StreamScope } from './client/scope.js'
 export type { ConnectionFacts, ReconnectingInfo, Status } from './client/status.js'
 export { ConnectionStatus } from './client/stream/connection/registry.js'
 export type { StreamOptions } from './client/stream/options.js'
-export type { OriginMetrics } from './client/stream/origins.js'
 export type { AcknowledgeMode } from './client/stream/queue/outstanding.js'
 export type { OverflowPolicy } from './client/stream/queue/queue.js'
 export type {
   ConnectionDetails,
   ConnectionStatusCallback,
+  OriginMetrics,
   StreamEvents,
   StreamMetrics,
 } from './client/stream/stream-api.js'

@@ -1,5 +1,9 @@
+import type { RequestReply } from './rest.js'
 import type { RequestScope, StreamScope } from './scope.js'
 import type { ConnectionFacts } from './status.js'
+
+export * from './errors.js'
+export type { RequestReply } from './rest.js'
 
 /** One thing put on the wire: a REST request, or the upgrade that opens a stream's connection. */
 export type Call = RequestCall | StreamCall
@@ -15,9 +19,9 @@ interface CallFacts {
   readonly headers: Headers
   /** Exactly the bytes that are sent. */
   readonly body?: string | Uint8Array
-  /** The id of the origin asked for, where one is: the value of the header `X-Cll-Origin`. */
+  /** The id of the origin asked for, where there is one: the value of the header `X-Cll-Origin`. */
   readonly originID?: string
-  /** Aborted when the caller has lost interest. */
+  /** Aborted when the caller has lost interest; for a stream, also after it has opened. */
   readonly signal: AbortSignal
 }
 
@@ -25,73 +29,48 @@ interface CallFacts {
 export interface RequestCall extends CallFacts {
   readonly kind: 'request'
   readonly scope: RequestScope
-  /**
-   * Waits until one more request may go out, for an `attempt` layer that sends a second one in the same attempt. Given by
-   * `rateLimit`.
-   */
-  readonly turn?: () => Promise<void>
 }
 
-/** The upgrade that opens a stream's connection; the call lasts as long as the connection does. */
+/** The upgrade that opens a stream's connection. */
 export interface StreamCall extends CallFacts {
   readonly kind: 'stream'
-  /** Milliseconds the connection may take to open, where it is not what the stream says. */
-  readonly connectTimeout?: number
   readonly scope: StreamScope
+  /** The URL of the call, and those of the other endpoints that were configured. */
+  readonly urls: readonly string[]
+  /** Milliseconds the connection may take to open. */
+  readonly connectTimeout: number
+  /** Failed attempts in a row before the stream gives up; milliseconds before the first, doubled for each further one. */
+  readonly reconnect: { readonly maxReconnectAttempts: number; readonly reconnectInterval: number }
 }
 
-/** What came of a call. */
+/** The reply to a call. */
 export type Reply = RequestReply | StreamReply
 
-/** The answer to a request. Its status is a success: others are thrown as errors. */
-export interface RequestReply {
-  readonly kind: 'request'
-  readonly status: number
-  readonly headers: Headers
-  /** The whole body, bounded. */
-  readonly body: Uint8Array
-  /** True where a text repeats a secret that was sent: it belongs into no error, no log and no name. */
-  readonly repeatsSecret?: (text: string) => boolean
-}
-
-/** The end of a connection that had been open. */
+/** The service has accepted a stream: its connection is open. Layers return while it is, and never abort its signal. */
 export interface StreamReply {
   readonly kind: 'stream'
-  /** How long the connection was open, in milliseconds. */
+  /** Settles when the connection has ended, and never rejects; of a layer that reconnects, when that has ended. */
+  readonly ended: Promise<StreamEnd>
+}
+
+/** The end of a connection that was open. */
+export interface StreamEnd {
+  /** Milliseconds for which it was open. */
   readonly lasted: number
-  /** Why it ended. */
   readonly error: Error
 }
 
-/** How a lost connection is dialled again. */
-export interface ReconnectOptions {
-  /** How many dials in a row may fail before the stream gives up. */
-  readonly maxReconnectAttempts: number
-  /** Milliseconds before the first of them; doubled for each further one. */
-  readonly reconnectInterval: number
-}
-
-/** The path of a stream's URL. */
-export const STREAM_PATH = '/api/v1/ws'
-
-/** What the outside world calls the connection that a stream call opens. */
-export function connectionFacts(call: StreamCall): ConnectionFacts {
-  const { host } = new URL(call.url)
-  const base = baseOfURL(call.url)
-  const { originID } = call
+/** The facts of the connection that a stream call opens. */
+export function connectionFacts({ url, originID }: StreamCall): ConnectionFacts {
+  const { protocol, host, pathname } = new URL(url)
+  const [, prefix = ''] = /^(.*)\/api\/v1\/ws$/.exec(pathname) ?? []
+  const base = `${protocol}//${host}${prefix}`
   return originID === undefined
     ? { host, origin: base }
     : { host, origin: `${base}#${originID}`, originID }
 }
 
-/** What a stream's URL begins with; of another URL its scheme and host. */
-function baseOfURL(url: string): string {
-  const { protocol, host, pathname } = new URL(url)
-  const prefix = pathname.endsWith(STREAM_PATH) ? pathname.slice(0, -STREAM_PATH.length) : ''
-  return `${protocol}//${host}${prefix}`
-}
-
-/** What a call is, in one line that holds no secret: `GET /api/v1/feeds`. */
+/** A call in one line that holds no secret: `GET /api/v1/feeds`. */
 export function describeCall(call: Call): string {
   const { pathname, search } = new URL(call.url)
   const target = `${pathname}${search}`

@@ -11,20 +11,23 @@ import {
   checkURLs,
   MAX_TIMER,
 } from '../core/options.js'
-import type { ClientScope } from '../core/scope.js'
 import { setUp } from '../core/set-up.js'
 import type { Stack } from '../core/stack.js'
 import { createDecoderTable, type DecoderTable } from '../report/decoder-table.js'
 import { parseFeedIDs } from '../report/feed-id.js'
 import type { Report } from '../report/report.js'
+import { reportVerifier } from '../report/verifier.js'
 import type { Call, Reply } from './call.js'
-import type { DataOf, Handler, Plugins } from './plugin.js'
+import type { Handler, Plugins } from './plugin.js'
 import { type HistoryOptions, iterateHistory } from './request/history.js'
 import { createRest } from './request/operations.js'
+import { runPluginRequest } from './request/run-request.js'
 import { createSend } from './request/send.js'
 import type { Rest } from './rest.js'
-import { createStack, createVerifier } from './stack.js'
+import type { PluginClient } from './scope.js'
+import { createStack, type DataOf } from './stack.js'
 import type { StreamOptions } from './stream/options.js'
+import { openStream } from './stream/shards/shard.js'
 import { createStream } from './stream/stream.js'
 import type { ConnectionStatusCallback, Stream } from './stream/stream-api.js'
 import { createHttp, type Fetch } from './transport/http.js'
@@ -87,10 +90,9 @@ export function createClient<const Given extends Plugins>(
   const { signal, defer } = life
   const streams = new Set<Stream>()
 
-  const scope: ClientScope = { kind: 'client', stack, log, listen, signal, defer }
-  setUp(plugins, scope)
+  const services = setUp(plugins, { stack, log, listen, signal, defer })
   const decoders = plugins.flatMap(plugin => plugin.decoders ?? [])
-  const verifier = createVerifier(plugins, scope)
+  const verifier = services.find(reportVerifier)
   const table = createDecoderTable(decoders, log, verifier) as DecoderTable<DataOf<Given>>
   const send = createSend({
     http: createHttp(options.fetch),
@@ -99,7 +101,7 @@ export function createClient<const Given extends Plugins>(
     now,
   })
   const wire: Handler = async function carry(call) {
-    return call.kind === 'request' ? send(call) : call.scope.open(call)
+    return call.kind === 'request' ? send(call) : openStream(call)
   }
   const handler = composeCall(plugins, wire, isReplyTo)
   log.debug?.('configuration is valid', { endpoint, wsEndpoint, timeout })
@@ -114,7 +116,16 @@ export function createClient<const Given extends Plugins>(
     await Promise.all([...streams].map(stream => stream.close()))
   }
 
-  const { rest, fetchPage } = createRest({ endpoint, handler, plugins, table, log, signal })
+  const restParts = { endpoint, handler, plugins, table, log, signal, client: () => pluginClient }
+  const { rest, fetchPage } = createRest(restParts)
+  const pluginClient: PluginClient = {
+    ...rest,
+    fetchPage,
+    request: (...request) => runPluginRequest(restParts, ...request),
+    metrics: () => Array.from(streams, stream => stream.getMetrics()),
+    now,
+    find: services.find,
+  }
   return {
     stack,
     ...rest,
@@ -131,8 +142,7 @@ export function createClient<const Given extends Plugins>(
         table,
         log,
         signal,
-        fetchPage,
-        listFeeds: abort => rest.listFeeds({ signal: abort }),
+        client: pluginClient,
         options: checkOptions('options', streamOptions),
         transport,
         connectionStatusCallback,

@@ -16,10 +16,25 @@ class WireError extends DataStreamsError {
   readonly retryAfter: number | undefined
 
   constructor(message: string, facts: WireErrorFacts) {
-    super(message, facts)
+    super(message, { isRetryable: isTransient(facts), ...facts })
     this.statusCode = facts.statusCode
     this.retryAfter = facts.retryAfter
   }
+}
+
+/** The codes of failures that pass: of the network, of a connection, and timeouts. */
+const transient: readonly unknown[] = [
+  'API_NETWORK',
+  'API_TIMEOUT',
+  'WS_CONNECT',
+  'WS_FRAME',
+  'WS_LOST',
+]
+
+/** True for what may fare better at another try: also for the answers 429 and 5xx. */
+function isTransient({ code, statusCode = 0 }: WireErrorFacts): boolean {
+  if (code === 'API_STATUS' || code === 'WS_REFUSED') return statusCode === 429 || statusCode >= 500
+  return transient.includes(code)
 }
 
 /** The service rejected the credentials, the signature, the clock or the access to a feed: it answers 401 or 403 to all. */
@@ -28,17 +43,21 @@ export class AuthenticationError extends WireError {
   readonly serverTime: number | undefined
   /** The feeds that do not exist or may not be read, where they are known; otherwise empty. */
   readonly feedIDs: readonly string[]
+  /** True where the next try is signed by a corrected clock or with renewed keys, so that it need not wait. */
+  readonly isCorrected: boolean
 
   constructor(
     message: string,
     facts: WireErrorFacts & {
       readonly serverTime?: number | undefined
       readonly feedIDs?: readonly string[]
+      readonly isCorrected?: boolean
     } = {},
   ) {
     super(message, { code: 'AUTHENTICATION', ...facts })
     this.serverTime = facts.serverTime
     this.feedIDs = facts.feedIDs ?? []
+    this.isCorrected = facts.isCorrected ?? false
   }
 
   static {

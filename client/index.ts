@@ -5,41 +5,47 @@ export type { Gap, GapCause } from '../report/gap.js'
 export * from '../report/index.js'
 export type {
   Call,
-  ReconnectOptions,
   Reply,
   RequestCall,
   RequestReply,
   StreamCall,
+  StreamEnd,
   StreamReply,
 } from './call.js'
 export { connectionFacts, describeCall } from './call.js'
 export { type Client, type ClientOptions, createClient } from './client.js'
-export { composeReport } from './compose-report.js'
 export {
   APIError,
   AuthenticationError,
   WebSocketError,
   type WireErrorFacts,
 } from './errors.js'
-export type { DataOf, Handler, Layer, Plugin, Plugins, Sink, Stage } from './plugin.js'
+export type { Handler, Layer, Plugin, Plugins, Sink, Stage } from './plugin.js'
 export type { HistoryOptions } from './request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'
 export type {
-  FetchedPage,
-  Hold,
-  Judge,
+  Connections,
+  PluginClient,
   RequestScope,
+  ScopeEventMap,
+  ScopeEvents,
   StreamScope,
-  VerdictListener,
 } from './scope.js'
-export type { ConnectionFacts, ReconnectingInfo, Status } from './status.js'
+export { composeReport, type DataOf } from './stack.js'
+export type {
+  ConnectionChange,
+  ConnectionFacts,
+  ConnectionState,
+  ReconnectingInfo,
+  Status,
+} from './status.js'
 export { ConnectionStatus } from './stream/connection/registry.js'
 export type { StreamOptions } from './stream/options.js'
-export type { OriginMetrics } from './stream/origins.js'
 export type { AcknowledgeMode } from './stream/queue/outstanding.js'
 export type { OverflowPolicy } from './stream/queue/queue.js'
 export type {
   ConnectionStatusCallback,
+  OriginMetrics,
   Stream,
   StreamCounters,
   StreamEvents,

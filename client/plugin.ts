@@ -1,15 +1,10 @@
 import type { Handler as AnyHandler, Layer as AnyLayer, Hooks } from '../core/hooks.js'
-import type { ClientScope } from '../core/scope.js'
 import type { Decoder } from '../report/decoder.js'
 import type { Report } from '../report/report.js'
-import type { ReportVerifier } from '../report/verifier.js'
 import type { Call, Reply } from './call.js'
 import type { RequestScope, StreamScope } from './scope.js'
 
-/**
- * Carries a call out. For a request it settles with the answer, for a stream when the connection has ended: it
- * rejects when none could be opened.
- */
+/** Carries a call out: a request settles with its answer, a stream when its connection is open. */
 export type Handler = AnyHandler<Call, Reply>
 
 /** Wraps a handler. Runs once per client; the handler it returns runs per call. */
@@ -30,17 +25,7 @@ export interface Plugin<out Data = unknown> extends Hooks<Call, Reply> {
   readonly report?: Stage
   /** Joined with those of the other plugins into one table; where two have a version, the plugin nearest you wins. */
   readonly decoders?: readonly Decoder<Data>[]
-  /** Makes what `report.verify` asks, once per client; one plugin of a stack has it. */
-  readonly verifier?: (scope: ClientScope) => ReportVerifier
 }
 
 /** A list of plugins, whatever they decode. */
 export type Plugins = readonly Plugin[]
-
-/** The decoded reports that a stack of plugins can produce; unknown where the plugins don't say. */
-export type DataOf<Stack extends Plugins> = [DataOfEach<Stack[number]>] extends [never]
-  ? unknown
-  : DataOfEach<Stack[number]>
-
-type DataOfEach<Each> =
-  Each extends Plugin<infer Data> ? (unknown extends Data ? never : Data) : never

@@ -55,3 +55,14 @@ export interface Rest<Data = unknown> {
     options?: RequestOptions,
   ): Promise<ReportsBulk<Data>>
 }
+
+/** The answer to a request. Its status is a success: others are thrown as errors. */
+export interface RequestReply {
+  readonly kind: 'request'
+  readonly status: number
+  readonly headers: Headers
+  /** The whole body, bounded. */
+  readonly body: Uint8Array
+  /** True where a text repeats a secret that was sent: it belongs into no error, no log and no name. */
+  readonly repeatsSecret?: (text: string) => boolean
+}

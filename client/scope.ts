@@ -1,131 +1,119 @@
-import type { ScopeFacts } from '../core/scope.js'
+import type { ScopeFacts, ServiceKey } from '../core/scope.js'
 import type { Gap } from '../report/gap.js'
 import type { Report } from '../report/report.js'
-import type { ReportVerifier } from '../report/verifier.js'
-import type { ReconnectOptions, StreamCall, StreamReply } from './call.js'
-import type { Feed } from './rest.js'
-import type { Status } from './status.js'
+import type { RequestReply, Rest } from './rest.js'
+import type { ConnectionChange, ConnectionState, Status } from './status.js'
+import type { StreamMetrics } from './stream/stream-api.js'
 
 /** The life of one request. */
 export interface RequestScope extends ScopeFacts {
   readonly kind: 'request'
-  /** What was asked for. */
+  /** The feeds that were asked for. */
   readonly feedIDs: readonly string[]
-  /** What the client's reports are verified by, where a plugin has brought it. */
-  readonly verifier: ReportVerifier | undefined
-  /** Has the request answered only when this has settled: for who passes reports on later. */
+  readonly client: PluginClient
+  /** For a stage that passes reports on later: the request settles after this work, and fails with it. */
   wait(work: Promise<unknown>): void
-  /** Makes the request fail with this error, once the reports at hand have gone through. */
-  fail(error: Error): void
 }
 
 /** The life of one stream, over all its connections. */
 export interface StreamScope extends ScopeFacts {
   readonly kind: 'stream'
-  /** What is subscribed to now. */
+  /** The feeds that are subscribed to now; in the scope of a call, those that the call is for. */
   readonly feedIDs: readonly string[]
-  /** Where the stream can be had: the URL of the call, and any others that were configured. */
-  readonly urls: readonly string[]
-  readonly reconnect: ReconnectOptions
-  /** How many connections are open now. */
-  readonly activeConnections: number
-  /** The feeds that no open connection carries now; of a stream with many, some may be carried and others not. */
-  readonly uncovered: readonly string[]
-  /**
-   * Counts a report in `getMetrics`, for the stream and for the origin it came from. One that is `unverified` is no sign of
-   * life of its feed.
-   */
+  readonly client: PluginClient
+  readonly connections: Connections
+  readonly events: ScopeEvents
+  /** Where a stream with cursors goes on. */
+  readonly cursors: {
+    /** The time up to which the user had taken a feed's reports before, in the feed's unit. */
+    get(feedID: string): number | undefined
+    /** A range of a feed's time, both ends included, holds no report: nothing is missing there. */
+    skip(feedID: string, from: number, to: number): void
+  }
+  /** Flow control, for a plugin that can take no more reports. */
+  readonly flow: {
+    /** Resolves when the reader of the stream has room for another report. */
+    room(): Promise<void>
+    /** Pauses the connections until it is resumed; `leaks` while there is one that can't be paused. */
+    pause(): { readonly leaks: boolean; resume(): void }
+  }
+  /** Counts a report in `getMetrics`. One that is `unverified` is no sign of life of its feed. */
   count(as: 'deduplicated' | 'late' | 'verified' | 'unverified', report: Report): void
-  /** Announces a change in a connection's life. */
-  status(status: Status): void
-  /** Hears of every change, before the user does; the function returned ends that. */
-  watch(listener: (status: Status) => void): () => void
-  /** Where the stream goes on from: the time up to which a feed's reports had reached you before, in the feed's unit. */
-  readonly cursors: ReadonlyMap<string, number>
   /**
-   * Reports of a feed from a time on, ascending, marked as backfill: fetched through the client's own stack, as
-   * `getReportsPage` does. They do not go up the stream's stack by themselves, but the judge has seen them.
+   * Takes a report up the whole stack, as if it had come over a connection. Settles when every stage has passed it on or
+   * dropped it; rejects with the reason where a stage has refused it.
    */
+  inject(report: Report): Promise<void>
+  /** For a stage that passes a `backfill` report on later: `inject` settles after this work, and rejects with it. */
+  wait(work: Promise<unknown>): void
+}
+
+/** The client, for its plugins. What it asks goes through the client's own stack. */
+export interface PluginClient extends Rest {
+  /** Sends a request of the plugin's own, to an absolute URL; `operation` says in logs what it is for. */
+  request(
+    method: string,
+    url: string,
+    options: {
+      readonly operation: string
+      readonly headers: Headers
+      readonly signal: AbortSignal
+    },
+  ): Promise<RequestReply>
+  /** Reports of a feed from a time on, ascending, marked as `backfill`: as the service gave them, past all stages. */
   fetchPage(
     feedID: string,
     startTime: number,
     limit: number,
     signal: AbortSignal,
-  ): Promise<FetchedPage>
-  /** The feeds that the credentials may read, asked for through the client's own stack, as `listFeeds` does. */
-  listFeeds(signal: AbortSignal): Promise<readonly Feed[]>
-  /** Takes a report up the whole stack of the stream, as if it had come over a connection. */
-  receive(report: Report): void
-  /** Resolves when whoever reads the stream has room for more; at once where nobody is behind. */
-  room(): Promise<void>
-  /** Holds the connections back, until it is released: for who can take no more. */
-  hold(): Hold
-  /** What the client's reports are verified by, where a plugin has brought it. */
-  readonly verifier: ReportVerifier | undefined
-  /** The judge that a plugin nearer you has appointed: a stage that remembers reports looks for it when it is made. */
-  readonly judge: Judge | undefined
-  /** Makes known to the plugins below that reports may be refused after they have passed them on; when a stage is made. */
-  appoint(judge: Judge): void
-  /** Raises the stream's `gap` event, and counts it: these reports will not come. */
-  gap(gap: Gap): void
-  /** Says that a stretch of a feed's time, both ends included, holds no report: nothing is missing there. */
-  vacant(feedID: string, from: number, to: number): void
-  /** Raises the stream's `conflict` event. */
-  conflict(first: Report, other: Report): void
-  /** Raises the stream's `error` event; the stream goes on. */
-  fail(error: Error): void
-  /**
-   * Ends the subscription to feeds that the service refuses, and raises the `error` event; the stream goes on with the
-   * others. Where none would be left of it, nothing happens: the stream fails by the refusal itself. What a connection that
-   * is to take over is refused shows when it does.
-   */
-  deny(feedIDs: readonly string[], error: Error): void
-  /**
-   * Runs `task` when the stream ends by itself, before it says so; the last given runs first. Reports passed on and gaps
-   * announced by then still reach the user; cursors stay below these gaps, since another stream may have better luck. A
-   * stream that is closed runs none of them.
-   */
-  beforeFailure(task: () => void): void
+  ): Promise<readonly Report[]>
   /** The client's clock, in milliseconds of Unix time. */
   now(): number
-  /** The wire's end of the chain: opens the call's connection and lasts as long as it does. */
-  open(call: StreamCall): Promise<StreamReply>
+  /** The metrics of each of the client's streams that has not ended. */
+  metrics(): readonly StreamMetrics[]
+  /** A service that another plugin provides. */
+  find<Service>(key: ServiceKey<Service>): Service | undefined
 }
 
-/** Refuses reports that the plugins below it have passed on already. */
-export interface Judge {
+/** The connections of a stream; in the scope of a call, those that carry the call's feeds. */
+export interface Connections {
+  /** How many are open. */
+  readonly open: number
+  /** The feeds that no open connection carries. */
+  readonly uncovered: readonly string[]
   /**
-   * Is told of a copy of a report that was passed on; `first` is that, where it is at hand. True where the judge takes care
-   * of the copy: it may come in the place of the first, or prove that there are two of one observation.
+   * The last time without a break in which one was open at least, in milliseconds of `performance.now`; undefined before the
+   * first has opened. `until` is undefined while it lasts.
    */
-  contest(other: Report, first: Report | undefined): boolean
-  /** Has somebody below told what comes of each report; when a stage is made. */
-  listen(listener: VerdictListener): void
-  /** Judges what was fetched for a stream, before it goes up the stack. */
-  vet(page: readonly Report[]): Promise<FetchedPage>
+  readonly carried: { readonly since: number; readonly until: number | undefined } | undefined
+  /** The connection to an origin, where one was opened or is to be. */
+  of(origin: string): ConnectionState | undefined
+  /** Calls back after each change, with the connection's state before it. Returns a function that ends that. */
+  watch(listener: (change: ConnectionChange, before: ConnectionState) => void): () => void
 }
 
-/** Hears what came of the reports that a judge was given. */
-export interface VerdictListener {
-  /** It was passed on. */
-  passed(report: Report): void
-  /** It was refused, before it was passed on or after that; `instead` is the one that takes its place, if there is one. */
-  refused(report: Report, instead: Report | undefined): void
+/** Emits events of a stream and listens to them; plugins hear of them before the user does. */
+export interface ScopeEvents {
+  emit<Name extends keyof ScopeEventMap>(event: Name, value: ScopeEventMap[Name]): void
+  /** Returns a function that removes the listener. */
+  on<Name extends keyof ScopeEventMap>(
+    event: Name,
+    listener: (value: ScopeEventMap[Name]) => void,
+  ): () => void
 }
 
-/**
- * Reports of a feed, ascending; those that the service gave besides, and the judge refused; and those of which nothing could
- * be said now, with the reason.
- */
-export type FetchedPage = readonly Report[] & {
-  readonly refused?: readonly Report[]
-  readonly undecided?: ReadonlyMap<Report, Error>
-}
-
-/** Connections held back. */
-export interface Hold {
-  /** True while there is a connection that can't be held back. */
-  readonly leaks: boolean
-  /** Idempotent. */
-  release(): void
+/** All but `ending` are events of the stream, too. */
+export interface ScopeEventMap {
+  /** Reports will not come. */
+  gap: Gap
+  /** Two reports of one observation differ. */
+  conflict: { readonly first: Report; readonly other: Report }
+  /** Something failed, and the stream goes on. */
+  error: Error
+  status: Status
+  /**
+   * The stream is about to end by itself. Reports passed on and gaps emitted by now still reach the user; cursors stay below
+   * these gaps, since another stream may do better. A stream that is closed has no such event.
+   */
+  ending: Error
 }

@@ -1,8 +1,8 @@
+import { checkMade } from '../core/compose.js'
 import { ValidationError } from '../core/errors.js'
-import type { ClientScope } from '../core/scope.js'
 import { checkPlugins, describeStack, engineHooks, type Stack } from '../core/stack.js'
-import type { ReportVerifier } from '../report/verifier.js'
-import type { Plugins } from './plugin.js'
+import type { Plugin, Plugins, Sink } from './plugin.js'
+import type { RequestScope, StreamScope } from './scope.js'
 
 const hooks: readonly string[] = [...engineHooks, 'report']
 
@@ -10,13 +10,11 @@ const hooks: readonly string[] = [...engineHooks, 'report']
 export function createStack(plugins: unknown, wire: string): { plugins: Plugins; stack: Stack } {
   checkPlugins(plugins, hooks)
   const given: Plugins = [...plugins]
-  for (const [index, { name, decoders, verifier }] of given.entries()) {
-    const place = `plugins[${index}] (${name})`
-    if (verifier !== undefined && typeof verifier !== 'function')
-      throw new ValidationError(`${place}: verifier must be a function`)
+  for (const [index, { name, decoders }] of given.entries())
     if (decoders !== undefined && !Array.isArray(decoders))
-      throw new ValidationError(`${place}: decoders must be an array of decoders`)
-  }
+      throw new ValidationError(
+        `plugins[${index}] (${name}): decoders must be an array of decoders`,
+      )
   const stack = describeStack(given, {
     wire,
     up: 'report',
@@ -26,13 +24,26 @@ export function createStack(plugins: unknown, wire: string): { plugins: Plugins;
   return { plugins: given, stack }
 }
 
-/** Makes the verifier of a stack, where a plugin has one. */
-export function createVerifier(plugins: Plugins, scope: ClientScope): ReportVerifier | undefined {
-  const [plugin, other] = plugins.filter(({ verifier }) => verifier !== undefined)
-  if (plugin !== undefined && other !== undefined) {
+/** The sink that takes a report from the wire through every `report` stage to `sink`. */
+export function composeReport(
+  plugins: Plugins,
+  sink: Sink,
+  scope: StreamScope | RequestScope,
+): Sink {
+  return plugins.reduce((next, plugin) => {
+    if (plugin.report === undefined) return next
+    const stage = checkMade(plugin.name, 'report', plugin.report(next, scope))
+    if (stage.constructor.name !== 'AsyncFunction') return stage
     throw new ValidationError(
-      `plugins ${plugin.name} and ${other.name} both have a verifier: a stack has one`,
+      `plugin ${plugin.name}: report must return a function that is not async`,
     )
-  }
-  return plugin?.verifier?.(scope)
+  }, sink)
 }
+
+/** The decoded reports that a stack of plugins can produce; unknown where the plugins don't say. */
+export type DataOf<Stack extends Plugins> = [DataOfEach<Stack[number]>] extends [never]
+  ? unknown
+  : DataOfEach<Stack[number]>
+
+type DataOfEach<Each> =
+  Each extends Plugin<infer Data> ? (unknown extends Data ? never : Data) : never

@@ -1,4 +1,12 @@
-/** Which connection an announcement is about. */
+/** Where a connection stands. */
+export type ConnectionStatus =
+  | 'disconnected'
+  | 'connecting'
+  | 'connected'
+  | 'reconnecting'
+  | 'failed'
+
+/** Which connection it is. */
 export interface ConnectionFacts {
   /** The URL that was configured, with the id of the origin as its fragment where it has one: `wss://host#001`. */
   readonly origin: string
@@ -8,31 +16,33 @@ export interface ConnectionFacts {
   readonly host: string
 }
 
-/** A change in the life of a stream or of one of its connections. */
-export type Status =
-  | ({ readonly type: 'connecting' } & ConnectionFacts)
-  | ({ readonly type: 'connected' } & ConnectionFacts)
-  | ({
+/** A change of one connection. */
+export type ConnectionChange = (
+  | { readonly type: 'joined' | 'connecting' | 'connected' | 'left' }
+  | {
       readonly type: 'disconnected'
-      /** False where the dial had failed. */
+      /** False where it could not be opened. */
       readonly wasOpen: boolean
       readonly error: Error
-    } & ConnectionFacts)
-  | ({
-      /** The service refuses what it let in before, so it is dialled slowly from now on; told once, until it opens again. */
+    }
+  | {
+      /** The service rejects what it accepted before, so it is asked slowly from now on; once, until it opens again. */
       readonly type: 'degraded'
       readonly error: Error
-      /** Milliseconds until the next dial. */
+      /** Milliseconds until the next attempt. */
       readonly delayMs: number
-    } & ConnectionFacts)
+    }
   | ({ readonly type: 'reconnecting' } & ReconnectingInfo)
-  | ({ readonly type: 'failed'; readonly error: Error } & ConnectionFacts)
-  | ({ readonly type: 'joined' } & ConnectionFacts)
-  | ({ readonly type: 'left' } & ConnectionFacts)
+  | { readonly type: 'failed'; readonly error: Error }
+) &
+  ConnectionFacts
+
+/** A change in the life of a stream or of one of its connections. */
+export type Status =
+  | ConnectionChange
   | { readonly type: 'stale'; readonly feedIDs: readonly string[]; readonly staleMs: number }
   | { readonly type: 'fresh'; readonly feedIDs: readonly string[] }
-  | { readonly type: 'subscribed'; readonly feedIDs: readonly string[] }
-  | { readonly type: 'unsubscribed'; readonly feedIDs: readonly string[] }
+  | { readonly type: 'subscribed' | 'unsubscribed'; readonly feedIDs: readonly string[] }
   | { readonly type: 'slow'; readonly queued: number }
 
 /** A reconnection attempt that is about to start. */
@@ -40,8 +50,23 @@ export interface ReconnectingInfo extends ConnectionFacts {
   /** 1 for the first since the connection was last healthy. */
   readonly attempt: number
   readonly maxAttempts: number
-  /** Milliseconds until the dial. */
+  /** Milliseconds until the attempt. */
   readonly delayMs: number
-  /** Why the connection before ended, or could not be made. */
+  /** Why the connection before ended, or could not be opened. */
   readonly error: Error
+}
+
+/** A connection to an origin. */
+export interface ConnectionState {
+  readonly facts: ConnectionFacts
+  readonly status: ConnectionStatus
+  /** How many are open: one, unless a plugin opens an origin more than once. */
+  readonly open: number
+  /** Whether it was ever open. */
+  readonly wasOpen: boolean
+  /** Whether it can't be had or doesn't last: after a failed attempt, until it opens. */
+  readonly isFailing: boolean
+  /** Attempts in a row since it was last open. */
+  readonly attempts: number
+  readonly lastError: Error | undefined
 }

@@ -1,16 +1,16 @@
-/** A promise that is settled from outside. */
-export interface Deferred {
-  readonly promise: Promise<void>
+/** A promise settled from outside. */
+export interface Deferred<Value = void> {
+  readonly promise: Promise<Value>
   readonly isSettled: boolean
-  resolve(): void
+  resolve(value: Value): void
   reject(error: Error): void
 }
 
-/** Creates a promise whose rejection may stay unhandled. */
-export function createDeferred(): Deferred {
+/** A rejection that nobody waits for is no unhandled one. */
+export function createDeferred<Value = void>(): Deferred<Value> {
   let isSettled = false
-  let settle: { resolve: () => void; reject: (error: Error) => void } | undefined
-  const promise = new Promise<void>((resolve, reject) => {
+  let settle: { resolve: (value: Value) => void; reject: (error: Error) => void } | undefined
+  const promise = new Promise<Value>((resolve, reject) => {
     settle = { resolve, reject }
   })
   promise.catch(() => undefined)
@@ -19,9 +19,9 @@ export function createDeferred(): Deferred {
     get isSettled() {
       return isSettled
     },
-    resolve() {
+    resolve(value) {
       isSettled = true
-      settle?.resolve()
+      settle?.resolve(value)
     },
     reject(error) {
       isSettled = true

@@ -16,6 +16,7 @@ export type ErrorOf<Code> = Code extends ErrorCode ? ErrorClasses[Code] : DataSt
 export interface ErrorFacts {
   readonly code?: ErrorCode
   readonly cause?: unknown
+  readonly isRetryable?: boolean
   /** For a confidential request: whether it may have reached the external server. */
   readonly mayHaveBeenSent?: boolean
 }
@@ -26,6 +27,8 @@ const brand = Symbol.for('sluice.error')
 export class DataStreamsError extends Error {
   /** The kind of failure. */
   readonly code: ErrorCode
+  /** True where another try may help: `retry` obeys. */
+  declare readonly isRetryable: boolean
   /**
    * For a confidential request: whether it may have reached the external server, which may have acted on it. Absent from
    * all other errors, and where the request was rejected before an enclave was asked.
@@ -35,11 +38,14 @@ export class DataStreamsError extends Error {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, 'cause' in facts ? { cause: facts.cause } : undefined)
     this.code = facts.code ?? 'UNKNOWN'
+    if (facts.isRetryable === true) this.isRetryable = true
     if (facts.mayHaveBeenSent !== undefined) this.mayHaveBeenSent = facts.mayHaveBeenSent
   }
 
   static {
     DataStreamsError.prototype.name = 'DataStreamsError'
+    const isRetryable = { value: false, writable: true }
+    Object.defineProperty(DataStreamsError.prototype, 'isRetryable', isRetryable)
     Object.defineProperty(DataStreamsError.prototype, brand, { value: true })
   }
 }

@@ -1,3 +1,4 @@
+import { ValidationError } from './errors.js'
 import type { Log } from './log.js'
 
 /** Every scope has a log and an end. */
@@ -25,4 +26,31 @@ export interface ClientScope extends ScopeFacts {
   readonly stack: readonly StackEntry[]
   /** Adds a listener to the log. One that throws changes nothing. */
   listen(listener: Log): void
+  /** Provides a service to the client and its other plugins, under a key. Throws where there is one already. */
+  provide<Service>(key: ServiceKey<Service>, service: Service): void
+  /** The service that a plugin has provided under a key. */
+  find<Service>(key: ServiceKey<Service>): Service | undefined
+}
+
+/** A key for a service of a type: the object itself is the key, its name is for errors. */
+export interface ServiceKey<in out Service> {
+  readonly name: string
+  /** Carries the type only. */
+  readonly type?: (service: Service) => Service
+}
+
+/** The services of a client. */
+export type Services = Pick<ClientScope, 'provide' | 'find'>
+
+/** Services, none at first. */
+export function createServices(): Services {
+  const services = new Map<object, unknown>()
+  return {
+    provide<Service>(key: ServiceKey<Service>, service: Service) {
+      if (services.has(key))
+        throw new ValidationError(`two plugins provide ${key.name}: a stack has one`)
+      services.set(key, service)
+    },
+    find: <Service>(key: ServiceKey<Service>) => services.get(key) as Service | undefined,
+  }
 }

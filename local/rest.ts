@@ -1,6 +1,6 @@
+import { isFeedID } from '../report/feed-id.js'
 import type { Access } from './access.js'
 import { type Answer, HTTPError, jsonAnswer } from './answer.js'
-import { isFeedID } from '../report/feed-id.js'
 import type { Ledger, PublishedReport } from './ledger.js'
 
 /** Answers an authorized GET. */

@@ -93,10 +93,10 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
           maxHold,
           maxHeld,
           giveUp: (chain, range) => settle(chain, range, 'bound'),
-          gap: gap => scope.gap(gap),
+          gap: gap => scope.events.emit('gap', gap),
         })
   if (order !== undefined) scope.defer(order.end)
-  scope.beforeFailure(giveUpAll)
+  scope.events.on('ending', giveUpAll)
   watchOutages(scope, { recovered, waited, unsubscribed })
 
   function chainOf(feedID: string, last: number): FeedChain {
@@ -195,7 +195,7 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
       announce(chain, from, to, cause)
       return
     }
-    scope.vacant(chain.feedID, from, to)
+    scope.cursors.skip(chain.feedID, from, to)
     order?.settled(chain, range, false)
   }
 
@@ -221,7 +221,7 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
   function knownEnd(chain: FeedChain, range: Missing): number {
     const { from, to } = range
     if (isQuiet(range)) return from - 1
-    const present = Math.floor(((scope.now() + GRANTED) / 1000) * chain.second)
+    const present = Math.floor(((scope.client.now() + GRANTED) / 1000) * chain.second)
     // Where all of it seems to be in time to come, it is as likely our clock that is wrong.
     return isAhead(chain, range) && present >= from ? Math.min(to, present) : to
   }
@@ -229,7 +229,7 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
   function announce(chain: FeedChain, from: number, to: number, cause: GapCause): void {
     const { feedID } = chain
     scope.log.warn?.(`reports of feed ${feedID} from ${from} to ${to} are missing: ${cause}`)
-    scope.gap({ feedID, from, to, cause })
+    scope.events.emit('gap', { feedID, from, to, cause })
     order?.settled(chain, { from, to }, true)
   }
 

@@ -1,4 +1,5 @@
-import type { Plugin } from '../client/plugin.js'
+import type { Plugin, Sink } from '../client/plugin.js'
+import type { StreamScope } from '../client/scope.js'
 import { checkNumber } from '../core/options.js'
 import { isSameBlob } from '../report/full-report.js'
 import type { Report } from '../report/report.js'
@@ -13,10 +14,10 @@ export interface DedupOptions {
 }
 
 /**
- * How many of the newest reports of a feed are kept whole, to hold copies against them. They are what a feed costs of
- * memory and of the collector's time, so it is one alone until copies can come.
+ * The newest reports of a feed that are cached, to compare copies with them. They are what a feed costs of memory and of the
+ * collector's time, so it is one alone until copies can come.
  */
-const KEPT = 4
+const CACHED = 4
 
 /** What is fetched comes in masses, and copies of it may still be on their way: this much more of it is remembered. */
 const FETCHED = 8
@@ -35,18 +36,14 @@ interface Seen {
   /** Written round and round, as often as `live` was. */
   readonly reports: (Report | undefined)[]
   latest: number
-  /** Where a plugin above judges: what it has not judged yet. Only what it has passed on is remembered as above. */
-  readonly pending: Map<number, Report> | undefined
 }
 
 /**
- * Delivers each report once, however many copies come and in whatever order: a report is known by its feed and its time
- * of observation. One that is merely late is no copy; it is delivered, and counted as late. Only what was seen is held
- * back, so no report, whatever its time, can mute those behind it.
+ * Delivers each report once, however many copies come and in whatever order: a report is identified by its feed and its time
+ * of observation. One that is merely late is no copy; it is delivered, and counted as late. Only what was seen is dropped, so
+ * no report, whatever its time, can mute those behind it.
  *
- * Two reports of one observation whose values differ raise a `conflict`; the one that came first is delivered. Where a
- * plugin above verifies reports, that is decided when both have been: one that is refused is forgotten here, so it keeps
- * nobody away.
+ * Two reports of one observation whose values differ are a `conflict`; the one that came first is delivered.
  */
 export function dedup(options: DedupOptions = {}): Plugin<never> {
   const window = checkNumber('window', options.window ?? 512, {
@@ -57,76 +54,66 @@ export function dedup(options: DedupOptions = {}): Plugin<never> {
 
   return {
     name: 'dedup',
-    report(next, scope) {
-      if (scope.kind === 'request') return next
-      const feeds = new Map<string, Seen>()
-      const { judge } = scope
-      const origins = new Set<string>()
-      let hasCopies = false
-      const unwatch = scope.watch(status => {
-        if (status.type === 'connected') origins.add(status.origin)
-        hasCopies ||= origins.size > 1
-      })
-      scope.defer(unwatch)
-      const remember = (seen: Seen, report: Report): void => {
-        const { observationsTimestamp: time } = report
-        if (time > seen.latest) seen.latest = time
-        else if (report.source === 'live') scope.count('late', report)
-        if (report.source === 'backfill') {
-          seen.fetched ??= createTimes(FETCHED * window)
-          add(seen.fetched, time)
-        } else {
-          const { count } = seen.live
-          seen.reports[count % KEPT] = report
-          if (!hasCopies) seen.reports[(count + KEPT - 1) % KEPT] = undefined
-          add(seen.live, time)
-        }
-      }
-      judge?.listen({
-        passed(report) {
-          const seen = feeds.get(report.feedID)
-          if (seen === undefined) return
-          seen.pending?.delete(report.observationsTimestamp)
-          remember(seen, report)
-        },
-        refused(report, instead) {
-          const seen = feeds.get(report.feedID)
-          if (seen !== undefined) replace(seen, report, instead)
-        },
-      })
-      return function passOnce(report) {
-        const { feedID, observationsTimestamp: time } = report
-        let seen = feeds.get(feedID)
-        if (seen === undefined) {
-          seen = {
-            live: createTimes(window),
-            fetched: undefined,
-            reports: [],
-            latest: Number.NEGATIVE_INFINITY,
-            pending: judge && new Map(),
-          }
-          feeds.set(feedID, seen)
-        }
-        const { live, fetched, pending } = seen
-        const waiting = pending?.get(time)
-        if (
-          waiting !== undefined ||
-          (time <= seen.latest &&
-            (hasSeen(live, time) || (fetched !== undefined && hasSeen(fetched, time))))
-        ) {
-          const first = waiting ?? findAt(seen.reports, time)
-          hasCopies = true
-          if (judge?.contest(report, first)) return
-          scope.count('deduplicated', report)
-          if (first !== undefined && !isSameBlob(first.fullReport, report.fullReport))
-            scope.conflict(first, report)
-          return
-        }
-        if (pending === undefined) remember(seen, report)
-        else pending.set(time, report)
-        next(report)
-      }
-    },
+    report: (next, scope) => (scope.kind === 'request' ? next : passOnce(next, scope, window)),
+  }
+}
+
+function passOnce(next: Sink, scope: StreamScope, window: number): Sink {
+  const feeds = new Map<string, Seen>()
+  let hasCopies = false
+  let firstOrigin: string | undefined
+  scope.defer(
+    scope.connections.watch(({ type, origin }) => {
+      if (type !== 'connected') return
+      firstOrigin ??= origin
+      hasCopies ||= origin !== firstOrigin
+    }),
+  )
+
+  function seenOf(feedID: string): Seen {
+    const known = feeds.get(feedID)
+    if (known !== undefined) return known
+    const seen: Seen = {
+      live: createTimes(window),
+      fetched: undefined,
+      reports: [],
+      latest: Number.NEGATIVE_INFINITY,
+    }
+    feeds.set(feedID, seen)
+    return seen
+  }
+
+  function remember(seen: Seen, report: Report): void {
+    const { observationsTimestamp: time } = report
+    if (time > seen.latest) seen.latest = time
+    else if (report.source === 'live') scope.count('late', report)
+    if (report.source === 'backfill') {
+      seen.fetched ??= createTimes(FETCHED * window)
+      add(seen.fetched, time)
+    } else {
+      const { count } = seen.live
+      seen.reports[count % CACHED] = report
+      if (!hasCopies) seen.reports[(count + CACHED - 1) % CACHED] = undefined
+      add(seen.live, time)
+    }
+  }
+
+  return function passFirst(report) {
+    const seen = seenOf(report.feedID)
+    const { observationsTimestamp: time } = report
+    const { live, fetched, latest } = seen
+    const isCopy =
+      time <= latest && (hasSeen(live, time) || (fetched !== undefined && hasSeen(fetched, time)))
+    if (!isCopy) {
+      remember(seen, report)
+      next(report)
+      return
+    }
+    hasCopies = true
+    scope.count('deduplicated', report)
+    const first = findAt(seen.reports, time)
+    if (first !== undefined && !isSameBlob(first.fullReport, report.fullReport))
+      scope.events.emit('conflict', { first, other: report })
   }
 }
 
@@ -150,14 +137,4 @@ function hasSeen({ ring, count }: Times, time: number): boolean {
 function findAt(reports: readonly (Report | undefined)[], time: number): Report | undefined {
   for (const report of reports) if (report?.observationsTimestamp === time) return report
   return undefined
-}
-
-/** Forgets a report that was refused, or keeps another in its place. */
-function replace({ pending, reports }: Seen, report: Report, instead: Report | undefined): void {
-  const { observationsTimestamp: time } = report
-  const at = reports.indexOf(report)
-  if (at !== -1) reports[at] = instead
-  else if (pending?.get(time) !== report) return
-  else if (instead === undefined) pending.delete(time)
-  else pending.set(time, instead)
 }

@@ -1,7 +1,5 @@
-import type { Reply, RequestCall, StreamCall } from '../client/call.js'
-import { connectionFacts } from '../client/call.js'
+import { connectionFacts, type Reply, type StreamCall } from '../client/call.js'
 import type { Handler, Plugin } from '../client/plugin.js'
-import { abortable } from '../core/abortable.js'
 import { asError, ValidationError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
 import { checkNumber, MAX_TIMER } from '../core/options.js'
@@ -13,9 +11,9 @@ import { createFanOut, type FanOut } from './ha-discovery/fan-out.js'
 export interface HaDiscoveryOptions {
   /** Milliseconds a connection may take to open. @default 10000 */
   readonly connectTimeout?: number
-  /** Milliseconds between two looks at the list of origins; after a reconnection it is looked at sooner. @default 600000 */
+  /** Milliseconds between two requests for the list of origins; after a reconnection it comes sooner. @default 600000 */
   readonly refreshInterval?: number
-  /** Milliseconds between the first dials of two origins. @default 100 */
+  /** Milliseconds between the first attempts for two origins. @default 100 */
   readonly stagger?: number
 }
 
@@ -44,56 +42,52 @@ export function haDiscovery(options: HaDiscoveryOptions = {}): Plugin<never> {
     stagger: checkNumber('stagger', options.stagger ?? 100, { min: 0, max: MAX_TIMER }),
   }
   function perOrigin(next: Handler): Handler {
-    return function dialEachOrigin(call) {
+    return function openEachOrigin(call) {
       return call.kind === 'stream' ? carry(next, call, settings) : next(call)
     }
   }
   return { name: 'ha-discovery', call: perOrigin }
 }
 
-async function carry(next: Handler, call: StreamCall, settings: Settings): Promise<Reply> {
+function carry(next: Handler, call: StreamCall, settings: Settings): Promise<Reply> {
   const fanOut = createFanOut(next, call)
   const life = createLifetime(call.signal)
-  fanOut.ended.catch(() => life.end())
-  keepToTheList(fanOut, next, { ...call, signal: life.signal }, settings).catch(() => undefined)
-  return fanOut.ended
+  void fanOut.ended.then(() => life.end())
+  followList(fanOut, { ...call, signal: life.signal }, settings).catch(() => undefined)
+  return fanOut.opened
 }
 
 /** Joins and leaves origins as the list says, until the signal of the call aborts. */
-async function keepToTheList(
-  fanOut: FanOut,
-  next: Handler,
-  call: StreamCall,
-  settings: Settings,
-): Promise<void> {
+async function followList(fanOut: FanOut, call: StreamCall, settings: Settings): Promise<void> {
   const { scope, signal } = call
   let offered: readonly StreamCall[] = []
-  let lookSoon = false
+  let isDueSoon = false
   scope.defer(
-    scope.watch(({ type }) => {
-      if (type === 'reconnecting' || type === 'failed') lookSoon = true
-      if (type === 'connected') leaveOthers(fanOut, offered)
+    scope.connections.watch(({ type }) => {
+      if (type === 'reconnecting' || type === 'failed') isDueSoon = true
+      if (type === 'connected') leaveOthers(fanOut, call, offered)
     }),
   )
   for (let isFirst = true; ; isFirst = false) {
-    const found = await findCalls(next, call, settings, isFirst)
+    const found = await findCalls(call, settings, isFirst)
     offered = found.calls ?? offered
     for (const [index, each] of offered.entries()) fanOut.join(each, index * settings.stagger)
-    leaveOthers(fanOut, offered)
-    const looked = performance.now()
-    lookSoon = found.lookSoon
+    leaveOthers(fanOut, call, offered)
+    const foundAt = performance.now()
+    isDueSoon = found.isDueSoon
     do await sleep(Math.min(settings.refreshInterval, SOON), signal)
-    while (!lookSoon && performance.now() - looked < settings.refreshInterval)
+    while (!isDueSoon && performance.now() - foundAt < settings.refreshInterval)
   }
 }
 
 /** An origin that is no longer offered is left once another one is open, or when there are too many. */
-function leaveOthers(fanOut: FanOut, offered: readonly StreamCall[]): void {
+function leaveOthers(fanOut: FanOut, { scope }: StreamCall, offered: readonly StreamCall[]): void {
   const names = new Set(offered.map(call => connectionFacts(call).origin))
-  const isCarried = [...names].some(origin => fanOut.origins.get(origin)?.isOpen)
-  for (const origin of [...fanOut.origins.keys()]) {
+  const isOpen = (origin: string) => (scope.connections.of(origin)?.open ?? 0) > 0
+  const isCarried = fanOut.origins.some(origin => names.has(origin) && isOpen(origin))
+  for (const origin of fanOut.origins) {
     if (names.size === 0 || names.has(origin)) continue
-    if (isCarried || fanOut.origins.size > 2 * MAX_ORIGINS) fanOut.leave(origin)
+    if (isCarried || fanOut.origins.length > 2 * MAX_ORIGINS) fanOut.leave(origin)
   }
 }
 
@@ -101,35 +95,26 @@ interface Found {
   /** A call per origin; undefined where nothing new is known. */
   readonly calls: readonly StreamCall[] | undefined
   /** The list could not be had, so it is worth asking again. */
-  readonly lookSoon: boolean
+  readonly isDueSoon: boolean
 }
 
 /** A call per origin. When the list can't be had, the configured URL at first, and later what is known. */
-async function findCalls(
-  next: Handler,
-  call: StreamCall,
-  settings: Settings,
-  isFirst: boolean,
-): Promise<Found> {
-  const { scope, url } = call
+async function findCalls(call: StreamCall, settings: Settings, isFirst: boolean): Promise<Found> {
+  const { scope, url, urls } = call
   const { connectTimeout } = settings
-  if (scope.urls.length > 1) {
-    return {
-      calls: scope.urls.map(each => ({ ...call, url: each, connectTimeout })),
-      lookSoon: false,
-    }
-  }
+  if (urls.length > 1)
+    return { calls: urls.map(each => ({ ...call, url: each, connectTimeout })), isDueSoon: false }
   const alone = { ...call, connectTimeout }
   try {
-    const originIDs = await discoverOrigins(next, call, connectTimeout)
+    const originIDs = await discoverOrigins(call, connectTimeout)
     scope.log.debug?.(`origins discovered: ${originIDs.join(', ')}`, { originIDs })
-    if (isFirst && originIDs.length === 1) announceLoneOrigin(call)
+    if (isFirst && originIDs.length === 1) reportLoneOrigin(call)
     const calls = originIDs.map(originID => {
       const headers = new Headers(call.headers)
       headers.set('x-cll-origin', originID)
       return { ...alone, originID, headers }
     })
-    return { calls, lookSoon: false }
+    return { calls, isDueSoon: false }
   } catch (thrown) {
     if (call.signal.aborted) throw thrown
     const cause = asError(thrown)
@@ -138,45 +123,23 @@ async function findCalls(
       : 'the connections stay as they are'
     const message = `the origins of ${new URL(url).host} could not be discovered: ${cause.message}; ${instead}`
     scope.log.warn?.(`fallback to static origins: ${message}`)
-    if (isFirst) scope.fail(new OriginDiscoveryError(message, { cause }))
-    return { calls: isFirst ? [alone] : undefined, lookSoon: true }
+    if (isFirst) scope.events.emit('error', new OriginDiscoveryError(message, { cause }))
+    return { calls: isFirst ? [alone] : undefined, isDueSoon: true }
   }
 }
 
 /** Asks the service for its origins. Rejects when it does not say. */
-async function discoverOrigins(
-  next: Handler,
-  call: StreamCall,
-  timeout: number,
-): Promise<readonly string[]> {
-  const { log } = call.scope
+async function discoverOrigins(call: StreamCall, timeout: number): Promise<readonly string[]> {
   const life = createLifetime(call.signal)
   const timer = setTimeout(() => life.end(new Error(`no answer within ${timeout} ms`)), timeout)
   const url = new URL('/', call.url)
   url.protocol = url.protocol === 'wss:' ? 'https:' : 'http:'
-  const { signal, defer } = life
-  const request: RequestCall = {
-    kind: 'request',
-    operation: 'discoverOrigins',
-    method: 'HEAD',
-    url: url.href,
-    headers: new Headers(call.headers),
-    signal,
-    scope: {
-      kind: 'request',
-      feedIDs: [],
-      log,
-      signal,
-      defer,
-      verifier: undefined,
-      wait: () => undefined,
-      fail: () => undefined,
-    },
-  }
   try {
-    const reply = await abortable(next(request), signal)
-    if (reply.kind !== 'request') return parseOrigins(null)
-    const { headers, repeatsSecret } = reply
+    const { headers, repeatsSecret } = await call.scope.client.request('HEAD', url.href, {
+      operation: 'discoverOrigins',
+      headers: call.headers,
+      signal: life.signal,
+    })
     return parseOrigins(headers.get('x-cll-available-origins'), repeatsSecret)
   } finally {
     clearTimeout(timer)
@@ -203,12 +166,13 @@ export function parseOrigins(
   return [...new Set(ids)].slice(0, MAX_ORIGINS)
 }
 
-function announceLoneOrigin({ scope, url }: StreamCall): void {
+function reportLoneOrigin({ scope, url }: StreamCall): void {
   const { hostname } = new URL(url)
   const isTestnet = hostname.includes('testnet-dataengine')
   const message = `${hostname} offers one origin only: there is no redundancy${isTestnet ? '; high availability exists on mainnet only' : ''}`
   scope.log.warn?.(message)
-  scope.fail(
+  scope.events.emit(
+    'error',
     new InsufficientConnectionsError(message, { availableConnections: 1, requiredConnections: 2 }),
   )
 }

@@ -1,6 +1,4 @@
-import type { Call, Reply } from '../client/call.js'
-import type { AuthenticationError } from '../client/errors.js'
-import { onConnected } from '../client/on-connected.js'
+import { AuthenticationError, type Call } from '../client/call.js'
 import type { Handler, Plugin } from '../client/plugin.js'
 import { isStreamsError } from '../core/errors.js'
 import { checkFunction } from '../core/options.js'
@@ -34,9 +32,10 @@ export interface HmacAuthOptions extends Credentials {
  * Signs every attempt of every call, REST requests and stream upgrades alike. As it runs inside retry, no attempt
  * carries the signature of another.
  *
- * An attempt that is refused is signed once more where the `Date` of the answer says that this machine's clock is wrong,
- * and, where that is not it, once more where `renewCredentials` gives other keys. What is let in then, all that follow are
- * signed by. A clock is corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times.
+ * Where the `Date` of a rejection says that this machine's clock is wrong, the next attempt is signed by the service's; where
+ * that is not it and `renewCredentials` gives other keys, with those. The error says so (`isCorrected`), and `retry` tries
+ * again at once, twice at most; a stack without `retry` signs once. What is accepted then signs all that follow. A clock is
+ * corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times.
  */
 export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   const credentials = checkCredentials(options)
@@ -47,62 +46,64 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   function signed(next: Handler): Handler {
     const clock = createServiceClock(now)
     const keyring = createKeyring(credentials, renewCredentials, crypto)
+    /** The offset to sign the next attempt of a call with; attempts of one call have its signal. */
+    const corrections = new WeakMap<AbortSignal, number>()
 
-    async function send(call: Call, { keys, at, offset }: Signature): Promise<Reply> {
-      const signature = await keys.sign(call.method, call.url, call.body, at + offset)
-      for (const [name, value] of Object.entries(signature)) call.headers.set(name, value)
-      call.scope.log.debug?.(`auth headers generated for ${call.operation}`, {
-        operation: call.operation,
-      })
-      const letIn = (): void => clock.confirm(offset, call.scope.log)
-      const forget = call.kind === 'stream' ? onConnected(call, letIn) : undefined
-      try {
-        const reply = await next(call)
-        letIn()
-        return reply
-      } finally {
-        forget?.()
-      }
-    }
-
-    /** What to sign with after a refusal; undefined where it has taught nothing. */
-    async function learn(
-      { keys, ...refused }: Signature,
-      { serverTime }: AuthenticationError,
+    async function isCorrected(
+      error: AuthenticationError,
+      { keys, moment }: Signature,
       call: Call,
-    ): Promise<Signature | undefined> {
-      const offset = clock.offsetAfter(refused, serverTime)
-      if (offset === refused.offset) {
+    ): Promise<boolean> {
+      const offset = clock.offsetAfter(moment, error.serverTime)
+      if (offset === moment.offset) {
         await keyring.renew(keys, call)
-        if (keyring.keys === keys) return undefined
+        if (keyring.keys === keys) return false
       }
-      return { keys: keyring.keys, ...clock.read(), offset }
+      corrections.set(call.signal, offset)
+      return true
     }
 
     return async function signAttempt(call) {
-      let signature: Signature = { keys: keyring.keys, ...clock.read() }
-      for (let tries = 1; ; tries++) {
-        try {
-          return await send(call, signature)
-        } catch (error) {
-          if (!isStreamsError(error, 'AUTHENTICATION') || tries === MAX_TRIES) throw error
-          const better = await learn(signature, error, call)
-          if (better === undefined) throw error
-          signature = better
-        }
-        if (call.kind === 'request') await call.turn?.()
+      const { keys } = keyring
+      const read = clock.read()
+      const moment = { ...read, offset: corrections.get(call.signal) ?? read.offset }
+      corrections.delete(call.signal)
+      const signature = await keys.sign(call.method, call.url, call.body, moment.at + moment.offset)
+      for (const [name, value] of Object.entries(signature)) call.headers.set(name, value)
+      const { log } = call.scope
+      log.debug?.(`auth headers generated for ${call.operation}`, { operation: call.operation })
+      try {
+        const reply = await next(call)
+        clock.confirm(moment.offset, log)
+        return reply
+      } catch (error) {
+        if (!isStreamsError(error, 'AUTHENTICATION')) throw error
+        if (!(await isCorrected(error, { keys, moment }, call))) throw error
+        throw corrected(error)
       }
     }
   }
   return { name: 'hmac-auth', attempt: signed }
 }
 
-/** As it is, by another clock, and with other keys. */
-const MAX_TRIES = 3
+/** The same error, after which the next attempt need not wait. */
+function corrected(error: AuthenticationError): AuthenticationError {
+  const { message, statusCode, retryAfter, serverTime, feedIDs, cause } = error
+  return new AuthenticationError(message, {
+    statusCode,
+    retryAfter,
+    serverTime,
+    feedIDs,
+    ...(cause === undefined ? {} : { cause }),
+    isRetryable: true,
+    isCorrected: true,
+  })
+}
 
 /** What an attempt was signed with. */
-interface Signature extends Moment {
+interface Signature {
   readonly keys: Keys
+  readonly moment: Moment
 }
 
 /**

@@ -86,24 +86,14 @@ export function rateLimit(given?: RateLimitOptions): Plugin<never> {
       if (call.kind !== 'request') return next(call)
       const endpoint = endpointOf(call.method, call.url)
       const { freeAt } = endpoint
-      let place = await enter(endpoint, call.signal)
-      let until = freeAt[place] as number
-
-      function leave(): void {
-        // One that took too long has lost its place to another.
+      const place = await enter(endpoint, call.signal)
+      const until = freeAt[place] as number
+      try {
+        return await next(call)
+      } finally {
+        // A request that took too long has lost its place to another.
         if (freeAt[place] === until) freeAt[place] = Math.min(until, performance.now() + per)
         serve(endpoint)
-      }
-
-      async function turn(): Promise<void> {
-        leave()
-        place = await enter(endpoint, call.signal)
-        until = freeAt[place] as number
-      }
-      try {
-        return await next({ ...call, turn })
-      } finally {
-        leave()
       }
     }
   }

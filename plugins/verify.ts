@@ -1,7 +1,9 @@
-import type { Plugin } from '../client/plugin.js'
+import type { Plugin, Sink } from '../client/plugin.js'
+import type { RequestScope, StreamScope } from '../client/scope.js'
 import { ValidationError } from '../core/errors.js'
 import { checkFunction, checkNumber, checkOptions } from '../core/options.js'
-import type { ClientScope } from '../core/scope.js'
+import type { ClientScope, ServiceKey } from '../core/scope.js'
+import { reportVerifier } from '../report/verifier.js'
 import { verifyAnswer } from './verify/request-stage.js'
 import { checkMode, createSecureRandom, type VerifyMode } from './verify/sampling.js'
 import { verifyStream } from './verify/stream-stage.js'
@@ -35,17 +37,20 @@ export interface VerifyOptions extends VerifierOptions {
    * (`on-demand`). @default 'all'
    */
   readonly mode?: VerifyMode
-  /** Reports of a stream that wait to be verified before its connections are held back. @default 1024 */
+  /** Reports of a stream that wait to be verified before its connections are paused. @default 1024 */
   readonly maxPending?: number
   /** Draws the sample: from 0 up to 1, and not to be foretold. @default of the platform's crypto */
   readonly random?: () => number
 }
 
+/** What a stream's stage needs to know of its client's stack. */
+const stackFacts: ServiceKey<{ readonly isDeduplicated: boolean }> = { name: 'the place of verify' }
+
 /**
  * Verifies the signatures of reports, here and now, before you get them. What is refused is not delivered: on a stream its
  * ReportVerificationError is an `error` event, and what it displaced is fetched by `continuity`; a request rejects with it.
  *
- * It stands directly above `dedup`, so that copies are verified once, and below `continuity`.
+ * It stands below `continuity` and `dedup`, so that neither sees a report that is refused.
  */
 export function verify(given: VerifyOptions): Plugin<never> {
   const {
@@ -62,39 +67,35 @@ export function verify(given: VerifyOptions): Plugin<never> {
   // So that what is wrong with the options is said here.
   createVerifier(options).end()
 
-  const plugin: Plugin<never> = {
-    name: 'verify',
-    setup: checkPlace,
-    verifier({ defer }) {
-      const verdicts = createVerdicts(createVerifier(options))
-      defer(verdicts.end)
-      return verdicts
-    },
+  function setup(scope: ClientScope): void {
+    const isDeduplicated = checkPlace(scope)
+    const verdicts = createVerdicts(createVerifier(options))
+    scope.provide(reportVerifier, verdicts)
+    scope.provide(stackFacts, { isDeduplicated })
+    scope.defer(verdicts.end)
   }
-  if (share === Number.POSITIVE_INFINITY) return plugin
-  return {
-    ...plugin,
-    report(next, scope) {
-      const { verifier } = scope
-      if (verifier === undefined) return next
-      return scope.kind === 'request'
-        ? verifyAnswer(next, scope, verifier, isChosen)
-        : verifyStream(next, scope, { verifier, isChosen, maxPending })
-    },
+
+  function verifyReports(next: Sink, scope: StreamScope | RequestScope): Sink {
+    const verifier = scope.client.find(reportVerifier)
+    if (verifier === undefined) throw new ValidationError('verify: setup has not run')
+    const { isDeduplicated = false } = scope.client.find(stackFacts) ?? {}
+    return scope.kind === 'request'
+      ? verifyAnswer(next, scope, verifier, isChosen)
+      : verifyStream(next, scope, { verifier, isChosen, maxPending, isDeduplicated })
   }
+
+  const isOnDemand = share === Number.POSITIVE_INFINITY
+  return { name: 'verify', setup, ...(isOnDemand ? {} : { report: verifyReports }) }
 }
 
-/** What continuity has seen, it takes for delivered; and dedup must hear what comes of each report it has passed on. */
-function checkPlace({ stack }: ClientScope): void {
+/** True where `dedup` is in the stack. What `continuity` and `dedup` have seen, they take for delivered. */
+function checkPlace({ stack }: ClientScope): boolean {
   const names = stack.map(({ name }) => name)
   const place = names.indexOf('verify')
-  if (names.indexOf('continuity') > place) {
-    throw new ValidationError(
-      'verify must stand below continuity, directly above dedup: what is refused must be missing above',
-    )
-  }
-  const between = stack.slice(place + 1, Math.max(place + 1, names.indexOf('dedup')))
-  const other = between.find(({ hooks }) => hooks.includes('report'))
-  if (other !== undefined)
-    throw new ValidationError(`verify must stand directly above dedup, not above ${other.name}`)
+  for (const above of ['continuity', 'dedup'])
+    if (names.indexOf(above) > place)
+      throw new ValidationError(
+        `verify must stand below ${above}, which takes each report that it has seen for delivered`,
+      )
+  return names.includes('dedup')
 }

@@ -3,7 +3,8 @@ import {
   type ClientOptions,
   createClient as createClientOf,
 } from '../client/client.js'
-import type { DataOf, Plugin, Plugins } from '../client/plugin.js'
+import type { Plugin, Plugins } from '../client/plugin.js'
+import type { DataOf } from '../client/stack.js'
 import { ValidationError } from '../core/errors.js'
 import { checkBoolean } from '../core/options.js'
 import { type HaPresetOptions, haPreset } from './ha.js'

@@ -50,7 +50,16 @@ export type VerificationFailure =
   | 'wrong-time'
   | 'expired'
 
-/** The signatures of a report could not be verified: `reason` says why. */
+/** Reasons that say nothing about the report, so that it may be verified later. */
+const RETRYABLE: ReadonlySet<VerificationFailure> = new Set([
+  'signers-unavailable',
+  'engine-unavailable',
+])
+
+/**
+ * The signatures of a report could not be verified: `reason` says why. It `isRetryable` where the reason says nothing about
+ * the report.
+ */
 export class ReportVerificationError extends DataStreamsError {
   readonly reason: VerificationFailure
   /** The report, where it came over a stream. Do not trust its fields. */
@@ -63,7 +72,11 @@ export class ReportVerificationError extends DataStreamsError {
       readonly report?: Report | undefined
     },
   ) {
-    super(message, { code: 'VERIFICATION', ...facts })
+    super(message, {
+      code: 'VERIFICATION',
+      isRetryable: RETRYABLE.has(facts.reason),
+      ...facts,
+    })
     this.reason = facts.reason
     this.report = facts.report
   }

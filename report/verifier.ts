@@ -1,3 +1,4 @@
+import type { ServiceKey } from '../core/scope.js'
 import type { Report } from './report.js'
 
 /** Checks whether reports are signed as they should be. */
@@ -11,3 +12,6 @@ export interface ReportVerifier {
     settled: (failure: Error | undefined, report: Report) => void,
   ): (() => void) | undefined
 }
+
+/** The key under which a plugin provides what `report.verify` asks. */
+export const reportVerifier: ServiceKey<ReportVerifier> = { name: 'the report verifier' }

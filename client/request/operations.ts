@@ -4,7 +4,7 @@ import { feedResolution, parseFeedID, parseFeedIDs } from '../../report/feed-id.
 import type { Report } from '../../report/report.js'
 import { describeCall } from '../call.js'
 import type { RequestOptions, Rest } from '../rest.js'
-import type { StreamScope } from '../scope.js'
+import type { PluginClient } from '../scope.js'
 import {
   type Answer,
   badAnswer,
@@ -22,7 +22,7 @@ const PARTIAL = 206
 /** Makes the operations of the REST interface, and `fetchPage`, by which streams fetch missing reports. */
 export function createRest<Data>(parts: RestParts<Data>): {
   readonly rest: Rest<Data>
-  readonly fetchPage: StreamScope['fetchPage']
+  readonly fetchPage: PluginClient['fetchPage']
 } {
   const { log } = parts
 

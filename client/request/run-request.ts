@@ -7,10 +7,10 @@ import { VERSION } from '../../core/version.js'
 import type { DecoderTable } from '../../report/decoder-table.js'
 import type { Report } from '../../report/report.js'
 import { describeCall, type RequestCall, type RequestReply } from '../call.js'
-import { composeReport } from '../compose-report.js'
 import type { Handler, Plugins } from '../plugin.js'
 import type { RequestOptions, Rest } from '../rest.js'
-import type { RequestScope } from '../scope.js'
+import type { PluginClient, RequestScope } from '../scope.js'
+import { composeReport } from '../stack.js'
 import { type Answer, parseAnswer } from './answer.js'
 
 /** What a client's requests need of it. */
@@ -19,6 +19,8 @@ export interface RestParts<Data> {
   readonly handler: Handler
   readonly plugins: Plugins
   readonly table: DecoderTable<Data>
+  /** The client, as plugins have it. */
+  readonly client: () => PluginClient
   readonly log: Log
   /** Ends with the client. */
   readonly signal: AbortSignal
@@ -50,7 +52,7 @@ export async function runRequest<Data, Result>(
   const life = createLifetime(parts.signal, caller)
   const { signal } = life
   const { scope, finish } = createRequestScope(parts, feedIDs, life)
-  const headers = new Headers({ accept: 'application/json', 'user-agent': `sluice/${VERSION}` })
+  const headers = new Headers({ accept: 'application/json', ...userAgent })
   const call: RequestCall = {
     kind: 'request',
     operation: name,
@@ -89,30 +91,45 @@ export async function runRequest<Data, Result>(
   }
 }
 
-/** `finish` waits for the work that plugins have given to `wait`, and throws the first error they gave to `fail`. */
+/** Sends a request of a plugin's own down the stack. */
+export async function runPluginRequest(
+  parts: RestParts<unknown>,
+  method: string,
+  url: string,
+  { operation, headers: given, signal: caller }: Parameters<PluginClient['request']>[2],
+): Promise<RequestReply> {
+  const life = createLifetime(parts.signal, caller)
+  const { signal } = life
+  const { scope } = createRequestScope(parts, [], life)
+  const headers = new Headers({ ...userAgent, ...Object.fromEntries(given) })
+  const call: RequestCall = { kind: 'request', operation, method, url, headers, signal, scope }
+  try {
+    return (await abortable(parts.handler(call), signal)) as RequestReply
+  } finally {
+    life.end()
+  }
+}
+
+const userAgent = { 'user-agent': `sluice/${VERSION}` }
+
+/** `finish` waits for the work that plugins have given to `wait`, and throws its first error. */
 function createRequestScope(
-  { log, table }: RestParts<unknown>,
+  { log, client }: RestParts<unknown>,
   feedIDs: readonly string[],
   { signal, defer }: Lifetime,
 ): { readonly scope: RequestScope; readonly finish: () => Promise<void> } {
   const pending: Promise<unknown>[] = []
-  let failure: Error | undefined
-  const { verifier } = table
 
   function wait(work: Promise<unknown>): void {
     work.catch(() => undefined)
     pending.push(work)
   }
-  function fail(error: Error): void {
-    failure ??= error
-  }
   async function finish(): Promise<void> {
     for (let work = pending.shift(); work !== undefined; work = pending.shift())
       await abortable(work, signal)
-    if (failure !== undefined) throw failure
   }
   return {
-    scope: { kind: 'request', feedIDs, log, signal, defer, verifier, wait, fail },
+    scope: { kind: 'request', feedIDs, log, signal, defer, client: client(), wait },
     finish,
   }
 }

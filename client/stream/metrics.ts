@@ -1,4 +1,4 @@
-import type { Connection } from './connection/registry.js'
+import type { RegisteredConnection } from './connection/registry.js'
 import type { Origins } from './origins.js'
 import type { Shards } from './shards/shards.js'
 import type { ConnectionDetails, StreamCounters, StreamMetrics } from './stream-api.js'
@@ -26,7 +26,7 @@ export function readMetrics(
   shards: Shards,
   origins: Origins,
 ): StreamMetrics {
-  const connections = shards.all.map(shard => shard.connections)
+  const connections = shards.all.map(shard => shard.registry)
   const byOrigin = origins.metrics(connections)
   const status = Object.entries(byOrigin).map(([origin, { status }]) => [origin, status])
   // A shard that does not know its origins yet has one connection at least.
@@ -34,7 +34,7 @@ export function readMetrics(
   return Object.freeze({
     ...counters,
     totalReceived: counters.accepted + counters.deduplicated,
-    activeConnections: shards.open,
+    activeConnections: shards.connections.open,
     configuredConnections: Math.max(1, configured),
     originStatus: Object.freeze(Object.fromEntries(status)),
     origins: byOrigin,
@@ -43,11 +43,11 @@ export function readMetrics(
 
 /** The connections of all shards. */
 export function readConnections(shards: Shards): ConnectionDetails[] {
-  return shards.all.flatMap(({ connections }) => Array.from(connections.all.values(), detailsOf))
+  return shards.all.flatMap(({ registry }) => Array.from(registry.all.values(), detailsOf))
 }
 
 /** A connection as the stream's user sees it. */
-export function detailsOf(connection: Connection): ConnectionDetails {
+export function detailsOf(connection: RegisteredConnection): ConnectionDetails {
   const { id, facts, status, attempts, lastError, connectedAt, lastReconnectAt } = connection
   return Object.freeze({
     id,

@@ -1,31 +1,7 @@
 import { originIDOf } from '../../report/report.js'
-import type { ConnectionStatus, Connections } from './connection/registry.js'
-
-/** The traffic of one origin, as it was when asked for. */
-export interface OriginMetrics extends Readonly<OriginTraffic> {
-  /** The id of the origin, where the service has given one. */
-  readonly originID: string | undefined
-  /** The worst status among its connections. */
-  readonly status: ConnectionStatus
-}
-
-/** The traffic of one origin, over all its connections; written on the hot path. */
-export interface OriginTraffic {
-  /** Reports received, copies included. */
-  received: number
-  /** Reports that this origin brought before any other did. */
-  first: number
-  /** Reports among those that came after a newer one of their feed. */
-  late: number
-  /** Reports among those that were checked, and are signed as they should be. */
-  verified: number
-  /** Reports among those that were checked and rejected. */
-  unverified: number
-  /** When its last report came, in Unix milliseconds; undefined before the first. */
-  lastSeenAt: number | undefined
-  /** Milliseconds from the last ping to its pong; undefined before the first. */
-  roundTripMs: number | undefined
-}
+import type { ConnectionStatus } from '../status.js'
+import type { Registry } from './connection/registry.js'
+import type { OriginMetrics, OriginTraffic } from './stream-api.js'
 
 /** The traffic of a stream's origins. */
 export interface Origins {
@@ -33,9 +9,9 @@ export interface Origins {
   of(origin: string): OriginTraffic
   find(origin: string): OriginTraffic | undefined
   /** Removes all origins but those of these connections. */
-  keep(connections: Iterable<Connections>): void
+  keep(connections: Iterable<Registry>): void
   /** The origins of these connections. */
-  metrics(connections: Iterable<Connections>): Readonly<Record<string, OriginMetrics>>
+  metrics(connections: Iterable<Registry>): Readonly<Record<string, OriginMetrics>>
 }
 
 const bestToWorst = ['connected', 'connecting', 'reconnecting', 'disconnected', 'failed'] as const

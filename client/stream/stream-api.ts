@@ -2,9 +2,7 @@
 
 import type { Gap } from '../../report/gap.js'
 import type { Report } from '../../report/report.js'
-import type { ConnectionFacts, ReconnectingInfo, Status } from '../status.js'
-import type { ConnectionStatus } from './connection/registry.js'
-import type { OriginMetrics } from './origins.js'
+import type { ConnectionFacts, ConnectionStatus, ReconnectingInfo, Status } from '../status.js'
 
 /** What a stream emits, and what its handlers are given. */
 export interface StreamEvents<Data = unknown> {
@@ -71,6 +69,32 @@ export interface StreamCounters {
   partialReconnects: number
   /** Lost connections that were opened again while no other was open. */
   fullReconnects: number
+}
+
+/** The traffic of one origin, as it was when asked for. */
+export interface OriginMetrics extends Readonly<OriginTraffic> {
+  /** The id of the origin, where the service has given one. */
+  readonly originID: string | undefined
+  /** The worst status among its connections. */
+  readonly status: ConnectionStatus
+}
+
+/** The traffic of one origin, over all its connections; written on the hot path. */
+export interface OriginTraffic {
+  /** Reports received, copies included. */
+  received: number
+  /** Reports that this origin brought before any other did. */
+  first: number
+  /** Reports among those that came after a newer one of their feed. */
+  late: number
+  /** Reports among those that were checked, and are signed as they should be. */
+  verified: number
+  /** Reports among those that were checked and rejected. */
+  unverified: number
+  /** When its last report came, in Unix milliseconds; undefined before the first. */
+  lastSeenAt: number | undefined
+  /** Milliseconds from the last ping to its pong; undefined before the first. */
+  roundTripMs: number | undefined
 }
 
 /** A stream's counts, as they were when asked for. */

@@ -58,7 +58,7 @@ export function createEnclave(options: EnclaveOptions): Enclave {
   const stack = describeStack(plugins, { wire: 'https://…' })
   /** True once a layer has made a call of its own, which belongs to no known request. */
   let hasUnknownCall = false
-  setUp(plugins, { kind: 'client', stack, log, listen, signal: life.signal, defer: life.defer })
+  setUp(plugins, { stack, log, listen, signal: life.signal, defer: life.defer })
   async function ask(call: ConfidentialCall): Promise<ConfidentialReply> {
     // A layer that encrypts the answer sets it to false.
     if (call.encryptOutput)

@@ -3,6 +3,7 @@ import { DataStreamsError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import { createLog } from '../../core/log.js'
 import { checkNumber, checkSignal } from '../../core/options.js'
+import { setUp } from '../../core/set-up.js'
 import { type LoggingConfig, logging } from '../../plugins/logging.js'
 import type { CapabilityCall } from '../capability.js'
 import { durationMs, parseDuration } from '../request/duration.js'
@@ -56,7 +57,7 @@ export function createRuntime<Settings, Config, Report>({
   const memoryMb = checkNumber('memoryMb', options.memoryMb ?? 128, { min: 16, max: 65_536 })
   const { log, listen } = createLog()
   const { signal, defer, end } = createLifetime()
-  logging(options.logging).setup?.({ kind: 'client', stack: [], log, listen, signal, defer })
+  setUp([logging(options.logging)], { stack: [], log, listen, signal, defer })
   const start = (): Thread => startThread({ file, settings, memoryMb, env, log })
   let thread = start()
 

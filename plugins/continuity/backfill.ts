@@ -1,9 +1,9 @@
-import type { WireErrorFacts } from '../../client/errors.js'
-import type { FetchedPage, StreamScope } from '../../client/scope.js'
+import type { WireErrorFacts } from '../../client/call.js'
+import type { StreamScope } from '../../client/scope.js'
 import { abortable } from '../../core/abortable.js'
-import { asError } from '../../core/errors.js'
+import { asError, isStreamsError } from '../../core/errors.js'
+import { createSemaphore } from '../../core/semaphore.js'
 import { sleep } from '../../core/sleep.js'
-import { createTurns } from '../../core/turns.js'
 import type { GapCause } from '../../report/gap.js'
 import { findMissing, LONGEST_RANGE, splitMissing } from '../../report/ranges.js'
 import type { Report } from '../../report/report.js'
@@ -67,7 +67,7 @@ const PROBE_PAGES = 10
 export function createBackfill(parts: BackfillParts): Backfill {
   const { scope, isCurrent, bound, settle } = parts
   const { log, signal } = scope
-  const turns = createTurns(FEEDS, signal)
+  const permits = createSemaphore(FEEDS, signal)
   const mending = new Set<FeedChain>()
   const probing = new Set<FeedChain>()
   const doubting = new Set<FeedChain>()
@@ -84,7 +84,7 @@ export function createBackfill(parts: BackfillParts): Backfill {
     try {
       await task(chain)
     } catch (thrown) {
-      if (!signal.aborted) scope.fail(asError(thrown))
+      if (!signal.aborted) scope.events.emit('error', asError(thrown))
     } finally {
       tasks.delete(chain)
       if (tasks === probing) foundUpTo.delete(chain)
@@ -103,25 +103,25 @@ export function createBackfill(parts: BackfillParts): Backfill {
       const wait = range.dueAt - performance.now()
       // A range that opens meanwhile may be due sooner.
       if (wait > 0) await sleep(Math.min(wait, PATIENCE), signal)
-      else await inTurn(() => look(chain))
+      else await withPermit(() => look(chain))
     }
   }
 
-  async function inTurn<Result>(task: () => Promise<Result>): Promise<Result> {
-    await turns.take()
-    let hasTurn = true
+  async function withPermit<Result>(task: () => Promise<Result>): Promise<Result> {
+    await permits.acquire()
+    let hasPermit = true
     let timer: ReturnType<typeof setTimeout> | undefined
-    function give(): void {
-      if (hasTurn) turns.give()
-      hasTurn = false
+    function release(): void {
+      if (hasPermit) permits.release()
+      hasPermit = false
     }
     try {
-      await abortable(scope.room(), signal)
-      timer = setTimeout(give, HANGING)
+      await abortable(scope.flow.room(), signal)
+      timer = setTimeout(release, HANGING)
       return await task()
     } finally {
       clearTimeout(timer)
-      give()
+      release()
     }
   }
 
@@ -130,28 +130,40 @@ export function createBackfill(parts: BackfillParts): Backfill {
     // What was late may have come while we waited for our turn.
     if (range === undefined || range.dueAt > performance.now()) return
     const start = range.from
-    let page: FetchedPage
+    let page: readonly Report[]
     try {
-      page = await scope.fetchPage(chain.feedID, start, PAGE, signal)
+      page = await scope.client.fetchPage(chain.feedID, start, PAGE, signal)
     } catch (error) {
       if (signal.aborted) throw error
       if (isCurrent(chain)) postpone(chain, asError(error))
       return
     }
-    for (const report of page) {
-      await abortable(scope.room(), signal)
-      deliver(chain, report)
-    }
+    const rejected = await deliverAll(page, report => deliver(chain, report))
     if (!isCurrent(chain)) return
-    for (const report of page.refused ?? []) leaveOpen(chain, report)
-    const undecided = page.undecided ?? new Map<Report, Error>()
-    for (const report of undecided.keys()) leaveOpen(chain, report)
+    for (const report of rejected.keys()) leaveOpen(chain, report)
     const doubts = new Map<Missing, Error>()
-    for (const [{ observationsTimestamp: time }, error] of undecided) {
+    for (const [{ observationsTimestamp: time }, error] of rejected) {
       const range = findMissing(chain, time)
-      if (range !== undefined) doubts.set(range, error)
+      if (range !== undefined && isRetryable(error)) doubts.set(range, error)
     }
     conclude(chain, start, endOf(page), doubts)
+  }
+
+  /** Delivers reports in their order; resolves with those that were refused, and why. */
+  async function deliverAll(
+    reports: readonly Report[],
+    deliverOne: (report: Report) => Promise<void> | undefined,
+  ): Promise<ReadonlyMap<Report, Error>> {
+    const rejected = new Map<Report, Error>()
+    const pending: Promise<void>[] = []
+    for (const report of reports) {
+      await abortable(scope.flow.room(), signal)
+      const delivery = deliverOne(report)
+      if (delivery !== undefined)
+        pending.push(delivery.catch(thrown => void rejected.set(report, asError(thrown))))
+    }
+    await abortable(Promise.all(pending), signal)
+    return rejected
   }
 
   /** The service has shown that something is there, but nothing that is to be believed. */
@@ -163,23 +175,20 @@ export function createBackfill(parts: BackfillParts): Backfill {
     splitMissing(chain, range, time)
   }
 
-  function deliver(chain: FeedChain, report: Report): void {
-    const range = findMissing(chain, report.observationsTimestamp)
-    if (range === undefined || !isCurrent(chain)) return
+  /** Undefined where the report is not missing. */
+  function deliver(chain: FeedChain, report: Report): Promise<void> | undefined {
+    const { observationsTimestamp: time } = report
+    const range = findMissing(chain, time)
+    if (range === undefined || !isCurrent(chain)) return undefined
     if (isQuiet(range)) bound(chain, range)
-    if (findMissing(chain, report.observationsTimestamp) === undefined) return
-    receive(report)
-    // One that was passed on is in its chain already.
-    if (isCurrent(chain) && findMissing(chain, report.observationsTimestamp) !== undefined)
-      parts.kept(chain, report)
+    return findMissing(chain, time) === undefined ? undefined : inject(chain, report)
   }
 
-  function receive(report: Report): void {
-    try {
-      scope.receive(report)
-    } catch (thrown) {
-      scope.fail(asError(thrown))
-    }
+  async function inject(chain: FeedChain, report: Report): Promise<void> {
+    await scope.inject(report)
+    // A report that was passed on is in its chain by now.
+    if (isCurrent(chain) && findMissing(chain, report.observationsTimestamp) !== undefined)
+      parts.kept(chain, report)
   }
 
   /** A page that begins at `start` and ends at `end` shows what the service has between them, and an empty one all. */
@@ -217,64 +226,63 @@ export function createBackfill(parts: BackfillParts): Backfill {
 
   function retryLater(chain: FeedChain, range: Missing, error: Error): void {
     // While the service is away it proves nothing.
-    if (scope.activeConnections > 0) range.failures++
+    if (scope.connections.open > 0) range.failures++
     if (range.failures > FAILURES) settle(chain, range, 'unavailable')
     else range.dueAt = performance.now() + delayAfter(range.failures, error)
   }
 
-  /** A page, while somebody wants it. Rejects where nothing on it is good, and something may yet be. */
+  /** A page, while it is wanted. */
   async function fetchIf(
     isWanted: () => boolean,
     { feedID }: FeedChain,
     start: number,
     limit: number,
-  ): Promise<FetchedPage> {
-    if (!isWanted()) return []
-    const page = await scope.fetchPage(feedID, start, limit, signal)
-    const [doubt] = page.undecided?.values() ?? []
-    if (page.length === 0 && doubt !== undefined) throw doubt
-    return page
+  ): Promise<readonly Report[]> {
+    return isWanted() ? scope.client.fetchPage(feedID, start, limit, signal) : []
   }
 
   async function probeOnce(chain: FeedChain): Promise<void> {
-    const { newest } = chain
-    // Whatever comes by itself will show by itself what is missing before it.
-    const isSilent = () => isCurrent(chain) && chain.newest === newest
-    const found: Report[] = []
-    let start = chain.last + 1
-    let failures = 0
-    for (let pages = 0; pages < PROBE_PAGES && isSilent(); ) {
-      try {
-        const page = await inTurn(() => fetchIf(isSilent, chain, start, PAGE))
-        // What is in doubt behind the last that is good is asked for again.
-        const isDoubted = page.undecided !== undefined && page.undecided.size > 0
-        const end = isDoubted ? page.at(-1)?.observationsTimestamp : endOf(page)
-        if (end === undefined) break
-        found.push(...page)
-        foundUpTo.set(chain, end)
-        start = end + 1
-        pages++
-      } catch (thrown) {
-        if (signal.aborted) throw thrown
-        const error = asError(thrown)
-        // While the service is away it proves nothing.
-        if (scope.activeConnections > 0) failures++
-        log.warn?.(`reports of feed ${chain.feedID} could not be fetched: ${error.message}`)
-        if (failures > FAILURES) {
-          log.warn?.(`feed ${chain.feedID} has been silent since ${chain.last}: given up asking`)
-          break
+    for (let failures = 0, isOver = false; !isOver; ) {
+      const { newest } = chain
+      // A report that comes by itself shows what is missing before it.
+      const isStill = () => isCurrent(chain) && chain.newest === newest
+      const found: Report[] = []
+      for (let pages = 0, start = chain.last + 1; pages < PROBE_PAGES && isStill(); ) {
+        try {
+          const page = await withPermit(() => fetchIf(isStill, chain, start, PAGE))
+          const end = endOf(page)
+          if (end === undefined) break
+          found.push(...page)
+          foundUpTo.set(chain, end)
+          start = end + 1
+          pages++
+        } catch (thrown) {
+          isOver = !(await waitAfter(asError(thrown)))
+          if (isOver) break
         }
-        await sleep(delayAfter(failures, error), signal)
+      }
+      if (!isStill()) return
+      parts.skip(chain, found)
+      const rejected = await deliverAll(found, report => deliverFound(chain, report))
+      const doubt = [...rejected.values()].find(isRetryable)
+      isOver ||= doubt === undefined || !(await waitAfter(doubt))
+
+      /** False where it has failed too often. */
+      async function waitAfter(error: Error): Promise<boolean> {
+        if (signal.aborted) throw error
+        // While the service is away it proves nothing.
+        if (scope.connections.open > 0) failures++
+        log.warn?.(`reports of feed ${chain.feedID} could not be fetched: ${error.message}`)
+        if (failures <= FAILURES) await sleep(delayAfter(failures, error), signal)
+        else log.warn?.(`feed ${chain.feedID} has been quiet since ${chain.last}: given up asking`)
+        return failures <= FAILURES
       }
     }
-    if (!isSilent()) return
-    parts.skip(chain, found)
-    for (const report of found) {
-      await abortable(scope.room(), signal)
-      if (!isCurrent(chain)) return
-      if (report.observationsTimestamp > chain.last) receive(report)
-      else deliver(chain, report)
-    }
+  }
+
+  function deliverFound(chain: FeedChain, report: Report): Promise<void> | undefined {
+    if (!isCurrent(chain)) return undefined
+    return report.observationsTimestamp > chain.last ? scope.inject(report) : deliver(chain, report)
   }
 
   /** Where a feed is, the service has reports: around outliers ahead, or between those behind and a front that is right. */
@@ -293,7 +301,7 @@ export function createBackfill(parts: BackfillParts): Backfill {
       let isKnown: boolean
       let isUnclear: boolean
       try {
-        const page = await inTurn(() => fetchIf(isOpen, chain, start, 1))
+        const page = await withPermit(() => fetchIf(isOpen, chain, start, 1))
         isKnown = page.some(
           each => isInFront || each.observationsTimestamp !== chain.last || !isSuspect(chain),
         )
@@ -322,14 +330,12 @@ export function createBackfill(parts: BackfillParts): Backfill {
 }
 
 /** How far the service has shown what there is; undefined where there is nothing. */
-function endOf(page: FetchedPage): number | undefined {
-  let end = page.at(-1)?.observationsTimestamp
-  for (const { observationsTimestamp: time } of [
-    ...(page.refused ?? []),
-    ...(page.undecided?.keys() ?? []),
-  ])
-    if (end === undefined || time > end) end = time
-  return end
+function endOf(page: readonly Report[]): number | undefined {
+  return page.at(-1)?.observationsTimestamp
+}
+
+function isRetryable(error: Error): boolean {
+  return isStreamsError(error) && error.isRetryable
 }
 
 function nextOf({ missing }: FeedChain): Missing | undefined {

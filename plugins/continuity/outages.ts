@@ -35,22 +35,23 @@ export function watchOutages(scope: StreamScope, listener: OutageListener): void
     listener.waited(waiting.filter(feedID => !missed.has(feedID)))
   }
 
-  const unwatch = scope.watch(status => {
+  const unwatch = scope.events.on('status', status => {
     if (status.type === 'disconnected' || status.type === 'left') {
-      if (hasBegun) for (const feedID of scope.uncovered) missed.add(feedID)
+      if (hasBegun) for (const feedID of scope.connections.uncovered) missed.add(feedID)
       return
     }
     let feedIDs: readonly string[] = []
     if (status.type === 'connected') {
       // A store may know feeds that nobody has subscribed to.
       if (!hasBegun)
-        for (const feedID of scope.feedIDs) if (scope.cursors.has(feedID)) missed.add(feedID)
+        for (const feedID of scope.feedIDs)
+          if (scope.cursors.get(feedID) !== undefined) missed.add(feedID)
       hasBegun = true
       if (missed.size === 0) return
-      const uncovered = new Set(scope.uncovered)
+      const uncovered = new Set(scope.connections.uncovered)
       feedIDs = [...missed].filter(feedID => !uncovered.has(feedID))
     } else if (status.type === 'subscribed') {
-      feedIDs = status.feedIDs.filter(feedID => scope.cursors.has(feedID))
+      feedIDs = status.feedIDs.filter(feedID => scope.cursors.get(feedID) !== undefined)
     } else if (status.type === 'unsubscribed') {
       for (const feedID of status.feedIDs) {
         missed.delete(feedID)

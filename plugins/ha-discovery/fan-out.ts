@@ -1,8 +1,13 @@
-import type { StreamCall } from '../../client/call.js'
-import { connectionFacts } from '../../client/call.js'
+import {
+  connectionFacts,
+  type StreamCall,
+  type StreamEnd,
+  type StreamReply,
+} from '../../client/call.js'
 import type { Handler } from '../../client/plugin.js'
-import type { ConnectionFacts, Status } from '../../client/status.js'
-import { asError } from '../../core/errors.js'
+import type { ConnectionFacts, ConnectionState } from '../../client/status.js'
+import { createDeferred } from '../../core/deferred.js'
+import { asError, isStreamsError } from '../../core/errors.js'
 import { createLifetime, type Lifetime } from '../../core/lifetime.js'
 import { onAbort } from '../../core/on-abort.js'
 import { sleep } from '../../core/sleep.js'
@@ -14,96 +19,81 @@ import {
 
 /** Several connections that carry one stream, each a call of its own with its own retry. */
 export interface FanOut {
-  /** The origins that were joined and not left, with what became of their connections. */
-  readonly origins: ReadonlyMap<string, { readonly isOpen: boolean; readonly hasEnded: boolean }>
+  /** The origins that were joined and not left. */
+  readonly origins: readonly string[]
   /** Starts a connection after a while, unless its origin has one that has not ended for good. */
   join(call: StreamCall, delayMs: number): void
   /** Ends the connection of an origin. */
   leave(origin: string): void
-  /** Rejects with MultiConnectionError when the last connection has ended for good. */
-  readonly ended: Promise<never>
+  /** Resolves once a connection is open; rejects when the last one has ended for good before that. */
+  readonly opened: Promise<StreamReply>
+  /** Settles when all have ended. */
+  readonly ended: Promise<StreamEnd>
 }
 
-/** Below this, the loss of one more connection is the loss of the stream. */
+/** With fewer connections than this, the loss of one more is the loss of the stream. */
 const REQUIRED = 2
 
+/** The call to one origin. */
 interface Branch {
   readonly facts: ConnectionFacts
   readonly life: Lifetime
-  isOpen: boolean
-  /** Its last dial has failed. */
-  isRefused: boolean
-  /** Its connection can't be had, or doesn't last. */
-  isFailing: boolean
-  /** That has been announced. */
-  isAnnounced: boolean
   hasEnded: boolean
   failure: Error | undefined
 }
 
 /**
- * Carries a stream over connections that come and go, and announces when they are fewer than they should be: once when
+ * Carries a stream over connections that come and go, and reports when they are fewer than they should be: once when
  * one can't be had any more, and once when less than two are left. All end with `call.signal`.
  */
 export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanOut {
+  const { connections, events } = scope
   const branches = new Map<string, Branch>()
+  /** The origins whose failure has been reported. */
+  const reported = new Set<string>()
+  const opened = createDeferred<StreamReply>()
+  const ended = createDeferred<StreamEnd>()
   let isThin = false
-  let fail: (error: Error) => void
-  const ended = new Promise<never>((_resolve, reject) => {
-    fail = reject
-  })
-  const unwatch = scope.watch(keepAccount)
-  scope.defer(unwatch)
+  scope.defer(
+    connections.watch((change, before) => {
+      if (!branches.has(change.origin)) return
+      // A connection that opens and closes again at once is no better than one that does not open.
+      if (change.type === 'connected' && !before.isFailing) reported.delete(change.origin)
+      report()
+    }),
+  )
   onAbort(signal, () => {
-    if (running() === 0) fail(asError(signal.reason))
+    if (isOver()) end(asError(signal.reason))
   })
 
-  function running(): number {
-    return [...branches.values()].filter(branch => !branch.hasEnded).length
+  function isOver(): boolean {
+    return [...branches.values()].every(branch => branch.hasEnded)
   }
 
-  function keepAccount(status: Status): void {
-    const branch = 'origin' in status ? branches.get(status.origin) : undefined
-    if (branch === undefined) return
-    if (status.type === 'connected') {
-      branch.isOpen = true
-      // One that opens and closes again at once is no better than one that does not open.
-      if (!branch.isFailing) branch.isAnnounced = false
-      branch.isFailing = false
-    } else if (status.type === 'disconnected') {
-      branch.isOpen = false
-      branch.isRefused = !status.wasOpen
-    } else if (status.type === 'reconnecting') {
-      // One that was open and ended is dialled again at once; only when that fails is it missing. Nor is one that a plugin
-      // dials again in the same attempt.
-      if (branch.isRefused || status.attempt > 1) branch.isFailing = true
-    }
-    announce()
+  function end(error: Error): void {
+    opened.reject(error)
+    ended.resolve({ lasted: 0, error })
   }
 
-  function announce(): void {
-    const all = [...branches.values()]
-    const open = all.filter(branch => branch.isOpen).length
-    const failing = [...branches].filter(([, branch]) => branch.isFailing && !branch.isOpen)
+  function report(): void {
+    const origins = [...branches.keys()]
+    const states = origins.map(origin => connections.of(origin))
+    const open = states.filter(isOpen).length
+    const failing = origins.filter((_origin, at) => states[at]?.isFailing && !isOpen(states[at]))
     if (open >= REQUIRED) isThin = false
-    if (open === 0 || open + failing.length < all.length || failing.length === 0) return
-    const state = `${open} of ${all.length} connections are open`
-    if (failing.some(([, branch]) => !branch.isAnnounced)) {
-      for (const [, branch] of failing) branch.isAnnounced = true
-      const names = failing.map(([origin]) => origin).join(', ')
-      const counts = { failedConnections: failing.length, totalConnections: all.length }
-      scope.fail(new PartialConnectionFailureError(`${state}; failing: ${names}`, counts))
+    if (open === 0 || open + failing.length < origins.length || failing.length === 0) return
+    const state = `${open} of ${origins.length} connections are open`
+    if (failing.some(origin => !reported.has(origin))) {
+      for (const origin of failing) reported.add(origin)
+      const counts = { failedConnections: failing.length, totalConnections: origins.length }
+      const message = `${state}; failing: ${failing.join(', ')}`
+      events.emit('error', new PartialConnectionFailureError(message, counts))
     }
-    if (open < REQUIRED && !isThin) {
-      isThin = true
-      const counts = { availableConnections: open, requiredConnections: REQUIRED }
-      scope.fail(
-        new InsufficientConnectionsError(
-          `${state}, less than ${REQUIRED}: there is no redundancy`,
-          counts,
-        ),
-      )
-    }
+    if (open >= REQUIRED || isThin) return
+    isThin = true
+    const message = `${state}, less than ${REQUIRED}: there is no redundancy`
+    const counts = { availableConnections: open, requiredConnections: REQUIRED }
+    events.emit('error', new InsufficientConnectionsError(message, counts))
   }
 
   async function run(call: StreamCall, branch: Branch, delayMs: number): Promise<void> {
@@ -111,57 +101,63 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
     const { origin } = facts
     try {
       await sleep(delayMs, life.signal)
-      const reply = await next({ ...call, signal: life.signal })
-      if (reply.kind === 'stream') branch.failure = reply.error
+      const reply = (await next({ ...call, signal: life.signal })) as StreamReply
+      opened.resolve({ kind: 'stream', ended: ended.promise })
+      branch.failure = (await reply.ended).error
     } catch (thrown) {
       branch.failure = asError(thrown)
     }
     life.end()
     if (branches.get(origin) !== branch) {
-      if (!branches.has(origin)) scope.status({ type: 'left', ...facts })
+      if (!branches.has(origin)) events.emit('status', { type: 'left', ...facts })
       return
     }
     branch.hasEnded = true
-    branch.isOpen = false
-    branch.isFailing = true
-    if (!signal.aborted) scope.status({ type: 'failed', error: asError(branch.failure), ...facts })
-    if (running() > 0) return announce()
-    unwatch()
+    const error = asError(branch.failure)
+    // The feeds are to blame and not the origin: the others go on until another call has taken over.
+    if (isStreamsError(error, 'AUTHENTICATION') && error.feedIDs.length > 0) return end(error)
+    if (!signal.aborted) events.emit('status', { type: 'failed', error, ...facts })
+    if (isOver()) end(allFailed())
+  }
+
+  function allFailed(): MultiConnectionError {
     const failures = [...branches].map(
       ([name, { failure }]) => `${name}: ${asError(failure).message}`,
     )
     const errors = [...branches.values()].map(({ failure }) => failure)
-    fail(new MultiConnectionError(`all connections failed\n  ${failures.join('\n  ')}`, { errors }))
+    return new MultiConnectionError(`all connections failed\n  ${failures.join('\n  ')}`, {
+      errors,
+    })
   }
 
   return {
-    origins: branches,
+    get origins() {
+      return [...branches.keys()]
+    },
     join(call, delayMs) {
       const facts = connectionFacts(call)
       const { origin } = facts
       const known = branches.get(origin)
       if ((known !== undefined && !known.hasEnded) || signal.aborted) return
-      const branch: Branch = {
-        facts,
-        life: createLifetime(signal),
-        isOpen: false,
-        isRefused: false,
-        isFailing: false,
-        isAnnounced: known?.isAnnounced ?? false,
-        hasEnded: false,
-        failure: undefined,
-      }
+      if (known === undefined) reported.delete(origin)
+      const life = createLifetime(signal)
+      const branch: Branch = { facts, life, hasEnded: false, failure: undefined }
       branches.set(origin, branch)
-      scope.status({ type: 'joined', ...facts })
+      events.emit('status', { type: 'joined', ...facts })
       void run(call, branch, delayMs)
     },
     leave(origin) {
       const branch = branches.get(origin)
       if (branch === undefined) return
       branches.delete(origin)
-      if (branch.hasEnded) scope.status({ type: 'left', ...branch.facts })
+      if (branch.hasEnded) events.emit('status', { type: 'left', ...branch.facts })
       else branch.life.end(new Error(`origin ${origin} is no longer offered`))
     },
-    ended,
+    opened: opened.promise,
+    ended: ended.promise,
   }
+}
+
+function isOpen(state: ConnectionState | undefined): boolean {
+  return state !== undefined && state.open > 0
 }

@@ -1,40 +1,40 @@
-import type { Hold, StreamScope } from '../../client/scope.js'
+import type { StreamScope } from '../../client/scope.js'
 import { createOverflowGaps } from '../../report/overflow-gaps.js'
 import type { Report } from '../../report/report.js'
 
-/** Keeps the reports that wait from becoming too many. */
+/** Bounds how many reports wait. */
 export interface Pressure {
-  /** One more waits: at the limit the connections are held back. */
+  /** One more waits: at the limit the connections are paused. */
   add(): void
-  /** One less: at half of it they go on. */
+  /** One less waits: at half of the limit the connections resume. */
   remove(): void
-  /** True where there is no end to what comes, since a connection can't be held back: the report is announced as missing. */
+  /** True where the report must be dropped, since a connection can't be paused: its gap is announced. */
   sheds(report: Report): boolean
 }
 
-/** The pressure on a stream of which so many reports may wait. */
+/** Makes the pressure on a stream of which so many reports may wait. */
 export function createPressure(scope: StreamScope, limit: number): Pressure {
-  const gaps = createOverflowGaps(gap => scope.gap(gap))
+  const gaps = createOverflowGaps(gap => scope.events.emit('gap', gap))
   let waiting = 0
-  let hold: Hold | undefined
+  let pause: ReturnType<StreamScope['flow']['pause']> | undefined
 
   return {
     add() {
       waiting++
-      if (waiting < limit || hold !== undefined) return
+      if (waiting < limit || pause !== undefined) return
       scope.log.warn?.(`${waiting} reports wait to be verified`)
-      hold = scope.hold()
+      pause = scope.flow.pause()
     },
     remove() {
       waiting--
-      if (hold === undefined || waiting > limit >> 1) return
-      hold.release()
-      hold = undefined
+      if (pause === undefined || waiting > limit >> 1) return
+      pause.resume()
+      pause = undefined
       gaps.announceAll()
     },
     sheds(report) {
-      // What had been read before a connection was held back still comes.
-      if (waiting < 2 * limit || hold?.leaks !== true) return false
+      // What was read before a connection was paused still comes.
+      if (waiting < 2 * limit || pause?.leaks !== true) return false
       gaps.add(report)
       return true
     },

@@ -1,10 +1,10 @@
 import type { Sink } from '../../client/plugin.js'
 import type { RequestScope } from '../../client/scope.js'
+import { onAbort } from '../../core/on-abort.js'
 import type { Report } from '../../report/report.js'
 import type { ReportVerifier } from '../../report/verifier.js'
-import { checkAll } from './verdicts.js'
 
-/** Verifies the reports of an answer before they are passed on; with one that is refused, the request fails. */
+/** Verifies the reports of an answer before they are passed on; where one is refused, the request fails. */
 export function verifyAnswer(
   next: Sink,
   scope: RequestScope,
@@ -18,15 +18,40 @@ export function verifyAnswer(
     await undefined
     const reports = received
     received = []
-    const failures = await checkAll(verifier, reports.filter(isChosen), scope.signal)
-    for (const report of reports) {
-      const failure = failures.get(report)
-      if (failure === undefined) next(report)
-      else scope.fail(failure)
-    }
+    await checkAll(verifier, reports.filter(isChosen), scope.signal)
+    for (const report of reports) next(report)
   }
 
   return function takeUnverified(report) {
     if (received.push(report) === 1) scope.wait(verify())
   }
+}
+
+/** Checks reports. Rejects with the first refusal, and cancels the other checks. Once aborted it need not settle. */
+export function checkAll(
+  verifier: ReportVerifier,
+  reports: readonly Report[],
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let left = reports.length
+    if (left === 0) resolve()
+    const cancels = reports.map(report => verifier.check(report, onVerdict))
+    const forget = onAbort(signal, cancelAll)
+    if (signal.aborted) cancelAll()
+
+    function onVerdict(failure: Error | undefined): void {
+      left--
+      if (failure === undefined && left > 0) return
+      forget()
+      if (failure === undefined) resolve()
+      else {
+        cancelAll()
+        reject(failure)
+      }
+    }
+    function cancelAll(): void {
+      for (const cancel of cancels) cancel?.()
+    }
+  })
 }

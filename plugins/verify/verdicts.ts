@@ -1,5 +1,4 @@
 import { DataStreamsError } from '../../core/errors.js'
-import { onAbort } from '../../core/on-abort.js'
 import type { Report } from '../../report/report.js'
 import type { ReportVerifier } from '../../report/verifier.js'
 import type { Verifier } from './verifier.js'
@@ -75,30 +74,5 @@ export function createVerdicts(verifier: Verifier): Verdicts {
 function closed(): DataStreamsError {
   return new DataStreamsError('the client was closed before the report was verified', {
     code: 'CLOSED',
-  })
-}
-
-/** Checks several reports; resolves with why some are refused, in any order. Once aborted it need not settle. */
-export function checkAll(
-  verifier: ReportVerifier,
-  reports: readonly Report[],
-  signal: AbortSignal,
-): Promise<ReadonlyMap<Report, Error>> {
-  return new Promise(resolve => {
-    const failures = new Map<Report, Error>()
-    let left = reports.length
-    if (left === 0) resolve(failures)
-    function settled(failure: Error | undefined, report: Report): void {
-      if (failure !== undefined) failures.set(report, failure)
-      if (--left > 0) return
-      forget()
-      resolve(failures)
-    }
-    const callOffs = reports.map(report => verifier.check(report, settled))
-    function callAllOff(): void {
-      for (const callOff of callOffs) callOff?.()
-    }
-    const forget = onAbort(signal, callAllOff)
-    if (signal.aborted) callAllOff()
   })
 }

@@ -22,7 +22,12 @@ const AHEAD = 128
 
 function start({ engine, workers }) {
   let end
-  const verifier = verify({ signers, engine, workers }).verifier({
+  let verifier
+  verify({ signers, engine, workers }).setup({
+    stack: [],
+    provide(_key, made) {
+      verifier ??= made
+    },
     defer(task) {
       end = task
     },

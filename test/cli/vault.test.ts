@@ -40,7 +40,7 @@ const run = (args: readonly string[], input?: string | Uint8Array, env?: Record<
   start(args, input, env).ended
 
 /** The value that is kept. */
-async function valueOf(key: string, namespace = 'main', owner = OWNER): Promise<string> {
+async function readValue(key: string, namespace = 'main', owner = OWNER): Promise<string> {
   const ciphertext = parseCiphertext(
     vault.publicKey,
     await vault.ciphertext({ owner, namespace, key }),
@@ -102,7 +102,7 @@ describe('sluice vault put', () => {
     await Promise.all(
       inputs.map(async function putAndCompare([key, input, value]) {
         expect(await run(['put', key], input)).toEqual({ code: 0, out: '', err: '' })
-        expect(await valueOf(key)).toBe(value)
+        expect(await readValue(key)).toBe(value)
       }),
     )
   })
@@ -115,7 +115,7 @@ describe('sluice vault put', () => {
       out: '',
       err: '',
     })
-    expect(await valueOf('key', 'other', OTHER)).toBe(`${VALUE}\n`)
+    expect(await readValue('key', 'other', OTHER)).toBe(`${VALUE}\n`)
   })
 
   test('keeps an empty value only when it is told to', async () => {
@@ -124,7 +124,7 @@ describe('sluice vault put', () => {
     expect(await run(['put', 'key', '--env', 'NONE'], '', { NONE: '' })).toMatchObject(refused)
     expect(await vault.list()).toEqual([])
     expect(await run(['put', 'key', '--empty'], '')).toMatchObject({ code: 0 })
-    expect(await valueOf('key')).toBe('')
+    expect(await readValue('key')).toBe('')
   })
 
   test.each([

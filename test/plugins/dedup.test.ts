@@ -35,11 +35,17 @@ function stage(options?: DedupOptions) {
   const scope = {
     kind: 'stream',
     defer: () => undefined,
-    watch(listener: (status: unknown) => void) {
-      connect = origin => listener({ type: 'connected', origin })
+    connections: {
+      watch(listener: (status: unknown) => void) {
+        connect = origin => listener({ type: 'connected', origin })
+      },
     },
     count: (as: 'deduplicated' | 'late') => void counts[as]++,
-    conflict: (first: Report, other: Report) => void conflicts.push([first, other]),
+    events: {
+      emit(_: 'conflict', { first, other }: { first: Report; other: Report }) {
+        conflicts.push([first, other])
+      },
+    },
   } as unknown as StreamScope
   const plugin = dedup(options)
   const sink = plugin.report?.(each => void delivered.push(each), scope) as Sink
@@ -178,7 +184,7 @@ describe('dedup', () => {
     const nothing = () => undefined
     const scope = {
       kind: 'stream',
-      ...{ count: nothing, conflict: nothing, watch: nothing, defer: nothing },
+      ...{ count: nothing, connections: { watch: nothing }, defer: nothing },
     } as never
     const sinks = counts.map((_, index) =>
       plugin.report?.(() => {

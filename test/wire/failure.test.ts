@@ -173,7 +173,7 @@ describe('a stream that ends by itself', () => {
       name: 'hold',
       report(next, scope) {
         if (scope.kind === 'stream')
-          scope.beforeFailure(() => {
+          scope.events.on('ending', () => {
             for (const each of held) each()
           })
         return report => void held.push(() => next(report))

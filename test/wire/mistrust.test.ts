@@ -308,7 +308,7 @@ describe('a plugin that listens', () => {
     const curious: Plugin = {
       name: 'curious',
       report: (next, scope) => {
-        if (scope.kind === 'stream') scope.watch(({ type }) => void types.push(type))
+        if (scope.kind === 'stream') scope.connections.watch(({ type }) => void types.push(type))
         return next
       },
     }

@@ -174,7 +174,7 @@ describe('250 feeds', () => {
     kill(feed(0))
     await until(() => seen.events.includes('disconnected'))
     expect(scopes).toHaveLength(1)
-    expect(scopes[0]?.uncovered).toEqual(feeds(CAPACITY))
+    expect(scopes[0]?.connections.uncovered).toEqual(feeds(CAPACITY))
     expect(stream.getMetrics()).toMatchObject({
       activeConnections: 2,
       originStatus: { [engine.wsEndpoint]: 'reconnecting' },
@@ -182,7 +182,7 @@ describe('250 feeds', () => {
     await publishAll(engine, feeds(250).slice(CAPACITY), seen.reports)
     await until(() => seen.events.length === 4)
     expect(seen.events).toEqual(['connected', 'disconnected', 'reconnecting', 'connected'])
-    expect(scopes[0]?.uncovered).toEqual([])
+    expect(scopes[0]?.connections.uncovered).toEqual([])
     expect(seen.callbacks).toEqual([true, true, true, false, true])
     await publishAll(engine, feeds(250), seen.reports)
     expect(stream.getMetrics()).toMatchObject({

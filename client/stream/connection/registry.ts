@@ -1,5 +1,6 @@
 import type { Log } from '../../../core/log.js'
-import type { ConnectionFacts, Status } from '../../status.js'
+import type { Connections } from '../../scope.js'
+import type { ConnectionChange, ConnectionState, ConnectionStatus as Name } from '../../status.js'
 import type { StreamCounters } from '../stream-api.js'
 
 /** Where a connection stands. */
@@ -17,7 +18,7 @@ export const ConnectionStatus: {
   FAILED: 'failed',
 })
 /** Where a connection stands. */
-export type ConnectionStatus = (typeof ConnectionStatus)[keyof typeof ConnectionStatus]
+export type ConnectionStatus = Name
 export declare namespace ConnectionStatus {
   type DISCONNECTED = 'disconnected'
   type CONNECTING = 'connecting'
@@ -26,117 +27,139 @@ export declare namespace ConnectionStatus {
   type FAILED = 'failed'
 }
 
-/** A change of one connection. */
-export type ConnectionChange = Extract<Status, ConnectionFacts>
-
-/** One connection of a shard. */
-export interface Connection {
+/** A connection as the registry has it. */
+export interface RegisteredConnection extends ConnectionState {
   /** Unique in the stream. */
   readonly id: string
-  readonly facts: ConnectionFacts
-  readonly status: ConnectionStatus
-  /** Dials that have followed one another since it was last open. */
-  readonly attempts: number
-  readonly lastError: Error | undefined
   /** In Unix milliseconds. */
   readonly connectedAt: number | undefined
   readonly lastReconnectAt: number | undefined
-  /** How many are open: one, unless a plugin dials an origin more than once. */
-  readonly open: number
-  /** What changed last. */
+  /** The last change, by which its status follows. */
   readonly last: ConnectionChange
 }
 
-/** The connections of a shard, by origin. */
-export interface Connections {
-  /** How many are open. */
-  readonly open: number
-  readonly all: ReadonlyMap<string, Connection>
+/** The connections of a shard, by origin: the one place that knows which are open. */
+export interface Registry extends Omit<Connections, 'uncovered'> {
+  readonly all: ReadonlyMap<string, RegisteredConnection>
   change(change: ConnectionChange): void
 }
 
-type State = { -readonly [Name in keyof Connection]: Connection[Name] } & { wasOpen: boolean }
-
-/** What the connections of a shard go by. */
-export interface ConnectionsParts {
+/** What a registry needs. */
+export interface RegistryParts {
   readonly counters: StreamCounters
   readonly log: Log
   /** The wall clock, in milliseconds. */
   readonly now: () => number
   /** An id for one more connection of the stream. */
   readonly nextID: () => string
-  /** Hears when one opens, for the first time or again, or is lost. */
-  announce(isConnected: boolean, connection: Connection, isRestored: boolean): void
+  /** Called when a connection opens, for the first time or again, and when it is lost. */
+  onChange(isConnected: boolean, connection: RegisteredConnection, isRestored: boolean): void
 }
 
-/** Where a connection stands that is not open. */
-function statusAfter({ type }: ConnectionChange): ConnectionStatus {
+/**
+ * The state of a connection after a change:
+ *
+ *     change        status         besides
+ *     joined        disconnected
+ *     connecting    connecting
+ *     connected     connected      one more open; no attempts, not failing
+ *     disconnected  disconnected   one less open, if it was
+ *     reconnecting  reconnecting   the attempts; failing, if one has failed
+ *     degraded      reconnecting
+ *     failed        failed         failing
+ *     left          disconnected
+ *
+ * While one is open, the status is `connected` whatever else changes: a plugin may open an origin twice.
+ */
+export function next(
+  before: RegisteredConnection,
+  change: ConnectionChange,
+  now: number,
+): RegisteredConnection {
+  const { type } = change
+  const isLost = type === 'disconnected' && change.wasOpen
+  const open = before.open + (type === 'connected' ? 1 : 0) - (isLost ? 1 : 0)
+  const after = {
+    ...before,
+    open,
+    status: open > 0 ? 'connected' : statusAfter(type),
+    lastError: 'error' in change ? change.error : before.lastError,
+    last: change,
+  } as const
+  if (type === 'connected')
+    return { ...after, wasOpen: true, isFailing: false, attempts: 0, connectedAt: now }
+  if (type === 'failed') return { ...after, isFailing: true }
+  if (type !== 'reconnecting') return after
+  // One that was open and is opened again at once is not failing yet.
+  const hasFailed = change.attempt > 1 || isFailedAttempt(before.last)
+  return {
+    ...after,
+    isFailing: before.isFailing || hasFailed,
+    attempts: change.attempt,
+    lastReconnectAt: now,
+  }
+}
+
+function isFailedAttempt(change: ConnectionChange): boolean {
+  return change.type === 'disconnected' && !change.wasOpen
+}
+
+function statusAfter(type: ConnectionChange['type']): ConnectionStatus {
   if (type === 'left' || type === 'joined') return 'disconnected'
   return type === 'degraded' ? 'reconnecting' : type
 }
 
-/** Keeps account of a shard's connections. */
-export function createConnections(parts: ConnectionsParts): Connections {
-  const { counters, log, now, nextID, announce } = parts
-  const connections = new Map<string, State>()
+/** Makes an empty registry. */
+export function createRegistry(parts: RegistryParts): Registry {
+  const { counters, log, now, nextID, onChange } = parts
+  const connections = new Map<string, RegisteredConnection>()
+  const watchers = new Set<Parameters<Connections['watch']>[0]>()
   let open = 0
+  let carried: Connections['carried']
 
-  function connectionOf(change: ConnectionChange): State {
+  function begin(change: ConnectionChange): RegisteredConnection {
     const { origin, originID, host } = change
-    const known = connections.get(origin)
-    if (known !== undefined) return known
-    const connection: State = {
+    return {
       id: nextID(),
       facts: originID === undefined ? { origin, host } : { origin, originID, host },
       status: 'disconnected',
+      open: 0,
+      wasOpen: false,
+      isFailing: false,
       attempts: 0,
       lastError: undefined,
       connectedAt: undefined,
       lastReconnectAt: undefined,
-      open: 0,
-      wasOpen: false,
       last: change,
     }
-    connections.set(origin, connection)
-    return connection
   }
 
   function change(to: ConnectionChange): void {
-    const connection = connectionOf(to)
-    const { facts } = connection
-    connection.last = to
-    if ('error' in to) connection.lastError = to.error
-    if (to.type === 'reconnecting') {
-      connection.attempts = to.attempt
-      connection.lastReconnectAt = now()
-    }
-    if (to.type === 'connected') connection.open++
-    else if (to.type === 'disconnected' && to.wasOpen) connection.open--
-    connection.status = connection.open > 0 ? 'connected' : statusAfter(to)
-    if (to.type === 'connected') opened(connection)
-    else if (to.type === 'disconnected' && to.wasOpen) lost(connection, to.error)
-    if (to.type === 'left') connections.delete(facts.origin)
+    const before = connections.get(to.origin) ?? begin(to)
+    const after = next(before, to, now())
+    if (to.type === 'left') connections.delete(to.origin)
+    else connections.set(to.origin, after)
+    if (after.open > before.open) opened(before, after)
+    else if (after.open < before.open) lost(after)
+    for (const watcher of [...watchers]) watcher(to, before)
   }
 
-  function opened(connection: State): void {
-    const { facts, wasOpen } = connection
-    if (wasOpen) countReconnection(facts)
+  function opened({ wasOpen }: RegisteredConnection, connection: RegisteredConnection): void {
+    const { facts } = connection
+    if (wasOpen) countReconnection(connection)
     else log.info?.(`connected to ${facts.host}`, { ...facts })
-    connection.wasOpen = true
-    connection.attempts = 0
-    connection.connectedAt = now()
-    open++
-    if (connection.open === 1) announce(true, connection, wasOpen)
+    if (open++ === 0) carried = { since: performance.now(), until: undefined }
+    if (connection.open === 1) onChange(true, connection, wasOpen)
   }
 
-  function lost(connection: State, error: Error): void {
-    const { facts } = connection
-    log.info?.(`disconnected from ${facts.host}: ${error.message}`, { ...facts })
-    open--
-    if (connection.open === 0) announce(false, connection, false)
+  function lost(connection: RegisteredConnection): void {
+    const { facts, lastError } = connection
+    log.info?.(`disconnected from ${facts.host}: ${lastError?.message}`, { ...facts })
+    if (--open === 0 && carried !== undefined) carried = { ...carried, until: performance.now() }
+    if (connection.open === 0) onChange(false, connection, false)
   }
 
-  function countReconnection(facts: ConnectionFacts): void {
+  function countReconnection({ facts }: RegisteredConnection): void {
     if (open > 0) {
       counters.partialReconnects++
       log.warn?.(`reconnected to ${facts.host}: a partial reconnection, others were open`, {
@@ -152,7 +175,15 @@ export function createConnections(parts: ConnectionsParts): Connections {
     get open() {
       return open
     },
+    get carried() {
+      return carried
+    },
     all: connections,
+    of: origin => connections.get(origin),
+    watch(listener) {
+      watchers.add(listener)
+      return () => void watchers.delete(listener)
+    },
     change,
   }
 }

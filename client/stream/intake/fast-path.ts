@@ -9,8 +9,8 @@ import {
   takeMessage,
 } from '../../../report/full-report.js'
 import { Report } from '../../../report/report.js'
-import type { OriginTraffic } from '../origins.js'
 import type { FeedState } from '../staleness.js'
+import type { OriginTraffic } from '../stream-api.js'
 import { type CopyCache, createCopyCache } from './copies.js'
 import { createFeedIndex } from './feed-index.js'
 import type { FastPath } from './intake.js'

@@ -1,5 +1,4 @@
 import { ValidationError } from '../../../core/errors.js'
-import { STREAM_PATH } from '../../call.js'
 
 /** Feeds that are to travel over other connections than now: in place of a shard, or in a new one. */
 export interface ShardChange<Shard> {
@@ -17,25 +16,7 @@ const SPARE = 2
 
 /** The URL of a stream; the service knows by it alone what is subscribed to. */
 export function streamURL(base: string, feedIDs: readonly string[]): string {
-  return `${base}${STREAM_PATH}?feedIDs=${feedIDs}`
-}
-
-const LIST = /(?<=[?&]feedIDs=)[^&#]*/
-
-/** The feeds that a stream's URL names. */
-export function feedsOfURL(url: string): readonly string[] {
-  const [list = ''] = LIST.exec(url) ?? []
-  return list === '' ? [] : list.toLowerCase().split(',')
-}
-
-/** A stream's URL with no other feeds than these, and otherwise as it is. */
-export function narrowURL(url: string, feedIDs: readonly string[]): string {
-  return url.replace(LIST, list =>
-    list
-      .split(',')
-      .filter(feedID => feedIDs.includes(feedID.toLowerCase()))
-      .join(','),
-  )
+  return `${base}/api/v1/ws?feedIDs=${feedIDs}`
 }
 
 /** How many feeds the stream's URL can hold, whichever of these it begins with. */

@@ -1,79 +1,61 @@
+import { createDeferred } from '../../../core/deferred.js'
 import { asError, DataStreamsError, isStreamsError } from '../../../core/errors.js'
 import { createLifetime } from '../../../core/lifetime.js'
 import { VERSION } from '../../../core/version.js'
 import type { StreamCall, StreamReply } from '../../call.js'
-import { connectionFacts } from '../../call.js'
-import { WebSocketError } from '../../errors.js'
 import type { Handler } from '../../plugin.js'
 import type { StreamScope } from '../../scope.js'
-import type { ConnectionFacts, Status } from '../../status.js'
-import { type ConnectionOptions, runConnection } from '../connection/connection.js'
-import {
-  type Connections,
-  type ConnectionsParts,
-  createConnections,
-} from '../connection/registry.js'
-import type { Intake, Source } from '../intake/intake.js'
-import { createRejections } from '../intake/rejections.js'
-import type { Origins } from '../origins.js'
+import type { ConnectionChange, Status } from '../../status.js'
+import { createRegistry, type Registry, type RegistryParts } from '../connection/registry.js'
 import type { StreamCounters } from '../stream-api.js'
 import { streamURL } from './plan.js'
+import { openShardConnection, type ShardConnectionParts } from './shard-connection.js'
 
 /** What all shards of a stream are made of. */
-export interface ShardParts {
-  /** The stream's; a shard has one of its own that goes by it. */
-  readonly scope: StreamScope
+export interface ShardParts extends ShardConnectionParts {
   /** What the stream's URLs begin with, one at least. */
   readonly bases: readonly string[]
   readonly handler: Handler
-  readonly connection: ConnectionOptions
-  /** How many sockets all shards may have at once, and have. */
-  readonly maxConnections: number
-  readonly sockets: { open: number }
+  readonly reconnect: StreamCall['reconnect']
+  readonly connectTimeout: number
   readonly counters: StreamCounters
-  readonly origins: Origins
-  readonly receive: Intake
-  /** Hears of the changes of connections while the shard is in force, and of others always. */
-  changed(status: Status): void
-  /** An id for one more connection of the stream. */
-  readonly nextID: ConnectionsParts['nextID']
-  /** Hears when a connection of the shard in force opens or is lost. */
-  readonly announce: ConnectionsParts['announce']
-  /** The service refuses these feeds of a shard in force. */
-  denied(shard: Shard, feedIDs: readonly string[], error: Error): void
+  readonly nextID: RegistryParts['nextID']
+  /** Called when a connection of a shard in force opens or is lost. */
+  readonly onConnection: RegistryParts['onChange']
+  /** Called after each change of a connection of a shard in force, before the `status` event. */
+  onChange(shard: Shard, change: ConnectionChange): void
 }
 
 /**
- * Carries some of a stream's feeds: one call down the stack, and the connections it comes to. The plugins that the call
- * passes see the shard as the stream, so that they never take the connections of two shards for one another.
+ * Carries some of a stream's feeds: one call down the stack, and the connections that come of it. The layers that the call
+ * passes have the shard's scope for the stream's, so that they never confuse the connections of two shards.
  */
 export interface Shard {
-  /** Without those that the service has refused. */
   readonly feedIDs: readonly string[]
-  readonly connections: Connections
-  /** False while it is about to take over, and when it has been taken over from: its changes are no news then. */
+  readonly registry: Registry
+  /** False while it is about to take over, and after another has taken over from it: it emits nothing then. */
   isInForce: boolean
-  /** What failed before it was in force, the latest of each name. */
+  /** Errors from before it was in force, the latest of each name. */
   readonly failures: ReadonlyMap<string, Error>
-  /** The feeds it was refused before it was in force, with why. */
-  readonly denials: ReadonlyMap<string, Error>
-  /** Settles when nothing of the shard is left, with why. */
+  /** Settles with the error that has ended its call. */
   readonly ended: Promise<Error>
-  /** Hears of the changes of its connections, and of what it is told. */
-  watch(listener: (status: Status) => void): () => void
-  /** Takes note of a change. */
-  change(status: Status): void
-  /** Is told of a change that is none of its connections'. */
-  hear(status: Status): void
-  /** The service refuses some of its feeds. */
-  deny(feedIDs: readonly string[], error: Error): void
-  /** From now on it has nothing to do with these feeds. */
-  forgo(feedIDs: readonly string[]): void
+  /** Settles when its call has ended, and none of its connections is left. */
+  readonly closed: Promise<void>
+  change(change: ConnectionChange): void
   end(reason: Error): void
 }
 
-/** What opens connections in the scope of the stream itself: nothing does, they are its shards'. */
-export function notOpened(): Promise<never> {
+/** The key of a shard's scope under which a call opens its connection. */
+const openKey = Symbol('open')
+
+interface ShardScope extends StreamScope {
+  readonly [openKey]: (call: StreamCall) => Promise<StreamReply>
+}
+
+/** Opens the connection of a stream call: the wire below all layers. */
+export function openStream(call: StreamCall): Promise<StreamReply> {
+  const open = (call.scope as Partial<ShardScope>)[openKey]
+  if (open !== undefined) return open(call)
   const message = 'only the scope of a call opens its connection'
   return Promise.reject(new DataStreamsError(message, { code: 'PLUGIN' }))
 }
@@ -81,196 +63,174 @@ export function notOpened(): Promise<never> {
 /** Starts a shard for these feeds. */
 export function createShard(
   parts: ShardParts,
-  asked: readonly string[],
+  feedIDs: readonly string[],
   isInForce: boolean,
 ): Shard {
-  const { bases, handler, counters, origins, receive } = parts
-  const { log, fail } = parts.scope
-  const life = createLifetime(parts.scope.signal)
-  const watchers = new Set<(status: Status) => void>()
-  /** The stream has ended. (To ask its signal costs more than all else that is done here with a message.) */
-  let isOver = false
-  life.defer(() => {
-    isOver = parts.scope.signal.aborted
-  })
+  const { events, signal } = parts.scope
+  const life = createLifetime(signal)
+  const closed = createDeferred()
   const failures = new Map<string, Error>()
-  const denials = new Map<string, Error>()
-  let feedIDs = asked
-  const connections = createConnections({
-    counters,
-    log,
+  /** Connections that are open, or being opened. */
+  let connections = 0
+  /** The stream has ended. (Asking its signal for each message would cost more than taking the message in.) */
+  let isOver = false
+  let hasEnded = false
+  life.defer(() => {
+    isOver = signal.aborted
+    closeIfDone()
+  })
+  const registry = createRegistry({
+    counters: parts.counters,
+    log: parts.scope.log,
     now: parts.connection.now,
     nextID: parts.nextID,
-    announce(isConnected, connection, isRestored) {
-      if (shard.isInForce) parts.announce(isConnected, connection, isRestored)
+    onChange(isConnected, connection, isRestored) {
+      if (shard.isInForce) parts.onConnection(isConnected, connection, isRestored)
     },
   })
-  const scope: StreamScope = {
-    ...parts.scope,
-    get feedIDs() {
-      return feedIDs
-    },
-    get urls() {
-      return bases.map(base => streamURL(base, feedIDs))
-    },
-    signal: life.signal,
-    defer: life.defer,
-    get activeConnections() {
-      return connections.open
-    },
-    get uncovered() {
-      return connections.open > 0 ? [] : feedIDs
-    },
-    status: change,
-    watch,
-    fail(error) {
+  const scope = createShardScope(parts.scope, feedIDs, registry, {
+    life,
+    change,
+    emitError(error) {
       failures.set(error.name, error)
-      if (shard.isInForce) fail(error)
+      if (shard.isInForce) events.emit('error', error)
     },
-    deny,
     open,
-  }
+  })
 
-  function watch(listener: (status: Status) => void): () => void {
-    watchers.add(listener)
-    return () => void watchers.delete(listener)
-  }
-
-  function change(status: Status): void {
-    if ('origin' in status) {
-      connections.change(status)
-      hear(status)
-      if (!shard.isInForce) return
-    }
-    parts.changed(status)
-  }
-
-  function hear(status: Status): void {
-    for (const watcher of watchers) watcher(status)
-  }
-
-  function deny(refused: readonly string[], error: Error): void {
-    const denied = feedIDs.filter(feedID => refused.includes(feedID))
-    if (denied.length === 0) return
-    if (shard.isInForce) {
-      parts.denied(shard, denied, error)
-      return
-    }
-    for (const feedID of denied) denials.set(feedID, error)
-    forgo(denied)
-    if (feedIDs.length === 0) life.end(error)
-  }
-
-  function forgo(gone: readonly string[]): void {
-    feedIDs = Object.freeze(feedIDs.filter(feedID => !gone.includes(feedID)))
+  function change(to: ConnectionChange): void {
+    registry.change(to)
+    if (!shard.isInForce) return
+    parts.onChange(shard, to)
+    events.emit('status', to)
   }
 
   async function open(call: StreamCall): Promise<StreamReply> {
-    const facts = connectionFacts(call)
-    const { connectTimeout = parts.connection.connectTimeout } = call
-    change({ type: 'connecting', ...facts })
-    const { origin } = facts
-    const traffic = origins.of(origin)
-    const rejections = createRejections(facts, log, parts.scope.fail)
-    const source: Source = {
-      origin,
-      traffic,
-      carried: feedIDs,
-      place: { next: 0, lead: 0 },
-      rejections,
-      junk: 0,
-      lastReportAt: 0,
-    }
-    let openedAt = 0
-    let hasPlace = false
+    connections++
     try {
-      takePlace(facts)
-      hasPlace = true
-      const end = await runConnection(
-        call,
-        facts,
-        { ...parts.connection, connectTimeout },
-        {
-          opened() {
-            openedAt = parts.connection.now()
-            change({ type: 'connected', ...facts })
-          },
-          answered(roundTripMs) {
-            traffic.roundTripMs = roundTripMs
-          },
-          message: data => !isOver && receive(data, source),
-        },
-      )
-      const error = rejections.end()
-      // What was no good until it ended has lasted until its last report.
-      const lasted = Math.max(0, source.lastReportAt - openedAt)
-      const reply = error === undefined ? end : { ...end, lasted, error }
-      change({ type: 'disconnected', wasOpen: true, error: reply.error, ...facts })
+      const reply = await openShardConnection(call, feedIDs, parts, {
+        isOver: () => isOver,
+        change,
+      })
+      void reply.ended.then(leave)
       return reply
     } catch (thrown) {
-      change({ type: 'disconnected', wasOpen: false, error: asError(thrown), ...facts })
+      leave()
       throw thrown
-    } finally {
-      if (hasPlace) parts.sockets.open--
     }
   }
 
-  function takePlace({ host }: ConnectionFacts): void {
-    const { sockets, maxConnections } = parts
-    if (sockets.open >= maxConnections) {
-      throw new WebSocketError(
-        `no connection to ${host}: the stream has ${sockets.open}, and maxConnections is ${maxConnections}`,
-        { code: 'WS_CONNECT' },
-      )
-    }
-    sockets.open++
+  function leave(): void {
+    connections--
+    closeIfDone()
   }
 
-  /** The shard's one call, down the stack; what it settles with is why the shard has ended. */
-  async function run(): Promise<Error> {
-    try {
-      const reply = await handler({
-        kind: 'stream',
-        operation: 'stream',
-        method: 'GET',
-        url: scope.urls[0] as string,
-        headers: new Headers({ 'user-agent': `sluice/${VERSION}` }),
-        signal: life.signal,
-        scope,
-      })
-      return (reply as StreamReply).error
-    } catch (thrown) {
-      return asError(thrown)
-    }
+  function closeIfDone(): void {
+    if (hasEnded && connections === 0 && life.signal.aborted) closed.resolve()
   }
 
   async function live(): Promise<Error> {
-    // The shard is known to its stream before anything happens to it.
+    // The stream knows the shard before anything happens to it.
     await undefined
-    const error = await run()
-    life.end(error)
-    if (isStreamsError(error)) return error
-    return new DataStreamsError(`a plugin threw: ${error.message}`, {
-      code: 'PLUGIN',
-      cause: error,
-    })
+    const error = await run(scope, parts)
+    hasEnded = true
+    // A shard that was refused some of its feeds carries the others until another takes over.
+    if (rejectedFeeds(error).length === 0) life.end(error)
+    closeIfDone()
+    return error
   }
 
   const shard: Shard = {
-    get feedIDs() {
-      return feedIDs
-    },
-    connections,
+    feedIDs,
+    registry,
     isInForce,
     failures,
-    denials,
     ended: live(),
-    watch,
+    closed: closed.promise,
     change,
-    hear,
-    deny,
-    forgo,
     end: life.end,
   }
   return shard
+}
+
+/** What a shard gives to its scope. */
+interface ShardScopeParts {
+  readonly life: Pick<StreamScope, 'signal' | 'defer'>
+  change(change: ConnectionChange): void
+  emitError(error: Error): void
+  readonly open: ShardScope[typeof openKey]
+}
+
+/** The scope of a shard's call: the stream's, narrowed to the connections of the shard. */
+function createShardScope(
+  stream: StreamScope,
+  feedIDs: readonly string[],
+  registry: Registry,
+  { life, change, emitError, open }: ShardScopeParts,
+): ShardScope {
+  const { events } = stream
+  return {
+    ...stream,
+    feedIDs,
+    signal: life.signal,
+    defer: life.defer,
+    connections: {
+      get open() {
+        return registry.open
+      },
+      get uncovered() {
+        return registry.open > 0 ? [] : feedIDs
+      },
+      get carried() {
+        return registry.carried
+      },
+      of: registry.of,
+      watch: registry.watch,
+    },
+    events: {
+      emit(event, value) {
+        if (event === 'status' && 'origin' in (value as Status)) change(value as ConnectionChange)
+        else if (event === 'error') emitError(value as Error)
+        else events.emit(event, value)
+      },
+      on: events.on,
+    },
+    [openKey]: open,
+  }
+}
+
+/** The one call of a shard, down the stack. Resolves with the error that has ended it. */
+async function run(
+  scope: ShardScope,
+  { bases, handler, connectTimeout, reconnect }: ShardParts,
+): Promise<Error> {
+  const urls = bases.map(base => streamURL(base, scope.feedIDs))
+  try {
+    const reply = await handler({
+      kind: 'stream',
+      operation: 'stream',
+      method: 'GET',
+      url: urls[0] as string,
+      urls,
+      headers: new Headers({ 'user-agent': `sluice/${VERSION}` }),
+      connectTimeout,
+      reconnect,
+      signal: scope.signal,
+      scope,
+    })
+    return asStreamsError((await (reply as StreamReply).ended).error)
+  } catch (thrown) {
+    return asStreamsError(thrown)
+  }
+}
+
+function asStreamsError(thrown: unknown): Error {
+  if (isStreamsError(thrown)) return thrown
+  const { message } = asError(thrown)
+  return new DataStreamsError(`a plugin threw: ${message}`, { code: 'PLUGIN', cause: thrown })
+}
+
+/** The feeds that an error says do not exist or may not be read. */
+export function rejectedFeeds(error: unknown): readonly string[] {
+  return isStreamsError(error, 'AUTHENTICATION') ? error.feedIDs : []
 }

@@ -1,139 +1,127 @@
 import { asError, DataStreamsError, ValidationError } from '../../../core/errors.js'
+import type { Connections } from '../../scope.js'
+import type { ConnectionChange } from '../../status.js'
 import type { ShardChange } from './plan.js'
-import { createShard, type Shard, type ShardParts } from './shard.js'
+import { createShard, rejectedFeeds, type Shard, type ShardParts } from './shard.js'
 
 /** The shards that carry a stream between them. */
 export interface Shards {
   /** Those in force. */
   readonly all: readonly Shard[]
-  /** How many connections they have open. */
-  readonly open: number
-  /** The feeds of those that have none open. */
-  readonly uncovered: readonly string[]
+  /** Their connections. */
+  readonly connections: Connections
   /** Starts a shard for each of these groups of feeds. */
   start(groups: readonly (readonly string[])[]): void
-  /** The service refuses some of the stream's feeds. */
-  deny(feedIDs: readonly string[], error: Error): void
   /**
-   * Replaces shards, make before break: once all the new ones are open, they are in force, `commit` is called, and then the
+   * Replaces shards, make before break: once all the new ones are open they are in force, `commit` is called, and then the
    * old ones are ended. Waits first for those that earlier changes have replaced, where the connections would be too many.
-   * Rejects when one of the new can't be had, or the change is refused, and changes nothing then.
+   * Rejects where one of the new can't be had, and changes nothing then.
    */
-  change(changes: readonly ShardChange<Shard>[], purpose: ChangePurpose): Promise<void>
+  change(changes: readonly ShardChange<Shard>[], commit: () => void): Promise<void>
+  endAll(reason: Error): void
 }
 
-/** What shards are changed for. Both hear which feeds the service has refused the new ones. */
-export interface ChangePurpose {
-  /** Throws where nothing should change. */
-  check(denied: Denials): void
-  /** The change is in force. */
-  commit(denied: Denials): void
+/** What the shards of a stream are made of, and what the stream is told. */
+export interface ShardsParts extends Omit<ShardParts, 'onChange' | 'sockets' | 'nextID'> {
+  /** Called when every shard has an open connection, and when one of them has none any more. */
+  onUp(): void
+  onDown(): void
+  /** Called when none of them has an open connection any more. */
+  onAllLost(): void
+  /** Called when a shard in force was rejected some of its feeds. */
+  onRejected(shard: Shard, error: Error): void
+  /** Called once: a shard in force has ended for good, or the stream has and nothing of its shards is left. */
+  onEnded(error: Error): void
 }
 
-/** Feeds that the service refuses, with why. */
-export type Denials = ReadonlyMap<string, Error>
-
-/** What a stream hears of its shards. */
-export interface ShardsParts extends Omit<ShardParts, 'changed' | 'denied' | 'sockets' | 'nextID'> {
-  /** Hears of changes of the shards in force, before `up` and `down`. */
-  changed: ShardParts['changed']
-  /** Every shard has an open connection. */
-  up(): void
-  /** One of them has none any more. */
-  down(): void
-  /** None of them has one any more. */
-  allLost(): void
-  /** The service refuses these feeds, which were in force. False where no other is subscribed to. */
-  denied(feedIDs: readonly string[], error: Error): boolean
-  /** A shard in force has ended for good; or the stream has, and nothing of the shards is left. */
-  ended(error: Error): void
-}
-
-/** A new shard should have as many connections as the one before it; for those it lacks we wait so many milliseconds. */
+/** Milliseconds that a new shard has to open as many connections as the one before it, once it has one. */
 const PATIENCE = 1000
 /**
- * So many milliseconds a shard outlasts its successor's opening: what the service had published by then may still be on its
- * way to the old connections. After that they say goodbye, and what comes before the answer is taken too.
+ * Milliseconds that a shard outlasts the opening of its successor: reports that the service had published by then may still be
+ * on their way. After that comes the close handshake, and what comes before the answer is taken too.
  */
 const LINGER = 250
 
-/** A shard that is to come, and the one it takes over from. */
+/** A new shard and the one it takes over from. */
 interface Succession {
   readonly from: Shard | undefined
   readonly shard: Shard
 }
 
-/** Keeps a stream's shards; at first there are none. */
+/** Makes the shards of a stream; at first there are none. */
 export function createShards(parts: ShardsParts): Shards {
   const { origins, maxConnections } = parts
-  const { signal } = parts.scope
+  const { signal, events } = parts.scope
   let inForce: readonly Shard[] = []
   const running = new Set<Shard>()
   const sockets = { open: 0 }
+  const watchers = new Set<Parameters<Connections['watch']>[0]>()
   let isUp = false
-  let hasOpen = false
-  let isOver = false
+  let carried: Connections['carried']
+  /** Why all shards are ending. */
+  let ending: Error | undefined
+  let hasEnded = false
   let connections = 0
   const nextID = (): string => `conn-${connections++}`
 
   function open(feedIDs: readonly string[], isInForce: boolean): Shard {
-    const own = { ...parts, sockets, nextID, changed, denied: forgo }
-    const shard = createShard(own, feedIDs, isInForce)
+    const shard = createShard({ ...parts, sockets, nextID, onChange }, feedIDs, isInForce)
     running.add(shard)
-    void shard.ended.then(error => ended(shard, error))
+    shard.registry.watch((change, before) => {
+      if (shard.isInForce) for (const watcher of [...watchers]) watcher(change, before)
+    })
+    void shard.ended.then(error => onEnded(shard, error))
+    void shard.closed.then(() => onClosed(shard))
     return shard
   }
 
-  function changed(status: Parameters<ShardParts['changed']>[0]): void {
-    parts.changed(status)
-    if (status.type === 'left') forgetOrigins()
-    judge()
+  function onChange(_shard: Shard, change: ConnectionChange): void {
+    if (change.type === 'left') forgetOrigins()
+    update()
   }
 
-  /** A shard goes on with the feeds that are left of it; one that has none leaves, unless it is the last. */
-  function forgo(shard: Shard, feedIDs: readonly string[], error: Error): void {
-    if (feedIDs.length === shard.feedIDs.length && inForce.length === 1) return
-    shard.forgo(feedIDs)
-    if (!parts.denied(feedIDs, error)) {
-      shard.end(error)
-      return
-    }
-    if (!isEmpty(shard)) return
-    inForce = inForce.filter(each => each !== shard)
-    shard.isInForce = false
-    tellOfLeaving(shard, undefined)
-    shard.end(error)
-    judge()
+  function onEnded(shard: Shard, error: Error): void {
+    if (!shard.isInForce || signal.aborted || ending !== undefined) return
+    if (rejectedFeeds(error).length > 0) parts.onRejected(shard, error)
+    else finish(error)
   }
 
-  function judge(): void {
+  function onClosed(shard: Shard): void {
+    running.delete(shard)
+    if (signal.aborted ? running.size === 0 : ending !== undefined && shard.isInForce)
+      finish(ending ?? asError(signal.reason))
+    else if (!signal.aborted) forgetOrigins()
+  }
+
+  function finish(error: Error): void {
+    if (hasEnded) return
+    hasEnded = true
+    parts.onEnded(error)
+  }
+
+  /** Compares what is open now with what was. */
+  function update(): void {
     const wasUp = isUp
-    isUp = inForce.every(shard => shard.connections.open > 0)
-    if (isUp && !wasUp) parts.up()
-    else if (wasUp && !isUp) parts.down()
-    const hadOpen = hasOpen
-    hasOpen = countOpen() > 0
-    if (hadOpen && !hasOpen) parts.allLost()
+    isUp = inForce.every(({ registry }) => registry.open > 0)
+    if (isUp && !wasUp) parts.onUp()
+    else if (wasUp && !isUp) parts.onDown()
+    const isCarried = carried !== undefined && carried.until === undefined
+    const hasOpen = countOpen() > 0
+    if (hasOpen && !isCarried) carried = { since: performance.now(), until: undefined }
+    if (hasOpen || carried === undefined || !isCarried) return
+    carried = { ...carried, until: performance.now() }
+    parts.onAllLost()
   }
 
   function countOpen(): number {
-    return inForce.reduce((sum, shard) => sum + shard.connections.open, 0)
+    return sum(inForce.map(({ registry }) => registry.open))
   }
 
   function forgetOrigins(): void {
-    origins.keep(Array.from(running, ({ connections }) => connections))
+    origins.keep(Array.from(running, ({ registry }) => registry))
   }
 
-  function ended(shard: Shard, error: Error): void {
-    running.delete(shard)
-    if (isOver) return
-    if (signal.aborted ? running.size === 0 : shard.isInForce) {
-      isOver = true
-      parts.ended(error)
-    } else if (!signal.aborted) forgetOrigins()
-  }
-
-  /** Waits until new shards in place of these have room for their connections, while old ones are on their way out. */
+  /** Waits until new shards in place of these have room for their connections, while old ones are closing. */
   async function waitForRoom(replaced: readonly (Shard | undefined)[]): Promise<void> {
     const usual = Math.max(1, ...inForce.map(sizeOf))
     const needed = sum(replaced.map(shard => (shard === undefined ? usual : sizeOf(shard))))
@@ -146,9 +134,48 @@ export function createShards(parts: ShardsParts): Shards {
           `maxConnections: the change of feeds takes ${needed} connections besides the ${taken} there are, and ${maxConnections} are the most`,
         )
       }
-      await Promise.race(leaving.map(({ ended }) => ended))
+      await Promise.race(leaving.map(({ closed }) => closed))
       signal.throwIfAborted()
     }
+  }
+
+  async function change(changes: readonly ShardChange<Shard>[], commit: () => void): Promise<void> {
+    const wanted = changes.filter(({ to }) => to.length > 0)
+    await waitForRoom(wanted.map(({ from }) => from))
+    const successions = wanted.map(({ from, to }) => ({ from, shard: open(to, false) }))
+    try {
+      await allOpen(successions)
+      signal.throwIfAborted()
+    } catch (error) {
+      for (const { shard } of successions) shard.end(asError(error))
+      throw error
+    }
+    const leaving = changes.flatMap(({ from }) => from ?? [])
+    succeed(successions, leaving)
+    commit()
+    for (const succession of successions) emitDifference(succession)
+    for (const shard of leaving) {
+      if (!successions.some(({ from }) => from === shard)) emitLeaving(shard, undefined)
+      retire(shard)
+    }
+    update()
+  }
+
+  /** The new shards are in force from now on. */
+  function succeed(successions: readonly Succession[], leaving: readonly Shard[]): void {
+    const successorOf = new Map(successions.map(({ from, shard }) => [from, shard]))
+    for (const shard of leaving) shard.isInForce = false
+    for (const { shard } of successions) shard.isInForce = true
+    const before = inForce
+    inForce = [
+      ...before.flatMap(shard =>
+        leaving.includes(shard) ? (successorOf.get(shard) ?? []) : shard,
+      ),
+      // The one it takes over from may be gone by now.
+      ...successions.flatMap(({ from, shard }) =>
+        from === undefined || !before.includes(from) ? shard : [],
+      ),
+    ]
   }
 
   function retire(shard: Shard): void {
@@ -156,84 +183,69 @@ export function createShards(parts: ShardsParts): Shards {
       () => shard.end(new DataStreamsError('other connections took over', { code: 'CLOSED' })),
       LINGER,
     )
-    void shard.ended.then(() => clearTimeout(timer))
+    void shard.closed.then(() => clearTimeout(timer))
   }
 
-  /** Tells of what is different with the new shard, as if it had been the same connections all along. */
-  function tellDifference({ from, shard }: Succession): void {
+  /** Emits what differs with the new shard, as if it had been the same connections all along. */
+  function emitDifference({ from, shard }: Succession): void {
     for (const [name, error] of shard.failures)
-      if (from?.failures.get(name)?.message !== error.message) parts.scope.fail(error)
-    for (const [origin, connection] of shard.connections.all) {
+      if (from?.failures.get(name)?.message !== error.message) events.emit('error', error)
+    for (const [origin, connection] of shard.registry.all) {
       const { last, open } = connection
-      const before = from?.connections.all.get(origin)
+      const before = from?.registry.all.get(origin)
       if (open > 0 !== (before?.open ?? 0) > 0)
-        parts.announce(open > 0, connection, before !== undefined)
-      if (before?.last.type !== last.type) parts.changed(last)
+        parts.onConnection(open > 0, connection, before !== undefined)
+      if (before?.last.type !== last.type) emitChange(shard, last)
     }
-    if (from !== undefined) tellOfLeaving(from, shard)
+    if (from !== undefined) emitLeaving(from, shard)
   }
 
-  function tellOfLeaving(from: Shard, shard: Shard | undefined): void {
-    for (const [origin, connection] of from.connections.all) {
-      if (shard?.connections.all.has(origin)) continue
-      if (connection.open > 0) parts.announce(false, connection, false)
-      parts.changed({ type: 'left', ...connection.facts })
+  function emitLeaving(from: Shard, shard: Shard | undefined): void {
+    for (const [origin, connection] of from.registry.all) {
+      if (shard?.registry.all.has(origin)) continue
+      if (connection.open > 0) parts.onConnection(false, connection, false)
+      emitChange(from, { type: 'left', ...connection.facts })
     }
+  }
+
+  function emitChange(shard: Shard, to: ConnectionChange): void {
+    onChange(shard, to)
+    events.emit('status', to)
   }
 
   return {
     get all() {
       return inForce
     },
-    get open() {
-      return countOpen()
-    },
-    get uncovered() {
-      return inForce.flatMap(({ connections, feedIDs }) => (connections.open > 0 ? [] : feedIDs))
+    connections: {
+      get open() {
+        return countOpen()
+      },
+      get uncovered() {
+        return inForce.flatMap(({ registry, feedIDs }) => (registry.open > 0 ? [] : feedIDs))
+      },
+      get carried() {
+        return carried
+      },
+      of(origin) {
+        for (const { registry } of inForce) {
+          const connection = registry.of(origin)
+          if (connection !== undefined) return connection
+        }
+        return undefined
+      },
+      watch(listener) {
+        watchers.add(listener)
+        return () => void watchers.delete(listener)
+      },
     },
     start(groups) {
       inForce = groups.map(feedIDs => open(feedIDs, true))
     },
-    deny(feedIDs, error) {
-      for (const shard of inForce) shard.deny(feedIDs, error)
-    },
-    async change(changes, { check, commit }) {
-      await waitForRoom(changes.flatMap(({ from, to }) => (to.length > 0 ? [from] : [])))
-      const opened = changes
-        .filter(({ to }) => to.length > 0)
-        .map(({ from, to }) => ({ from, shard: open(to, false) }))
-      const leaving = changes.flatMap(({ from }) => from ?? [])
-      let denied: Denials
-      try {
-        await allOpen(opened)
-        signal.throwIfAborted()
-        denied = new Map(opened.flatMap(({ shard }) => [...shard.denials]))
-        check(denied)
-      } catch (error) {
-        for (const { shard } of opened) shard.end(asError(error))
-        throw error
-      }
-      const successions = opened.filter(({ shard }) => !isEmpty(shard))
-      const successorOf = new Map(successions.map(({ from, shard }) => [from, shard]))
-      for (const shard of leaving) shard.isInForce = false
-      for (const { shard } of successions) shard.isInForce = true
-      const before = inForce
-      inForce = [
-        ...before.flatMap(shard =>
-          leaving.includes(shard) ? (successorOf.get(shard) ?? []) : shard,
-        ),
-        // The one it takes over from may be gone by now.
-        ...successions.flatMap(({ from, shard }) =>
-          from === undefined || !before.includes(from) ? shard : [],
-        ),
-      ]
-      commit(denied)
-      for (const succession of successions) tellDifference(succession)
-      for (const shard of leaving) {
-        if (!successorOf.has(shard)) tellOfLeaving(shard, undefined)
-        retire(shard)
-      }
-      judge()
+    change,
+    endAll(reason) {
+      ending ??= reason
+      for (const shard of inForce) shard.end(reason)
     },
   }
 }
@@ -245,26 +257,22 @@ export function createShards(parts: ShardsParts): Shards {
 function allOpen(successions: readonly Succession[]): Promise<void> {
   return new Promise((resolve, reject) => {
     let timer: ReturnType<typeof setTimeout> | undefined
-    const unwatch = successions.map(({ shard }) => shard.watch(look))
+    const unwatch = successions.map(({ shard }) => shard.registry.watch(check))
     for (const { shard } of successions) {
       void shard.ended.then(error => {
-        if (isEmpty(shard)) return look()
         stop()
         reject(error)
       })
     }
-    look()
+    check()
 
     function stop(): void {
       clearTimeout(timer)
       for (const each of unwatch) each()
     }
 
-    function look(): void {
-      const isLacking = successions.some(
-        ({ shard }) => shard.connections.open === 0 && !isEmpty(shard),
-      )
-      if (isLacking) {
+    function check(): void {
+      if (successions.some(({ shard }) => shard.registry.open === 0)) {
         clearTimeout(timer)
         timer = undefined
       } else if (successions.every(isAsGood)) done()
@@ -279,20 +287,14 @@ function allOpen(successions: readonly Succession[]): Promise<void> {
 }
 
 /** How many connections a shard has, or will have. */
-function sizeOf({ connections }: Shard): number {
-  return Math.max(1, connections.all.size)
+function sizeOf({ registry }: Shard): number {
+  return Math.max(1, registry.all.size)
 }
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, each) => total + each, 0)
 }
 
-/** The service has refused all its feeds. */
-function isEmpty({ feedIDs }: Shard): boolean {
-  return feedIDs.length === 0
-}
-
 function isAsGood({ from, shard }: Succession): boolean {
-  if (isEmpty(shard)) return true
-  return shard.connections.open >= (from?.connections.open ?? 0)
+  return shard.registry.open >= (from?.registry.open ?? 0)
 }

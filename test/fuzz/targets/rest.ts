@@ -2,6 +2,7 @@ import type { RequestCall, StreamCall } from '../../../client/call.js'
 import { errorFromAnswer, parseRetryAfter } from '../../../client/request/http-error.js'
 import { createRest } from '../../../client/request/operations.js'
 import type { Rest } from '../../../client/rest.js'
+import type { PluginClient } from '../../../client/scope.js'
 import { isStreamsError } from '../../../core/errors.js'
 import { parseOrigins } from '../../../plugins/ha-discovery.js'
 import { allDecoders } from '../../../presets/versions.js'
@@ -26,6 +27,7 @@ export function answers(): readonly Target<string>[] {
     table: createDecoderTable(allDecoders),
     log: {},
     signal,
+    client: () => ({}) as PluginClient,
   })
   const [first, second, inMilliseconds] = records as [typeof sample, typeof sample, typeof sample]
   const list = (name: string, value: JSONValue, read: (rest: Rest) => Promise<unknown>) =>

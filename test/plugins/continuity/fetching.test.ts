@@ -191,8 +191,8 @@ describe('continuity', () => {
   test('nothing is fetched while whoever reads has no room', async () => {
     const { publish, scope, requests, backfilled, end } = stream()
     let makeRoom: () => void = () => undefined
-    scope.room = () =>
-      new Promise(resolve => {
+    scope.flow.room = () =>
+      new Promise<void>(resolve => {
         makeRoom = resolve
       })
     publish([100])
@@ -200,7 +200,7 @@ describe('continuity', () => {
     publish([102])
     await wait(20_000)
     expect(requests).toEqual([])
-    scope.room = async () => undefined
+    scope.flow.room = async () => undefined
     makeRoom()
     await wait(1000)
     expect(backfilled()).toEqual([101])
@@ -221,7 +221,7 @@ describe('continuity', () => {
 
   test('a fetched report that a plugin below keeps for itself is not missing', async () => {
     const { publish, scope, gaps, end } = stream()
-    scope.receive = () => undefined
+    scope.inject = async () => undefined
     publish([100])
     publish([101], { live: false })
     publish([102])

@@ -177,7 +177,7 @@ describe('continuity', () => {
     await wait(120_000)
     expect(requests).toHaveLength(7)
     expect(backfilled()).toEqual([101])
-    expect(warnings.at(-1)).toMatch(/silent since .*given up/)
+    expect(warnings.at(-1)).toMatch(/quiet since .*given up/)
     end()
   })
 })

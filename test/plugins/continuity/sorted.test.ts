@@ -39,7 +39,7 @@ describe('continuity, sorted', () => {
 
   test('a fetched report that a plugin below keeps for itself is waited for no longer', async () => {
     const { publish, scope, times, gaps, end } = stream({ order: 'sorted' })
-    scope.receive = () => undefined
+    scope.inject = async () => undefined
     publish([100])
     publish([101], { live: false })
     publish([102])

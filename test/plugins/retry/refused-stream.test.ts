@@ -99,8 +99,8 @@ describe('a stream that was let in and is refused', () => {
 
   test('is dialled so for ever while others carry it, whether it was open itself or not', async () => {
     for (const outcomes of [[locked], [ended(2000), locked]]) {
-      const { call, company, controller, statuses } = streamCall({ maxReconnectAttempts: 2 })
-      company.open = 1
+      const { call, siblings, controller, statuses } = streamCall({ maxReconnectAttempts: 2 })
+      siblings.become(1)
       const { attempts, done } = run(call, outcomes)
       await jest.advanceTimersByTimeAsync(3_600_000)
       expect(attempts.length).toBeGreaterThan(50)

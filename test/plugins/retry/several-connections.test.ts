@@ -5,8 +5,8 @@ import { ended, refused, run, streamCall } from '../../support/plugins/retry.js'
 
 describe('a stream of several connections', () => {
   test('is probed slowly, and never given up, while others carry it', async () => {
-    const { call, company, controller } = streamCall()
-    company.open = 1
+    const { call, siblings, controller } = streamCall()
+    siblings.become(1)
     const { attempts, done } = run(call, [refused])
     await jest.advanceTimersByTimeAsync(600_000)
     expect(attempts.slice(0, 6)).toEqual([0, 1000, 3000, 7000, 15_000, 25_000])
@@ -15,7 +15,7 @@ describe('a stream of several connections', () => {
     controller.abort()
     await done
     expect(jest.getTimerCount()).toBe(0)
-    expect(company.watchers.size).toBe(0)
+    expect(siblings.watchers).toBe(0)
   })
 
   test('is not probed before the service wants it', async () => {
@@ -24,8 +24,8 @@ describe('a stream of several connections', () => {
       statusCode: 503,
       retryAfter: 45_000,
     })
-    const { call, company, controller } = streamCall({ maxReconnectAttempts: 1 })
-    company.open = 1
+    const { call, siblings, controller } = streamCall({ maxReconnectAttempts: 1 })
+    siblings.become(1)
     const { attempts, done } = run(call, [busy], { random: () => 0 })
     await jest.advanceTimersByTimeAsync(200_000)
     expect(attempts).toEqual([0, 45_000, 90_000, 135_000, 180_000])
@@ -35,12 +35,12 @@ describe('a stream of several connections', () => {
 
   test('is probed even after an error that no waiting mends, but not alone', async () => {
     const fatal = new DataStreamsError('x', { code: 'PLUGIN' })
-    const { call, company } = streamCall()
-    company.open = 1
+    const { call, siblings } = streamCall()
+    siblings.become(1)
     const { attempts, result, done } = run(call, [fatal])
     await jest.advanceTimersByTimeAsync(31_000)
     expect(attempts).toEqual([0, 30_000])
-    company.become(0)
+    siblings.become(0)
     await jest.advanceTimersByTimeAsync(0)
     await done
     expect(attempts).toHaveLength(3)
@@ -48,12 +48,12 @@ describe('a stream of several connections', () => {
   })
 
   test('is dialled at once, with all its attempts, when the last of the others is lost', async () => {
-    const { call, company, controller } = streamCall({ maxReconnectAttempts: 2 })
-    company.open = 1
+    const { call, siblings, controller } = streamCall({ maxReconnectAttempts: 2 })
+    siblings.become(1)
     const { attempts, result, done } = run(call, [refused])
     await jest.advanceTimersByTimeAsync(100_000)
     const before = attempts.length
-    company.become(0)
+    siblings.become(0)
     await jest.advanceTimersByTimeAsync(0)
     expect(attempts.length).toBe(before + 1)
     await jest.advanceTimersByTimeAsync(3000)
@@ -66,29 +66,29 @@ describe('a stream of several connections', () => {
   const locked = new AuthenticationError('x', { statusCode: 401 })
 
   test('is dialled at once when another has carried it and is lost, though it was alone when it began to wait', async () => {
-    const { call, company, controller } = streamCall()
+    const { call, siblings, controller } = streamCall()
     const { attempts, done } = run(call, [ended(2000), locked])
     await jest.advanceTimersByTimeAsync(5000)
-    company.become(1)
+    siblings.become(1)
     await jest.advanceTimersByTimeAsync(5000)
     expect(attempts).toEqual([0, 1000, 3000])
-    company.become(0)
+    siblings.become(0)
     await jest.advanceTimersByTimeAsync(0)
     expect(attempts).toEqual([0, 1000, 3000, 10_000])
     controller.abort()
     await done
     expect(jest.getTimerCount()).toBe(0)
-    expect(company.watchers.size).toBe(0)
+    expect(siblings.watchers).toBe(0)
   })
 
   test('is not dialled at once for one that did not last, or for none at all', async () => {
-    const { call, company, controller } = streamCall()
+    const { call, siblings, controller } = streamCall()
     const { attempts, done } = run(call, [ended(2000), locked])
     await jest.advanceTimersByTimeAsync(5000)
-    company.become(0)
-    company.become(1)
+    siblings.become(0)
+    siblings.become(1)
     await jest.advanceTimersByTimeAsync(1900)
-    company.become(0)
+    siblings.become(0)
     await jest.advanceTimersByTimeAsync(60_000)
     expect(attempts).toEqual([0, 1000, 3000])
     controller.abort()
@@ -97,12 +97,12 @@ describe('a stream of several connections', () => {
 
   test('is dialled no sooner than the service has asked, and no later than that when it is needed', async () => {
     const asked = new AuthenticationError('x', { statusCode: 403, retryAfter: 20_000 })
-    const { call, company, controller } = streamCall()
-    company.open = 1
+    const { call, siblings, controller } = streamCall()
+    siblings.become(1)
     const { attempts, done } = run(call, [asked])
     await jest.advanceTimersByTimeAsync(23_000)
     expect(attempts).toEqual([0, 22_000])
-    company.become(0)
+    siblings.become(0)
     await jest.advanceTimersByTimeAsync(20_500)
     expect(attempts).toHaveLength(2)
     await jest.advanceTimersByTimeAsync(1000)
@@ -112,10 +112,10 @@ describe('a stream of several connections', () => {
   })
 
   test('is not given up for a refusal in a moment when none is open, if one has been', async () => {
-    const { call, company, controller, statuses } = streamCall()
+    const { call, siblings, controller, statuses } = streamCall()
     const { attempts, result, done } = run(call, [refused, refused, locked])
-    company.become(1)
-    company.become(0)
+    siblings.become(1)
+    siblings.become(0)
     await jest.advanceTimersByTimeAsync(10_000)
     expect(attempts.length).toBeGreaterThan(3)
     expect(result.error).toBeUndefined()
@@ -125,15 +125,15 @@ describe('a stream of several connections', () => {
   })
 
   test('knows that it was let in before the connection was first dialled', async () => {
-    const { call, company, controller } = streamCall()
+    const { call, siblings, controller } = streamCall()
     const plugin = retry({ random: () => 1 })
     const connect = (wire: Handler) =>
       plugin
         .call?.(wire)(call)
         .catch(error => error as Error)
     void connect(() => new Promise(() => undefined))
-    company.become(1)
-    company.become(0)
+    siblings.become(1)
+    siblings.become(0)
     let dials = 0
     void connect(async () => {
       dials++

@@ -1,20 +1,70 @@
 import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
 import type { Report } from '../../../report/report.js'
 import { bad, report, stack } from '../../support/plugins/verify.js'
 
 describe('verify in the stack of a stream', () => {
-  test('takes an equal copy for a copy, verified or not, and asks once', () => {
-    const { sink, settle, checks, counts, delivered } = stack()
+  test('verifies a report once, however many copies come before and after the verdict', () => {
+    const { sink, settle, asked, counts, delivered } = stack()
     const first = report(1)
     sink(first)
     sink(report(1, { origin: '002' }))
-    expect(checks.size).toBe(1)
+    sink(report(1, { origin: '003', signatures: '22' }))
     settle(first)
-    sink(report(1, { origin: '003' }))
-    sink(report(1, { origin: '004', signatures: '22' }))
-    expect(checks.size).toBe(0)
-    expect(counts).toMatchObject({ deduplicated: 3, verified: 1, unverified: 0 })
+    sink(report(1, { origin: '004' }))
+    sink(report(1, { origin: '005', signatures: '33' }))
+    expect(asked()).toBe(1)
+    expect(counts).toMatchObject({ deduplicated: 4, verified: 1, unverified: 0 })
     expect(delivered).toEqual([first])
+  })
+
+  test.each([1, 2, 3, 4, 5])('verifies each report once where %i origins bring it', origins => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.nat(origins - 1), fc.boolean()), { minLength: 200, maxLength: 400 }),
+        steps => {
+          const { sink, settle, asked, checks, connect, counts, delivered } = stack()
+          const positions = Array.from({ length: origins }, () => 0)
+          positions.forEach((_, origin) => void connect(`${origin}`))
+          for (const [origin, isVerdict] of steps) {
+            const [check] = checks.keys()
+            if (isVerdict && check !== undefined) settle(check)
+            const time = positions[origin] as number
+            // An origin is eight reports ahead of the last one at most.
+            if (time >= Math.min(...positions) + 8) continue
+            positions[origin] = time + 1
+            sink(report(time, { origin: `${origin}`, signatures: `${origin}1` }))
+          }
+          for (const each of [...checks.keys()]) settle(each)
+          const times = delivered.map(each => each.observationsTimestamp)
+          expect(times).toEqual(Array.from({ length: Math.max(...positions) }, (_, time) => time))
+          expect(asked()).toBe(delivered.length)
+          expect(counts.verified).toBe(delivered.length)
+        },
+      ),
+      { numRuns: 50 },
+    )
+  })
+
+  test('remembers one report of a feed until copies can come, and eight from then on', () => {
+    const { sink, settle, asked, connect, checks } = stack()
+    function publish(from: number, to: number): void {
+      for (let time = from; time <= to; time++) {
+        sink(report(time))
+        for (const each of [...checks.keys()]) settle(each)
+      }
+    }
+    connect('001')
+    connect('001')
+    publish(1, 9)
+    publish(8, 8)
+    expect(asked()).toBe(10)
+    connect('002')
+    publish(10, 17)
+    publish(10, 17)
+    expect(asked()).toBe(18)
+    publish(9, 9)
+    expect(asked()).toBe(19)
   })
 
   test('puts the copy that differs in the place of a first one that is refused', () => {
@@ -51,32 +101,83 @@ describe('verify in the stack of a stream', () => {
     expect(counts).toEqual({ deduplicated: 0, late: 0, verified: 1, unverified: 2 })
   })
 
-  test.each([
-    ['which is refused', bad],
-    ['of which nothing is found out', 'signers-unavailable'],
-    ['which is good', undefined],
-  ] as const)('passes a fetched copy at once before a report that waits, %s', async (_, reason) => {
-    const { sink, settle, counts, told, delivered, vet } = stack()
-    const [first, next] = [report(1, { blob: reason === bad ? '66' : '00' }), report(2)]
-    const fetched = report(1, { source: 'backfill' })
-    sink(first)
+  test('verifies the next copy where the first is refused, and not the same bytes again', async () => {
+    const { sink, inject, settle, asked, counts, told, delivered } = stack()
+    const signedBy = (signatures: string, origin: string) => report(1, { signatures, origin })
+    const [forged, next] = [signedBy('66', '001'), report(2)]
+    const [true_, forgedToo] = [signedBy('11', '003'), signedBy('77', '002')]
+    sink(forged)
     sink(next)
-    const vetting = vet([fetched])
-    settle(fetched)
-    for (const each of await vetting) sink(each)
-    expect(delivered).toEqual([fetched])
+    for (const each of [signedBy('66', '005'), forgedToo, true_, signedBy('11', '004')]) sink(each)
+    const same = inject(report(1, { signatures: '66', source: 'backfill' }))
+    const good = inject(report(1, { signatures: '22', source: 'backfill' }))
     settle(next)
-    expect(delivered).toEqual([fetched, next])
-    settle(first, reason)
-    expect(told.conflicts).toEqual([])
-    expect(delivered).toEqual([fetched, next])
-    sink(report(1, { origin: '003' }))
-    expect(delivered).toHaveLength(2)
-    expect(counts).toEqual(
-      reason === undefined
-        ? { deduplicated: 2, late: 0, verified: 3, unverified: 0 }
-        : { deduplicated: 1, late: 0, verified: 2, unverified: 1 },
-    )
+    settle(forged, bad)
+    await expect(same).rejects.toMatchObject({ reason: bad, isRetryable: false })
+    settle(forgedToo, bad)
+    expect(delivered).toEqual([])
+    settle(true_)
+    await good
+    expect(delivered).toEqual([true_, next])
+    expect(asked()).toBe(4)
+    expect(told.errors).toHaveLength(2)
+    expect(counts).toEqual({ deduplicated: 2, late: 0, verified: 2, unverified: 4 })
+  })
+
+  test('has one copy of each origin wait for a verdict, and eight in all', () => {
+    const { sink, settle, checks, asked, counts } = stack()
+    const forged = report(1, { signatures: '66' })
+    sink(forged)
+    for (const origin of ['001', '001', '002', '002']) sink(report(1, { origin, signatures: '77' }))
+    expect(counts.deduplicated).toBe(2)
+    for (let at = 3; at < 15; at++) sink(report(1, { origin: `${at}`, signatures: `${at}0` }))
+    expect(counts.deduplicated).toBe(8)
+    settle(forged, bad)
+    while (checks.size > 0) for (const each of [...checks.keys()]) settle(each, bad)
+    // Two copies have the same bytes.
+    expect(asked()).toBe(8)
+    expect(counts).toMatchObject({ deduplicated: 8, unverified: 9 })
+  })
+
+  test('passes nothing on whose signatures nobody has verified, even where dedup has forgotten it', () => {
+    const { sink, settle, asked, connect, delivered } = stack({}, true, 8)
+    function publish(...reports: Report[]): void {
+      for (const each of reports) {
+        sink(each)
+        settle(each)
+      }
+    }
+    publish(...[1, 2, 3, 4, 5, 6, 7, 8].map(time => report(time)))
+    connect('001')
+    connect('002')
+    publish(report(1, { origin: '002' }), report(9))
+    const before = [...delivered]
+    sink(report(1, { origin: '002', signatures: '66' }))
+    expect(asked()).toBe(10)
+    expect(delivered).toEqual(before)
+  })
+
+  test('verifies every copy in a stack without dedup, unless its bytes are verified', () => {
+    const { sink, settle, asked, delivered, counts } = stack({}, false)
+    const reports = [
+      report(1),
+      report(1, { origin: '002' }),
+      report(1, { origin: '003', signatures: '22' }),
+      report(1, { origin: '003', signatures: '66' }),
+    ] as const
+    for (const each of reports.slice(0, 3)) sink(each)
+    expect(asked()).toBe(2)
+    settle(reports[2])
+    expect(delivered).toEqual([])
+    settle(reports[0])
+    expect(delivered).toEqual(reports.slice(0, 3))
+    sink(report(1, { origin: '004' }))
+    expect(asked()).toBe(2)
+    expect(delivered).toHaveLength(4)
+    sink(report(1, { origin: '004', signatures: '66' }))
+    expect(asked()).toBe(3)
+    expect(delivered).toHaveLength(4)
+    expect(counts.deduplicated).toBe(0)
   })
 
   test('tells of a conflict when both are verified, and of a forgery when the second is not', () => {
@@ -105,20 +206,44 @@ describe('verify in the stack of a stream', () => {
     expect(counts.late).toBe(0)
   })
 
-  test('looks into a first that was not in the sample, once another differs from it', () => {
-    const draws = [0.9, 0.9]
+  test('verifies a report that differs from one that was not chosen, and that one too where it is good', () => {
+    const draws = [0.9]
+    const { sink, settle, told, asked, delivered } = stack({
+      mode: { sample: 2 },
+      random: () => draws.shift() as number,
+    })
+    const [first, forged, true_] = [
+      report(1, { blob: '66' }),
+      report(1, { blob: '77', origin: '002' }),
+      report(1, { origin: '003' }),
+    ]
+    sink(first)
+    expect(delivered).toEqual([first])
+    sink(forged)
+    settle(forged, bad)
+    expect(asked()).toBe(1)
+    expect(told.conflicts).toEqual([])
+    sink(true_)
+    settle(true_)
+    expect(told.conflicts).toEqual([[first, true_]])
+    settle(first, bad)
+    expect(delivered).toEqual([first])
+    expect(told.errors).toHaveLength(2)
+  })
+
+  test('drops a report that was not chosen where it proves to be forged before its turn', () => {
+    const draws = [0.1, 0.9]
     const { sink, settle, told, delivered } = stack({
       mode: { sample: 2 },
       random: () => draws.shift() as number,
     })
-    const [forged, true_] = [report(1, { blob: '66' }), report(1)]
-    sink(forged)
-    expect(delivered).toEqual([forged])
-    sink(true_)
+    const [chosen, forged, true_] = [report(1), report(2, { blob: '66' }), report(2)]
+    for (const each of [chosen, forged, true_]) sink(each)
     settle(true_)
+    settle(chosen)
+    expect(delivered).toEqual([chosen])
     settle(forged, bad)
-    expect(delivered).toEqual([forged, true_])
-    expect(told.errors).toHaveLength(1)
+    expect(delivered).toEqual([chosen, true_])
     expect(told.conflicts).toEqual([])
   })
 
@@ -168,24 +293,24 @@ describe('verify in the stack of a stream', () => {
     },
   )
 
-  test('tries the copies that differ in turn, one of each origin', () => {
+  test('verifies reports that differ beside the first, one of each origin', () => {
     const { sink, settle, delivered, counts, told, checks } = stack()
     const forged = ['66', '77', '88'].map(blob => report(1, { blob }))
     const [one, two, three] = forged as [Report, Report, Report]
     const next = report(2)
     const true_ = report(1, { origin: '002' })
     for (const each of [...forged, true_, report(1, { origin: '003' }), next]) sink(each)
-    settle(next)
-    settle(one, bad)
-    settle(two, bad)
     expect(checks.has(three)).toBe(false)
+    settle(next)
     settle(true_)
+    settle(two, bad)
+    settle(one, bad)
     expect(delivered).toEqual([true_, next])
     expect(told.conflicts).toEqual([])
     expect(counts).toEqual({ deduplicated: 2, late: 0, verified: 2, unverified: 2 })
   })
 
-  test('keeps no more than eight copies that differ', () => {
+  test('verifies no more than eight reports that differ from the first', () => {
     const { sink, settle, counts } = stack()
     const copies = Array.from({ length: 12 }, (_, at) =>
       report(1, { blob: `${at + 10}`, origin: `${at}` }),
@@ -196,23 +321,26 @@ describe('verify in the stack of a stream', () => {
     expect(counts.unverified).toBe(9)
   })
 
-  test('looks at a bounded number of others that differ from what was passed on', () => {
-    const { sink, settle, checks, counts, told } = stack({ maxPending: 8 })
+  test('verifies a bounded number of reports that differ from what was passed on', () => {
+    const { sink, settle, checks, counts, told } = stack({ maxPending: 16 })
     told.leaks = true
     const first = report(1)
     sink(first)
     settle(first)
-    for (let blob = 10; blob < 90; blob++) sink(report(1, { blob: `${blob}` }))
-    expect(checks.size).toBe(4)
-    expect(counts.deduplicated).toBe(76)
-    expect(told.isHeld).toBe(false)
+    for (let blob = 10; blob < 50; blob++) sink(report(1, { blob: `${blob}` }))
+    expect(checks.size).toBe(1)
+    for (let blob = 50; blob < 90; blob++) sink(report(1, { blob: `${blob}`, origin: `${blob}` }))
+    expect(checks.size).toBe(8)
+    expect(counts.deduplicated).toBe(72)
+    expect(told.isPaused).toBe(false)
     for (const each of [...checks.keys()]) settle(each, bad)
     sink(report(1, { blob: '90' }))
     expect(checks.size).toBe(1)
+    expect(told.conflicts).toEqual([])
   })
 
-  test('delivers a good one once in the place of one that was not in the sample, however many copies come', () => {
-    const { sink, settle, delivered, counts, told } = stack({
+  test('delivers an observation once where its first was not chosen, however many copies come', () => {
+    const { sink, settle, asked, delivered, counts, told } = stack({
       mode: { sample: 2 },
       random: () => 0.9,
     })
@@ -221,12 +349,12 @@ describe('verify in the stack of a stream', () => {
     const [good, copy] = copies as [Report, Report]
     for (const each of [forged, good, copy]) sink(each)
     settle(good)
-    settle(copy)
     settle(forged, bad)
-    expect(delivered).toEqual([forged, good])
+    sink(report(1, { origin: '004' }))
+    expect(asked()).toBe(2)
+    expect(delivered).toEqual([forged])
     expect(told.errors).toHaveLength(1)
-    expect(told.conflicts).toEqual([])
-    expect(counts).toEqual({ deduplicated: 1, late: 0, verified: 2, unverified: 1 })
+    expect(counts).toEqual({ deduplicated: 3, late: 0, verified: 1, unverified: 1 })
   })
 
   test('remembers what was passed on, whatever is refused or waits meanwhile', () => {

@@ -3,31 +3,36 @@ import type { Sink } from '../../../client/plugin.js'
 import type { RequestScope } from '../../../client/scope.js'
 import { ReportVerificationError, verify } from '../../../index.js'
 import type { Report } from '../../../report/report.js'
-import { bad, report, type Settled, signers } from '../../support/plugins/verify.js'
+import { bad, report, type Settled, services, signers } from '../../support/plugins/verify.js'
 
 /** verify in a request's stack, and what came of it. */
 function request() {
   const checks = new Map<Report, Settled>()
   const delivered: Report[] = []
-  const failures: Error[] = []
   const waits: Promise<unknown>[] = []
+  const cancelled: Report[] = []
+  const plugin = verify({ signers })
   const scope = {
     kind: 'request',
     signal: new AbortController().signal,
-    verifier: { check: (each: Report, settled: Settled) => void checks.set(each, settled) },
-    wait: (work: Promise<unknown>) => void waits.push(work),
-    fail: (error: Error) => void failures.push(error),
+    client: services(plugin, ['verify'], {
+      check(each, settled) {
+        checks.set(each, settled)
+        return () => void cancelled.push(each)
+      },
+    }),
+    wait: (work: Promise<unknown>) => void waits.push(work.catch(error => error)),
   } as unknown as RequestScope
-  const sink = verify({ signers }).report?.(each => void delivered.push(each), scope) as Sink
+  const sink = plugin.report?.(each => void delivered.push(each), scope) as Sink
   function settle(each: Report, reason?: ReportVerificationError['reason']): void {
     checks.get(each)?.(reason && new ReportVerificationError('refused', { reason }), each)
   }
-  return { delivered, failures, sink, settle, waits }
+  return { cancelled, delivered, sink, settle, waits }
 }
 
 describe('verify in the stack of a request', () => {
   test('passes nothing on unverified, even if a plugin below is late with it', async () => {
-    const { delivered, failures, sink, settle, waits } = request()
+    const { delivered, sink, settle, waits } = request()
     const [one, two, late] = [report(1), report(2), report(3)]
     sink(one)
     sink(two)
@@ -39,8 +44,20 @@ describe('verify in the stack of a request', () => {
     await waits[0]
     expect(delivered).toEqual([one, two])
     settle(late, bad)
-    await waits[1]
+    expect(await waits[1]).toMatchObject({ reason: bad })
     expect(delivered).toEqual([one, two])
-    expect(failures).toHaveLength(1)
+  })
+
+  test('rejects with the first refusal, passes nothing on, and cancels the other checks', async () => {
+    const { cancelled, delivered, sink, settle, waits } = request()
+    const reports = [report(1), report(2), report(3)]
+    for (const each of reports) sink(each)
+    await undefined
+    await undefined
+    settle(reports[0] as Report)
+    settle(reports[1] as Report, bad)
+    expect(await waits[0]).toMatchObject({ reason: bad, isRetryable: false })
+    expect(cancelled).toContain(reports[2])
+    expect(delivered).toEqual([])
   })
 })

@@ -18,34 +18,34 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([other, two, three])
   })
 
-  test('holds the connections back at maxPending, and lets them go at half', () => {
+  test('pauses the connections at maxPending, and resumes them at half', () => {
     const { sink, settle, told, delivered } = stack({ maxPending: 4 })
     const reports = [1, 2, 3, 4, 5].map(time => report(time))
     for (const each of reports.slice(0, 3)) sink(each)
-    expect(told.isHeld).toBe(false)
+    expect(told.isPaused).toBe(false)
     for (const each of reports.slice(3)) sink(each)
-    expect(told.isHeld).toBe(true)
+    expect(told.isPaused).toBe(true)
     for (const each of reports.slice(0, 2)) settle(each)
-    expect(told.isHeld).toBe(true)
+    expect(told.isPaused).toBe(true)
     settle(reports[2] as Report, bad)
-    expect(told.isHeld).toBe(false)
+    expect(told.isPaused).toBe(false)
     for (const each of reports.slice(3)) settle(each)
     expect(delivered).toHaveLength(4)
   })
 
-  test('counts a report that contests another among those that wait, as long as it does', () => {
+  test('counts a report that differs from one passed on among those that wait', () => {
     const { sink, settle, told } = stack({ maxPending: 2 })
     const [first, other, next] = [report(1), report(1, { blob: '66' }), report(2)]
     sink(first)
     settle(first)
     sink(other)
     sink(next)
-    expect(told.isHeld).toBe(true)
+    expect(told.isPaused).toBe(true)
     settle(other, bad)
-    expect(told.isHeld).toBe(false)
+    expect(told.isPaused).toBe(false)
   })
 
-  test('announces as a gap what it has to drop, where a connection can’t be held back', () => {
+  test('announces as a gap what it has to drop, where a connection can’t be paused', () => {
     const { sink, settle, told, delivered } = stack({ maxPending: 2 })
     told.leaks = true
     const reports = [1, 2, 3, 4, 5, 6].map(time => report(time))
@@ -55,7 +55,7 @@ describe('verify in the stack of a stream', () => {
     expect(told.gaps).toEqual([{ feedID: feedA, from: 5, to: 6, cause: 'overflow' }])
   })
 
-  test('drops nothing where every connection can be held back', () => {
+  test('drops nothing where every connection can be paused', () => {
     const { sink, settle, told, delivered } = stack({ maxPending: 2 })
     const reports = [1, 2, 3, 4, 5, 6].map(time => report(time))
     for (const each of reports) sink(each)
@@ -77,37 +77,82 @@ describe('verify in the stack of a stream', () => {
     expect(told.errors[0]).toMatchObject({ code: 'PLUGIN', cause: { message: 'above' } })
   })
 
-  test('passes what was fetched at once, without what is refused', async () => {
-    const { sink, settle, told, delivered, vet } = stack()
+  test('has an injection settle when the report is passed on in its turn, or refused', async () => {
+    const { sink, inject, settle, told, delivered } = stack()
     const waiting = report(3)
     sink(waiting)
     const page = [1, 2].map(time => report(time, { source: 'backfill' }))
     const [good, wrong] = page as [Report, Report]
-    const vetting = vet(page)
+    const injections = page.map(inject)
+    const settled: unknown[] = []
+    for (const each of injections)
+      each.then(() => settled.push('passed'), settled.push.bind(settled))
     settle(good)
     settle(wrong, bad)
-    const vetted = await vetting
-    expect([...vetted]).toEqual([good])
-    expect(vetted.refused).toEqual([wrong])
+    await new Promise(setImmediate)
+    expect(settled).toEqual([expect.objectContaining({ reason: bad, isRetryable: false })])
     expect(told.errors).toHaveLength(1)
-    sink(good)
-    expect(delivered).toEqual([good])
+    settle(waiting)
+    await injections[0]
+    expect(delivered).toEqual([waiting, good])
   })
 
-  test('keeps what was fetched apart while nobody can say who may sign, and says so once', async () => {
-    const { settle, told, counts, vet } = stack()
+  test.each([
+    ['is refused', '66', bad],
+    ['says nothing', '00', 'signers-unavailable'],
+    ['is good', '00', undefined],
+  ] as const)(
+    'verifies what is fetched once where the verdict on the live one %s',
+    async (_, blob, reason) => {
+      const { sink, inject, settle, asked, counts, told, delivered } = stack()
+      const [first, next] = [report(1, { blob }), report(2)]
+      const fetched = report(1, { source: 'backfill' })
+      sink(first)
+      sink(next)
+      const injection = inject(fetched)
+      settle(next)
+      if (reason === bad) settle(fetched)
+      expect(delivered).toEqual([])
+      settle(first, reason)
+      if (reason === 'signers-unavailable')
+        await expect(injection).rejects.toMatchObject({ reason, isRetryable: true })
+      else await injection
+      expect(told.conflicts).toEqual([])
+      expect(asked()).toBe(reason === bad ? 3 : 2)
+      if (reason === bad) expect(delivered).toEqual([fetched, next])
+      else expect(delivered).toEqual(reason === undefined ? [first, next] : [next])
+      expect(counts.deduplicated).toBe(reason === undefined ? 1 : 0)
+    },
+  )
+
+  test('takes what is fetched, whatever else of its observation waits', async () => {
+    const { sink, inject, settle, checks, delivered } = stack({ maxPending: 2 })
+    for (let at = 10; at < 22; at++) sink(report(1, { blob: `${at}`, origin: `${at}` }))
+    const forged = [...checks.keys()]
+    const [differs, same] = [
+      report(1, { source: 'backfill' }),
+      report(1, { source: 'backfill', origin: '002' }),
+    ]
+    const injections = [differs, same].map(inject)
+    settle(differs)
+    for (const each of forged) settle(each, bad)
+    await Promise.all(injections)
+    expect(delivered).toEqual([differs])
+  })
+
+  test('says once of what is fetched that nobody can say who may sign, and rejects it each time', async () => {
+    const { inject, settle, told, counts } = stack()
     for (let times = 0; times < 2; times++) {
       const page = [1, 2, 3].map(time => report(time, { source: 'backfill' }))
       const [good, doubtful, wrong] = page as [Report, Report, Report]
-      const vetting = vet(page)
+      const injections = Promise.allSettled(page.map(inject))
       settle(good)
       settle(doubtful, 'signers-unavailable')
       settle(wrong, bad)
-      const vetted = await vetting
-      expect([...vetted]).toEqual([good])
-      expect(vetted.refused).toEqual([wrong])
-      expect([...(vetted.undecided ?? [])]).toEqual([
-        [doubtful, expect.objectContaining({ reason: 'signers-unavailable' })],
+      expect(await injections).toMatchObject([
+        { status: 'fulfilled' },
+        { reason: { reason: 'signers-unavailable', isRetryable: true } },
+        { reason: { reason: bad, isRetryable: false } },
       ])
     }
     const reasons = told.errors.map(error => (error as ReportVerificationError).reason)
@@ -140,18 +185,15 @@ describe('verify in the stack of a stream', () => {
   })
 
   test('goes on with the feed where a plugin above throws on what was fetched', async () => {
-    const { sink, settle, told, delivered, vet } = stack()
-    const [first, next] = [report(1), report(2)]
-    sink(first)
+    const { sink, inject, settle, told, delivered } = stack()
+    const fetched = report(1, { source: 'backfill' })
+    const next = report(2)
+    const injection = inject(fetched)
     sink(next)
     settle(next)
-    const fetched = report(1, { source: 'backfill' })
-    const vetting = vet([fetched])
-    settle(fetched)
-    await vetting
     told.throws = true
-    const above = () => sink(fetched)
-    expect(above).not.toThrow()
+    settle(fetched)
+    await injection
     expect(told.errors).toMatchObject([{ code: 'PLUGIN' }, { code: 'PLUGIN' }])
     told.throws = false
     const later = report(3)
@@ -160,27 +202,20 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([later])
   })
 
-  test('hears nothing after the end of the stream', () => {
-    const { sink, settle, told, counts, delivered, end } = stack()
-    const [one, two] = [report(1), report(2)]
+  test('does nothing after the end of the stream', async () => {
+    const { sink, inject, settle, told, counts, delivered, end } = stack()
+    const [one, two, fetched] = [report(1), report(2), report(3, { source: 'backfill' })]
     sink(one)
     sink(two)
+    const injection = inject(fetched)
     end()
     settle(one)
     settle(two, bad)
+    settle(fetched)
+    await expect(injection).rejects.toThrow('over')
     expect(delivered).toEqual([])
     expect(told.errors).toEqual([])
     expect(counts.verified + counts.unverified).toBe(0)
-  })
-
-  test('stands without dedup too', () => {
-    const { sink, settle, delivered } = stack({}, false)
-    const [one, copy] = [report(1), report(1)]
-    sink(one)
-    sink(copy)
-    settle(copy)
-    settle(one)
-    expect(delivered).toEqual([one, copy])
   })
 
   test('draws a sample of the share that was asked for', () => {

@@ -229,7 +229,8 @@ describe('threads', () => {
     const program = `
       const { verify } = require('${built}/cjs/plugins/verify.js')
       const options = { signers: ${JSON.stringify(signers)}, workers: 2 }
-      const verifier = verify(options).verifier({ defer() {} })
+      let verifier
+      verify(options).setup({ stack: [], defer() {}, provide(_key, made) { verifier ??= made } })
       for (const report of ${JSON.stringify([whole, forged])})
         verifier.check(report, failure => {
           console.log(failure?.reason)
@@ -266,7 +267,8 @@ describe('threads', () => {
     const program = `
       const { verify } = require('${built}/cjs/plugins/verify.js')
       const options = { signers: ${JSON.stringify(signers)}, workers: +process.argv[1], engine: 'noble' }
-      const verifier = verify(options).verifier({ defer() {} })
+      let verifier
+      verify(options).setup({ stack: [], defer() {}, provide(_key, made) { verifier ??= made } })
       process.on('uncaughtException', error => console.log(error.message))
       const report = ${JSON.stringify(whole)}
       for (const name of ['a', 'b']) verifier.check(report, failure => { console.log(name, failure); throw new Error('mine') })
@@ -306,7 +308,9 @@ describe.each(['esm', 'cjs'])('the %s build', format => {
   test('verifies in threads, and ends by itself without being ended', async () => {
     const { out, code } = await start(`
       const { verify } = ${load('plugins/verify.js')}
-      const verifier = verify({ signers: ${JSON.stringify(signers)} }).verifier({ defer() {} })
+      let verifier
+      const provide = (_key, made) => { verifier ??= made }
+      verify({ signers: ${JSON.stringify(signers)} }).setup({ stack: [], defer() {}, provide })
       for (const report of [${JSON.stringify(whole)}, ${JSON.stringify(forged)}])
         verifier.check(report, failure => console.log(failure?.reason))
     `)

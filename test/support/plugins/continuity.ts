@@ -90,35 +90,45 @@ export function stream(
   const scope = {
     kind: 'stream',
     feedIDs: [feedA, feedB, inMilliseconds],
-    cursors,
     log: {},
     signal: controller.signal,
     defer: (task: () => void) => void deferred.push(task),
-    beforeFailure: () => undefined,
-    get activeConnections() {
-      return connections
-    },
-    get uncovered() {
-      return uncovered
-    },
     count: () => undefined,
-    conflict: () => undefined,
-    fail: (error: Error) => void failures.push(error),
-    watch(listener: (status: Status) => void) {
-      watchers.add(listener)
-      return () => void watchers.delete(listener)
+    cursors: {
+      get: (feedID: string) => cursors.get(feedID),
+      skip: (_feedID: string, from: number, to: number) => void vacant.push([from, to]),
     },
-    async fetchPage(feedID: string, from: number, limit: number, signal: AbortSignal) {
-      requests.push({ feedID, from, at: performance.now() })
-      await sleep(service.delayMs, signal)
-      return service
-        .page(from, limit, feedID)
-        .map(each => Object.assign({}, each, { source: 'backfill' }) as Report)
+    connections: {
+      get open() {
+        return connections
+      },
+      get uncovered() {
+        return uncovered
+      },
+      watch: () => () => undefined,
     },
-    receive: (each: Report) => sink(each),
-    room: async () => undefined,
-    gap: (gap: Gap) => void gaps.push(gap),
-    vacant: (_feedID: string, from: number, to: number) => void vacant.push([from, to]),
+    events: {
+      emit(event: string, value: unknown) {
+        if (event === 'gap') gaps.push(value as Gap)
+        if (event === 'error') failures.push(value as Error)
+      },
+      on(event: string, listener: (status: Status) => void) {
+        if (event === 'status') watchers.add(listener)
+        return () => void watchers.delete(listener)
+      },
+    },
+    client: {
+      now: Date.now,
+      async fetchPage(feedID: string, from: number, limit: number, signal: AbortSignal) {
+        requests.push({ feedID, from, at: performance.now() })
+        await sleep(service.delayMs, signal)
+        return service
+          .page(from, limit, feedID)
+          .map(each => Object.assign({}, each, { source: 'backfill' }) as Report)
+      },
+    },
+    flow: { room: async () => undefined },
+    inject: async (each: Report) => sink(each),
   } as unknown as StreamScope
   const top = continuity(options).report?.(each => void delivered.push(each), scope) as Sink
   const sink = dedup({ window: 4096 }).report?.(top, scope) as Sink

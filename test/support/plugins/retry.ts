@@ -1,21 +1,15 @@
 import { afterEach, beforeEach, jest } from '@jest/globals'
 import type { Reply, StreamCall } from '../../../client/call.js'
+import { connectionFacts } from '../../../client/call.js'
 import type { Handler } from '../../../client/plugin.js'
-import type { StreamScope } from '../../../client/scope.js'
+import type { Connections, RequestScope, StreamScope } from '../../../client/scope.js'
+import { createRegistry } from '../../../client/stream/connection/registry.js'
+import { createCounters } from '../../../client/stream/metrics.js'
 import { APIError, type Call, retry, type Status, WebSocketError } from '../../../index.js'
 
 beforeEach(() => void jest.useFakeTimers())
 
 afterEach(() => void jest.useRealTimers())
-
-const scopeFacts = {
-  log: {},
-  feedIDs: [],
-  verifier: undefined,
-  defer: () => undefined,
-  wait: () => undefined,
-  fail: () => undefined,
-}
 
 export function requestCall(signal: AbortSignal = new AbortController().signal): Call {
   return {
@@ -25,7 +19,7 @@ export function requestCall(signal: AbortSignal = new AbortController().signal):
     url: 'https://api.example/x',
     headers: new Headers(),
     signal,
-    scope: { ...scopeFacts, kind: 'request', signal },
+    scope: { kind: 'request', log: {}, feedIDs: [], signal } as unknown as RequestScope,
   }
 }
 
@@ -33,8 +27,11 @@ export interface StreamUnderTest {
   call: StreamCall
   controller: AbortController
   statuses: Status[]
-  company: { open: number; watchers: Set<(status: Status) => void>; become(open: number): void }
+  /** Other connections of the stream. */
+  siblings: { watchers: number; become(open: number): void }
 }
+
+const sibling = { origin: 'wss://other.example', host: 'other.example' }
 
 export function streamCall(
   reconnect: { maxReconnectAttempts?: number; reconnectInterval?: number } = {},
@@ -42,58 +39,79 @@ export function streamCall(
   const controller = new AbortController()
   const { signal } = controller
   const statuses: Status[] = []
-  const company = {
-    open: 0,
-    watchers: new Set<(status: Status) => void>(),
-    become(open: number): void {
-      company.open = open
-      for (const watcher of company.watchers) watcher({} as Status)
-    },
-  }
-  const scope: StreamScope = {
-    ...scopeFacts,
-    kind: 'stream',
-    signal,
-    uncovered: [],
-    cursors: new Map(),
-    fetchPage: async () => [],
-    listFeeds: async () => [],
-    receive: () => undefined,
-    room: async () => undefined,
-    hold: () => ({ leaks: false, release: () => undefined }),
-    judge: undefined,
-    appoint: () => undefined,
-    gap: () => undefined,
-    vacant: () => undefined,
-    reconnect: { maxReconnectAttempts: 5, reconnectInterval: 1000, ...reconnect },
-    urls: [],
-    get activeConnections() {
-      return company.open
-    },
-    count: () => undefined,
-    watch(listener) {
-      company.watchers.add(listener)
-      return () => void company.watchers.delete(listener)
-    },
-    conflict: () => undefined,
-    deny: () => undefined,
-    beforeFailure: () => undefined,
+  const registry = createRegistry({
+    counters: createCounters(),
+    log: {},
     now: Date.now,
-    status: status => void statuses.push(status),
-    open: () => Promise.reject(new Error('unused')),
+    nextID: () => 'conn',
+    onChange: () => undefined,
+  })
+  const error = new WebSocketError('closed')
+  const siblings = {
+    watchers: 0,
+    become(open: number): void {
+      while ((registry.of(sibling.origin)?.open ?? 0) < open)
+        registry.change({ type: 'connected', ...sibling })
+      while ((registry.of(sibling.origin)?.open ?? 0) > open)
+        registry.change({ type: 'disconnected', wasOpen: true, error, ...sibling })
+    },
   }
+  const connections: Connections = {
+    get open() {
+      return registry.open
+    },
+    uncovered: [],
+    get carried() {
+      return registry.carried
+    },
+    of: registry.of,
+    watch(listener) {
+      const unwatch = registry.watch(listener)
+      siblings.watchers++
+      return () => {
+        siblings.watchers--
+        unwatch()
+      }
+    },
+  }
+  const scope = {
+    kind: 'stream',
+    log: {},
+    feedIDs: [],
+    signal,
+    connections,
+    events: {
+      emit(event: string, status: Status) {
+        if (event !== 'status') return
+        statuses.push(status)
+        if ('origin' in status) registry.change(status)
+      },
+    },
+  } as unknown as StreamScope
   const url = 'wss://ws.example/x'
-  const call: Call = {
+  const call: StreamCall = {
     kind: 'stream',
     operation: 'stream',
     method: 'GET',
     url,
+    urls: [url],
     headers: new Headers(),
+    connectTimeout: 5000,
+    reconnect: { maxReconnectAttempts: 5, reconnectInterval: 1000, ...reconnect },
     signal,
     scope,
   }
-  return { call, controller, statuses, company }
+  opened.set(call, lasted => {
+    const facts = connectionFacts(call)
+    registry.change({ type: 'connected', ...facts })
+    registry.change({ type: 'disconnected', wasOpen: true, error, ...facts })
+    return { kind: 'stream', ended: Promise.resolve({ lasted, error }) }
+  })
+  return { call, controller, statuses, siblings }
 }
+
+/** Opens the connection of a call, and ends it at once as if it had lasted. */
+const opened = new WeakMap<Call, (lasted: number) => Reply>()
 
 export interface Run {
   attempts: number[]
@@ -101,26 +119,34 @@ export interface Run {
   done: Promise<undefined>
 }
 
-/** Runs a call through retry; when each attempt was made, and what came of it in the end. */
+/** A connection that opens and lasts for so many milliseconds. */
+interface Connection {
+  readonly lasted: number
+}
+
+/** Runs a call through retry; when each attempt was made, and how it ended. */
 export function run(
   call: Call,
-  outcomes: (Reply | Error)[],
+  outcomes: (Reply | Connection | Error)[],
   options: Parameters<typeof retry>[0] = {},
 ): Run {
   const attempts: number[] = []
   const started = performance.now()
   const wire: Handler = async () => {
     attempts.push(Math.round(performance.now() - started))
-    const outcome = outcomes[Math.min(attempts.length, outcomes.length) - 1] as Reply | Error
+    const outcome = outcomes[Math.min(attempts.length, outcomes.length) - 1] as (typeof outcomes)[0]
     if (outcome instanceof Error) throw outcome
-    return outcome
+    return 'lasted' in outcome ? (opened.get(call)?.(outcome.lasted) as Reply) : outcome
   }
   const handler = retry({ random: () => 1, ...options }).call?.(wire) as Handler
   const result: { value?: unknown; error?: unknown } = {}
   const done = handler(call).then(
-    value => void Object.assign(result, { value }),
+    async value => {
+      if (value.kind === 'request') result.value = value
+      else result.error = (await value.ended).error
+    },
     error => void Object.assign(result, { error }),
-  )
+  ) as Promise<undefined>
   return { attempts, result, done }
 }
 
@@ -134,10 +160,6 @@ export const ok: Reply = {
 export const status = (statusCode: number, retryAfter?: number): APIError =>
   new APIError('x', { statusCode, retryAfter })
 
-export const ended = (lasted: number): Reply => ({
-  kind: 'stream',
-  lasted,
-  error: new WebSocketError('closed'),
-})
+export const ended = (lasted: number): Connection => ({ lasted })
 
 export const refused: WebSocketError = new WebSocketError('x', { code: 'WS_CONNECT' })

@@ -1,5 +1,6 @@
 import type { Sink } from '../../../client/plugin.js'
-import type { FetchedPage, Judge, StreamScope } from '../../../client/scope.js'
+import type { StreamScope } from '../../../client/scope.js'
+import type { ClientScope } from '../../../core/scope.js'
 import {
   dedup,
   type Gap,
@@ -9,6 +10,7 @@ import {
   verify,
 } from '../../../index.js'
 import type { Report } from '../../../report/report.js'
+import { type ReportVerifier, reportVerifier } from '../../../report/verifier.js'
 
 export const feedA: string = `0x0003${'aa'.repeat(30)}`
 
@@ -56,82 +58,122 @@ export type Settled = (failure: Error | undefined, report: Report) => void
 
 export interface StackUnderTest {
   sink: Sink
+  /** Injects a report, as `continuity` does. */
+  inject: (report: Report) => Promise<void>
   settle: (each: Report, reason?: VerificationFailure) => void
   checks: Map<Report, Settled[]>
+  /** How many reports the verifier was asked about. */
+  asked: () => number
+  connect: (origin: string) => void
   delivered: Report[]
   counts: { deduplicated: number; late: number; verified: number; unverified: number }
   told: {
     errors: Error[]
     gaps: Gap[]
     conflicts: [Report, Report][]
-    isHeld: boolean
+    isPaused: boolean
     leaks: boolean
     throws: boolean
   }
-  vet: (page: readonly Report[]) => Promise<FetchedPage>
   end: () => void
 }
 
-/** verify above dedup in a stream's stack, a verifier that settles when it is told, and what came of it. */
+/** The services of a client whose stack has these plugins, with a verifier of the test's own. */
+export function services(
+  plugin: ReturnType<typeof verify>,
+  names: readonly string[],
+  verifier: ReportVerifier,
+): { find: (key: object) => unknown } {
+  const provided = new Map<object, unknown>()
+  plugin.setup?.({
+    kind: 'client',
+    stack: names.map(name => ({ name, hooks: ['report'], brings: [] })),
+    provide: (key: object, service: unknown) => void provided.set(key, service),
+    defer: () => undefined,
+  } as unknown as ClientScope)
+  provided.set(reportVerifier, verifier)
+  return { find: key => provided.get(key) }
+}
+
+/** verify below dedup in a stream's stack, a verifier that settles when it is told, and what came of it. */
 export function stack(
   options: Partial<VerifyOptions> = {},
   isDeduplicated = true,
   window = 512,
 ): StackUnderTest {
   const checks = new Map<Report, Settled[]>()
+  let asked = 0
   const delivered: Report[] = []
   const counts = { deduplicated: 0, late: 0, verified: 0, unverified: 0 }
   const told = {
     errors: [] as Error[],
     gaps: [] as Gap[],
     conflicts: [] as [Report, Report][],
-    isHeld: false,
+    isPaused: false,
     leaks: false,
     throws: false,
   }
   const ends: (() => void)[] = []
-  let judge: Judge | undefined
+  const watchers: ((change: object) => void)[] = []
+  const controller = new AbortController()
+  const verifier: ReportVerifier = {
+    check(each, settled) {
+      asked++
+      checks.set(each, [...(checks.get(each) ?? []), settled])
+      return undefined
+    },
+  }
+  const plugin = verify({ signers, ...options })
+  let work: Promise<unknown>[] = []
   const scope = {
     kind: 'stream',
     log: {},
-    signal: new AbortController().signal,
-    verifier: {
-      check(each: Report, settled: Settled) {
-        checks.set(each, [...(checks.get(each) ?? []), settled])
+    signal: controller.signal,
+    client: services(plugin, isDeduplicated ? ['dedup', 'verify'] : ['verify'], verifier),
+    flow: {
+      pause() {
+        told.isPaused = true
+        return {
+          get leaks() {
+            return told.leaks
+          },
+          resume: () => {
+            told.isPaused = false
+          },
+        }
       },
     },
-    get judge() {
-      return judge
-    },
-    appoint: (given: Judge) => {
-      judge = given
-    },
-    hold() {
-      told.isHeld = true
-      return {
-        get leaks() {
-          return told.leaks
-        },
-        release: () => {
-          told.isHeld = false
-        },
-      }
-    },
     defer: (task: () => void) => void ends.push(task),
-    watch: () => () => undefined,
+    connections: {
+      watch(listener: (change: object) => void) {
+        watchers.push(listener)
+        return () => undefined
+      },
+    },
     count: (as: keyof typeof counts) => void counts[as]++,
-    conflict: (first: Report, other: Report) => void told.conflicts.push([first, other]),
-    gap: (gap: Gap) => void told.gaps.push(gap),
-    fail: (error: Error) => void told.errors.push(error),
+    events: {
+      emit(event: string, value: unknown) {
+        if (event === 'gap') told.gaps.push(value as Gap)
+        else if (event === 'error') told.errors.push(value as Error)
+        else if (event === 'conflict') {
+          const { first, other } = value as { first: Report; other: Report }
+          told.conflicts.push([first, other])
+        }
+      },
+    },
+    wait: (each: Promise<unknown>) => void work.push(each),
   } as unknown as StreamScope
   const top: Sink = each => {
     if (told.throws) throw new Error('above')
     delivered.push(each)
   }
-  const passVerified = verify({ signers, ...options }).report?.(top, scope) as Sink
-  const sink = isDeduplicated
-    ? (dedup({ window }).report?.(passVerified, scope) as Sink)
-    : passVerified
+  const next = isDeduplicated ? (dedup({ window }).report?.(top, scope) as Sink) : top
+  const sink = plugin.report?.(next, scope) as Sink
+  async function inject(each: Report): Promise<void> {
+    work = []
+    sink(each)
+    await Promise.all(work)
+  }
   function settle(each: Report, reason?: ReportVerificationError['reason']): void {
     const waiting = checks.get(each) ?? []
     if (waiting.length === 0) throw new Error('nobody asked')
@@ -141,13 +183,18 @@ export function stack(
   }
   return {
     sink,
+    inject,
     settle,
     checks,
+    asked: () => asked,
+    connect: origin => {
+      for (const each of watchers) each({ type: 'connected', origin })
+    },
     delivered,
     counts,
     told,
-    vet: (page: readonly Report[]) => (judge as Judge).vet(page),
     end: () => {
+      controller.abort(new Error('over'))
       for (const task of ends) task()
     },
   }

@@ -192,9 +192,7 @@ describe('an upgrade that is refused', () => {
         error: expect.objectContaining({ code: 'AUTHENTICATION' }),
       },
     ])
-    expect(lines.filter(line => /goes on refusing: it is dialled slowly/.test(line))).toHaveLength(
-      1,
-    )
+    expect(lines.filter(line => /goes on rejecting: it is asked slowly/.test(line))).toHaveLength(1)
   })
 
   test('with 400 ends the stream at once', async () => {

@@ -5,6 +5,7 @@ import {
   type Gap,
   hmacAuth,
   type Plugin,
+  ReportVerificationError,
   retry,
   type Signers,
 } from '../../../index.js'
@@ -124,21 +125,18 @@ describe('a stream that verifies', () => {
   test('fetches what was in doubt again, and delivers it once it is not', async () => {
     const engine = await start()
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine
-    let vets = 0
+    let injected = 0
     const doubter: Plugin = {
       name: 'doubter',
-      report(next, scope) {
-        if (scope.kind === 'stream')
-          scope.appoint({
-            contest: () => false,
-            listen: () => undefined,
-            vet: async page =>
-              ++vets < 3
-                ? Object.assign([], { undecided: new Map(page.map(each => [each, new Error()])) })
-                : page,
-          })
-        return next
-      },
+      report: (next, scope) =>
+        function pass(report) {
+          if (report.source !== 'backfill' || scope.kind === 'request' || ++injected === 3)
+            next(report)
+          else {
+            const reason = 'signers-unavailable'
+            scope.wait(Promise.reject(new ReportVerificationError('in doubt', { reason })))
+          }
+        },
     }
     const plugins = [continuity(), doubter, retry(), hmacAuth({ apiKey, userSecret })]
     const client = createClient({ endpoint, wsEndpoint, plugins })
@@ -155,7 +153,7 @@ describe('a stream that verifies', () => {
     const missed = publish({ streamed: false })
     publish()
     await until(() => times.includes(missed.observationsTimestamp))
-    expect(vets).toBe(3)
+    expect(injected).toBe(3)
     expect(gaps).toEqual([])
   })
 

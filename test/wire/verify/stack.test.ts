@@ -13,6 +13,7 @@ import {
   verify,
 } from '../../../index.js'
 import type { Report } from '../../../report/report.js'
+import { reportVerifier } from '../../../report/verifier.js'
 import { until } from '../../support/waiting.js'
 import { closers, ethUsd, publisher, start } from '../../support/wire/verify.js'
 
@@ -23,22 +24,34 @@ describe('the plugin in a stack', () => {
     f: 1,
   }
 
-  test('stands above dedup in the presets, and is not there unless asked for', () => {
+  test('stands below dedup in the presets, and is not there unless asked for', () => {
     const keys = { apiKey: 'key', userSecret: 'secret' }
     const names = (config: object) =>
       createClient({ ...facts, ...keys, ...config }).stack.map(({ name }) => name)
     for (const haMode of [false, true]) {
       const stack = names({ haMode, verify: { signers } })
-      expect(stack.indexOf('verify')).toBe(stack.indexOf('dedup') - 1)
+      expect(stack.indexOf('verify')).toBe(stack.indexOf('dedup') + 1)
       expect(stack.indexOf('verify')).toBeGreaterThan(stack.indexOf('continuity'))
       expect(names({ haMode })).toEqual(stack.filter(name => name !== 'verify'))
     }
   })
 
-  test('is refused above continuity', () => {
-    const plugins = [verify({ signers }), continuity(), dedup()]
-    expect(() => createClient({ ...facts, plugins })).toThrow(ValidationError)
-    expect(() => createClient({ ...facts, plugins })).toThrow('verify must stand below continuity')
+  test('is refused above continuity and above dedup, and may stand without them', () => {
+    for (const [plugins, above] of [
+      [[verify({ signers }), continuity(), dedup()], 'continuity'],
+      [[continuity(), verify({ signers }), dedup()], 'dedup'],
+      [[verify({ signers }), dedup()], 'dedup'],
+    ] as const) {
+      expect(() => createClient({ ...facts, plugins })).toThrow(ValidationError)
+      expect(() => createClient({ ...facts, plugins })).toThrow(`verify must stand below ${above}`)
+    }
+    const between: Plugin = { name: 'between', report: next => report => next(report) }
+    for (const plugins of [
+      [verify({ signers })],
+      [continuity(), verify({ signers })],
+      [dedup(), between, verify({ signers })],
+    ])
+      void createClient({ ...facts, plugins }).close()
   })
 
   test('says what is wrong with its options', () => {
@@ -58,29 +71,20 @@ describe('the plugin in a stack', () => {
     }
   })
 
-  test('is refused where a stage stands between it and dedup', () => {
-    const between: Plugin = { name: 'between', report: next => report => next(report) }
-    const plugins = [verify({ signers }), between, dedup()]
-    expect(() => createClient({ ...facts, plugins })).toThrow(ValidationError)
-    expect(() => createClient({ ...facts, plugins })).toThrow('not above between')
-    const idle: Plugin = { name: 'idle' }
-    void createClient({ ...facts, plugins: [verify({ signers }), idle, dedup()] }).close()
-    void createClient({ ...facts, plugins: [dedup(), verify({ signers }), between] }).close()
-  })
-
-  test('has no rival', () => {
-    const rival: Plugin = { name: 'rival', verifier: () => ({ check: () => undefined }) }
+  test('is the only one to verify', () => {
+    const rival: Plugin = {
+      name: 'rival',
+      setup: ({ provide }) => provide(reportVerifier, { check: () => undefined }),
+    }
     expect(() => createClient({ ...facts, plugins: [verify({ signers }), rival] })).toThrow(
-      'both have a verifier',
+      'two plugins provide the report verifier',
     )
   })
 
-  test('is right below dedup too, where each copy is verified', async () => {
+  test('verifies copies without dedup, and passes on no other', async () => {
     const engine = await start({ origins: 2 })
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine
     const plugins = [
-      continuity({ maxBackfill: 0 }),
-      dedup(),
       verify({ signers: engine.network, workers: 0 }),
       haDiscovery(),
       retry(),
@@ -90,18 +94,16 @@ describe('the plugin in a stack', () => {
     closers.push(() => client.close())
     const stream = client.createStream(ethUsd)
     const times: number[] = []
-    const conflicts: unknown[] = []
     stream.on('report', ({ observationsTimestamp }) => void times.push(observationsTimestamp))
-    stream.on('conflict', conflict => void conflicts.push(conflict))
     await stream.connect()
     await until(() => engine.connections === 2)
-    engine.origins[0]?.forge('value')
-    engine.origins[1]?.delay(20)
     const publish = publisher(engine)
-    const published = Array.from({ length: 4 }, () => publish().observationsTimestamp)
-    await until(() => times.length === 4)
-    expect(times).toEqual(published)
-    expect(conflicts).toEqual([])
+    const { observationsTimestamp: twice } = publish()
+    await until(() => times.length === 2)
+    engine.origins[0]?.forge('value')
+    const { observationsTimestamp: once } = publish()
+    await until(() => times.length === 3 && stream.getMetrics().unverified === 1)
+    expect(times).toEqual([twice, twice, once])
   })
 
   test('shares nothing between two clients of one array', async () => {
@@ -109,8 +111,8 @@ describe('the plugin in a stack', () => {
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine
     const plugins = [
       continuity(),
-      verify({ signers: engine.network, workers: 0 }),
       dedup(),
+      verify({ signers: engine.network, workers: 0 }),
       retry(),
       hmacAuth({ apiKey, userSecret }),
     ]

@@ -1,12 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import {
-  feedsOfURL,
-  narrowURL,
-  planShards,
-  shardCapacity,
-  streamURL,
-} from '../../../../client/stream/shards/plan.js'
+import { planShards, shardCapacity, streamURL } from '../../../../client/stream/shards/plan.js'
 
 const ids = (count: number, from = 0) =>
   Array.from({ length: count }, (_, index) => `feed ${from + index}`)
@@ -85,24 +79,5 @@ describe('a plan', () => {
         for (const { from, to } of changes) expect(to).not.toEqual(from?.feedIDs)
       }),
     )
-  })
-})
-
-describe('the URL of a stream', () => {
-  const url = 'wss://ws.example/api/v1/ws?feedIDs=0xAA,0xbb,0xCc'
-
-  test('names its feeds', () => {
-    expect(feedsOfURL(url)).toEqual(['0xaa', '0xbb', '0xcc'])
-    expect(feedsOfURL(`${url}&x=1#y`)).toEqual(['0xaa', '0xbb', '0xcc'])
-    expect(feedsOfURL('wss://ws.example/api/v1/ws')).toEqual([])
-    expect(feedsOfURL(streamURL('wss://ws.example', []))).toEqual([])
-  })
-
-  test('is narrowed to some of them, and otherwise as it was', () => {
-    expect(narrowURL(url, ['0xaa', '0xcc', '0xdd'])).toBe(
-      'wss://ws.example/api/v1/ws?feedIDs=0xAA,0xCc',
-    )
-    expect(narrowURL(`${url}&x=1`, ['0xbb'])).toBe('wss://ws.example/api/v1/ws?feedIDs=0xbb&x=1')
-    expect(narrowURL('wss://ws.example/', ['0xbb'])).toBe('wss://ws.example/')
   })
 })

@@ -1,0 +1,131 @@
+import type { Log } from '../../core/log.js'
+import { createOverflowGaps } from '../../report/overflow-gaps.js'
+import type { Report } from '../../report/report.js'
+import type { Sink } from '../plugin.js'
+import type { ScopeEvents } from '../scope.js'
+import type { FlowControl } from './connection/flow-control.js'
+import { type Cursors, createCursors } from './cursors.js'
+import type { StreamHandlers } from './events.js'
+import type { Lifecycle } from './lifecycle.js'
+import type { CheckedStreamOptions } from './options.js'
+import type { Origins } from './origins.js'
+import { type Consumption, createConsumption } from './queue/consumption.js'
+import { createOutstanding, type Outstanding } from './queue/outstanding.js'
+import type { StalenessWatch } from './staleness.js'
+import type { StreamCounters } from './stream-api.js'
+
+/** The reading side of a stream: what becomes of a report above the last stage. */
+export interface Reading<Data> {
+  readonly consumption: Consumption<Data>
+  readonly cursors: Cursors | undefined
+  /** Above the last stage: counts a report and gives it to the reader. */
+  readonly deliver: Sink
+  /** Where the stream resumes, once its cursors are loaded. */
+  resumed(): ReadonlyMap<string, number>
+  /** Loads the cursors. */
+  load(feedIDs: readonly string[]): Promise<void>
+  /** Saves the cursors. */
+  flush(): Promise<void>
+  /** Emits gaps for the reports that came while the stream was failing. */
+  emitExcess(): void
+}
+
+/** What the reading side of a stream needs. */
+export interface ReadingParts<Data> {
+  readonly log: Log
+  readonly life: Lifecycle
+  readonly options: CheckedStreamOptions
+  readonly handlers: StreamHandlers<Data>
+  readonly events: ScopeEvents
+  readonly counters: StreamCounters
+  readonly origins: Origins
+  readonly staleness: StalenessWatch
+  readonly flowControl: FlowControl
+  /** Connects the stream, unless it is connected. */
+  start(): void
+  close(): Promise<void>
+  /** Ends the stream by itself. */
+  fail(error: Error): void
+}
+
+/** Makes the reading side of a stream. */
+export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
+  const { log, life, options, handlers, events, counters, origins, staleness, flowControl } = parts
+  const cursors: Cursors | undefined =
+    options.cursors &&
+    createCursors({
+      store: options.cursors,
+      saveInterval: options.saveInterval,
+      failed: error => events.emit('error', error),
+      earliest: feedID => outstanding?.earliest(feedID),
+    })
+  // Gaps of a stream that ends by itself are not skipped: another stream with these cursors may do better.
+  events.on('gap', gap => {
+    if (life.phase === 'running') cursors?.skipped(gap)
+  })
+  /** Without cursors nobody asks which reports are taken, unless they are to be acknowledged. */
+  const outstanding: Outstanding | undefined =
+    cursors === undefined && options.acknowledge === 'automatic'
+      ? undefined
+      : createOutstanding({
+          acknowledge: options.acknowledge,
+          limit: options.queue,
+          flowControl,
+          queued: () => consumption.queued,
+          arrived: report => cursors?.arrived(report),
+          taken: report => cursors?.consumed(report),
+          slow,
+          overflowed: parts.fail,
+        })
+  const consumption: Consumption<Data> = createConsumption<Data>({
+    size: options.queue,
+    overflow: options.overflow,
+    flowControl,
+    outstanding,
+    emit: handlers.report,
+    hasHandler: handlers.hasReportHandler,
+    slow,
+    dropped() {
+      counters.dropped++
+    },
+    gap: gap => events.emit('gap', gap),
+    overflowed: parts.fail,
+    start: parts.start,
+    close: parts.close,
+    reason: () => life.signal.reason,
+  })
+  const excess = createOverflowGaps(gap => events.emit('gap', gap))
+  let resumed: ReadonlyMap<string, number> = new Map()
+
+  function slow(queued: number, message: string): void {
+    log.warn?.(message)
+    events.emit('status', { type: 'slow', queued })
+  }
+
+  return {
+    consumption,
+    cursors,
+    deliver(report: Report) {
+      // A plugin may have kept it until its feed was no longer subscribed.
+      if (handlers.isClosed || !staleness.feeds.has(report.feedID)) return
+      if (life.phase === 'failing') {
+        excess.add(report)
+        return
+      }
+      counters.accepted++
+      if (report.source === 'backfill') counters.backfilled++
+      const traffic = origins.find(report.origin)
+      if (traffic !== undefined) traffic.first++
+      consumption.deliver(report)
+    },
+    resumed: () => resumed,
+    async load(feedIDs) {
+      if (cursors === undefined) return
+      resumed = await cursors.load()
+      const known = feedIDs.filter(feedID => resumed.has(feedID)).length
+      log.info?.(`stream resumes: ${known} of its feeds have a cursor`)
+    },
+    flush: async () => cursors?.flush(),
+    emitExcess: excess.announceAll,
+  }
+}

@@ -1,0 +1,69 @@
+import { asError } from '../../core/errors.js'
+import type { Log } from '../../core/log.js'
+import type { ScopeEventMap, ScopeEvents } from '../scope.js'
+import type { Status } from '../status.js'
+import type { StreamHandlers } from './events.js'
+import type { StreamCounters } from './stream-api.js'
+
+type Listener = (value: never) => void
+
+/** Makes the events of a stream's scope: plugins hear of them first, then the stream's user. */
+export function createScopeEvents<Data>(
+  log: Log,
+  handlers: StreamHandlers<Data>,
+  counters: StreamCounters,
+): ScopeEvents {
+  const listeners = new Map<keyof ScopeEventMap, Set<Listener>>()
+
+  function notify<Name extends keyof ScopeEventMap>(event: Name, value: ScopeEventMap[Name]): void {
+    for (const listener of [...(listeners.get(event) ?? [])]) {
+      try {
+        listener(value as never)
+      } catch (thrown) {
+        log.error?.(`a plugin threw on the event ${event}: ${asError(thrown).message}`)
+      }
+    }
+  }
+
+  return {
+    emit(event, value) {
+      if (event === 'gap') counters.gaps++
+      else if (event === 'conflict') logConflict(log, value as ScopeEventMap['conflict'])
+      else if (event === 'status') logStatus(log, value as Status)
+      notify(event, value)
+      if (event === 'ending') return
+      handlers.emit(event, value)
+      if (event === 'status' && (value as Status).type === 'reconnecting')
+        handlers.emit('reconnecting', value)
+    },
+    on(event, listener) {
+      const known = listeners.get(event) ?? new Set()
+      listeners.set(event, known.add(listener as Listener))
+      return () => void known.delete(listener as Listener)
+    },
+  }
+}
+
+function logConflict(log: Log, { first, other }: ScopeEventMap['conflict']): void {
+  const { feedID, observationsTimestamp } = first
+  log.warn?.(`two reports of feed ${feedID} at ${observationsTimestamp} differ`, {
+    origins: [first.origin, other.origin],
+  })
+}
+
+function logStatus(log: Log, status: Status): void {
+  const { type } = status
+  if (type === 'stale')
+    log.warn?.(`no report for ${status.staleMs} ms of ${status.feedIDs.join(', ')}`)
+  else if (type === 'fresh') log.info?.(`reports again of ${status.feedIDs.join(', ')}`)
+  else if (type === 'subscribed' || type === 'unsubscribed')
+    log.info?.(`${type}: ${status.feedIDs.join(', ')}`)
+  else if (type === 'degraded') {
+    const { origin, host, delayMs } = status
+    const seconds = Math.round(delayMs / 1000)
+    log.warn?.(`${host} goes on rejecting: it is asked slowly, next in ${seconds} s`, {
+      origin,
+      host,
+    })
+  }
+}

@@ -1,0 +1,109 @@
+import { asError, DataStreamsError } from '../../core/errors.js'
+import type { Log } from '../../core/log.js'
+import type { Report } from '../../report/report.js'
+import type { Sink } from '../plugin.js'
+import type { Connections, PluginClient, ScopeEvents, StreamScope } from '../scope.js'
+import type { FlowControl } from './connection/flow-control.js'
+import type { Cursors } from './cursors.js'
+import type { Lifecycle } from './lifecycle.js'
+import type { Origins } from './origins.js'
+import type { StalenessWatch } from './staleness.js'
+import type { StreamCounters } from './stream-api.js'
+
+/** What the scope of a stream is made of. */
+export interface StreamScopeParts {
+  readonly log: Log
+  readonly life: Lifecycle
+  readonly client: PluginClient
+  readonly events: ScopeEvents
+  readonly counters: StreamCounters
+  readonly origins: Origins
+  readonly staleness: StalenessWatch
+  readonly flowControl: FlowControl
+  readonly cursors: Cursors | undefined
+  /** The shards are made with the scope, so they are asked for later. */
+  connections(): Connections
+  feedIDs(): readonly string[]
+  /** Where the stream resumes, once its cursors are loaded. */
+  resumed(): ReadonlyMap<string, number>
+  room(): Promise<void>
+  /** The bottom of the stack. */
+  sink(): Sink
+}
+
+/** Makes the scope of a stream: what its plugins see of it. */
+export function createStreamScope(parts: StreamScopeParts): StreamScope {
+  const { life, counters, origins, staleness, flowControl } = parts
+  /** The work that stages have begun on the report that is being injected. */
+  let begun: Promise<unknown>[] | undefined
+
+  async function inject(report: Report): Promise<void> {
+    const work: Promise<unknown>[] = []
+    const before = begun
+    begun = work
+    try {
+      parts.sink()(report)
+    } catch (cause) {
+      const message = `a plugin threw on a report of feed ${report.feedID}: ${asError(cause).message}`
+      parts.log.error?.(message)
+      parts.events.emit('error', new DataStreamsError(message, { code: 'PLUGIN', cause }))
+    } finally {
+      begun = before
+    }
+    await Promise.all(work)
+  }
+
+  return {
+    kind: 'stream',
+    get feedIDs() {
+      return parts.feedIDs()
+    },
+    log: parts.log,
+    signal: life.signal,
+    defer: life.defer,
+    client: parts.client,
+    connections: {
+      get open() {
+        return parts.connections().open
+      },
+      get uncovered() {
+        return parts.connections().uncovered
+      },
+      get carried() {
+        return parts.connections().carried
+      },
+      of: origin => parts.connections().of(origin),
+      watch: listener => parts.connections().watch(listener),
+    },
+    events: parts.events,
+    cursors: {
+      get: feedID => parts.resumed().get(feedID),
+      skip: (feedID, from, to) => parts.cursors?.skipped({ feedID, from, to }),
+    },
+    flow: {
+      room: parts.room,
+      pause() {
+        const pause = {
+          get leaks() {
+            return flowControl.leaks
+          },
+          resume: () => flowControl.resume(pause),
+        }
+        flowControl.pause(pause)
+        return pause
+      },
+    },
+    count(as, report) {
+      counters[as]++
+      if (as === 'unverified' && report.source === 'live') staleness.uncount(report.feedID)
+      if (as === 'deduplicated') return
+      const traffic = origins.find(report.origin)
+      if (traffic !== undefined) traffic[as]++
+    },
+    inject,
+    wait(work) {
+      work.catch(() => undefined)
+      begun?.push(work)
+    },
+  }
+}

@@ -1,0 +1,177 @@
+import {
+  connectionFacts,
+  type StreamCall,
+  type StreamEnd,
+  type StreamReply,
+  WebSocketError,
+} from '../../client/call.js'
+import type { Handler } from '../../client/plugin.js'
+import type { Connections } from '../../client/scope.js'
+import { createDeferred } from '../../core/deferred.js'
+import { asError, isStreamsError } from '../../core/errors.js'
+import { createLifetime } from '../../core/lifetime.js'
+import { sleep } from '../../core/sleep.js'
+import type { Delays } from './delay.js'
+import { countCorrections } from './request.js'
+
+/** How connections are opened again. */
+export interface Reconnections {
+  /** Milliseconds a connection must last, before the count of failed attempts starts anew. */
+  readonly healthyAfter: number
+  readonly delays: Delays
+}
+
+/**
+ * Opens a connection, and opens it again whenever it is lost. Resolves once it is open for the first time; the reply's
+ * `ended` settles when it is given up, or its signal aborts.
+ */
+export function reconnect(
+  next: Handler,
+  call: StreamCall,
+  settings: Reconnections,
+): Promise<StreamReply> {
+  const opened = createDeferred<StreamReply>()
+  const ended = createDeferred<StreamEnd>()
+  keepOpen(next, call, settings, () =>
+    opened.resolve({ kind: 'stream', ended: ended.promise }),
+  ).then(ended.resolve, thrown => {
+    const error = asError(thrown)
+    opened.reject(error)
+    ended.resolve({ lasted: 0, error })
+  })
+  return opened.promise
+}
+
+/** Resolves with the end that the call's signal has brought about; rejects when the connection is given up. */
+async function keepOpen(
+  next: Handler,
+  call: StreamCall,
+  { healthyAfter, delays }: Reconnections,
+  onOpen: () => void,
+): Promise<StreamEnd> {
+  const { scope, signal } = call
+  const { connections } = scope
+  const { maxReconnectAttempts: maxAttempts, reconnectInterval } = call.reconnect
+  const facts = connectionFacts(call)
+  let isCorrected = countCorrections()
+  /** The last time that other connections carried the stream, once it has been taken into account. */
+  let counted: Connections['carried']
+  /** Rejections since it was open. */
+  let rejections = 0
+  let isDegraded = false
+  for (let attempt = 1; ; ) {
+    let error: Error
+    try {
+      const reply = (await next(call)) as StreamReply
+      onOpen()
+      const end = await reply.ended
+      if (signal.aborted) return end
+      if (end.lasted >= healthyAfter) attempt = 1
+      isCorrected = countCorrections()
+      rejections = 0
+      isDegraded = false
+      error = end.error
+    } catch (thrown) {
+      error = asError(thrown)
+      if (signal.aborted) throw error
+    }
+    if (isCorrected(error)) continue
+    const isAlone = connections.open === 0
+    // A connection that was probed slowly while others carried the stream has all its attempts once it is needed. Those that
+    // brought junk did not carry it.
+    const { carried } = connections
+    if (isAlone && carried !== counted) {
+      const isJunk = isStreamsError(error, 'WS_FRAME')
+      if (!isJunk && durationOf(carried) >= healthyAfter) attempt = 1
+      counted = carried
+    }
+    const isRejected = isRejection(error)
+    if (isRejected) rejections++
+    // A service that accepted this stream before may accept it again.
+    const isHopeless = !isRetryable(error) && !(isRejected && carried !== undefined)
+    if (namesFeeds(error) || (isAlone && isHopeless)) throw error
+    if (isAlone && attempt > maxAttempts) throw gaveUp(facts.host, attempt - 1, error)
+    // While others carry the stream, there is no giving up, and no hurry either.
+    const isProbing = isHopeless || attempt > maxAttempts
+    const isSlow = isRejected && rejections > 1
+    const delayMs = isSlow
+      ? delays.beforeRejected(error)
+      : isProbing
+        ? delays.beforeProbe(error)
+        : delays.beforeConnecting(attempt, reconnectInterval, error)
+    if (isSlow && !isDegraded) {
+      isDegraded = true
+      scope.events.emit('status', { type: 'degraded', ...facts, delayMs, error })
+    }
+    scope.log.warn?.(
+      `reconnecting to ${facts.host}: attempt ${attempt} of ${maxAttempts} in ${Math.round(delayMs)} ms, after: ${error.message}`,
+      { ...facts },
+    )
+    const status = { type: 'reconnecting', ...facts, attempt, maxAttempts, delayMs, error } as const
+    scope.events.emit('status', status)
+    // A short-lived connection does not wake those that wait by themselves: else two would wake each other for ever.
+    const leastCarried = isAlone ? healthyAfter : 0
+    await sleepUntilNeeded(call, delayMs, delays.askedFor(delayMs, error), leastCarried)
+    attempt++
+  }
+}
+
+function durationOf(carried: Connections['carried']): number {
+  return carried === undefined ? 0 : (carried.until ?? performance.now()) - carried.since
+}
+
+/**
+ * Sleeps; but once the time is over that the service has asked for, only for as long as other connections carry the stream,
+ * where they have done so for `leastCarried` milliseconds.
+ */
+async function sleepUntilNeeded(
+  { signal, scope: { connections } }: StreamCall,
+  ms: number,
+  askedMs: number,
+  leastCarried: number,
+): Promise<void> {
+  const life = createLifetime(signal)
+  const before = connections.carried
+  life.defer(
+    connections.watch(() => {
+      const { open, carried } = connections
+      const isLoss = open === 0 && carried !== undefined && (carried !== before || isOpen(before))
+      if (isLoss && durationOf(carried) >= leastCarried) life.end()
+    }),
+  )
+  try {
+    if (askedMs > 0) await sleep(askedMs, signal)
+    if (ms > askedMs) await sleep(ms - askedMs, life.signal)
+  } catch {
+    if (signal.aborted) throw signal.reason
+  } finally {
+    life.end()
+  }
+}
+
+function isOpen(carried: Connections['carried']): boolean {
+  return carried !== undefined && carried.until === undefined
+}
+
+function isRetryable(error: Error): boolean {
+  return isStreamsError(error) && error.isRetryable
+}
+
+/** True where the service has rejected the connection for good, as far as it is concerned. */
+function isRejection(error: Error): boolean {
+  if (isRetryable(error)) return false
+  return isStreamsError(error, 'AUTHENTICATION') || isStreamsError(error, 'WS_REFUSED')
+}
+
+/** True where some of the feeds are to blame: without them the stream can go on. */
+function namesFeeds(error: Error): boolean {
+  return isStreamsError(error, 'AUTHENTICATION') && error.feedIDs.length > 0
+}
+
+function gaveUp(host: string, attempts: number, cause: Error): WebSocketError {
+  const often = attempts === 1 ? '1 attempt' : `${attempts} attempts`
+  return new WebSocketError(`gave up on ${host} after ${often} to reconnect: ${cause.message}`, {
+    code: 'WS_GAVE_UP',
+    cause,
+  })
+}

@@ -1,0 +1,135 @@
+import type { StreamScope } from '../../client/scope.js'
+import { DIGITS, isSameBlob } from '../../report/full-report.js'
+import type { Report } from '../../report/report.js'
+
+/** One report of an observation, and its place in the order of its line. */
+export interface Slot {
+  report: Report
+  /** A slot that is `ready` is passed on once those before it are. */
+  state: 'waiting' | 'ready' | 'passed' | 'refused'
+  /** Whether the verifier has been asked about the report. */
+  isChecked: boolean
+  /** Copies of the report that came before it was passed on. */
+  readonly copies: Report[]
+  readonly observation: Observation
+}
+
+/** The reports of one observation that are being verified or were passed on; no two are the same. */
+export interface Observation {
+  readonly feedID: string
+  readonly time: number
+  readonly slots: Slot[]
+}
+
+/** The observations of a stream that are being verified, and those of each feed that were passed on last. */
+export interface Observations {
+  /** The observation that a report is of. */
+  find(report: Report): Observation | undefined
+  /** Adds a report to its observation, which begins with it where none is given. */
+  add(report: Report, observation?: Observation): Slot
+  /** Remembers that a report of the observation was passed on, as long as that is one of the newest of its feed. */
+  remember(observation: Observation): void
+  /** Forgets a report that was refused, or that nothing is to be compared with. */
+  forget(slot: Slot): void
+  end(): void
+}
+
+/**
+ * Observations of a feed that are remembered after they were passed on: no more than `dedup` compares and remembers. Until
+ * copies can come it is one, since whole reports are what a feed costs of memory.
+ */
+const REMEMBERED = 8
+/** Copies of a report that wait for its verdict, and reports that differ from the first of their observation. */
+const MAX_OTHERS = 8
+/** Digits of the words that say who signed a report and when. */
+const CONTEXT_DIGITS = 3 * DIGITS
+
+interface Feed {
+  readonly byTime: Map<number, Observation>
+  /** The oldest first. */
+  readonly remembered: Observation[]
+}
+
+/** Makes the observations of a stream, none at first. */
+export function createObservations(scope: StreamScope): Observations {
+  const feeds = new Map<string, Feed>()
+  let hasCopies = false
+  let firstOrigin: string | undefined
+  scope.defer(
+    scope.connections.watch(({ type, origin }) => {
+      if (type !== 'connected') return
+      firstOrigin ??= origin
+      hasCopies ||= origin !== firstOrigin
+    }),
+  )
+
+  function feedOf(feedID: string): Feed {
+    const known = feeds.get(feedID)
+    if (known !== undefined) return known
+    const feed: Feed = { byTime: new Map(), remembered: [] }
+    feeds.set(feedID, feed)
+    return feed
+  }
+
+  function begin({ feedID, observationsTimestamp: time }: Report): Observation {
+    const observation: Observation = { feedID, time, slots: [] }
+    feedOf(feedID).byTime.set(time, observation)
+    return observation
+  }
+
+  function remove({ byTime }: Feed, observation: Observation): void {
+    if (byTime.get(observation.time) === observation) byTime.delete(observation.time)
+  }
+
+  return {
+    find({ feedID, observationsTimestamp }) {
+      const observation = feeds.get(feedID)?.byTime.get(observationsTimestamp)
+      hasCopies ||= observation !== undefined
+      return observation
+    },
+    add(report, observation = begin(report)) {
+      const slot: Slot = { report, state: 'ready', isChecked: false, copies: [], observation }
+      observation.slots.push(slot)
+      return slot
+    },
+    remember(observation) {
+      const feed = feedOf(observation.feedID)
+      const { remembered } = feed
+      if (remembered.includes(observation)) return
+      const oldest = remembered.length === (hasCopies ? REMEMBERED : 1) && remembered.shift()
+      if (oldest) remove(feed, oldest)
+      remembered.push(observation)
+    },
+    forget(slot) {
+      const { observation } = slot
+      const { feedID, slots } = observation
+      slots.splice(slots.indexOf(slot), 1)
+      if (slots.length === 0) remove(feedOf(feedID), observation)
+    },
+    end() {
+      feeds.clear()
+    },
+  }
+}
+
+/** True where two reports hold the same values, signed for the same context, whoever signed them. */
+export function isSameContent(one: string, other: string): boolean {
+  return one === other || (contextOf(one) === contextOf(other) && isSameBlob(one, other))
+}
+
+/** True where another copy of a report may wait for its verdict: one of each origin, and eight in all. */
+export function hasRoomForCopy({ copies }: Slot, { origin }: Report): boolean {
+  for (const copy of copies) if (copy.origin === origin) return false
+  return copies.length < MAX_OTHERS
+}
+
+/** True where another report of an observation may be verified: besides the first, one of each origin, and eight in all. */
+export function hasRoomForRival({ slots }: Observation, { origin }: Report): boolean {
+  for (let index = 1; index < slots.length; index++)
+    if (slots[index]?.report.origin === origin) return false
+  return slots.length <= MAX_OTHERS
+}
+
+function contextOf(fullReport: string): string {
+  return fullReport.slice(2, 2 + CONTEXT_DIGITS).toLowerCase()
+}
