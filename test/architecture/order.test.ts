@@ -1,27 +1,19 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import ts from 'typescript'
-import { VERSION } from '../core/version.js'
-
-const root = join(__dirname, '..')
-const read = (path: string): string => readFileSync(join(root, path), 'utf8')
-
-/** The folders from the bottom up: each imports only what stands before it, types included. */
-const order: readonly string[] = [
-  'core',
-  'crypto',
-  'report',
-  'local',
-  'stores',
-  'client',
-  'plugins',
-  'presets',
-  'index.ts',
-  'confidential-http',
-  'cli',
-  'examples',
-]
+import {
+  findNodes,
+  houseOf,
+  importsOf,
+  isPlugin,
+  isRelative,
+  manifest,
+  NOT_LITERAL,
+  order,
+  packageOf,
+  read,
+  sources,
+  targetOf,
+} from '../support/sources.js'
 
 /** Third-party packages, and the files that know them. */
 const owners: Readonly<Record<string, RegExp>> = {
@@ -38,112 +30,12 @@ const owners: Readonly<Record<string, RegExp>> = {
   picocolors: /^cli\//,
 }
 
-/** An import of what a user names. One file may do so. */
-const NOT_LITERAL = '(not a literal)'
-
-interface Import {
-  readonly from: string
-  readonly isType: boolean
-}
-
-interface Manifest {
-  readonly version: string
-  readonly main: string
-  readonly types: string
-  readonly dependencies: Readonly<Record<string, string>>
-  readonly devDependencies: Readonly<Record<string, string>>
-  readonly peerDependencies: Readonly<Record<string, string>>
-  readonly exports: Readonly<Record<string, unknown>>
-  readonly typesVersions: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>
-}
-
-const manifest: Manifest = JSON.parse(read('package.json'))
-
-function filesBelow(path: string): string[] {
-  return readdirSync(join(root, path), { withFileTypes: true }).flatMap(entry => {
-    const inner = `${path}/${entry.name}`
-    return entry.isDirectory() ? filesBelow(inner) : inner.endsWith('.ts') ? [inner] : []
-  })
-}
-
-const sources: readonly string[] = [
-  'index.ts',
-  ...order.filter(folder => folder !== 'index.ts').flatMap(filesBelow),
-]
-
-const nodesOf = new Map<string, readonly ts.Node[]>()
-
-function findNodes(text: string): readonly ts.Node[] {
-  const found = nodesOf.get(text)
-  if (found !== undefined) return found
-  const nodes: ts.Node[] = []
-  nodesOf.set(text, nodes)
-  function visit(node: ts.Node): void {
-    nodes.push(node)
-    ts.forEachChild(node, visit)
-  }
-  visit(ts.createSourceFile('source.ts', text, ts.ScriptTarget.Latest, true))
-  return nodes
-}
-
-/** What a node imports: `import`, `export … from`, `import()` as a call and as a type, `require()`. */
-function importOf(node: ts.Node): Import | undefined {
-  const textOf = (literal: ts.Node | undefined): string =>
-    literal !== undefined && ts.isStringLiteralLike(literal) ? literal.text : NOT_LITERAL
-  if (ts.isImportDeclaration(node)) {
-    // `import { type A } from` still runs the module: only `import type` is gone after the build.
-    return { from: textOf(node.moduleSpecifier), isType: node.importClause?.isTypeOnly === true }
-  }
-  if (ts.isExportDeclaration(node) && node.moduleSpecifier !== undefined)
-    return { from: textOf(node.moduleSpecifier), isType: node.isTypeOnly }
-  if (ts.isImportTypeNode(node)) {
-    const { argument } = node
-    return {
-      from: textOf(ts.isLiteralTypeNode(argument) ? argument.literal : undefined),
-      isType: true,
-    }
-  }
-  if (ts.isExternalModuleReference(node)) return { from: textOf(node.expression), isType: false }
-  if (!ts.isCallExpression(node)) return undefined
-  const { expression } = node
-  const isCall =
-    expression.kind === ts.SyntaxKind.ImportKeyword ||
-    (ts.isIdentifier(expression) && expression.text === 'require')
-  return isCall ? { from: textOf(node.arguments[0]), isType: false } : undefined
-}
-
-function importsOf(text: string): Import[] {
-  return findNodes(text).flatMap(node => importOf(node) ?? [])
-}
-
-/** `core` for a file of core, `index.ts` for itself. */
-const houseOf = (path: string): string => path.split('/')[0] as string
-
-const isRelative = (from: string): boolean => /^\.{1,2}\//.test(from)
-const isNode = (from: string): boolean => from.startsWith('node:')
-
-function packageOf(from: string): string {
-  return from
-    .split('/')
-    .slice(0, from.startsWith('@') ? 2 : 1)
-    .join('/')
-}
-
 /** The plugin that verifies, and the folder of what it is made of: threads among it. */
 const isVerification = (path: string): boolean => /^plugins\/verify(\/|\.ts$)/.test(path)
 
 /** The folder of what a plugin is made of: plugins/retry for plugins/retry.ts and what is below it. */
 function ownFolder(path: string): string {
   return path.replace(/\.ts$/, '').split('/').slice(0, 2).join('/')
-}
-
-/** True for a file of a plugin or of a decoder, and not for a part of one. */
-function isPlugin(path: string): boolean {
-  return (
-    path.startsWith('plugins/') &&
-    sources.includes(path) &&
-    /\): (Plugin(<[^>]*>)?|EnclavePlugin) \{|= defineDecoder\(/.test(read(path))
-  )
 }
 
 /** What is wrong with the imports of a file. */
@@ -154,7 +46,7 @@ function wrongImports(path: string, text: string): string[] {
     if (from === NOT_LITERAL && path === 'confidential-http/enclave/open-enclave.ts') return []
     if (isRelative(from)) {
       if (!from.endsWith('.js')) return [`${found} without its extension`]
-      const target = join(path, '..', from).replaceAll('\\', '/').replace(/\.js$/, '.ts')
+      const target = targetOf(path, from)
       if (house === 'plugins' && houseOf(target) === 'plugins') {
         const isShared =
           target === 'plugins/decoders/statuses.ts' ||
@@ -168,7 +60,7 @@ function wrongImports(path: string, text: string): string[] {
         house === 'local' && houseOf(target) === 'report' && target !== 'report/feed-id.ts'
       return isOwn && !isType ? [`${found}: types only`] : []
     }
-    if (isNode(from)) {
+    if (from.startsWith('node:')) {
       // The enclave is a thread or process of Node, and so are its plugins.
       const isFree =
         ['stores', 'local', 'confidential-http', 'cli', 'examples'].includes(house) ||
@@ -213,25 +105,6 @@ function wrongWords(path: string, text: string): string[] {
     return isGlobal && !isProperty ? [`${path}: ${node.text}`] : []
   })
 }
-
-/** The published files of an entry, by format. */
-function entryOf(path: string): unknown {
-  const files = (format: string): object => ({
-    types: `./dist/${format}/${path}.d.ts`,
-    default: `./dist/${format}/${path}.js`,
-  })
-  return { import: files('esm'), require: files('cjs') }
-}
-
-/** The source of an entry, without its ending: `./client` is client/index. */
-function sourceOf(entry: string): string {
-  if (entry === '.') return 'index'
-  if (entry === './tdh2') return 'crypto/tdh2/index'
-  const path = entry.slice(2)
-  return path.includes('/') ? path : `${path}/index`
-}
-
-const entries = Object.keys(manifest.exports).filter(entry => entry !== './package.json')
 
 describe('the house', () => {
   test.each(sources)('%s imports in one direction', path => {
@@ -327,60 +200,5 @@ describe('the house', () => {
     ['cli/x.ts', 'const x = y as any', 'any'],
   ])('would notice: %s: %s', (path, text, word) => {
     expect(wrongWords(path, text)).toEqual([`${path}: ${word}`])
-  })
-})
-
-test('the engine is small, and knows no package, no socket and nothing of what it carries', () => {
-  const engine = sources.filter(path => path.startsWith('core/'))
-  const lines = engine.flatMap(path => read(path).split('\n'))
-  expect(lines.length).toBeLessThanOrEqual(1000)
-  for (const path of engine) {
-    const strangers = importsOf(read(path)).filter(
-      ({ from, isType }) => !isRelative(from) && !isType,
-    )
-    expect(strangers.filter(() => path !== 'core/platform.ts')).toEqual([])
-  }
-})
-
-const TEST_LINES = 500
-
-function testFilesBelow(path: string): string[] {
-  return readdirSync(join(root, path), { withFileTypes: true }).flatMap(entry => {
-    const inner = `${path}/${entry.name}`
-    if (entry.isDirectory()) return inner === 'test/vectors' ? [] : testFilesBelow(inner)
-    return /\.[mc]?[jt]s$/.test(inner) ? [inner] : []
-  })
-}
-
-test(`no file of the tests has more than ${TEST_LINES} lines`, () => {
-  const long = testFilesBelow('test').filter(path => read(path).split('\n').length > TEST_LINES + 1)
-  expect(long).toEqual([])
-})
-
-describe('the package', () => {
-  test.each(entries)('%s is a source file in both formats', entry => {
-    const source = sourceOf(entry)
-    expect(sources).toContain(`${source}.ts`)
-    expect(manifest.exports[entry]).toEqual(entryOf(source))
-  })
-
-  const plugins = [...sources.filter(isPlugin), 'plugins/decoders/statuses.ts']
-  test.each(plugins)('%s has an entry', path => {
-    expect(entries).toContain(`./${path.replace(/\.ts$/, '')}`)
-  })
-
-  test('older resolvers find the same entries', () => {
-    const subpaths = entries.filter(entry => entry !== '.')
-    expect(manifest.typesVersions).toEqual({
-      '*': Object.fromEntries(
-        subpaths.map(entry => [entry.slice(2), [`./dist/cjs/${sourceOf(entry)}.d.ts`]]),
-      ),
-    })
-    expect(manifest.main).toBe('./dist/cjs/index.js')
-    expect(manifest.types).toBe('./dist/cjs/index.d.ts')
-  })
-
-  test('the version in the code is that of the package', () => {
-    expect(VERSION).toBe(manifest.version)
   })
 })
