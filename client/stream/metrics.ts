@@ -34,7 +34,7 @@ export function readMetrics(
   return Object.freeze({
     ...counters,
     totalReceived: counters.accepted + counters.deduplicated,
-    activeConnections: shards.connections.open,
+    activeConnections: shards.all.reduce((sum, { registry }) => sum + registry.open, 0),
     configuredConnections: Math.max(1, configured),
     originStatus: Object.freeze(Object.fromEntries(status)),
     origins: byOrigin,

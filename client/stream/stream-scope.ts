@@ -15,14 +15,13 @@ export interface StreamScopeParts {
   readonly log: Log
   readonly life: Lifecycle
   readonly client: PluginClient
+  readonly connections: Connections
   readonly events: ScopeEvents
   readonly counters: StreamCounters
   readonly origins: Origins
   readonly staleness: StalenessWatch
   readonly flowControl: FlowControl
   readonly cursors: Cursors | undefined
-  /** The shards are made with the scope, so they are asked for later. */
-  connections(): Connections
   feedIDs(): readonly string[]
   /** Where the stream resumes, once its cursors are loaded. */
   resumed(): ReadonlyMap<string, number>
@@ -62,19 +61,7 @@ export function createStreamScope(parts: StreamScopeParts): StreamScope {
     signal: life.signal,
     defer: life.defer,
     client: parts.client,
-    connections: {
-      get open() {
-        return parts.connections().open
-      },
-      get uncovered() {
-        return parts.connections().uncovered
-      },
-      get carried() {
-        return parts.connections().carried
-      },
-      of: origin => parts.connections().of(origin),
-      watch: listener => parts.connections().watch(listener),
-    },
+    connections: parts.connections,
     events: parts.events,
     cursors: {
       get: feedID => parts.resumed().get(feedID),

@@ -8,17 +8,20 @@ import type { PluginClient, StreamScope } from '../scope.js'
 import { composeReport } from '../stack.js'
 import type { ConnectionOptions } from './connection/connection.js'
 import { createFlowControl } from './connection/flow-control.js'
+import { createStreamConnections, type StreamConnections } from './connection/stream-connections.js'
+import { createConnectionEvents } from './connection-events.js'
 import { createStreamHandlers, type StreamHandlers } from './events.js'
 import { createFastPath } from './intake/fast-path.js'
 import { createIntake } from './intake/intake.js'
-import { createLifecycle, type Lifecycle } from './lifecycle.js'
-import { createCounters, detailsOf, readConnections, readMetrics } from './metrics.js'
+import { createLifecycle } from './lifecycle.js'
+import { createCounters, readConnections, readMetrics } from './metrics.js'
 import { checkStreamOptions, type StreamOptions } from './options.js'
 import { createOrigins } from './origins.js'
 import { createReading, type Reading } from './reading.js'
 import { createScopeEvents } from './scope-events.js'
 import { maxShards, shardCapacity } from './shards/plan.js'
-import { createShards, type Shards, type ShardsParts } from './shards/shards.js'
+import type { Shard } from './shards/shard.js'
+import { createShards, type Shards } from './shards/shards.js'
 import { createSubscription } from './shards/subscription.js'
 import { createStalenessWatch } from './staleness.js'
 import type { ConnectionStatusCallback, Stream } from './stream-api.js'
@@ -68,6 +71,13 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     () => flowControl.isPaused,
   )
   const common = { log, life, events, counters, origins, staleness, flowControl }
+  const user = createConnectionEvents({
+    log,
+    life,
+    handlers,
+    isMultiple: () => connections.isMultiple,
+  })
+  const connections: StreamConnections<Shard> = createStreamConnections<Shard>(user)
   const reading: Reading<Data> = createReading({ ...common, options, handlers, start, close, fail })
   const scope: StreamScope = createStreamScope({
     ...common,
@@ -75,15 +85,15 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     cursors: reading.cursors,
     resumed: reading.resumed,
     room: reading.consumption.room,
-    connections: () => shards.connections,
+    connections,
     feedIDs: () => subscription.feedIDs,
     sink: () => sink,
   })
-  const reportConnections = createConnectionEvents({ log, life, handlers, shards: () => shards })
   const shards: Shards = createShards({
-    ...reportConnections,
     ...options,
     scope,
+    connections,
+    onConnection: user.onConnection,
     bases: parts.bases,
     handler: parts.handler,
     connection: { ...options, ...transport, flowControl, maxMessageBytes: MAX_MESSAGE_BYTES },
@@ -157,7 +167,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       log.error?.(`the stream has ended: ${error.message}`)
       failConnections(shards, error)
       handlers.emit('error', error)
-      reportConnections.onDown()
+      user.onDown()
       life.fail(error)
     }
     handlers.clear()
@@ -201,58 +211,10 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     getConnectionStates: () =>
       Object.fromEntries(readConnections(shards).map(({ id, state }) => [id, state])),
     getOrigins: () => Object.keys(getMetrics().originStatus),
-    getConnectionType: () => (hasSeveralOrigins(shards) ? 'multiple' : 'single'),
+    getConnectionType: () => (connections.isMultiple ? 'multiple' : 'single'),
     [asyncDispose]: close,
   }
   return Object.defineProperty(stream, brand, { value: true })
-}
-
-/** What the events of a stream's connections need. */
-interface ConnectionEventsParts<Data> {
-  readonly log: Log
-  readonly life: Lifecycle
-  readonly handlers: StreamHandlers<Data>
-  shards(): Shards
-}
-
-/** Tells the stream's user when connections open and are lost. */
-function createConnectionEvents<Data>({
-  log,
-  life,
-  handlers,
-  shards,
-}: ConnectionEventsParts<Data>): Pick<
-  ShardsParts,
-  'onUp' | 'onDown' | 'onAllLost' | 'onConnection'
-> {
-  let isDown = false
-  return {
-    onUp() {
-      isDown = false
-      if (!life.isOpened) {
-        const mode = hasSeveralOrigins(shards()) ? 'high availability' : 'single'
-        log.info?.(`connection mode: ${mode}`)
-      }
-      handlers.emit('connected')
-      life.open()
-    },
-    onDown() {
-      if (isDown) return
-      isDown = true
-      handlers.emit('disconnected')
-    },
-    onAllLost: () => handlers.emit('all-connections-lost'),
-    onConnection(isConnected, connection, isRestored) {
-      handlers.connectionChanged(isConnected, connection.facts)
-      if (!isConnected)
-        handlers.emit('connection-lost', detailsOf(connection), connection.lastError)
-      else if (isRestored) handlers.emit('connection-restored', detailsOf(connection))
-    },
-  }
-}
-
-function hasSeveralOrigins(shards: Shards): boolean {
-  return shards.all.some(({ registry }) => registry.all.size > 1)
 }
 
 function failConnections(shards: Shards, error: Error): void {

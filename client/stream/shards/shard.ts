@@ -23,7 +23,7 @@ export interface ShardParts extends ShardConnectionParts {
   /** Called when a connection of a shard in force opens or is lost. */
   readonly onConnection: RegistryParts['onChange']
   /** Called after each change of a connection of a shard in force, before the `status` event. */
-  onChange(shard: Shard, change: ConnectionChange): void
+  onChange(change: ConnectionChange): void
 }
 
 /**
@@ -101,7 +101,7 @@ export function createShard(
   function change(to: ConnectionChange): void {
     registry.change(to)
     if (!shard.isInForce) return
-    parts.onChange(shard, to)
+    parts.onChange(to)
     events.emit('status', to)
   }
 

@@ -37,123 +37,71 @@ export interface SubscriptionParts {
   onFailed(error: Error): void
 }
 
-/** Feeds that the service rejects, with the reasons. */
-type Rejected = ReadonlyMap<string, Error>
-
 /** Subscribes to these feeds. Throws ValidationError where they are too many. */
 export function createSubscription(parts: SubscriptionParts): Subscription {
-  const { capacity, maxShards, shards, staleness, signal, onChange } = parts
-  let current: readonly string[] = []
-  let lastChange: Promise<unknown> = Promise.resolve()
+  const { capacity, maxShards, shards, signal, onChange } = parts
+  const feeds = createFeedSet(parts.staleness)
+  const changes = createChangeQueue(signal)
   const groups = (feedIDs: readonly string[]) =>
     planShards([], feedIDs, capacity, maxShards).map(({ to }) => to)
 
   groups(parts.feedIDs)
-  include(parts.feedIDs)
+  feeds.add(parts.feedIDs)
 
-  function include(feedIDs: readonly string[]): void {
-    current = Object.freeze([...current, ...feedIDs])
-    staleness.add(feedIDs)
+  function add(feedIDs: readonly string[]): void {
+    feeds.add(feedIDs)
+    if (feedIDs.length > 0) onChange('subscribed', feedIDs)
   }
 
-  function exclude(feedIDs: readonly string[]): void {
-    current = Object.freeze(current.filter(feedID => !feedIDs.includes(feedID)))
-    staleness.remove(feedIDs)
-  }
-
-  function unknown(feedIDs: readonly string[]): readonly string[] {
-    return feedIDs.filter(feedID => !staleness.feeds.has(feedID))
-  }
-
-  function leaving(feedIDs: readonly string[]): readonly string[] {
-    const gone = current.filter(feedID => feedIDs.includes(feedID))
-    if (gone.length < current.length) return gone
-    throw new ValidationError('feedIDs: at least one feed must remain; close the stream instead')
-  }
-
-  /** Runs changes one after the other, in the order they were asked for. */
-  function enqueue(change: () => Promise<void>): Promise<void> {
-    const queued = lastChange.then(change)
-    lastChange = queued.catch(() => undefined)
-    return queued
-  }
-
-  async function whenConnected(
-    connected: Promise<void>,
-    change: () => Promise<void>,
-  ): Promise<void> {
-    try {
-      await connected
-      await enqueue(async function changeNow() {
-        signal.throwIfAborted()
-        await change()
-      })
-    } catch (cause) {
-      if (!signal.aborted) throw cause
-      throw new DataStreamsError('the stream has ended; its feeds can not be changed', {
-        code: 'CLOSED',
-        cause: signal.reason,
-      })
-    }
+  function remove(feedIDs: readonly string[]): void {
+    feeds.remove(feedIDs)
+    if (feedIDs.length > 0) onChange('unsubscribed', feedIDs)
   }
 
   /**
    * Has the feeds subscribed to and those to be added carried, without those that the service rejects: it rejects the whole
-   * connection then, and the error names them. `known` are those it has rejected already. Throws where too few would be left.
+   * connection then, and the error names them. `known` has rejected some already. Throws where too few would be left.
    */
-  async function carry(added: readonly string[], known: readonly Error[] = []): Promise<void> {
+  async function carry(added: readonly string[], known?: Error): Promise<void> {
     const rejected = new Map<string, Error>()
-    let failures = known
-    for (;;) {
-      for (const error of failures)
-        for (const feedID of rejectedFeeds(error)) rejected.set(feedID, error)
-      const all = [...current, ...added]
-      const left = all.filter(feedID => !rejected.has(feedID))
+    for (let failure = known; ; ) {
+      for (const feedID of rejectedFeeds(failure)) rejected.set(feedID, failure as Error)
+      const left = [...feeds.all, ...added].filter(feedID => !rejected.has(feedID))
       const isNothingAdded = added.length > 0 && added.every(feedID => rejected.has(feedID))
-      if (left.length === 0 || isNothingAdded) throw failures[0]
-      const changes = planShards(shards.all, left, capacity, maxShards)
+      if (left.length === 0 || isNothingAdded) throw failure
       try {
-        await shards.change(changes, () => commit(added, rejected))
+        await shards.change(planShards(shards.all, left, capacity, maxShards), function commit() {
+          add(added.filter(feedID => !rejected.has(feedID)))
+          remove(feeds.all.filter(feedID => rejected.has(feedID)))
+          for (const error of new Set(rejected.values())) parts.onRejected(error)
+        })
         return
       } catch (thrown) {
         if (!rejectedFeeds(thrown).some(feedID => left.includes(feedID)))
           throw reasonOf(thrown, rejected)
-        failures = [asError(thrown)]
+        failure = asError(thrown)
       }
     }
   }
 
-  /** The change is in force. */
-  function commit(added: readonly string[], rejected: Rejected): void {
-    const accepted = added.filter(feedID => !rejected.has(feedID))
-    include(accepted)
-    if (accepted.length > 0) onChange('subscribed', accepted)
-    const gone = current.filter(feedID => rejected.has(feedID))
-    exclude(gone)
-    if (gone.length > 0) onChange('unsubscribed', gone)
-    for (const error of new Set(rejected.values())) parts.onRejected(error)
-  }
-
-  async function remove(feedIDs: readonly string[]): Promise<void> {
-    const gone = leaving(feedIDs)
-    exclude(gone)
-    if (gone.length > 0) onChange('unsubscribed', gone)
+  /** Carries what is left after feeds were removed. */
+  async function carryRest(): Promise<void> {
     // One by one, because for a while each takes connections in addition.
-    for (const change of planShards(shards.all, current, capacity, maxShards)) {
+    for (const change of planShards(shards.all, feeds.all, capacity, maxShards)) {
       try {
         await shards.change([change], () => undefined)
       } catch (thrown) {
         if (rejectedFeeds(thrown).length === 0) throw thrown
-        return carry([], [asError(thrown)])
+        return carry([], asError(thrown))
       }
     }
   }
 
-  async function rejectNow(shard: Shard, error: Error): Promise<void> {
+  async function carryWithoutRejected(shard: Shard, error: Error): Promise<void> {
     // Another change has replaced it meanwhile.
     if (!shard.isInForce || signal.aborted) return
     try {
-      await carry([], [error])
+      await carry([], error)
     } catch (thrown) {
       if (!signal.aborted) parts.onFailed(asError(thrown))
     }
@@ -161,32 +109,103 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
 
   return {
     get feedIDs() {
-      return current
+      return feeds.all
     },
-    start: () => shards.start(groups(current)),
+    start: () => shards.start(groups(feeds.all)),
     async subscribe(ids) {
       const feedIDs = parseFeedIDs(ids)
       const connected = parts.connected()
-      if (connected !== undefined) return whenConnected(connected, () => carry(unknown(feedIDs)))
-      const added = unknown(feedIDs)
-      groups([...current, ...added])
-      include(added)
-      if (added.length > 0) onChange('subscribed', added)
+      if (connected !== undefined)
+        return changes.whenConnected(connected, () => carry(feeds.missing(feedIDs)))
+      const added = feeds.missing(feedIDs)
+      groups([...feeds.all, ...added])
+      add(added)
     },
     async unsubscribe(ids) {
       const feedIDs = parseFeedIDs(ids)
       const connected = parts.connected()
-      if (connected !== undefined) return whenConnected(connected, () => remove(feedIDs))
-      const gone = leaving(feedIDs)
-      exclude(gone)
-      if (gone.length > 0) onChange('unsubscribed', gone)
+      if (connected === undefined) return remove(feeds.leaving(feedIDs))
+      return changes.whenConnected(connected, async function removeNow() {
+        remove(feeds.leaving(feedIDs))
+        await carryRest()
+      })
     },
-    reject: (shard, error) => void enqueue(() => rejectNow(shard, error)),
+    reject: (shard, error) => void changes.enqueue(() => carryWithoutRejected(shard, error)),
   }
 }
 
-/** Without the feeds that seemed to be the reason the service rejects the connection still: the first refusal stands. */
-function reasonOf(thrown: unknown, rejected: Rejected): unknown {
+/** Without the feeds that seemed to be the reason the service rejects the connection still: the first rejection stands. */
+function reasonOf(thrown: unknown, rejected: ReadonlyMap<string, Error>): unknown {
   const [first] = rejected.values()
   return first !== undefined && isStreamsError(thrown, 'AUTHENTICATION') ? first.cause : thrown
+}
+
+/** The feeds of a stream. */
+interface FeedSet {
+  readonly all: readonly string[]
+  add(feedIDs: readonly string[]): void
+  remove(feedIDs: readonly string[]): void
+  /** Those of these that are not in the set. */
+  missing(feedIDs: readonly string[]): readonly string[]
+  /** Those of these that are in the set. Throws ValidationError where none would remain without them. */
+  leaving(feedIDs: readonly string[]): readonly string[]
+}
+
+function createFeedSet(staleness: StalenessWatch): FeedSet {
+  let all: readonly string[] = []
+  return {
+    get all() {
+      return all
+    },
+    add(feedIDs) {
+      all = Object.freeze([...all, ...feedIDs])
+      staleness.add(feedIDs)
+    },
+    remove(feedIDs) {
+      all = Object.freeze(all.filter(feedID => !feedIDs.includes(feedID)))
+      staleness.remove(feedIDs)
+    },
+    missing: feedIDs => feedIDs.filter(feedID => !staleness.feeds.has(feedID)),
+    leaving(feedIDs) {
+      const gone = all.filter(feedID => feedIDs.includes(feedID))
+      if (gone.length < all.length) return gone
+      throw new ValidationError('feedIDs: at least one feed must remain; close the stream instead')
+    },
+  }
+}
+
+/** Runs changes one after the other, in the order they were asked for. */
+interface ChangeQueue {
+  enqueue(change: () => Promise<void>): Promise<void>
+  /** Rejects with an error of code `CLOSED` where the stream has ended. */
+  whenConnected(connected: Promise<void>, change: () => Promise<void>): Promise<void>
+}
+
+function createChangeQueue(signal: AbortSignal): ChangeQueue {
+  let last: Promise<unknown> = Promise.resolve()
+
+  function enqueue(change: () => Promise<void>): Promise<void> {
+    const queued = last.then(change)
+    last = queued.catch(() => undefined)
+    return queued
+  }
+
+  return {
+    enqueue,
+    async whenConnected(connected, change) {
+      try {
+        await connected
+        await enqueue(async function changeNow() {
+          signal.throwIfAborted()
+          await change()
+        })
+      } catch (cause) {
+        if (!signal.aborted) throw cause
+        throw new DataStreamsError('the stream has ended; its feeds can not be changed', {
+          code: 'CLOSED',
+          cause: signal.reason,
+        })
+      }
+    },
+  }
 }

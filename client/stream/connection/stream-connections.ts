@@ -1,0 +1,77 @@
+import type { Connections } from '../../scope.js'
+import type { ConnectionChange, ConnectionState } from '../../status.js'
+import type { Registry } from './registry.js'
+
+/** Feeds and the connections that carry them. */
+interface Carrier {
+  readonly feedIDs: readonly string[]
+  readonly registry: Registry
+}
+
+/** The connections of all shards in force, as one. */
+export interface StreamConnections<Shard extends Carrier> extends Connections {
+  /** The shards in force. */
+  shards: readonly Shard[]
+  /** True where one of the shards has connections to several origins. */
+  readonly isMultiple: boolean
+  /** A connection of a shard in force has changed. */
+  notify(change: ConnectionChange, before: ConnectionState): void
+  /** Compares what is open now with what was. */
+  update(): void
+}
+
+/** Called when every shard has an open connection, when one of them has none any more, and when all have none. */
+export interface OutageEvents {
+  onUp(): void
+  onDown(): void
+  onAllLost(): void
+}
+
+/** Makes the connections of a stream without shards. */
+export function createStreamConnections<Shard extends Carrier>(
+  events: OutageEvents,
+): StreamConnections<Shard> {
+  const watchers = new Set<Parameters<Connections['watch']>[0]>()
+  let isUp = false
+  let carried: Connections['carried']
+
+  const connections: StreamConnections<Shard> = {
+    shards: [],
+    get open() {
+      return connections.shards.reduce((sum, { registry }) => sum + registry.open, 0)
+    },
+    get uncovered() {
+      return connections.shards.flatMap(each => (each.registry.open > 0 ? [] : each.feedIDs))
+    },
+    get carried() {
+      return carried
+    },
+    get isMultiple() {
+      return connections.shards.some(({ registry }) => registry.all.size > 1)
+    },
+    of(origin) {
+      const shard = connections.shards.find(({ registry }) => registry.all.has(origin))
+      return shard?.registry.of(origin)
+    },
+    watch(listener) {
+      watchers.add(listener)
+      return () => void watchers.delete(listener)
+    },
+    notify(change, before) {
+      for (const watcher of [...watchers]) watcher(change, before)
+    },
+    update() {
+      const wasUp = isUp
+      isUp = connections.shards.every(({ registry }) => registry.open > 0)
+      if (isUp && !wasUp) events.onUp()
+      else if (wasUp && !isUp) events.onDown()
+      const isOpen = connections.open > 0
+      const wasOpen = carried !== undefined && carried.until === undefined
+      if (isOpen && !wasOpen) carried = { since: performance.now(), until: undefined }
+      if (isOpen || carried === undefined || !wasOpen) return
+      carried = { ...carried, until: performance.now() }
+      events.onAllLost()
+    },
+  }
+  return connections
+}
