@@ -41,7 +41,7 @@ export interface Lifecycle {
   close(reason: Error): void
   /** Nothing of it is left. */
   finish(): void
-  /** The error for whoever still wants something of it. */
+  /** The error of a method that is called after the end. */
   closedError(message: string): DataStreamsError
 }
 

@@ -40,8 +40,8 @@ export function createOrigins(): Origins {
     of,
     find: origin => origins.get(origin),
     keep(connections) {
-      const kept = new Set([...connections].flatMap(({ all }) => [...all.keys()]))
-      for (const origin of origins.keys()) if (!kept.has(origin)) origins.delete(origin)
+      const known = new Set([...connections].flatMap(({ all }) => [...all.keys()]))
+      for (const origin of origins.keys()) if (!known.has(origin)) origins.delete(origin)
     },
     metrics(connections) {
       const worst = new Map<string, ConnectionStatus>()

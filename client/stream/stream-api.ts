@@ -35,7 +35,7 @@ export interface ConnectionDetails extends ConnectionFacts {
   /** Unique in its stream: `conn-0` for the first. */
   readonly id: string
   readonly state: ConnectionStatus
-  /** Dials that have followed one another since it was last open. */
+  /** Attempts in a row since it was last open. */
   readonly reconnectAttempts: number
   /** Why it was lost or could not be opened, the last time. */
   readonly lastError: Error | undefined
@@ -166,7 +166,7 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
    */
   read(): Promise<Report<Data>>
   /**
-   * Iterates the reports that wait and all that come from then on, beside a `report` handler too, which is held back then
+   * Iterates the reports that wait and all that come from then on, beside a `report` handler too, which is paused then
    * while the loop is behind (`overflow`); several loops share them out. Connects the stream if need be. `close` ends the
    * loop, and nothing more is given; a failure is thrown once what was queued has been taken. Leaving the loop closes the
    * stream. Throws where `queue` is 0.
