@@ -47,10 +47,10 @@ export interface VerifyOptions extends VerifierOptions {
 const stackFacts: ServiceKey<{ readonly isDeduplicated: boolean }> = { name: 'the place of verify' }
 
 /**
- * Verifies the signatures of reports, here and now, before you get them. What is refused is not delivered: on a stream its
- * ReportVerificationError is an `error` event, and what it displaced is fetched by `continuity`; a request rejects with it.
+ * Verifies the signatures of reports before you get them. A rejected report is not delivered: on a stream its
+ * ReportVerificationError is an `error` event, and `continuity` fetches the report again; a request rejects with the error.
  *
- * It stands below `continuity` and `dedup`, so that neither sees a report that is refused.
+ * It stands below `continuity` and `dedup`, so that neither sees a rejected report.
  */
 export function verify(given: VerifyOptions): Plugin<never> {
   const {

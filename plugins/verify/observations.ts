@@ -6,7 +6,7 @@ import type { Report } from '../../report/report.js'
 export interface Slot {
   report: Report
   /** A slot that is `ready` is passed on once those before it are. */
-  state: 'waiting' | 'ready' | 'passed' | 'refused'
+  state: 'waiting' | 'ready' | 'passed' | 'rejected'
   /** Whether the verifier has been asked about the report. */
   isChecked: boolean
   /** Copies of the report that came before it was passed on. */
@@ -29,17 +29,16 @@ export interface Observations {
   add(report: Report, observation?: Observation): Slot
   /** Remembers that a report of the observation was passed on, as long as that is one of the newest of its feed. */
   remember(observation: Observation): void
-  /** Forgets a report that was refused, or that nothing is to be compared with. */
+  /** Forgets a report that was rejected, or that copies need not be compared with. */
   forget(slot: Slot): void
-  end(): void
 }
 
 /**
- * Observations of a feed that are remembered after they were passed on: no more than `dedup` compares and remembers. Until
- * copies can come it is one, since whole reports are what a feed costs of memory.
+ * Observations of a feed that are remembered after they were passed on. Until copies can come it is one, since whole reports
+ * are what a feed costs of memory.
  */
 const REMEMBERED = 8
-/** Copies of a report that wait for its verdict, and reports that differ from the first of their observation. */
+/** Reports that may wait beside the first, one of each origin. */
 const MAX_OTHERS = 8
 /** Digits of the words that say who signed a report and when. */
 const CONTEXT_DIGITS = 3 * DIGITS
@@ -64,9 +63,7 @@ export function createObservations(scope: StreamScope): Observations {
   )
 
   function feedOf(feedID: string): Feed {
-    const known = feeds.get(feedID)
-    if (known !== undefined) return known
-    const feed: Feed = { byTime: new Map(), remembered: [] }
+    const feed = feeds.get(feedID) ?? { byTime: new Map(), remembered: [] }
     feeds.set(feedID, feed)
     return feed
   }
@@ -77,7 +74,9 @@ export function createObservations(scope: StreamScope): Observations {
     return observation
   }
 
-  function remove({ byTime }: Feed, observation: Observation): void {
+  function remove(observation: Observation | undefined): void {
+    if (observation === undefined) return
+    const { byTime } = feedOf(observation.feedID)
     if (byTime.get(observation.time) === observation) byTime.delete(observation.time)
   }
 
@@ -93,41 +92,42 @@ export function createObservations(scope: StreamScope): Observations {
       return slot
     },
     remember(observation) {
-      const feed = feedOf(observation.feedID)
-      const { remembered } = feed
+      const { remembered } = feedOf(observation.feedID)
       if (remembered.includes(observation)) return
-      const oldest = remembered.length === (hasCopies ? REMEMBERED : 1) && remembered.shift()
-      if (oldest) remove(feed, oldest)
+      if (remembered.length === (hasCopies ? REMEMBERED : 1)) remove(remembered.shift())
       remembered.push(observation)
     },
     forget(slot) {
       const { observation } = slot
-      const { feedID, slots } = observation
+      const { slots } = observation
       slots.splice(slots.indexOf(slot), 1)
-      if (slots.length === 0) remove(feedOf(feedID), observation)
-    },
-    end() {
-      feeds.clear()
+      if (slots.length === 0) remove(observation)
     },
   }
 }
 
-/** True where two reports hold the same values, signed for the same context, whoever signed them. */
-export function isSameContent(one: string, other: string): boolean {
-  return one === other || (contextOf(one) === contextOf(other) && isSameBlob(one, other))
+/**
+ * The slot of the same report: of the same values, signed for the same context, whoever signed them. Where nobody above drops
+ * copies, only the same bytes are the same report.
+ */
+export function findSame(
+  { slots }: Observation,
+  { fullReport }: Report,
+  isDeduplicated: boolean,
+): Slot | undefined {
+  for (const slot of slots) {
+    const other = slot.report.fullReport
+    if (other === fullReport) return slot
+    if (isDeduplicated && contextOf(other) === contextOf(fullReport))
+      if (isSameBlob(other, fullReport)) return slot
+  }
+  return undefined
 }
 
-/** True where another copy of a report may wait for its verdict: one of each origin, and eight in all. */
-export function hasRoomForCopy({ copies }: Slot, { origin }: Report): boolean {
-  for (const copy of copies) if (copy.origin === origin) return false
-  return copies.length < MAX_OTHERS
-}
-
-/** True where another report of an observation may be verified: besides the first, one of each origin, and eight in all. */
-export function hasRoomForRival({ slots }: Observation, { origin }: Report): boolean {
-  for (let index = 1; index < slots.length; index++)
-    if (slots[index]?.report.origin === origin) return false
-  return slots.length <= MAX_OTHERS
+/** True where a report may wait beside these others: one of each origin, and eight in all. */
+export function hasRoom(others: readonly Report[], { origin }: Report): boolean {
+  for (const other of others) if (other.origin === origin) return false
+  return others.length < MAX_OTHERS
 }
 
 function contextOf(fullReport: string): string {

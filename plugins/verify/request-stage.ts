@@ -4,7 +4,7 @@ import { onAbort } from '../../core/on-abort.js'
 import type { Report } from '../../report/report.js'
 import type { ReportVerifier } from '../../report/verifier.js'
 
-/** Verifies the reports of an answer before they are passed on; where one is refused, the request fails. */
+/** Verifies the reports of an answer before they are passed on; where one is rejected, the request fails. */
 export function verifyAnswer(
   next: Sink,
   scope: RequestScope,
@@ -27,7 +27,7 @@ export function verifyAnswer(
   }
 }
 
-/** Checks reports. Rejects with the first refusal, and cancels the other checks. Once aborted it need not settle. */
+/** Checks reports. Rejects with the first rejection, and cancels the other checks. Once aborted it need not settle. */
 export function checkAll(
   verifier: ReportVerifier,
   reports: readonly Report[],

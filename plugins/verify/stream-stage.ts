@@ -2,18 +2,15 @@ import type { Sink } from '../../client/plugin.js'
 import type { StreamScope } from '../../client/scope.js'
 import type { Report } from '../../report/report.js'
 import type { ReportVerifier } from '../../report/verifier.js'
-import { createChecks } from './checks.js'
-import { createDelivery } from './delivery.js'
 import { createLines } from './lines.js'
 import {
   createObservations,
-  hasRoomForCopy,
-  hasRoomForRival,
-  isSameContent,
+  findSame,
+  hasRoom,
   type Observation,
   type Slot,
 } from './observations.js'
-import { createPressure } from './pressure.js'
+import { createOutcomes } from './outcomes.js'
 
 /** What verifying a stream needs. */
 export interface StreamStageParts {
@@ -31,64 +28,82 @@ export interface StreamStageParts {
  * verified costs no other verification; a report that differs from another of its observation is verified beside it.
  */
 export function verifyStream(next: Sink, scope: StreamScope, parts: StreamStageParts): Sink {
-  const { verifier, isChosen, isDeduplicated } = parts
+  const { verifier, isChosen } = parts
   const observations = createObservations(scope)
-  const delivery = createDelivery(next, scope, observations)
-  const pressure = createPressure(scope, parts.maxPending)
-  const lines = createLines(pressure, delivery.pass)
-  const onVerdict = lines.advance
-  const checks = createChecks({ scope, verifier, observations, delivery, onVerdict })
-  scope.defer(function end() {
-    for (const part of [checks, lines, delivery, observations]) part.end()
-  })
+  const outcomes = createOutcomes(next, scope, observations)
+  const lines = createLines(scope, parts.maxPending, outcomes.pass)
+  const checked = new Map<Report, Slot>()
 
   function takeFirst(report: Report): void {
     const isDoubtful = isChosen()
-    const isFree = !isDoubtful && !lines.has(report)
-    if (isFree) delivery.pass(observations.add(report))
-    else if (report.source !== 'live' || !pressure.sheds(report))
+    if (!isDoubtful && !lines.has(report)) outcomes.pass(observations.add(report))
+    else if (report.source !== 'live' || !lines.sheds(report))
       enter(observations.add(report), isDoubtful)
   }
 
-  function takeRival(report: Report, observation: Observation): void {
-    if (report.source === 'live' && !hasRoomForRival(observation, report))
+  function takeOther(report: Report, observation: Observation): void {
+    const same = findSame(observation, report, parts.isDeduplicated)
+    const others = same?.copies ?? observation.slots.slice(1).map(slot => slot.report)
+    if (same?.state === 'passed') outcomes.passCopy(report, same.report)
+    else if (report.source === 'live' && !hasRoom(others, report))
       scope.count('deduplicated', report)
-    else enter(observations.add(report, observation), true)
-  }
-
-  function takeCopy(report: Report, slot: Slot): void {
-    if (slot.state === 'passed') delivery.passCopy(report, slot.report)
-    else if (report.source === 'live' && !hasRoomForCopy(slot, report))
-      scope.count('deduplicated', report)
+    else if (same === undefined) enter(observations.add(report, observation), true)
     else {
-      delivery.expect(report)
-      slot.copies.push(report)
+      outcomes.expect(report)
+      same.copies.push(report)
     }
   }
 
   function enter(slot: Slot, isDoubtful: boolean): void {
-    delivery.expect(slot.report)
+    outcomes.expect(slot.report)
     lines.add(slot)
-    if (isDoubtful) checks.start(slot)
+    if (isDoubtful) check(slot)
   }
 
-  /** The slot of the same report. Where nobody above drops copies, only the same bytes are the same report. */
-  function findSame({ slots }: Observation, { fullReport }: Report): Slot | undefined {
-    for (const slot of slots) {
-      const other = slot.report.fullReport
-      if (isDeduplicated ? isSameContent(other, fullReport) : other === fullReport) return slot
+  function check(slot: Slot): void {
+    slot.isChecked = true
+    if (slot.state === 'ready') slot.state = 'waiting'
+    checked.set(slot.report, slot)
+    verifier.check(slot.report, settled)
+  }
+
+  function settled(failure: Error | undefined, report: Report): void {
+    const slot = checked.get(report)
+    if (slot === undefined || scope.signal.aborted) return
+    checked.delete(report)
+    if (failure === undefined) accept(slot)
+    else reject(slot, failure)
+    lines.advance(report)
+  }
+
+  function accept(slot: Slot): void {
+    scope.count('verified', slot.report)
+    if (slot.state === 'waiting') slot.state = 'ready'
+    // Reports of one observation that differ are all verified, also one that was not chosen.
+    for (const other of slot.observation.slots) if (!other.isChecked) check(other)
+  }
+
+  function reject(slot: Slot, failure: Error): void {
+    const { report, copies } = slot
+    outcomes.reject(report, failure)
+    if (slot.state === 'passed') return
+    for (const copy of copies.splice(0)) {
+      if (copy.fullReport === report.fullReport) outcomes.rejectCopy(copy, failure)
+      else copies.push(copy)
     }
-    return undefined
+    const successor = copies.shift()
+    if (successor === undefined) {
+      slot.state = 'rejected'
+      observations.forget(slot)
+    } else {
+      slot.report = successor
+      check(slot)
+    }
   }
 
   return function takeUnverified(report) {
     const observation = observations.find(report)
-    if (observation === undefined) {
-      takeFirst(report)
-      return
-    }
-    const slot = findSame(observation, report)
-    if (slot === undefined) takeRival(report, observation)
-    else takeCopy(report, slot)
+    if (observation === undefined) takeFirst(report)
+    else takeOther(report, observation)
   }
 }

@@ -5,51 +5,50 @@ import type { Verifier } from './verifier.js'
 
 type Settled = Parameters<ReportVerifier['check']>[1]
 
-/** Those who wait for the verdict on a report. */
+/** A check of a report that is not done. */
 interface Waiting {
-  readonly heard: Settled[]
-  /** Spares the verifier the work, where it can. */
-  callOff: (() => void) | undefined
+  readonly listeners: Settled[]
+  cancel: (() => void) | undefined
 }
 
 /** A verifier that checks no report twice. */
 export interface Verdicts extends ReportVerifier {
-  /** Whoever still waits is told that the client was closed. */
+  /** Fails every check that is not done: the client was closed. */
   end(): void
 }
 
-/** Remembers what a verifier says of each report, as long as anybody has the report. */
+/** Remembers what a verifier says of each report, as long as the report is in use. */
 export function createVerdicts(verifier: Verifier): Verdicts {
-  /** Why a report was refused, or undefined where it was not. */
+  /** Why a report was rejected, or undefined where it was not. */
   const known = new WeakMap<Report, Error | undefined>()
   const waiting = new Map<Report, Waiting>()
   let isOver = false
 
   function settle(failure: Error | undefined, report: Report): void {
-    const heard = waiting.get(report)?.heard
-    if (heard === undefined) return
+    const listeners = waiting.get(report)?.listeners
+    if (listeners === undefined) return
     waiting.delete(report)
     if (!isOver) known.set(report, failure)
-    if (heard.length === 1) heard[0]?.(failure, report)
+    if (listeners.length === 1) listeners[0]?.(failure, report)
     // One that throws keeps nothing from the others.
-    else for (const each of heard) queueMicrotask(() => each(failure, report))
+    else for (const each of listeners) queueMicrotask(() => each(failure, report))
   }
 
   function start(report: Report, settled: Settled): Waiting {
-    const one: Waiting = { heard: [settled], callOff: undefined }
+    const one: Waiting = { listeners: [settled], cancel: undefined }
     waiting.set(report, one)
-    one.callOff = verifier.check(report, failure => settle(failure, report))
+    one.cancel = verifier.check(report, failure => settle(failure, report))
     return one
   }
 
   function leave(report: Report, one: Waiting, settled: Settled): void {
-    const { heard, callOff } = one
-    const at = heard.indexOf(settled)
+    const { listeners, cancel } = one
+    const at = listeners.indexOf(settled)
     if (waiting.get(report) !== one || at === -1) return
-    heard.splice(at, 1)
-    if (heard.length > 0) return
+    listeners.splice(at, 1)
+    if (listeners.length > 0) return
     waiting.delete(report)
-    callOff?.()
+    cancel?.()
   }
 
   return {
@@ -58,7 +57,7 @@ export function createVerdicts(verifier: Verifier): Verdicts {
       else if (isOver) queueMicrotask(() => settled(closed(), report))
       else {
         const one = waiting.get(report)
-        one?.heard.push(settled)
+        one?.listeners.push(settled)
         return leave.bind(undefined, report, one ?? start(report, settled), settled)
       }
       return undefined

@@ -63,8 +63,9 @@ describe('verify in the stack of a stream', () => {
     publish(10, 17)
     publish(10, 17)
     expect(asked()).toBe(18)
-    publish(9, 9)
-    expect(asked()).toBe(19)
+    publish(18, 18)
+    publish(10, 10)
+    expect(asked()).toBe(20)
   })
 
   test('puts the copy that differs in the place of a first one that is refused', () => {
@@ -208,7 +209,7 @@ describe('verify in the stack of a stream', () => {
 
   test('verifies a report that differs from one that was not chosen, and that one too where it is good', () => {
     const draws = [0.9]
-    const { sink, settle, told, asked, delivered } = stack({
+    const { sink, settle, told, asked, counts, delivered } = stack({
       mode: { sample: 2 },
       random: () => draws.shift() as number,
     })
@@ -226,9 +227,14 @@ describe('verify in the stack of a stream', () => {
     sink(true_)
     settle(true_)
     expect(told.conflicts).toEqual([[first, true_]])
+    sink(report(1, { blob: '66', origin: '004' }))
+    expect(counts.deduplicated).toBe(2)
     settle(first, bad)
+    sink(report(1, { blob: '66', origin: '005' }))
+    expect(asked()).toBe(3)
     expect(delivered).toEqual([first])
     expect(told.errors).toHaveLength(2)
+    expect(counts).toMatchObject({ deduplicated: 3, verified: 1, unverified: 2 })
   })
 
   test('drops a report that was not chosen where it proves to be forged before its turn', () => {
@@ -245,6 +251,18 @@ describe('verify in the stack of a stream', () => {
     settle(forged, bad)
     expect(delivered).toEqual([chosen, true_])
     expect(told.conflicts).toEqual([])
+  })
+
+  test('remembers an observation once, however many of its reports are passed on', () => {
+    const { sink, settle, asked, delivered } = stack()
+    const first = [report(1), report(1, { blob: '66' })]
+    for (const each of [...first, ...[2, 3, 4, 5, 6, 7, 8].map(time => report(time))]) {
+      sink(each)
+      settle(each)
+    }
+    for (let time = 1; time <= 8; time++) sink(report(time, { origin: '002' }))
+    expect(asked()).toBe(9)
+    expect(delivered).toHaveLength(8)
   })
 
   test('lets nobody who invents a configuration hold up the others of a feed', () => {

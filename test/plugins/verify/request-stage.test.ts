@@ -40,6 +40,8 @@ describe('verify in the stack of a request', () => {
     await undefined
     sink(late)
     settle(two)
+    await new Promise(setImmediate)
+    expect(delivered).toEqual([])
     settle(one)
     await waits[0]
     expect(delivered).toEqual([one, two])

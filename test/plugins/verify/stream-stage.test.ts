@@ -125,40 +125,63 @@ describe('verify in the stack of a stream', () => {
     },
   )
 
-  test('takes what is fetched, whatever else of its observation waits', async () => {
-    const { sink, inject, settle, checks, delivered } = stack({ maxPending: 2 })
-    for (let at = 10; at < 22; at++) sink(report(1, { blob: `${at}`, origin: `${at}` }))
+  test('takes what is fetched, whatever else waits', async () => {
+    const { sink, inject, settle, checks, told, delivered } = stack({ maxPending: 2 })
+    told.leaks = true
+    for (let at = 10; at < 22; at++) {
+      sink(report(1, { blob: `${at}`, origin: `${at}` }))
+      sink(report(1, { blob: '10', origin: `${at}`, signatures: `${at}` }))
+    }
     const forged = [...checks.keys()]
-    const [differs, same] = [
+    const fetched = [
       report(1, { source: 'backfill' }),
       report(1, { source: 'backfill', origin: '002' }),
-    ]
-    const injections = [differs, same].map(inject)
-    settle(differs)
+      report(2, { source: 'backfill' }),
+    ] as const
+    const injections = fetched.map(inject)
+    const copy = inject(report(1, { source: 'backfill', blob: '10', signatures: '66' }))
+    settle(fetched[0])
+    settle(fetched[2])
     for (const each of forged) settle(each, bad)
+    while (checks.size > 0) for (const each of [...checks.keys()]) settle(each, bad)
     await Promise.all(injections)
-    expect(delivered).toEqual([differs])
+    await expect(copy).rejects.toMatchObject({ reason: bad })
+    expect(delivered).toEqual([fetched[0], fetched[2]])
   })
 
-  test('says once of what is fetched that nobody can say who may sign, and rejects it each time', async () => {
-    const { inject, settle, told, counts } = stack()
+  test('says each time of what is live that nobody can say who may sign', () => {
+    const { sink, settle, told, counts } = stack()
     for (let times = 0; times < 2; times++) {
-      const page = [1, 2, 3].map(time => report(time, { source: 'backfill' }))
-      const [good, doubtful, wrong] = page as [Report, Report, Report]
-      const injections = Promise.allSettled(page.map(inject))
-      settle(good)
-      settle(doubtful, 'signers-unavailable')
-      settle(wrong, bad)
-      expect(await injections).toMatchObject([
-        { status: 'fulfilled' },
-        { reason: { reason: 'signers-unavailable', isRetryable: true } },
-        { reason: { reason: bad, isRetryable: false } },
-      ])
+      const live = report(1)
+      sink(live)
+      settle(live, 'signers-unavailable')
     }
-    const reasons = told.errors.map(error => (error as ReportVerificationError).reason)
-    expect(reasons).toEqual(['signers-unavailable', bad, bad])
-    expect(counts).toMatchObject({ verified: 2, unverified: 2 })
+    expect(told.errors).toHaveLength(2)
+    expect(counts).toMatchObject({ unverified: 2, deduplicated: 0 })
   })
+
+  test.each(['signers-unavailable', 'engine-unavailable'] as const)(
+    'says %s once of what is fetched, and rejects it each time',
+    async doubt => {
+      const { inject, settle, told, counts } = stack()
+      for (let times = 0; times < 2; times++) {
+        const page = [1, 2, 3].map(time => report(time, { source: 'backfill' }))
+        const [good, doubtful, wrong] = page as [Report, Report, Report]
+        const injections = Promise.allSettled(page.map(inject))
+        settle(good)
+        settle(doubtful, doubt)
+        settle(wrong, bad)
+        expect(await injections).toMatchObject([
+          { status: 'fulfilled' },
+          { reason: { reason: doubt, isRetryable: true } },
+          { reason: { reason: bad, isRetryable: false } },
+        ])
+      }
+      const reasons = told.errors.map(error => (error as ReportVerificationError).reason)
+      expect(reasons).toEqual([doubt, bad, bad])
+      expect(counts).toMatchObject({ verified: 2, unverified: 2 })
+    },
+  )
 
   test('does not take for delivered what it had to drop', () => {
     const { sink, settle, told, delivered, checks } = stack({ maxPending: 2 })
@@ -216,6 +239,35 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([])
     expect(told.errors).toEqual([])
     expect(counts.verified + counts.unverified).toBe(0)
+  })
+
+  test('delivers nothing more once the stream was closed on a report', () => {
+    const { sink, settle, told, delivered, end } = stack()
+    const [one, two] = [report(1), report(2)]
+    sink(one)
+    sink(two)
+    told.onDelivered = end
+    settle(two)
+    settle(one)
+    expect(delivered).toEqual([one])
+  })
+
+  test('passes what was not chosen on at once, or behind what waits', () => {
+    const draws = [0.1, 0.9, 0.9]
+    const { sink, settle, asked, delivered } = stack({
+      mode: { sample: 2 },
+      random: () => draws.shift() as number,
+    })
+    const reports = [1, 2, 3].map(time => report(time)) as [Report, Report, Report]
+    const [chosen, behind, free] = reports
+    sink(chosen)
+    sink(behind)
+    expect(delivered).toEqual([])
+    settle(chosen)
+    expect(delivered).toEqual([chosen, behind])
+    sink(free)
+    expect(delivered).toEqual(reports)
+    expect(asked()).toBe(1)
   })
 
   test('draws a sample of the share that was asked for', () => {

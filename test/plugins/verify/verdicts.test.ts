@@ -5,31 +5,31 @@ import type { Report } from '../../../report/report.js'
 import { report } from '../../support/plugins/verify.js'
 
 describe('the verdicts of a client', () => {
-  test('calls a check off when the last who asked does not want to know any more', async () => {
-    const calledOff: Report[] = []
+  test('cancels a check when everyone who asked has cancelled it', async () => {
+    const cancelled: Report[] = []
     const settles = new Map<Report, (failure: undefined) => void>()
     const verdicts = createVerdicts({
       check(each, settled) {
         settles.set(each, settled)
-        return () => void calledOff.push(each)
+        return () => void cancelled.push(each)
       },
       end: () => undefined,
     })
     const [one, two] = [report(1), report(2)]
     const controllers = [new AbortController(), new AbortController()] as const
     const [first] = controllers.map(({ signal }) => checkAll(verdicts, [one, two], signal))
-    const heard: unknown[] = []
-    void first?.then(() => heard.push('all'))
-    verdicts.check(two, () => void heard.push(two))
+    const settled: unknown[] = []
+    void first?.then(() => settled.push('all'))
+    verdicts.check(two, () => void settled.push(two))
     controllers[0].abort()
-    expect(calledOff).toEqual([])
+    expect(cancelled).toEqual([])
     controllers[1].abort()
-    expect(calledOff).toEqual([one])
+    expect(cancelled).toEqual([one])
     settles.get(two)?.(undefined)
     await new Promise(setImmediate)
-    expect(heard).toEqual([two])
-    verdicts.check(one, () => void heard.push(one))
+    expect(settled).toEqual([two])
+    verdicts.check(one, () => void settled.push(one))
     settles.get(one)?.(undefined)
-    expect(heard).toEqual([two, one])
+    expect(settled).toEqual([two, one])
   })
 })

@@ -74,6 +74,8 @@ export interface StackUnderTest {
     isPaused: boolean
     leaks: boolean
     throws: boolean
+    /** Called with each report that is delivered. */
+    onDelivered: () => void
   }
   end: () => void
 }
@@ -112,6 +114,7 @@ export function stack(
     isPaused: false,
     leaks: false,
     throws: false,
+    onDelivered: (): void => undefined,
   }
   const ends: (() => void)[] = []
   const watchers: ((change: object) => void)[] = []
@@ -166,6 +169,7 @@ export function stack(
   const top: Sink = each => {
     if (told.throws) throw new Error('above')
     delivered.push(each)
+    told.onDelivered()
   }
   const next = isDeduplicated ? (dedup({ window }).report?.(top, scope) as Sink) : top
   const sink = plugin.report?.(next, scope) as Sink

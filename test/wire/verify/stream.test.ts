@@ -33,6 +33,22 @@ describe('a stream that verifies', () => {
     expect(seen.refused).toEqual([])
   })
 
+  test('verifies each report once where three origins bring it', async () => {
+    const engine = await start({ origins: 3 })
+    const { stream, seen } = await open(engine, {}, { haMode: true })
+    engine.origins[1]?.delay(5)
+    engine.origins[2]?.delay(15)
+    const publish = publisher(engine)
+    const published = []
+    for (let count = 0; count < 30; count++) {
+      published.push(publish().observationsTimestamp)
+      await pause(5)
+    }
+    await until(() => stream.getMetrics().totalReceived === 90)
+    expect(seen.times()).toEqual(published)
+    expect(stream.getMetrics()).toMatchObject({ accepted: 30, verified: 30, deduplicated: 60 })
+  })
+
   test.each(forgeries)('refuses a forgery by %s, and says %s', async (forged, reasons) => {
     const engine = await start()
     const { stream, seen } = await open(engine, {}, { continuity: { maxBackfill: 0 } })
