@@ -93,14 +93,14 @@ export {
   type Fields,
 } from './report/decoder.js'
 export { createDecodeReport } from './report/decoder-table.js'
-export {
-  ReportDecodingError,
-  ReportVerificationError,
-  type VerificationFailure,
-} from './report/errors.js'
+export { ReportDecodingError } from './report/errors.js'
 export { getReportVersion } from './report/feed-id.js'
 export type { FieldType } from './report/field.js'
 export type { Gap, GapCause } from './report/gap.js'
 export type { ReportContext, ReportSignature } from './report/report-context.js'
-export type { ReportVerifier } from './report/verifier.js'
+export {
+  ReportVerificationError,
+  type ReportVerifier,
+  type VerificationFailure,
+} from './report/verifier.js'
 export type { CursorStore } from './stores/file-cursors.js'

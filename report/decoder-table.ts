@@ -4,18 +4,8 @@ import type { DecodedBy, Decoder } from './decoder.js'
 import { ReportDecodingError } from './errors.js'
 import { feedVersion, parseFeedID } from './feed-id.js'
 import { decodingError, openBlob } from './full-report.js'
-import type { Report } from './report.js'
+import type { DecoderTable, Report } from './report.js'
 import type { ReportVerifier } from './verifier.js'
-
-/** Decodes and verifies the reports of a stack. */
-export interface DecoderTable<out Data = unknown> {
-  readonly versions: readonly number[]
-  /** Decodes a report of a feed (in normal form). Throws ReportDecodingError. */
-  decode(fullReport: string, feedID: string): Data
-  readonly verifier: ReportVerifier | undefined
-  /** Rejects with ReportVerificationError, or with DataStreamsError where there is no verifier. */
-  verify(report: Report): Promise<void>
-}
 
 /** Feed ids whose normal form is cached. */
 const MAX_IDS = 4096
@@ -69,7 +59,7 @@ export function createDecoderTable<Each extends Decoder>(
       verifier.check(report, failure => (failure === undefined ? resolve() : reject(failure)))
     })
   }
-  return { versions: [...table.keys()], decode, verifier, verify }
+  return { versions: [...table.keys()], decode, verify }
 }
 
 /** Makes a `decodeReport` of your own from decoders. */

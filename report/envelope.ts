@@ -1,8 +1,7 @@
 import { kindOf } from '../core/kind.js'
-import type { DecoderTable } from './decoder-table.js'
 import { isFeedID } from './feed-id.js'
 import { decodingError, type Head, readHead } from './full-report.js'
-import { Report, type ReportSource } from './report.js'
+import { type DecoderTable, Report, type ReportSource } from './report.js'
 
 /** An envelope breaks a rule of its format. */
 export class EnvelopeError extends Error {}

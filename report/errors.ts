@@ -1,5 +1,4 @@
 import { DataStreamsError, type ErrorFacts } from '../core/errors.js'
-import type { Report } from './report.js'
 
 /** A report's bytes break a rule, contradict their envelope, or are of a version without a decoder. */
 export class ReportDecodingError extends DataStreamsError {
@@ -12,84 +11,9 @@ export class ReportDecodingError extends DataStreamsError {
   }
 }
 
-/**
- * Why a report was not verified, as a stable word.
- *
- * | reason | meaning | cause |
- * |---|---|---|
- * | `malformed` | the bytes are not a report, or there are some after the last signature | the service |
- * | `unknown-digest` | the source of signers has none for the report's configuration | a rotation or a forgery |
- * | `signers-unavailable` | the source of signers failed or took too long, so nothing is known of the report | your source |
- * | `not-active` | there are signers, but not for the time of the report | an old set or an old report |
- * | `engine-unavailable` | the library that recovers signers can't be loaded, so nothing is known of the report | your installation |
- * | `too-few-signatures` | f or fewer, so that faulty signers alone may have made them | the service |
- * | `too-many-signatures` | more than there are signers, or than the f + 1 of `count: 'exactly'` | the service |
- * | `bad-signature` | r or s is out of the curve's range, or no key can make the pair | a forgery |
- * | `high-s` | the upper of the two s of a signature: anyone can compute it, no signer makes it | a forgery |
- * | `bad-recovery-id` | v is neither 0 nor 1 | a forgery |
- * | `unknown-signer` | an address was recovered that is not in the set, as where any bit of the report was changed | a forgery |
- * | `repeated-signer` | two signatures are by one signer | a forgery |
- * | `wrong-feed` | the signed feed id is not that of the envelope, or not the expected one | the service |
- * | `wrong-time` | a signed time is not that of the envelope, or not the expected one | the service |
- * | `expired` | its `expiresAt` is over | an old report |
- */
-export type VerificationFailure =
-  | 'malformed'
-  | 'unknown-digest'
-  | 'signers-unavailable'
-  | 'not-active'
-  | 'engine-unavailable'
-  | 'too-few-signatures'
-  | 'too-many-signatures'
-  | 'bad-signature'
-  | 'high-s'
-  | 'bad-recovery-id'
-  | 'unknown-signer'
-  | 'repeated-signer'
-  | 'wrong-feed'
-  | 'wrong-time'
-  | 'expired'
-
-/** Reasons that say nothing about the report, so that it may be verified later. */
-const RETRYABLE: ReadonlySet<VerificationFailure> = new Set([
-  'signers-unavailable',
-  'engine-unavailable',
-])
-
-/**
- * The signatures of a report could not be verified: `reason` says why. It `isRetryable` where the reason says nothing about
- * the report.
- */
-export class ReportVerificationError extends DataStreamsError {
-  readonly reason: VerificationFailure
-  /** The report, where it came over a stream. Do not trust its fields. */
-  readonly report: Report | undefined
-
-  constructor(
-    message: string,
-    facts: ErrorFacts & {
-      readonly reason: VerificationFailure
-      readonly report?: Report | undefined
-    },
-  ) {
-    super(message, {
-      code: 'VERIFICATION',
-      isRetryable: RETRYABLE.has(facts.reason),
-      ...facts,
-    })
-    this.reason = facts.reason
-    this.report = facts.report
-  }
-
-  static {
-    ReportVerificationError.prototype.name = 'ReportVerificationError'
-  }
-}
-
-/** The codes of these errors. */
+/** The code of this error. */
 declare module '../core/errors.js' {
   interface ErrorClasses {
     DECODING: ReportDecodingError
-    VERIFICATION: ReportVerificationError
   }
 }

@@ -5,8 +5,8 @@ export {
   defineDecoder,
   type Fields,
 } from './decoder.js'
-export { createDecodeReport, createDecoderTable, type DecoderTable } from './decoder-table.js'
-export { ReportDecodingError, ReportVerificationError, type VerificationFailure } from './errors.js'
+export { createDecodeReport, createDecoderTable } from './decoder-table.js'
+export { ReportDecodingError } from './errors.js'
 export {
   feedResolution,
   feedVersion,
@@ -17,6 +17,10 @@ export {
 } from './feed-id.js'
 export type { FieldType } from './field.js'
 export type { Blob } from './full-report.js'
-export { Report } from './report.js'
+export { type DecoderTable, Report } from './report.js'
 export { type ReportContext, type ReportSignature, readContext } from './report-context.js'
-export type { ReportVerifier } from './verifier.js'
+export {
+  ReportVerificationError,
+  type ReportVerifier,
+  type VerificationFailure,
+} from './verifier.js'

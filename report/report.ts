@@ -1,8 +1,16 @@
-import type { DecoderTable } from './decoder-table.js'
 import { type ReportContext, readContext } from './report-context.js'
 
 /** How a report was received. */
 export type ReportSource = 'live' | 'backfill' | 'request'
+
+/** Decodes and verifies the reports of a stack. */
+export interface DecoderTable<out Data = unknown> {
+  readonly versions: readonly number[]
+  /** Decodes a report of a feed (in normal form). Throws ReportDecodingError. */
+  decode(fullReport: string, feedID: string): Data
+  /** Rejects with ReportVerificationError, or with DataStreamsError where there is no verifier. */
+  verify(report: Report): Promise<void>
+}
 
 // Maps and not fields, so that reports without them need no memory for them.
 const contexts = new WeakMap<Report, ReportContext>()

@@ -1,4 +1,4 @@
-import type { Strike } from './cutter.js'
+import type { Strike } from './script.js'
 
 /** Which bits of a direction flip. Positions count the bytes of the direction. */
 export interface BitFlips {

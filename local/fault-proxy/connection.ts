@@ -2,10 +2,8 @@ import { Socket } from 'node:net'
 import { type ApplyFault, createApplyFault, createRuleRunner } from './connection-faults.js'
 import { createFrameReader, type FrameReader } from './frames.js'
 import type { EventDetails, ProxyEventName, ProxyLog } from './log.js'
-import { createPipe, type PipeContext, type Pipes } from './pipe.js'
+import { createPipe, type PipeContext, type PipeParts, type Pipes } from './pipe.js'
 import { createHeadReader, type RequestHead } from './request-head.js'
-import type { Direction } from './rules.js'
-import type { ConnectionScript } from './script.js'
 import type { Toxics } from './toxics.js'
 
 /** A snapshot of one connection through a proxy, with the head of its first request. */
@@ -35,15 +33,10 @@ export interface Connection {
 }
 
 /** The parts of a connection. */
-export interface ConnectionParts {
-  readonly number: number
+export interface ConnectionParts extends PipeParts {
   readonly client: Socket
   readonly upstream: { readonly host: string; readonly port: number }
-  readonly seed: number
-  readonly script: ConnectionScript
   readonly log: ProxyLog
-  /** The toxics of the proxy as a whole. */
-  readonly toxics: Readonly<Record<Direction, Toxics>>
   readonly onClose: () => void
 }
 

@@ -1,14 +1,7 @@
 import type { BitFlips } from './bit-flips.js'
 import type { FrameReader, FrameSpan } from './frames.js'
-import type { Direction, Rule } from './rules.js'
-import type { ConnectionScript } from './script.js'
-
-/** A rule that is due. */
-export interface Strike {
-  readonly rule: Rule
-  /** The frame it strikes, or the last one that had begun. */
-  readonly frame: number
-}
+import type { Direction } from './rules.js'
+import type { ConnectionScript, Strike } from './script.js'
 
 /** Cuts the bytes of a direction where rules strike, and flips their bits. */
 export interface Cutter {

@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
 import { seededRandom } from '../random.js'
 import { createBitFlips } from './bit-flips.js'
-import type { ConnectionParts } from './connection.js'
-import { createCutter, type Strike } from './cutter.js'
+import { createCutter } from './cutter.js'
 import type { FrameReader } from './frames.js'
 import type { EventDetails, ProxyEventName } from './log.js'
 import type { Direction } from './rules.js'
+import type { ConnectionScript, Strike } from './script.js'
 import { createSendQueue } from './send-queue.js'
 import { sumToxics, type Toxics } from './toxics.js'
 
@@ -36,9 +36,18 @@ export interface Pipes extends Readonly<Record<Direction, Pipe>> {
   readonly clear: () => void
 }
 
+/** What the pipes of a connection are made from. */
+export interface PipeParts {
+  readonly number: number
+  readonly seed: number
+  readonly script: ConnectionScript
+  /** The toxics of the proxy as a whole. */
+  readonly toxics: Readonly<Record<Direction, Toxics>>
+}
+
 /** The context of the pipes of a connection. */
 export interface PipeContext {
-  readonly parts: ConnectionParts
+  readonly parts: PipeParts
   /** The toxics of this connection alone. */
   readonly toxics: Readonly<Record<Direction, Set<Partial<Toxics>>>>
   readonly note: (event: ProxyEventName, details: EventDetails) => void

@@ -1,6 +1,13 @@
 import { seededRandom } from '../random.js'
 import type { Direction, Rule } from './rules.js'
 
+/** A rule that is due. */
+export interface Strike {
+  readonly rule: Rule
+  /** The frame it strikes, or the last one that had begun. */
+  readonly frame: number
+}
+
 /** Decides which rules strike a connection, and where. Ask once about each place, in order. */
 export interface ConnectionScript {
   readonly opening: () => Rule[]

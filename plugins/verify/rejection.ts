@@ -1,4 +1,4 @@
-import { ReportVerificationError, type VerificationFailure } from '../../report/errors.js'
+import { ReportVerificationError, type VerificationFailure } from '../../report/verifier.js'
 import type { Report } from '../../report/report.js'
 
 /** Why a report is not verified. Many reports may share one, so it is no error yet. */

@@ -1,5 +1,5 @@
 import { checkBoolean, checkFunction, checkNumber, checkOptions } from '../../core/options.js'
-import type { ReportVerificationError } from '../../report/errors.js'
+import type { ReportVerificationError } from '../../report/verifier.js'
 import type { Report } from '../../report/report.js'
 import { checkEngine, type EngineChoice } from './engine.js'
 import { createLoopRecovery } from './loop-recovery.js'

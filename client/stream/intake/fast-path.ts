@@ -1,5 +1,4 @@
 import { buffer, characters } from '../../../report/characters.js'
-import type { DecoderTable } from '../../../report/decoder-table.js'
 import { feedVersion } from '../../../report/feed-id.js'
 import {
   BLOB_DIGITS,
@@ -8,7 +7,7 @@ import {
   readHeadAt,
   takeMessage,
 } from '../../../report/full-report.js'
-import { Report } from '../../../report/report.js'
+import { type DecoderTable, Report } from '../../../report/report.js'
 import type { FeedState } from '../staleness.js'
 import type { OriginTraffic } from '../stream-api.js'
 import { type CopyCache, createCopyCache } from './copies.js'

@@ -8,7 +8,7 @@ import {
   type Verifier,
   type VerifierOptions,
 } from '../../../plugins/verify/verifier.js'
-import type { ReportVerificationError } from '../../../report/errors.js'
+import type { ReportVerificationError } from '../../../report/verifier.js'
 import type { Report } from '../../../report/report.js'
 import {
   addresses,
