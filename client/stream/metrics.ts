@@ -1,7 +1,7 @@
 import type { RegisteredConnection } from './connection/registry.js'
 import type { Origins } from './origins.js'
 import type { Shards } from './shards/shards.js'
-import type { ConnectionDetails, StreamCounters, StreamMetrics } from './stream-api.js'
+import type { ConnectionDetails, Stream, StreamCounters, StreamMetrics } from './stream-api.js'
 
 /** A stream's counts, all zero. */
 export function createCounters(): StreamCounters {
@@ -21,11 +21,7 @@ export function createCounters(): StreamCounters {
 }
 
 /** The metrics of a stream, over all shards and by origin. */
-export function readMetrics(
-  counters: StreamCounters,
-  shards: Shards,
-  origins: Origins,
-): StreamMetrics {
+function readMetrics(counters: StreamCounters, shards: Shards, origins: Origins): StreamMetrics {
   const connections = shards.all.map(shard => shard.registry)
   const byOrigin = origins.metrics(connections)
   const status = Object.entries(byOrigin).map(([origin, { status }]) => [origin, status])
@@ -41,11 +37,6 @@ export function readMetrics(
   })
 }
 
-/** The connections of all shards. */
-export function readConnections(shards: Shards): ConnectionDetails[] {
-  return shards.all.flatMap(({ registry }) => Array.from(registry.all.values(), detailsOf))
-}
-
 /** A connection as the stream's user sees it. */
 export function detailsOf(connection: RegisteredConnection): ConnectionDetails {
   const { id, facts, status, attempts, lastError, connectedAt, lastReconnectAt } = connection
@@ -58,4 +49,27 @@ export function detailsOf(connection: RegisteredConnection): ConnectionDetails {
     connectedAt,
     lastReconnectAt,
   })
+}
+
+/** The methods of a stream that tell of its counts and connections. */
+export function createMetrics(
+  counters: StreamCounters,
+  shards: Shards,
+  origins: Origins,
+): Pick<
+  Stream,
+  'getMetrics' | 'getConnectionDetails' | 'getConnectionStates' | 'getOrigins' | 'getConnectionType'
+> {
+  const getMetrics = () => readMetrics(counters, shards, origins)
+  const getConnectionDetails = () =>
+    shards.all.flatMap(({ registry }) => Array.from(registry.all.values(), detailsOf))
+  return {
+    getMetrics,
+    getConnectionDetails,
+    getConnectionStates: () =>
+      Object.fromEntries(getConnectionDetails().map(({ id, state }) => [id, state])),
+    getOrigins: () => Object.keys(getMetrics().originStatus),
+    getConnectionType: () =>
+      shards.all.some(({ registry }) => registry.all.size > 1) ? 'multiple' : 'single',
+  }
 }

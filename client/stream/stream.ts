@@ -1,6 +1,6 @@
 import { abortable } from '../../core/abortable.js'
 import { asyncDispose } from '../../core/dispose.js'
-import { asError, DataStreamsError } from '../../core/errors.js'
+import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import type { DecoderTable } from '../../report/report.js'
 import type { Handler, Plugins } from '../plugin.js'
@@ -10,11 +10,12 @@ import type { ConnectionOptions } from './connection/connection.js'
 import { createFlowControl } from './connection/flow-control.js'
 import { createStreamConnections, type StreamConnections } from './connection/stream-connections.js'
 import { createConnectionEvents } from './connection-events.js'
+import { createEnding, type Ending } from './ending.js'
 import { createStreamHandlers, type StreamHandlers } from './events.js'
 import { createFastPath } from './intake/fast-path.js'
 import { createIntake } from './intake/intake.js'
 import { createLifecycle } from './lifecycle.js'
-import { createCounters, readConnections, readMetrics } from './metrics.js'
+import { createCounters, createMetrics } from './metrics.js'
 import { checkStreamOptions, type StreamOptions } from './options.js'
 import { createOrigins } from './origins.js'
 import { createReading, type Reading } from './reading.js'
@@ -45,8 +46,6 @@ export interface StreamParts<Data> {
 }
 
 const MAX_MESSAGE_BYTES = 1_048_576
-/** Milliseconds `close` waits at most. */
-const CLOSE_TIMEOUT = 900
 
 /** Makes a stream. Nothing happens before `connect`. */
 export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
@@ -78,7 +77,14 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     isMultiple: () => connections.isMultiple,
   })
   const connections: StreamConnections<Shard> = createStreamConnections<Shard>(user)
-  const reading: Reading<Data> = createReading({ ...common, options, handlers, start, close, fail })
+  const reading: Reading<Data> = createReading({
+    ...common,
+    options,
+    handlers,
+    start,
+    close: () => ending.close(),
+    fail,
+  })
   const scope: StreamScope = createStreamScope({
     ...common,
     client: parts.client,
@@ -98,20 +104,18 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     handler: parts.handler,
     connection: { ...options, ...transport, flowControl, maxMessageBytes: MAX_MESSAGE_BYTES },
     reconnect: options,
-    counters,
-    origins,
+    ...common,
     intake: createIntake({
+      ...common,
       table: parts.table,
-      log,
       now: transport.now,
-      counters,
       feeds: staleness.feeds,
       fastPath: createFastPath(staleness.feeds, parts.table),
       sink: report => sink(report),
       fail: error => events.emit('error', error),
     }),
     onRejected: (shard, error) => subscription.reject(shard, error),
-    onEnded: end,
+    onEnded: error => ending.end(error),
   })
   const subscription = createSubscription({
     feedIDs: parts.feedIDs,
@@ -147,49 +151,12 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     if (reading.cursors === undefined) subscription.start()
     else
       abortable(reading.load(feedIDs), life.signal).then(subscription.start, () =>
-        end(asError(life.signal.reason)),
+        ending.end(asError(life.signal.reason)),
       )
   }
 
-  function end(reason: Error): void {
-    staleness.stop()
-    if (!handlers.isClosed) {
-      life.beginEnding(reason)
-      events.emit('ending', reason)
-      reading.emitExcess()
-    }
-    // A handler may have closed the stream by now.
-    if (handlers.isClosed) void atMost(CLOSE_TIMEOUT, reading.flush()).then(life.finish)
-    else {
-      const error = life.failure ?? reason
-      reading.consumption.end(error)
-      void reading.flush()
-      log.error?.(`the stream has ended: ${error.message}`)
-      failConnections(shards, error)
-      handlers.emit('error', error)
-      user.onDown()
-      life.fail(error)
-    }
-    handlers.clear()
-  }
+  const ending: Ending = createEnding({ ...common, handlers, reading, shards, user })
 
-  async function close(): Promise<void> {
-    handlers.close()
-    reading.consumption.end()
-    life.close(new DataStreamsError('the stream was closed', { code: 'CLOSED' }))
-    // A plugin that ignores its signal does not hold up `close`. What was taken after a failure is saved as well.
-    await atMost(CLOSE_TIMEOUT, life.closed.catch(reading.flush))
-  }
-
-  life.defer(() => {
-    // After a failure, reports that wait can still be taken.
-    if (life.phase === 'failed') return
-    handlers.close()
-    reading.consumption.end()
-    if (!life.isStarted) end(asError(life.signal.reason))
-  })
-
-  const getMetrics = () => readMetrics(counters, shards, origins)
   const stream: Stream<Data> = {
     get feedIDs() {
       return subscription.feedIDs
@@ -205,22 +172,11 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     unsubscribe: subscription.unsubscribe,
     read: reading.consumption.read,
     [Symbol.asyncIterator]: reading.consumption.iterate,
-    close,
-    getMetrics,
-    getConnectionDetails: () => readConnections(shards),
-    getConnectionStates: () =>
-      Object.fromEntries(readConnections(shards).map(({ id, state }) => [id, state])),
-    getOrigins: () => Object.keys(getMetrics().originStatus),
-    getConnectionType: () => (connections.isMultiple ? 'multiple' : 'single'),
-    [asyncDispose]: close,
+    ...createMetrics(counters, shards, origins),
+    close: ending.close,
+    [asyncDispose]: ending.close,
   }
   return Object.defineProperty(stream, brand, { value: true })
-}
-
-function failConnections(shards: Shards, error: Error): void {
-  for (const shard of shards.all)
-    for (const { facts, status } of [...shard.registry.all.values()])
-      if (status !== 'failed') shard.change({ type: 'failed', error, ...facts })
 }
 
 const brand = Symbol.for('sluice.stream')
@@ -228,14 +184,4 @@ const brand = Symbol.for('sluice.stream')
 /** True for a stream, whichever copy of this library (ES module or CommonJS) made it. */
 export function isStream(value: unknown): value is Stream {
   return typeof value === 'object' && value !== null && brand in value
-}
-
-/** Resolves when the work has, or after so many milliseconds. */
-async function atMost(ms: number, work: Promise<void>): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const enough = new Promise<void>(resolve => {
-    timer = setTimeout(resolve, ms)
-  })
-  await Promise.race([work, enough])
-  clearTimeout(timer)
 }
