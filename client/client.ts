@@ -103,7 +103,7 @@ export function createClient<const Given extends Plugins>(
   const wire: Handler = async function carry(call) {
     return call.kind === 'request' ? send(call) : openStream(call)
   }
-  const handler = composeCall(plugins, wire, isReplyTo)
+  const handler = composeCall(plugins, wire, { isReply, copy })
   log.debug?.('configuration is valid', { endpoint, wsEndpoint, timeout })
   log.info?.('client initialized', {
     endpoint,
@@ -160,6 +160,10 @@ export function createClient<const Given extends Plugins>(
 }
 
 /** True for a reply of the kind of its call. */
-function isReplyTo(reply: unknown, { kind }: Call): boolean {
+function isReply(reply: unknown, { kind }: Call): boolean {
   return (reply as Reply | undefined)?.kind === kind
+}
+
+function copy(call: Call): Call {
+  return { ...call, headers: new Headers(call.headers) }
 }

@@ -1,30 +1,32 @@
 import { DataStreamsError, ValidationError } from './errors.js'
 import type { Handler, Hooks } from './hooks.js'
 
+/** What the engine has to know of calls and replies. */
+export interface CallRules<Call> {
+  /** Recognises the reply to a call among whatever a layer may return. */
+  isReply(reply: unknown, call: Call): boolean
+  /** Copies what layers may change in a call. */
+  copy(call: Call): Call
+}
+
 /**
  * Makes the handler that runs a call through every `call` layer and, for each attempt they make, through every `attempt`
- * layer to the wire. Each attempt starts from its own copy of the headers, so that nothing of a failed one survives.
- * `isReply` recognises the reply to a call among whatever a layer may return.
+ * layer to the wire. Each attempt starts from its own copy of the call, so that nothing of a failed one survives.
  */
-export function composeCall<Call extends { readonly headers: Headers }, Reply>(
+export function composeCall<Call, Reply>(
   plugins: readonly Hooks<Call, Reply>[],
   wire: Handler<Call, Reply>,
-  isReply: (reply: unknown, call: Call) => boolean,
+  { isReply, copy }: CallRules<Call>,
 ): Handler<Call, Reply> {
   const attempt = composeLayers(plugins, 'attempt', wire, isReply)
-  return composeLayers(
-    plugins,
-    'call',
-    call => attempt({ ...call, headers: new Headers(call.headers) }),
-    isReply,
-  )
+  return composeLayers(plugins, 'call', call => attempt(copy(call)), isReply)
 }
 
 function composeLayers<Call, Reply>(
   plugins: readonly Hooks<Call, Reply>[],
   hook: 'call' | 'attempt',
   wire: Handler<Call, Reply>,
-  isReply: (reply: unknown, call: Call) => boolean,
+  isReply: CallRules<Call>['isReply'],
 ): Handler<Call, Reply> {
   return plugins.reduceRight((next, { name, [hook]: layer }) => {
     if (layer === undefined) return next

@@ -17,8 +17,6 @@ export interface ErrorFacts {
   readonly code?: ErrorCode
   readonly cause?: unknown
   readonly isRetryable?: boolean
-  /** For a confidential request: whether it may have reached the external server. */
-  readonly mayHaveBeenSent?: boolean
 }
 
 const brand = Symbol.for('sluice.error')
@@ -27,19 +25,13 @@ const brand = Symbol.for('sluice.error')
 export class DataStreamsError extends Error {
   /** The kind of failure. */
   readonly code: ErrorCode
-  /** True where another try may help: `retry` obeys. */
+  /** True where another try may help. */
   declare readonly isRetryable: boolean
-  /**
-   * For a confidential request: whether it may have reached the external server, which may have acted on it. Absent from
-   * all other errors, and where the request was rejected before an enclave was asked.
-   */
-  declare readonly mayHaveBeenSent?: boolean
 
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, 'cause' in facts ? { cause: facts.cause } : undefined)
     this.code = facts.code ?? 'UNKNOWN'
     if (facts.isRetryable === true) this.isRetryable = true
-    if (facts.mayHaveBeenSent !== undefined) this.mayHaveBeenSent = facts.mayHaveBeenSent
   }
 
   static {
@@ -50,7 +42,7 @@ export class DataStreamsError extends Error {
   }
 }
 
-/** A feed id, timestamp, option or other argument breaks a rule; the message names the field and the rule. */
+/** An option or another argument breaks a rule; the message names the field and the rule. */
 export class ValidationError extends DataStreamsError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, { code: 'VALIDATION', ...facts })

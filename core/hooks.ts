@@ -13,9 +13,9 @@ export type Layer<Call, Reply> = (next: Handler<Call, Reply>) => Handler<Call, R
 export interface Hooks<Call, Reply> {
   /** Unique in a stack. */
   readonly name: string
-  /** Runs once per operation, outside retry. */
+  /** Runs once per operation. */
   readonly call?: Layer<Call, Reply>
-  /** Runs once per attempt, inside retry: signing lives here. */
+  /** Runs once per attempt: whenever a `call` layer, or the caller where there is none, calls on. */
   readonly attempt?: Layer<Call, Reply>
   /** Runs once per client, before anything else. */
   readonly setup?: (scope: ClientScope) => void

@@ -1,4 +1,4 @@
-export { composeCall } from './compose.js'
+export { type CallRules, composeCall } from './compose.js'
 export {
   DataStreamsError,
   type ErrorClasses,

@@ -1,6 +1,6 @@
 import { isThenable } from './thenable.js'
 
-/** One line of a log: what happened, then the facts. Neither ever holds a secret, a signature or a body. */
+/** One line of a log: what happened, then the facts. Neither ever holds what only the caller may see. */
 export type LogFunction = (message: string, facts?: Readonly<Record<string, unknown>>) => void
 
 /**
@@ -12,7 +12,7 @@ export interface Log {
   readonly info?: LogFunction
   readonly warn?: LogFunction
   readonly error?: LogFunction
-  /** WebSocket pings, pongs and connection states: debug lines with a switch of their own. */
+  /** Debug lines about connections, with a switch of their own. */
   readonly connection?: LogFunction
 }
 

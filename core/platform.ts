@@ -13,10 +13,8 @@ export function setImmediate(task: () => void): void {
   ;(globalThis.setImmediate ?? schedule)(task)
 }
 
-/** The platform's fetch. */
-export async function findFetch(): Promise<typeof fetch> {
-  if (globalThis.fetch !== undefined) return globalThis.fetch
+/** A global of the program that runs the tests: Node's own. */
+export async function findGlobal(name: keyof typeof globalThis): Promise<unknown> {
   const { runInThisContext } = await import('node:vm')
-  // This is the fetch of the program that runs the tests: Node's own.
-  return runInThisContext('fetch')
+  return runInThisContext(name)
 }

@@ -1,5 +1,4 @@
-import { describeCall } from '../client/call.js'
-import type { APIError } from '../client/errors.js'
+import { type APIError, describeCall } from '../client/call.js'
 import type { Handler, Plugin, Sink } from '../client/plugin.js'
 import { asError, ValidationError } from '../core/errors.js'
 import type { Log } from '../core/log.js'

@@ -1,5 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
-import { findFetch } from '../../core/platform.js'
+import { findGlobal } from '../../core/platform.js'
 import { APIError } from '../errors.js'
 
 /** The platform's fetch, or one with its signature. */
@@ -41,7 +41,7 @@ export function createHttp(fetch?: Fetch): Http {
     }
     // A fetch that a user gives gets the URL and the options, as callers of fetch pass them, and not a Request of ky's.
     async function send(): Promise<Response> {
-      const response = await (fetch ?? (await findFetch()))(url, init)
+      const response = await (fetch ?? (await platformFetch()))(url, init)
       if (isResponse(response)) return response
       throw new ValidationError('fetch must return a Response whose body has not been read')
     }
@@ -60,6 +60,11 @@ export function createHttp(fetch?: Fetch): Http {
       body: isSuccess ? await readBody(response, maxBytes) : await readRefusal(response),
     }
   }
+}
+
+/** The platform's fetch, where the globals are a browser's too. */
+async function platformFetch(): Promise<Fetch> {
+  return globalThis.fetch ?? ((await findGlobal('fetch')) as Fetch)
 }
 
 /** Checks what is read of a Response, whichever library made it. */

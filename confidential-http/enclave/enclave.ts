@@ -68,7 +68,7 @@ export function createEnclave(options: EnclaveOptions): Enclave {
     if (call.onConnected === undefined) hasUnknownCall = true
     return askUpstream(call)
   }
-  const handler = composeCall(plugins, ask, isReply)
+  const handler = composeCall(plugins, ask, { isReply, copy })
 
   async function send(input: unknown, caller: Caller): Promise<HTTPResponse> {
     const { signal, defer, end } = createLifetime(life.signal, caller?.signal)
@@ -112,6 +112,10 @@ export function createEnclave(options: EnclaveOptions): Enclave {
 
 function isReply(reply: unknown): boolean {
   return typeof reply === 'object' && reply !== null && 'status' in reply && 'body' in reply
+}
+
+function copy(call: ConfidentialCall): ConfidentialCall {
+  return { ...call, headers: new Headers(call.headers) }
 }
 
 function closed(): DataStreamsError {

@@ -93,5 +93,6 @@ export function createRuntime<Settings, Config, Report>({
 }
 
 function closed(): DataStreamsError {
-  return new DataStreamsError('the runtime was closed', { code: 'CLOSED', mayHaveBeenSent: false })
+  const error = new DataStreamsError('the runtime was closed', { code: 'CLOSED' })
+  return Object.assign(error, { mayHaveBeenSent: false })
 }

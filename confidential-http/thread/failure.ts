@@ -57,7 +57,7 @@ const classes: ReadonlyMap<ErrorCode, ErrorClass> = new Map<ErrorCode, ErrorClas
 /** Restores the error outside. */
 export function fromFailure({ code, message, mayHaveBeenSent }: Failure): DataStreamsError {
   const ErrorOfCode = classes.get(code) ?? EnclaveError
-  return new ErrorOfCode(message, { code, mayHaveBeenSent })
+  return Object.assign(new ErrorOfCode(message, { code }), { mayHaveBeenSent })
 }
 
 /** True for a value that has the shape of a Failure. */

@@ -52,7 +52,7 @@ export function carry(
       sent.push(given)
       return answer(given)
     },
-    () => true,
+    { isReply: () => true, copy: given => ({ ...given, headers: new Headers(given.headers) }) },
   )
   return { reply: handler(call), sent }
 }
