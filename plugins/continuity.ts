@@ -7,14 +7,14 @@ import { cutMissing, isFar, LONGEST_RANGE } from '../report/ranges.js'
 import type { Report } from '../report/report.js'
 import { type Backfill, createBackfill } from './continuity/backfill.js'
 import {
-  believe,
+  addReport,
+  confirmOutliers,
   createFeedChain,
-  disbelieve,
+  discardOutliers,
   type FeedChain,
-  follow,
-  isAhead,
-  isQuiet,
   type Missing,
+  mayBeEmpty,
+  mayBeFuture,
   outlierAhead,
 } from './continuity/feed-chain.js'
 import { watchOutages } from './continuity/outages.js'
@@ -23,33 +23,33 @@ import { createReportOrder, type ReportOrder } from './continuity/report-order.j
 /** Options of `continuity`. */
 export interface ContinuityOptions {
   /**
-   * `arrival` delivers live reports at once and what was missing when it comes; `sorted` delivers the reports of each
-   * feed in ascending order, and holds back those that are ahead. @default 'arrival'
+   * `arrival` delivers live reports at once, and fetched ones when they arrive; `sorted` delivers the reports of each
+   * feed in ascending order, and delays those that follow a missing range. @default 'arrival'
    */
   readonly order?: 'arrival' | 'sorted'
   /**
-   * Milliseconds of a feed's time, back from its newest report, in which missing reports are fetched; what is older is
+   * Milliseconds of a feed's time, back from its newest report, in which missing reports are fetched; older ones are
    * announced as a gap. @default 300000
    */
   readonly maxBackfill?: number
-  /** Milliseconds a report is held back at most, when sorted. @default 30000 */
+  /** The longest time that a report waits in sorted order, in milliseconds. @default 30000 */
   readonly maxHold?: number
-  /** Reports of a feed that are held back at most, when sorted. @default 1000 */
+  /** How many reports of a feed may wait in sorted order. @default 1000 */
   readonly maxHeld?: number
 }
 
 type Settings = Required<ContinuityOptions>
 
-/** Milliseconds in which a report that was overtaken may still come by itself. */
+/** Milliseconds in which a live report may still arrive after the one that follows it. */
 const GRACE = 250
 
-/** Milliseconds that clocks may differ. */
-const GRANTED = 5000
+/** Milliseconds by which the clocks of the service and of this machine may differ. */
+const CLOCK_TOLERANCE = 5000
 
 /**
- * Misses no report: each begins where the one of its feed before ended, so what is missing between two is known, and is
- * fetched and delivered as `backfill`. What can't be had is announced as a gap. It stands above `dedup`, so that what
- * comes twice, live and fetched, is delivered once.
+ * Misses no report: each begins where the one before it ended, so the range that is missing between two is known. The plugin
+ * fetches its reports and delivers them as `backfill`, or announces a gap. It stands above `dedup`, so that a report that
+ * arrives both live and fetched is delivered once.
  */
 export function continuity(given?: ContinuityOptions): Plugin<never> {
   const options = checkOptions('continuity', given, ['order', 'maxBackfill', 'maxHold', 'maxHeld'])
@@ -61,7 +61,8 @@ export function continuity(given?: ContinuityOptions): Plugin<never> {
   }
   return {
     name: 'continuity',
-    report: (next, scope) => (scope.kind === 'request' ? next : chained(next, scope, settings)),
+    report: (next, scope) =>
+      scope.kind === 'request' ? next : chainReports(next, scope, settings),
   }
 }
 
@@ -70,20 +71,21 @@ function checkOrder(order: unknown): 'arrival' | 'sorted' {
   throw new ValidationError(`order must be 'arrival' or 'sorted', not ${JSON.stringify(order)}`)
 }
 
-function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
+function chainReports(next: Sink, scope: StreamScope, settings: Settings): Sink {
   const chains = new Map<string, FeedChain>()
-  /** The feeds that have had a chain: their cursors are used up. */
-  const begun = new Set<string>()
-  const silent = new Map<FeedChain, readonly (Report | undefined)[]>()
+  /** The feeds that have had a chain: their cursors no longer apply. */
+  const started = new Set<string>()
+  /** The newest report and the outliers that each chain had when its feed recovered. */
+  const atRecovery = new Map<FeedChain, readonly (Report | undefined)[]>()
   const { maxHold, maxHeld } = settings
   const backfill: Backfill = createBackfill({
     scope,
     isCurrent: chain => chains.get(chain.feedID) === chain,
-    bound,
-    skip,
-    settle,
-    kept,
-    judge,
+    dropTooOld,
+    skipTooOld,
+    resolve,
+    onDropped,
+    resolveOutliers,
   })
   const order: ReportOrder | undefined =
     settings.order === 'arrival'
@@ -92,145 +94,146 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
           next,
           maxHold,
           maxHeld,
-          giveUp: (chain, range) => settle(chain, range, 'bound'),
+          giveUp: (chain, range) => resolve(chain, range, 'bound'),
           gap: gap => scope.events.emit('gap', gap),
         })
   if (order !== undefined) scope.defer(order.end)
   scope.events.on('ending', giveUpAll)
-  watchOutages(scope, { recovered, waited, unsubscribed })
+  watchOutages(scope, { onRecovered, onGraceOver, onUnsubscribed })
 
   function chainOf(feedID: string, last: number): FeedChain {
-    const cursor = begun.has(feedID) ? undefined : scope.cursors.get(feedID)
+    const cursor = started.has(feedID) ? undefined : scope.cursors.get(feedID)
     const chain = createFeedChain(feedID, cursor ?? last)
-    begun.add(feedID)
+    started.add(feedID)
     chains.set(feedID, chain)
     return chain
   }
 
-  /** Notes where feeds are, to see later which of them have said nothing since. */
-  function recovered(feedIDs: readonly string[]): void {
+  function onRecovered(feedIDs: readonly string[]): void {
     for (const feedID of feedIDs) {
-      const cursor = begun.has(feedID) ? undefined : scope.cursors.get(feedID)
+      const cursor = started.has(feedID) ? undefined : scope.cursors.get(feedID)
       const chain = cursor === undefined ? chains.get(feedID) : chainOf(feedID, cursor)
-      if (chain !== undefined) silent.set(chain, [chain.newest, ...chain.outliers])
+      if (chain !== undefined) atRecovery.set(chain, [chain.newest, ...chain.outliers])
     }
   }
 
-  function waited(feedIDs: readonly string[]): void {
+  function onGraceOver(feedIDs: readonly string[]): void {
     for (const feedID of feedIDs) {
       const chain = chains.get(feedID)
       if (chain === undefined) continue
-      if (silent.get(chain)?.includes(chain.newest)) backfill.probe(chain)
-      silent.delete(chain)
+      if (atRecovery.get(chain)?.includes(chain.newest)) backfill.probe(chain)
+      atRecovery.delete(chain)
     }
   }
 
-  /** Who subscribes again begins anew. */
-  function unsubscribed(feedIDs: readonly string[]): void {
+  /** A feed that is subscribed again starts a new chain. */
+  function onUnsubscribed(feedIDs: readonly string[]): void {
     for (const feedID of feedIDs) {
-      begun.add(feedID)
+      started.add(feedID)
       const chain = chains.get(feedID)
       if (chain === undefined) continue
       chains.delete(feedID)
-      silent.delete(chain)
+      atRecovery.delete(chain)
       order?.drop(chain)
     }
   }
 
-  function opened(chain: FeedChain, range: Missing): void {
+  function onMissing(chain: FeedChain, range: Missing): void {
     range.dueAt += GRACE
-    if (!isQuiet(range)) bound(chain, range)
-    backfill.mend(chain)
+    if (!mayBeEmpty(range)) dropTooOld(chain, range)
+    backfill.fetchMissing(chain)
   }
 
-  function bound(chain: FeedChain, range: Missing): void {
+  function dropTooOld(chain: FeedChain, range: Missing): void {
     const { from } = range
-    // A report of the longest range has nothing but older time before it.
-    const newest = isQuiet(range) ? range.to : chain.last
+    // The time before a report of the longest range is older than that report in any case.
+    const newest = mayBeEmpty(range) ? range.to : chain.last
     const to = Math.min(range.to, oldestOf(chain, newest) - 1)
     if (to < from) return
     cutMissing(chain, range, from, to)
-    announce(chain, from, to, 'bound')
+    emitGap(chain, from, to, 'bound')
   }
 
-  /** The time from which on missing reports are fetched, where `newest` is that of the newest one. */
+  /** The oldest time whose missing reports are fetched, where `newest` is the time of the newest report. */
   function oldestOf({ second }: FeedChain, newest: number): number {
     return newest + 1 - Math.ceil((settings.maxBackfill / 1000) * second)
   }
 
-  function skip(chain: FeedChain, found: readonly Report[]): void {
+  function skipTooOld(chain: FeedChain, found: readonly Report[]): void {
     let newest = chain.last
     let before = chain.last
     for (const { validFromTimestamp: from, observationsTimestamp: time } of found) {
-      // One that is alone far off may be wrong.
+      // A single report far from the others may have a wrong time.
       if (!isFar(time, before, chain.second) || from === before + 1) newest = time
       before = time
     }
-    // The feed has come to where its outlier was.
+    // The feed has reached the time of its outlier.
     const { observationsTimestamp: at = newest + 1 } = outlierAhead(chain) ?? {}
-    if (at <= newest) judge(chain, true)
+    if (at <= newest) resolveOutliers(chain, true)
     const { last } = chain
     const to = oldestOf(chain, newest) - 1
     if (to <= last || !found.some(({ observationsTimestamp: at }) => at > last && at <= to)) return
     chain.last = to
-    announce(chain, last + 1, to, 'bound')
+    emitGap(chain, last + 1, to, 'bound')
   }
 
-  function kept(chain: FeedChain, report: Report): void {
+  function onDropped(chain: FeedChain, report: Report): void {
     const { outliers } = chain
-    const verdict = follow(chain, report, range => opened(chain, range))
-    order?.take(chain, undefined, verdict, outliers)
+    const placement = addReport(chain, report, range => onMissing(chain, range))
+    order?.add(chain, undefined, placement, outliers)
   }
 
-  function judge(chain: FeedChain, areRight: boolean): void {
+  function resolveOutliers(chain: FeedChain, areRight: boolean): void {
     const { outliers } = chain
-    const verdict = areRight ? believe(chain, range => opened(chain, range)) : disbelieve(chain)
-    order?.take(chain, undefined, verdict, outliers)
+    const placement = areRight
+      ? confirmOutliers(chain, range => onMissing(chain, range))
+      : discardOutliers(chain)
+    order?.add(chain, undefined, placement, outliers)
   }
 
-  function settle(chain: FeedChain, range: Missing, cause: GapCause | undefined): void {
+  function resolve(chain: FeedChain, range: Missing, cause: GapCause | undefined): void {
     const { from, to } = range
     cutMissing(chain, range, from, to)
     if (cause !== undefined) {
-      announce(chain, from, to, cause)
+      emitGap(chain, from, to, cause)
       return
     }
     scope.cursors.skip(chain.feedID, from, to)
-    order?.settled(chain, range, false)
+    order?.onResolved(chain, range, false)
   }
 
-  /** Nothing more will be fetched: what is known to be missing is announced, and what is held is passed on. */
+  /** Announces the ranges that are known to be missing, and passes on all that waits: the stream ends. */
   function giveUpAll(): void {
     for (const chain of [...chains.values()]) {
       for (const range of [...chain.missing]) {
-        // A handler may have ended the subscription.
+        // A listener may have ended the subscription.
         if (chains.get(chain.feedID) !== chain) break
         const to = knownEnd(chain, range)
         cutMissing(chain, range, range.from, range.to)
-        if (to >= range.from) announce(chain, range.from, to, 'unavailable')
-        else order?.settled(chain, range, false)
+        if (to >= range.from) emitGap(chain, range.from, to, 'unavailable')
+        else order?.onResolved(chain, range, false)
       }
       order?.flush(chain)
       const { last } = chain
       const found = backfill.foundUpTo(chain)
-      if (found > last) announce(chain, last + 1, found, 'unavailable')
+      if (found > last) emitGap(chain, last + 1, found, 'unavailable')
     }
   }
 
-  /** Up to where reports are certain to be missing: one report alone does not prove that its time has come. */
+  /** The end of the time for which reports are certainly missing: one report alone may have a time in the future. */
   function knownEnd(chain: FeedChain, range: Missing): number {
     const { from, to } = range
-    if (isQuiet(range)) return from - 1
-    const present = Math.floor(((scope.client.now() + GRANTED) / 1000) * chain.second)
-    // Where all of it seems to be in time to come, it is as likely our clock that is wrong.
-    return isAhead(chain, range) && present >= from ? Math.min(to, present) : to
+    if (mayBeEmpty(range)) return from - 1
+    const present = Math.floor(((scope.client.now() + CLOCK_TOLERANCE) / 1000) * chain.second)
+    // Where the whole range seems to lie in the future, it is as likely that our clock is wrong.
+    return mayBeFuture(chain, range) && present >= from ? Math.min(to, present) : to
   }
 
-  function announce(chain: FeedChain, from: number, to: number, cause: GapCause): void {
+  function emitGap(chain: FeedChain, from: number, to: number, cause: GapCause): void {
     const { feedID } = chain
     scope.log.warn?.(`reports of feed ${feedID} from ${from} to ${to} are missing: ${cause}`)
     scope.events.emit('gap', { feedID, from, to, cause })
-    order?.settled(chain, { from, to }, true)
+    order?.onResolved(chain, { from, to }, true)
   }
 
   return function passChained(report) {
@@ -251,11 +254,11 @@ function chained(next: Sink, scope: StreamScope, settings: Settings): Sink {
     chain ??= chainOf(feedID, to - 1)
     const current = chain
     const { outliers } = chain
-    const verdict = follow(chain, report, range => opened(current, range))
+    const placement = addReport(chain, report, range => onMissing(current, range))
     if (order === undefined) next(report)
-    else order.take(chain, report, verdict, outliers)
-    if (verdict !== 'outlier' || chains.get(feedID) !== chain) return
-    if (chain.outliers.length > maxHeld) judge(chain, true)
-    else backfill.doubt(chain)
+    else order.add(chain, report, placement, outliers)
+    if (placement !== 'outlier' || chains.get(feedID) !== chain) return
+    if (chain.outliers.length > maxHeld) resolveOutliers(chain, true)
+    else backfill.checkOutliers(chain)
   }
 }

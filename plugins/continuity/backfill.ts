@@ -9,71 +9,71 @@ import { findMissing, LONGEST_RANGE, splitMissing } from '../../report/ranges.js
 import type { Report } from '../../report/report.js'
 import {
   type FeedChain,
-  isAhead,
   isOfAdvance,
-  isQuiet,
   isSuspect,
   type Missing,
+  mayBeEmpty,
+  mayBeFuture,
   outlierAhead,
 } from './feed-chain.js'
 
-/** Fetches what is missing of a stream's feeds. */
+/** Fetches the missing reports of a stream's feeds. */
 export interface Backfill {
-  /** Looks up the chain's missing when they are due, until there are none. */
-  mend(chain: FeedChain): void
-  /** Asks once for what may have come after the newest report of the chain. */
+  /** Fetches the chain's missing ranges, each when it is due, until there are none. */
+  fetchMissing(chain: FeedChain): void
+  /** Asks the service once for reports after the newest one of the chain. */
   probe(chain: FeedChain): void
-  /** Asks whether the service bears out the chain's outliers, unless something else does meanwhile. */
-  doubt(chain: FeedChain): void
-  /** The time of the newest report that a probe has found and not passed on yet; -1 where there is none. */
+  /** Asks the service whether the chain's outliers are right, unless live reports show it meanwhile. */
+  checkOutliers(chain: FeedChain): void
+  /** The time of the newest report that a probe has found and not passed on yet; -1 without one. */
   foundUpTo(chain: FeedChain): number
 }
 
-/** What somebody who has chains mended must say. */
+/** The callbacks of a backfill. */
 export interface BackfillParts {
   readonly scope: StreamScope
-  /** Whether the chain still matters. */
+  /** False once the feed of the chain was unsubscribed. */
   isCurrent(chain: FeedChain): boolean
-  /** Cuts off what of a range is not to be fetched. */
-  bound(chain: FeedChain, range: Missing): void
-  /** Cuts off what of the reports found behind the chain is not to be delivered. */
-  skip(chain: FeedChain, found: readonly Report[]): void
-  /** Nothing will come of a range: for a cause, or because nothing is missing. */
-  settle(chain: FeedChain, range: Missing, cause: GapCause | undefined): void
-  /** A plugin below has kept a report for itself: it will not be delivered, nor is it missing. */
-  kept(chain: FeedChain, report: Report): void
-  /** The chain's outliers are right, or they are not. */
-  judge(chain: FeedChain, areRight: boolean): void
+  /** Announces the part of a range that is too old to be fetched, and removes it. */
+  dropTooOld(chain: FeedChain, range: Missing): void
+  /** Moves the chain past those of the reports found after it that are too old to be delivered. */
+  skipTooOld(chain: FeedChain, found: readonly Report[]): void
+  /** Closes a range: as a gap with this cause, or without one because nothing was missing. */
+  resolve(chain: FeedChain, range: Missing, cause: GapCause | undefined): void
+  /** A plugin below has dropped an injected report: it will not be delivered, and it is not missing. */
+  onDropped(chain: FeedChain, report: Report): void
+  /** Adds the outliers to the chain if they are right, and discards them otherwise. */
+  resolveOutliers(chain: FeedChain, areRight: boolean): void
 }
 
 /** Reports on a page. */
 const PAGE = 100
-/** Feeds that are fetched at once. */
+/** Feeds that are fetched at a time. */
 const FEEDS = 4
-/** Milliseconds after which a second look tells what the service has not from what it had not stored yet. */
-const SECOND_LOOK = 1000
-/** How often it may fail, and the milliseconds after the first time, doubled for each further one. */
+/** Milliseconds before a second request, which finds what the service had not stored at the first. */
+const RECHECK = 1000
+/** Failures after which it gives up, and the milliseconds after the first of them, doubled for each further one. */
 const FAILURES = 5
 const DELAY = 1000
 const MAX_DELAY = 60_000
-/** Milliseconds between two looks at what is due. */
-const PATIENCE = 250
-/** Milliseconds after which a fetch that hangs makes way for others. */
-const HANGING = 5000
-/** Pages of a probe, which does not know where to end. */
+/** Milliseconds between two checks for ranges that are due. */
+const POLL = 250
+/** Milliseconds after which a fetch that hangs releases its permit. */
+const MAX_PERMIT = 5000
+/** The most pages of a probe, whose end is not known. */
 const PROBE_PAGES = 10
 
-/** A backfill that ends with the stream. */
+/** Creates a backfill that ends with the stream. */
 export function createBackfill(parts: BackfillParts): Backfill {
-  const { scope, isCurrent, bound, settle } = parts
+  const { scope, isCurrent, dropTooOld, resolve } = parts
   const { log, signal } = scope
   const permits = createSemaphore(FEEDS, signal)
-  const mending = new Set<FeedChain>()
+  const fetching = new Set<FeedChain>()
   const probing = new Set<FeedChain>()
-  const doubting = new Set<FeedChain>()
+  const checking = new Set<FeedChain>()
   const foundUpTo = new Map<FeedChain, number>()
 
-  /** One task of a kind for each chain; only the end of the stream ends it early. */
+  /** Runs one task of a kind for each chain; only the end of the stream ends it early. */
   async function run(
     tasks: Set<FeedChain>,
     chain: FeedChain,
@@ -89,21 +89,21 @@ export function createBackfill(parts: BackfillParts): Backfill {
       tasks.delete(chain)
       if (tasks === probing) foundUpTo.delete(chain)
     }
-    // What has opened since the task had its last look.
-    if (tasks === mending && chain.missing.length > 0 && isCurrent(chain)) mend(chain)
+    // A range may have opened after the task's last check.
+    if (tasks === fetching && chain.missing.length > 0 && isCurrent(chain)) fetchMissing(chain)
   }
 
-  function mend(chain: FeedChain): void {
-    void run(mending, chain, mendAll)
+  function fetchMissing(chain: FeedChain): void {
+    void run(fetching, chain, fetchAll)
   }
 
-  async function mendAll(chain: FeedChain): Promise<void> {
+  async function fetchAll(chain: FeedChain): Promise<void> {
     for (let range = nextOf(chain); range !== undefined; range = nextOf(chain)) {
       if (!isCurrent(chain)) return
       const wait = range.dueAt - performance.now()
-      // A range that opens meanwhile may be due sooner.
-      if (wait > 0) await sleep(Math.min(wait, PATIENCE), signal)
-      else await withPermit(() => look(chain))
+      // A range that opens meanwhile may be due earlier.
+      if (wait > 0) await sleep(Math.min(wait, POLL), signal)
+      else await withPermit(() => fetchDue(chain))
     }
   }
 
@@ -117,7 +117,7 @@ export function createBackfill(parts: BackfillParts): Backfill {
     }
     try {
       await abortable(scope.flow.room(), signal)
-      timer = setTimeout(release, HANGING)
+      timer = setTimeout(release, MAX_PERMIT)
       return await task()
     } finally {
       clearTimeout(timer)
@@ -125,9 +125,9 @@ export function createBackfill(parts: BackfillParts): Backfill {
     }
   }
 
-  async function look(chain: FeedChain): Promise<void> {
+  async function fetchDue(chain: FeedChain): Promise<void> {
     const range = nextOf(chain)
-    // What was late may have come while we waited for our turn.
+    // Late reports may have arrived while this chain waited for its permit.
     if (range === undefined || range.dueAt > performance.now()) return
     const start = range.from
     let page: readonly Report[]
@@ -140,16 +140,16 @@ export function createBackfill(parts: BackfillParts): Backfill {
     }
     const rejected = await deliverAll(page, report => deliver(chain, report))
     if (!isCurrent(chain)) return
-    for (const report of rejected.keys()) leaveOpen(chain, report)
-    const doubts = new Map<Missing, Error>()
+    for (const report of rejected.keys()) markRejected(chain, report)
+    const retryable = new Map<Missing, Error>()
     for (const [{ observationsTimestamp: time }, error] of rejected) {
       const range = findMissing(chain, time)
-      if (range !== undefined && isRetryable(error)) doubts.set(range, error)
+      if (range !== undefined && isRetryable(error)) retryable.set(range, error)
     }
-    conclude(chain, start, endOf(page), doubts)
+    applyPage(chain, start, endOf(page), retryable)
   }
 
-  /** Delivers reports in their order; resolves with those that were refused, and why. */
+  /** Delivers reports in their order; resolves with the rejected ones and their errors. */
   async function deliverAll(
     reports: readonly Report[],
     deliverOne: (report: Report) => Promise<void> | undefined,
@@ -166,55 +166,55 @@ export function createBackfill(parts: BackfillParts): Backfill {
     return rejected
   }
 
-  /** The service has shown that something is there, but nothing that is to be believed. */
-  function leaveOpen(chain: FeedChain, { observationsTimestamp: time }: Report): void {
+  /** Splits a range at a rejected report: the service has a report there, so the range is not empty. */
+  function markRejected(chain: FeedChain, { observationsTimestamp: time }: Report): void {
     const range = findMissing(chain, time)
     if (range === undefined) return
-    range.isExcused = false
+    range.hasFreeStart = false
     range.before = undefined
     splitMissing(chain, range, time)
   }
 
-  /** Undefined where the report is not missing. */
+  /** Delivers a report; undefined where it is not missing. */
   function deliver(chain: FeedChain, report: Report): Promise<void> | undefined {
     const { observationsTimestamp: time } = report
     const range = findMissing(chain, time)
     if (range === undefined || !isCurrent(chain)) return undefined
-    if (isQuiet(range)) bound(chain, range)
+    if (mayBeEmpty(range)) dropTooOld(chain, range)
     return findMissing(chain, time) === undefined ? undefined : inject(chain, report)
   }
 
   async function inject(chain: FeedChain, report: Report): Promise<void> {
     await scope.inject(report)
-    // A report that was passed on is in its chain by now.
+    // A report that was delivered is in its chain by now.
     if (isCurrent(chain) && findMissing(chain, report.observationsTimestamp) !== undefined)
-      parts.kept(chain, report)
+      parts.onDropped(chain, report)
   }
 
-  /** A page that begins at `start` and ends at `end` shows what the service has between them, and an empty one all. */
-  function conclude(
+  /** Updates the ranges that a page from `start` to `end` covers, or an empty page from `start` on. */
+  function applyPage(
     chain: FeedChain,
     start: number,
     end: number | undefined,
-    doubts: ReadonlyMap<Missing, Error>,
+    retryable: ReadonlyMap<Missing, Error>,
   ): void {
     const now = performance.now()
     for (const range of [...chain.missing]) {
       if (range.from < start || (end !== undefined && end < range.to)) continue
-      const doubt = doubts.get(range)
-      if (doubt !== undefined) {
-        if (range.dueAt <= now) retryLater(chain, range, doubt)
+      const failure = retryable.get(range)
+      if (failure !== undefined) {
+        if (range.dueAt <= now) retryLater(chain, range, failure)
         continue
       }
       range.failures = 0
       if (range.dueAt > now) continue
-      if (end === undefined && isAhead(chain, range)) {
-        range.dueAt = now + Math.max(SECOND_LOOK, now - range.openedAt)
+      if (end === undefined && mayBeFuture(chain, range)) {
+        range.dueAt = now + Math.max(RECHECK, now - range.openedAt)
         continue
       }
-      range.looks++
-      if (range.looks === 1) range.dueAt = now + SECOND_LOOK
-      else settle(chain, range, isQuiet(range) ? undefined : 'upstream')
+      range.emptyAnswers++
+      if (range.emptyAnswers === 1) range.dueAt = now + RECHECK
+      else resolve(chain, range, mayBeEmpty(range) ? undefined : 'upstream')
     }
   }
 
@@ -225,13 +225,12 @@ export function createBackfill(parts: BackfillParts): Backfill {
   }
 
   function retryLater(chain: FeedChain, range: Missing, error: Error): void {
-    // While the service is away it proves nothing.
+    // A failure while the service is unreachable does not count.
     if (scope.connections.open > 0) range.failures++
-    if (range.failures > FAILURES) settle(chain, range, 'unavailable')
+    if (range.failures > FAILURES) resolve(chain, range, 'unavailable')
     else range.dueAt = performance.now() + delayAfter(range.failures, error)
   }
 
-  /** A page, while it is wanted. */
   async function fetchIf(
     isWanted: () => boolean,
     { feedID }: FeedChain,
@@ -244,12 +243,12 @@ export function createBackfill(parts: BackfillParts): Backfill {
   async function probeOnce(chain: FeedChain): Promise<void> {
     for (let failures = 0, isOver = false; !isOver; ) {
       const { newest } = chain
-      // A report that comes by itself shows what is missing before it.
-      const isStill = () => isCurrent(chain) && chain.newest === newest
+      // A live report shows what is missing before it, so the probe is no longer needed.
+      const isUnchanged = () => isCurrent(chain) && chain.newest === newest
       const found: Report[] = []
-      for (let pages = 0, start = chain.last + 1; pages < PROBE_PAGES && isStill(); ) {
+      for (let pages = 0, start = chain.last + 1; pages < PROBE_PAGES && isUnchanged(); ) {
         try {
-          const page = await withPermit(() => fetchIf(isStill, chain, start, PAGE))
+          const page = await withPermit(() => fetchIf(isUnchanged, chain, start, PAGE))
           const end = endOf(page)
           if (end === undefined) break
           found.push(...page)
@@ -261,16 +260,16 @@ export function createBackfill(parts: BackfillParts): Backfill {
           if (isOver) break
         }
       }
-      if (!isStill()) return
-      parts.skip(chain, found)
+      if (!isUnchanged()) return
+      parts.skipTooOld(chain, found)
       const rejected = await deliverAll(found, report => deliverFound(chain, report))
-      const doubt = [...rejected.values()].find(isRetryable)
-      isOver ||= doubt === undefined || !(await waitAfter(doubt))
+      const failure = [...rejected.values()].find(isRetryable)
+      isOver ||= failure === undefined || !(await waitAfter(failure))
 
-      /** False where it has failed too often. */
+      /** Waits before the next try; false after too many failures. */
       async function waitAfter(error: Error): Promise<boolean> {
         if (signal.aborted) throw error
-        // While the service is away it proves nothing.
+        // A failure while the service is unreachable does not count.
         if (scope.connections.open > 0) failures++
         log.warn?.(`reports of feed ${chain.feedID} could not be fetched: ${error.message}`)
         if (failures <= FAILURES) await sleep(delayAfter(failures, error), signal)
@@ -285,14 +284,14 @@ export function createBackfill(parts: BackfillParts): Backfill {
     return report.observationsTimestamp > chain.last ? scope.inject(report) : deliver(chain, report)
   }
 
-  /** Where a feed is, the service has reports: around outliers ahead, or between those behind and a front that is right. */
-  async function ask(chain: FeedChain): Promise<void> {
+  /** Looks for reports around outliers ahead, or between outliers behind and the end of the chain. */
+  async function askService(chain: FeedChain): Promise<void> {
     let asked: Report | undefined
     for (let failures = 0; ; ) {
       const [outlier] = chain.outliers
       if (outlier === undefined || outlier === asked || !isCurrent(chain)) return
       const isInFront = outlierAhead(chain) === outlier
-      await sleep(SECOND_LOOK + PATIENCE, signal)
+      await sleep(RECHECK + POLL, signal)
       const isOpen = () => isCurrent(chain) && chain.outliers[0] === outlier
       if (!isOpen()) continue
       const { observationsTimestamp: time } = chain.outliers.at(-1) ?? outlier
@@ -315,21 +314,21 @@ export function createBackfill(parts: BackfillParts): Backfill {
       }
       asked = outlier
       failures = 0
-      // One alone moves nothing back.
+      // A single outlier does not move the chain back.
       if (isOpen() && !isUnclear && (isKnown || (!isInFront && chain.outliers.length > 1)))
-        parts.judge(chain, isKnown === isInFront)
+        parts.resolveOutliers(chain, isKnown === isInFront)
     }
   }
 
   return {
-    mend,
+    fetchMissing,
     probe: chain => void run(probing, chain, probeOnce),
-    doubt: chain => void run(doubting, chain, ask),
+    checkOutliers: chain => void run(checking, chain, askService),
     foundUpTo: chain => foundUpTo.get(chain) ?? -1,
   }
 }
 
-/** How far the service has shown what there is; undefined where there is nothing. */
+/** The time up to which a page shows the service's reports; undefined for an empty page. */
 function endOf(page: readonly Report[]): number | undefined {
   return page.at(-1)?.observationsTimestamp
 }

@@ -1,23 +1,23 @@
 import type { StreamScope } from '../../client/scope.js'
 import { sleep } from '../../core/sleep.js'
 
-/** Milliseconds after an outage in which feeds may speak for themselves. */
-const SILENCE = 2000
+/** Milliseconds after an outage in which a feed may publish a report by itself. */
+const WAIT = 2000
 
-/** Who wants to know what a stream may have missed. */
+/** Listens for feeds whose reports may have been missed. */
 export interface OutageListener {
   /** A connection carries these feeds again, or for the first time since their cursors. */
-  recovered(feedIDs: readonly string[]): void
-  /** Those of them that are still carried have had time to speak for themselves. */
-  waited(feedIDs: readonly string[]): void
-  /** Nobody asks for these feeds any more. */
-  unsubscribed(feedIDs: readonly string[]): void
+  onRecovered(feedIDs: readonly string[]): void
+  /** These feeds have recovered, are still carried, and have had time to publish a report. */
+  onGraceOver(feedIDs: readonly string[]): void
+  /** These feeds were unsubscribed. */
+  onUnsubscribed(feedIDs: readonly string[]): void
 }
 
-/** Tells of feeds that no connection carried for a while: they may have spoken then, and not since. */
+/** Watches for feeds that no connection carried for a while: they may have published reports then, and none since. */
 export function watchOutages(scope: StreamScope, listener: OutageListener): void {
   const missed = new Set<string>()
-  /** The recovery of each feed that is waited for: where one follows soon on another, the last. */
+  /** The latest recovery of each feed that is waited for. */
   const recovering = new Map<string, symbol>()
   let hasBegun = false
 
@@ -28,11 +28,11 @@ export function watchOutages(scope: StreamScope, listener: OutageListener): void
       missed.delete(feedID)
       recovering.set(feedID, recovery)
     }
-    listener.recovered(feedIDs)
-    await sleep(SILENCE, scope.signal)
+    listener.onRecovered(feedIDs)
+    await sleep(WAIT, scope.signal)
     const waiting = feedIDs.filter(feedID => recovering.get(feedID) === recovery)
     for (const feedID of waiting) recovering.delete(feedID)
-    listener.waited(waiting.filter(feedID => !missed.has(feedID)))
+    listener.onGraceOver(waiting.filter(feedID => !missed.has(feedID)))
   }
 
   const unwatch = scope.events.on('status', status => {
@@ -42,7 +42,7 @@ export function watchOutages(scope: StreamScope, listener: OutageListener): void
     }
     let feedIDs: readonly string[] = []
     if (status.type === 'connected') {
-      // A store may know feeds that nobody has subscribed to.
+      // A store may have cursors of feeds outside this stream.
       if (!hasBegun)
         for (const feedID of scope.feedIDs)
           if (scope.cursors.get(feedID) !== undefined) missed.add(feedID)
@@ -57,9 +57,9 @@ export function watchOutages(scope: StreamScope, listener: OutageListener): void
         missed.delete(feedID)
         recovering.delete(feedID)
       }
-      listener.unsubscribed(status.feedIDs)
+      listener.onUnsubscribed(status.feedIDs)
     }
-    // Only the end of the stream ends it early.
+    // Only the end of the stream rejects it.
     recover(feedIDs).catch(() => undefined)
   })
   scope.defer(unwatch)

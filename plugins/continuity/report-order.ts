@@ -4,40 +4,38 @@ import type { Interval } from '../../report/ranges.js'
 import type { Report } from '../../report/report.js'
 import {
   type FeedChain,
-  hasCome,
-  isAhead,
+  isReceived,
   type Missing,
+  mayBeFuture,
+  type Placement,
   stepBack,
-  type Verdict,
 } from './feed-chain.js'
 
 /** Passes the reports of each feed on in ascending order. */
 export interface ReportOrder {
-  /**
-   * Takes a report that its chain has classified, if there is one to be passed on; `outliers` are those the chain had before.
-   */
-  take(
+  /** Adds a report that its chain has placed, if there is one; `outliers` are those that the chain had before. */
+  add(
     chain: FeedChain,
     report: Report | undefined,
-    verdict: Verdict,
+    placement: Placement,
     outliers: readonly Report[],
   ): void
-  /** A range is no more: announced as a gap, or closed without one. */
-  settled(chain: FeedChain, range: Interval, isGap: boolean): void
-  /** Passes on whatever is held of a chain, its outliers as well. */
+  /** Called when a missing range is closed: announced as a gap, or without one. */
+  onResolved(chain: FeedChain, range: Interval, isGap: boolean): void
+  /** Passes on all waiting reports of a chain, and its outliers. */
   flush(chain: FeedChain): void
-  /** Forgets a chain and what is held of it. */
+  /** Forgets a chain and its waiting reports. */
   drop(chain: FeedChain): void
   end(): void
 }
 
-/** How long and how many reports wait for those before them. */
+/** How long and how many reports wait for earlier ones. */
 export interface ReportOrderParts {
   readonly next: Sink
   /** Milliseconds. */
   readonly maxHold: number
   readonly maxHeld: number
-  /** Announces that a range is no longer waited for; `settled` hears of it. */
+  /** Announces a range as a gap, as it is waited for no longer, and calls `onResolved`. */
   giveUp(chain: FeedChain, range: Missing): void
   gap(gap: Gap): void
 }
@@ -49,19 +47,19 @@ interface Line {
   readonly gaps: Interval[]
   /** The time of the newest report passed on. */
   floor: number
-  /** The newest outlier that was let go of without waiting for others any longer. */
-  free: Report | undefined
-  /** The outliers that were passed on then, or are in a gap. */
+  /** The newest outlier of those that were passed on because they had waited too long. */
+  released: Report | undefined
+  /** The outliers that were passed on for that reason, or lie in a gap. */
   readonly passed: Set<Report>
-  /** The times of the newest reports passed on, to tell a copy from what comes too late. */
+  /** The times of the newest reports passed on, to distinguish a copy from a report that arrives too late. */
   readonly recent: number[]
-  /** The newest time that is no longer among them. */
+  /** The newest time that was dropped from them. */
   forgotten: number
   timer: ReturnType<typeof setTimeout> | undefined
 }
 
 const MAX_GAPS = 64
-/** Five minutes of a feed are fewer reports; what is older is taken for an outlier first. */
+/** Five minutes of a feed have fewer reports; an older report is an outlier first. */
 const MAX_TIMES = 4096
 
 /** Creates an order that delays the reports after a missing range. */
@@ -76,7 +74,7 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
         held: [],
         gaps: [],
         floor: chain.start,
-        free: undefined,
+        released: undefined,
         passed: new Set(),
         recent: [],
         forgotten: chain.start,
@@ -87,11 +85,11 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
     return line
   }
 
-  function hold(chain: FeedChain, line: Line, report: Report): void {
+  function insert(chain: FeedChain, line: Line, report: Report): void {
     const { held } = line
     const time = report.observationsTimestamp
     if (time <= line.floor || isGap(line, time)) {
-      refuse(chain, line, time)
+      dropLate(chain, line, time)
       return
     }
     let at = held.length
@@ -99,11 +97,11 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
     held.splice(at, 0, report)
   }
 
-  /** It can't be passed on any more. */
-  function refuse({ feedID, start }: FeedChain, line: Line, time: number): void {
+  /** Announces a report as a gap, as it is too late to be passed on in order. */
+  function dropLate({ feedID, start }: FeedChain, line: Line, time: number): void {
     if (time <= start || isGap(line, time)) return
     if (time <= line.forgotten || line.recent.includes(time)) return
-    remember(line, { from: time, to: time })
+    addGap(line, { from: time, to: time })
     gap({ feedID, from: time, to: time, cause: 'bound' })
   }
 
@@ -112,7 +110,7 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
     return false
   }
 
-  function remember({ gaps }: Line, { from, to }: Interval): void {
+  function addGap({ gaps }: Line, { from, to }: Interval): void {
     gaps.push({ from, to })
     if (gaps.length > MAX_GAPS) gaps.shift()
   }
@@ -132,38 +130,38 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
       const time = report.observationsTimestamp
       if (time >= (chain.missing[0]?.from ?? Number.POSITIVE_INFINITY)) return
       held.shift()
-      // One that the feed has left again was at a wrong time.
+      // A report after the end of the chain had a wrong time.
       line.floor = Math.max(line.floor, Math.min(time, chain.last))
       pass(line, report)
     }
   }
 
-  function wait(chain: FeedChain, line: Line): void {
+  function startTimer(chain: FeedChain, line: Line): void {
     if (line.timer !== undefined) return
-    let since = isDoubtful(chain, line) ? chain.doubtedAt : Number.POSITIVE_INFINITY
+    let since = hasPendingOutlier(chain, line) ? chain.outliersSince : Number.POSITIVE_INFINITY
     for (const { openedAt } of chain.missing) since = Math.min(since, openedAt)
     if (since === Number.POSITIVE_INFINITY) return
     const left = Math.max(1, since + maxHold - performance.now())
     line.timer = setTimeout(expire, left, chain, line)
   }
 
-  function isDoubtful({ outliers }: FeedChain, { free }: Line): boolean {
+  function hasPendingOutlier({ outliers }: FeedChain, { released }: Line): boolean {
     const outlier = outliers.at(-1)
-    return outlier !== undefined && outlier !== free
+    return outlier !== undefined && outlier !== released
   }
 
   function expire(chain: FeedChain, line: Line): void {
     line.timer = undefined
     const end = performance.now() - maxHold
     for (const range of [...chain.missing])
-      if (range.openedAt <= end) giveUpOrLeave(chain, line, range)
-    if (isDoubtful(chain, line) && chain.doubtedAt <= end) letGo(chain, line)
-    wait(chain, line)
+      if (range.openedAt <= end) giveUpOrStepBack(chain, line, range)
+    if (hasPendingOutlier(chain, line) && chain.outliersSince <= end) passOutliers(chain, line)
+    startTimer(chain, line)
   }
 
-  /** Where live reports go on before what is held, that was at a wrong time. */
-  function giveUpOrLeave(chain: FeedChain, line: Line, range: Missing): void {
-    if (!range.isLive || !isAhead(chain, range)) {
+  /** Gives up a range; but drops the reports after it where live ones continue before them, for their time was wrong. */
+  function giveUpOrStepBack(chain: FeedChain, line: Line, range: Missing): void {
+    if (!range.isLive || !mayBeFuture(chain, range)) {
       giveUp(chain, range)
       return
     }
@@ -171,24 +169,24 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
     const { held } = line
     const at = held.findIndex(({ observationsTimestamp: time }) => time > chain.last)
     if (at < 0) return
-    for (const { observationsTimestamp: time } of held.splice(at)) refuse(chain, line, time)
+    for (const { observationsTimestamp: time } of held.splice(at)) dropLate(chain, line, time)
   }
 
-  /** Outliers prove nothing yet, but nothing else has come. */
-  function letGo(chain: FeedChain, line: Line): void {
+  /** Passes on the outliers, unconfirmed: they have waited long enough. */
+  function passOutliers(chain: FeedChain, line: Line): void {
     const { outliers } = chain
     const { passed } = line
-    line.free = outliers.at(-1)
+    line.released = outliers.at(-1)
     for (const outlier of [...outliers].sort(byTime)) {
       const { observationsTimestamp: time } = outlier
-      if (passed.has(outlier) || hasCome(chain, time)) continue
+      if (passed.has(outlier) || isReceived(chain, time)) continue
       passed.add(outlier)
       if (!isGap(line, time)) pass(line, outlier)
     }
   }
 
-  /** The feed is at a time long before: its order begins anew there. */
-  function goBack({ missing }: FeedChain, line: Line, first: number): void {
+  /** Restarts the order at an earlier time, where the feed is. */
+  function restart({ missing }: FeedChain, line: Line, first: number): void {
     const floor = Math.min(line.floor, first - 1, (missing[0]?.from ?? first) - 1)
     const gaps = line.gaps.filter(({ to }) => to <= floor)
     line.gaps.splice(0, line.gaps.length, ...gaps)
@@ -197,9 +195,9 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
   }
 
   return {
-    take(chain, report, verdict, outliers) {
+    add(chain, report, placement, outliers) {
       const line = lineOf(chain)
-      const isPlain = verdict === 'chained' && outliers.length === 0 && line.gaps.length === 0
+      const isPlain = placement === 'chained' && outliers.length === 0 && line.gaps.length === 0
       if (isPlain && chain.missing.length === 0 && line.held.length === 0 && report !== undefined) {
         const time = report.observationsTimestamp
         if (time > line.floor) {
@@ -209,33 +207,33 @@ export function createReportOrder(parts: ReportOrderParts): ReportOrder {
         }
       }
       const first = Math.min(...outliers.map(each => each.observationsTimestamp))
-      const isBack = verdict === 'confirmed' && chain.advance === undefined
-      if (isBack) goBack(chain, line, first)
+      const isBack = placement === 'confirmed' && chain.advance === undefined
+      if (isBack) restart(chain, line, first)
       for (const outlier of outliers) {
         const time = outlier.observationsTimestamp
         const isPassed = line.passed.has(outlier)
-        if (verdict === 'confirmed') {
-          if (!isPassed) hold(chain, line, outlier)
+        if (placement === 'confirmed') {
+          if (!isPassed) insert(chain, line, outlier)
           else if (!isBack) line.floor = Math.max(line.floor, time)
-        } else if (!isPassed && !chain.outliers.includes(outlier) && !hasCome(chain, time))
-          refuse(chain, line, time)
+        } else if (!isPassed && !chain.outliers.includes(outlier) && !isReceived(chain, time))
+          dropLate(chain, line, time)
         if (!chain.outliers.includes(outlier)) line.passed.delete(outlier)
       }
-      if (verdict !== 'outlier' && report !== undefined) hold(chain, line, report)
+      if (placement !== 'outlier' && report !== undefined) insert(chain, line, report)
       while (line.held.length > maxHeld && chain.missing[0] !== undefined)
         giveUp(chain, chain.missing[0])
       release(chain, line)
-      if (chain.missing.length > 0 || chain.outliers.length > 0) wait(chain, line)
+      if (chain.missing.length > 0 || chain.outliers.length > 0) startTimer(chain, line)
     },
-    settled(chain, range, isGap) {
+    onResolved(chain, range, isGap) {
       const line = lineOf(chain)
-      if (isGap) remember(line, range)
+      if (isGap) addGap(line, range)
       release(chain, line)
     },
     flush(chain) {
       const line = lineOf(chain)
       release(chain, line)
-      letGo(chain, line)
+      passOutliers(chain, line)
     },
     drop(chain) {
       clearTimeout(lines.get(chain)?.timer)

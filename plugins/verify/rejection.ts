@@ -1,5 +1,5 @@
-import { ReportVerificationError, type VerificationFailure } from '../../report/verifier.js'
 import type { Report } from '../../report/report.js'
+import { ReportVerificationError, type VerificationFailure } from '../../report/verifier.js'
 
 /** Why a report is not verified. Many reports may share one, so it is no error yet. */
 export interface Rejection {

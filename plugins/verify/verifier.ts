@@ -1,6 +1,6 @@
 import { checkBoolean, checkFunction, checkNumber, checkOptions } from '../../core/options.js'
-import type { ReportVerificationError } from '../../report/verifier.js'
 import type { Report } from '../../report/report.js'
+import type { ReportVerificationError } from '../../report/verifier.js'
 import { checkEngine, type EngineChoice } from './engine.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Job, Recovery } from './recovery.js'

@@ -67,7 +67,6 @@ export const names = [
 export const notYet = [
   'core/turns.ts',
   'index.ts',
-  'plugins/continuity',
   'plugins/dedup',
   'plugins/feed-access',
   'plugins/ha-discovery',
