@@ -59,7 +59,7 @@ describe('every example runs', () => {
     'confidential-local': /ok true, 42 encrypted bytes\n\{"known":true\}/,
     'confidential-remote': /\{ known: true \}/,
     'verify-onchain':
-      /(3 of 3 signatures, 0x\w{64}\n){3}the node was asked 1 times\nrefused: unknown-digest/,
+      /(3 of 3 signatures, 0x\w{64}\n){3}the node was asked 1 times\nrejected: unknown-digest/,
     'third-party-logger': /listFeeds succeeded[\s\S]*warn: 1/,
   }
   test.each(Object.entries(expected))('%s', async (name, output) => {
