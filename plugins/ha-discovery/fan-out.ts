@@ -5,6 +5,7 @@ import {
   type StreamReply,
 } from '../../client/call.js'
 import type { Handler } from '../../client/plugin.js'
+import type { StreamScope } from '../../client/scope.js'
 import type { ConnectionFacts, ConnectionState } from '../../client/status.js'
 import { createDeferred } from '../../core/deferred.js'
 import { asError, isStreamsError } from '../../core/errors.js'
@@ -42,26 +43,13 @@ interface Branch {
   failure: Error | undefined
 }
 
-/**
- * Carries a stream over connections that come and go, and reports when they are fewer than they should be: once when
- * one can't be had any more, and once when less than two are left. All end with `call.signal`.
- */
+/** Carries a stream over connections that come and go. All end with `call.signal`. */
 export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanOut {
-  const { connections, events } = scope
+  const { events } = scope
   const branches = new Map<string, Branch>()
-  /** The origins whose failure has been reported. */
-  const reported = new Set<string>()
+  const redundancy = watchRedundancy(scope, branches)
   const opened = createDeferred<StreamReply>()
   const ended = createDeferred<StreamEnd>()
-  let isThin = false
-  scope.defer(
-    connections.watch((change, before) => {
-      if (!branches.has(change.origin)) return
-      // A connection that opens and closes again at once is no better than one that does not open.
-      if (change.type === 'connected' && !before.isFailing) reported.delete(change.origin)
-      report()
-    }),
-  )
   onAbort(signal, () => {
     if (isOver()) end(asError(signal.reason))
   })
@@ -73,27 +61,6 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
   function end(error: Error): void {
     opened.reject(error)
     ended.resolve({ lasted: 0, error })
-  }
-
-  function report(): void {
-    const origins = [...branches.keys()]
-    const states = origins.map(origin => connections.of(origin))
-    const open = states.filter(isOpen).length
-    const failing = origins.filter((_origin, at) => states[at]?.isFailing && !isOpen(states[at]))
-    if (open >= REQUIRED) isThin = false
-    if (open === 0 || open + failing.length < origins.length || failing.length === 0) return
-    const state = `${open} of ${origins.length} connections are open`
-    if (failing.some(origin => !reported.has(origin))) {
-      for (const origin of failing) reported.add(origin)
-      const counts = { failedConnections: failing.length, totalConnections: origins.length }
-      const message = `${state}; failing: ${failing.join(', ')}`
-      events.emit('error', new PartialConnectionFailureError(message, counts))
-    }
-    if (open >= REQUIRED || isThin) return
-    isThin = true
-    const message = `${state}, less than ${REQUIRED}: there is no redundancy`
-    const counts = { availableConnections: open, requiredConnections: REQUIRED }
-    events.emit('error', new InsufficientConnectionsError(message, counts))
   }
 
   async function run(call: StreamCall, branch: Branch, delayMs: number): Promise<void> {
@@ -117,17 +84,7 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
     // The feeds are to blame and not the origin: the others go on until another call has taken over.
     if (isStreamsError(error, 'AUTHENTICATION') && error.feedIDs.length > 0) return end(error)
     if (!signal.aborted) events.emit('status', { type: 'failed', error, ...facts })
-    if (isOver()) end(allFailed())
-  }
-
-  function allFailed(): MultiConnectionError {
-    const failures = [...branches].map(
-      ([name, { failure }]) => `${name}: ${asError(failure).message}`,
-    )
-    const errors = [...branches.values()].map(({ failure }) => failure)
-    return new MultiConnectionError(`all connections failed\n  ${failures.join('\n  ')}`, {
-      errors,
-    })
+    if (isOver()) end(allFailed(branches))
   }
 
   return {
@@ -139,7 +96,7 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
       const { origin } = facts
       const known = branches.get(origin)
       if ((known !== undefined && !known.hasEnded) || signal.aborted) return
-      if (known === undefined) reported.delete(origin)
+      if (known === undefined) redundancy.joined(origin)
       const life = createLifetime(signal)
       const branch: Branch = { facts, life, hasEnded: false, failure: undefined }
       branches.set(origin, branch)
@@ -156,6 +113,58 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
     opened: opened.promise,
     ended: ended.promise,
   }
+}
+
+/**
+ * Emits an error once when a connection can't be had any more, and once when fewer are open than redundancy needs. Its
+ * `joined` is called with an origin that is new.
+ */
+function watchRedundancy(
+  { connections, events, defer }: StreamScope,
+  branches: ReadonlyMap<string, Branch>,
+): { joined(origin: string): void } {
+  /** The origins whose failure has been reported. */
+  const reported = new Set<string>()
+  let isThin = false
+  defer(
+    connections.watch((change, before) => {
+      if (!branches.has(change.origin)) return
+      // A connection that opens and closes again at once is no better than one that does not open.
+      if (change.type === 'connected' && !before.isFailing) reported.delete(change.origin)
+      report()
+    }),
+  )
+
+  function report(): void {
+    const origins = [...branches.keys()]
+    const states = origins.map(origin => connections.of(origin))
+    const open = states.filter(isOpen).length
+    const failing = origins.filter((_origin, at) => states[at]?.isFailing && !isOpen(states[at]))
+    if (open >= REQUIRED) isThin = false
+    if (open === 0 || open + failing.length < origins.length || failing.length === 0) return
+    const state = `${open} of ${origins.length} connections are open`
+    if (failing.some(origin => !reported.has(origin))) {
+      for (const origin of failing) reported.add(origin)
+      const counts = { failedConnections: failing.length, totalConnections: origins.length }
+      const message = `${state}; failing: ${failing.join(', ')}`
+      events.emit('error', new PartialConnectionFailureError(message, counts))
+    }
+    if (open >= REQUIRED || isThin) return
+    isThin = true
+    const message = `${state}, less than ${REQUIRED}: there is no redundancy`
+    const counts = { availableConnections: open, requiredConnections: REQUIRED }
+    events.emit('error', new InsufficientConnectionsError(message, counts))
+  }
+
+  return { joined: origin => void reported.delete(origin) }
+}
+
+function allFailed(branches: ReadonlyMap<string, Branch>): MultiConnectionError {
+  const failures = [...branches].map(
+    ([name, { failure }]) => `${name}: ${asError(failure).message}`,
+  )
+  const errors = [...branches.values()].map(({ failure }) => failure)
+  return new MultiConnectionError(`all connections failed\n  ${failures.join('\n  ')}`, { errors })
 }
 
 function isOpen(state: ConnectionState | undefined): boolean {
