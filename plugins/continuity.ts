@@ -47,9 +47,9 @@ const GRACE = 250
 const CLOCK_TOLERANCE = 5000
 
 /**
- * Misses no report: each begins where the one before it ended, so the range that is missing between two is known. The plugin
- * fetches its reports and delivers them as `backfill`, or announces a gap. It stands above `dedup`, so that a report that
- * arrives both live and fetched is delivered once.
+ * Misses no report: each begins where the one before it ended, so the range that is missing between two is known. It is
+ * fetched and delivered as `backfill`, or announced as a gap. The plugin stands above `dedup`, so that a report that arrives
+ * both live and fetched is delivered once.
  */
 export function continuity(given?: ContinuityOptions): Plugin<never> {
   const options = checkOptions('continuity', given, ['order', 'maxBackfill', 'maxHold', 'maxHeld'])

@@ -7,43 +7,43 @@ import type { Report } from '../report/report.js'
 /** Options of `dedup`. */
 export interface DedupOptions {
   /**
-   * How many observations of each feed are remembered, at 8 bytes each: a copy that comes after that many newer reports
-   * is delivered again. Of reports that were fetched because they were missing, eight times as many. @default 512
+   * How many observations of each feed are remembered, at 8 bytes each: a copy that arrives after that many newer reports
+   * is delivered again. Eight times as many are remembered of fetched reports. @default 512
    */
   readonly window?: number
 }
 
 /**
- * The newest reports of a feed that are cached, to compare copies with them. They are what a feed costs of memory and of the
- * collector's time, so it is one alone until copies can come.
+ * How many of the newest reports of a feed are cached, to compare copies with them. Reports cost memory and time of the
+ * garbage collector, so only one is cached until copies can arrive.
  */
 const CACHED = 4
 
-/** What is fetched comes in masses, and copies of it may still be on their way: this much more of it is remembered. */
+/** How many times more fetched reports are remembered: many arrive at a time, and their copies later. */
 const FETCHED = 8
 
-/** Times of observation, written round and round. */
+/** Times of observation in a ring buffer. */
 interface Times {
   readonly ring: Float64Array
   count: number
 }
 
-/** What was seen of one feed. */
+/** The observations of one feed that were delivered. */
 interface Seen {
   readonly live: Times
-  /** Apart, so that what is fetched does not push out what is live. */
+  /** Separate, so that fetched reports do not displace live ones. */
   fetched: Times | undefined
-  /** Written round and round, as often as `live` was. */
+  /** A ring buffer in step with `live`. */
   readonly reports: (Report | undefined)[]
   latest: number
 }
 
 /**
- * Delivers each report once, however many copies come and in whatever order: a report is identified by its feed and its time
- * of observation. One that is merely late is no copy; it is delivered, and counted as late. Only what was seen is dropped, so
- * no report, whatever its time, can mute those behind it.
+ * Delivers each report once, however many copies arrive and in whatever order. Feed and time of observation identify a
+ * report. A late report is not a copy: it is delivered, and counted as late. Only observations that were delivered are
+ * dropped, so no report, whatever its time, suppresses later ones.
  *
- * Two reports of one observation whose values differ are a `conflict`; the one that came first is delivered.
+ * Two reports of one observation with different values are a `conflict`; the first of them is delivered.
  */
 export function dedup(options: DedupOptions = {}): Plugin<never> {
   const window = checkNumber('window', options.window ?? 512, {
@@ -126,7 +126,7 @@ function add(times: Times, time: number): void {
   times.count++
 }
 
-/** Copies follow one another closely, so the newest are looked at first. */
+/** Searches from the newest time, as copies follow one another closely. */
 function hasSeen({ ring, count }: Times, time: number): boolean {
   const oldest = Math.max(0, count - ring.length)
   for (let index = count - 1; index >= oldest; index--)

@@ -9,16 +9,16 @@ const PATIENCE = 5000
 
 /** A request for the list of the feeds that may be read. */
 interface Listing {
-  /** Undefined where the list can't be had. */
+  /** Undefined where the request fails. */
   readonly feedIDs: Promise<ReadonlySet<string> | undefined>
-  /** The call that it was made for ended before the answer came. */
+  /** True once the call that made the request has ended before the answer. */
   isCutOff: boolean
 }
 
 /**
- * Finds out which feeds of a stream may not be read. The service rejects the whole connection then, as it does for wrong
- * credentials, and does not say which. So it is asked for the feeds that may be read; those that are not among them are named
- * by the AuthenticationError, and the stream goes on without them. Where nothing can be found out, the rejection stands.
+ * Finds the feeds of a stream that may not be read. For these, the service rejects the whole connection, as for wrong
+ * credentials, and does not name them. So the plugin requests the list of readable feeds and names the others in the
+ * AuthenticationError; the stream continues without them. Where the list is not available, the rejection stands.
  *
  * It stands between `retry` and `hmacAuth`.
  */
@@ -29,7 +29,7 @@ export function feedAccess(): Plugin<never> {
 function nameFeeds(next: Handler): Handler {
   let listing: Listing | undefined
 
-  /** The feeds that may be read now. One request serves all calls that ask at the same time. */
+  /** The feeds that may be read now. Calls at the same time share a request. */
   async function readable(call: StreamCall): Promise<ReadonlySet<string> | undefined> {
     for (;;) {
       listing ??= listFeeds(call)
@@ -49,7 +49,7 @@ function nameFeeds(next: Handler): Handler {
       const isRejected = isStreamsError(thrown, 'AUTHENTICATION') && !thrown.isCorrected
       if (call.signal.aborted || !isRejected) throw thrown
       const list = await readable(call)
-      // An empty list may as well mean that the key may not list feeds.
+      // An empty list may also mean that the key may not list feeds.
       if (list === undefined || list.size === 0) throw thrown
       const unreadable = call.scope.feedIDs.filter(feedID => !list.has(feedID))
       throw unreadable.length === 0 ? thrown : errorOf(unreadable, thrown)

@@ -11,7 +11,7 @@ import { createFanOut, type FanOut } from './ha-discovery/fan-out.js'
 export interface HaDiscoveryOptions {
   /** Milliseconds a connection may take to open. @default 10000 */
   readonly connectTimeout?: number
-  /** Milliseconds between two requests for the list of origins; after a reconnection it comes sooner. @default 600000 */
+  /** Milliseconds between two requests for the list of origins, fewer after a reconnection. @default 600000 */
   readonly refreshInterval?: number
   /** Milliseconds between the first attempts for two origins. @default 100 */
   readonly stagger?: number
@@ -19,15 +19,15 @@ export interface HaDiscoveryOptions {
 
 type Settings = Required<HaDiscoveryOptions>
 
-/** More origins than this are not connected to: a hostile list must not become a storm. */
+/** The most origins to connect to: a hostile list must not cause a storm of connections. */
 const MAX_ORIGINS = 16
-/** Milliseconds after which the list is asked for again when something went wrong. */
+/** Milliseconds before the list is requested again after a failure. */
 const SOON = 30_000
 
 /**
- * Opens one connection per origin of the service, each with its own retry, and keeps to the list as origins come and
- * go. Several URLs in `wsEndpoint` are the list; else the service is asked, by a signed `HEAD /`, and where it does not
- * tell, the one URL there is will do.
+ * Opens one connection per origin of the service, each with its own retry, and follows the list as origins come and
+ * go. Several URLs in `wsEndpoint` are the list; otherwise a signed `HEAD /` requests it from the service, and where that
+ * fails, the stream uses its one URL.
  */
 export function haDiscovery(options: HaDiscoveryOptions = {}): Plugin<never> {
   const settings: Settings = {
@@ -60,19 +60,19 @@ function carry(next: Handler, call: StreamCall, settings: Settings): Promise<Rep
 /** Joins and leaves origins as the list says, until the signal of the call aborts. */
 async function followList(fanOut: FanOut, call: StreamCall, settings: Settings): Promise<void> {
   const { scope, signal } = call
-  let offered: readonly StreamCall[] = []
+  let listed: readonly StreamCall[] = []
   let isDueSoon = false
   scope.defer(
     scope.connections.watch(({ type }) => {
       if (type === 'reconnecting' || type === 'failed') isDueSoon = true
-      if (type === 'connected') leaveOthers(fanOut, call, offered)
+      if (type === 'connected') leaveOthers(fanOut, call, listed)
     }),
   )
   for (let isFirst = true; ; isFirst = false) {
     const found = await findCalls(call, settings, isFirst)
-    offered = found.calls ?? offered
-    for (const [index, each] of offered.entries()) fanOut.join(each, index * settings.stagger)
-    leaveOthers(fanOut, call, offered)
+    listed = found.calls ?? listed
+    for (const [index, each] of listed.entries()) fanOut.join(each, index * settings.stagger)
+    leaveOthers(fanOut, call, listed)
     const foundAt = performance.now()
     isDueSoon = found.isDueSoon
     do await sleep(Math.min(settings.refreshInterval, SOON), signal)
@@ -80,9 +80,9 @@ async function followList(fanOut: FanOut, call: StreamCall, settings: Settings):
   }
 }
 
-/** An origin that is no longer offered is left once another one is open, or when there are too many. */
-function leaveOthers(fanOut: FanOut, { scope }: StreamCall, offered: readonly StreamCall[]): void {
-  const names = new Set(offered.map(call => connectionFacts(call).origin))
+/** Leaves an origin that is no longer listed once another one is open, or when there are too many. */
+function leaveOthers(fanOut: FanOut, { scope }: StreamCall, listed: readonly StreamCall[]): void {
+  const names = new Set(listed.map(call => connectionFacts(call).origin))
   const isOpen = (origin: string) => (scope.connections.of(origin)?.open ?? 0) > 0
   const isCarried = fanOut.origins.some(origin => names.has(origin) && isOpen(origin))
   for (const origin of fanOut.origins) {
@@ -92,13 +92,13 @@ function leaveOthers(fanOut: FanOut, { scope }: StreamCall, offered: readonly St
 }
 
 interface Found {
-  /** A call per origin; undefined where nothing new is known. */
+  /** A call per origin; undefined where the list was not available. */
   readonly calls: readonly StreamCall[] | undefined
-  /** The list could not be had, so it is worth asking again. */
+  /** Whether the list should be requested again soon. */
   readonly isDueSoon: boolean
 }
 
-/** A call per origin. When the list can't be had, the configured URL at first, and later what is known. */
+/** Makes a call per origin. Without a list, it uses the configured URL at first, and keeps the known calls later. */
 async function findCalls(call: StreamCall, settings: Settings, isFirst: boolean): Promise<Found> {
   const { scope, url, urls } = call
   const { connectTimeout } = settings
@@ -128,7 +128,7 @@ async function findCalls(call: StreamCall, settings: Settings, isFirst: boolean)
   }
 }
 
-/** Asks the service for its origins. Rejects when it does not say. */
+/** Requests the origins from the service. Rejects where the answer has none. */
 async function discoverOrigins(call: StreamCall, timeout: number): Promise<readonly string[]> {
   const life = createLifetime(call.signal)
   const timer = setTimeout(() => life.end(new Error(`no answer within ${timeout} ms`)), timeout)
@@ -148,8 +148,8 @@ async function discoverOrigins(call: StreamCall, timeout: number): Promise<reado
 }
 
 /**
- * The origins in the header X-Cll-Available-Origins, `{001,002}` with or without braces. An id becomes a header itself, so
- * only what is harmless there is taken, and it is shown, so no secret is. Throws where nothing is left.
+ * Reads the origins in the header X-Cll-Available-Origins, `{001,002}` with or without braces. An id is sent as a header and
+ * shown, so ids with unsafe characters and those that repeat a secret are dropped. Throws where no id is left.
  */
 export function parseOrigins(
   header: string | null,

@@ -18,11 +18,11 @@ export type { Credentials }
 /** Options of `hmacAuth`. */
 export interface HmacAuthOptions extends Credentials {
   /**
-   * Gives the credentials to go on with where the service refuses those in use: they may have been changed. Asked once a
-   * second at most, and waited for no longer than 10 s. @default the refusal stands
+   * Returns other credentials after the service has rejected those in use, which may have changed. It is called once a
+   * second at most, and may take 10 s. @default the rejection stands
    */
   readonly renewCredentials?: RenewCredentials
-  /** The wall clock, in milliseconds: where it is more than 5 s off, the service's is learnt. @default Date.now */
+  /** The wall clock, in milliseconds; where it is more than 5 s off, the service's time is used. @default Date.now */
   readonly now?: () => number
   /** Computes the signature. @default @peculiar/webcrypto */
   readonly crypto?: WebCrypto
@@ -32,10 +32,10 @@ export interface HmacAuthOptions extends Credentials {
  * Signs every attempt of every call, REST requests and stream upgrades alike. As it runs inside retry, no attempt
  * carries the signature of another.
  *
- * Where the `Date` of a rejection says that this machine's clock is wrong, the next attempt is signed by the service's; where
- * that is not it and `renewCredentials` gives other keys, with those. The error says so (`isCorrected`), and `retry` tries
- * again at once, twice at most; a stack without `retry` signs once. What is accepted then signs all that follow. A clock is
- * corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times.
+ * Where the `Date` of a rejection shows that this machine's clock is wrong, the next attempt is signed with the service's
+ * time; otherwise with other keys, if `renewCredentials` returns them. The error is `isCorrected` then, and `retry` tries
+ * again at once, twice at most; a stack without `retry` signs once. Later calls use the time and keys that were accepted.
+ * A clock is corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times.
  */
 export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   const credentials = checkCredentials(options)
@@ -46,7 +46,7 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   function signed(next: Handler): Handler {
     const clock = createServiceClock(now)
     const keyring = createKeyring(credentials, renewCredentials, crypto)
-    /** The offset to sign the next attempt of a call with; attempts of one call have its signal. */
+    /** The clock offset for the next attempt of a call, by the call's signal, which its attempts share. */
     const corrections = new WeakMap<AbortSignal, number>()
 
     async function isCorrected(
@@ -86,7 +86,7 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   return { name: 'hmac-auth', attempt: signed }
 }
 
-/** The same error, after which the next attempt need not wait. */
+/** The same error, marked as corrected, so that the next attempt need not wait. */
 function corrected(error: AuthenticationError): AuthenticationError {
   const { message, statusCode, retryAfter, serverTime, feedIDs, cause } = error
   return new AuthenticationError(message, {
@@ -100,7 +100,7 @@ function corrected(error: AuthenticationError): AuthenticationError {
   })
 }
 
-/** What an attempt was signed with. */
+/** The keys and the time that an attempt was signed with. */
 interface Signature {
   readonly keys: Keys
   readonly moment: Moment

@@ -16,17 +16,17 @@ const COUNTED = 5000
 
 /** The requests to one endpoint. */
 interface Endpoint {
-  /** When each of the places is free again, in milliseconds of `performance.now`. */
+  /** When each slot is free again, in milliseconds of `performance.now`. */
   readonly freeAt: number[]
   /** First come, first served. */
-  readonly waiting: ((place: number) => void)[]
+  readonly waiting: ((slot: number) => void)[]
   timer: ReturnType<typeof setTimeout> | undefined
 }
 
 /**
- * Keeps every attempt of every request within the service's rate limit, each endpoint for itself: those above it wait
- * their turn. The service counts a request when it comes in, which is before it answers, so a place is free again `per`
- * milliseconds after the answer: however long requests are on their way, no second has too many. Streams pass.
+ * Keeps the attempts of requests to each endpoint within the service's rate limit; those above it wait for a slot. The
+ * service counts a request when it arrives, which is before it answers, so a slot is free again `per` milliseconds after the
+ * answer: however long requests travel, no second has too many. Streams pass.
  */
 export function rateLimit(given?: RateLimitOptions): Plugin<never> {
   const options = checkOptions('rateLimit', given, ['requests', 'per'])
@@ -39,24 +39,24 @@ export function rateLimit(given?: RateLimitOptions): Plugin<never> {
     endpoint.timer = undefined
     while (waiting.length > 0) {
       const now = performance.now()
-      const place = freeAt.length < requests ? freeAt.length : indexOfLeast(freeAt)
-      const wait = (freeAt[place] ?? now) - now
+      const slot = freeAt.length < requests ? freeAt.length : indexOfLeast(freeAt)
+      const wait = (freeAt[slot] ?? now) - now
       if (wait > 0) {
         endpoint.timer = setTimeout(serve, Math.ceil(wait), endpoint)
         return
       }
-      freeAt[place] = now + COUNTED + per
-      waiting.shift()?.(place)
+      freeAt[slot] = now + COUNTED + per
+      waiting.shift()?.(slot)
     }
   }
 
-  /** Waits for a place. */
+  /** Waits for a slot. */
   function enter(endpoint: Endpoint, signal: AbortSignal): Promise<number> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason)
-      function go(place: number): void {
+      function go(slot: number): void {
         forget()
-        resolve(place)
+        resolve(slot)
       }
       const forget = onAbort(signal, () => {
         const { waiting } = endpoint
@@ -86,13 +86,13 @@ export function rateLimit(given?: RateLimitOptions): Plugin<never> {
       if (call.kind !== 'request') return next(call)
       const endpoint = endpointOf(call.method, call.url)
       const { freeAt } = endpoint
-      const place = await enter(endpoint, call.signal)
-      const until = freeAt[place] as number
+      const slot = await enter(endpoint, call.signal)
+      const until = freeAt[slot] as number
       try {
         return await next(call)
       } finally {
-        // A request that took too long has lost its place to another.
-        if (freeAt[place] === until) freeAt[place] = Math.min(until, performance.now() + per)
+        // A request that took too long has lost its slot to another.
+        if (freeAt[slot] === until) freeAt[slot] = Math.min(until, performance.now() + per)
         serve(endpoint)
       }
     }

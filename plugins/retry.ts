@@ -17,15 +17,15 @@ export interface RetryOptions {
    * so, and a stream waits no longer than this. @default 60000
    */
   readonly maxRetryAfter?: number
-  /** Milliseconds a connection must last, before the count of failed attempts starts anew. @default 2000 */
+  /** Milliseconds that a connection must last to reset the count of failed attempts. @default 2000 */
   readonly healthyAfter?: number
   /**
-   * Milliseconds between two attempts for a connection that can't be had, while others carry the stream. @default 30000
+   * Milliseconds between two attempts for a connection that keeps failing, while others carry the stream. @default 30000
    */
   readonly probeInterval?: number
   /**
-   * Milliseconds between two attempts for a connection that the service goes on rejecting (401, 403 and the like) after it,
-   * or another of its stream, was open: at least so many, and up to a tenth more. @default 60000
+   * Milliseconds between two attempts for a connection that the service keeps rejecting (401, 403 and the like) after it,
+   * or another of its stream, was open: at least that many, and up to a tenth more. @default 60000
    */
   readonly refusedInterval?: number
   /** From 0 to 1, for the jitter. @default Math.random */
@@ -36,12 +36,12 @@ export interface RetryOptions {
  * Tries a request again where its error is `isRetryable` (429, 5xx, the network, a timeout), and opens a lost connection
  * again. How often and how fast a stream reconnects are options of the stream.
  *
- * The delay before try n is `delay · 2^(n-1)`, at most `maxDelay`, of which a random half is taken off: clients that
- * failed together don't come back together. Where the service asks for a longer wait (Retry-After), it gets it, and up to
- * a tenth more; a request for which it asks for more than `maxRetryAfter` is not tried again.
+ * The delay before try n is `delay · 2^(n-1)`, at most `maxDelay`, less up to a random half: clients that failed together
+ * don't come back together. Where the service asks for a longer wait (Retry-After), the delay is that, and up to a tenth
+ * more; a request for which it asks for more than `maxRetryAfter` is not tried again.
  *
- * A stream that was accepted and is rejected is tried once more as always, for that may pass; a second rejection is a
- * `degraded` status, and from then on it is tried every `refusedInterval`, until it is open again.
+ * A stream that was accepted and is then rejected is tried once more as usual, since the rejection may be temporary; a second
+ * one is a `degraded` status, and from then on the stream is tried every `refusedInterval`, until it is open again.
  */
 export function retry(options: RetryOptions = {}): Plugin<never> {
   const given = checkOptions('retry', options)

@@ -33,17 +33,17 @@ const names = [
 /** Options of `verify`. */
 export interface VerifyOptions extends VerifierOptions {
   /**
-   * Which reports are verified on their way: `all`, a random one of n (`{ sample: n }`), or none until `report.verify` asks
-   * (`on-demand`). @default 'all'
+   * Which reports are verified before they are delivered: `all`, a random one of n (`{ sample: n }`), or none until you call
+   * `report.verify` (`on-demand`). @default 'all'
    */
   readonly mode?: VerifyMode
   /** Reports of a stream that wait to be verified before its connections are paused. @default 1024 */
   readonly maxPending?: number
-  /** Draws the sample: from 0 up to 1, and not to be foretold. @default of the platform's crypto */
+  /** Draws the sample: returns unpredictable numbers from 0 up to 1. @default the platform's crypto */
   readonly random?: () => number
 }
 
-/** What a stream's stage needs to know of its client's stack. */
+/** The facts of the stack that a stream's stage uses. */
 const stackFacts: ServiceKey<{ readonly isDeduplicated: boolean }> = { name: 'the place of verify' }
 
 /**
@@ -64,7 +64,7 @@ export function verify(given: VerifyOptions): Plugin<never> {
   if (source !== undefined) checkFunction('random', source)
   const random = source ?? createSecureRandom()
   const isChosen = share === 1 ? () => true : () => random() * share < 1
-  // So that what is wrong with the options is said here.
+  // Throws for wrong options at once, and not when the client is created.
   createVerifier(options).end()
 
   function setup(scope: ClientScope): void {
@@ -88,7 +88,7 @@ export function verify(given: VerifyOptions): Plugin<never> {
   return { name: 'verify', setup, ...(isOnDemand ? {} : { report: verifyReports }) }
 }
 
-/** True where `dedup` is in the stack. What `continuity` and `dedup` have seen, they take for delivered. */
+/** Checks the place in the stack; true where `dedup` is above. */
 function checkPlace({ stack }: ClientScope): boolean {
   const names = stack.map(({ name }) => name)
   const place = names.indexOf('verify')

@@ -6,15 +6,15 @@ export interface OverflowGaps {
   /** Adds a dropped report to the range of its feed; where the two do not touch, announces that range and begins another. */
   add(report: Report): void
   /** Announces the range of a feed. */
-  announce(feedID: string): void
-  announceAll(): void
+  flush(feedID: string): void
+  flushAll(): void
 }
 
 /** Joins dropped reports to one range per feed, and gives each range to `emit` once. */
 export function createOverflowGaps(emit: (gap: Gap) => void): OverflowGaps {
   const open = new Map<string, { from: number; to: number }>()
 
-  function announce(feedID: string): void {
+  function flush(feedID: string): void {
     const range = open.get(feedID)
     if (range === undefined) return
     open.delete(feedID)
@@ -29,12 +29,12 @@ export function createOverflowGaps(emit: (gap: Gap) => void): OverflowGaps {
         range.to = Math.max(range.to, to)
         return
       }
-      announce(feedID)
+      flush(feedID)
       open.set(feedID, { from, to })
     },
-    announce,
-    announceAll() {
-      for (const feedID of [...open.keys()]) announce(feedID)
+    flush,
+    flushAll() {
+      for (const feedID of [...open.keys()]) flush(feedID)
     },
   }
 }

@@ -5,7 +5,7 @@ import type { Report } from './report.js'
 /** Checks whether reports are signed as they should be. */
 export interface ReportVerifier {
   /**
-   * Calls `settled` once, later: with the report, and with the reason it is rejected or undefined if it is verified.
+   * Calls `settled` once, later: with the error, or undefined if the report is verified, and with the report.
    * Returns a function that cancels the check.
    */
   check(
@@ -14,7 +14,7 @@ export interface ReportVerifier {
   ): (() => void) | undefined
 }
 
-/** The key under which a plugin provides what `report.verify` asks. */
+/** The key under which a plugin provides the verifier of `report.verify`. */
 export const reportVerifier: ServiceKey<ReportVerifier> = { name: 'the report verifier' }
 
 /**

@@ -126,6 +126,6 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
       log.info?.(`stream resumes: ${known} of its feeds have a cursor`)
     },
     flush: async () => cursors?.flush(),
-    emitExcess: excess.announceAll,
+    emitExcess: excess.flushAll,
   }
 }

@@ -1,6 +1,6 @@
 import { DataStreamsError, type ErrorFacts } from '../../core/errors.js'
 
-/** The list of origins could not be learned; the static configuration is used instead. */
+/** The list of origins was not available; the static configuration is used instead. */
 export class OriginDiscoveryError extends DataStreamsError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, { code: 'ORIGIN_DISCOVERY', ...facts })

@@ -22,7 +22,7 @@ import {
 export interface FanOut {
   /** The origins that were joined and not left. */
   readonly origins: readonly string[]
-  /** Starts a connection after a while, unless its origin has one that has not ended for good. */
+  /** Starts a connection after a delay, unless its origin has one that has not ended for good. */
   join(call: StreamCall, delayMs: number): void
   /** Ends the connection of an origin. */
   leave(origin: string): void
@@ -81,7 +81,7 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
     }
     branch.hasEnded = true
     const error = asError(branch.failure)
-    // The feeds are to blame and not the origin: the others go on until another call has taken over.
+    // The feeds caused the error and not the origin: the others continue until another call has taken over.
     if (isStreamsError(error, 'AUTHENTICATION') && error.feedIDs.length > 0) return end(error)
     if (!signal.aborted) events.emit('status', { type: 'failed', error, ...facts })
     if (isOver()) end(allFailed(branches))
@@ -108,7 +108,7 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
       if (branch === undefined) return
       branches.delete(origin)
       if (branch.hasEnded) events.emit('status', { type: 'left', ...branch.facts })
-      else branch.life.end(new Error(`origin ${origin} is no longer offered`))
+      else branch.life.end(new Error(`origin ${origin} is no longer listed`))
     },
     opened: opened.promise,
     ended: ended.promise,
@@ -116,8 +116,8 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
 }
 
 /**
- * Emits an error once when a connection can't be had any more, and once when fewer are open than redundancy needs. Its
- * `joined` is called with an origin that is new.
+ * Emits an error once when connections to some of the origins fail, and once when fewer are open than redundancy needs.
+ * `joined` must be called with each new origin.
  */
 function watchRedundancy(
   { connections, events, defer }: StreamScope,

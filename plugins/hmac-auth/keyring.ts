@@ -7,7 +7,7 @@ import { sleep } from '../../core/sleep.js'
 import type { WebCrypto } from '../../crypto/crypto.js'
 import { createSigner, type Signer } from './signer.js'
 
-/** What requests are signed with. */
+/** The key and secret that sign requests. */
 export interface Credentials {
   /** The API key, sent as `Authorization`. */
   readonly apiKey: string
@@ -15,27 +15,27 @@ export interface Credentials {
   readonly userSecret: string
 }
 
-/** Gives the credentials to go on with. */
+/** Returns the credentials to use from now on. */
 export type RenewCredentials = () => Credentials | Promise<Credentials>
 
-/** Credentials, and what signs with them. */
+/** Credentials and their signer. */
 export interface Keys extends Credentials {
   readonly sign: Signer
 }
 
-/** The keys in use, and who is asked for others. */
+/** The keys in use, and the request for others. */
 export interface Keyring {
   readonly keys: Keys
-  /** Sees whether there are others than these, which were refused. Rejects when the call's signal aborts meanwhile. */
-  renew(refused: Keys, call: Call): Promise<void>
+  /** Requests other keys in place of these, which were rejected. Rejects when the call's signal aborts meanwhile. */
+  renew(rejected: Keys, call: Call): Promise<void>
 }
 
-/** Milliseconds between two questions for other keys. */
+/** Milliseconds between two requests for other keys. */
 const PAUSE = 1000
-/** Milliseconds for which an answer is waited. */
+/** Milliseconds that a call waits for an answer. */
 const PATIENCE = 10_000
 
-/** Begins with these keys; without `renewCredentials` they stay. */
+/** Creates a keyring with these keys, which never change without `renewCredentials`. */
 export function createKeyring(
   first: Credentials,
   renewCredentials: RenewCredentials | undefined,
@@ -43,7 +43,7 @@ export function createKeyring(
 ): Keyring {
   let keys = makeKeys(first)
   let askedAt = Number.NEGATIVE_INFINITY
-  /** The question that waits for its answer. */
+  /** The request without an answer yet. */
   let asking: Promise<void> | undefined
 
   function makeKeys({ apiKey, userSecret }: Credentials): Keys {
@@ -55,11 +55,11 @@ export function createKeyring(
     try {
       given = await renewCredentials?.()
     } catch {
-      // What was thrown may hold a secret.
+      // The error may contain a secret.
       log.error?.('renewCredentials has failed: the keys stay as they are')
       return
     }
-    // Late is good enough, unless it has been asked again.
+    // A late answer counts, unless there is a later request.
     if (askedAt === now) adopt(given, log)
   }
 
@@ -71,25 +71,27 @@ export function createKeyring(
       log.info?.('renewCredentials gave other keys: requests are signed with them')
     } catch (error) {
       const rule = isStreamsError(error, 'VALIDATION') ? error.message : "it can't be read"
-      log.error?.(`what renewCredentials gave is no use, and the keys stay as they are: ${rule}`)
+      log.error?.(
+        `renewCredentials gave unusable credentials, and the keys stay as they are: ${rule}`,
+      )
     }
   }
 
-  function settle(question: Promise<void>): void {
-    if (asking === question) asking = undefined
+  function clear(request: Promise<void>): void {
+    if (asking === request) asking = undefined
   }
 
-  /** Waits for the answer, as long as there is patience. */
-  async function wait(question: Promise<void>, { signal, scope: { log } }: Call): Promise<void> {
+  /** Waits for the answer, but not for too long. */
+  async function wait(request: Promise<void>, { signal, scope: { log } }: Call): Promise<void> {
     const life = createLifetime(signal)
     const left = askedAt + PATIENCE - performance.now()
     const tooLong = sleep(left, life.signal).then(() => {
-      if (asking === question)
+      if (asking === request)
         log.error?.(`renewCredentials has not answered within ${PATIENCE / 1000} s`)
-      settle(question)
+      clear(request)
     })
     try {
-      await Promise.race([question, tooLong])
+      await Promise.race([request, tooLong])
     } finally {
       life.end()
     }
@@ -99,21 +101,21 @@ export function createKeyring(
     get keys() {
       return keys
     },
-    async renew(refused, call) {
-      // Others have been found since then.
-      if (renewCredentials === undefined || refused !== keys) return
+    async renew(rejected, call) {
+      // Another call has found other keys since then.
+      if (renewCredentials === undefined || rejected !== keys) return
       const now = performance.now()
       if (now - askedAt >= (asking === undefined ? PAUSE : PATIENCE)) {
         askedAt = now
-        const question = ask(now, call.scope.log).finally(() => settle(question))
-        asking = question
+        const request = ask(now, call.scope.log).finally(() => clear(request))
+        asking = request
       }
       if (asking !== undefined) await wait(asking, call)
     },
   }
 }
 
-/** Checks credentials; what is wrong with them is said by name, and not quoted. */
+/** Checks credentials; errors name the field and never quote its value. */
 export function checkCredentials(given: unknown): Credentials {
   const { apiKey, userSecret } = (given ?? {}) as Partial<Credentials>
   return {
@@ -122,7 +124,7 @@ export function checkCredentials(given: unknown): Credentials {
   }
 }
 
-/** The key becomes a header, and what a header can't hold must fail here, where no error quotes it. */
+/** Checks the key, which becomes a header: one that a header can't hold must fail here, where no error quotes it. */
 function checkKey(field: string, value: unknown): string {
   const key = checkText(field, value)
   if (!/^[\x21-\x7e]+$/.test(key))

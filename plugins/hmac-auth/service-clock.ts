@@ -1,36 +1,36 @@
 import { ValidationError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 
-/** A moment by this machine's clock, and what it is corrected by. */
+/** A moment by this machine's clock, and its correction. */
 export interface Moment {
   /** In Unix milliseconds. */
   readonly at: number
   /** Milliseconds to add. */
   readonly offset: number
-  /** The offset that was in use then. */
+  /** The confirmed offset at that moment. */
   readonly usual: number
   /** The same moment, in milliseconds of `performance.now`. */
   readonly since: number
 }
 
-/** This machine's clock, corrected by the service's where that has turned out to be another. */
+/** This machine's clock, corrected by the service's where the two differ. */
 export interface ServiceClock {
   read(): Moment
   /**
-   * What to correct by instead, where something signed for a moment has just been refused at the service's time: what has
-   * turned out since to be right, or what that time says.
+   * The offset for the next attempt, after one signed for a moment was rejected at the service's time: the offset that was
+   * confirmed since, or the one that this time shows.
    */
-  offsetAfter(refused: Moment, serverTime: number | undefined): number
-  /** Confirms that the service has accepted a signature with this offset. */
+  offsetAfter(rejected: Moment, serverTime: number | undefined): number
+  /** Called when the service has accepted a signature with this offset. */
   confirm(offset: number, log: Log): void
 }
 
 /** Milliseconds by which a clock may be off without being corrected. */
 const TOLERANCE = 2000
-/** A wrong `Date` must not get signatures for distant times. */
+/** Milliseconds; a wrong `Date` must not get signatures for distant times. */
 const MAX_OFFSET = 86_400_000
 
-/** A clock that is corrected by nothing yet. */
+/** Creates a clock without a correction. */
 export function createServiceClock(now: () => number): ServiceClock {
   let offset = 0
   return {
@@ -43,9 +43,9 @@ export function createServiceClock(now: () => number): ServiceClock {
     offsetAfter({ at, offset: used, usual, since }, serverTime) {
       if (usual !== offset) return offset
       if (serverTime === undefined) return used
-      // The header counts whole seconds: this is the middle.
+      // The header has whole seconds; this is the middle of one.
       const time = serverTime + 500
-      // The service answered at some time between the signing and now, so within that there is no difference.
+      // The service answered between the signing and now, so a time within these shows no difference.
       const took = performance.now() - since
       if (time > at + used - TOLERANCE && time < at + used + took + TOLERANCE) return used
       const found = Math.round(time - at - took / 2)
@@ -53,7 +53,7 @@ export function createServiceClock(now: () => number): ServiceClock {
       return Math.abs(found) > TOLERANCE ? found : 0
     },
     confirm(right, log) {
-      // Of requests that are refused at once, each has found its own.
+      // Requests that are rejected at the same time find slightly different offsets.
       if (Math.abs(right - offset) <= TOLERANCE) return
       offset = right
       log.warn?.(describe(offset))

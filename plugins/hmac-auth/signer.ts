@@ -12,7 +12,7 @@ export type Signer = (
 /** SHA-256 of no bytes: most requests have no body. */
 const NO_BODY = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
-/** Signs requests with a key that is made once. */
+/** Creates a signer, which imports its key once. */
 export function createSigner(apiKey: string, userSecret: string, crypto?: WebCrypto): Signer {
   let key: WebCryptoKey | undefined
 

@@ -7,9 +7,9 @@ export interface DelaySettings {
   readonly maxDelay: number
   /** Milliseconds the service may ask us to wait. */
   readonly maxRetryAfter: number
-  /** Milliseconds between two attempts for a connection that can't be had, while others carry the stream. */
+  /** Milliseconds between two attempts for a connection that keeps failing, while others carry the stream. */
   readonly probeInterval: number
-  /** Milliseconds between two attempts for a connection that the service goes on rejecting. */
+  /** Milliseconds between two attempts for a connection that the service keeps rejecting. */
   readonly refusedInterval: number
   /** From 0 to 1, for the jitter. */
   readonly random: () => number
@@ -21,11 +21,11 @@ export interface Delays {
   before(attempt: number, base: number, error: unknown): number
   /** Before a connection is opened again. */
   beforeConnecting(attempt: number, base: number, error: unknown): number
-  /** Before a connection that can't be had is opened again. */
+  /** Before another attempt for a connection that keeps failing. */
   beforeProbe(error: unknown): number
-  /** Before a service that goes on rejecting is asked again: never less than the interval or what it asks for. */
+  /** Before another attempt at a service that keeps rejecting: at least the interval, and the wait that it asks for. */
   beforeRejected(error: unknown): number
-  /** How much of a delay the service has asked for. */
+  /** The part of a delay that the service has asked for. */
   askedFor(delayMs: number, error: unknown): number
 }
 
@@ -34,11 +34,11 @@ export function retryAfterOf(error: unknown): number {
   return (error as WireErrorFacts).retryAfter ?? 0
 }
 
-/** Makes the delays of a plugin. */
+/** Creates the delays of a plugin. */
 export function createDelays(settings: DelaySettings): Delays {
   const { maxDelay, maxRetryAfter, probeInterval, refusedInterval, random } = settings
 
-  /** A random half is taken off, so that clients that failed together don't come back together. */
+  /** Takes off up to a random half, so that clients that failed together don't come back together. */
   function jitter(longest: number, error: unknown): number {
     const retryAfter = retryAfterOf(error)
     const delay = longest * (0.5 + random() / 2)

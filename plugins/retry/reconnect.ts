@@ -16,14 +16,14 @@ import { countCorrections } from './request.js'
 
 /** How connections are opened again. */
 export interface Reconnections {
-  /** Milliseconds a connection must last, before the count of failed attempts starts anew. */
+  /** Milliseconds that a connection must last to reset the count of failed attempts. */
   readonly healthyAfter: number
   readonly delays: Delays
 }
 
 /**
  * Opens a connection, and opens it again whenever it is lost. Resolves once it is open for the first time; the reply's
- * `ended` settles when it is given up, or its signal aborts.
+ * `ended` settles when the connection is given up, or its signal aborts.
  */
 export function reconnect(
   next: Handler,
@@ -42,7 +42,7 @@ export function reconnect(
   return opened.promise
 }
 
-/** Resolves with the end that the call's signal has brought about; rejects when the connection is given up. */
+/** Resolves with the end that the call's signal has caused; rejects when the connection is given up. */
 async function keepOpen(
   next: Handler,
   call: StreamCall,
@@ -54,7 +54,7 @@ async function keepOpen(
   const { maxReconnectAttempts: maxAttempts, reconnectInterval } = call.reconnect
   const facts = connectionFacts(call)
   let isCorrected = countCorrections()
-  /** The last time that other connections carried the stream, once it has been taken into account. */
+  /** The last period in which other connections carried the stream, once it has reset the count of attempts. */
   let counted: Connections['carried']
   /** Rejections since it was open. */
   let rejections = 0
@@ -77,8 +77,8 @@ async function keepOpen(
     }
     if (isCorrected(error)) continue
     const isAlone = connections.open === 0
-    // A connection that was probed slowly while others carried the stream has all its attempts once it is needed. Those that
-    // brought junk did not carry it.
+    // A connection that was probed slowly while others carried the stream has all its attempts once it is needed. Connections
+    // that brought junk did not carry it.
     const { carried } = connections
     if (isAlone && carried !== counted) {
       const isJunk = isStreamsError(error, 'WS_FRAME')
@@ -91,7 +91,7 @@ async function keepOpen(
     const isHopeless = !isRetryable(error) && !(isRejected && carried !== undefined)
     if (namesFeeds(error) || (isAlone && isHopeless)) throw error
     if (isAlone && attempt > maxAttempts) throw gaveUp(facts.host, attempt - 1, error)
-    // While others carry the stream, there is no giving up, and no hurry either.
+    // While others carry the stream, a connection is never given up, and need not hurry.
     const isProbing = isHopeless || attempt > maxAttempts
     const isSlow = isRejected && rejections > 1
     const delayMs = isSlow
@@ -109,7 +109,7 @@ async function keepOpen(
     )
     const status = { type: 'reconnecting', ...facts, attempt, maxAttempts, delayMs, error } as const
     scope.events.emit('status', status)
-    // A short-lived connection does not wake those that wait by themselves: else two would wake each other for ever.
+    // The loss of a short-lived connection does not wake one that waits alone: else two would wake each other for ever.
     const leastCarried = isAlone ? healthyAfter : 0
     await sleepUntilNeeded(call, delayMs, delays.askedFor(delayMs, error), leastCarried)
     attempt++
@@ -121,8 +121,8 @@ function durationOf(carried: Connections['carried']): number {
 }
 
 /**
- * Sleeps; but once the time is over that the service has asked for, only for as long as other connections carry the stream,
- * where they have done so for `leastCarried` milliseconds.
+ * Sleeps for `ms`. After the `askedMs` that the service has asked for, it wakes when the last of the other connections is
+ * lost, if they have carried the stream for `leastCarried` milliseconds.
  */
 async function sleepUntilNeeded(
   { signal, scope: { connections } }: StreamCall,
@@ -157,13 +157,13 @@ function isRetryable(error: Error): boolean {
   return isStreamsError(error) && error.isRetryable
 }
 
-/** True where the service has rejected the connection for good, as far as it is concerned. */
+/** True where the service has rejected the connection and another try will not help. */
 function isRejection(error: Error): boolean {
   if (isRetryable(error)) return false
   return isStreamsError(error, 'AUTHENTICATION') || isStreamsError(error, 'WS_REFUSED')
 }
 
-/** True where some of the feeds are to blame: without them the stream can go on. */
+/** True where the error names feeds: without them the stream can continue. */
 function namesFeeds(error: Error): boolean {
   return isStreamsError(error, 'AUTHENTICATION') && error.feedIDs.length > 0
 }

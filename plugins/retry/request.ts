@@ -13,7 +13,7 @@ export interface RequestRetries {
   readonly delays: Delays
 }
 
-/** Corrections of a clock or of keys that use up no attempt: more of them prove that nothing was corrected. */
+/** Corrections of a clock or of keys that use up no attempt: after more, nothing was corrected. */
 const MAX_CORRECTIONS = 2
 
 /** Counts the errors after which the next try needs no delay. */

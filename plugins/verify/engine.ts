@@ -8,13 +8,13 @@ export type EngineChoice = 'auto' | 'noble' | 'secp256k1'
 export interface Engine {
   keccak(bytes: Uint8Array): Uint8Array
   /**
-   * The key that signed a hash, uncompressed: 65 bytes, the first one 4. Undefined where r or s is zero or not below the
+   * The key that signed a hash, uncompressed: 65 bytes, the first of them 4. Undefined where r or s is zero or not below the
    * order of the curve, where r belongs to no point, and where the key would be the point at infinity. `v` is 0 or 1.
    */
   recover(hash: Uint8Array, r: Uint8Array, s: Uint8Array, v: number): Uint8Array | undefined
 }
 
-/** Loads an engine; undefined if it is not installed. Its packages are not loaded before. */
+/** Loads an engine and its packages; undefined if it is not installed. */
 export async function loadEngine(choice: EngineChoice): Promise<Engine | undefined> {
   const { keccak_256: keccak } = await import('@noble/hashes/sha3')
   const native = choice === 'noble' ? undefined : await loadNative()
@@ -38,7 +38,7 @@ interface Secp256k1 {
 export async function loadNative(): Promise<Engine['recover'] | undefined> {
   let library: Secp256k1
   try {
-    // The package itself silently falls back to a slow library in JavaScript. Its binding alone does not.
+    // The package itself falls back to a slow library in JavaScript without a word. Its binding alone does not.
     // @ts-expect-error: it has no types, unless somebody installs them
     const loaded: { default: Secp256k1 } = await import('secp256k1/bindings.js')
     library = loaded.default
@@ -57,7 +57,7 @@ export async function loadNoble(): Promise<Engine['recover']> {
   )
 }
 
-/** A `recover` of a function that takes r and s in one, and throws where there is no key. */
+/** Makes `recover` from a function that takes r and s in one array, and throws where there is no key. */
 function recovering(
   recover: (pair: Uint8Array, v: number, hash: Uint8Array) => Uint8Array,
 ): Engine['recover'] {

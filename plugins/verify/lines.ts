@@ -4,21 +4,21 @@ import { createOverflowGaps } from '../../report/overflow-gaps.js'
 import type { Report } from '../../report/report.js'
 import type { Slot } from './observations.js'
 
-/** The reports of each feed and configuration, in their order. Nobody who invents a configuration delays the others. */
+/** The waiting reports of each feed and configuration, in order. Invented configurations do not delay the others. */
 export interface Lines {
   /** True where reports of the same feed and configuration wait. */
   has(report: Report): boolean
-  /** True where a report must be dropped, since a connection can't be paused: its gap is announced. */
+  /** Drops a report where too many wait and a connection can't be paused: announces its gap and returns true. */
   sheds(report: Report): boolean
-  /** Adds a report, behind the others of its observation if they are in the same line. */
+  /** Adds a report, after the others of its observation if they are in the same line. */
   add(slot: Slot): void
-  /** Passes on those at the head of a report's line that are ready. */
+  /** Passes on the ready reports at the head of a report's line. */
   advance(report: Report): void
 }
 
 /**
- * Makes the lines of a stream. The connections are paused where `limit` reports wait, until it is half as many. `pass` takes
- * each slot that is ready when it has come to the head of its line.
+ * Creates the lines of a stream. The connections are paused when `limit` reports wait, until only half as many do. `pass` is
+ * called with each ready slot that reaches the head of its line.
  */
 export function createLines(scope: StreamScope, limit: number, pass: (slot: Slot) => void): Lines {
   /** None is empty. */
@@ -39,13 +39,13 @@ export function createLines(scope: StreamScope, limit: number, pass: (slot: Slot
     if (pause === undefined || waiting > limit >> 1) return
     pause.resume()
     pause = undefined
-    gaps.announceAll()
+    gaps.flushAll()
   }
 
   return {
     has: report => lines.has(keyOf(report)),
     sheds(report) {
-      // What was read before a connection was paused still comes.
+      // Reports that were read before a connection was paused still arrive.
       if (waiting < 2 * limit || pause?.leaks !== true) return false
       gaps.add(report)
       return true

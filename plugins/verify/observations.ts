@@ -5,11 +5,11 @@ import type { Report } from '../../report/report.js'
 /** One report of an observation, and its place in the order of its line. */
 export interface Slot {
   report: Report
-  /** A slot that is `ready` is passed on once those before it are. */
+  /** A `ready` slot is passed on after those before it. */
   state: 'waiting' | 'ready' | 'passed' | 'rejected'
-  /** Whether the verifier has been asked about the report. */
+  /** Whether the verifier has checked the report, or is checking it. */
   isChecked: boolean
-  /** Copies of the report that came before it was passed on. */
+  /** Copies that arrived before the report was passed on. */
   readonly copies: Report[]
   readonly observation: Observation
 }
@@ -21,26 +21,26 @@ export interface Observation {
   readonly slots: Slot[]
 }
 
-/** The observations of a stream that are being verified, and those of each feed that were passed on last. */
+/** The observations of a stream that are being verified, and the last of each feed that were passed on. */
 export interface Observations {
-  /** The observation that a report is of. */
+  /** The observation of a report. */
   find(report: Report): Observation | undefined
-  /** Adds a report to its observation, which begins with it where none is given. */
+  /** Adds a report to an observation, by default a new one. */
   add(report: Report, observation?: Observation): Slot
-  /** Remembers that a report of the observation was passed on, as long as that is one of the newest of its feed. */
+  /** Remembers that a report of the observation was passed on, while that is one of the newest of its feed. */
   remember(observation: Observation): void
-  /** Forgets a report that was rejected, or that copies need not be compared with. */
+  /** Forgets a report that was rejected, or whose copies need no comparison. */
   forget(slot: Slot): void
 }
 
 /**
- * Observations of a feed that are remembered after they were passed on. Until copies can come it is one, since whole reports
- * are what a feed costs of memory.
+ * The observations of a feed that are remembered after they were passed on. Only one is until copies can arrive, to save the
+ * memory of whole reports.
  */
 const REMEMBERED = 8
-/** Reports that may wait beside the first, one of each origin. */
+/** The most reports that may wait beside the first, one of each origin. */
 const MAX_OTHERS = 8
-/** Digits of the words that say who signed a report and when. */
+/** Digits of the report context. */
 const CONTEXT_DIGITS = 3 * DIGITS
 
 interface Feed {
@@ -49,7 +49,7 @@ interface Feed {
   readonly remembered: Observation[]
 }
 
-/** Makes the observations of a stream, none at first. */
+/** Creates the observations of a stream, none at first. */
 export function createObservations(scope: StreamScope): Observations {
   const feeds = new Map<string, Feed>()
   let hasCopies = false
@@ -107,8 +107,8 @@ export function createObservations(scope: StreamScope): Observations {
 }
 
 /**
- * The slot of the same report: of the same values, signed for the same context, whoever signed them. Where nobody above drops
- * copies, only the same bytes are the same report.
+ * Finds the slot of the same report: with the same blob and context, whatever its signatures. Without a plugin above that
+ * drops copies, only the same bytes are the same report.
  */
 export function findSame(
   { slots }: Observation,
@@ -124,7 +124,7 @@ export function findSame(
   return undefined
 }
 
-/** True where a report may wait beside these others: one of each origin, and eight in all. */
+/** True where a report may wait beside these others. */
 export function hasRoom(others: readonly Report[], { origin }: Report): boolean {
   for (const other of others) if (other.origin === origin) return false
   return others.length < MAX_OTHERS

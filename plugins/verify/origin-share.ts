@@ -1,10 +1,10 @@
 /** The share that one origin has of the lookups of signers, and of the reports that wait for them. */
 export interface OriginShare {
-  /** Lets a report wait, for a lookup of its own if it needs one; or returns the limit that is reached. */
+  /** Admits a report that waits, for a new lookup if it needs one; or returns the limit that is reached. */
   enter(needsLookup: boolean): string | undefined
-  /** A report waits no more. */
+  /** Called when a report no longer waits. */
   leave(): void
-  /** A lookup has ended. */
+  /** Called when a lookup has ended. */
   lookupEnded(): void
 }
 
@@ -17,7 +17,7 @@ interface Limits {
   readonly waiting: number
 }
 
-// Anyone can send reports of made-up configurations: one origin must not use up the lookups of the others.
+// Anyone can send reports of invented configurations: one origin must not use up the lookups of the others.
 const OF_ORIGIN: Limits = { owner: 'its origin', lookups: 4, burst: 8, waiting: 4096 }
 /** `verifyReport` knows no origin; how often it is called is the caller's choice. */
 const OF_CALLERS: Limits = {

@@ -5,9 +5,9 @@ import { asError, DataStreamsError, isStreamsError } from '../../core/errors.js'
 import type { Report } from '../../report/report.js'
 import type { Observations, Slot } from './observations.js'
 
-/** What becomes of reports: they are passed on or rejected, and `inject` settles for those that were injected. */
+/** Passes reports on or rejects them, and settles `inject` for those that were injected. */
 export interface Outcomes {
-  /** A report waits: if it was injected, so does `inject`. */
+  /** Makes `inject` wait for a report, if it was injected. */
   expect(report: Report): void
   /** Passes a report on, and its copies. */
   pass(slot: Slot): void
@@ -19,17 +19,17 @@ export interface Outcomes {
   rejectCopy(copy: Report, failure: Error): void
 }
 
-/** Observations that are remembered because nothing was found out about them yet. */
-const MAX_DOUBTED = 4096
+/** The most observations whose retryable errors are remembered. */
+const MAX_FAILED = 4096
 
-/** Makes the outcomes of a stream whose reports are passed on to `next`. */
+/** Creates the outcomes of a stream whose reports are passed on to `next`. */
 export function createOutcomes(
   next: Sink,
   scope: StreamScope,
   observations: Observations,
 ): Outcomes {
   const injected = new Map<Report, Deferred>()
-  const doubted = new Set<string>()
+  const failed = new Set<string>()
   scope.defer(() => {
     for (const report of injected.keys()) settle(report, asError(scope.signal.reason))
   })
@@ -42,7 +42,7 @@ export function createOutcomes(
     else deferred.reject(failure)
   }
 
-  function hand(report: Report): void {
+  function passOn(report: Report): void {
     if (scope.signal.aborted) return
     try {
       next(report)
@@ -54,32 +54,32 @@ export function createOutcomes(
     settle(report)
   }
 
-  /** `dedup` drops a copy of the same bytes. The signatures of another have not been verified, so it goes no further. */
+  /** Passes on a copy of the same bytes, which `dedup` drops; drops another copy here, as its signatures are not verified. */
   function passCopy(copy: Report, first: Report): void {
-    if (copy.fullReport === first.fullReport) hand(copy)
+    if (copy.fullReport === first.fullReport) passOn(copy)
     else {
       scope.count('deduplicated', copy)
       settle(copy)
     }
   }
 
-  /** False where the observation was in doubt before: it is fetched again and again. */
-  function doubt({ feedID, observationsTimestamp }: Report): boolean {
+  /** Remembers a failed observation; false for one that failed before, as `continuity` fetches it again and again. */
+  function addFailure({ feedID, observationsTimestamp }: Report): boolean {
     const observation = `${feedID} ${observationsTimestamp}`
-    if (doubted.has(observation)) return false
-    if (doubted.size === MAX_DOUBTED) doubted.delete(doubted.values().next().value as string)
-    doubted.add(observation)
+    if (failed.has(observation)) return false
+    if (failed.size === MAX_FAILED) failed.delete(failed.values().next().value as string)
+    failed.add(observation)
     return true
   }
 
-  function announce({ origin }: Report, failure: Error): void {
+  function emitError({ origin }: Report, failure: Error): void {
     scope.log.warn?.(failure.message, { origin })
     scope.events.emit('error', failure)
   }
 
   function rejectCopy(report: Report, failure: Error): void {
     settle(report, failure)
-    if (!isDoubtful(report, failure)) scope.count('unverified', report)
+    if (!isRetried(report, failure)) scope.count('unverified', report)
   }
 
   return {
@@ -92,22 +92,22 @@ export function createOutcomes(
     pass(slot) {
       const { report, copies, observation } = slot
       slot.state = 'passed'
-      // What is fetched comes in masses, and must not displace live reports whose copies are still to come.
+      // Many fetched reports arrive at a time; they must not displace live reports whose copies are still to come.
       if (report.source === 'live') observations.remember(observation)
       else observations.forget(slot)
-      hand(report)
+      passOn(report)
       for (const copy of copies.splice(0)) passCopy(copy, report)
     },
     passCopy,
     reject(report, failure) {
       rejectCopy(report, failure)
-      if (!isDoubtful(report, failure) || doubt(report)) announce(report, failure)
+      if (!isRetried(report, failure) || addFailure(report)) emitError(report, failure)
     },
     rejectCopy,
   }
 }
 
-/** True where a report was fetched of which nothing is found out yet: it is asked for again, so it is not rejected. */
-function isDoubtful({ source }: Report, failure: Error): boolean {
+/** True where `continuity` will fetch the report again, since the error says nothing about it. */
+function isRetried({ source }: Report, failure: Error): boolean {
   return source === 'backfill' && isStreamsError(failure) && failure.isRetryable
 }

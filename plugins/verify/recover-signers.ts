@@ -1,7 +1,7 @@
 import type { Engine } from './engine.js'
 import type { Rejection } from './rejection.js'
 
-/** The addresses that signed, in the order of the signatures, or why a signature is invalid. */
+/** The addresses that signed, in the order of the signatures, or the rejection of an invalid signature. */
 export type Recovered = readonly string[] | Rejection
 
 const WORD = 32

@@ -5,7 +5,7 @@ import type { EngineChoice } from './engine.js'
 import type { Recovered } from './recover-signers.js'
 import type { Job, Task } from './recovery.js'
 
-/** Jobs that a thread is given together. */
+/** Jobs that a thread receives together. */
 export interface Batch {
   readonly jobs: readonly Job[]
   /** How many threads have exited without answering it. */
@@ -23,7 +23,7 @@ export interface RecoveryWorker {
 /** The events of a thread. */
 export interface WorkerEvents {
   answered(batch: Batch, answers: readonly Recovered[]): void
-  /** It has ended by itself, and will not answer these batches. */
+  /** The thread has ended by itself, and will not answer these batches. */
   exited(worker: RecoveryWorker, unanswered: readonly Batch[], hasAnswered: boolean): void
 }
 

@@ -7,9 +7,9 @@ export interface Task {
   readonly addresses: ReadonlySet<string>
 }
 
-/** A task and its result's receiver. */
+/** A task and its callbacks. */
 export interface Job extends Task {
-  /** False once it was cancelled: then it is skipped, unless it has begun. */
+  /** False once the job was cancelled: it is skipped then, unless it has begun. */
   readonly isWanted: () => boolean
   /** Called once, after `add` has returned. */
   readonly done: (recovered: Recovered) => void
@@ -22,7 +22,7 @@ export interface Recovery {
   end(): void
 }
 
-/** Calls `done`. What that throws is thrown again later, so that it does not stop the other jobs. */
+/** Calls `done`. Its exception is thrown later, so that it does not stop the other jobs. */
 export function finish({ done }: Job, recovered: Recovered): void {
   try {
     done(recovered)

@@ -1,7 +1,7 @@
 import type { Report } from '../../report/report.js'
 import { ReportVerificationError, type VerificationFailure } from '../../report/verifier.js'
 
-/** Why a report is not verified. Many reports may share one, so it is no error yet. */
+/** The reason that a report is not verified. Several reports may share it, so it is not an error yet. */
 export interface Rejection {
   readonly reason: VerificationFailure
   /** Ends the sentence "the report is not verified: …". */
@@ -9,7 +9,7 @@ export interface Rejection {
   readonly cause?: unknown
 }
 
-/** True where a rejection was found instead of a value. */
+/** True for a rejection, false for a value. */
 export function isRejection<Value extends object>(found: Value | Rejection): found is Rejection {
   return 'reason' in found
 }

@@ -14,7 +14,7 @@ export function verifyAnswer(
   let received: Report[] = []
 
   async function verify(): Promise<void> {
-    // Those that come together are passed on together.
+    // Reports of the same tick are passed on together.
     await undefined
     const reports = received
     received = []
@@ -27,7 +27,7 @@ export function verifyAnswer(
   }
 }
 
-/** Checks reports. Rejects with the first rejection, and cancels the other checks. Once aborted it need not settle. */
+/** Checks reports; the first failure rejects and cancels the other checks. After the signal aborts, it need not settle. */
 export function checkAll(
   verifier: ReportVerifier,
   reports: readonly Report[],

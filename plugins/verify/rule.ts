@@ -6,8 +6,8 @@ import type { Rejection } from './rejection.js'
 import type { CheckedSet } from './signers.js'
 
 /**
- * How many signatures a report needs: `at-least` f + 1, as the newer verifier contracts have it, or `exactly` f + 1, as the
- * older ones do.
+ * How many signatures a report needs: `at-least` f + 1, as newer verifier contracts require, or `exactly` f + 1, as older
+ * ones do.
  */
 export type CountRule = 'at-least' | 'exactly'
 
@@ -67,7 +67,7 @@ export function readClaim(fullReport: unknown, wanted?: string): Claim | Rejecti
   }
 }
 
-/** What a claim is compared with. */
+/** The facts that a claim is compared with. */
 export interface Expected {
   readonly validFromTimestamp?: number | undefined
   readonly observationsTimestamp?: number | undefined
@@ -91,7 +91,7 @@ export function checkClaim(claim: Claim, expected: Expected): Rejection | undefi
     : undefined
 }
 
-/** Checks the number of signatures. This is done before recovering them, which takes long. */
+/** Checks the number of signatures before they are recovered, which takes long. */
 export function checkCount(
   { signatures }: Claim,
   { f, addresses }: CheckedSet,

@@ -2,8 +2,8 @@ import { ValidationError } from '../../core/errors.js'
 import { checkNumber, checkOptions } from '../../core/options.js'
 
 /**
- * Which reports are verified before you get them: `all`, a random one of so many (`{ sample: 100 }`), or none before you
- * call `report.verify` (`on-demand`).
+ * Which reports are verified before you get them: `all`, a random one of n (`{ sample: n }`), or none until you call
+ * `report.verify` (`on-demand`).
  */
 export type VerifyMode = 'all' | 'on-demand' | { readonly sample: number }
 
@@ -17,10 +17,10 @@ export function checkMode(mode: unknown): number {
   return checkNumber('mode.sample', sample, { min: 1, max: 1_000_000, whole: true })
 }
 
-/** Random numbers are drawn so many at a time. */
+/** Random numbers that are drawn at a time. */
 const DRAWS = 256
 
-/** Makes random numbers from 0 up to 1 that nobody can predict from earlier ones. */
+/** Creates a source of random numbers from 0 up to 1 that earlier ones do not predict. */
 export function createSecureRandom(): () => number {
   const draws = new Uint32Array(DRAWS)
   let left = 0

@@ -13,9 +13,9 @@ import {
 
 /** Finds the signers of reports. */
 export interface SignerSource {
-  /** Calls `found` once: at once where they are known, else later. Returns a function that cancels that. */
+  /** Calls `found` once: at once where the signers are known, else later. Returns a function that cancels the call. */
   find(configDigest: string, report: UnverifiedReport, found: Found): () => void
-  /** Cancels all that still wait. */
+  /** Cancels all calls. */
   end(): void
 }
 
@@ -23,13 +23,13 @@ type Found = (set: CheckedSet | Rejection) => void
 
 function nothing(): void {}
 
-// Anyone can make up digests, so their number is limited, and so is how often they are looked up.
+// Anyone can invent digests, so the limits below bound their number and their lookups.
 
-/** Configurations whose signers are cached, and again so many that are known to have none. */
+/** Configurations whose signers are cached, and as many again that are known to have none. */
 const MAX_DIGESTS = 128
 /** Milliseconds that a lookup may take. */
 const MAX_LOOKUP = 10_000
-/** Milliseconds that an answer is valid for where it has no signers: a rotation must be noticed soon. */
+/** Milliseconds for which an answer without signers is valid: a rotation must be noticed soon. */
 const VALIDITY = 10_000
 /** Milliseconds before a source that failed is called again. */
 const RETRY_AFTER = 1000
@@ -138,13 +138,13 @@ function createLookupSource(lookUp: LookUp): SignerSource {
   return { find, end }
 }
 
-/** Calls the function, later, and checks what it finds. */
+/** Calls the function later, and checks its result. */
 async function callSource(
   lookUp: LookUp,
   configDigest: string,
   { feedID, fullReport, observationsTimestamp, origin }: UnverifiedReport,
 ): Promise<readonly CheckedSet[]> {
-  // The report must be waiting before even a source that throws at once can answer.
+  // The report must wait before a source can answer, even one that throws at once.
   await undefined
   const given = { feedID, fullReport, observationsTimestamp }
   const value = await lookUp(configDigest, origin === undefined ? given : { ...given, origin })
@@ -155,7 +155,7 @@ async function callSource(
 
 /** The answers of a function, by the digest of the configuration. */
 interface AnswerCache {
-  /** The set of a report; undefined where it has to be looked up. */
+  /** The set of a report; undefined where it must be looked up. */
   find(configDigest: string, report: UnverifiedReport): CheckedSet | Rejection | undefined
   add(configDigest: string, answer: Answer): void
 }
@@ -164,7 +164,7 @@ function createAnswerCache(): AnswerCache {
   const withSigners = new Map<string, Answer>()
   const without = new Map<string, Answer>()
 
-  /** The answers that were not used for longest make room. */
+  /** Adds an answer in place of the least recently used one. */
   function put(map: Map<string, Answer>, configDigest: string, answer: Answer): void {
     map.delete(configDigest)
     if (map.size === MAX_DIGESTS) map.delete(map.keys().next().value as string)
@@ -177,7 +177,7 @@ function createAnswerCache(): AnswerCache {
       if (answer === undefined) return undefined
       const set = choose(answer.sets, configDigest, report)
       if (isRejection(set)) return performance.now() < answer.validUntil ? set : undefined
-      // Answers in use don't make room for made-up digests.
+      // Invented digests must not displace answers in use.
       put(withSigners, configDigest, answer)
       return set
     },
@@ -187,7 +187,7 @@ function createAnswerCache(): AnswerCache {
         put(withSigners, configDigest, answer)
         without.delete(configDigest)
       } else if (old === undefined) put(without, configDigest, answer)
-      // Sets that were found stay, whatever a later lookup does not find.
+      // Sets that were found stay, even if a later lookup finds none.
       else withSigners.set(configDigest, { ...old, validUntil: answer.validUntil })
     },
   }

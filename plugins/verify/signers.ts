@@ -22,13 +22,13 @@ export interface SignerSet {
    */
   readonly activeFrom?: number
   /**
-   * The time from which on they sign no more, in seconds of Unix time.
+   * The time from which they no longer sign, in seconds of Unix time.
    * @default never
    */
   readonly activeUntil?: number
 }
 
-/** The report for which a source of signers is called. Nothing in it has been verified. */
+/** The report for which a source of signers is called. None of it has been verified. */
 export interface UnverifiedReport
   extends Pick<Report, 'feedID' | 'fullReport' | 'observationsTimestamp'> {
   /** The origin it was received from, as in `report.origin`; missing in calls by `verifyReport`. */
@@ -40,11 +40,11 @@ export interface UnverifiedReport
  * once for each new configuration. Of the sets that are active at a time, the one with the latest `activeFrom` is used.
  *
  * The sets that the function finds are cached for the life of the client. It is called again only for a report of a time at
- * which none of them is active: a set without `activeUntil` stays valid, even if it is revoked later. `undefined`, `null` or
- * an empty list mean that there is none, and it is called again after ten seconds; where it fails, or takes longer than ten
- * seconds, after one. The error it throws is the `cause` of the report's.
+ * which none of them is active: a set without `activeUntil` stays valid, even if it is revoked later. After `undefined`,
+ * `null` or an empty list, which mean that there is no set, it is called again after ten seconds; after an error, or after
+ * ten seconds without an answer, in one second. The error it throws is the `cause` of the report's.
  *
- * Anyone can make up configurations. So each origin may cause four calls at a time, and eight in a row, then one a second;
+ * Anyone can invent configurations. So each origin may cause four calls at a time, and eight in a row, then one a second;
  * reports beyond that are rejected as `signers-unavailable`. `verifyReport` may cause eight at a time.
  */
 export type Signers =

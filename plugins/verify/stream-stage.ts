@@ -12,7 +12,7 @@ import {
 } from './observations.js'
 import { createOutcomes } from './outcomes.js'
 
-/** What verifying a stream needs. */
+/** The parts of a stream's stage. */
 export interface StreamStageParts {
   readonly verifier: ReportVerifier
   /** Whether the next report is to be verified. */
@@ -24,8 +24,8 @@ export interface StreamStageParts {
 }
 
 /**
- * Passes each report on once it is verified, in the order of its feed and configuration. A copy of a report that is
- * verified costs no other verification; a report that differs from another of its observation is verified beside it.
+ * Passes each report on once it is verified, in the order of its feed and configuration. A copy of a verified report costs no
+ * further verification; a report that differs from another of its observation is verified beside it.
  */
 export function verifyStream(next: Sink, scope: StreamScope, parts: StreamStageParts): Sink {
   const { verifier, isChosen } = parts
@@ -35,10 +35,10 @@ export function verifyStream(next: Sink, scope: StreamScope, parts: StreamStageP
   const checked = new Map<Report, Slot>()
 
   function takeFirst(report: Report): void {
-    const isDoubtful = isChosen()
-    if (!isDoubtful && !lines.has(report)) outcomes.pass(observations.add(report))
+    const mustCheck = isChosen()
+    if (!mustCheck && !lines.has(report)) outcomes.pass(observations.add(report))
     else if (report.source !== 'live' || !lines.sheds(report))
-      enter(observations.add(report), isDoubtful)
+      enter(observations.add(report), mustCheck)
   }
 
   function takeOther(report: Report, observation: Observation): void {
@@ -54,10 +54,10 @@ export function verifyStream(next: Sink, scope: StreamScope, parts: StreamStageP
     }
   }
 
-  function enter(slot: Slot, isDoubtful: boolean): void {
+  function enter(slot: Slot, mustCheck: boolean): void {
     outcomes.expect(slot.report)
     lines.add(slot)
-    if (isDoubtful) check(slot)
+    if (mustCheck) check(slot)
   }
 
   function check(slot: Slot): void {
@@ -79,7 +79,7 @@ export function verifyStream(next: Sink, scope: StreamScope, parts: StreamStageP
   function accept(slot: Slot): void {
     scope.count('verified', slot.report)
     if (slot.state === 'waiting') slot.state = 'ready'
-    // Reports of one observation that differ are all verified, also one that was not chosen.
+    // Reports of one observation that differ are all verified, even if they were not chosen.
     for (const other of slot.observation.slots) if (!other.isChecked) check(other)
   }
 

@@ -6,23 +6,23 @@ import type { Recovered } from './recover-signers.js'
 import { finish, type Job, type Recovery } from './recovery.js'
 import { type Batch, type RecoveryWorker, startWorker } from './recovery-worker.js'
 
-/** Jobs that a thread is given at once. */
+/** Jobs that a thread receives at a time. */
 const MAX_BATCH = 32
-/** Batches that a thread may hold, so that it has the next one at once when it finishes one. */
+/** Batches that a thread may hold, so that the next one is there when it finishes one. */
 const MAX_LOAD = 2
-/** After so many threads have crashed over a batch, it is done in this thread. */
+/** Threads that may crash over a batch before it is recovered in the caller's thread. */
 const MAX_CRASHES = 2
-/** After so many threads in a row have exited without any answer, no more are started. */
+/** Threads in a row that may exit without any answer before no more are started. */
 const MAX_FAILED_STARTS = 2
 
-/** One less than there are cores, for the event loop has one: 1 to 4. */
+/** The number of cores less one for the event loop: 1 to 4. */
 export function defaultThreads(): number {
   return Math.min(4, Math.max(1, availableParallelism() - 1))
 }
 
 /**
- * Recovers in threads, which are started as they are needed. What a thread leaves undone when it exits is done by another;
- * where no thread can run, it is done in the caller's thread.
+ * Recovers in threads, which are started as they are needed. Another thread takes the batches of one that exits; where no
+ * thread can run, the caller's thread recovers.
  */
 export function createThreadRecovery(choice: EngineChoice, maxThreads: number): Recovery {
   const workers = new Set<RecoveryWorker>()
@@ -65,7 +65,7 @@ export function createThreadRecovery(choice: EngineChoice, maxThreads: number): 
     return limit > 0 && failedStarts < MAX_FAILED_STARTS
   }
 
-  /** The thread that takes the next batch; undefined where all have enough. */
+  /** The thread for the next batch; undefined where all are busy. */
   function findWorker(): RecoveryWorker | undefined {
     let [freest] = workers
     for (const each of workers) if (freest === undefined || each.load < freest.load) freest = each
@@ -111,7 +111,7 @@ export function createThreadRecovery(choice: EngineChoice, maxThreads: number): 
   }
 }
 
-/** Takes the next jobs, a share for each thread where they are few; undefined where all of them were cancelled. */
+/** Takes the next jobs, shared between the threads where they are few; undefined where all were cancelled. */
 function takeBatch(jobs: Job[], threads: number): Batch | undefined {
   const size = Math.min(MAX_BATCH, Math.ceil(jobs.length / threads))
   const wanted: Job[] = []

@@ -5,7 +5,7 @@ import type { Verifier } from './verifier.js'
 
 type Settled = Parameters<ReportVerifier['check']>[1]
 
-/** A check of a report that is not done. */
+/** A check in progress. */
 interface Waiting {
   readonly listeners: Settled[]
   cancel: (() => void) | undefined
@@ -13,13 +13,13 @@ interface Waiting {
 
 /** A verifier that checks no report twice. */
 export interface Verdicts extends ReportVerifier {
-  /** Fails every check that is not done: the client was closed. */
+  /** Fails every check in progress: the client was closed. */
   end(): void
 }
 
-/** Remembers what a verifier says of each report, as long as the report is in use. */
+/** Remembers the result of a verifier for each report, as long as the report is in use. */
 export function createVerdicts(verifier: Verifier): Verdicts {
-  /** Why a report was rejected, or undefined where it was not. */
+  /** The error of a rejected report, undefined for a verified one. */
   const known = new WeakMap<Report, Error | undefined>()
   const waiting = new Map<Report, Waiting>()
   let isOver = false
@@ -30,7 +30,7 @@ export function createVerdicts(verifier: Verifier): Verdicts {
     waiting.delete(report)
     if (!isOver) known.set(report, failure)
     if (listeners.length === 1) listeners[0]?.(failure, report)
-    // One that throws keeps nothing from the others.
+    // A listener that throws must not stop the others.
     else for (const each of listeners) queueMicrotask(() => each(failure, report))
   }
 

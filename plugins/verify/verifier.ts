@@ -16,7 +16,7 @@ import {
 import { createSignerSource } from './signer-source.js'
 import type { CheckedSet, Signers } from './signers.js'
 
-/** What a report must be to be verified, and with what that is found out. */
+/** The rules for a verified report, and the engine that checks them. */
 export interface VerifierOptions {
   /** The addresses that may sign. */
   readonly signers: Signers
@@ -37,9 +37,9 @@ export interface VerifierOptions {
    */
   readonly engine?: EngineChoice
   /**
-   * The number of threads that recover. With 0, the event loop's own thread does: a report of two signatures blocks it for
-   * 0.25 ms with secp256k1 and for 3 ms with noble.
-   * @default one less than there are cores, 1 to 4
+   * The number of threads that recover. With 0, the thread of the event loop recovers: a report of two signatures blocks it
+   * for 0.25 ms with secp256k1 and for 3 ms with noble.
+   * @default the number of cores less one, 1 to 4
    */
   readonly workers?: number
   /** Unix time in milliseconds, for expiry. @default Date.now */
@@ -51,8 +51,8 @@ type Settled = (failure: ReportVerificationError | undefined) => void
 /** Verifies reports as they arrive. */
 export interface Verifier {
   /**
-   * Calls `settled` once, after `check` has returned: with undefined if the report is verified, or with why it is not. The
-   * order is not that of the calls. Returns a function that cancels the check.
+   * Calls `settled` once, after `check` has returned: with undefined if the report is verified, or with the error. The order
+   * is not that of the calls. Returns a function that cancels the check.
    */
   check(report: Report, settled: Settled): () => void
   /** Cancels all checks and ends all threads. */

@@ -10,7 +10,7 @@ import { createSignerSource, type SignerSource } from './signer-source.js'
 import type { CheckedSet, Signers, UnverifiedReport } from './signers.js'
 import type { VerifierOptions } from './verifier.js'
 
-/** Options of `verifyReport`. The answers of a function as `signers` are cached as long as that function exists. */
+/** Options of `verifyReport`. The answers of a function in `signers` are cached as long as that function exists. */
 export interface VerifyReportOptions
   extends Pick<VerifierOptions, 'signers' | 'count' | 'checkExpiry' | 'engine'> {
   /** The feed that the report must be of. Without it, compare the `feedID` of the result with the feed you expect. */
@@ -57,7 +57,7 @@ const sources = new WeakMap<object, SignerSource>()
 
 /**
  * Verifies the signatures of a report as the verifier contracts do, in this process and this thread. Rejects with a
- * ReportVerificationError, whose `reason` says why, with a ValidationError for wrong options, or with the signal's reason.
+ * ReportVerificationError and its `reason`, with a ValidationError for wrong options, or with the signal's reason.
  */
 export async function verifyReport(
   fullReport: string,

@@ -66,15 +66,6 @@ export const names = [
 /** The beginnings of paths that still have to be reworded. */
 export const notYet = [
   'core/turns.ts',
-  'index.ts',
-  'plugins/dedup',
-  'plugins/feed-access',
-  'plugins/ha-discovery',
-  'plugins/hmac-auth',
-  'plugins/rate-limit',
-  'plugins/retry',
-  'plugins/verify',
-  'report/overflow-gaps.ts',
   'test/plugins/continuity',
   'test/plugins/dedup',
   'test/plugins/feed-access',

@@ -97,7 +97,7 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
   function fail(report: Report): void {
     isEnded = true
     drop(report)
-    gaps.announceAll()
+    gaps.flushAll()
     const why = overflow === 'block' ? ', and a connection that cannot be paused' : ''
     const message = `the stream has ${ring.length} reports that were not taken${why}`
     const error = new DataStreamsError(message, { code: 'OVERFLOW' })
@@ -107,10 +107,10 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
 
   function takeFirst(): Report | undefined {
     const report = ring.takeFirst()
-    if (report !== undefined) gaps.announce(report.feedID)
+    if (report !== undefined) gaps.flush(report.feedID)
     if (isSlow && ring.length <= size >> 1) {
       isSlow = false
-      gaps.announceAll()
+      gaps.flushAll()
       flowControl.resume(queue)
     }
     if (waitingForRoom.length > 0) releaseRoom()
@@ -144,7 +144,7 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
     end(error) {
       isEnded = true
       if (error === undefined) ring.clear()
-      gaps.announceAll()
+      gaps.flushAll()
       readers.end(error)
       releaseRoom()
     },

@@ -128,12 +128,12 @@ test.each<[string, RenewCredentials, RegExp]>([
     /^renewCredentials has failed: the keys stay as they are$/,
   ],
   ['rejects', () => Promise.reject(new Error('secret-2')), /^renewCredentials has failed/],
-  ['gives nothing', () => undefined as never, /no use.*: apiKey is required$/],
-  ['gives half', () => ({ apiKey: 'key-2' }) as never, /no use.*: userSecret is required$/],
+  ['gives nothing', () => undefined as never, /unusable.*: apiKey is required$/],
+  ['gives half', () => ({ apiKey: 'key-2' }) as never, /unusable.*: userSecret is required$/],
   [
     'gives what no header can hold',
     () => ({ apiKey: 'secret-2\r\n', userSecret: 'secret-2' }),
-    /no use.*: apiKey must be printable ASCII without spaces$/,
+    /unusable.*: apiKey must be printable ASCII without spaces$/,
   ],
   [
     'gives what can’t be read',
@@ -143,7 +143,7 @@ test.each<[string, RenewCredentials, RegExp]>([
           throw new Error('secret-2')
         },
       }) as never,
-    /no use.*: it can't be read$/,
+    /unusable.*: it can't be read$/,
   ],
 ])('a source that %s leaves the keys as they are, and is not quoted', async (_how, ask, line) => {
   const { keyring, renew, lines } = setUp(ask)
