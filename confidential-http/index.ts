@@ -1,9 +1,15 @@
 export { isStreamsError, ValidationError } from '../core/errors.js'
+export { parseKey } from '../crypto/hex-key.js'
+export { type BoxKeys, boxKeys, openSealed } from '../crypto/sealed-box.js'
 export { VaultError } from '../local/vault/errors.js'
-export type {
-  ConfidentialCall,
-  ConfidentialReply,
-  EnclavePlugin,
+export type { SecretName } from '../local/vault/secret-name.js'
+export {
+  type ConfidentialCall,
+  type ConfidentialReply,
+  type EnclavePlugin,
+  type HeaderLines,
+  requestSize,
+  utf8Length,
 } from '../plugins/confidential-http/call.js'
 export { EnclaveError } from '../plugins/confidential-http/errors.js'
 export type { LimitsOptions } from '../plugins/confidential-http/limits.js'

@@ -6,7 +6,7 @@ export interface Deferred<Value = void> {
   reject(error: Error): void
 }
 
-/** A rejection that nobody waits for is no unhandled one. */
+/** Makes a promise that is settled from outside; a rejection that nobody waits for is no unhandled one. */
 export function createDeferred<Value = void>(): Deferred<Value> {
   let isSettled = false
   let settle: { resolve: (value: Value) => void; reject: (error: Error) => void } | undefined

@@ -1,5 +1,8 @@
+export { abortable } from './abortable.js'
 export { type CallRules, composeCall } from './compose.js'
+export { createDeferred, type Deferred } from './deferred.js'
 export {
+  asError,
   DataStreamsError,
   type ErrorClasses,
   type ErrorCode,
@@ -9,9 +12,22 @@ export {
   ValidationError,
 } from './errors.js'
 export type { Handler, Hooks, Layer } from './hooks.js'
+export { kindOf } from './kind.js'
 export { createLifetime, type Lifetime } from './lifetime.js'
 export { createLog, type Log, type LogFunction } from './log.js'
+export { onAbort } from './on-abort.js'
+export {
+  checkBoolean,
+  checkFunction,
+  checkNumber,
+  checkOptions,
+  checkSignal,
+  checkText,
+  MAX_TIMER,
+} from './options.js'
+export { setImmediate, TextEncoder } from './platform.js'
 export type { ClientScope, ScopeFacts, ServiceKey, StackEntry } from './scope.js'
+export { createSemaphore, type Semaphore } from './semaphore.js'
 export { setUp } from './set-up.js'
 export { sleep } from './sleep.js'
 export { checkPlugins, describeStack, type Picture, type Stack } from './stack.js'

@@ -11,8 +11,9 @@ export function isBytes(value: unknown): value is Uint8Array {
   return nameOfBytes.call(value) === 'Uint8Array'
 }
 
-/** The checks of users' values. Each returns the value, or throws a ValidationError that names the field and the rule. */
+// The checks of users' values. Each returns the value, or throws a ValidationError that names the field and the rule.
 
+/** A URL of one of the schemes, without a user name, a password, a query or a fragment. */
 export function checkURL(field: string, value: unknown, schemes: readonly string[]): string {
   const text = checkText(field, value)
   let url: URL
@@ -46,6 +47,7 @@ export function checkURLs(
   return [...new Set(urls)]
 }
 
+/** A string with more than white space in it. */
 export function checkText(field: string, value: unknown): string {
   if (value === undefined || value === null) throw new ValidationError(`${field} is required`)
   if (typeof value !== 'string')
@@ -54,6 +56,7 @@ export function checkText(field: string, value: unknown): string {
   return value
 }
 
+/** A number between `min` and `max`, which the rule may want to be whole or allow to be infinite. */
 export function checkNumber(
   field: string,
   value: unknown,
@@ -79,6 +82,7 @@ export function checkNumber(
   return value
 }
 
+/** True or false. */
 export function checkBoolean(field: string, value: unknown): boolean {
   if (typeof value !== 'boolean')
     throw new ValidationError(`${field} must be true or false, not ${typeof value}`)
@@ -130,6 +134,7 @@ export function checkOptions<Options extends object>(
   return value
 }
 
+/** A function. */
 export function checkFunction(field: string, value: unknown): void {
   if (typeof value !== 'function')
     throw new ValidationError(`${field} must be a function, not ${typeof value}`)

@@ -1,11 +1,18 @@
-/**
- * Node's own functions, taken from its modules: the globals may be a browser's, as they are in tests under jsdom.
- */
+// Node's own functions, taken from its modules: the globals may be a browser's, as they are in tests under jsdom. Their types
+// are those of the globals, so that the declarations of the package name no module of Node.
+import path from 'node:path'
 import { setImmediate as schedule } from 'node:timers'
+import url from 'node:url'
+import util from 'node:util'
 
-export { join } from 'node:path'
-export { fileURLToPath } from 'node:url'
-export { TextDecoder, TextEncoder } from 'node:util'
+/** Joins the parts of a file's path. */
+export const join: (...parts: string[]) => string = path.join
+/** The path of a file from its URL. */
+export const fileURLToPath: (url: URL) => string = url.fileURLToPath
+/** Decodes UTF-8. */
+export const TextDecoder: typeof globalThis.TextDecoder = util.TextDecoder
+/** Encodes text as UTF-8. */
+export const TextEncoder: typeof globalThis.TextEncoder = util.TextEncoder
 
 /** Runs a task in the next iteration of the event loop. */
 export function setImmediate(task: () => void): void {

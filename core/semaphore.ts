@@ -8,7 +8,7 @@ export interface Semaphore {
   release(): void
 }
 
-/** A semaphore for as long as the signal is not aborted. */
+/** Makes a semaphore that ends when the signal aborts. */
 export function createSemaphore(permits: number, signal: AbortSignal): Semaphore {
   const waiting: (() => void)[] = []
   let free = permits

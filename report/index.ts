@@ -1,6 +1,7 @@
 export {
   type BaseFields,
   type Decoded,
+  type DecodedBy,
   type Decoder,
   defineDecoder,
   type Fields,
@@ -16,11 +17,36 @@ export {
   parseFeedIDs,
 } from './feed-id.js'
 export type { FieldType } from './field.js'
-export type { Blob } from './full-report.js'
+export {
+  BLOB_DIGITS,
+  type Blob,
+  DIGITS as WORD_DIGITS,
+  HEAD_WORDS,
+  type Head,
+  isSameBlob,
+  readHead,
+} from './full-report.js'
+export { createOverflowGaps, type OverflowGaps } from './overflow-gaps.js'
+export {
+  type Coverage,
+  cover,
+  cutMissing,
+  findMissing,
+  frontierOf,
+  type Interval,
+  isFar,
+  isWide,
+  LONGEST_RANGE,
+  type Second,
+  splitMissing,
+  wholeSince,
+  wholeSinceIn,
+} from './ranges.js'
 export { type DecoderTable, Report } from './report.js'
 export { type ReportContext, type ReportSignature, readContext } from './report-context.js'
 export {
   ReportVerificationError,
   type ReportVerifier,
+  reportVerifier,
   type VerificationFailure,
 } from './verifier.js'

@@ -1,13 +1,15 @@
 // Checks the package as its users get it: packs it, looks inside, installs it elsewhere, runs and compiles against it.
-// Needs the registry. `npm run test:package`; with --keep the temporary folder stays.
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+// Needs the registry. `npm run test:package`; with --keep the temporary folder stays, with --outside only the check of a
+// plugin that was moved out of the package is run.
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { compileAll } from './compile.mjs'
 import { checkWorkflow } from './cre-sdk.mjs'
+import { checkOutside } from './outside/outside.mjs'
 import { installNodes, runAll } from './runtime.mjs'
 import { checkSizes } from './sizes.mjs'
-import { check, countFailures, createGate } from './steps.mjs'
+import { check, countFailures, createGate, install } from './steps.mjs'
 import { attw, checkCommand, checkDeclarations, checkFiles, pack, publint } from './tarball.mjs'
 
 const started = performance.now()
@@ -30,6 +32,28 @@ async function findNodes() {
   return nodes
 }
 
+async function checkOutsideAlone({ tarball }, checkGated) {
+  const consumer = folder('consumer')
+  writeFileSync(join(consumer, 'package.json'), '{ "private": true }')
+  await install(consumer, [tarball])
+  await checkOutside(consumer, checkGated)
+}
+
+async function checkAll(packed, checkGated, gate) {
+  const nodes = findNodes()
+  await Promise.all([
+    checkGated('holds the build and the papers, nothing else', () => checkFiles(packed)),
+    checkGated('declarations name no package', () => checkDeclarations(packed)),
+    checkGated('the command starts itself', () => checkCommand(packed)),
+    runAll(packed, folder('runtime'), nodes, checkGated),
+    compileAll(packed, folder, nodes, checkGated),
+    gate(() => checkWorkflow(packed, folder('cre-sdk'))),
+    checkGated('publint', () => publint(packed)),
+    checkGated('attw', () => attw(packed)),
+    checkGated('every entry is within its budget', () => checkSizes(packed)),
+  ])
+}
+
 const clean = () => keepsFolder || rmSync(temp, { recursive: true, force: true, maxRetries: 5 })
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, () => {
@@ -44,18 +68,8 @@ try {
   console.log(`package: ${kB(packed.size)} packed, ${kB(packed.unpackedSize)} unpacked`)
   const gate = createGate(Math.max(2, cpus().length))
   const checkGated = (name, task) => gate(() => check(name, task))
-  const nodes = findNodes()
-  await Promise.all([
-    checkGated('holds the build and the papers, nothing else', () => checkFiles(packed)),
-    checkGated('declarations name no package', () => checkDeclarations(packed)),
-    checkGated('the command starts itself', () => checkCommand(packed)),
-    runAll(packed, folder('runtime'), nodes, checkGated),
-    compileAll(packed, folder, nodes, checkGated),
-    gate(() => checkWorkflow(packed, folder('cre-sdk'))),
-    checkGated('publint', () => publint(packed)),
-    checkGated('attw', () => attw(packed)),
-    checkGated('every entry is within its budget', () => checkSizes(packed)),
-  ])
+  if (process.argv.includes('--outside')) await checkOutsideAlone(packed, checkGated)
+  else await checkAll(packed, checkGated, gate)
 } finally {
   clean()
 }

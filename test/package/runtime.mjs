@@ -5,6 +5,7 @@ import { arch, platform } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { build } from 'esbuild'
 import { jestChecks } from './jest.mjs'
+import { checkOutside } from './outside/outside.mjs'
 import { check, install, root, run } from './steps.mjs'
 
 /** The oldest Node there is a promise for, and the newest of the lines after it. */
@@ -95,6 +96,7 @@ export async function runAll(packed, folder, nodes, checkGated) {
   if (!isInstalled) return
   const bundled = check('bundles into one file', () => bundleProgram(folder))
   const jest = jestChecks(folder, checkGated)
+  const outside = checkOutside(folder, checkGated)
   const tasks = (await nodes).flatMap(node => [
     ...['with-import.mjs', 'with-require.cjs', 'with-both.mjs'].map(file =>
       checkGated(`Node ${node.version}: ${file}`, () => runQuietly(node, [file], folder)),
@@ -105,5 +107,5 @@ export async function runAll(packed, folder, nodes, checkGated) {
       await runQuietly(node, ['bundled.cjs'], join(folder, '..'))
     }),
   ])
-  await Promise.all([bundled, ...jest, ...tasks])
+  await Promise.all([bundled, outside, ...jest, ...tasks])
 }

@@ -9,9 +9,9 @@ import { build } from 'esbuild'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 52000,
+  '.': 54000,
   './client': 31000,
-  './core': 2100,
+  './core': 3400,
   './confidential-http': 35000,
   './local': 34000,
   './plugins/confidential-http/templates': 2400,
@@ -24,12 +24,12 @@ export const budgets = {
   './plugins/hmac-auth': 3400,
   './plugins/logging': 1900,
   './plugins/rate-limit': 1900,
-  './plugins/retry': 3200,
+  './plugins/retry': 3700,
   './plugins/verify': 13700,
   './presets/confidential': 13500,
   './presets/default': 26000,
   './presets/versions': 5650,
-  './report': 6100,
+  './report': 7000,
   './stores': 2000,
   './tdh2': 5700,
 }
