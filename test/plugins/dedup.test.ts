@@ -8,7 +8,7 @@ import type { Report } from '../../report/report.js'
 const feedA = `0x0003${'aa'.repeat(30)}`
 const feedB = `0x0003${'bb'.repeat(30)}`
 
-/** A report as far as dedup looks at one: `blob` stands for its values, `signatures` for who signed. */
+/** The parts of a report that dedup reads: `blob` stands for its values, `signatures` for its signers. */
 function report(
   time: number,
   feedID = feedA,
@@ -26,7 +26,7 @@ function report(
   } as Report
 }
 
-/** A stream's stage, and what came of it. */
+/** A stream's stage, and its events. */
 function stage(options?: DedupOptions) {
   const delivered: Report[] = []
   const counts = { deduplicated: 0, late: 0 }
@@ -73,14 +73,14 @@ describe('dedup', () => {
     )
   })
 
-  test('counts what comes after a newer report as late, and delivers it', () => {
+  test('counts a report after a newer one as late, and delivers it', () => {
     const { sink, counts, times } = stage()
     for (const time of [100, 102, 101, 103]) sink(report(time))
     expect(times()).toEqual([100, 102, 101, 103])
     expect(counts).toEqual({ deduplicated: 0, late: 1 })
   })
 
-  test('is not muted by a time far in the future', () => {
+  test('is not suppressed by a time far in the future', () => {
     const { sink, times } = stage()
     for (const time of [100, 4_102_444_800, 101, 102, 101, 4_102_444_800]) sink(report(time))
     expect(times()).toEqual([100, 4_102_444_800, 101, 102])
@@ -123,7 +123,7 @@ describe('dedup', () => {
     },
   )
 
-  test('keeps one report of a feed where no copies come', () => {
+  test('caches one report of a feed where no copies arrive', () => {
     const { sink, conflicts, connect } = stage()
     connect('001')
     connect('001')
@@ -140,7 +140,7 @@ describe('dedup', () => {
     expect(counts.deduplicated).toBe(1)
   })
 
-  test('remembers a bounded number of observations, whatever comes', () => {
+  test('remembers a bounded number of observations, whatever arrives', () => {
     const { sink, times } = stage({ window: 8 })
     for (let time = 1; time <= 8; time++) sink(report(time))
     for (let time = 1; time <= 8; time++) sink(report(time))
@@ -150,7 +150,7 @@ describe('dedup', () => {
     expect(times()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 1])
   })
 
-  test('forgets nothing of what is live for what is fetched meanwhile, and remembers much of that', () => {
+  test('remembers live reports whatever is fetched meanwhile, and many fetched ones', () => {
     const { sink, times, counts } = stage({ window: 8 })
     const fetched = { source: 'backfill' as const }
     for (let time = 1001; time <= 1008; time++) sink(report(time))

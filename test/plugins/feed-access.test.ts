@@ -13,9 +13,9 @@ const refusal = new AuthenticationError('no', { statusCode: 401 })
 
 type ListFeeds = PluginClient['listFeeds']
 
-/** The wire rejects every call; `looks` are the times at which the list of feeds was requested. */
+/** The wire rejects every call; `requests` are the times at which the list of feeds was requested. */
 function world(listFeeds: ListFeeds, error: AuthenticationError = refusal) {
-  const looks: number[] = []
+  const requests: number[] = []
   const wire: Handler = async () => {
     throw error
   }
@@ -30,7 +30,7 @@ function world(listFeeds: ListFeeds, error: AuthenticationError = refusal) {
       feedIDs: [a, b],
       client: {
         listFeeds(options: { signal: AbortSignal }) {
-          looks.push(performance.now())
+          requests.push(performance.now())
           return ask(options)
         },
       },
@@ -50,7 +50,7 @@ function world(listFeeds: ListFeeds, error: AuthenticationError = refusal) {
     const connect = () => handler(call).catch((thrown: AuthenticationError) => thrown)
     return { connect, end: () => controller.abort(new Error('over')) }
   }
-  return { shard, looks }
+  return { shard, requests }
 }
 
 const never: ListFeeds = () => new Promise(() => undefined)
@@ -79,32 +79,32 @@ test('a list that never comes is waited for five seconds, and the rejection stan
 })
 
 test('the list is requested for each rejection, since what may be read may have changed', async () => {
-  const { shard, looks } = world(all)
+  const { shard, requests } = world(all)
   const { connect } = shard()
   for (let second = 1; second <= 5; second++) {
     expect(await connect()).toBe(refusal)
-    expect(looks).toHaveLength(second)
+    expect(requests).toHaveLength(second)
     await jest.advanceTimersByTimeAsync(1000)
   }
 })
 
 test('calls that are rejected at the same time share a request, which outlives the call it was made for', async () => {
-  const { shard, looks } = world(some)
+  const { shard, requests } = world(some)
   const first = shard(never)
   const connecting = [first, shard(), shard()].map(({ connect }) => connect())
   await jest.advanceTimersByTimeAsync(100)
-  expect(looks).toHaveLength(1)
+  expect(requests).toHaveLength(1)
   first.end()
   const [ended, ...others] = await Promise.all(connecting)
   expect(ended).toMatchObject({ message: 'over' })
   for (const error of others) expect(error).toMatchObject({ feedIDs: [b] })
-  expect(looks).toHaveLength(2)
+  expect(requests).toHaveLength(2)
   expect(jest.getTimerCount()).toBe(0)
 })
 
 test('a rejection after which the next attempt is corrected has no list requested', async () => {
   const corrected = new AuthenticationError('no', { isRetryable: true, isCorrected: true })
-  const { shard, looks } = world(some, corrected)
+  const { shard, requests } = world(some, corrected)
   expect(await shard().connect()).toBe(corrected)
-  expect(looks).toEqual([])
+  expect(requests).toEqual([])
 })

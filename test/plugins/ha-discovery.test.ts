@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { type ClientOptions, createClient, endpoints } from '../../index.js'
 import { haDiscovery, parseOrigins } from '../../plugins/ha-discovery.js'
 
-/** A wire on which every connection opens and nothing comes. */
+/** A wire on which every connection opens and nothing arrives. */
 const openAtOnce: ClientOptions['connect'] = async (_target, events) => {
   setImmediate(() => events.opened())
   return {
@@ -41,7 +41,7 @@ describe('the header X-Cll-Available-Origins', () => {
   )
 })
 
-test('on the testnet, where there is one origin, it is said that high availability exists on mainnet only', async () => {
+test('on the testnet, which has one origin, the error says that high availability exists on mainnet only', async () => {
   const client = createClient({
     apiKey: 'key',
     userSecret: 'secret',
@@ -59,7 +59,7 @@ test('on the testnet, where there is one origin, it is said that high availabili
   await client.close()
 })
 
-test('what the service repeats of the credentials is taken for no origin', async () => {
+test('a credential that the service repeats is not used as an origin', async () => {
   const client = createClient({
     apiKey: 'the-api-key-0123456789',
     userSecret: 'secret',

@@ -49,7 +49,7 @@ describe('generateAuthHeaders', () => {
     expect(await generateAuthHeaders(apiKey, userSecret, method, url, body, timestamp)).toEqual(
       expected,
     )
-    // The platform's own WebCrypto takes the place of the default one.
+    // The platform's WebCrypto replaces the default one.
     expect(
       await generateAuthHeaders(
         apiKey,
@@ -98,7 +98,7 @@ describe('hmacAuth', () => {
     expect(() => hmacAuth(options as never)).not.toThrow(/Injected|words/)
   })
 
-  test('shows neither key nor secret to whoever inspects it', async () => {
+  test('shows neither key nor secret when it is inspected', async () => {
     const shown = inspect(hmacAuth({ apiKey: 'the-key', userSecret: 'the-secret' }), {
       depth: 9,
       showHidden: true,
@@ -172,7 +172,7 @@ describe('a clock that is wrong', () => {
       await client.createStream(ethUsd).connect()
       expect(statuses()).toEqual([401, 200, 200, 101])
       expect(lines).toEqual([['warn', expect.stringMatching(/^this machine's clock is \d+ s /)]])
-      // Set right it is wrong for us, and that is noticed in the same way.
+      // Set right, it is wrong for the correction, which is noticed in the same way.
       clock.ahead = 0
       await client.listFeeds()
       await client.listFeeds()
@@ -205,7 +205,7 @@ describe('a clock that is wrong', () => {
     expect(errors).toEqual([])
   })
 
-  test('costs each of the requests that are under way one more, and one line', async () => {
+  test('costs each pending request one more, and one line in all', async () => {
     const { client, clock, lines, statuses } = await setUp({ rateLimit: { requests: 100 } })
     clock.ahead = 30_000
     await Promise.all(Array.from({ length: 6 }, () => client.listFeeds()))
@@ -269,8 +269,8 @@ describe('a clock that is wrong', () => {
   })
 })
 
-describe('a refusal', () => {
-  test('that teaches nothing is sent once, and tells the time of the service', async () => {
+describe('a rejection', () => {
+  test('that gives no correction is sent once, and has the time of the service', async () => {
     const { client, statuses } = await setUp({ userSecret: 'of somebody else' })
     const error = await failureOf(client.listFeeds())
     expect(statuses()).toEqual([401])
@@ -302,7 +302,7 @@ describe('a refusal', () => {
 })
 
 describe('keys that were changed', () => {
-  test('are asked for once, for all the requests that are refused', async () => {
+  test('are requested once, for all rejected requests', async () => {
     let asked = 0
     let keys = { apiKey: '', userSecret: '' }
     const { engine, client, statuses } = await setUp({
@@ -333,7 +333,7 @@ describe('keys that were changed', () => {
     expect(statuses().filter(status => status !== 200)).toEqual([101, 401, 401, 101])
   })
 
-  test('that are refused too leave it at that', async () => {
+  test('that are rejected, too, are not replaced again', async () => {
     const { client, statuses } = await setUp({
       userSecret: 'of somebody else',
       renewCredentials: () => ({ apiKey: 'other', userSecret: 'others' }),
@@ -342,7 +342,7 @@ describe('keys that were changed', () => {
     expect(statuses()).toEqual([401, 401])
   })
 
-  test('are not to be had from a source that fails, whose words are nowhere', async () => {
+  test('do not come from a source that fails, whose error is quoted nowhere', async () => {
     const { client, lines, statuses } = await setUp({
       userSecret: 'of somebody else',
       renewCredentials: () => Promise.reject(new Error('the-new-secret')),
@@ -357,7 +357,7 @@ describe('keys that were changed', () => {
     expect(inspect([error, lines], { depth: 9, showHidden: true })).not.toContain('the-new-secret')
   })
 
-  test('are shown to nobody who inspects the client, the plugin, or an error', async () => {
+  test('are not shown where the client, the plugin or an error is inspected', async () => {
     let keys = { apiKey: '', userSecret: '' }
     const { engine, client, lines } = await setUp({ renewCredentials: () => keys })
     keys = rotate(engine)

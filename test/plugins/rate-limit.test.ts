@@ -26,7 +26,7 @@ function limit(options?: RateLimitOptions, delayOf: () => [number, number] = () 
   return { sent, ask, handler }
 }
 
-/** The most that were counted in any second. */
+/** The most requests that were counted in any second. */
 function densest(times: readonly number[], ms = 1000): number {
   const sorted = [...times].sort((one, other) => one - other)
   return Math.max(
@@ -94,7 +94,7 @@ describe('rateLimit', () => {
     expect(next).toHaveBeenCalledTimes(2)
   })
 
-  test('a request that nothing answers does not hold up the others for good', async () => {
+  test('a request without an answer does not delay the others for ever', async () => {
     const { sent, ask } = limit({ requests: 1 }, () => [60_000, 0])
     void ask()
     void ask()
@@ -104,7 +104,7 @@ describe('rateLimit', () => {
     expect(sent).toHaveLength(2)
   })
 
-  test('who loses interest while waiting is told so, and leaves his place to the next', async () => {
+  test('an aborted request that waits rejects, and leaves its slot to the next', async () => {
     const { sent, ask } = limit({ requests: 1 })
     const controller = new AbortController()
     void ask()
@@ -117,7 +117,7 @@ describe('rateLimit', () => {
     await expect(ask(page, controller.signal)).rejects.toThrow('enough')
   })
 
-  test('leaves no timer when nobody waits', async () => {
+  test('leaves no timer when no request waits', async () => {
     const { ask } = limit({ requests: 1 })
     const controller = new AbortController()
     void ask()
@@ -136,7 +136,7 @@ describe('rateLimit', () => {
     expect(sent).toHaveLength(3)
   })
 
-  test('clients that share it share no places', async () => {
+  test('clients that share it share no slots', async () => {
     const plugin = rateLimit({ requests: 1 })
     const next = jest.fn<Handler>(async () => ({ kind: 'request' }) as never)
     const call = { kind: 'request', method: 'GET', url: page, signal: new AbortController().signal }

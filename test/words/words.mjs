@@ -62,18 +62,3 @@ export const names = [
   [/^Record$/, 'a type of TypeScript'],
   [/announce\w*gap|gaps?announce/i, 'an announced gap is the term of the field'],
 ]
-
-/** The beginnings of paths that still have to be reworded. */
-export const notYet = [
-  'test/plugins/continuity',
-  'test/plugins/dedup',
-  'test/plugins/feed-access',
-  'test/plugins/retry',
-  'test/plugins/verify',
-  'test/support/plugins/continuity.ts',
-  'test/support/plugins/retry.ts',
-  'test/support/plugins/verify.ts',
-  'test/wire/feed-access/subscribing.test.ts',
-  'test/wire/stream/reconnection.test.ts',
-  'test/wire/verify/forged-reports.test.ts',
-]

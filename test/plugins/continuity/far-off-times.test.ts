@@ -18,7 +18,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a copy of it proves nothing, even where no dedup stands below', async () => {
+  test('a copy of it does not confirm it, even without dedup below', async () => {
     const { top, times, gaps, requests, end } = stream()
     for (const time of [100, 4_102_444_800, 4_102_444_800, 101, 102]) top(report(time))
     await wait(5000)
@@ -46,7 +46,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('two reports far off are believed: the feed is there now', async () => {
+  test('two reports far off confirm each other: the feed is there now', async () => {
     const { publish, gaps, backfilled, end } = stream({ maxBackfill: 10_000 })
     publish([100])
     publish(range(99_990, 99_998), { live: false })
@@ -59,7 +59,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a outlier that the feed comes to by what is fetched was right, and is no gap', async () => {
+  test('an outlier that fetched reports lead to was right, and is no gap', async () => {
     const { publish, connect, times, gaps, end } = stream({ maxBackfill: 7_200_000 })
     connect(true)
     publish([100])
@@ -74,7 +74,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a outlier that a late report of a long range leads to was right, and is no gap', async () => {
+  test('an outlier that a late report of a long range leads to was right, and is no gap', async () => {
     const { publish, sink, times, gaps, end } = stream()
     publish([100])
     sink(report(4204))
@@ -86,7 +86,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a outlier that the feed has passed was right, whatever of the rest is too old to be fetched', async () => {
+  test('an outlier that the feed has passed was right, even if the range before it is too old to be fetched', async () => {
     const { publish, connect, times, gaps, end } = stream({ maxBackfill: 20_000 })
     connect(true)
     publish([100])
@@ -102,7 +102,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('what is fetched from more than an hour ago is no sign that the feed has gone back there', async () => {
+  test('a fetched report from more than an hour ago does not move the feed back', async () => {
     const { publish, times, gaps, end } = stream({ maxBackfill: 86_400_000 })
     publish([100])
     publish(range(101, 9000), { live: false })
@@ -153,7 +153,7 @@ describe('continuity', () => {
     },
   )
 
-  test('a pause of more than five minutes is delivered at once, and what it hides fetched, though nothing follows', async () => {
+  test('a report after a pause of more than five minutes is delivered at once, and the range before it is fetched, though nothing follows', async () => {
     const { publish, times, backfilled, end } = stream({ maxBackfill: 3_600_000 })
     publish([10_000])
     publish(range(10_500, 10_520), { live: false })
@@ -178,7 +178,7 @@ describe('continuity', () => {
       expect(times().filter(time => time >= 9000)).toEqual(range(9000, 9049))
       if (order === 'sorted') expect(times()).toEqual(range(9000, 9049))
       expect(gaps).toEqual([])
-      // One question for each of the long waits: whether the feed is where it was.
+      // One request for each of the long waits: whether the feed is where it was.
       expect(requests.length).toBeLessThanOrEqual(15)
       end()
     },
@@ -196,7 +196,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a feed of which every copy is late by some minutes is asked for nothing while it goes on', async () => {
+  test('a feed whose copies are all some minutes late causes no request while it goes on', async () => {
     const { publish, top, requests, gaps, end } = stream({ order: 'sorted' })
     for (let time = 9000; time < 9060; time++) {
       publish([time])

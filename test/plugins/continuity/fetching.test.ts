@@ -12,7 +12,7 @@ import {
 } from '../../support/plugins/continuity.js'
 
 describe('continuity', () => {
-  test('asks for nothing while each report begins where the one before ended', async () => {
+  test('requests nothing while each report begins where the one before it ended', async () => {
     const { publish, times, requests, gaps, end } = stream()
     publish(range(100, 400))
     await wait(60_000)
@@ -22,7 +22,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('fetches what is missing between two reports, and nothing else', async () => {
+  test('fetches the reports missing between two, and nothing else', async () => {
     const { publish, times, backfilled, requests, gaps, end } = stream()
     publish(range(100, 109))
     publish(range(110, 119), { live: false })
@@ -46,7 +46,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('asks for nothing where what was late comes by itself', async () => {
+  test('requests nothing where the late report arrives by itself', async () => {
     const { publish, sink, times, requests, gaps, end } = stream()
     publish([100, 103])
     await wait(100)
@@ -58,7 +58,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('asks only for what is still missing when part of it came by itself', async () => {
+  test('requests only what is still missing after a part arrived by itself', async () => {
     const { publish, sink, backfilled, requests, end } = stream()
     publish(range(100, 105), { live: false })
     sink(report(100))
@@ -71,7 +71,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('fetches four feeds at once, in turn', async () => {
+  test('fetches four feeds at a time, in order', async () => {
     const { sink, stored, service, requests, times, end } = stream()
     service.delayMs = 1000
     const feeds = Array.from({ length: 10 }, (_, at) => `0x0003${String(at).padStart(60, '0')}`)
@@ -89,7 +89,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a fetch that hangs does not hold up other feeds', async () => {
+  test('a fetch that hangs does not delay other feeds', async () => {
     const { publish, service, times, end } = stream()
     const hanging = range(1, 4).map(at => `0x0003${String(at).padStart(60, '0')}`)
     service.delayMs = 60_000
@@ -116,7 +116,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('goes on where the service gives shorter pages than were asked for', async () => {
+  test('goes on where the service gives shorter pages than requested', async () => {
     const { publish, backfilled, service, stored, gaps, end } = stream()
     service.page = from => stored.filter(each => each.observationsTimestamp >= from).slice(0, 7)
     publish([1000])
@@ -128,7 +128,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('does not hold up other feeds, nor the feed itself', async () => {
+  test('delays neither other feeds nor the feed itself', async () => {
     const { publish, times, service, end } = stream()
     service.delayMs = 10_000
     publish([100, 105])
@@ -154,13 +154,13 @@ describe('continuity', () => {
     end()
   })
 
-  test('a report of the longest range is not missed by the ones before it', async () => {
+  test('the range before a report of the longest range need not be filled', async () => {
     const { publish, gaps, vacant, requests, backfilled, end } = stream()
     publish([1000])
     publish([3000], { from: 2701 })
     await wait(10_000)
     expect(gaps).toEqual([])
-    // Whether the service knows of such a time, and two looks at what is before it.
+    // One request whether the service has such a time, and two for the range before it.
     expect(requests.map(({ from }) => from)).toEqual([2701, 1001, 1001])
     expect(vacant).toEqual([[1001, 2700]])
     publish([3100], { from: 3001, live: false })
@@ -176,7 +176,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a pause of the feed in the midst of what is fetched is no gap either', async () => {
+  test('a pause of the feed within fetched reports is no gap either', async () => {
     const { publish, gaps, vacant, backfilled, end } = stream({ maxBackfill: 3_600_000 })
     publish([1000])
     publish([2000], { from: 1701, live: false })
@@ -188,7 +188,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('nothing is fetched while whoever reads has no room', async () => {
+  test('nothing is fetched while the reader has no room', async () => {
     const { publish, scope, requests, backfilled, end } = stream()
     let makeRoom: () => void = () => undefined
     scope.flow.room = () =>
@@ -219,7 +219,7 @@ describe('continuity', () => {
     expect([failures, gaps]).toEqual([[], []])
   })
 
-  test('a fetched report that a plugin below keeps for itself is not missing', async () => {
+  test('a fetched report that a plugin below drops is not missing', async () => {
     const { publish, scope, gaps, end } = stream()
     scope.inject = async () => undefined
     publish([100])

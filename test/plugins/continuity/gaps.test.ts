@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { feedA, range, report, stream, wait } from '../../support/plugins/continuity.js'
 
 describe('continuity', () => {
-  test('what the service has not is announced once, after a second look a second later', async () => {
+  test('a range that the service lacks is announced once, after a second request a second later', async () => {
     const { publish, gaps, requests, end } = stream()
     publish([100])
     publish(range(101, 104), { live: false, lost: true })
@@ -17,7 +17,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('what is stored late is delivered by the second look, and no gap is announced', async () => {
+  test('a report that is stored late is delivered after the second request, and no gap is announced', async () => {
     const { publish, stored, backfilled, gaps, end } = stream()
     publish([100, 102], {})
     await wait(600)
@@ -28,7 +28,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a page that skips part of what is missing leaves exactly that part', async () => {
+  test('a page that skips part of the missing range leaves exactly that part', async () => {
     const { publish, backfilled, gaps, end } = stream()
     publish([100])
     publish([101, 102, 105], { live: false })
@@ -40,7 +40,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('what could not be fetched is tried again, with growing delays', async () => {
+  test('a failed fetch is tried again, with growing delays', async () => {
     const { publish, backfilled, service, requests, gaps, end } = stream()
     const { page } = service
     service.page = () => {
@@ -62,7 +62,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('and is announced as unavailable in the end', async () => {
+  test('the range is announced as unavailable in the end', async () => {
     const { publish, service, requests, gaps, end } = stream()
     service.page = () => {
       throw new Error('500')
@@ -74,7 +74,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('while no connection is open, failures prove nothing', async () => {
+  test('failures while no connection is open do not count', async () => {
     const { publish, service, gaps, backfilled, connect, end } = stream()
     const { page } = service
     service.page = () => {
@@ -93,7 +93,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('what is older than the bound is announced at once, the rest is fetched', async () => {
+  test('the range older than the bound is announced at once, the rest is fetched', async () => {
     const { publish, backfilled, gaps, end } = stream({ maxBackfill: 10_000 })
     publish([100])
     publish(range(101, 139), { live: false })
@@ -116,7 +116,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('another network or channel is looked up quietly', async () => {
+  test('a change of network or channel is fetched without announcing a gap', async () => {
     const { publish, gaps, vacant, backfilled, end } = stream()
     publish([100])
     publish([110], { signers: '99' })
@@ -135,7 +135,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('what is missing behind a hand-over is missing', async () => {
+  test('a missing range after a hand-over is fetched, and announced where the service lacks it', async () => {
     const { publish, gaps, backfilled, vacant, end } = stream()
     publish([100])
     publish([105], { signers: '99', live: false })
@@ -147,7 +147,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('of a silent feed too, what is older than the bound is announced', async () => {
+  test('of a stale feed, too, the range older than the bound is announced', async () => {
     const { publish, connect, backfilled, gaps, end } = stream(
       { maxBackfill: 10_000 },
       new Map([[feedA, 100]]),
@@ -160,7 +160,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a silent feed that can not be asked for is said to be so', async () => {
+  test('a stale feed that can’t be fetched is logged as such', async () => {
     const { publish, service, scope, connect, requests, backfilled, end } = stream(
       {},
       new Map([[feedA, 100]]),

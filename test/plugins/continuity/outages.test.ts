@@ -3,7 +3,7 @@ import type { Status } from '../../../client/status.js'
 import { feedA, feedB, range, report, stream, wait } from '../../support/plugins/continuity.js'
 
 describe('continuity', () => {
-  test('a cursor is where the first report of a feed has to begin', async () => {
+  test('the first report of a feed must begin at its cursor', async () => {
     const { publish, sink, backfilled, gaps, end } = stream({}, new Map([[feedA, 100]]))
     publish(range(101, 119), { live: false })
     sink(report(120))
@@ -37,7 +37,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('after two outages in a row it is asked for when the second has had its time', async () => {
+  test('after two outages in a row it is requested once, after the second', async () => {
     const { publish, connect, times, requests, end } = stream()
     connect(true)
     publish([100])
@@ -54,7 +54,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('after an outage of some feeds, only those are asked for', async () => {
+  test('after an outage of some feeds, only those are requested', async () => {
     const { publish, connect, backfilled, requests, end } = stream()
     connect(true)
     for (const feedID of [feedA, feedB]) publish([100], { feedID })
@@ -67,11 +67,11 @@ describe('continuity', () => {
     end()
   })
 
-  test('when one of two connections is lost, nothing is asked for', async () => {
-    const { publish, connect, tell, requests, end } = stream()
+  test('when one of two connections is lost, nothing is requested', async () => {
+    const { publish, connect, emitStatus, requests, end } = stream()
     connect(true)
     publish([100])
-    tell({ type: 'disconnected', wasOpen: true } as Status)
+    emitStatus({ type: 'disconnected', wasOpen: true } as Status)
     connect(true)
     await wait(10_000)
     expect(requests).toEqual([])
@@ -82,11 +82,11 @@ describe('continuity', () => {
     'a feed that is subscribed again begins anew, in order of %s',
     async order => {
       const cursors = new Map([[feedA, 99]])
-      const { publish, tell, times, requests, gaps, end } = stream({ order }, cursors)
+      const { publish, emitStatus, times, requests, gaps, end } = stream({ order }, cursors)
       publish([100, 102])
-      tell({ type: 'unsubscribed', feedIDs: [feedA] })
+      emitStatus({ type: 'unsubscribed', feedIDs: [feedA] })
       publish([200], { live: false })
-      tell({ type: 'subscribed', feedIDs: [feedA] })
+      emitStatus({ type: 'subscribed', feedIDs: [feedA] })
       publish([300, 301])
       await wait(60_000)
       expect(times()).toEqual(order === 'sorted' ? [100, 300, 301] : [100, 102, 300, 301])
@@ -95,14 +95,14 @@ describe('continuity', () => {
     },
   )
 
-  test('what was being fetched of a feed when it was unsubscribed is not delivered, nor announced', async () => {
-    const { publish, tell, times, requests, gaps, end } = stream()
+  test('reports that were being fetched when their feed was unsubscribed are neither delivered nor announced', async () => {
+    const { publish, emitStatus, times, requests, gaps, end } = stream()
     publish([100])
     publish([101], { live: false })
     publish([102])
     await wait(260)
     expect(requests).toHaveLength(1)
-    tell({ type: 'unsubscribed', feedIDs: [feedA] })
+    emitStatus({ type: 'unsubscribed', feedIDs: [feedA] })
     await wait(60_000)
     expect(times()).toEqual([100, 102])
     expect(requests).toHaveLength(1)
@@ -119,12 +119,12 @@ describe('continuity', () => {
     end()
   })
 
-  test('a feed with a cursor that is not subscribed to is left alone', async () => {
+  test('a feed with a cursor that is not subscribed is not requested', async () => {
     const cursors = new Map([
       [feedA, 100],
       [feedB, 100],
     ])
-    const { publish, scope, connect, tell, requests, backfilled, end } = stream({}, cursors)
+    const { publish, scope, connect, emitStatus, requests, backfilled, end } = stream({}, cursors)
     Object.assign(scope, { feedIDs: [feedA] })
     publish([101], { live: false })
     publish([101], { feedID: feedB, live: false })
@@ -133,14 +133,14 @@ describe('continuity', () => {
     expect(backfilled()).toEqual([101])
     expect(requests.filter(({ feedID }) => feedID === feedB)).toEqual([])
     Object.assign(scope, { feedIDs: [feedA, feedB] })
-    tell({ type: 'subscribed', feedIDs: [feedB] })
+    emitStatus({ type: 'subscribed', feedIDs: [feedB] })
     await wait(3000)
     expect(backfilled()).toEqual([101, 101])
     end()
   })
 
-  test('a feed that is unsubscribed while it is asked for gets nothing', async () => {
-    const { publish, service, connect, tell, requests, delivered, end } = stream(
+  test('a feed that is unsubscribed while it is requested gets nothing', async () => {
+    const { publish, service, connect, emitStatus, requests, delivered, end } = stream(
       {},
       new Map([[feedA, 100]]),
     )
@@ -149,7 +149,7 @@ describe('continuity', () => {
     connect(true)
     await wait(2100)
     expect(requests).toHaveLength(1)
-    tell({ type: 'unsubscribed', feedIDs: [feedA] })
+    emitStatus({ type: 'unsubscribed', feedIDs: [feedA] })
     await wait(5000)
     expect(delivered).toEqual([])
     end()
@@ -201,7 +201,7 @@ describe('continuity', () => {
     end()
   })
 
-  test('a long range that is wrong is left by two reports', async () => {
+  test('two reports move the chain back after a wrong long range', async () => {
     const { publish, sink, backfilled, times, end } = stream()
     publish([100])
     sink(report(500_000, { from: 101 }))
@@ -254,7 +254,7 @@ describe('continuity', () => {
       await wait(5000)
       expect(times().filter(time => time < 4000)).toEqual(range(100, 159))
       expect(times()).toEqual(expect.arrayContaining([4200, 4201]))
-      // Nobody could know yet.
+      // Nothing shows it yet.
       expect(gaps).toEqual([{ feedID: feedA, from: 105, to: 3900, cause: 'bound' }])
       end()
     },

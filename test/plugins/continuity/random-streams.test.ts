@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { cover, frontierOf } from '../../../report/ranges.js'
 import { runScenario, scenarios } from '../../support/plugins/random-streams.js'
 
-test('whatever is lost, late, doubled, cut in pages or fails: each stored report comes once, or a gap says so', async () => {
+test('whatever is lost, late, doubled, cut in pages or fails: each stored report is delivered once or in a gap', async () => {
   await fc.assert(
     fc.asyncProperty(scenarios, async scenario => {
       const { delivered, gaps, vacant, published, last } = await runScenario(scenario)
@@ -15,14 +15,14 @@ test('whatever is lost, late, doubled, cut in pages or fails: each stored report
         .map(each => each.observationsTimestamp)
         .filter(each => !got.has(each) && !gaps.some(gap => each >= gap.from && each <= gap.to))
       expect(lost).toEqual([])
-      // What is delivered and announced leaves no time out.
+      // Delivered reports and gaps cover the whole time.
       const coverage = { last: delivered[0]?.observationsTimestamp ?? 0, missing: [] }
       for (const each of delivered)
         cover(coverage, each.validFromTimestamp, each.observationsTimestamp)
       for (const { from, to } of gaps) cover(coverage, from, to)
       for (const [from = 0, to = 0] of vacant) cover(coverage, from, to)
       expect(frontierOf(coverage)).toBe(last)
-      // What the service has is never said to be missing there.
+      // No gap says that the service lacks a report that it has.
       const falsely = published
         .map(each => each.observationsTimestamp)
         .filter(each =>

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { feedA, feedB, range, report, stream, wait } from '../../support/plugins/continuity.js'
 
 describe('continuity, sorted', () => {
-  test('holds back what is ahead of a gap until that is filled', async () => {
+  test('delays reports after a missing range until that is filled', async () => {
     const { publish, times, end } = stream({ order: 'sorted' })
     publish([100])
     publish([101, 102], { live: false })
@@ -15,7 +15,7 @@ describe('continuity, sorted', () => {
     end()
   })
 
-  test('sorts what was reordered, without asking', async () => {
+  test('sorts reordered reports, without a request', async () => {
     const { sink, times, requests, end } = stream({ order: 'sorted' })
     for (const time of [100, 103, 105, 101, 104, 102]) sink(report(time))
     expect(times()).toEqual(range(100, 105))
@@ -24,7 +24,7 @@ describe('continuity, sorted', () => {
     end()
   })
 
-  test('a gap that is announced lets go of what is behind it', async () => {
+  test('an announced gap releases the reports after it', async () => {
     const { publish, times, gaps, end } = stream({ order: 'sorted' })
     publish([100])
     publish([101], { live: false, lost: true })
@@ -37,7 +37,7 @@ describe('continuity, sorted', () => {
     end()
   })
 
-  test('a fetched report that a plugin below keeps for itself is waited for no longer', async () => {
+  test('a fetched report that a plugin below drops is waited for no longer', async () => {
     const { publish, scope, times, gaps, end } = stream({ order: 'sorted' })
     scope.inject = async () => undefined
     publish([100])
@@ -73,7 +73,7 @@ describe('continuity, sorted', () => {
     ['its first report', [], 50_000],
     ['a report that begins where the last ended', [100], 101],
   ])(
-    'of a feed that %s leads far ahead while nobody can be asked, each comes once',
+    'of a feed that %s leads far ahead while no request succeeds, each report is delivered once',
     async (_name, before, from) => {
       const { publish, sink, service, times, gaps, end } = stream({
         order: 'sorted',
@@ -89,7 +89,7 @@ describe('continuity, sorted', () => {
         publish([time])
         await wait(100)
       }
-      // None is held longer than it may be.
+      // None waits longer than allowed.
       expect(times().length).toBeGreaterThan(40)
       service.page = page
       for (let time = 160; time < 260; time++) {
@@ -103,7 +103,7 @@ describe('continuity, sorted', () => {
     },
   )
 
-  test('a copy of what was delivered is no gap, however late; what was not is one', () => {
+  test('a copy of a delivered report is no gap, however late; another late report is one', () => {
     const { publish, top, times, gaps, end } = stream({ order: 'sorted' })
     publish(range(100, 300))
     for (const time of range(100, 300)) top(report(time))
@@ -115,7 +115,7 @@ describe('continuity, sorted', () => {
     end()
   })
 
-  test('holds for a bounded time, then announces the gap; what comes of it later is dropped', async () => {
+  test('delays for a bounded time, then announces the gap; its reports are dropped later', async () => {
     const { publish, sink, times, gaps, service, end } = stream({ order: 'sorted', maxHold: 500 })
     service.delayMs = 2000
     publish([100])
@@ -133,7 +133,7 @@ describe('continuity, sorted', () => {
     end()
   })
 
-  test('holds a bounded number', () => {
+  test('delays a bounded number', () => {
     const { publish, times, gaps, end } = stream({ order: 'sorted', maxHeld: 5 })
     publish([100, ...range(110, 114)])
     expect(times()).toEqual([100])
@@ -160,7 +160,7 @@ describe('continuity, sorted', () => {
     end()
   })
 
-  test('what is before the first report is not owed', () => {
+  test('reports before the first one are not missing', () => {
     const { sink, times, gaps, end } = stream({ order: 'sorted' })
     for (const time of [102, 101, 103]) sink(report(time))
     expect(times()).toEqual([102, 103])

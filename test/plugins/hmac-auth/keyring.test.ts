@@ -23,7 +23,7 @@ function setUp(renewCredentials?: RenewCredentials) {
   return { keyring, renew, lines, controller }
 }
 
-/** Answers each question when it is told to. */
+/** A source whose requests the test answers. */
 function createSource() {
   const answers: ((given: Credentials) => void)[] = []
   return {
@@ -32,13 +32,13 @@ function createSource() {
   }
 }
 
-test('keys that nobody renews stay', async () => {
+test('keys stay without renewCredentials', async () => {
   const { keyring, renew } = setUp()
   await renew()
   expect(keyring.keys).toMatchObject(first)
 })
 
-test('one question is asked for all who wait, and its keys are taken', async () => {
+test('calls that wait share a request, and its keys are used', async () => {
   const { answers, ask } = createSource()
   const { keyring, renew, lines } = setUp(ask)
   const before = keyring.keys
@@ -52,7 +52,7 @@ test('one question is asked for all who wait, and its keys are taken', async () 
   expect(jest.getTimerCount()).toBe(0)
 })
 
-test('nobody is asked for what was signed with older keys', async () => {
+test('a rejection of older keys causes no request', async () => {
   const ask = jest.fn(() => second)
   const { keyring, renew } = setUp(ask)
   const before = keyring.keys
@@ -62,7 +62,7 @@ test('nobody is asked for what was signed with older keys', async () => {
   expect(ask).toHaveBeenCalledTimes(1)
 })
 
-test('a question is asked once a second at most, also where the keys stay', async () => {
+test('a request is made once a second at most, even where the keys stay', async () => {
   const ask = jest.fn(() => first)
   const { keyring, renew, lines } = setUp(ask)
   const before = keyring.keys
@@ -75,7 +75,7 @@ test('a question is asked once a second at most, also where the keys stay', asyn
   expect(lines).toEqual([])
 })
 
-describe('a question that is not answered', () => {
+describe('a request that is not answered', () => {
   test('is waited for 10 s, and named once', async () => {
     const { answers, ask } = createSource()
     const { renew, lines } = setUp(ask)
@@ -92,7 +92,7 @@ describe('a question that is not answered', () => {
     expect(jest.getTimerCount()).toBe(0)
   })
 
-  test('is asked anew, and its late answer is then nothing to us', async () => {
+  test('is made again, and its late answer is then ignored', async () => {
     const { answers, ask } = createSource()
     const { keyring, renew } = setUp(ask)
     void renew()
@@ -106,7 +106,7 @@ describe('a question that is not answered', () => {
     expect(keyring.keys).toMatchObject(second)
   })
 
-  test('and nobody waits for is asked anew all the same', async () => {
+  test('is made again even if no call waits for it', async () => {
     const { answers, ask } = createSource()
     const { renew, controller } = setUp(ask)
     const waiting = renew()

@@ -19,7 +19,7 @@ function setUp(machine: number) {
       clock.confirm(clock.offsetAfter(moment, Math.floor(service / 1000) * 1000), log)
     },
     offset: () => clock.read().offset,
-    /** What is signed now. */
+    /** The time that is signed now. */
     signed: () => clock.read().at + clock.read().offset,
   }
 }
@@ -57,7 +57,7 @@ test.each([24 * HOUR + 5000, -24 * HOUR - 5000, 50 * 365 * 24 * HOUR])(
   },
 )
 
-test('a bound of a day holds of all corrections together', () => {
+test('the bound of a day holds for all corrections together', () => {
   const { offset, refuse } = setUp(1e12)
   refuse(1e12 + 20 * HOUR)
   expect(offset()).toBe(20 * HOUR + 500)
@@ -74,12 +74,12 @@ test.each([0, 6000, 12_000])(
   },
 )
 
-test('an answer without a time says nothing of the clock', () => {
+test('an answer without a time does not change the clock', () => {
   const { clock } = setUp(1e12)
   expect(clock.offsetAfter(clock.read(), undefined)).toBe(0)
 })
 
-test('a machine whose clock is set right is believed again', () => {
+test('a clock that is set right is used again', () => {
   const { offset, refuse, time, lines } = setUp(1e12 + 30_000)
   refuse(1e12)
   expect(offset()).not.toBe(0)
@@ -89,7 +89,7 @@ test('a machine whose clock is set right is believed again', () => {
   expect(lines[1]).toMatch(/clock agrees with the service's again/)
 })
 
-test('a refusal of what was signed before the correction is signed by what is right now', () => {
+test('an attempt that was signed before the correction and rejected is signed with the correction', () => {
   const { clock, time, lines } = setUp(1e12 + 30_000)
   const log = { warn: (line: string) => void lines.push(line) }
   const [one, other] = [clock.read(), clock.read()]

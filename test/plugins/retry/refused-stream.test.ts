@@ -2,12 +2,12 @@ import { describe, expect, jest, test } from '@jest/globals'
 import { AuthenticationError, type Status, WebSocketError } from '../../../index.js'
 import { ended, refused, run, streamCall } from '../../support/plugins/retry.js'
 
-describe('a stream that was let in and is refused', () => {
+describe('a stream that was accepted and is then rejected', () => {
   const locked = new AuthenticationError('x', { statusCode: 401 })
   const degradedOf = (statuses: readonly Status[]) =>
     statuses.filter(({ type }) => type === 'degraded')
 
-  test('is dialled once more as always, then once in a while, and given up as always', async () => {
+  test('is tried once more as usual, then rarely, and given up as usual', async () => {
     const { call, statuses } = streamCall()
     const { attempts, result, done } = run(call, [ended(2000), locked])
     await jest.runAllTimersAsync()
@@ -36,7 +36,7 @@ describe('a stream that was let in and is refused', () => {
     [{}, 60_000],
     [{ refusedInterval: 5000 }, 5000],
     [{ refusedInterval: 2_147_483_647 }, 2_147_483_647],
-  ])('is never dialled sooner: %p', async (options, interval) => {
+  ])('is never tried earlier: %p', async (options, interval) => {
     for (const random of [0, 0.999]) {
       const { call, controller, statuses } = streamCall()
       const { attempts, done } = run(call, [ended(2000), locked], {
@@ -53,7 +53,7 @@ describe('a stream that was let in and is refused', () => {
     }
   })
 
-  test('once is a blip: nothing is announced', async () => {
+  test('once is not reported', async () => {
     const { call, statuses, controller } = streamCall()
     const outcomes = [
       ended(2000),
@@ -73,7 +73,7 @@ describe('a stream that was let in and is refused', () => {
     await done
   })
 
-  test('is announced as degraded again after it was open in between', async () => {
+  test('is reported as degraded again after it was open in between', async () => {
     const { call, statuses, controller } = streamCall()
     const outcomes = [ended(2000), locked, locked, locked, ended(2000), locked, locked]
     const { done } = run(call, outcomes, { refusedInterval: 10 })
@@ -97,7 +97,7 @@ describe('a stream that was let in and is refused', () => {
     await done
   })
 
-  test('is dialled so for ever while others carry it, whether it was open itself or not', async () => {
+  test('is tried rarely for ever while others carry it, whether it was open itself or not', async () => {
     for (const outcomes of [[locked], [ended(2000), locked]]) {
       const { call, siblings, controller, statuses } = streamCall({ maxReconnectAttempts: 2 })
       siblings.become(1)

@@ -51,7 +51,7 @@ describe('a request', () => {
     const asked = run(requestCall(), [status(429, 30_000), ok])
     await jest.runAllTimersAsync()
     await asked.done
-    // A tenth more at most, so that those who were asked together don't come back together.
+    // A tenth more at most, so that clients that were asked together don't come back together.
     expect(asked.attempts).toEqual([0, 33_000])
     const tooLong = run(requestCall(), [status(429, 61_000), ok])
     await jest.runAllTimersAsync()

@@ -18,7 +18,7 @@ describe('a stream of several connections', () => {
     expect(siblings.watchers).toBe(0)
   })
 
-  test('is not probed before the service wants it', async () => {
+  test('is not probed before the Retry-After of the service', async () => {
     const busy = new WebSocketError('x', {
       code: 'WS_REFUSED',
       statusCode: 503,
@@ -33,7 +33,7 @@ describe('a stream of several connections', () => {
     await done
   })
 
-  test('is probed even after an error that no waiting mends, but not alone', async () => {
+  test('is probed even after an error that is not retryable, but not alone', async () => {
     const fatal = new DataStreamsError('x', { code: 'PLUGIN' })
     const { call, siblings } = streamCall()
     siblings.become(1)
@@ -47,7 +47,7 @@ describe('a stream of several connections', () => {
     expect(result.error).toBe(fatal)
   })
 
-  test('is dialled at once, with all its attempts, when the last of the others is lost', async () => {
+  test('is tried at once, with all its attempts, when the last of the others is lost', async () => {
     const { call, siblings, controller } = streamCall({ maxReconnectAttempts: 2 })
     siblings.become(1)
     const { attempts, result, done } = run(call, [refused])
@@ -65,7 +65,7 @@ describe('a stream of several connections', () => {
 
   const locked = new AuthenticationError('x', { statusCode: 401 })
 
-  test('is dialled at once when another has carried it and is lost, though it was alone when it began to wait', async () => {
+  test('is tried at once when another has carried it and is lost, though it was alone when it began to wait', async () => {
     const { call, siblings, controller } = streamCall()
     const { attempts, done } = run(call, [ended(2000), locked])
     await jest.advanceTimersByTimeAsync(5000)
@@ -81,7 +81,7 @@ describe('a stream of several connections', () => {
     expect(siblings.watchers).toBe(0)
   })
 
-  test('is not dialled at once for one that did not last, or for none at all', async () => {
+  test('is not tried at once for one that did not last, or for none at all', async () => {
     const { call, siblings, controller } = streamCall()
     const { attempts, done } = run(call, [ended(2000), locked])
     await jest.advanceTimersByTimeAsync(5000)
@@ -95,7 +95,7 @@ describe('a stream of several connections', () => {
     await done
   })
 
-  test('is dialled no sooner than the service has asked, and no later than that when it is needed', async () => {
+  test('is tried no earlier than the service has asked, and no later than that when it is needed', async () => {
     const asked = new AuthenticationError('x', { statusCode: 403, retryAfter: 20_000 })
     const { call, siblings, controller } = streamCall()
     siblings.become(1)
@@ -111,7 +111,7 @@ describe('a stream of several connections', () => {
     await done
   })
 
-  test('is not given up for a refusal in a moment when none is open, if one has been', async () => {
+  test('is not given up for a rejection while none is open, if one has been', async () => {
     const { call, siblings, controller, statuses } = streamCall()
     const { attempts, result, done } = run(call, [refused, refused, locked])
     siblings.become(1)
@@ -124,7 +124,7 @@ describe('a stream of several connections', () => {
     await done
   })
 
-  test('knows that it was let in before the connection was first dialled', async () => {
+  test('knows that it was accepted before the connection was first tried', async () => {
     const { call, siblings, controller } = streamCall()
     const plugin = retry({ random: () => 1 })
     const connect = (wire: Handler) =>
@@ -134,16 +134,16 @@ describe('a stream of several connections', () => {
     void connect(() => new Promise(() => undefined))
     siblings.become(1)
     siblings.become(0)
-    let dials = 0
+    let attempts = 0
     void connect(async () => {
-      dials++
+      attempts++
       throw locked
     })
     await jest.advanceTimersByTimeAsync(1000)
-    expect(dials).toBe(2)
+    expect(attempts).toBe(2)
     controller.abort()
-    const stranger = run(streamCall().call, [locked])
-    await stranger.done
-    expect(stranger.result.error).toBe(locked)
+    const other = run(streamCall().call, [locked])
+    await other.done
+    expect(other.result.error).toBe(locked)
   })
 })

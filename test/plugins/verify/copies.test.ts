@@ -4,8 +4,8 @@ import type { Report } from '../../../report/report.js'
 import { bad, report, stack } from '../../support/plugins/verify.js'
 
 describe('verify in the stack of a stream', () => {
-  test('verifies a report once, however many copies come before and after the verdict', () => {
-    const { sink, settle, asked, counts, delivered } = stack()
+  test('verifies a report once, however many copies arrive before and after the check', () => {
+    const { sink, settle, checkCount, counts, delivered } = stack()
     const first = report(1)
     sink(first)
     sink(report(1, { origin: '002' }))
@@ -13,7 +13,7 @@ describe('verify in the stack of a stream', () => {
     settle(first)
     sink(report(1, { origin: '004' }))
     sink(report(1, { origin: '005', signatures: '33' }))
-    expect(asked()).toBe(1)
+    expect(checkCount()).toBe(1)
     expect(counts).toMatchObject({ deduplicated: 4, verified: 1, unverified: 0 })
     expect(delivered).toEqual([first])
   })
@@ -23,14 +23,14 @@ describe('verify in the stack of a stream', () => {
       fc.property(
         fc.array(fc.tuple(fc.nat(origins - 1), fc.boolean()), { minLength: 200, maxLength: 400 }),
         steps => {
-          const { sink, settle, asked, checks, connect, counts, delivered } = stack()
+          const { sink, settle, checkCount, checks, connect, counts, delivered } = stack()
           const positions = Array.from({ length: origins }, () => 0)
           positions.forEach((_, origin) => void connect(`${origin}`))
           for (const [origin, isVerdict] of steps) {
             const [check] = checks.keys()
             if (isVerdict && check !== undefined) settle(check)
             const time = positions[origin] as number
-            // An origin is eight reports ahead of the last one at most.
+            // An origin is at most eight reports ahead of the last one.
             if (time >= Math.min(...positions) + 8) continue
             positions[origin] = time + 1
             sink(report(time, { origin: `${origin}`, signatures: `${origin}1` }))
@@ -38,7 +38,7 @@ describe('verify in the stack of a stream', () => {
           for (const each of [...checks.keys()]) settle(each)
           const times = delivered.map(each => each.observationsTimestamp)
           expect(times).toEqual(Array.from({ length: Math.max(...positions) }, (_, time) => time))
-          expect(asked()).toBe(delivered.length)
+          expect(checkCount()).toBe(delivered.length)
           expect(counts.verified).toBe(delivered.length)
         },
       ),
@@ -46,8 +46,8 @@ describe('verify in the stack of a stream', () => {
     )
   })
 
-  test('remembers one report of a feed until copies can come, and eight from then on', () => {
-    const { sink, settle, asked, connect, checks } = stack()
+  test('remembers one report of a feed until copies can arrive, and eight from then on', () => {
+    const { sink, settle, checkCount, connect, checks } = stack()
     function publish(from: number, to: number): void {
       for (let time = from; time <= to; time++) {
         sink(report(time))
@@ -58,18 +58,18 @@ describe('verify in the stack of a stream', () => {
     connect('001')
     publish(1, 9)
     publish(8, 8)
-    expect(asked()).toBe(10)
+    expect(checkCount()).toBe(10)
     connect('002')
     publish(10, 17)
     publish(10, 17)
-    expect(asked()).toBe(18)
+    expect(checkCount()).toBe(18)
     publish(18, 18)
     publish(10, 10)
-    expect(asked()).toBe(20)
+    expect(checkCount()).toBe(20)
   })
 
-  test('puts the copy that differs in the place of a first one that is refused', () => {
-    const { sink, settle, counts, told, delivered } = stack()
+  test('replaces a rejected first report by the copy that differs', () => {
+    const { sink, settle, counts, stream, delivered } = stack()
     const [forged, next, true_] = [report(1, { blob: '66' }), report(2), report(1)]
     for (const each of [forged, next, true_]) sink(each)
     settle(next)
@@ -77,15 +77,15 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([])
     settle(true_)
     expect(delivered).toEqual([true_, next])
-    expect(told.conflicts).toEqual([])
-    expect(told.errors).toHaveLength(1)
+    expect(stream.conflicts).toEqual([])
+    expect(stream.errors).toHaveLength(1)
     expect(counts).toEqual({ deduplicated: 0, late: 0, verified: 2, unverified: 1 })
     sink(report(1, { origin: '003' }))
     expect(counts.deduplicated).toBe(1)
-    expect(told.conflicts).toEqual([])
+    expect(stream.conflicts).toEqual([])
   })
 
-  test('forgets both when the copy is refused as well, so that a third is delivered', () => {
+  test('forgets both when the copy is rejected, too, so that a third is delivered', () => {
     const { sink, settle, counts, delivered } = stack()
     const [forged, forgedToo, true_] = [
       report(1, { blob: '66' }),
@@ -102,8 +102,8 @@ describe('verify in the stack of a stream', () => {
     expect(counts).toEqual({ deduplicated: 0, late: 0, verified: 1, unverified: 2 })
   })
 
-  test('verifies the next copy where the first is refused, and not the same bytes again', async () => {
-    const { sink, inject, settle, asked, counts, told, delivered } = stack()
+  test('verifies the next copy where the first is rejected, and not the same bytes again', async () => {
+    const { sink, inject, settle, checkCount, counts, stream, delivered } = stack()
     const signedBy = (signatures: string, origin: string) => report(1, { signatures, origin })
     const [forged, next] = [signedBy('66', '001'), report(2)]
     const [true_, forgedToo] = [signedBy('11', '003'), signedBy('77', '002')]
@@ -120,13 +120,13 @@ describe('verify in the stack of a stream', () => {
     settle(true_)
     await good
     expect(delivered).toEqual([true_, next])
-    expect(asked()).toBe(4)
-    expect(told.errors).toHaveLength(2)
+    expect(checkCount()).toBe(4)
+    expect(stream.errors).toHaveLength(2)
     expect(counts).toEqual({ deduplicated: 2, late: 0, verified: 2, unverified: 4 })
   })
 
-  test('has one copy of each origin wait for a verdict, and eight in all', () => {
-    const { sink, settle, checks, asked, counts } = stack()
+  test('lets one copy of each origin wait for the check, and eight in all', () => {
+    const { sink, settle, checks, checkCount, counts } = stack()
     const forged = report(1, { signatures: '66' })
     sink(forged)
     for (const origin of ['001', '001', '002', '002']) sink(report(1, { origin, signatures: '77' }))
@@ -136,12 +136,12 @@ describe('verify in the stack of a stream', () => {
     settle(forged, bad)
     while (checks.size > 0) for (const each of [...checks.keys()]) settle(each, bad)
     // Two copies have the same bytes.
-    expect(asked()).toBe(8)
+    expect(checkCount()).toBe(8)
     expect(counts).toMatchObject({ deduplicated: 8, unverified: 9 })
   })
 
-  test('passes nothing on whose signatures nobody has verified, even where dedup has forgotten it', () => {
-    const { sink, settle, asked, connect, delivered } = stack({}, true, 8)
+  test('passes on no copy with unverified signatures, even where dedup has forgotten the report', () => {
+    const { sink, settle, checkCount, connect, delivered } = stack({}, true, 8)
     function publish(...reports: Report[]): void {
       for (const each of reports) {
         sink(each)
@@ -154,12 +154,12 @@ describe('verify in the stack of a stream', () => {
     publish(report(1, { origin: '002' }), report(9))
     const before = [...delivered]
     sink(report(1, { origin: '002', signatures: '66' }))
-    expect(asked()).toBe(10)
+    expect(checkCount()).toBe(10)
     expect(delivered).toEqual(before)
   })
 
   test('verifies every copy in a stack without dedup, unless its bytes are verified', () => {
-    const { sink, settle, asked, delivered, counts } = stack({}, false)
+    const { sink, settle, checkCount, delivered, counts } = stack({}, false)
     const reports = [
       report(1),
       report(1, { origin: '002' }),
@@ -167,37 +167,37 @@ describe('verify in the stack of a stream', () => {
       report(1, { origin: '003', signatures: '66' }),
     ] as const
     for (const each of reports.slice(0, 3)) sink(each)
-    expect(asked()).toBe(2)
+    expect(checkCount()).toBe(2)
     settle(reports[2])
     expect(delivered).toEqual([])
     settle(reports[0])
     expect(delivered).toEqual(reports.slice(0, 3))
     sink(report(1, { origin: '004' }))
-    expect(asked()).toBe(2)
+    expect(checkCount()).toBe(2)
     expect(delivered).toHaveLength(4)
     sink(report(1, { origin: '004', signatures: '66' }))
-    expect(asked()).toBe(3)
+    expect(checkCount()).toBe(3)
     expect(delivered).toHaveLength(4)
     expect(counts.deduplicated).toBe(0)
   })
 
-  test('tells of a conflict when both are verified, and of a forgery when the second is not', () => {
-    const { sink, settle, counts, told, delivered } = stack()
+  test('emits a conflict when both are verified, and an error when the second is forged', () => {
+    const { sink, settle, counts, stream, delivered } = stack()
     const [first, forged, twin] = [report(1), report(1, { blob: '66' }), report(1, { blob: '77' })]
     sink(first)
     settle(first)
     sink(forged)
     settle(forged, bad)
-    expect(told.conflicts).toEqual([])
+    expect(stream.conflicts).toEqual([])
     sink(twin)
-    expect(told.conflicts).toEqual([])
+    expect(stream.conflicts).toEqual([])
     settle(twin)
-    expect(told.conflicts).toEqual([[first, twin]])
+    expect(stream.conflicts).toEqual([[first, twin]])
     expect(delivered).toEqual([first])
     expect(counts).toEqual({ deduplicated: 1, late: 0, verified: 2, unverified: 1 })
   })
 
-  test('leaves no trace of a refused time: what comes after is not late', () => {
+  test('forgets the time of a rejected report: a later one is not late', () => {
     const { sink, settle, counts } = stack()
     const [one, far] = [report(1), report(4_000_000_000)]
     sink(one)
@@ -207,9 +207,9 @@ describe('verify in the stack of a stream', () => {
     expect(counts.late).toBe(0)
   })
 
-  test('verifies a report that differs from one that was not chosen, and that one too where it is good', () => {
+  test('verifies a report that differs from one that was not chosen, and that one, too, if it is good', () => {
     const draws = [0.9]
-    const { sink, settle, told, asked, counts, delivered } = stack({
+    const { sink, settle, stream, checkCount, counts, delivered } = stack({
       mode: { sample: 2 },
       random: () => draws.shift() as number,
     })
@@ -222,24 +222,24 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([first])
     sink(forged)
     settle(forged, bad)
-    expect(asked()).toBe(1)
-    expect(told.conflicts).toEqual([])
+    expect(checkCount()).toBe(1)
+    expect(stream.conflicts).toEqual([])
     sink(true_)
     settle(true_)
-    expect(told.conflicts).toEqual([[first, true_]])
+    expect(stream.conflicts).toEqual([[first, true_]])
     sink(report(1, { blob: '66', origin: '004' }))
     expect(counts.deduplicated).toBe(2)
     settle(first, bad)
     sink(report(1, { blob: '66', origin: '005' }))
-    expect(asked()).toBe(3)
+    expect(checkCount()).toBe(3)
     expect(delivered).toEqual([first])
-    expect(told.errors).toHaveLength(2)
+    expect(stream.errors).toHaveLength(2)
     expect(counts).toMatchObject({ deduplicated: 3, verified: 1, unverified: 2 })
   })
 
-  test('drops a report that was not chosen where it proves to be forged before its turn', () => {
+  test('drops a report that was not chosen if it proves to be forged before it is passed on', () => {
     const draws = [0.1, 0.9]
-    const { sink, settle, told, delivered } = stack({
+    const { sink, settle, stream, delivered } = stack({
       mode: { sample: 2 },
       random: () => draws.shift() as number,
     })
@@ -250,22 +250,22 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([chosen])
     settle(forged, bad)
     expect(delivered).toEqual([chosen, true_])
-    expect(told.conflicts).toEqual([])
+    expect(stream.conflicts).toEqual([])
   })
 
   test('remembers an observation once, however many of its reports are passed on', () => {
-    const { sink, settle, asked, delivered } = stack()
+    const { sink, settle, checkCount, delivered } = stack()
     const first = [report(1), report(1, { blob: '66' })]
     for (const each of [...first, ...[2, 3, 4, 5, 6, 7, 8].map(time => report(time))]) {
       sink(each)
       settle(each)
     }
     for (let time = 1; time <= 8; time++) sink(report(time, { origin: '002' }))
-    expect(asked()).toBe(9)
+    expect(checkCount()).toBe(9)
     expect(delivered).toHaveLength(8)
   })
 
-  test('lets nobody who invents a configuration hold up the others of a feed', () => {
+  test('does not delay a feed for an invented configuration', () => {
     const { sink, settle, delivered } = stack()
     const invented = report(1, { digest: '9f' })
     const reports = [report(1, { origin: '002' }), report(2), report(3)]
@@ -298,7 +298,7 @@ describe('verify in the stack of a stream', () => {
   ])(
     'delivers one of two configurations that signed an observation, whichever is verified %s',
     (_, at) => {
-      const { sink, settle, delivered, counts, told } = stack()
+      const { sink, settle, delivered, counts, stream } = stack()
       const both = [report(1, { digest: '9f', blob: '77' }), report(1, { origin: '002' })]
       for (const each of both) sink(each)
       const [first, last] = at === 0 ? both : [...both].reverse()
@@ -306,13 +306,13 @@ describe('verify in the stack of a stream', () => {
       expect(delivered).toEqual([first])
       settle(last as Report)
       expect(delivered).toEqual([first])
-      expect(told.conflicts).toEqual([[first, last]])
+      expect(stream.conflicts).toEqual([[first, last]])
       expect(counts).toMatchObject({ deduplicated: 1, verified: 2, late: 0 })
     },
   )
 
   test('verifies reports that differ beside the first, one of each origin', () => {
-    const { sink, settle, delivered, counts, told, checks } = stack()
+    const { sink, settle, delivered, counts, stream, checks } = stack()
     const forged = ['66', '77', '88'].map(blob => report(1, { blob }))
     const [one, two, three] = forged as [Report, Report, Report]
     const next = report(2)
@@ -324,7 +324,7 @@ describe('verify in the stack of a stream', () => {
     settle(two, bad)
     settle(one, bad)
     expect(delivered).toEqual([true_, next])
-    expect(told.conflicts).toEqual([])
+    expect(stream.conflicts).toEqual([])
     expect(counts).toEqual({ deduplicated: 2, late: 0, verified: 2, unverified: 2 })
   })
 
@@ -339,9 +339,9 @@ describe('verify in the stack of a stream', () => {
     expect(counts.unverified).toBe(9)
   })
 
-  test('verifies a bounded number of reports that differ from what was passed on', () => {
-    const { sink, settle, checks, counts, told } = stack({ maxPending: 16 })
-    told.leaks = true
+  test('verifies a bounded number of reports that differ from the one passed on', () => {
+    const { sink, settle, checks, counts, stream } = stack({ maxPending: 16 })
+    stream.leaks = true
     const first = report(1)
     sink(first)
     settle(first)
@@ -350,15 +350,15 @@ describe('verify in the stack of a stream', () => {
     for (let blob = 50; blob < 90; blob++) sink(report(1, { blob: `${blob}`, origin: `${blob}` }))
     expect(checks.size).toBe(8)
     expect(counts.deduplicated).toBe(72)
-    expect(told.isPaused).toBe(false)
+    expect(stream.isPaused).toBe(false)
     for (const each of [...checks.keys()]) settle(each, bad)
     sink(report(1, { blob: '90' }))
     expect(checks.size).toBe(1)
-    expect(told.conflicts).toEqual([])
+    expect(stream.conflicts).toEqual([])
   })
 
-  test('delivers an observation once where its first was not chosen, however many copies come', () => {
-    const { sink, settle, asked, delivered, counts, told } = stack({
+  test('delivers an observation once if its first report was not chosen, however many copies arrive', () => {
+    const { sink, settle, checkCount, delivered, counts, stream } = stack({
       mode: { sample: 2 },
       random: () => 0.9,
     })
@@ -369,13 +369,13 @@ describe('verify in the stack of a stream', () => {
     settle(good)
     settle(forged, bad)
     sink(report(1, { origin: '004' }))
-    expect(asked()).toBe(2)
+    expect(checkCount()).toBe(2)
     expect(delivered).toEqual([forged])
-    expect(told.errors).toHaveLength(1)
+    expect(stream.errors).toHaveLength(1)
     expect(counts).toEqual({ deduplicated: 3, late: 0, verified: 1, unverified: 1 })
   })
 
-  test('remembers what was passed on, whatever is refused or waits meanwhile', () => {
+  test('remembers the reports passed on, whatever is rejected or waits meanwhile', () => {
     const { sink, settle, delivered } = stack({}, true, 8)
     const good = report(1)
     sink(good)

@@ -5,7 +5,7 @@ import { toBytes } from 'viem'
 import { type Engine, loadEngine, loadNative, loadNoble } from '../../../plugins/verify/engine.js'
 import { isNativeHere, ORDER, word } from '../../support/report/signed-reports.js'
 
-// What is skipped is said: the binding of the optional peer is not installed on this machine.
+// The title names what is skipped: the binding of the optional peer is not installed on this machine.
 const both = isNativeHere ? describe : describe.skip
 
 let noble: Engine['recover']
@@ -38,7 +38,7 @@ const hashes = fc.oneof(fc.uint8Array({ minLength: 32, maxLength: 32 }), numbers
 const recoveryIDs = fc.oneof(fc.nat(3), fc.constantFrom(4, 26, 27, 28, 255))
 
 both('the engines agree', () => {
-  test('on whatever is no signature, and on some that are', async () => {
+  test('on invalid signatures, and on some valid ones', async () => {
     const native = await loadNative()
     const answers = { key: 0, none: 0 }
     fc.assert(
@@ -57,7 +57,7 @@ both('the engines agree', () => {
     expect(answers.none).toBeGreaterThan(50)
   })
 
-  test('on signatures, and on whose they are', async () => {
+  test('on signatures and their signers', async () => {
     const native = await loadNative()
     fc.assert(
       fc.property(
@@ -90,7 +90,7 @@ both('the engines agree', () => {
       expect(recover?.(hash, bytesOf(x), bytesOf(s), Number(1n - (y & 1n)))).toBeDefined()
   })
 
-  test('and the one that is named is the one that is loaded', async () => {
+  test('and the named one is loaded', async () => {
     const hash = bytesOf(5n)
     const pair = [bytesOf(1n), bytesOf(1n)] as const
     // libsecp256k1 gives back the same bytes each time, noble new ones.

@@ -1,4 +1,4 @@
-// What becomes of reports where secp256k1 has no binding. The package itself would go on with a library in JavaScript.
+// Verification where secp256k1 has no binding. The package itself would continue with a library in JavaScript.
 import { beforeAll, expect, jest, test } from '@jest/globals'
 import { verifyReport } from '../../../index.js'
 import { loadEngine } from '../../../plugins/verify/engine.js'
@@ -25,14 +25,14 @@ beforeAll(() => {
     )
 })
 
-test('noble takes its place, and nothing of the package', async () => {
+test('noble replaces it, and nothing of the package is used', async () => {
   const { fullReport } = makeReport()
   expect(await loadEngine('auto')).toBeDefined()
   expect(await verifyReport(fullReport, { signers })).toMatchObject({ f: 2 })
   expect(loaded).toEqual([])
 })
 
-test('who asked for it by name is told, and no report passes', async () => {
+test('engine: secp256k1 gives an error, and no report passes', async () => {
   const made = makeReport()
   const failure = { reason: 'engine-unavailable', message: expect.stringContaining('secp256k1') }
   await expect(

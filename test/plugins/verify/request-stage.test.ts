@@ -5,7 +5,7 @@ import { ReportVerificationError, verify } from '../../../index.js'
 import type { Report } from '../../../report/report.js'
 import { bad, report, type Settled, services, signers } from '../../support/plugins/verify.js'
 
-/** verify in a request's stack, and what came of it. */
+/** verify in a request's stack, and its result. */
 function request() {
   const checks = new Map<Report, Settled>()
   const delivered: Report[] = []
@@ -31,7 +31,7 @@ function request() {
 }
 
 describe('verify in the stack of a request', () => {
-  test('passes nothing on unverified, even if a plugin below is late with it', async () => {
+  test('passes on no unverified report, even if a plugin below is late with it', async () => {
     const { delivered, sink, settle, waits } = request()
     const [one, two, late] = [report(1), report(2), report(3)]
     sink(one)
@@ -50,7 +50,7 @@ describe('verify in the stack of a request', () => {
     expect(delivered).toEqual([one, two])
   })
 
-  test('rejects with the first refusal, passes nothing on, and cancels the other checks', async () => {
+  test('rejects with the first failure, passes nothing on, and cancels the other checks', async () => {
     const { cancelled, delivered, sink, settle, waits } = request()
     const reports = [report(1), report(2), report(3)]
     for (const each of reports) sink(each)

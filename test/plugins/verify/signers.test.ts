@@ -13,7 +13,7 @@ import {
 const report = { feedID: `0x0003${'00'.repeat(30)}`, fullReport: '0x', observationsTimestamp: TIME }
 const digestOf = (number: number): string => `0x${number.toString(16).padStart(64, '0')}`
 
-describe('a set is refused, by field and rule', () => {
+describe('a set is rejected, by field and rule', () => {
   const many = Array.from({ length: 32 }, (_, at) => `0x${(at + 1).toString(16).padStart(40, '0')}`)
   test.each<readonly [string, unknown]>([
     ['signers must be a set, a list of sets or a function, not null', null],
@@ -59,24 +59,24 @@ describe('a set is refused, by field and rule', () => {
   })
 })
 
-describe('a source that is asked', () => {
+describe('a source that is a function', () => {
   afterEach(() => void jest.useRealTimers())
 
   type Answer = SignerSet | readonly SignerSet[] | undefined | null
   let answer: (digest: string) => Promise<Answer> | Answer
-  let asked: string[]
+  let calls: string[]
   let source: SignerSource
   beforeEach(() => {
     jest.useFakeTimers()
-    asked = []
+    calls = []
     answer = () => signers
     source = createSignerSource(async digest => {
-      asked.push(digest)
+      calls.push(digest)
       return answer(digest)
     })
   })
 
-  /** What was found, once it is. */
+  /** The set that was found, once it is. */
   const find = (digest: string = DIGEST, time = TIME): Promise<string> =>
     new Promise(resolve => {
       source.find(digest, { ...report, observationsTimestamp: time }, found =>
@@ -89,28 +89,31 @@ describe('a source that is asked', () => {
     return finding
   }
 
-  test('is asked once for a configuration, also by many at once', async () => {
+  test('is called once for a configuration, even for many reports at once', async () => {
     const findings = Promise.all([find(), find(), find(OTHER_DIGEST)])
     await jest.advanceTimersByTimeAsync(0)
     expect(await findings).toEqual(['found', 'found', 'found'])
     await jest.advanceTimersByTimeAsync(86_400_000)
     expect(await ask()).toBe('found')
-    expect(asked).toEqual([DIGEST, OTHER_DIGEST])
+    expect(calls).toEqual([DIGEST, OTHER_DIGEST])
   })
 
-  test.each([undefined, null, []])('that has none (%p) is believed for ten seconds', async none => {
-    answer = () => none
-    expect(await ask()).toBe('unknown-digest')
-    await jest.advanceTimersByTimeAsync(9_900)
-    expect(await ask()).toBe('unknown-digest')
-    expect(asked.length).toBe(1)
-    answer = () => [signers]
-    await jest.advanceTimersByTimeAsync(200)
-    expect(await ask()).toBe('found')
-    expect(asked.length).toBe(2)
-  })
+  test.each([undefined, null, []])(
+    'that has none (%p) is not called again for ten seconds',
+    async none => {
+      answer = () => none
+      expect(await ask()).toBe('unknown-digest')
+      await jest.advanceTimersByTimeAsync(9_900)
+      expect(await ask()).toBe('unknown-digest')
+      expect(calls.length).toBe(1)
+      answer = () => [signers]
+      await jest.advanceTimersByTimeAsync(200)
+      expect(await ask()).toBe('found')
+      expect(calls.length).toBe(2)
+    },
+  )
 
-  test('that has signers of other configurations only has none', async () => {
+  test('that only has signers of other configurations has none', async () => {
     answer = () => [{ ...signers, configDigest: OTHER_DIGEST }]
     expect(await ask()).toBe('unknown-digest')
   })
@@ -124,25 +127,25 @@ describe('a source that is asked', () => {
       },
     ],
     ['answers with a set that breaks a rule', () => ({ ...signers, f: 9 })],
-  ])('that %s is left alone for a second, and then asked again', async (_, failing) => {
+  ])('that %s is called again after a second', async (_, failing) => {
     answer = failing
     expect(await ask()).toBe('signers-unavailable')
     await jest.advanceTimersByTimeAsync(900)
     expect(await ask()).toBe('signers-unavailable')
-    expect(asked.length).toBe(1)
+    expect(calls.length).toBe(1)
     answer = () => signers
     await jest.advanceTimersByTimeAsync(200)
     expect(await ask()).toBe('found')
   })
 
-  test('that throws at once, and is no promise’s maker, is no exception of ours', async () => {
+  test('that throws at once, and not by a promise, causes no exception', async () => {
     source = createSignerSource(() => {
       throw new Error('at once')
     })
     expect(await ask()).toBe('signers-unavailable')
   })
 
-  test('that never answers has ten seconds, and what it says later does not count', async () => {
+  test('that never answers has ten seconds, and a later answer does not count', async () => {
     let late: (sets: Answer) => void = () => undefined
     answer = () => new Promise<Answer>(resolve => (late = resolve))
     const finding = find()
@@ -153,11 +156,11 @@ describe('a source that is asked', () => {
     expect(jest.getTimerCount()).toBe(0)
   })
 
-  test('is asked for eight configurations at once and no more', async () => {
+  test('is called for eight configurations at once and no more', async () => {
     answer = () => new Promise(() => undefined)
     for (let each = 0; each < 8; each++) void find(digestOf(each))
     expect(await ask(digestOf(8))).toBe('signers-unavailable')
-    expect(asked.length).toBe(8)
+    expect(calls.length).toBe(8)
   })
 
   describe('by reports of several origins', () => {
@@ -175,7 +178,7 @@ describe('a source that is asked', () => {
     }
     const never = (): Promise<Answer> => new Promise(() => undefined)
 
-    test('has four asks of each at a time, whatever another makes up', async () => {
+    test('has four calls for each at a time, whatever another invents', async () => {
       answer = never
       for (let each = 0; each < 4; each++) await askFrom('liar', digestOf(each))
       expect(await askFrom('liar', digestOf(4))).toBe(
@@ -183,29 +186,29 @@ describe('a source that is asked', () => {
       )
       answer = () => signers
       expect(await askFrom('honest', DIGEST)).toBe('found')
-      expect(asked.length).toBe(5)
+      expect(calls.length).toBe(5)
     })
 
-    test('is asked by each eight times in a row, and then once a second', async () => {
+    test('is called for each eight times in a row, and then once a second', async () => {
       answer = () => undefined
       const flood = async (from: number): Promise<void> => {
         for (let each = 0; each < 100; each++) await askFrom('liar', digestOf(from + each))
       }
       await flood(0)
-      expect(asked.length).toBe(8)
+      expect(calls.length).toBe(8)
       expect(await askFrom('liar', digestOf(99))).toMatch(/its origin causes too many lookups/)
       for (let second = 1; second <= 5; second++) {
         await jest.advanceTimersByTimeAsync(1000)
         await flood(1000 * second)
       }
-      expect(asked.length).toBe(13)
+      expect(calls.length).toBe(13)
       answer = () => signers
       expect(await askFrom('honest', DIGEST)).toBe('found')
       await jest.advanceTimersByTimeAsync(60_000)
-      asked = []
+      calls = []
       answer = () => undefined
       await flood(10_000)
-      expect(asked.length).toBe(8)
+      expect(calls.length).toBe(8)
     })
 
     test('has 4096 reports of each wait at a time', async () => {
@@ -247,23 +250,23 @@ describe('a source that is asked', () => {
     })
   })
 
-  test('remembers the configurations that are in use, whatever others it has found', async () => {
+  test('caches the configurations in use, whatever others it has found', async () => {
     expect(await ask()).toBe('found')
     for (let each = 0; each < 200; each++) {
       await ask(digestOf(each))
       await ask()
     }
-    expect(asked.filter(each => each === DIGEST).length).toBe(1)
-    asked = []
+    expect(calls.filter(each => each === DIGEST).length).toBe(1)
+    calls = []
     await ask(digestOf(0))
-    expect(asked).toEqual([digestOf(0)])
+    expect(calls).toEqual([digestOf(0)])
   })
 
-  test('is asked again where the signers it named are not those of the time', async () => {
+  test('is called again where its signers are not those of the time', async () => {
     answer = () => ({ ...signers, activeUntil: TIME })
     expect(await ask()).toBe('not-active')
     expect(await ask(DIGEST, TIME - 1)).toBe('found')
-    expect(asked.length).toBe(1)
+    expect(calls.length).toBe(1)
     await jest.advanceTimersByTimeAsync(10_001)
     answer = () => [
       { ...signers, activeUntil: TIME },
@@ -271,37 +274,37 @@ describe('a source that is asked', () => {
     ]
     expect(await ask()).toBe('found')
     expect(await ask(DIGEST, TIME - 1)).toBe('found')
-    expect(asked.length).toBe(2)
+    expect(calls.length).toBe(2)
   })
 
-  test('keeps what it found where a later ask finds nothing, or fails', async () => {
+  test('keeps its sets where a later call finds none, or fails', async () => {
     answer = () => ({ ...signers, activeUntil: TIME })
     expect(await ask(DIGEST, TIME - 1)).toBe('found')
     for (const failing of [() => undefined, () => Promise.reject(new Error('no network'))]) {
       answer = failing
       await jest.advanceTimersByTimeAsync(10_001)
-      asked = []
+      calls = []
       expect(await ask()).not.toBe('found')
       expect(await ask()).not.toBe('found')
       expect(await ask(DIGEST, TIME - 1)).toBe('found')
-      expect(asked.length).toBe(1)
+      expect(calls.length).toBe(1)
     }
   })
 
-  test('remembers 128 configurations that are none, and forgets none that is for those', async () => {
+  test('caches 128 invented configurations, which displace no real one', async () => {
     expect(await ask()).toBe('found')
     answer = () => undefined
     for (let each = 0; each < 200; each++) await ask(digestOf(each))
-    asked = []
+    calls = []
     expect(await ask()).toBe('found')
     await ask(digestOf(199))
     await ask(digestOf(72))
-    expect(asked).toEqual([])
+    expect(calls).toEqual([])
     await ask(digestOf(71))
-    expect(asked).toEqual([digestOf(71)])
+    expect(calls).toEqual([digestOf(71)])
   })
 
-  test('leaves no timer when it ends, and calls nobody', async () => {
+  test('leaves no timer when it ends, and calls no callback', async () => {
     answer = () => new Promise(() => undefined)
     const found = jest.fn()
     source.find(DIGEST, report, found)

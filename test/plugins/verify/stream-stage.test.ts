@@ -4,7 +4,7 @@ import type { Report } from '../../../report/report.js'
 import { bad, feedA, feedB, report, stack } from '../../support/plugins/verify.js'
 
 describe('verify in the stack of a stream', () => {
-  test('keeps the order of a feed, whatever the order of the verdicts, and no order between feeds', () => {
+  test('keeps the order of a feed, whatever the order of the results, and no order between feeds', () => {
     const { sink, settle, delivered } = stack()
     const [one, two, three] = [report(1), report(2), report(3)]
     const other = report(1, { feedID: feedB })
@@ -19,66 +19,66 @@ describe('verify in the stack of a stream', () => {
   })
 
   test('pauses the connections at maxPending, and resumes them at half', () => {
-    const { sink, settle, told, delivered } = stack({ maxPending: 4 })
+    const { sink, settle, stream, delivered } = stack({ maxPending: 4 })
     const reports = [1, 2, 3, 4, 5].map(time => report(time))
     for (const each of reports.slice(0, 3)) sink(each)
-    expect(told.isPaused).toBe(false)
+    expect(stream.isPaused).toBe(false)
     for (const each of reports.slice(3)) sink(each)
-    expect(told.isPaused).toBe(true)
+    expect(stream.isPaused).toBe(true)
     for (const each of reports.slice(0, 2)) settle(each)
-    expect(told.isPaused).toBe(true)
+    expect(stream.isPaused).toBe(true)
     settle(reports[2] as Report, bad)
-    expect(told.isPaused).toBe(false)
+    expect(stream.isPaused).toBe(false)
     for (const each of reports.slice(3)) settle(each)
     expect(delivered).toHaveLength(4)
   })
 
-  test('counts a report that differs from one passed on among those that wait', () => {
-    const { sink, settle, told } = stack({ maxPending: 2 })
+  test('counts a report that differs from one passed on as waiting', () => {
+    const { sink, settle, stream } = stack({ maxPending: 2 })
     const [first, other, next] = [report(1), report(1, { blob: '66' }), report(2)]
     sink(first)
     settle(first)
     sink(other)
     sink(next)
-    expect(told.isPaused).toBe(true)
+    expect(stream.isPaused).toBe(true)
     settle(other, bad)
-    expect(told.isPaused).toBe(false)
+    expect(stream.isPaused).toBe(false)
   })
 
-  test('announces as a gap what it has to drop, where a connection can’t be paused', () => {
-    const { sink, settle, told, delivered } = stack({ maxPending: 2 })
-    told.leaks = true
+  test('announces dropped reports as a gap, where a connection can’t be paused', () => {
+    const { sink, settle, stream, delivered } = stack({ maxPending: 2 })
+    stream.leaks = true
     const reports = [1, 2, 3, 4, 5, 6].map(time => report(time))
     for (const each of reports) sink(each)
     for (const each of reports.slice(0, 4)) settle(each)
     expect(delivered).toEqual(reports.slice(0, 4))
-    expect(told.gaps).toEqual([{ feedID: feedA, from: 5, to: 6, cause: 'overflow' }])
+    expect(stream.gaps).toEqual([{ feedID: feedA, from: 5, to: 6, cause: 'overflow' }])
   })
 
   test('drops nothing where every connection can be paused', () => {
-    const { sink, settle, told, delivered } = stack({ maxPending: 2 })
+    const { sink, settle, stream, delivered } = stack({ maxPending: 2 })
     const reports = [1, 2, 3, 4, 5, 6].map(time => report(time))
     for (const each of reports) sink(each)
     for (const each of reports) settle(each)
     expect(delivered).toEqual(reports)
-    expect(told.gaps).toEqual([])
+    expect(stream.gaps).toEqual([])
   })
 
-  test('says which plugin’s work it was when one above throws', () => {
-    const { sink, settle, told } = stack()
+  test('emits a plugin’s error when one above throws', () => {
+    const { sink, settle, stream } = stack()
     const [one, two] = [report(1), report(2)]
     sink(one)
     sink(two)
-    told.throws = true
+    stream.throws = true
     settle(one)
-    told.throws = false
+    stream.throws = false
     settle(two)
-    expect(told.errors).toEqual([expect.any(DataStreamsError)])
-    expect(told.errors[0]).toMatchObject({ code: 'PLUGIN', cause: { message: 'above' } })
+    expect(stream.errors).toEqual([expect.any(DataStreamsError)])
+    expect(stream.errors[0]).toMatchObject({ code: 'PLUGIN', cause: { message: 'above' } })
   })
 
-  test('has an injection settle when the report is passed on in its turn, or refused', async () => {
-    const { sink, inject, settle, told, delivered } = stack()
+  test('settles an injection when the report is passed on in its order, or rejected', async () => {
+    const { sink, inject, settle, stream, delivered } = stack()
     const waiting = report(3)
     sink(waiting)
     const page = [1, 2].map(time => report(time, { source: 'backfill' }))
@@ -91,7 +91,7 @@ describe('verify in the stack of a stream', () => {
     settle(wrong, bad)
     await new Promise(setImmediate)
     expect(settled).toEqual([expect.objectContaining({ reason: bad, isRetryable: false })])
-    expect(told.errors).toHaveLength(1)
+    expect(stream.errors).toHaveLength(1)
     settle(waiting)
     await injections[0]
     expect(delivered).toEqual([waiting, good])
@@ -104,7 +104,7 @@ describe('verify in the stack of a stream', () => {
   ] as const)(
     'verifies what is fetched once where the verdict on the live one %s',
     async (_, blob, reason) => {
-      const { sink, inject, settle, asked, counts, told, delivered } = stack()
+      const { sink, inject, settle, checkCount, counts, stream, delivered } = stack()
       const [first, next] = [report(1, { blob }), report(2)]
       const fetched = report(1, { source: 'backfill' })
       sink(first)
@@ -117,17 +117,17 @@ describe('verify in the stack of a stream', () => {
       if (reason === 'signers-unavailable')
         await expect(injection).rejects.toMatchObject({ reason, isRetryable: true })
       else await injection
-      expect(told.conflicts).toEqual([])
-      expect(asked()).toBe(reason === bad ? 3 : 2)
+      expect(stream.conflicts).toEqual([])
+      expect(checkCount()).toBe(reason === bad ? 3 : 2)
       if (reason === bad) expect(delivered).toEqual([fetched, next])
       else expect(delivered).toEqual(reason === undefined ? [first, next] : [next])
       expect(counts.deduplicated).toBe(reason === undefined ? 1 : 0)
     },
   )
 
-  test('takes what is fetched, whatever else waits', async () => {
-    const { sink, inject, settle, checks, told, delivered } = stack({ maxPending: 2 })
-    told.leaks = true
+  test('accepts fetched reports, whatever else waits', async () => {
+    const { sink, inject, settle, checks, stream, delivered } = stack({ maxPending: 2 })
+    stream.leaks = true
     for (let at = 10; at < 22; at++) {
       sink(report(1, { blob: `${at}`, origin: `${at}` }))
       sink(report(1, { blob: '10', origin: `${at}`, signatures: `${at}` }))
@@ -149,21 +149,21 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([fetched[0], fetched[2]])
   })
 
-  test('says each time of what is live that nobody can say who may sign', () => {
-    const { sink, settle, told, counts } = stack()
+  test('emits an error for each live report without signers', () => {
+    const { sink, settle, stream, counts } = stack()
     for (let times = 0; times < 2; times++) {
       const live = report(1)
       sink(live)
       settle(live, 'signers-unavailable')
     }
-    expect(told.errors).toHaveLength(2)
+    expect(stream.errors).toHaveLength(2)
     expect(counts).toMatchObject({ unverified: 2, deduplicated: 0 })
   })
 
   test.each(['signers-unavailable', 'engine-unavailable'] as const)(
     'says %s once of what is fetched, and rejects it each time',
     async doubt => {
-      const { inject, settle, told, counts } = stack()
+      const { inject, settle, stream, counts } = stack()
       for (let times = 0; times < 2; times++) {
         const page = [1, 2, 3].map(time => report(time, { source: 'backfill' }))
         const [good, doubtful, wrong] = page as [Report, Report, Report]
@@ -177,15 +177,15 @@ describe('verify in the stack of a stream', () => {
           { reason: { reason: bad, isRetryable: false } },
         ])
       }
-      const reasons = told.errors.map(error => (error as ReportVerificationError).reason)
+      const reasons = stream.errors.map(error => (error as ReportVerificationError).reason)
       expect(reasons).toEqual([doubt, bad, bad])
       expect(counts).toMatchObject({ verified: 2, unverified: 2 })
     },
   )
 
-  test('does not take for delivered what it had to drop', () => {
-    const { sink, settle, told, delivered, checks } = stack({ maxPending: 2 })
-    told.leaks = true
+  test('does not remember a dropped report as passed on', () => {
+    const { sink, settle, stream, delivered, checks } = stack({ maxPending: 2 })
+    stream.leaks = true
     const reports = [1, 2, 3, 4, 5].map(time => report(time))
     for (const each of reports) sink(each)
     for (const each of reports.slice(0, 4)) settle(each)
@@ -196,7 +196,7 @@ describe('verify in the stack of a stream', () => {
     expect(delivered.at(-1)).toBe(copy)
   })
 
-  test('counts as late what is passed on after a newer one', () => {
+  test('counts a report passed on after a newer one as late', () => {
     const { sink, settle, counts } = stack()
     const [newer, older] = [report(2), report(1)]
     sink(newer)
@@ -207,18 +207,18 @@ describe('verify in the stack of a stream', () => {
     expect(counts.late).toBe(1)
   })
 
-  test('goes on with the feed where a plugin above throws on what was fetched', async () => {
-    const { sink, inject, settle, told, delivered } = stack()
+  test('continues the feed where a plugin above throws on a fetched report', async () => {
+    const { sink, inject, settle, stream, delivered } = stack()
     const fetched = report(1, { source: 'backfill' })
     const next = report(2)
     const injection = inject(fetched)
     sink(next)
     settle(next)
-    told.throws = true
+    stream.throws = true
     settle(fetched)
     await injection
-    expect(told.errors).toMatchObject([{ code: 'PLUGIN' }, { code: 'PLUGIN' }])
-    told.throws = false
+    expect(stream.errors).toMatchObject([{ code: 'PLUGIN' }, { code: 'PLUGIN' }])
+    stream.throws = false
     const later = report(3)
     sink(later)
     settle(later)
@@ -226,7 +226,7 @@ describe('verify in the stack of a stream', () => {
   })
 
   test('does nothing after the end of the stream', async () => {
-    const { sink, inject, settle, told, counts, delivered, end } = stack()
+    const { sink, inject, settle, stream, counts, delivered, end } = stack()
     const [one, two, fetched] = [report(1), report(2), report(3, { source: 'backfill' })]
     sink(one)
     sink(two)
@@ -237,24 +237,24 @@ describe('verify in the stack of a stream', () => {
     settle(fetched)
     await expect(injection).rejects.toThrow('over')
     expect(delivered).toEqual([])
-    expect(told.errors).toEqual([])
+    expect(stream.errors).toEqual([])
     expect(counts.verified + counts.unverified).toBe(0)
   })
 
   test('delivers nothing more once the stream was closed on a report', () => {
-    const { sink, settle, told, delivered, end } = stack()
+    const { sink, settle, stream, delivered, end } = stack()
     const [one, two] = [report(1), report(2)]
     sink(one)
     sink(two)
-    told.onDelivered = end
+    stream.onDelivered = end
     settle(two)
     settle(one)
     expect(delivered).toEqual([one])
   })
 
-  test('passes what was not chosen on at once, or behind what waits', () => {
+  test('passes on a report that was not chosen at once, or after those that wait', () => {
     const draws = [0.1, 0.9, 0.9]
-    const { sink, settle, asked, delivered } = stack({
+    const { sink, settle, checkCount, delivered } = stack({
       mode: { sample: 2 },
       random: () => draws.shift() as number,
     })
@@ -267,10 +267,10 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([chosen, behind])
     sink(free)
     expect(delivered).toEqual(reports)
-    expect(asked()).toBe(1)
+    expect(checkCount()).toBe(1)
   })
 
-  test('draws a sample of the share that was asked for', () => {
+  test('draws a sample of the configured share', () => {
     const { sink, delivered } = stack({ mode: { sample: 4 } })
     for (let time = 1; time <= 4000; time++)
       sink(report(time, { feedID: `0x0003${String(time).padStart(60, '0')}` }))

@@ -5,7 +5,7 @@ import type { Report } from '../../../report/report.js'
 import { report } from '../../support/plugins/verify.js'
 
 describe('the verdicts of a client', () => {
-  test('cancels a check when everyone who asked has cancelled it', async () => {
+  test('cancels a check when all its callers have cancelled it', async () => {
     const cancelled: Report[] = []
     const settles = new Map<Report, (failure: undefined) => void>()
     const verdicts = createVerdicts({

@@ -40,7 +40,7 @@ afterEach(() => verifier?.end())
 const check = (report: Report): Promise<ReportVerificationError | undefined> =>
   new Promise(resolve => verifier.check(report, resolve))
 
-/** The threads that are started from now on. */
+/** Collects the threads that are started from now on. */
 function watchThreads(): threads.Worker[] {
   const started: threads.Worker[] = []
   const watched = threads.Worker.prototype.postMessage
@@ -90,7 +90,7 @@ describe.each(ways)('%s', (_, options) => {
     ])
   })
 
-  test('what is called off is not settled', async () => {
+  test('a cancelled check does not settle', async () => {
     make(options)
     const settled: Report[] = []
     const [first, second] = [whole, forged].map(report =>
@@ -111,7 +111,7 @@ describe.each(ways)('%s', (_, options) => {
   })
 })
 
-test('what the envelope says is held against what is signed', async () => {
+test('the envelope is compared with the signed fields', async () => {
   make({ workers: 0, checkExpiry: true, now: () => (TIME + 86_400) * 1000 + 999 })
   const made = makeReport()
   expect(await check(reportOf(made))).toBeUndefined()
@@ -131,19 +131,19 @@ test('what the envelope says is held against what is signed', async () => {
 })
 
 test('reports of a configuration that is new wait for its signers', async () => {
-  let asked = 0
+  let calls = 0
   make({
     workers: 0,
     signers: async () => {
-      asked++
+      calls++
       return signers
     },
   })
   expect(await Promise.all(many.map(check))).toEqual(many.map(() => undefined))
-  expect(asked).toBe(1)
+  expect(calls).toBe(1)
 })
 
-test('what is called off waits for no signers', async () => {
+test('a cancelled check waits for no signers', async () => {
   let answer: (set: SignerSet) => void = () => undefined
   const origins: unknown[] = []
   make({
@@ -167,7 +167,7 @@ test('what is called off waits for no signers', async () => {
   expect(origins).toEqual(['one'])
 })
 
-test('wrong options are refused at once', () => {
+test('wrong options are rejected at once', () => {
   for (const [options, message] of [
     [{ signers: { ...signers, f: 0 } }, 'signers.f must be at least 1'],
     [{ workers: -1 }, 'workers must be at least 0'],
@@ -191,7 +191,7 @@ describe('threads', () => {
     expect(started.length).toBe(2)
   })
 
-  test('that die leave nothing undone', async () => {
+  test('that crash leave no report unverified', async () => {
     const started = watchThreads()
     make({ engine: 'noble', workers: 2 })
     await check(whole)
@@ -205,7 +205,7 @@ describe('threads', () => {
     expect(started.length).toBeGreaterThan(2)
   })
 
-  test('that die again and again are done without', async () => {
+  test('that crash again and again are replaced by the caller’s thread', async () => {
     const started = watchThreads()
     make({ engine: 'noble', workers: 1 })
     const killed = new Set<threads.Worker>()
@@ -222,7 +222,7 @@ describe('threads', () => {
     expect(started.length).toBe(2)
   })
 
-  test('that Node does not permit are done without', async () => {
+  test('that Node does not permit are replaced by the caller’s thread', async () => {
     const flag = process.allowedNodeEnvironmentFlags.has('--permission')
       ? '--permission'
       : '--experimental-permission'
@@ -248,7 +248,7 @@ describe('threads', () => {
     expect(code).toBe(0)
   })
 
-  test('end with the verifier, which drops what is under way', async () => {
+  test('end with the verifier, which drops pending checks', async () => {
     const started = watchThreads()
     make({ engine: 'noble', workers: 2 })
     const settled: unknown[] = []
@@ -263,7 +263,7 @@ describe('threads', () => {
     expect(settled.length).toBe(before)
   })
 
-  test('an error of whoever is told keeps nothing from the others', async () => {
+  test('a callback that throws does not stop the others', async () => {
     const program = `
       const { verify } = require('${built}/cjs/plugins/verify.js')
       const options = { signers: ${JSON.stringify(signers)}, workers: +process.argv[1], engine: 'noble' }
@@ -305,7 +305,7 @@ describe.each(['esm', 'cjs'])('the %s build', format => {
   const start = (program: string): ReturnType<typeof run> =>
     run(format === 'esm' ? ['--input-type=module', '-e', program] : ['-e', program])
 
-  test('verifies in threads, and ends by itself without being ended', async () => {
+  test('verifies in threads, and the process ends without a call of end', async () => {
     const { out, code } = await start(`
       const { verify } = ${load('plugins/verify.js')}
       let verifier

@@ -80,13 +80,13 @@ describe.each(engines)('with %s', engine => {
   })
 })
 
-describe('a single bit that is another', () => {
+describe('a single flipped bit', () => {
   const { fullReport, feedID } = published(8)
   const bits = 4 * (fullReport.length - 2)
   const refuse = (bit: number, engine: 'noble' | 'secp256k1') =>
     reasonOf(verifyReport(flip(fullReport, bit), { signers: publishedSigners, engine }))
 
-  // What is skipped is said: the binding of the optional peer is not installed on this machine.
+  // The title names what is skipped: the binding of the optional peer is not installed on this machine.
   const exhaustive = isNativeHere ? longTest : test.skip
   exhaustive('is noticed wherever it is (secp256k1)', async () => {
     const reasons: Partial<Record<VerificationFailure, number>> = {}
@@ -144,7 +144,7 @@ describe('witnesses', () => {
 
 type Alter = NonNullable<Making['alter']>
 
-/** The first s is another, with the v that goes with it. */
+/** Replaces the first s by the other one, with its v. */
 const withS =
   (change: (s: bigint) => bigint, flipsV = false): Alter =>
   envelope => ({
@@ -280,11 +280,11 @@ test.each([
   '0xzz',
   `0x${'0'.repeat(64 * 20)}`,
   `${published(0).fullReport}00`,
-])('what is no report is malformed: %.20p', async value => {
+])('a value that is not a report is malformed: %.20p', async value => {
   expect(await reasonOf(verifyReport(value as string, { signers }))).toBe('malformed')
 })
 
-test('digits without 0x are malformed, and the error says so', async () => {
+test('digits without 0x are malformed, and the error names the rule', async () => {
   const bare = makeReport().fullReport.slice(2)
   await expect(verifyReport(bare, { signers })).rejects.toMatchObject({
     reason: 'malformed',
@@ -292,7 +292,7 @@ test('digits without 0x are malformed, and the error says so', async () => {
   })
 })
 
-test('wrong options are refused, each by its name', async () => {
+test('wrong options are rejected, each by its name', async () => {
   const { fullReport } = makeReport()
   const wrong = (options: object): Promise<unknown> =>
     verifyReport(fullReport, { signers, ...options }).catch(error => error)
@@ -313,19 +313,19 @@ test('wrong options are refused, each by its name', async () => {
     })
 })
 
-test('the source is asked once for a configuration, however many calls there are', async () => {
-  const asked: unknown[] = []
+test('the source is called once for a configuration, however many reports there are', async () => {
+  const calls: unknown[] = []
   async function source(...args: unknown[]): Promise<SignerSet> {
-    asked.push(args)
+    calls.push(args)
     return signers
   }
   const made = makeReport()
   await Promise.all([verify(made, { signers: source }), verify(made, { signers: source })])
   await verify(made, { signers: source })
-  expect(asked).toEqual([[DIGEST, { ...made, observationsTimestamp: TIME }]])
+  expect(calls).toEqual([[DIGEST, { ...made, observationsTimestamp: TIME }]])
 })
 
-test('a signal ends the waiting for the source', async () => {
+test('a signal ends the wait for the source', async () => {
   const controller = new AbortController()
   const never = () => new Promise<undefined>(() => undefined)
   const verifying = verify(makeReport(), { signers: never, signal: controller.signal })
@@ -333,7 +333,7 @@ test('a signal ends the waiting for the source', async () => {
   await expect(verifying).rejects.toThrow('enough')
 })
 
-test('the error has what the source threw', async () => {
+test('the error of the source is the cause', async () => {
   const cause = new Error('no network')
   const failing = () => Promise.reject(cause)
   await expect(verify(makeReport(), { signers: failing })).rejects.toMatchObject({
@@ -342,7 +342,7 @@ test('the error has what the source threw', async () => {
   })
 })
 
-test('the error says which report, and why', async () => {
+test('the error names the report and the rule', async () => {
   const made = makeReport({ by: [0, 9, 2] })
   await expect(verify(made, { feedID: made.feedID })).rejects.toMatchObject({
     name: 'ReportVerificationError',

@@ -28,7 +28,7 @@ interface Facts {
   readonly source?: Report['source']
 }
 
-/** A report as far as continuity and dedup look at one. */
+/** The parts of a report that continuity and dedup read. */
 export function report(time: number, facts: Facts = {}): Report {
   const { feedID = feedA, from = time, signers = '00', source = 'live' } = facts
   const word = (value: number | string) => String(value).padStart(64, '0')
@@ -60,11 +60,11 @@ export interface StreamUnderTest {
   times: (feedID?: string) => number[]
   backfilled: () => number[]
   connect(isOpen: boolean, feedIDs?: readonly string[]): void
-  tell: (status: Status) => void
+  emitStatus: (status: Status) => void
   end(): void
 }
 
-/** A stream with continuity above dedup, and what came of it. `stored` is what the service has. */
+/** A stream with continuity above dedup, and its events. `stored` are the reports that the service has. */
 export function stream(
   options: ContinuityOptions = {},
   cursors: ReadonlyMap<string, number> = new Map(),
@@ -134,7 +134,7 @@ export function stream(
   const top = continuity(options).report?.(each => void delivered.push(each), scope) as Sink
   const sink = dedup({ window: 4096 }).report?.(top, scope) as Sink
 
-  function tell(status: Status) {
+  function emitStatus(status: Status) {
     for (const watcher of watchers) watcher(status)
   }
 
@@ -169,9 +169,9 @@ export function stream(
     connect(isOpen: boolean, feedIDs: readonly string[] = scope.feedIDs) {
       connections = isOpen || feedIDs.length < scope.feedIDs.length ? 1 : 0
       uncovered = isOpen ? [] : feedIDs
-      tell({ type: isOpen ? 'connected' : 'disconnected' } as Status)
+      emitStatus({ type: isOpen ? 'connected' : 'disconnected' } as Status)
     },
-    tell,
+    emitStatus,
     end() {
       controller.abort(new Error('over'))
       for (const task of deferred.reverse()) task()

@@ -3,14 +3,14 @@ import type { Gap } from '../../../report/gap.js'
 import type { Report } from '../../../report/report.js'
 import { report, stream, wait } from './continuity.js'
 
-/** What happens to a report: how long until it comes by each of two origins, if at all, and whether it is stored. */
+/** The fate of a report: its delay over each of two origins, if it arrives at all, and whether it is stored. */
 interface Fate {
   readonly delays: readonly (number | null)[]
   readonly isStored: boolean
   readonly length: number
 }
 
-/** A stream whose reports get lost, late or doubled, and whose service fails now and then. */
+/** A stream whose reports are lost, late or doubled, and whose service fails now and then. */
 export interface Scenario {
   readonly fates: readonly Fate[]
   readonly pageSize: number
@@ -44,13 +44,13 @@ export const scenarios: fc.Arbitrary<Scenario> = fc.record({
   maxHeld: fc.integer({ min: 1, max: 200 }),
 })
 
-/** What came of a scenario. */
+/** The result of a scenario. */
 export interface Outcome {
   readonly delivered: readonly Report[]
   readonly gaps: readonly Gap[]
   /** The ranges in which nothing was missing, though no report covers them. */
   readonly vacant: readonly (readonly number[])[]
-  /** What the service has. */
+  /** The reports that the service has. */
   readonly published: readonly Report[]
   /** The time of the last report. */
   readonly last: number
@@ -75,11 +75,11 @@ export async function runScenario(scenario: Scenario): Promise<Outcome> {
       setTimeout(() => stored.push(made), storingMs)
     }
     for (const delay of each.delays) {
-      // A copy over the wire is an object of its own.
+      // A copy over the wire is a separate object.
       if (delay !== null) setTimeout(() => sink({ ...made } as Report), delay)
     }
   }
-  // The first begins the chain, the last shows that all before it should have come.
+  // The first begins the chain, the last shows that all before it should have arrived.
   add({ delays: [0], isStored: true, length: 1 })
   await wait(1)
   for (const each of fates) {

@@ -110,7 +110,7 @@ export function streamCall(
   return { call, controller, statuses, siblings }
 }
 
-/** Opens the connection of a call, and ends it at once as if it had lasted. */
+/** Opens the connection of a call and ends it at once, with the given duration. */
 const opened = new WeakMap<Call, (lasted: number) => Reply>()
 
 export interface Run {
@@ -119,12 +119,12 @@ export interface Run {
   done: Promise<undefined>
 }
 
-/** A connection that opens and lasts for so many milliseconds. */
+/** A connection that opens and lasts for that many milliseconds. */
 interface Connection {
   readonly lasted: number
 }
 
-/** Runs a call through retry; when each attempt was made, and how it ended. */
+/** Runs a call through retry; `attempts` are their times, `result` is how the call ended. */
 export function run(
   call: Call,
   outcomes: (Reply | Connection | Error)[],

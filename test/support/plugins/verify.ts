@@ -30,7 +30,7 @@ interface ReportFacts {
   readonly source?: Report['source']
 }
 
-/** A report as far as its stage looks at one: `blob` stands for its values, `signatures` for who signed. */
+/** The parts of a report that the stage reads: `blob` stands for its values, `signatures` for its signers. */
 export function report(
   time: number,
   {
@@ -62,12 +62,12 @@ export interface StackUnderTest {
   inject: (report: Report) => Promise<void>
   settle: (each: Report, reason?: VerificationFailure) => void
   checks: Map<Report, Settled[]>
-  /** How many reports the verifier was asked about. */
-  asked: () => number
+  /** How many checks were started. */
+  checkCount: () => number
   connect: (origin: string) => void
   delivered: Report[]
   counts: { deduplicated: number; late: number; verified: number; unverified: number }
-  told: {
+  stream: {
     errors: Error[]
     gaps: Gap[]
     conflicts: [Report, Report][]
@@ -97,17 +97,17 @@ export function services(
   return { find: key => provided.get(key) }
 }
 
-/** verify below dedup in a stream's stack, a verifier that settles when it is told, and what came of it. */
+/** verify below dedup in a stream's stack, with a verifier that the test settles, and the events of the stream. */
 export function stack(
   options: Partial<VerifyOptions> = {},
   isDeduplicated = true,
   window = 512,
 ): StackUnderTest {
   const checks = new Map<Report, Settled[]>()
-  let asked = 0
+  let checkCount = 0
   const delivered: Report[] = []
   const counts = { deduplicated: 0, late: 0, verified: 0, unverified: 0 }
-  const told = {
+  const stream = {
     errors: [] as Error[],
     gaps: [] as Gap[],
     conflicts: [] as [Report, Report][],
@@ -121,7 +121,7 @@ export function stack(
   const controller = new AbortController()
   const verifier: ReportVerifier = {
     check(each, settled) {
-      asked++
+      checkCount++
       checks.set(each, [...(checks.get(each) ?? []), settled])
       return undefined
     },
@@ -135,13 +135,13 @@ export function stack(
     client: services(plugin, isDeduplicated ? ['dedup', 'verify'] : ['verify'], verifier),
     flow: {
       pause() {
-        told.isPaused = true
+        stream.isPaused = true
         return {
           get leaks() {
-            return told.leaks
+            return stream.leaks
           },
           resume: () => {
-            told.isPaused = false
+            stream.isPaused = false
           },
         }
       },
@@ -156,20 +156,20 @@ export function stack(
     count: (as: keyof typeof counts) => void counts[as]++,
     events: {
       emit(event: string, value: unknown) {
-        if (event === 'gap') told.gaps.push(value as Gap)
-        else if (event === 'error') told.errors.push(value as Error)
+        if (event === 'gap') stream.gaps.push(value as Gap)
+        else if (event === 'error') stream.errors.push(value as Error)
         else if (event === 'conflict') {
           const { first, other } = value as { first: Report; other: Report }
-          told.conflicts.push([first, other])
+          stream.conflicts.push([first, other])
         }
       },
     },
     wait: (each: Promise<unknown>) => void work.push(each),
   } as unknown as StreamScope
   const top: Sink = each => {
-    if (told.throws) throw new Error('above')
+    if (stream.throws) throw new Error('above')
     delivered.push(each)
-    told.onDelivered()
+    stream.onDelivered()
   }
   const next = isDeduplicated ? (dedup({ window }).report?.(top, scope) as Sink) : top
   const sink = plugin.report?.(next, scope) as Sink
@@ -180,7 +180,7 @@ export function stack(
   }
   function settle(each: Report, reason?: ReportVerificationError['reason']): void {
     const waiting = checks.get(each) ?? []
-    if (waiting.length === 0) throw new Error('nobody asked')
+    if (waiting.length === 0) throw new Error('the report is not being checked')
     checks.delete(each)
     const failure = reason && new ReportVerificationError('refused', { reason, report: each })
     for (const settled of waiting) settled(failure, each)
@@ -190,13 +190,13 @@ export function stack(
     inject,
     settle,
     checks,
-    asked: () => asked,
+    checkCount: () => checkCount,
     connect: origin => {
       for (const each of watchers) each({ type: 'connected', origin })
     },
     delivered,
     counts,
-    told,
+    stream,
     end: () => {
       controller.abort(new Error('over'))
       for (const task of ends) task()

@@ -36,7 +36,7 @@ describe('subscribing', () => {
     },
   )
 
-  test('to another feed, and to none of the refused, goes on as ever', async () => {
+  test('to another feed, and to none of the rejected, continues as before', async () => {
     const engine = await start({ intervalMs: 0 })
     const { stream, seen } = open(engine)
     await stream.connect()
@@ -54,7 +54,7 @@ describe('subscribing', () => {
     expect(seen.errors).toHaveLength(1)
   })
 
-  test('to feeds of which one is refused adds the others and names it', async () => {
+  test('to feeds of which one is rejected adds the others and names it', async () => {
     const engine = await start({ intervalMs: 0 })
     const { stream, seen } = open(engine, [a])
     await stream.connect()
@@ -67,7 +67,7 @@ describe('subscribing', () => {
     ])
   })
 
-  test('to a feed that was refused, and may be read by now, gets it', async () => {
+  test('to a feed that was rejected, and may be read by now, receives it', async () => {
     const engine = await start({ intervalMs: 0 })
     const { stream, seen } = open(engine)
     await stream.connect()
@@ -78,7 +78,7 @@ describe('subscribing', () => {
     expect(seen.errors).toHaveLength(1)
   })
 
-  test('finds out what else may no longer be read', async () => {
+  test('finds other feeds that may no longer be read', async () => {
     const engine = await start({ intervalMs: 0 })
     const { stream, seen } = open(engine, [a, c])
     await stream.connect()
@@ -89,7 +89,7 @@ describe('subscribing', () => {
     await expectFlow(engine, [c, d], seen.reports)
   })
 
-  test('to nothing but one that may no longer be read is no way out', async () => {
+  test('to a single feed that may no longer be read ends the stream', async () => {
     const engine = await start({ intervalMs: 0 })
     const { stream, seen } = open(engine, [a, c])
     await stream.connect()
@@ -98,7 +98,7 @@ describe('subscribing', () => {
     expect(stream.feedIDs).toEqual([a])
     expect(seen.errors).toEqual([])
     await expectFlow(engine, [a], seen.reports)
-    // The new connection may carry the other feed alone, which nobody wants any more.
+    // The new connection may carry only the other feed, which was unsubscribed.
     engine.disconnect()
     expectUnauthorised([await failureOf(stream.closed)], [a])
   })

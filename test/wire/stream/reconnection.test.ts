@@ -26,7 +26,7 @@ describe('a connection that is lost', () => {
     },
   )
 
-  test('the reconnecting event says which attempt, of how many, when, where and why', async () => {
+  test('the reconnecting event has the attempt, the maximum, the delay, the host and the error', async () => {
     const { stream } = open(fast)
     const infos: unknown[] = []
     stream.on('reconnecting', info => void infos.push(info))
@@ -41,7 +41,7 @@ describe('a connection that is lost', () => {
     expect(error.message).toMatch(/closed with code 1011/)
   })
 
-  test('a server that is gone for good gets maxReconnectAttempts attempts, one at a time, then the stream ends', async () => {
+  test('a server that does not come back gets maxReconnectAttempts attempts, one at a time, then the stream ends', async () => {
     const { stream, seen } = open({ ...fast, maxReconnectAttempts: 3 })
     await stream.connect()
     const closed = failureOf(stream.closed)
@@ -77,7 +77,7 @@ describe('a connection that is lost', () => {
     expect(seen.events.filter(event => event === 'disconnected')).toHaveLength(1)
   })
 
-  test('a server that accepts and closes at once does not start the count anew', async () => {
+  test('a server that accepts and closes at once does not reset the count', async () => {
     const { stream, seen } = open({ ...fast, maxReconnectAttempts: 2 })
     stream.on('connected', () => void engine.disconnect(1000))
     await stream.connect()
@@ -86,7 +86,7 @@ describe('a connection that is lost', () => {
     expect(seen.events.filter(event => event === 'reconnecting')).toHaveLength(2)
   })
 
-  test('a connection that stayed healthy starts the count anew', async () => {
+  test('a connection that stayed healthy resets the count', async () => {
     const { stream, seen } = open({ ...fast, maxReconnectAttempts: 1 })
     await stream.connect()
     for (let round = 0; round < 2; round++) {
@@ -140,7 +140,7 @@ describe('a connection that is lost', () => {
   })
 })
 
-describe('an upgrade that is refused', () => {
+describe('an upgrade that is rejected', () => {
   test.each([401, 403])(
     'with %d ends the stream at once with AuthenticationError',
     async status => {
@@ -220,7 +220,7 @@ describe('an upgrade that is refused', () => {
     expect(performance.now() - started).toBeGreaterThanOrEqual(990)
   })
 
-  test('connect that rejects leaves nothing running', async () => {
+  test('a connect that rejects leaves nothing running', async () => {
     await engine.stop()
     const { stream, seen } = open({ ...fast, maxReconnectAttempts: 1 })
     const error = await failureOf(stream.connect())

@@ -13,7 +13,7 @@ import { pause, until } from '../../support/waiting.js'
 import { closers, ethUsd, hurry, open, publisher, start } from '../../support/wire/verify.js'
 
 describe('a stream that verifies', () => {
-  test('fetches the true report in the place of a forged one', async () => {
+  test('fetches the true report in place of a forged one', async () => {
     const engine = await start()
     const { seen } = await open(engine)
     const publish = publisher(engine)
@@ -49,7 +49,7 @@ describe('a stream that verifies', () => {
     expect(seen.gaps).toEqual([])
   })
 
-  test('announces a gap where what it fetches is forged too, and delivers the rest of the page', async () => {
+  test('announces a gap where the fetched report is forged, too, and delivers the rest of the page', async () => {
     const engine = await start()
     const { stream, seen } = await open(engine)
     const publish = publisher(engine)
@@ -70,7 +70,7 @@ describe('a stream that verifies', () => {
     expect(stream.getMetrics()).toMatchObject({ gaps: 1, backfilled: 2 })
   })
 
-  test('announces the time of which nothing was found out, and delivers the rest of the page', async () => {
+  test('announces a gap for a report that can’t be verified, and delivers the rest of the page', async () => {
     const engine = await start()
     const known = engine.network.configDigest
     const signers: Signers = async digest => {
@@ -100,7 +100,7 @@ describe('a stream that verifies', () => {
     expect(stream.getMetrics()).toMatchObject({ gaps: 1, backfilled: 2 })
   })
 
-  test('takes a feed that brings only forgeries for stale', async () => {
+  test('reports a feed that brings only forgeries as stale', async () => {
     const engine = await start()
     const { stream, seen } = await open(
       engine,
@@ -122,7 +122,7 @@ describe('a stream that verifies', () => {
     expect(seen.refused.length).toBeGreaterThan(5)
   })
 
-  test('fetches what was in doubt again, and delivers it once it is not', async () => {
+  test('fetches a report again after a retryable error, and delivers it once it is verified', async () => {
     const engine = await start()
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine
     let injected = 0
@@ -157,7 +157,7 @@ describe('a stream that verifies', () => {
     expect(gaps).toEqual([])
   })
 
-  test('asks twice, and no more, where a forged report is the last that the service has', async () => {
+  test('requests twice, and no more, where a forged report is the last that the service has', async () => {
     const engine = await start()
     const { seen } = await open(engine)
     const publish = publisher(engine)
@@ -169,7 +169,7 @@ describe('a stream that verifies', () => {
     expect(engine.requests().filter(({ path }) => path.includes('page')).length).toBe(2)
   })
 
-  test('comes to the end of more forged reports than there are on a page', async () => {
+  test('fetches beyond more forged reports than there are on a page', async () => {
     const engine = await start()
     const { seen } = await open(engine)
     const publish = publisher(engine)

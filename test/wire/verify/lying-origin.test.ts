@@ -41,7 +41,7 @@ describe('several origins, one of which lies', () => {
     },
   )
 
-  test('passes the true copy on that came while the forged one was being looked at', async () => {
+  test('passes on the true copy that arrived while the forged one was being verified', async () => {
     const engine = await start({ origins: 2 })
     const { source, answer } = slowSource(engine.network)
     const { stream, seen } = await open(
@@ -79,7 +79,7 @@ describe('several origins, one of which lies', () => {
     expect(stream.getMetrics()).toMatchObject({ accepted: 2, unverified: 2, deduplicated: 0 })
   })
 
-  test('still tells of a conflict where both reports are signed', async () => {
+  test('still emits a conflict where both reports are signed', async () => {
     const { engine, stream, seen, publish } = await openHA()
     const published = publish()
     await until(() => seen.reports.length === 1)
@@ -96,7 +96,7 @@ describe('several origins, one of which lies', () => {
     expect(stream.getMetrics().deduplicated).toBe(3)
   })
 
-  test('a forged time far ahead leaves no trace', async () => {
+  test('a forged time far ahead has no effect', async () => {
     const { engine, stream, seen, publish } = await openHA()
     publish()
     engine.publish(

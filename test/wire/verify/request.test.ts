@@ -42,7 +42,7 @@ describe('a request that verifies', () => {
     })
   })
 
-  test('gives what nobody has asked to verify', async () => {
+  test('gives unverified reports on demand', async () => {
     const engine = await start()
     publisher(engine)({ forged: 'signer' })
     const client = clientOf(engine, { mode: 'on-demand' })
@@ -50,7 +50,7 @@ describe('a request that verifies', () => {
     expect(await failureOf(report.verify())).toMatchObject({ reason: 'unknown-signer' })
   })
 
-  test('ends with its signal while the signers are being sought', async () => {
+  test('ends with its signal while the signers are looked up', async () => {
     const engine = await start({ history: 1 })
     const { source, asked } = slowSource(engine.network)
     const client = clientOf(engine, { signers: source })

@@ -36,7 +36,7 @@ describe('the plugin in a stack', () => {
     }
   })
 
-  test('is refused above continuity and above dedup, and may stand without them', () => {
+  test('is rejected above continuity and above dedup, and may stand without them', () => {
     for (const [plugins, above] of [
       [[verify({ signers }), continuity(), dedup()], 'continuity'],
       [[continuity(), verify({ signers }), dedup()], 'dedup'],
@@ -54,7 +54,7 @@ describe('the plugin in a stack', () => {
       void createClient({ ...facts, plugins }).close()
   })
 
-  test('says what is wrong with its options', () => {
+  test('names what is wrong with its options', () => {
     const bad: [object | undefined, string][] = [
       [undefined, 'signers'],
       [{}, 'signers'],
@@ -71,7 +71,7 @@ describe('the plugin in a stack', () => {
     }
   })
 
-  test('is the only one to verify', () => {
+  test('is the only plugin that verifies', () => {
     const rival: Plugin = {
       name: 'rival',
       setup: ({ provide }) => provide(reportVerifier, { check: () => undefined }),
@@ -81,7 +81,7 @@ describe('the plugin in a stack', () => {
     )
   })
 
-  test('verifies copies without dedup, and passes on no other', async () => {
+  test('verifies copies without dedup, and passes on no unverified one', async () => {
     const engine = await start({ origins: 2 })
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine
     const plugins = [

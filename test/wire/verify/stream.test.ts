@@ -49,7 +49,7 @@ describe('a stream that verifies', () => {
     expect(stream.getMetrics()).toMatchObject({ accepted: 30, verified: 30, deduplicated: 60 })
   })
 
-  test.each(forgeries)('refuses a forgery by %s, and says %s', async (forged, reasons) => {
+  test.each(forgeries)('rejects a forgery by %s, with %s', async (forged, reasons) => {
     const engine = await start()
     const { stream, seen } = await open(engine, {}, { continuity: { maxBackfill: 0 } })
     const publish = publisher(engine)
@@ -64,7 +64,7 @@ describe('a stream that verifies', () => {
     expect(Object.values(stream.getMetrics().origins)[0]).toMatchObject({ unverified: 1 })
   })
 
-  test('holds up neither feeds nor other configurations while signers are being sought', async () => {
+  test('delays neither feeds nor other configurations while signers are looked up', async () => {
     const engine = await start({ feeds: [ethUsd, btcUsd] })
     const first = engine.network
     const slow = slowSource(first)
@@ -86,7 +86,7 @@ describe('a stream that verifies', () => {
     expect(seen.times().slice(2)).toEqual(eth.map(each => each.observationsTimestamp))
   })
 
-  test('makes the wire wait while too many are being verified, and loses nothing', async () => {
+  test('pauses the wire while too many are being verified, and loses nothing', async () => {
     const engine = await start({ maxBufferedBytes: 64 * 1024 * 1024 })
     const { source, answer } = slowSource(engine.network)
     const { stream, seen } = await open(engine, { signers: source, maxPending: 10 })
@@ -107,7 +107,7 @@ describe('a stream that verifies', () => {
     expect(stream.getMetrics()).toMatchObject({ backfilled: 0, verified: 300 })
   }, 40_000)
 
-  test('verifies a random one of so many, and keeps the order', async () => {
+  test('verifies a random one of n, and keeps the order', async () => {
     const engine = await start()
     const draws = [0.9, 0.1, 0.9, 0.6, 0.4]
     const random = () => draws.shift() ?? 0.9
@@ -128,7 +128,7 @@ describe('a stream that verifies', () => {
     expect(stream.getMetrics()).toMatchObject({ verified: 1, unverified: 1, accepted: 4 })
   })
 
-  test('verifies on demand, once for each report, and remembers', async () => {
+  test('verifies on demand, once for each report, and caches the result', async () => {
     const engine = await start()
     let asked = 0
     const signers: Signers = async () => {
@@ -152,7 +152,7 @@ describe('a stream that verifies', () => {
     expect(good.context.signatures).toHaveLength(2)
   })
 
-  test('says so where there is no plugin to verify with', async () => {
+  test('rejects where there is no plugin that verifies', async () => {
     const engine = await start({ history: 1 })
     const client = clientOf(engine, {}, { verify: undefined })
     const report = await client.getLatestReport(ethUsd)
@@ -162,7 +162,7 @@ describe('a stream that verifies', () => {
     })
   })
 
-  test('delivers and announces nothing after it was closed, and leaves nobody waiting', async () => {
+  test('delivers and announces nothing after it was closed, and settles all promises', async () => {
     const engine = await start()
     const { source, answer } = slowSource(engine.network)
     const { client, stream, seen } = await open(engine, { signers: source })
@@ -181,7 +181,7 @@ describe('a stream that verifies', () => {
     expect(seen.refused).toEqual([])
   })
 
-  test('follows the network to other signers', async () => {
+  test('follows a rotation of the signers', async () => {
     const engine = await start()
     const signers: Signers = async digest =>
       engine.networks.find(({ configDigest }) => configDigest === digest)
