@@ -1,7 +1,7 @@
-import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import ts from 'typescript'
-import { importsOf, isRelative, read, root, sources, targetOf } from '../support/sources.js'
+import { membersOf } from '../support/members.js'
+import { importsOf, isRelative, read, sources, targetOf } from '../support/sources.js'
 
 /** What the author of a plugin reads. */
 const contract: readonly string[] = ['plugin', 'call', 'scope', 'status'].map(
@@ -53,35 +53,6 @@ function namesFrom(path: string, text: string, target: string): string[] {
     if (bindings === undefined || !ts.isNamedImports(bindings)) return ['*']
     return bindings.elements.map(({ name, propertyName }) => (propertyName ?? name).text)
   })
-}
-
-/** The members of an interface, those it inherits among them; `more` is added to its file. */
-function membersOf(path: string, name: string, more = ''): string[] {
-  const file = join(root, path)
-  const options = {
-    noLib: true,
-    target: ts.ScriptTarget.ESNext,
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
-  }
-  const host = ts.createCompilerHost(options)
-  const { getSourceFile } = host
-  host.getSourceFile = (asked, ...rest) =>
-    asked === file && more !== ''
-      ? ts.createSourceFile(asked, `${read(path)}\n${more}`, rest[0])
-      : getSourceFile(asked, ...rest)
-  const program = ts.createProgram([file], options, host)
-  const found = program
-    .getSourceFile(file)
-    ?.statements.find(
-      (statement): statement is ts.InterfaceDeclaration =>
-        ts.isInterfaceDeclaration(statement) && statement.name.text === name,
-    )
-  if (found === undefined) throw new Error(`${path} has no interface ${name}`)
-  const checker = program.getTypeChecker()
-  return checker
-    .getPropertiesOfType(checker.getTypeAtLocation(found))
-    .map(property => property.getName())
 }
 
 describe('a plugin knows its contract and nothing else of its client', () => {

@@ -4,6 +4,9 @@ import { expect, test } from '@jest/globals'
 import ts from 'typescript'
 import { createClient } from '../../index.js'
 import { startDataEngine } from '../../local/index.js'
+import { membersOf } from '../support/members.js'
+import { findNodes, read, sources } from '../support/sources.js'
+import { codeOf, tablesOf, tableUnder } from '../support/tables.js'
 import { blocks, programOf, readme, root } from './blocks.js'
 
 test('every block compiles under strict', () => {
@@ -59,6 +62,33 @@ function namedBetween(start: string, end: string): readonly string[] {
   const part = readme.slice(from, readme.indexOf(end, from))
   return [...part.matchAll(/`(\w+)(?:\(\))?`/g)].map(match => match[1] as string)
 }
+
+test('every error code is in the table of errors', () => {
+  const codes = sources.flatMap(path =>
+    findNodes(read(path)).flatMap(node =>
+      ts.isInterfaceDeclaration(node) && node.name.text === 'ErrorClasses'
+        ? node.members.map(({ name }) => name?.getText() ?? '')
+        : [],
+    ),
+  )
+  expect(codes.length).toBeGreaterThan(30)
+  const named = tableUnder('Errors', readme).flatMap(row => codeOf(row, '`code`').split(/,\s*/))
+  expect(named.sort()).toEqual(codes.sort())
+})
+
+test('every hook of a plugin is in the table of hooks, and every member of the scope of a stream in its own', () => {
+  const [hooks = [], members = []] = tablesOf(readme)
+    .filter(({ heading }) => heading === 'Writing a plugin')
+    .map(({ rows }) => rows)
+  const hooksNamed = hooks.map(row => codeOf(row, 'hook').replace(/\(.*/, ''))
+  expect(['name', ...hooksNamed].sort()).toEqual(membersOf('client/plugin.ts', 'Plugin').sort())
+  const membersNamed = members.flatMap(row =>
+    codeOf(row, 'member')
+      .replace(/\([^)]*\)/g, '')
+      .split(', '),
+  )
+  expect(membersNamed.sort()).toEqual(membersOf('client/scope.ts', 'StreamScope').sort())
+})
 
 test('every field of a report is named, and every one of the metrics', async () => {
   const engine = await startDataEngine({ intervalMs: 0, history: 1 })
