@@ -105,7 +105,7 @@ describe('dedup', () => {
   })
 
   test.each([1, 2, 3, 4, 5, 6, 7, 8])(
-    'tells of a conflict with one of the last four reports, once copies can come, be it after %i',
+    'emits a conflict with one of the last four reports, once copies can arrive, even after %i',
     before => {
       for (const begin of [
         ({ sink }: ReturnType<typeof stage>) => sink(report(before)),
@@ -195,7 +195,7 @@ describe('dedup', () => {
     expect(counts).toEqual([1, 1])
   })
 
-  test.each([[0], [7], [1.5], [Number.NaN]])('refuses a window of %p by name', window => {
+  test.each([[0], [7], [1.5], [Number.NaN]])('rejects a window of %p by name', window => {
     expect(() => dedup({ window })).toThrow(/window/)
   })
 })

@@ -103,6 +103,6 @@ test.each([
   ['connectTimeout', 0],
   ['refreshInterval', Number.NaN],
   ['stagger', -1],
-])('the option %s: %p is refused by name', (option, value) => {
+])('the option %s: %p is rejected by name', (option, value) => {
   expect(() => haDiscovery({ [option]: value })).toThrow(new RegExp(option))
 })

@@ -91,7 +91,7 @@ describe('hmacAuth', () => {
     ['userSecret', undefined],
     ['userSecret', '  '],
     ['renewCredentials', 'words'],
-  ])('refuses %s %p by name, without quoting it', (field, value) => {
+  ])('rejects %s %p by name, without quoting it', (field, value) => {
     const options = { apiKey: 'key', userSecret: 'secret', [field]: value }
     expect(() => hmacAuth(options as never)).toThrow(ValidationError)
     expect(() => hmacAuth(options as never)).toThrow(new RegExp(field))
@@ -162,7 +162,7 @@ const rotate = (engine: DataEngine) => {
 
 describe('a clock that is wrong', () => {
   test.each([30_000, -30_000, 80_000_000, -80_000_000])(
-    'by %d ms is corrected at the first refusal, for requests and streams alike',
+    'by %d ms is corrected at the first rejection, for requests and streams alike',
     async ahead => {
       const { client, clock, lines, statuses, engine } = await setUp()
       clock.ahead = ahead

@@ -75,7 +75,7 @@ async function stream(
   return opened
 }
 
-/** The table of levels: what is logged where, and what brings it about. */
+/** The table of levels: each line, its level and its cause. */
 const table: [
   level: Line[0],
   content: string,

@@ -149,7 +149,7 @@ describe('rateLimit', () => {
     ['requests', 1.5],
     ['per', 0],
     ['per', Number.NaN],
-  ])('refuses the option %s: %p by name', (option, value) => {
+  ])('rejects the option %s: %p by name', (option, value) => {
     expect(() => rateLimit({ [option]: value })).toThrow(new RegExp(option))
   })
 })

@@ -3,7 +3,7 @@ import { type LimitsOptions, limits } from '../../../plugins/confidential-http/l
 import { callOf, carry, replyOf } from '../../support/plugins/confidential-http.js'
 import { failureOf, pause } from '../../support/waiting.js'
 
-/** Milliseconds until a call is given up whose wire answers only when its signal aborts. */
+/** Milliseconds until a call is given up, on a wire that answers only when its signal aborts. */
 async function patienceOf(options: LimitsOptions, fields: Parameters<typeof callOf>[0]) {
   const begun = performance.now()
   const { reply } = carry(
@@ -38,13 +38,13 @@ describe('limits', () => {
     expect(sent).toEqual([])
   })
 
-  test('gives what is allowed, where that is less than 5 s', async () => {
+  test('gives the allowed time, where that is less than 5 s', async () => {
     const { ms, message } = await patienceOf({ maxTimeout: 50 }, {})
     expect(message).toBe('the request was not answered within 50 ms')
     expect(ms).toBeGreaterThan(40)
   })
 
-  test('takes what the request and the options say', async () => {
+  test('takes the times of the request and the options', async () => {
     expect((await patienceOf({ defaultTimeout: 20 }, {})).message).toMatch(/ 20 ms$/)
     expect((await patienceOf({ defaultTimeout: 20 }, { timeout: 30 })).message).toMatch(/ 30 ms$/)
     const long = carry([limits({ maxTimeout: 60_000 })], callOf({ timeout: 60_000 }))
@@ -78,7 +78,7 @@ describe('limits', () => {
     expect(sent[0]?.signal.reason).not.toMatchObject({ code: 'UPSTREAM_TIMEOUT' })
   })
 
-  test('hands on that the caller has lost interest', async () => {
+  test('passes on the abort of the caller', async () => {
     const caller = new AbortController()
     const { reply, sent } = carry([limits()], callOf({ signal: caller.signal }), ({ signal }) => {
       caller.abort(new Error('no interest'))
@@ -111,7 +111,7 @@ describe('limits', () => {
     expect(sent).toEqual([])
   })
 
-  test('allows requests of 125 kB and answers of 500 kB, unless told otherwise', async () => {
+  test('allows requests of 125 kB and answers of 500 kB, by default', async () => {
     const body = 'x'.repeat(125_000 - url.length)
     const { reply, sent } = carry([limits()], callOf({ url, body }))
     await reply
@@ -143,7 +143,7 @@ describe('limits', () => {
     [{ maxRequestBytes: 1.5 }, /^limits\.maxRequestBytes must be a whole number/],
     [{ maxResponseBytes: -1 }, /^limits\.maxResponseBytes must be at least 0/],
     [7, /^limits must be an object/],
-  ])('refuses %j', (options, message) => {
+  ])('rejects %j', (options, message) => {
     expect(() => limits(options as LimitsOptions)).toThrow(message)
   })
 })

@@ -102,11 +102,11 @@ describe('networkPolicy', () => {
     [{ ports: [] }, 'https://a.example/', false],
     [{ http: true }, 'http://a.example/', true],
     [{ http: true, ports: [443] }, 'http://a.example/', false],
-  ])('with %j lets public addresses be asked at %s: %s', async (options, url, allowed) => {
+  ])('with %j allows public addresses at %s: %s', async (options, url, allowed) => {
     expect(await decide(options, '8.8.8.8', url)).toBe(allowed)
   })
 
-  test('lets the addresses of this machine and of private networks be asked on any port', async () => {
+  test('allows addresses of this machine and of private networks on any port', async () => {
     for (const address of ['127.0.0.1', '10.0.0.1'])
       expect(await decide(everything, address, 'https://a.example:50000/')).toBe(true)
   })
@@ -119,7 +119,7 @@ describe('networkPolicy', () => {
     ['https://user@a.example/', 'a user name or password in the URL is not allowed'],
     ['https://user:word@a.example/', 'a user name or password in the URL is not allowed'],
     ['https://:word@a.example/', 'a user name or password in the URL is not allowed'],
-  ])('refuses %s before any connection', async (url, rule) => {
+  ])('rejects %s before any connection', async (url, rule) => {
     const { reply, sent } = carry([networkPolicy(everything)], callOf({ url }))
     expect(await failureOf(reply)).toMatchObject({
       name: 'EnclaveError',
@@ -129,7 +129,7 @@ describe('networkPolicy', () => {
     expect(sent).toEqual([])
   })
 
-  test('keeps its ports, whatever becomes of the list they came in', async () => {
+  test('keeps its ports if the given list changes', async () => {
     const ports = [443]
     const policy = networkPolicy({ ports })
     ports.push(8443)
@@ -146,7 +146,7 @@ describe('networkPolicy', () => {
     [{ ports: ['443'] }, /^network\.ports\[0\] must be a number/],
     [{ ports: 443 }, /^network\.ports must be a list/],
     [[], /^network must be an object/],
-  ])('refuses %j', (options, message) => {
+  ])('rejects %j', (options, message) => {
     expect(() => networkPolicy(options as NetworkPolicyOptions)).toThrow(message)
   })
 })

@@ -34,7 +34,7 @@ const aesKey = (digits = DIGITS): Pick<ConfidentialCall, 'released'> => ({
   ]),
 })
 
-/** The platform's own AES, so that not everything is checked against itself. */
+/** The platform's AES, as an independent implementation. */
 function decipher(blob: Uint8Array): Buffer {
   const bytes = Buffer.from(blob)
   const cipher = createDecipheriv('aes-256-gcm', Buffer.from(DIGITS, 'hex'), bytes.subarray(0, 12))
@@ -43,7 +43,7 @@ function decipher(blob: Uint8Array): Buffer {
 }
 
 describe('responseEncryption', () => {
-  test('leaves an answer alone for which no encryption is asked', async () => {
+  test('does not change an answer without encryption', async () => {
     const { reply, sent } = ask({ released: new Map([['apiKey', 'sk']]) })
     expect(await reply).toEqual(replyOf({ status: 201, multiHeaders, body: plain }))
     expect([...(sent[0]?.released ?? [])]).toEqual([['apiKey', 'sk']])
@@ -110,7 +110,7 @@ describe('responseEncryption', () => {
     ['a prefix', `0x${DIGITS.slice(2)}`],
     ['a line break inside', `${DIGITS.slice(1)}\n${DIGITS.slice(0, 1)}`],
     ['a letter that is no digit', `g${DIGITS.slice(1)}`],
-  ])('refuses %s as a key before anything is sent', async (_name, digits) => {
+  ])('rejects %s as a key before anything is sent', async (_name, digits) => {
     const { reply, sent } = ask({ ...aesKey(digits), encryptOutput: true })
     const error = await failureOf(reply)
     expect(error).toMatchObject({
@@ -120,7 +120,7 @@ describe('responseEncryption', () => {
     expect(sent).toEqual([])
   })
 
-  test('tells those below that there is nothing left to encrypt', async () => {
+  test('passes the call on without encryptOutput', async () => {
     const { reply, sent } = ask({ encryptOutput: true })
     await reply
     expect(sent[0]?.encryptOutput).toBe(false)

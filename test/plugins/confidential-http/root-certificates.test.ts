@@ -7,7 +7,7 @@ import { failureOf } from '../../support/waiting.js'
 const authority = async (): Promise<string> => (await createCertificateAuthority()).ca
 
 describe('rootCertificates', () => {
-  test('puts every certificate of the PEM in the place of the roots, for that request only', async () => {
+  test('replaces the roots by every certificate of the PEM, for that request only', async () => {
     const [one, other] = [await authority(), await authority()]
     const plugin = rootCertificates()
     const customRootCaCertPem = `# one\n${one}\r\n# another\n${other}\n`
@@ -31,7 +31,7 @@ describe('rootCertificates', () => {
       broken.replaceAll('CERTIFICATE', 'PRIVATE KEY'),
       'must hold a certificate in PEM',
     ],
-  ])('refuses %s, and nothing is sent', async (_name, customRootCaCertPem, rule) => {
+  ])('rejects %s, and nothing is sent', async (_name, customRootCaCertPem, rule) => {
     const { reply, sent } = carry([rootCertificates()], callOf({ customRootCaCertPem }))
     const error = await failureOf(reply)
     expect(error).toMatchObject({ name: 'ValidationError', code: 'VALIDATION' })
@@ -40,7 +40,7 @@ describe('rootCertificates', () => {
     expect(sent).toEqual([])
   })
 
-  test('names the one of several that is none', async () => {
+  test('names the invalid one of several', async () => {
     const customRootCaCertPem = `${await authority()}${broken}`
     const { reply } = carry([rootCertificates()], callOf({ customRootCaCertPem }))
     expect((await failureOf(reply)).message).toContain("number 2 can't be read")

@@ -89,7 +89,7 @@ describe('secrets', () => {
       ['third', '\ufeffключ'],
       ['apiKey', SECRET],
     ])
-    // As many nodes as it takes, and no more.
+    // No more nodes than needed.
     expect(asked).toEqual([0, 1, 0, 1])
   })
 
@@ -109,7 +109,7 @@ describe('secrets', () => {
     expect(new Set(recipients).size).toBe(2)
   })
 
-  test('tells the log names, and no value', async () => {
+  test('logs names, and no value', async () => {
     const { vault } = await vaultOf()
     const { log, lines } = keepLog()
     await ask(vault, { scope: { ...callOf().scope, log } }).reply
@@ -213,7 +213,7 @@ describe('secrets', () => {
     expect(failed.sent).toEqual([])
   })
 
-  test('refuses what is not the caller’s, without a look at it', async () => {
+  test('rejects a secret of another owner without reading it', async () => {
     const { vault, asked } = await vaultOf()
     const { reply, sent } = ask(
       { ...vault, ciphertext: () => Promise.reject(new Error('asked')) },
@@ -228,7 +228,7 @@ describe('secrets', () => {
     expect([asked, sent]).toEqual([[], []])
   })
 
-  test('refuses a ciphertext that was put there for another owner, or for none', async () => {
+  test('rejects a ciphertext that was stored for another owner, or for none', async () => {
     for (const label of [ownerLabel(OTHER), new Uint8Array(32)]) {
       const { vault, asked } = await vaultOf({ apiKey: SECRET }, {}, label)
       expect(await failureOf(ask(vault).reply)).toMatchObject({
@@ -239,7 +239,7 @@ describe('secrets', () => {
     }
   })
 
-  test('refuses what is no ciphertext of this vault', async () => {
+  test('rejects a value that is not a ciphertext of this vault', async () => {
     const { vault } = await vaultOf()
     const elsewhere = await encrypt(foreign.publicKey, Buffer.from('x'), {
       label: ownerLabel(OWNER),
@@ -254,7 +254,7 @@ describe('secrets', () => {
     }
   })
 
-  test('hands on that a secret is missing', async () => {
+  test('passes on the error of a missing secret', async () => {
     const { vault } = await vaultOf()
     const { reply, sent } = ask(vault, { secrets: [nameOf('apiKey'), nameOf('missing')] })
     expect(await failureOf(reply)).toMatchObject({
@@ -264,7 +264,7 @@ describe('secrets', () => {
     expect(sent).toEqual([])
   })
 
-  test('refuses a value that is no UTF-8, without showing its bytes', async () => {
+  test('rejects a value that is not UTF-8, without showing its bytes', async () => {
     const { vault } = await vaultOf({ apiKey: Buffer.from('sk-live\xff', 'latin1') })
     const error = await failureOf(ask(vault).reply)
     expect(error).toMatchObject({
@@ -285,7 +285,7 @@ describe('secrets', () => {
     expect(sent).toEqual([])
   })
 
-  test('gives up waiting when the caller does, for the reason the caller gives', async () => {
+  test('gives up waiting when the caller aborts, with the caller’s reason', async () => {
     const caller = new AbortController()
     const { vault } = await vaultOf({ apiKey: SECRET }, { 0: () => new Promise(() => {}) })
     const { reply } = ask(vault, { signal: caller.signal })
@@ -294,7 +294,7 @@ describe('secrets', () => {
     expect(await failureOf(reply)).toBe(reason)
   })
 
-  test('redacts an error that repeats a secret, and hands on every other', async () => {
+  test('redacts an error that repeats a secret, and passes on every other', async () => {
     const { vault } = await vaultOf()
     const other = new EnclaveError('the key is wrong', { code: 'LIMIT' })
     const leaking = new EnclaveError('the key is wrong', { cause: new Error(`not ${SECRET}`) })

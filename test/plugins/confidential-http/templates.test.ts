@@ -22,11 +22,11 @@ interface Row {
 const vectorsOf = (file: string): Vectors =>
   JSON.parse(readFileSync(join(__dirname, '../../vectors', file), 'utf8'))
 
-/** Actions as they stand in a template, told without knowing the language: up to the first closing braces. */
+/** The actions in a template, found without parsing it: up to the first closing braces. */
 const actionsOf = (template: string): readonly string[] =>
   template.match(/\{\{\/\*.*?\*\/.*?\}\}|\{\{.*?(\}\}|$)/gs) ?? []
 
-/** What there is besides fields of the data and comments is not covered, nor is a name without a value. */
+/** Actions other than fields of the data and comments are not covered, nor are names without a value. */
 function isCovered(action: string, data: Vectors['data']): boolean {
   const inner = action.replace(/^\{\{(-\s)?/, '').replace(/(\s-)?\}\}$/, '')
   return inner.startsWith('/*') || Object.hasOwn(data, inner.trim().replace('.', ''))
@@ -57,7 +57,7 @@ describe('a template', () => {
     expect(sent[0]?.body).toBe(output)
   })
 
-  test.each(refused)('$template is refused by name, and nothing is sent', async row => {
+  test.each(refused)('$template is rejected by name, and nothing is sent', async row => {
     const { template, data } = row
     const { reply, sent } = carry(
       [templates()],
@@ -75,7 +75,7 @@ describe('a template', () => {
     expect(sent).toEqual([])
   })
 
-  test('is filled in one pass: values are not looked at again', () => {
+  test('is filled in one pass: values are not read again', () => {
     const value = fc.oneof(
       fc.string(),
       fc.constantFrom('{{.a}}', '{{', '}}', '{{.missing}}', ' -}} ', '$&', "$'", '{{/*'),
@@ -180,7 +180,7 @@ describe('templates', () => {
   })
 
   test.each(['constructor', 'toString', 'hasOwnProperty', '__proto__'])(
-    'knows nothing of {{.%s}} unless it is listed',
+    'rejects {{.%s}} unless it is listed',
     async name => {
       const error = await failureOf(filled(`{{.${name}}}`, { public: { x: '' } }))
       expect(error).toMatchObject({ code: 'TEMPLATE' })

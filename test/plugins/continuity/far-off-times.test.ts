@@ -117,7 +117,7 @@ describe('continuity', () => {
   })
 
   test.each([['arrival' as const], ['sorted' as const]])(
-    'two that are far back are believed where the service knows of no others, in order of %s',
+    'two reports far back move the feed there where the service has no others, in order of %s',
     async order => {
       const { publish, sink, times, backfilled, end } = stream({ order })
       publish([100])
@@ -136,7 +136,7 @@ describe('continuity', () => {
   )
 
   test.each([['arrival' as const], ['sorted' as const]])(
-    'a time within the hour mutes nothing, and is not missing before it, in order of %s',
+    'a wrong time within the hour suppresses nothing, and causes no gap, in order of %s',
     async order => {
       const { publish, sink, times, gaps, requests, end } = stream({ order, maxHold: 5000 })
       publish([10_000])
@@ -165,7 +165,7 @@ describe('continuity', () => {
   })
 
   test.each([['arrival' as const], ['sorted' as const]])(
-    'old reports do not move a feed back that goes on, however many come, in order of %s',
+    'old reports do not move back a feed that continues, however many arrive, in order of %s',
     async order => {
       const { publish, top, times, gaps, requests, end } = stream({ order })
       publish(range(9000, 9009))

@@ -256,7 +256,7 @@ describe('continuity', () => {
     ['maxBackfill', Number.NaN],
     ['maxHold', 0],
     ['maxHeld', 1.5],
-  ])('refuses the option %s: %p by name', (option, value) => {
+  ])('rejects the option %s: %p by name', (option, value) => {
     expect(() => continuity({ [option]: value })).toThrow(new RegExp(option))
   })
 })

@@ -79,7 +79,7 @@ describe('continuity', () => {
   })
 
   test.each([['arrival' as const], ['sorted' as const]])(
-    'a feed that is subscribed again begins anew, in order of %s',
+    'a feed that is subscribed again starts a new chain, in order of %s',
     async order => {
       const cursors = new Map([[feedA, 99]])
       const { publish, emitStatus, times, requests, gaps, end } = stream({ order }, cursors)
@@ -156,7 +156,7 @@ describe('continuity', () => {
   })
 
   test.each([['arrival' as const], ['sorted' as const]])(
-    'a feed with hours between its reports has a chain like any other, in order of %s',
+    'a feed with hours between its reports loses none, in order of %s',
     async order => {
       const { publish, times, backfilled, gaps, end } = stream({ order, maxBackfill: 86_400_000 })
       publish([10_000])
@@ -175,7 +175,7 @@ describe('continuity', () => {
   )
 
   test.each([['arrival' as const], ['sorted' as const]])(
-    'nor does it lose any where they have the longest range, in order of %s',
+    'a feed whose reports have the longest range loses none, in order of %s',
     async order => {
       const { publish, times, gaps, end } = stream({ order })
       for (const time of range(1, 8).map(each => each * 10_000)) {
@@ -216,7 +216,7 @@ describe('continuity', () => {
   })
 
   test.each([['arrival' as const], ['sorted' as const]])(
-    'what a long range that is wrong has passed over is fetched, in order of %s',
+    'the range that a wrong long range skipped is fetched, in order of %s',
     async order => {
       const { publish, sink, times, gaps, end } = stream({ order })
       publish(range(100, 104))
@@ -242,7 +242,7 @@ describe('continuity', () => {
   )
 
   test.each([['arrival' as const], ['sorted' as const]])(
-    'two wrong ones far ahead do not mute a feed that goes on, in order of %s',
+    'two wrong reports far ahead do not suppress a feed that continues, in order of %s',
     async order => {
       const { publish, times, gaps, end } = stream({ order, maxHold: 1500 })
       publish(range(100, 104))
@@ -261,7 +261,7 @@ describe('continuity', () => {
   )
 
   test.each([['arrival' as const], ['sorted' as const]])(
-    'no gap is announced of time to come, nor anything live dropped, in order of %s',
+    'no gap is announced for the future, and no live report dropped, in order of %s',
     async order => {
       const { publish, sink, times, gaps, end } = stream({ order, maxHold: 20_000 })
       publish(range(100, 104))

@@ -50,7 +50,7 @@ describe('continuity, sorted', () => {
   })
 
   test.each([[false], [true]])(
-    'of a feed that is at a wrong time (stored: %p) nothing is lost when it comes back',
+    'a feed that returns from a wrong time (stored: %p) loses nothing',
     async isStored => {
       const { publish, service, times, gaps, end } = stream({ order: 'sorted' })
       publish(range(100, 105))

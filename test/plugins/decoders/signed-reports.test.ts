@@ -37,7 +37,7 @@ const { networks, reports, shown }: Recorded = JSON.parse(
   readFileSync(join(__dirname, '../../vectors/signed-reports.json'), 'utf8'),
 )
 
-/** The decoded values in decimal, without what is there twice and what is no field. */
+/** The decoded values in decimal, without duplicates and other properties. */
 function decimalsOf(decoded: object): Record<string, string> {
   const { version: _, feedID: __, ...fields } = decoded as Record<string, unknown>
   return Object.fromEntries(
@@ -57,7 +57,7 @@ describe.each(reports.map(report => [report.version, report] as const))(
       expect(decimalsOf(decoded)).toEqual(report.decoded)
     })
 
-    test('contains what its source says of it', () => {
+    test('contains the values that its source shows', () => {
       expect(decimalsOf(decoded)).toMatchObject(report.says)
     })
 
@@ -112,7 +112,7 @@ describe.each(shown.map(report => [report.version, report] as const))(
       expect(firstDayOfNotice).toBe(expiryTime)
     })
 
-    test('can be had from the local engine', async () => {
+    test('is served by the local engine', async () => {
       await using engine = await startDataEngine({ feeds: [feedID], intervalMs: 0, history: 0 })
       const published = engine.publish(feedID, values)
       expect(decimalsOf(decodeReport(published.fullReport, feedID))).toEqual(report.decoded)

@@ -25,7 +25,7 @@ const cases = schemas.flatMap(({ version }) =>
   resolutions.map(resolution => [version, resolution] as const),
 )
 
-/** Whether two readings of a field exclude each other; a witness without a unit says nothing of it. */
+/** True where two readings of a field contradict each other; a witness without a unit contradicts none. */
 function differ(one: SchemaField, other: SchemaField): boolean {
   return (
     one.name !== other.name ||
@@ -38,7 +38,7 @@ function lineOf({ name, type, unit }: SchemaField): string {
   return `${type} ${name}${unit === undefined ? '' : ` [${unit}]`}`
 }
 
-/** What the witnesses say otherwise than the fields taken, a line each. */
+/** The differences between the witnesses and our fields, a line each. */
 function foundDisagreements({ fields, witnesses }: VersionSchema): string[] {
   return [...witnesses].flatMap(([witness, readings]) =>
     readings.flatMap((reading, index) => {
@@ -49,7 +49,7 @@ function foundDisagreements({ fields, witnesses }: VersionSchema): string[] {
 }
 
 describe.each(allSchemas.map(schema => [schema.version, schema] as const))('V%i', (_, schema) => {
-  test('has two witnesses at least whose types are those taken', () => {
+  test('has at least two witnesses with our types', () => {
     const agreeing = [...schema.witnesses.values()].filter(
       readings =>
         readings.length >= schema.fields.length - 1 &&
@@ -69,7 +69,7 @@ describe.each(allSchemas.map(schema => [schema.version, schema] as const))('V%i'
     }
   })
 
-  test('has a reason for everything that a witness says otherwise, and for nothing else', () => {
+  test('has a reason for every difference of a witness, and for nothing else', () => {
     const recorded = schema.disagreements.flatMap(({ witnesses, says, taken, why }) => {
       expect(why).not.toBe('')
       return witnesses.map(
@@ -87,7 +87,7 @@ test('the decoders are of the versions that have the common head', () => {
 const START = 1_789_420_480n
 const perSecond: Readonly<Record<string, bigint>> = { s: 1n, ms: 1000n, ns: 1_000_000_000n }
 
-/** A value such as the service sends; no two fields of a report have the same. */
+/** A realistic value; no two fields of a report have the same. */
 function realistic({ type, unit }: SchemaField, index: number): bigint {
   const place = BigInt(index)
   if (unit === '1 to 12') return 11n
@@ -96,7 +96,7 @@ function realistic({ type, unit }: SchemaField, index: number): bigint {
   return type === 'uint32' ? place : 10n ** 15n + place
 }
 
-/** The least or the most that the type holds; times of the head are numbers, which end at 2^53 - 1. */
+/** The least or the greatest value of the type; times of the head are numbers, which end at 2^53 - 1. */
 function extreme({ type, unit }: SchemaField, index: number, isLeast: boolean): bigint {
   if (type === 'int192') return isLeast ? -(2n ** 191n) : 2n ** 191n - 1n
   if (isLeast) return 0n
@@ -147,12 +147,12 @@ describe.each(cases)('the decoder of V%i, times in %s', (version, resolution) =>
 
   test('has each value under its field’s name, and nothing more', () => expectFields(realistic))
 
-  test('takes the least and the most of each type', () => {
+  test('accepts the least and the greatest value of each type', () => {
     expectFields((field, index) => extreme(field, index, true))
     expectFields((field, index) => extreme(field, index, false))
   })
 
-  test('refuses what is too wide for a type, and names the field', () => {
+  test('rejects a value that is too wide for a type, and names the field', () => {
     const { fields, feedID, blob } = readings(version, resolution, realistic)
     for (const [index, field] of fields.entries()) {
       if (index === 0) continue

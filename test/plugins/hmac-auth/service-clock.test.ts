@@ -66,7 +66,7 @@ test('the bound of a day holds for all corrections together', () => {
 })
 
 test.each([0, 6000, 12_000])(
-  'an answer that was 12 s on its way, and made after %d ms of them, says nothing of the clock',
+  'an answer that took 12 s, and was made after %d ms of them, does not change the clock',
   after => {
     const { offset, refuse } = setUp(1e12)
     refuse(1e12 + after, 12_000)
@@ -102,7 +102,7 @@ test('an attempt that was signed before the correction and rejected is signed wi
 })
 
 test.each([Number.NaN, Number.POSITIVE_INFINITY, -1])(
-  'a clock of %p is refused by name',
+  'a clock of %p is rejected by name',
   machine => {
     const { clock } = setUp(machine)
     expect(() => clock.read()).toThrow(/now must/)

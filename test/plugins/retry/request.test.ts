@@ -34,7 +34,7 @@ describe('a request', () => {
     ['408', status(408), false],
     ['a redirect', status(302), false],
     [
-      'an answer that is not what was promised',
+      'an answer of another type',
       new APIError('x', { code: 'API_RESPONSE', statusCode: 200 }),
       false,
     ],
@@ -90,7 +90,7 @@ test.each([
   ['healthyAfter', -1],
   ['refusedInterval', 0],
   ['refusedInterval', 1e12],
-])('the option %s: %p is refused by name', (option, value) => {
+])('the option %s: %p is rejected by name', (option, value) => {
   expect(() => retry({ [option]: value })).toThrow(new RegExp(option))
 })
 

@@ -102,7 +102,7 @@ describe('verify in the stack of a stream', () => {
     ['says nothing', '00', 'signers-unavailable'],
     ['is good', '00', undefined],
   ] as const)(
-    'verifies what is fetched once where the verdict on the live one %s',
+    'verifies a fetched report once where the check of the live one %s',
     async (_, blob, reason) => {
       const { sink, inject, settle, checkCount, counts, stream, delivered } = stack()
       const [first, next] = [report(1, { blob }), report(2)]
@@ -161,7 +161,7 @@ describe('verify in the stack of a stream', () => {
   })
 
   test.each(['signers-unavailable', 'engine-unavailable'] as const)(
-    'says %s once of what is fetched, and rejects it each time',
+    'emits %s once for a fetched report, and rejects it each time',
     async doubt => {
       const { inject, settle, stream, counts } = stack()
       for (let times = 0; times < 2; times++) {

@@ -173,7 +173,7 @@ describe.each(engines)('a report is refused (%s)', engine => {
     Partial<VerifyReportOptions>?,
   ])[] = [
     ['that f signers have signed', 'too-few-signatures', { by: [0, 1] }],
-    ['that nobody has signed', 'too-few-signatures', { by: [] }],
+    ['without signatures', 'too-few-signatures', { by: [] }],
     ['that a signer has signed twice', 'repeated-signer', { by: [0, 1, 0] }],
     ['that somebody else has signed too', 'unknown-signer', { by: [0, 1, 2, 9] }],
     ['that somebody else has signed', 'unknown-signer', { by: [0, 9, 2] }],
@@ -240,7 +240,7 @@ describe('a report is verified', () => {
     ['by those of its time', {}, { signers: all }],
     ['in milliseconds by those of its time', { resolution: 'ms' }, { signers: all }],
     [
-      'by those who were active last',
+      'by the set that was active last',
       {},
       {
         signers: [

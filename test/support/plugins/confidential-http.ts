@@ -38,7 +38,7 @@ export function replyOf(fields: Partial<ConfidentialReply> = {}): ConfidentialRe
   }
 }
 
-/** Sends a call through plugins to a wire that remembers what it was given. */
+/** Sends a call through plugins to a wire that remembers it. */
 export function carry(
   plugins: readonly EnclavePlugin[],
   call: ConfidentialCall,
@@ -57,7 +57,7 @@ export function carry(
   return { reply: handler(call), sent }
 }
 
-/** A log that keeps every line. */
+/** A log that collects its lines. */
 export function keepLog(): { readonly log: Log; readonly lines: string[] } {
   const lines: string[] = []
   const write = (message: string, facts?: object): void =>

@@ -17,7 +17,7 @@ import {
 
 describe('subscribing', () => {
   test.each([1, 2])(
-    'to a refused feed rejects and changes nothing, with %d origins',
+    'to an unreadable feed rejects and changes nothing, with %d origins',
     async origins => {
       const engine = await start({ origins, intervalMs: 0 })
       const { stream, seen } = open(engine)

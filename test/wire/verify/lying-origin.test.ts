@@ -18,7 +18,7 @@ describe('several origins, one of which lies', () => {
   }
 
   test.each<Forgery>(['value', 'signature', 'signer', 'digest'])(
-    'loses nothing, and sees no conflict, when it comes first with a forged %s',
+    'lose nothing, without a conflict, where it is first with a forged %s',
     async forgery => {
       const { engine, stream, seen, publish } = await openHA()
       const [liar, honest] = engine.origins
@@ -41,7 +41,7 @@ describe('several origins, one of which lies', () => {
     },
   )
 
-  test('passes on the true copy that arrived while the forged one was being verified', async () => {
+  test('pass on the true copy that arrived while the forged one was being verified', async () => {
     const engine = await start({ origins: 2 })
     const { source, answer } = slowSource(engine.network)
     const { stream, seen } = await open(
@@ -66,7 +66,7 @@ describe('several origins, one of which lies', () => {
     expect(seen.conflicts).toEqual([])
   })
 
-  test('sees no conflict when it comes late with other values', async () => {
+  test('cause no conflict where it is late with other values', async () => {
     const { engine, stream, seen, publish } = await openHA()
     const [liar, honest] = engine.origins
     liar?.forge('value')
@@ -79,7 +79,7 @@ describe('several origins, one of which lies', () => {
     expect(stream.getMetrics()).toMatchObject({ accepted: 2, unverified: 2, deduplicated: 0 })
   })
 
-  test('still emits a conflict where both reports are signed', async () => {
+  test('emit a conflict where both reports are signed', async () => {
     const { engine, stream, seen, publish } = await openHA()
     const published = publish()
     await until(() => seen.reports.length === 1)

@@ -26,7 +26,7 @@ describe('an error', () => {
     ['the name of a property', Object.assign(new Error('a'), { [SECRET]: 1 })],
     ['one of several', new AggregateError([new Error('a'), new Error(SECRET)])],
     ['itself', SECRET],
-  ])('that repeats a secret in %s says no more than that', (_name, thrown) => {
+  ])('that repeats a secret in %s becomes an error that says only so', (_name, thrown) => {
     const error = redactError(thrown, secrets)
     expect(error).toMatchObject({
       name: 'EnclaveError',
@@ -58,7 +58,7 @@ describe('an error', () => {
       expect(redactError(error, [usual])).toBe(error)
   })
 
-  test('that holds more than is searched says no more than that either', () => {
+  test('that is too long to be searched becomes such an error, too', () => {
     const error = Object.assign(new Error('a'), { body: 'x'.repeat(1_100_000) })
     expect(redactError(error, [SECRET])).toMatchObject({ code: 'ENCLAVE' })
     expect(redactError(error, [])).toBe(error)
@@ -68,7 +68,7 @@ describe('an error', () => {
 })
 
 describe('a log', () => {
-  test('has a line that says so in place of one that repeats a secret', () => {
+  test('has another line in place of one that repeats a secret', () => {
     const lines: unknown[][] = []
     const write = (...line: unknown[]): void => void lines.push(line)
     const log = createRedactor(secrets).log({ info: write, debug: write })

@@ -16,7 +16,7 @@ const unicode = (text: string): string =>
 const entities = (text: string): string =>
   [...text].map(char => `&#${char.codePointAt(0)};`).join('')
 
-/** How a server may spell what it repeats. */
+/** The spellings in which a server may repeat a secret. */
 const spellings: Readonly<Record<string, (text: string) => string>> = {
   plain: text => text,
   JSON: text => JSON.stringify({ text }),
@@ -111,7 +111,7 @@ describe('a secret is found', () => {
     expect(isIn(bytesOf('ключ🔑'.repeat(3)).toString('latin1'), 'ключ🔑'.repeat(3))).toBe(true)
   })
 
-  test('in what is too long to be searched, for all anybody knows', () => {
+  test('in a text that is too long to be searched, as it may contain one', () => {
     expect(isIn('x'.repeat(1_048_577), 'a secret')).toBe(true)
     expect(isIn('é'.repeat(600_000), 'a secret')).toBe(true)
     expect(isIn('x'.repeat(1_048_577))).toBe(false)
@@ -119,7 +119,7 @@ describe('a secret is found', () => {
 })
 
 describe('no secret is found', () => {
-  test('in what has less of it than counts', () => {
+  test('in a text with a part of it that is too short', () => {
     for (const [text, part] of [
       ['sk-live-4242', 'sk-li'],
       ['0123456789abcdefghijklmnopqrstuv'.repeat(4), 'abcdefghijklmno'],
@@ -130,7 +130,7 @@ describe('no secret is found', () => {
     }
   })
 
-  test('in texts that know nothing of it', () => {
+  test('in unrelated texts', () => {
     const texts = [
       'HTTP/1.1 200 OK, content-type: application/json; charset=utf-8',
       'the external server closed the connection before its answer was complete (ECONNRESET)',
@@ -180,7 +180,7 @@ test('no secret, or an empty one, is in any text', () => {
   }
 })
 
-test('a long text is searched for a hundred secrets in linear time, whoever wrote it', () => {
+test('a long text is searched for a hundred secrets in linear time, even a hostile one', () => {
   const secrets = Array.from({ length: 100 }, (_, at) => `${at}-${'ab'.repeat(4 + at)}`)
   const search = createSecretSearch([...secrets, 'a', '0123456789'.repeat(100)])
   for (const unit of ['-ababa', '%62', 'YWJh', 'abc0123', '\\u0062', '+', 'b'.repeat(1000)]) {

@@ -10,7 +10,7 @@ const values = new Map([
 const render = (template: string, maxBytes?: number): string =>
   renderTemplate('body', template, name => values.get(name), maxBytes)
 
-test('a template comes to as much as it may, and to no byte more', () => {
+test('a template fills up to the limit, and no byte more', () => {
   expect(render('{{.b}}-{{.b}}', 11)).toBe('12345-12345')
   expect(() => render('{{.b}}-{{.b}}', 10)).toThrow(
     'body: with its placeholders filled, the request is too long',
@@ -20,7 +20,7 @@ test('a template comes to as much as it may, and to no byte more', () => {
   expect(() => render('{{.euro}}é{{.key}}', 8)).toThrow(/too long/)
 })
 
-test('a short template that would come to gigabytes is refused before it does', () => {
+test('a short template that would fill gigabytes is rejected before it does', () => {
   const before = process.memoryUsage().heapUsed
   expect(() => render('{{.a}}'.repeat(100_000), 125_000)).toThrow(/too long/)
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(50_000_000)
