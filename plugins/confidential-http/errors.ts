@@ -43,6 +43,6 @@ declare module '../../core/errors.js' {
     UPSTREAM_CLOSED: EnclaveError
     UPSTREAM_TLS: EnclaveError
     UPSTREAM_ANSWER: EnclaveError
-    CAPABILITY: DataStreamsError
+    CAPABILITY: EnclaveError
   }
 }
