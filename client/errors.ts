@@ -1,4 +1,4 @@
-import { DataStreamsError, type ErrorFacts } from '../core/errors.js'
+import { DataStreamsError, type ErrorFacts, isStreamsError } from '../core/errors.js'
 
 /** Facts of an error that comes from an HTTP answer or from the end of a connection. */
 export interface WireErrorFacts extends ErrorFacts {
@@ -63,6 +63,11 @@ export class AuthenticationError extends WireError {
   static {
     AuthenticationError.prototype.name = 'AuthenticationError'
   }
+}
+
+/** The feeds that an error says do not exist or may not be read. */
+export function rejectedFeeds(error: unknown): readonly string[] {
+  return isStreamsError(error, 'AUTHENTICATION') ? error.feedIDs : []
 }
 
 /** A REST call failed: an HTTP error status, a timeout, the network, or an answer that breaks the service's format. */

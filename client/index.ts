@@ -17,6 +17,7 @@ export { type Client, type ClientOptions, createClient } from './client.js'
 export {
   APIError,
   AuthenticationError,
+  rejectedFeeds,
   WebSocketError,
   type WireErrorFacts,
 } from './errors.js'

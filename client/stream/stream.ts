@@ -130,7 +130,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       if (type === 'unsubscribed') reading.cursors?.forget(feedIDs)
     },
     onRejected: error => events.emit('error', error),
-    onFailed: fail,
+    onFailed: shards.endAll,
   })
   const sink = composeReport(parts.plugins, reading.deliver, scope)
 

@@ -1,5 +1,6 @@
 import {
   connectionFacts,
+  rejectedFeeds,
   type StreamCall,
   type StreamEnd,
   type StreamReply,
@@ -8,7 +9,7 @@ import type { Handler } from '../../client/plugin.js'
 import type { StreamScope } from '../../client/scope.js'
 import type { ConnectionFacts, ConnectionState } from '../../client/status.js'
 import { createDeferred } from '../../core/deferred.js'
-import { asError, isStreamsError } from '../../core/errors.js'
+import { asError } from '../../core/errors.js'
 import { createLifetime, type Lifetime } from '../../core/lifetime.js'
 import { onAbort } from '../../core/on-abort.js'
 import { sleep } from '../../core/sleep.js'
@@ -82,7 +83,7 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
     branch.hasEnded = true
     const error = asError(branch.failure)
     // The feeds caused the error and not the origin: the others continue until another call has taken over.
-    if (isStreamsError(error, 'AUTHENTICATION') && error.feedIDs.length > 0) return end(error)
+    if (rejectedFeeds(error).length > 0) return end(error)
     if (!signal.aborted) events.emit('status', { type: 'failed', error, ...facts })
     if (isOver()) end(allFailed(branches))
   }

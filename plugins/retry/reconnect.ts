@@ -1,5 +1,6 @@
 import {
   connectionFacts,
+  rejectedFeeds,
   type StreamCall,
   type StreamEnd,
   type StreamReply,
@@ -89,8 +90,12 @@ async function keepOpen(
     if (isRejected) rejections++
     // A service that accepted this stream before may accept it again.
     const isHopeless = !isRetryable(error) && !(isRejected && carried !== undefined)
-    if (namesFeeds(error) || (isAlone && isHopeless)) throw error
-    if (isAlone && attempt > maxAttempts) throw gaveUp(facts.host, attempt - 1, error)
+    if (isAlone && isHopeless) throw error
+    if (isAlone && attempt > maxAttempts) {
+      // The stream may continue without these feeds.
+      if (rejections === 1 && rejectedFeeds(error).length > 0) throw error
+      throw gaveUp(facts.host, attempt - 1, error)
+    }
     // While others carry the stream, a connection is never given up, and need not hurry.
     const isProbing = isHopeless || attempt > maxAttempts
     const isSlow = isRejected && rejections > 1
@@ -161,11 +166,6 @@ function isRetryable(error: Error): boolean {
 function isRejection(error: Error): boolean {
   if (isRetryable(error)) return false
   return isStreamsError(error, 'AUTHENTICATION') || isStreamsError(error, 'WS_REFUSED')
-}
-
-/** True where the error names feeds: without them the stream can continue. */
-function namesFeeds(error: Error): boolean {
-  return isStreamsError(error, 'AUTHENTICATION') && error.feedIDs.length > 0
 }
 
 function gaveUp(host: string, attempts: number, cause: Error): WebSocketError {

@@ -1,4 +1,5 @@
 import type { Log } from '../../../core/log.js'
+import { rejectedFeeds } from '../../errors.js'
 import type { Connections } from '../../scope.js'
 import type { ConnectionChange, ConnectionState, ConnectionStatus as Name } from '../../status.js'
 import type { StreamCounters } from '../stream-api.js'
@@ -64,8 +65,8 @@ export interface RegistryParts {
  *     connecting    connecting
  *     connected     connected      one more open; no attempts, not failing
  *     disconnected  disconnected   one less open, if it was
- *     reconnecting  reconnecting   the attempts; failing, if one has failed
- *     degraded      reconnecting
+ *     reconnecting  reconnecting   the attempts; failing, if one has failed, but not because of some of the feeds
+ *     degraded      reconnecting   failing
  *     failed        failed         failing
  *     left          disconnected
  *
@@ -88,10 +89,11 @@ export function next(
   } as const
   if (type === 'connected')
     return { ...after, wasOpen: true, isFailing: false, attempts: 0, connectedAt: now }
-  if (type === 'failed') return { ...after, isFailing: true }
+  if (type === 'failed' || type === 'degraded') return { ...after, isFailing: true }
   if (type !== 'reconnecting') return after
-  // One that was open and is opened again at once is not failing yet.
-  const hasFailed = change.attempt > 1 || isFailedAttempt(before.last)
+  // One that was open and is opened again at once is not failing yet; one that is rejected for some of its feeds is replaced.
+  const isAttempted = change.attempt > 1 || isFailedAttempt(before.last)
+  const hasFailed = isAttempted && rejectedFeeds(change.error).length === 0
   return {
     ...after,
     isFailing: before.isFailing || hasFailed,

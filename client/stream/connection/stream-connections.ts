@@ -16,8 +16,8 @@ export interface StreamConnections<Shard extends Carrier> extends Connections {
   readonly isMultiple: boolean
   /** A connection of a shard in force has changed. */
   notify(change: ConnectionChange, before: ConnectionState): void
-  /** Compares what is open now with what was. */
-  update(): void
+  /** Compares what is open now with what was; emits the change between the two. */
+  update(emitChange?: () => void): void
 }
 
 /** Called when every shard has an open connection, when one of them has none any more, and when all have none. */
@@ -60,17 +60,19 @@ export function createStreamConnections<Shard extends Carrier>(
     notify(change, before) {
       for (const watcher of [...watchers]) watcher(change, before)
     },
-    update() {
+    update(emitChange) {
       const wasUp = isUp
       isUp = connections.shards.every(({ registry }) => registry.open > 0)
-      if (isUp && !wasUp) events.onUp()
-      else if (wasUp && !isUp) events.onDown()
+      const isUpNow = isUp
       const isOpen = connections.open > 0
       const wasOpen = carried !== undefined && carried.until === undefined
       if (isOpen && !wasOpen) carried = { since: performance.now(), until: undefined }
-      if (isOpen || carried === undefined || !wasOpen) return
-      carried = { ...carried, until: performance.now() }
-      events.onAllLost()
+      const isLost = !isOpen && wasOpen
+      if (isLost && carried !== undefined) carried = { ...carried, until: performance.now() }
+      emitChange?.()
+      if (isUpNow && !wasUp) events.onUp()
+      else if (wasUp && !isUpNow) events.onDown()
+      if (isLost) events.onAllLost()
     },
   }
   return connections

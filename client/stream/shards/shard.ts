@@ -3,6 +3,7 @@ import { asError, DataStreamsError, isStreamsError } from '../../../core/errors.
 import { createLifetime } from '../../../core/lifetime.js'
 import { VERSION } from '../../../core/version.js'
 import type { StreamCall, StreamReply } from '../../call.js'
+import { rejectedFeeds } from '../../errors.js'
 import type { Handler } from '../../plugin.js'
 import type { StreamScope } from '../../scope.js'
 import type { ConnectionChange, Status } from '../../status.js'
@@ -22,8 +23,8 @@ export interface ShardParts extends ShardConnectionParts {
   readonly nextID: RegistryParts['nextID']
   /** Called when a connection of a shard in force opens or is lost. */
   readonly onConnection: RegistryParts['onChange']
-  /** Called after each change of a connection of a shard in force, before the `status` event. */
-  onChange(change: ConnectionChange): void
+  /** Emits a change of a connection of a shard in force. */
+  emitChange(change: ConnectionChange): void
 }
 
 /**
@@ -37,8 +38,11 @@ export interface Shard {
   isInForce: boolean
   /** Errors from before it was in force, the latest of each name. */
   readonly failures: ReadonlyMap<string, Error>
+  /** Why the service rejects some of its feeds, since none of its connections has opened after that. */
+  readonly rejection: Error | undefined
   /** Settles with the error that has ended its call. */
   readonly ended: Promise<Error>
+  readonly hasEnded: boolean
   /** Settles when its call has ended, and none of its connections is left. */
   readonly closed: Promise<void>
   change(change: ConnectionChange): void
@@ -72,6 +76,7 @@ export function createShard(
   const failures = new Map<string, Error>()
   /** Connections that are open, or being opened. */
   let connections = 0
+  let rejection: Error | undefined
   /** The stream has ended. (Asking its signal for each message would cost more than taking the message in.) */
   let isOver = false
   let hasEnded = false
@@ -99,10 +104,10 @@ export function createShard(
   })
 
   function change(to: ConnectionChange): void {
+    if (to.type === 'connected') rejection = undefined
+    else if (to.type === 'reconnecting' && rejectedFeeds(to.error).length > 0) rejection = to.error
     registry.change(to)
-    if (!shard.isInForce) return
-    parts.onChange(to)
-    events.emit('status', to)
+    if (shard.isInForce) parts.emitChange(to)
   }
 
   async function open(call: StreamCall): Promise<StreamReply> {
@@ -135,7 +140,8 @@ export function createShard(
     const error = await run(scope, parts)
     hasEnded = true
     // A shard that was refused some of its feeds carries the others until another takes over.
-    if (rejectedFeeds(error).length === 0) life.end(error)
+    if (rejectedFeeds(error).length > 0) rejection = error
+    else life.end(error)
     closeIfDone()
     return error
   }
@@ -145,7 +151,13 @@ export function createShard(
     registry,
     isInForce,
     failures,
+    get rejection() {
+      return rejection
+    },
     ended: live(),
+    get hasEnded() {
+      return hasEnded
+    },
     closed: closed.promise,
     change,
     end: life.end,
@@ -228,9 +240,4 @@ function asStreamsError(thrown: unknown): Error {
   if (isStreamsError(thrown)) return thrown
   const { message } = asError(thrown)
   return new DataStreamsError(`a plugin threw: ${message}`, { code: 'PLUGIN', cause: thrown })
-}
-
-/** The feeds that an error says do not exist or may not be read. */
-export function rejectedFeeds(error: unknown): readonly string[] {
-  return isStreamsError(error, 'AUTHENTICATION') ? error.feedIDs : []
 }

@@ -1,8 +1,9 @@
 import { asError } from '../../../core/errors.js'
-import type { ConnectionChange } from '../../status.js'
+import { rejectedFeeds } from '../../errors.js'
+import type { ConnectionChange, ConnectionState } from '../../status.js'
 import type { StreamConnections } from '../connection/stream-connections.js'
 import type { ShardChange } from './plan.js'
-import { createShard, rejectedFeeds, type Shard, type ShardParts } from './shard.js'
+import { createShard, type Shard, type ShardParts } from './shard.js'
 import { type Fleet, takeOver } from './takeover.js'
 
 /** The shards that carry a stream between them. */
@@ -17,9 +18,9 @@ export interface Shards {
 }
 
 /** What the shards of a stream are made of, and what the stream is told. */
-export interface ShardsParts extends Omit<ShardParts, 'onChange' | 'sockets' | 'nextID'> {
+export interface ShardsParts extends Omit<ShardParts, 'emitChange' | 'sockets' | 'nextID'> {
   readonly connections: StreamConnections<Shard>
-  /** Called when a shard in force was rejected some of its feeds. */
+  /** Called when a shard in force was rejected some of its feeds: its call has ended, or it tries again. */
   onRejected(shard: Shard, error: Error): void
   /** Called once: a shard in force has ended for good, or the stream has and nothing of its shards is left. */
   onEnded(error: Error): void
@@ -30,7 +31,15 @@ export function createShards(parts: ShardsParts): Shards {
   const { connections, origins } = parts
   const { signal, events } = parts.scope
   const running = new Set<Shard>()
-  const fleet: Fleet = { connections, running, open: feedIDs => open(feedIDs, false), emitChange }
+  const fleet: Fleet = {
+    connections,
+    running,
+    open: feedIDs => open(feedIDs, false),
+    emitChange(change, before) {
+      connections.notify(change, before)
+      emitChange(change)
+    },
+  }
   const sockets = { open: 0 }
   /** Why all shards are ending. */
   let ending: Error | undefined
@@ -39,24 +48,24 @@ export function createShards(parts: ShardsParts): Shards {
   const nextID = (): string => `conn-${ids++}`
 
   function open(feedIDs: readonly string[], isInForce: boolean): Shard {
-    const shard = createShard({ ...parts, sockets, nextID, onChange }, feedIDs, isInForce)
+    const shard = createShard({ ...parts, sockets, nextID, emitChange }, feedIDs, isInForce)
     running.add(shard)
-    shard.registry.watch((change, before) => {
-      if (shard.isInForce) connections.notify(change, before)
-    })
+    shard.registry.watch((change, before) => onChange(shard, change, before))
     void shard.ended.then(error => onEnded(shard, error))
     void shard.closed.then(() => onClosed(shard))
     return shard
   }
 
-  function onChange({ type }: ConnectionChange): void {
-    if (type === 'left') forgetOrigins()
-    connections.update()
+  function onChange(shard: Shard, change: ConnectionChange, before: ConnectionState): void {
+    if (!shard.isInForce) return
+    connections.notify(change, before)
+    if (change.type === 'reconnecting' && rejectedFeeds(change.error).length > 0)
+      parts.onRejected(shard, change.error)
   }
 
   function emitChange(change: ConnectionChange): void {
-    onChange(change)
-    events.emit('status', change)
+    connections.update(() => events.emit('status', change))
+    if (change.type === 'left') forgetOrigins()
   }
 
   function onEnded(shard: Shard, error: Error): void {
@@ -92,7 +101,8 @@ export function createShards(parts: ShardsParts): Shards {
     change: (changes, commit) => takeOver(fleet, changes, commit, parts),
     endAll(reason) {
       ending ??= reason
-      for (const shard of connections.shards) shard.end(reason)
+      // Those that are to take over, too.
+      for (const shard of running) shard.end(reason)
     },
   }
 }

@@ -1,8 +1,9 @@
 import { asError, DataStreamsError, isStreamsError, ValidationError } from '../../../core/errors.js'
 import { parseFeedIDs } from '../../../report/feed-id.js'
 import type { StalenessWatch } from '../staleness.js'
+import { rejectedFeeds } from '../../errors.js'
 import { planShards } from './plan.js'
-import { rejectedFeeds, type Shard } from './shard.js'
+import type { Shard } from './shard.js'
 import type { Shards } from './shards.js'
 
 /** The feeds that a stream is subscribed to, and how they change. */
@@ -12,7 +13,10 @@ export interface Subscription {
   start(): void
   subscribe(feedIDs: string | readonly string[]): Promise<void>
   unsubscribe(feedIDs: string | readonly string[]): Promise<void>
-  /** A shard was rejected some of its feeds: they leave the stream, which goes on with the others or fails. */
+  /**
+   * A shard was rejected some of its feeds: they leave the stream, which goes on with the others. Where these can't be had
+   * either, the stream fails if the call of the shard has ended; otherwise that decides what becomes of it.
+   */
   reject(shard: Shard, error: Error): void
 }
 
@@ -71,9 +75,13 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
       if (left.length === 0 || isNothingAdded) throw failure
       try {
         await shards.change(planShards(shards.all, left, capacity, maxShards), function commit() {
+          const wanted = new Set([...feeds.all, ...added])
+          const errors = [...rejected].flatMap(([feedID, error]) =>
+            wanted.has(feedID) ? error : [],
+          )
           add(added.filter(feedID => !rejected.has(feedID)))
           remove(feeds.all.filter(feedID => rejected.has(feedID)))
-          for (const error of new Set(rejected.values())) parts.onRejected(error)
+          for (const error of new Set(errors)) parts.onRejected(error)
         })
         return
       } catch (thrown) {
@@ -94,16 +102,6 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
         if (rejectedFeeds(thrown).length === 0) throw thrown
         return carry([], asError(thrown))
       }
-    }
-  }
-
-  async function carryWithoutRejected(shard: Shard, error: Error): Promise<void> {
-    // Another change has replaced it meanwhile.
-    if (!shard.isInForce || signal.aborted) return
-    try {
-      await carry([], error)
-    } catch (thrown) {
-      if (!signal.aborted) parts.onFailed(asError(thrown))
     }
   }
 
@@ -130,7 +128,36 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
         await carryRest()
       })
     },
-    reject: (shard, error) => void changes.enqueue(() => carryWithoutRejected(shard, error)),
+    reject: createReject(parts, changes, error => carry([], error)),
+  }
+}
+
+/** Makes `reject`, which replaces a shard by others that carry the rest of the feeds. */
+function createReject(
+  { signal, onFailed }: SubscriptionParts,
+  changes: ChangeQueue,
+  carryOthers: (error: Error) => Promise<void>,
+): Subscription['reject'] {
+  /** Shards that are about to be replaced. */
+  const pending = new WeakSet<Shard>()
+
+  async function replace(shard: Shard, error: Error): Promise<void> {
+    // Another change has replaced it meanwhile.
+    if (!shard.isInForce || signal.aborted) return
+    let failure = error
+    try {
+      await carryOthers(error)
+    } catch (thrown) {
+      failure = asError(thrown)
+    }
+    pending.delete(shard)
+    if (shard.hasEnded && shard.isInForce && !signal.aborted) onFailed(failure)
+  }
+
+  return function reject(shard, error) {
+    if (pending.has(shard)) return
+    pending.add(shard)
+    void changes.enqueue(() => replace(shard, error))
   }
 }
 

@@ -1,5 +1,5 @@
 import { asError, DataStreamsError, ValidationError } from '../../../core/errors.js'
-import type { ConnectionChange } from '../../status.js'
+import type { ConnectionChange, ConnectionState } from '../../status.js'
 import type { StreamConnections } from '../connection/stream-connections.js'
 import type { ShardChange } from './plan.js'
 import type { Shard, ShardParts } from './shard.js'
@@ -12,7 +12,7 @@ export interface Fleet {
   /** Starts a shard that is not in force yet. */
   open(feedIDs: readonly string[]): Shard
   /** Emits a change of a connection of a shard in force. */
-  emitChange(change: ConnectionChange): void
+  emitChange(change: ConnectionChange, before: ConnectionState): void
 }
 
 /** Milliseconds that a new shard has to open as many connections as the one before it, once it has one. */
@@ -38,7 +38,7 @@ export async function takeOver(
   fleet: Fleet,
   changes: readonly ShardChange<Shard>[],
   commit: () => void,
-  parts: Pick<ShardParts, 'scope' | 'maxConnections' | 'onConnection'>,
+  parts: Pick<ShardParts, 'scope' | 'maxConnections' | 'onConnection' | 'counters'>,
 ): Promise<void> {
   const { signal } = parts.scope
   const wanted = changes.filter(({ to }) => to.length > 0)
@@ -69,7 +69,13 @@ async function waitForRoom(
   { scope: { signal }, maxConnections }: Pick<ShardParts, 'scope' | 'maxConnections'>,
 ): Promise<void> {
   const usual = Math.max(1, ...inForce.map(sizeOf))
-  const needed = sum(changes.map(({ from }) => (from === undefined ? usual : sizeOf(from))))
+  // In place of a shard that was rejected some of its feeds one will do at first: the stream can't stay as it is.
+  const needed = sum(
+    changes.map(({ from }) => {
+      if (from?.rejection !== undefined) return 1
+      return from === undefined ? usual : sizeOf(from)
+    }),
+  )
   for (;;) {
     const taken = sum([...running].map(sizeOf))
     if (needed === 0 || taken + needed <= maxConnections) return
@@ -104,27 +110,39 @@ function succeed(
 }
 
 function retire(shard: Shard): void {
-  const timer = setTimeout(
-    () => shard.end(new DataStreamsError('other connections took over', { code: 'CLOSED' })),
-    LINGER,
-  )
+  const end = () =>
+    shard.end(new DataStreamsError('other connections took over', { code: 'CLOSED' }))
+  const timer = setTimeout(end, shard.registry.open > 0 ? LINGER : 0)
   void shard.closed.then(() => clearTimeout(timer))
 }
+
+/** The state of a connection before its first change. */
+const untouched = {
+  status: 'disconnected',
+  open: 0,
+  wasOpen: false,
+  isFailing: false,
+  attempts: 0,
+  lastError: undefined,
+} as const
 
 /** Emits what differs with the new shard, as if it had been the same connections all along. */
 function emitDifference(
   fleet: Fleet,
   { from, shard }: Succession,
-  parts: Pick<ShardParts, 'scope' | 'onConnection'>,
+  parts: Pick<ShardParts, 'scope' | 'onConnection' | 'counters'>,
 ): void {
+  const isCarried = from !== undefined && from.registry.open > 0
   for (const [name, error] of shard.failures)
     if (from?.failures.get(name)?.message !== error.message) parts.scope.events.emit('error', error)
   for (const [origin, connection] of shard.registry.all) {
     const { last, open } = connection
     const before = from?.registry.all.get(origin)
-    if (open > 0 !== (before?.open ?? 0) > 0)
-      parts.onConnection(open > 0, connection, before !== undefined)
-    if (before?.last.type !== last.type) fleet.emitChange(last)
+    const isRestored = open > 0 && before?.wasOpen === true && before.open === 0
+    if (isRestored) parts.counters[isCarried ? 'partialReconnects' : 'fullReconnects']++
+    if (open > 0 !== (before?.open ?? 0) > 0) parts.onConnection(open > 0, connection, isRestored)
+    if (before?.last.type !== last.type)
+      fleet.emitChange(last, before ?? { ...connection, ...untouched })
   }
   if (from !== undefined) emitLeaving(fleet, from, shard, parts)
 }
@@ -139,7 +157,7 @@ function emitLeaving(
   for (const [origin, connection] of from.registry.all) {
     if (successor?.registry.all.has(origin)) continue
     if (connection.open > 0) onConnection(false, connection, false)
-    fleet.emitChange({ type: 'left', ...connection.facts })
+    fleet.emitChange({ type: 'left', ...connection.facts }, connection)
   }
 }
 
@@ -165,7 +183,11 @@ function allOpen(successions: readonly Succession[]): Promise<void> {
     }
 
     function check(): void {
-      if (successions.some(({ shard }) => shard.registry.open === 0)) {
+      const rejection = successions.find(({ shard }) => shard.rejection)?.shard.rejection
+      if (rejection !== undefined) {
+        stop()
+        reject(rejection)
+      } else if (successions.some(({ shard }) => shard.registry.open === 0)) {
         clearTimeout(timer)
         timer = undefined
       } else if (successions.every(isAsGood)) done()
@@ -179,9 +201,9 @@ function allOpen(successions: readonly Succession[]): Promise<void> {
   })
 }
 
-/** How many connections a shard has, or will have. */
-function sizeOf({ registry }: Shard): number {
-  return Math.max(1, registry.all.size)
+/** How many connections a shard has, or will have: one that was rejected some of its feeds gets no others. */
+function sizeOf({ registry, rejection }: Shard): number {
+  return rejection === undefined ? Math.max(1, registry.all.size) : registry.open
 }
 
 function sum(numbers: readonly number[]): number {

@@ -100,7 +100,12 @@ describe('subscribing', () => {
     await expectFlow(engine, [a], seen.reports)
     // The new connection may carry only the other feed, which was unsubscribed.
     engine.disconnect()
-    expectUnauthorised([await failureOf(stream.closed)], [a])
+    await until(() => seen.statuses.some(({ type }) => type === 'degraded'))
+    expect(seen.statuses.find(({ type }) => type === 'degraded')).toMatchObject({
+      error: { code: 'AUTHENTICATION', feedIDs: [a] },
+    })
+    expect(stream.feedIDs).toEqual([a])
+    expect(seen.errors).toEqual([])
   })
 })
 

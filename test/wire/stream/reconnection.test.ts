@@ -241,3 +241,22 @@ describe('an upgrade that is rejected', () => {
     expect(seen.errors).toHaveLength(1)
   })
 })
+
+test('a status comes before the events of the stream that follow from it', async () => {
+  const { stream } = open(fast)
+  const seen: string[] = []
+  stream.on('status', ({ type }) => void seen.push(`status ${type}`))
+  for (const name of ['connected', 'disconnected', 'all-connections-lost'] as const)
+    stream.on(name, () => void seen.push(name))
+  await stream.connect()
+  engine.disconnect(1000)
+  await until(() => seen.length >= 5)
+  expect(seen.slice(0, 6)).toEqual([
+    'status connecting',
+    'status connected',
+    'connected',
+    'status disconnected',
+    'disconnected',
+    'all-connections-lost',
+  ])
+})
