@@ -52,6 +52,30 @@ describe('where there is no room for both the old and the new connections', () =
 })
 
 describe('a stream that was accepted goes on', () => {
+  test('with its last attempt', async () => {
+    const engine = await start({ intervalMs: 0 })
+    const { stream, seen } = open(engine, [a, c], { maxReconnectAttempts: 1 })
+    await stream.connect()
+    engine.entitle(c, false)
+    engine.disconnect()
+    await until(() => stream.feedIDs.length === 1)
+    await expectFlow(engine, [a], seen.reports)
+    expectUnauthorised(seen.errors, [c])
+  })
+
+  test('without an error of redundancy, where one of two origins is connected to again', async () => {
+    const engine = await start({ origins: 2, intervalMs: 0 })
+    const { stream, seen } = open(engine, [a, c])
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    engine.entitle(c, false)
+    engine.origins[0]?.disconnect()
+    await until(() => stream.feedIDs.length === 1)
+    await until(() => engine.connections === 2 && stream.getMetrics().activeConnections === 2)
+    expectUnauthorised(seen.errors, [c])
+    expect(seen.events).toEqual(['connected'])
+  })
+
   test('where the right to its only feed is withdrawn, and is degraded', async () => {
     const engine = await start({ intervalMs: 0 })
     const { stream, seen } = open(engine, [a])
