@@ -82,6 +82,7 @@ test.each([
     'report/full-report#LEAST_DIGITS',
   ],
   ["import * as errors from '../core/errors.js'", 'core/errors#*'],
+  ["declare module '../core/kind.js' { interface Kinds {} }", 'core/kind#Kinds'],
   ["const x = await import('../core/errors.js')", 'core/errors'],
   ["type X = import('../core/errors.js').ErrorFacts", 'core/errors'],
   ["import { FieldType } from '../report/field.js'", 'report/field#FieldType'],
@@ -98,6 +99,7 @@ test.each([
 test.each([
   "import { isStreamsError as is, type ErrorCode } from '../core/errors.js'",
   "import { type WireErrorFacts } from '../client/call.js'",
+  "declare module '../core/errors.js' { interface ErrorClasses { MINE: Mine } }",
   "import type { FieldType } from '../report/field.js'",
   "import { DIGITS } from '../report/full-report.js'",
 ])('would not mind: %s', text => {

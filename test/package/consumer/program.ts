@@ -42,6 +42,7 @@ import {
   json,
   ok,
 } from 'sluice/confidential-http'
+import type { ErrorOf } from 'sluice/core'
 import { templates } from 'sluice/plugins/confidential-http/templates'
 import { decoders as decodersOfEntry } from 'sluice/plugins/decoders'
 import { MarketStatus } from 'sluice/plugins/decoders/statuses'
@@ -95,6 +96,24 @@ type PriceOnly = Decoded<42, { readonly price: 'int192' }>
 const priceOf = (report: PriceOnly | V42): bigint => report.price
 // @ts-expect-error: a field's type is one that Solidity has
 const defineWrongly = () => defineDecoder({ version: 42, fields: { price: 'bigint' } })
+
+/** An error of somebody else's plugin, with a code of its own. */
+export class Overrun extends DataStreamsError {
+  readonly calls: number
+
+  constructor(calls: number) {
+    super('too many calls', { code: 'OVERRUN' })
+    this.calls = calls
+  }
+}
+declare module 'sluice/core' {
+  interface ErrorClasses {
+    OVERRUN: Overrun
+  }
+}
+export const callsOf = (thrown: unknown): number | undefined =>
+  isStreamsError(thrown, 'OVERRUN') ? thrown.calls : undefined
+holds<Same<ErrorOf<'OVERRUN'>, Overrun>>(true)
 
 // Somebody else's plugins, one hook each.
 export interface Seen {

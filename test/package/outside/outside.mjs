@@ -55,23 +55,27 @@ function createRewriter(installed) {
   }
   const findPublic = createPublicNames(readDeclaration, entries)
 
-  function publicImport(file, target, imported) {
-    const { name, as, isType } = imported
+  function findEntry(file, target, imported) {
     // Tests may use other plugins: each is an entry.
-    const found =
-      exports[`./${target}`] === undefined
-        ? findPublic(target, imported)
-        : { entry: `sluice/${target}`, name }
-    assert.ok(found, `${file} imports ${name} of ${target}, which no public entry exports`)
-    const names = found.name === as ? as : `${found.name} as ${as}`
-    return `${isType ? 'type ' : ''}{ ${names} } from '${found.entry}'`
+    if (exports[`./${target}`] !== undefined)
+      return { entry: `sluice/${target}`, name: imported.name }
+    const found = findPublic(target, imported)
+    const what = `${imported.name} of ${target}`
+    assert.ok(found, `${file} imports ${what}, which no public entry exports`)
+    return found
   }
 
   return function rewrite(file, text) {
     let rewritten = text
     for (const { start, end, keyword, target, names } of relativeImports(file, text).reverse()) {
       if (copied.includes(`${target}.ts`)) continue
-      const lines = names.map(each => `${keyword} ${publicImport(file, target, each)}`)
+      const lines = names.map(imported => {
+        const { entry, name } = findEntry(file, target, imported)
+        // A module that types are added to.
+        if (keyword === '') return `'${entry}'`
+        const renamed = name === imported.as ? name : `${name} as ${imported.as}`
+        return `${keyword} ${imported.isType ? 'type ' : ''}{ ${renamed} } from '${entry}'`
+      })
       rewritten = rewritten.slice(0, start) + lines.join('\n') + rewritten.slice(end)
     }
     return rewritten

@@ -67,28 +67,39 @@ export function fileOf(file, from) {
   return posix.join(posix.dirname(file), from).replace(/\.js$/, '')
 }
 
-/** The relative imports of a file: each with its place in the text, the file it leads to, and the names it takes. */
+/**
+ * The relative imports of a file, and the modules that it adds types to: each with its place in the text, the file it leads to,
+ * and the names it takes.
+ */
 export function relativeImports(file, text) {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
   return source.statements.flatMap(node => {
-    if (!ts.isImportDeclaration(node) && !ts.isExportDeclaration(node)) return []
-    const from = node.moduleSpecifier?.text
-    if (from === undefined || !from.startsWith('.')) return []
-    const list = ts.isImportDeclaration(node) ? node.importClause?.namedBindings : node.exportClause
-    const isTypeOnly = ts.isImportDeclaration(node)
-      ? node.importClause?.isTypeOnly === true
-      : node.isTypeOnly
+    const isAugmentation = ts.isModuleDeclaration(node) && ts.isStringLiteral(node.name)
+    const place = isAugmentation ? node.name : node
+    const from = (isAugmentation ? node.name : node.moduleSpecifier)?.text
+    if (from?.startsWith('.') !== true) return []
     return {
-      start: node.getStart(),
-      end: node.end,
-      keyword: ts.isImportDeclaration(node) ? 'import' : 'export',
+      start: place.getStart(),
+      end: place.end,
+      keyword: isAugmentation ? '' : ts.isImportDeclaration(node) ? 'import' : 'export',
       target: fileOf(file, from),
-      // `import * as`, a default and an import for its effects alone name nothing: no file of ours has one.
-      names: (list?.elements ?? [undefined]).map(element => ({
-        name: (element?.propertyName ?? element?.name)?.text ?? '*',
-        as: element?.name.text ?? '*',
-        isType: isTypeOnly || element?.isTypeOnly === true,
-      })),
+      names: isAugmentation ? node.body.statements.map(added) : importedNames(node),
     }
   })
+}
+
+function added({ name }) {
+  return { name: name.text, as: name.text, isType: true }
+}
+
+/** The names of an import, or of an `export … from`; `*` where it has none. */
+function importedNames(node) {
+  const isImport = ts.isImportDeclaration(node)
+  const list = isImport ? node.importClause?.namedBindings : node.exportClause
+  const isTypeOnly = isImport ? node.importClause?.isTypeOnly === true : node.isTypeOnly
+  return (list?.elements ?? [undefined]).map(element => ({
+    name: (element?.propertyName ?? element?.name)?.text ?? '*',
+    as: element?.name.text ?? '*',
+    isType: isTypeOnly || element?.isTypeOnly === true,
+  }))
 }
