@@ -60,7 +60,7 @@ export interface PluginClient extends Rest {
       readonly signal: AbortSignal
     },
   ): Promise<RequestReply>
-  /** Reports of a feed from a time on, ascending, marked as `backfill`: as the service gave them, past all stages. */
+  /** Reports of a feed from a time on, ascending, marked as `backfill`: as the service gave them, which no stage has seen. */
   fetchPage(
     feedID: string,
     startTime: number,
@@ -112,8 +112,8 @@ export interface ScopeEventMap {
   error: Error
   status: Status
   /**
-   * The stream is about to end by itself. Reports passed on and gaps emitted by now still reach the user; cursors stay below
-   * these gaps, since another stream may do better. A stream that is closed has no such event.
+   * The stream is about to end by itself; not where it is closed. The plugin nearest to the wire hears of it first. Reports
+   * passed on and gaps emitted by now still reach the user; cursors stay below these gaps: another stream may do better.
    */
   ending: Error
 }

@@ -16,7 +16,9 @@ export function createScopeEvents<Data>(
   const listeners = new Map<keyof ScopeEventMap, Set<Listener>>()
 
   function notify<Name extends keyof ScopeEventMap>(event: Name, value: ScopeEventMap[Name]): void {
-    for (const listener of [...(listeners.get(event) ?? [])]) {
+    const known = [...(listeners.get(event) ?? [])]
+    // At the end the plugin nearest to the wire comes first: what it passes on is new to those above.
+    for (const listener of event === 'ending' ? known.reverse() : known) {
       try {
         listener(value as never)
       } catch (thrown) {

@@ -190,6 +190,33 @@ describe('a stream that ends by itself', () => {
     expect(log.filter(each => each !== 'disconnected')).toEqual([observed, 'error', 'closed'])
   })
 
+  test('lets the plugin nearest to the wire pass on first, so that nothing is new to one that is through', async () => {
+    const service = await start()
+    const calls: string[] = []
+    const waiting = (name: string): Plugin => ({
+      name,
+      report(next, scope) {
+        const held: (() => void)[] = []
+        if (scope.kind === 'stream')
+          scope.events.on('ending', () => {
+            calls.push(`${name} ${held.length}`)
+            for (const each of held) each()
+          })
+        return report => void held.push(() => next(report))
+      },
+    })
+    const followed = open(service, { plugins: [waiting('upper'), waiting('lower')] })
+    take(followed)
+    const { stream, log } = followed
+    await stream.connect()
+    const { observed } = service.publish(fast)
+    await until(() => received(stream) === 1)
+    await service.stop()
+    await failureOf(stream.closed)
+    expect(calls).toEqual(['lower 1', 'upper 1'])
+    expect(log).toContain(observed)
+  })
+
   test('says nothing of what comes after the user has closed it, and cursors stay below that', async () => {
     const service = await start()
     const cursors = memory()

@@ -1,7 +1,7 @@
 import { asError, DataStreamsError, isStreamsError, ValidationError } from '../../../core/errors.js'
 import { parseFeedIDs } from '../../../report/feed-id.js'
-import type { StalenessWatch } from '../staleness.js'
 import { rejectedFeeds } from '../../errors.js'
+import type { StalenessWatch } from '../staleness.js'
 import { planShards } from './plan.js'
 import type { Shard } from './shard.js'
 import type { Shards } from './shards.js'

@@ -8,8 +8,8 @@ import {
   type Verifier,
   type VerifierOptions,
 } from '../../../plugins/verify/verifier.js'
-import type { ReportVerificationError } from '../../../report/verifier.js'
 import type { Report } from '../../../report/report.js'
+import type { ReportVerificationError } from '../../../report/verifier.js'
 import {
   addresses,
   isNativeHere,
