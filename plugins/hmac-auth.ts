@@ -46,8 +46,7 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   function signed(next: Handler): Handler {
     const clock = createServiceClock(now)
     const keyring = createKeyring(credentials, renewCredentials, crypto)
-    /** The clock offset for the next attempt of a call, by the call's signal, which its attempts share. */
-    const corrections = new WeakMap<AbortSignal, number>()
+    const corrections = createCorrections()
 
     async function isCorrected(
       error: AuthenticationError,
@@ -59,15 +58,14 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
         await keyring.renew(keys, call)
         if (keyring.keys === keys) return false
       }
-      corrections.set(call.signal, offset)
+      corrections.set(call, offset)
       return true
     }
 
     return async function signAttempt(call) {
       const { keys } = keyring
       const read = clock.read()
-      const moment = { ...read, offset: corrections.get(call.signal) ?? read.offset }
-      corrections.delete(call.signal)
+      const moment = { ...read, offset: corrections.take(call) ?? read.offset }
       const signature = await keys.sign(call.method, call.url, call.body, moment.at + moment.offset)
       for (const [name, value] of Object.entries(signature)) call.headers.set(name, value)
       const { log } = call.scope
@@ -84,6 +82,36 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
     }
   }
   return { name: 'hmac-auth', attempt: signed }
+}
+
+/** The clock offsets for the next attempts of calls. */
+interface Corrections {
+  set(call: Call, offset: number): void
+  /** Returns the offset of a call and forgets it. */
+  take(call: Call): number | undefined
+}
+
+/** Recognises the attempts of a call by its scope, URL and origin, since a plugin may give each a signal of its own. */
+function createCorrections(): Corrections {
+  const scopes = new WeakMap<AbortSignal, Map<string, number>>()
+
+  function keyOf({ url, originID = '' }: Call): string {
+    return `${url} ${originID}`
+  }
+
+  return {
+    set(call, offset) {
+      const { signal } = call.scope
+      const offsets = scopes.get(signal) ?? new Map<string, number>()
+      scopes.set(signal, offsets.set(keyOf(call), offset))
+    },
+    take(call) {
+      const offsets = scopes.get(call.scope.signal)
+      const offset = offsets?.get(keyOf(call))
+      offsets?.delete(keyOf(call))
+      return offset
+    },
+  }
 }
 
 /** The same error, marked as corrected, so that the next attempt need not wait. */

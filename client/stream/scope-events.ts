@@ -1,8 +1,8 @@
-import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import type { ScopeEventMap, ScopeEvents } from '../scope.js'
 import type { Status } from '../status.js'
 import type { StreamHandlers } from './events.js'
+import { callListeners } from './listeners.js'
 import type { StreamCounters } from './stream-api.js'
 
 type Listener = (value: never) => void
@@ -18,13 +18,7 @@ export function createScopeEvents<Data>(
   function notify<Name extends keyof ScopeEventMap>(event: Name, value: ScopeEventMap[Name]): void {
     const known = [...(listeners.get(event) ?? [])]
     // At the end the plugin nearest to the wire comes first: what it passes on is new to those above.
-    for (const listener of event === 'ending' ? known.reverse() : known) {
-      try {
-        listener(value as never)
-      } catch (thrown) {
-        log.error?.(`a plugin threw on the event ${event}: ${asError(thrown).message}`)
-      }
-    }
+    callListeners(log, event, event === 'ending' ? known.reverse() : known, value as never)
   }
 
   return {

@@ -76,7 +76,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     handlers,
     isMultiple: () => connections.isMultiple,
   })
-  const connections: StreamConnections<Shard> = createStreamConnections<Shard>(user)
+  const connections: StreamConnections<Shard> = createStreamConnections<Shard>(log, user)
   const reading: Reading<Data> = createReading({
     ...common,
     options,

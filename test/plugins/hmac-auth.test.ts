@@ -14,6 +14,8 @@ import {
   generateAuthHeaders,
   hmacAuth,
   LogLevel,
+  type Plugin,
+  retry,
   type Status,
   ValidationError,
 } from '../../index.js'
@@ -203,6 +205,30 @@ describe('a clock that is wrong', () => {
     await until(() => other.engine.connections === 2)
     expect(other.statuses()).toEqual([401, 200, 101, 101])
     expect(errors).toEqual([])
+  })
+
+  test('is corrected where a plugin gives each attempt a signal and a scope of its own', async () => {
+    const { engine, clock, statuses } = await setUp()
+    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+    clock.ahead = 30_000
+    const limited: Plugin<never> = {
+      name: 'limited',
+      attempt: next =>
+        function limit(call) {
+          const signal = AbortSignal.any([call.signal, AbortSignal.timeout(5000)])
+          return call.kind === 'stream'
+            ? next({ ...call, signal, scope: { ...call.scope } })
+            : next({ ...call, signal, scope: { ...call.scope } })
+        },
+    }
+    const now = () => Date.now() + clock.ahead
+    const plugins = [retry(), limited, hmacAuth({ apiKey, userSecret, now })]
+    const client = createClient({ endpoint, wsEndpoint, plugins })
+    closers.push(() => client.close())
+    await client.listFeeds()
+    clock.ahead = 0
+    await client.createStream(ethUsd).connect()
+    expect(statuses()).toEqual([401, 200, 401, 101])
   })
 
   test('costs each pending request one more, and one line in all', async () => {

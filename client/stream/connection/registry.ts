@@ -2,6 +2,7 @@ import type { Log } from '../../../core/log.js'
 import { rejectedFeeds } from '../../errors.js'
 import type { Connections } from '../../scope.js'
 import type { ConnectionChange, ConnectionState, ConnectionStatus as Name } from '../../status.js'
+import { callListeners } from '../listeners.js'
 import type { StreamCounters } from '../stream-api.js'
 
 /** Where a connection stands. */
@@ -143,7 +144,7 @@ export function createRegistry(parts: RegistryParts): Registry {
     else connections.set(to.origin, after)
     if (after.open > before.open) opened(before, after)
     else if (after.open < before.open) lost(after)
-    for (const watcher of [...watchers]) watcher(to, before)
+    callListeners(log, to.type, watchers, to, before)
   }
 
   function opened({ wasOpen }: RegisteredConnection, connection: RegisteredConnection): void {

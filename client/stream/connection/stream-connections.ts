@@ -1,5 +1,7 @@
+import type { Log } from '../../../core/log.js'
 import type { Connections } from '../../scope.js'
 import type { ConnectionChange, ConnectionState } from '../../status.js'
+import { callListeners } from '../listeners.js'
 import type { Registry } from './registry.js'
 
 /** Feeds and the connections that carry them. */
@@ -29,6 +31,7 @@ export interface OutageEvents {
 
 /** Makes the connections of a stream without shards. */
 export function createStreamConnections<Shard extends Carrier>(
+  log: Log,
   events: OutageEvents,
 ): StreamConnections<Shard> {
   const watchers = new Set<Parameters<Connections['watch']>[0]>()
@@ -58,7 +61,7 @@ export function createStreamConnections<Shard extends Carrier>(
       return () => void watchers.delete(listener)
     },
     notify(change, before) {
-      for (const watcher of [...watchers]) watcher(change, before)
+      callListeners(log, change.type, watchers, change, before)
     },
     update(emitChange) {
       const wasUp = isUp

@@ -1,5 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
-import { createClient, isStreamsError, type Status } from '../../../index.js'
+import {
+  createClient,
+  defaultPreset,
+  isStreamsError,
+  type Plugin,
+  type Status,
+} from '../../../index.js'
 import { failureOf, pause, until } from '../../support/waiting.js'
 import { btcUsd, closers, engine, ethUsd, fast, open } from '../../support/wire/stream.js'
 
@@ -259,4 +265,30 @@ test('a status comes before the events of the stream that follow from it', async
     'disconnected',
     'all-connections-lost',
   ])
+})
+
+test('a plugin that throws when a connection changes stops nothing', async () => {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const spy: Plugin<never> = {
+    name: 'spy',
+    report(next, scope) {
+      const threw = () => {
+        throw new Error('mine')
+      }
+      if (scope.kind === 'stream') {
+        scope.connections.watch(threw)
+        scope.events.on('status', threw)
+      }
+      return next
+    },
+  }
+  const plugins = [...defaultPreset({ apiKey, userSecret }), spy]
+  const client = createClient({ endpoint, wsEndpoint, plugins })
+  closers.push(() => client.close())
+  const stream = client.createStream(ethUsd, fast)
+  let connected = 0
+  stream.on('connected', () => connected++)
+  await stream.connect()
+  engine.disconnect(1000)
+  await until(() => connected === 2)
 })
