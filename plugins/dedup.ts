@@ -70,9 +70,7 @@ function passOnce(next: Sink, scope: StreamScope, window: number): Sink {
     }),
   )
 
-  function seenOf(feedID: string): Seen {
-    const known = feeds.get(feedID)
-    if (known !== undefined) return known
+  function addFeed(feedID: string): Seen {
     const seen: Seen = {
       live: createTimes(window),
       fetched: undefined,
@@ -99,7 +97,7 @@ function passOnce(next: Sink, scope: StreamScope, window: number): Sink {
   }
 
   return function passFirst(report) {
-    const seen = seenOf(report.feedID)
+    const seen = feeds.get(report.feedID) ?? addFeed(report.feedID)
     const { observationsTimestamp: time } = report
     const { live, fetched, latest } = seen
     const isCopy =

@@ -19,6 +19,9 @@ const bestToWorst = ['connected', 'connecting', 'reconnecting', 'disconnected', 
 /** Makes the counts of a stream's origins. */
 export function createOrigins(): Origins {
   const origins = new Map<string, OriginTraffic>()
+  /** The last origin that was looked for: mostly the next one is the same. */
+  let latest: string | undefined
+  let found: OriginTraffic | undefined
 
   function of(origin: string): OriginTraffic {
     const known = origins.get(origin)
@@ -33,15 +36,23 @@ export function createOrigins(): Origins {
       roundTripMs: undefined,
     }
     origins.set(origin, traffic)
+    latest = undefined
     return traffic
   }
 
   return {
     of,
-    find: origin => origins.get(origin),
+    find(origin) {
+      if (origin !== latest) {
+        latest = origin
+        found = origins.get(origin)
+      }
+      return found
+    },
     keep(connections) {
       const known = new Set([...connections].flatMap(({ all }) => [...all.keys()]))
       for (const origin of origins.keys()) if (!known.has(origin)) origins.delete(origin)
+      latest = undefined
     },
     metrics(connections) {
       const worst = new Map<string, ConnectionStatus>()
