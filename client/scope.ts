@@ -12,7 +12,7 @@ export interface RequestScope extends ScopeFacts {
   readonly feedIDs: readonly string[]
   readonly client: PluginClient
   /** For a stage that passes reports on later: the request settles after this work, and fails with it. */
-  wait(work: Promise<unknown>): void
+  wait(work: Promise<unknown>, report: Report): void
 }
 
 /** The life of one stream, over all its connections. */
@@ -45,7 +45,7 @@ export interface StreamScope extends ScopeFacts {
    */
   inject(report: Report): Promise<void>
   /** For a stage that passes a `backfill` report on later: `inject` settles after this work, and rejects with it. */
-  wait(work: Promise<unknown>): void
+  wait(work: Promise<unknown>, report: Report): void
 }
 
 /** The client, for its plugins. What it asks goes through the client's own stack. */

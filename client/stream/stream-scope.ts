@@ -33,23 +33,22 @@ export interface StreamScopeParts {
 /** Makes the scope of a stream: what its plugins see of it. */
 export function createStreamScope(parts: StreamScopeParts): StreamScope {
   const { life, counters, origins, staleness, flowControl } = parts
-  /** The work that stages have begun on the report that is being injected. */
-  let begun: Promise<unknown>[] | undefined
+  /** The work of stages on each report that is being injected. */
+  const injected = new WeakMap<Report, Promise<unknown>[]>()
 
   async function inject(report: Report): Promise<void> {
-    const work: Promise<unknown>[] = []
-    const before = begun
-    begun = work
+    const works: Promise<unknown>[] = []
+    injected.set(report, works)
     try {
       parts.sink()(report)
     } catch (cause) {
       const message = `a plugin threw on a report of feed ${report.feedID}: ${asError(cause).message}`
       parts.log.error?.(message)
       parts.events.emit('error', new DataStreamsError(message, { code: 'PLUGIN', cause }))
-    } finally {
-      begun = before
     }
-    await Promise.all(work)
+    // A stage that passes it on later may lead to another that does so, too.
+    for (let work = works.shift(); work !== undefined; work = works.shift()) await work
+    injected.delete(report)
   }
 
   return {
@@ -88,9 +87,9 @@ export function createStreamScope(parts: StreamScopeParts): StreamScope {
       if (traffic !== undefined) traffic[as]++
     },
     inject,
-    wait(work) {
+    wait(work, report) {
       work.catch(() => undefined)
-      begun?.push(work)
+      injected.get(report)?.push(work)
     },
   }
 }

@@ -87,7 +87,7 @@ export function createOutcomes(
       if (report.source !== 'backfill') return
       const deferred = injected.get(report) ?? createDeferred()
       injected.set(report, deferred)
-      scope.wait(deferred.promise)
+      scope.wait(deferred.promise, report)
     },
     pass(slot) {
       const { report, copies, observation } = slot

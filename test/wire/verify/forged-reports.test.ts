@@ -134,7 +134,7 @@ describe('a stream that verifies', () => {
             next(report)
           else {
             const reason = 'signers-unavailable'
-            scope.wait(Promise.reject(new ReportVerificationError('in doubt', { reason })))
+            scope.wait(Promise.reject(new ReportVerificationError('in doubt', { reason })), report)
           }
         },
     }
