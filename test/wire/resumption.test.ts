@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
@@ -71,6 +71,8 @@ describe('a stream with cursors', () => {
       const killedAt: number[] = []
       let reader = startReader(log)
       await until(() => linesOf(log).length > 0, 20_000)
+      // A reader that is killed before its first save leaves nothing to go on from.
+      await until(() => existsSync(join(folder, 'cursors.json')), 20_000)
       for (let kill = 0; kill < KILLS; kill++) {
         await pause(200 + Math.random() * 1500)
         reader.child.kill('SIGKILL')
