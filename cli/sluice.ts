@@ -101,13 +101,8 @@ program
       ...(feeds === undefined ? {} : { feeds: feeds.split(',').map(id => id.trim()) }),
     }
     const { serve } = await import('./serve.js')
-    process.exitCode = await serve(engine, stop.signal, stdout).catch(rejectRange)
+    process.exitCode = await serve(engine, stop.signal, stdout)
   })
-
-/** The engine throws RangeError for wrong options. */
-function rejectRange(thrown: unknown): never {
-  throw thrown instanceof RangeError ? new ValidationError(thrown.message) : thrown
-}
 
 interface ServeOptions
   extends Pick<

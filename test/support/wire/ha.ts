@@ -2,7 +2,12 @@ import {
   type Client,
   createClient,
   type DecodedReport,
+  dedup,
+  haDiscovery,
+  hmacAuth,
   type Report,
+  type RetryOptions,
+  retry,
   type Status,
   type Stream,
   type StreamOptions,
@@ -78,3 +83,29 @@ export const status =
   (type: string): ((each: Status) => boolean) =>
   (each: Status) =>
     each.type === type
+
+/** A stream with a stack of its own. */
+export async function own(
+  engine: DataEngine,
+  options: object,
+  streamOptions: StreamOptions = {},
+  retryOptions: RetryOptions = {},
+): Promise<{ stream: Stream; errors: (Error & Record<string, unknown>)[]; types: string[] }> {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const plugins = [
+    dedup(),
+    haDiscovery({ stagger: 5, ...options }),
+    retry({ delay: 5, ...retryOptions }),
+    hmacAuth({ apiKey, userSecret }),
+  ]
+  const client = createClient({ endpoint, wsEndpoint, plugins })
+  closers.push(() => client.close())
+  const stream = client.createStream(engine.feeds, { reconnectInterval: 200, ...streamOptions })
+  const errors: (Error & Record<string, unknown>)[] = []
+  const types: string[] = []
+  stream.on('error', error => void errors.push(error as (typeof errors)[number]))
+  stream.on('status', status => {
+    if ('origin' in status) types.push(`${status.originID} ${status.type}`)
+  })
+  return { stream, errors, types }
+}

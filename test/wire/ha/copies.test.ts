@@ -84,7 +84,7 @@ describe('copies', () => {
     )
     await until(() => seen.times.length === 100)
     expect([...seen.times].sort()).toEqual(published)
-    // A change within a signature is seen by nobody who does not verify it.
+    // Only a stack with verify notices a change within a signature.
     await until(() => stream.getMetrics().totalReceived + stream.getMetrics().rejected === 200)
     expect(stream.getMetrics().rejected).toBeGreaterThan(20)
   })

@@ -1,42 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  createClient,
-  dedup,
-  haDiscovery,
-  hmacAuth,
-  type RetryOptions,
-  retry,
-  type StreamOptions,
-} from '../../../index.js'
 import type { DataEngine } from '../../../local/index.js'
 import { failureOf, pause, until } from '../../support/waiting.js'
-import { closers, ethUsd, names, of, open, start, status } from '../../support/wire/ha.js'
-
-/** A stream with a stack of its own. */
-async function own(
-  engine: DataEngine,
-  options: object,
-  streamOptions: StreamOptions = {},
-  retryOptions: RetryOptions = {},
-) {
-  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
-  const plugins = [
-    dedup(),
-    haDiscovery({ stagger: 5, ...options }),
-    retry({ delay: 5, ...retryOptions }),
-    hmacAuth({ apiKey, userSecret }),
-  ]
-  const client = createClient({ endpoint, wsEndpoint, plugins })
-  closers.push(() => client.close())
-  const stream = client.createStream(engine.feeds, { reconnectInterval: 200, ...streamOptions })
-  const errors: (Error & Record<string, unknown>)[] = []
-  const types: string[] = []
-  stream.on('error', error => void errors.push(error as (typeof errors)[number]))
-  stream.on('status', status => {
-    if ('origin' in status) types.push(`${status.originID} ${status.type}`)
-  })
-  return { stream, errors, types }
-}
+import { ethUsd, names, of, open, own, start, status } from '../../support/wire/ha.js'
 
 describe('an origin that fails', () => {
   test('is carried by the other, and is back by itself', async () => {
