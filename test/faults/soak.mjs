@@ -1,6 +1,7 @@
-// The soak: many feeds over two origins, and a random fault every so often: npm run faults -- soak --help
+// The soak: many feeds over three origins, verified, in sorted order, taken by a loop, and a random fault every so often:
+// npm run faults -- soak --help
 import { fork } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { cpus, platform } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { startDataEngine, startFaultProxy } from 'sluice/local'
@@ -8,7 +9,7 @@ import { readArguments } from '../support/arguments.mjs'
 import { seededRandom } from './harness/random.mjs'
 import { pause, until } from './harness/waiting.mjs'
 import { beginFault } from './soak/faults.mjs'
-import { formatSlope, hasSlope, slopeOf } from './soak/slope.mjs'
+import { formatSlope, hasSlope, slopeOf, warmUpOf } from './soak/slope.mjs'
 import { openTally } from './soak/tally.mjs'
 
 const SECOND = 1000
@@ -18,8 +19,6 @@ const MB = 1e6
 
 /** How often heap and handles are looked at. */
 const SAMPLE_EVERY = 10 * SECOND
-/** How much of the beginning says nothing of the slope: code is compiled, memories fill up. */
-const WARM_UP = MINUTE
 /** How long a fault lasts. */
 const FAULT_LASTS = [SECOND, 20 * SECOND]
 /** How long what is missing may take to come once all faults have ended. */
@@ -28,6 +27,8 @@ const DRAIN = 3 * MINUTE
 const MORE_HANDLES = 8
 /** How many reports are published in one turn. */
 const MOST_AT_ONCE = 10
+/** How long a report may wait in sorted order, in ms: one that is found later comes late. */
+const MAX_HOLD = 30 * SECOND
 /** How many reports of each feed the service keeps: more than are fetched again. */
 const RETAIN = 500
 
@@ -88,8 +89,12 @@ function countRequests(engine) {
   }
 }
 
+/** Every other feed has times in milliseconds. */
 const feedIDs = count =>
-  Array.from({ length: count }, (_, i) => `0x0003${(i + 1).toString(16).padStart(60, '0')}`)
+  Array.from(
+    { length: count },
+    (_, i) => `0x${i % 2 === 0 ? '0' : '1'}003${(i + 1).toString(16).padStart(60, '0')}`,
+  )
 
 /**
  * Publishes a report of each feed in turn, so many a second, and no more at once than leave the engine's time to answer:
@@ -118,11 +123,12 @@ export async function runSoak({
   seed = 1,
   slope: mostSlope = 1,
   say = () => {},
+  sampled = () => {},
 }) {
   const ids = feedIDs(feeds)
   const engine = await startDataEngine({
     feeds: ids,
-    origins: 2,
+    origins: 3,
     intervalMs: 0,
     history: 0,
     retain: RETAIN,
@@ -133,7 +139,7 @@ export async function runSoak({
     engine.origins.map(({ wsEndpoint }) => startFaultProxy({ upstream: wsEndpoint, seed })),
   )
   const rest = await startFaultProxy({ upstream: engine.endpoint, seed })
-  const tally = openTally(engine)
+  const tally = openTally(engine, MAX_HOLD)
   const client = startClient(tally)
   const requests = countRequests(engine)
   const random = seededRandom(seed, 'soak')
@@ -152,9 +158,13 @@ export async function runSoak({
   }
 
   async function sample() {
-    const { heapUsed, rss, handles } = await client.ask('sample')
-    const taken = { at: elapsed(), heap: heapUsed / MB, rss: rss / MB, handles }
+    const { heapUsed, rss, external, spaces, counts, handles } = await client.ask('sample')
+    const taken = {
+      ...{ at: Math.round(elapsed()), heap: heapUsed / MB, rss: rss / MB, external: external / MB },
+      ...{ spaces, counts, handles, faults: running.size },
+    }
     samples.push(taken)
+    sampled(taken)
     return taken
   }
 
@@ -192,6 +202,8 @@ export async function runSoak({
     await client.ask('connect', {
       config: {
         ...{ apiKey, userSecret, haMode: true, endpoint: rest.url },
+        verify: { signers: engine.network },
+        continuity: { order: 'sorted', maxHold: MAX_HOLD },
         wsEndpoint: proxies.map(({ wsURL }) => wsURL).join(','),
       },
       options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
@@ -234,7 +246,9 @@ export async function runSoak({
     const lost = tally.lost()
     const closed = await client.ask('close')
     const { slope, error } = slopeOf(
-      samples.filter(({ at }) => at > WARM_UP).map(({ at, heap }) => ({ x: at / HOUR, y: heap })),
+      samples
+        .filter(({ at }) => at >= warmUpOf(minutes) * MINUTE)
+        .map(({ at, heap }) => ({ x: at / HOUR, y: heap })),
     )
     return {
       ...{ seed, minutes, every, feeds, faults },
@@ -272,15 +286,19 @@ export async function runSoak({
 
 /** What a soak should not have done, in words. */
 export function findFailures(figures) {
-  const { lost, doubled, foreign, minutes, handles, closeMs } = figures
+  const { lost, announced, doubled, foreign, altered, disordered, minutes, handles, closeMs } =
+    figures
   const { heapSlope, heapSlopeError, mostSlope } = figures
   const [before, after] = handles.map(sum)
   // The parent's channel, and the pipes of the output.
   const left = Object.keys(figures.handlesAfterClose).filter(kind => kind !== 'PipeWrap')
   return [
     [lost > 0, `${lost} reports lost`],
+    [announced > 0, `${announced} reports announced as missing that the service has`],
     [doubled > 0, `${doubled} reports delivered twice`],
     [foreign > 0, `${foreign} reports delivered that nobody published`],
+    [altered > 0, `${altered} reports delivered that were altered on the way`],
+    [disordered > 0, `${disordered} reports out of order within the time that a report may wait`],
     [
       hasSlope(minutes) && heapSlope - 2 * heapSlopeError > mostSlope,
       `the heap grows by ${formatSlope(figures)}, the bound is ${mostSlope}`,
@@ -303,7 +321,10 @@ function tableOf(figures) {
     ['doubled', figures.doubled],
     ['delivered, never published', figures.foreign],
     ['altered on the way', figures.altered],
+    ['out of order, within the longest wait', figures.disordered],
+    ['out of order, later', figures.late],
     ['fetched', figures.backfilled],
+    ['verified', figures.metrics.verified],
     ['faults', figures.faults.length],
     ['attempts', `${figures.attempts}, ${number(figures.attemptsPerHour)} an hour`],
     ['REST requests', `${figures.requests}, ${number(figures.requestsPerHour)} an hour`],
@@ -330,6 +351,7 @@ const options = {
   seed: ['N', 'what everything random depends on (1)'],
   slope: ['N', 'the most MB an hour by which the heap may grow (1)'],
   json: ['FILE', 'writes all figures there'],
+  samples: ['FILE', 'writes each sample of the memory there when it is taken'],
 }
 
 /** The command: runs a soak, prints its figures, and says what failed by the exit code. */
@@ -337,9 +359,9 @@ export async function soak(args) {
   const { values } = readArguments(args, {
     name: 'soak',
     usage: 'npm run faults -- soak [options]',
-    files: ['json'],
+    files: ['json', 'samples'],
     options,
-    check({ values: { json, help, ...numbers }, positionals }) {
+    check({ values: { json, samples, help, ...numbers }, positionals }) {
       if (positionals.length > 0) return `there is no ${positionals[0]}`
       const wrong = Object.keys(numbers).find(name => !(Number(numbers[name]) > 0))
       if (wrong !== undefined) return `--${wrong} must be a number above 0`
@@ -347,12 +369,18 @@ export async function soak(args) {
       return broken && `--${broken} must be a whole number`
     },
   })
-  const { json, ...texts } = values
+  const { json, samples, ...texts } = values
   const given = Object.fromEntries(
     Object.entries(texts).map(([name, text]) => [name, Number(text)]),
   )
   const cores = cpus()
-  const figures = await runSoak({ ...given, say: line => console.error(line) })
+  if (samples !== undefined) writeFileSync(samples, '')
+  const figures = await runSoak({
+    ...given,
+    say: line => console.error(line),
+    sampled: sample =>
+      samples !== undefined && appendFileSync(samples, `${JSON.stringify(sample)}\n`),
+  })
   const { seed, minutes, feeds, every } = figures
   console.log(
     `Seed ${seed}, ${feeds} feeds, ${minutes} minutes, a fault every ${every} s, ` +

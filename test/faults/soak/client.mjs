@@ -1,5 +1,7 @@
 // The client of a soak, in a process of its own: its heap and its handles are nobody else's.
 import { createHash } from 'node:crypto'
+import { setImmediate as nextTick } from 'node:timers/promises'
+import { getHeapSpaceStatistics } from 'node:v8'
 import { createClient } from 'sluice'
 
 /** How often reports go out to the parent, in ms. */
@@ -12,6 +14,14 @@ let stream
 function take({ feedID, observationsTimestamp, fullReport, source }) {
   const digest = createHash('md5').update(fullReport).digest('base64')
   reports.push([feedID, observationsTimestamp, digest, source])
+}
+
+async function iterate() {
+  try {
+    for await (const report of stream) take(report)
+  } catch {
+    // The stream has failed, of which `closed` tells.
+  }
 }
 
 function flush() {
@@ -31,18 +41,25 @@ const does = {
   async connect({ config, options, feeds }) {
     client = createClient(config)
     stream = client.createStream(feeds, options)
-    stream.on('report', take)
     stream.on('gap', gap => process.send({ gap }))
     stream.on('error', error => process.send({ error: error.code ?? error.name }))
     stream.closed.catch(error => process.send({ ended: error.message }))
     await stream.connect()
+    void iterate()
   },
-  sample() {
-    // What a first collection lets go of, finalizers and weak references hold until a second one.
-    globalThis.gc()
-    globalThis.gc()
-    const { heapUsed, rss, external, arrayBuffers } = process.memoryUsage()
-    return { heapUsed, rss, external, arrayBuffers, handles: countHandles() }
+  async sample() {
+    // What a collection finds is freed by finalizers, which run after it, and by the collections after them.
+    for (let times = 0; times < 3; times++) {
+      globalThis.gc()
+      await nextTick()
+    }
+    const { heapUsed, rss, external } = process.memoryUsage()
+    const spaces = Object.fromEntries(
+      getHeapSpaceStatistics().map(each => [each.space_name, each.space_used_size]),
+    )
+    const { accepted, backfilled, deduplicated, late, verified } = stream.getMetrics()
+    const counts = { accepted, backfilled, deduplicated, late, verified }
+    return { heapUsed, rss, external, spaces, counts, handles: countHandles() }
   },
   metrics: () => stream.getMetrics(),
   async close() {

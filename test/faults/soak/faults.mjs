@@ -7,7 +7,7 @@ const one = (random, list) => list[Math.floor(random() * list.length)]
 
 const nothing = () => undefined
 
-/** Faults of one origin, on its connections or of its own: the other one carries on. */
+/** Faults of one origin, on its connections or of its own: the others carry on. */
 const ofOrigin = {
   'reset of an origin': ({ proxy }) => {
     proxy.reset()
@@ -76,11 +76,11 @@ const ofOrigin = {
 
 /** Faults of everything at once: what is missed must be fetched. */
 const ofAll = {
-  'reset of both origins': ({ proxies }) => {
+  'reset of all origins': ({ proxies }) => {
     for (const each of proxies) each.reset()
     return nothing
   },
-  'blackhole of both origins': ({ proxies }) => {
+  'blackhole of all origins': ({ proxies }) => {
     const releases = proxies.map(each => each.blackhole())
     return () => {
       for (const release of releases) release()
@@ -90,7 +90,7 @@ const ofAll = {
     await engine.stop()
     return () => engine.start()
   },
-  'left out by both': ({ engine, random }) => {
+  'left out by all': ({ engine, random }) => {
     const rate = between(random, 0.05, 0.3)
     for (const each of engine.origins) each.drop(rate)
     return () => {

@@ -11,11 +11,16 @@ export function slopeOf(points) {
 }
 
 const LEAST_MINUTES = 5
+/** In an hour, and in proportion in a shorter soak: until then code is compiled, and memories fill up. */
+const WARM_UP = 10
+
+/** How many minutes of the beginning say nothing of the slope. */
+export const warmUpOf = minutes => Math.min(WARM_UP, (minutes * WARM_UP) / 60)
 
 /** Whether a soak of so many minutes has a slope: in a shorter one the heap is still coming to rest. */
 export const hasSlope = minutes => minutes >= LEAST_MINUTES
 
-/** The slope of a soak's heap in words. */
+/** The slope of a soak's heap in words, with two standard errors. */
 export const formatSlope = ({ minutes, heapSlope, heapSlopeError }) =>
   hasSlope(minutes)
     ? `${heapSlope.toFixed(2)} ± ${(2 * heapSlopeError).toFixed(2)} MB/h`

@@ -6,14 +6,20 @@ const digestOf = fullReport => createHash('md5').update(fullReport).digest('base
 /** For how long a report that has come is remembered, in case it comes again; in ms. */
 const MEMORY = 15 * 60_000
 
-/** An account of the reports of an engine, from now on. */
-export function openTally(engine) {
-  /** Published and not delivered yet, by feed and time. */
+/** An account of the reports of an engine, from now on; `maxHold` is the time in ms that one may wait for those before it. */
+export function openTally(engine, maxHold) {
+  /** Published and not delivered yet, by feed and time: since when, and the digest. */
   const missing = new Map()
   /** Delivered, by feed and time: until the ledger has been read, with the digest of what came. */
   const delivered = new Map()
   const gaps = []
-  const counts = { published: 0, delivered: 0, backfilled: 0, doubled: 0, foreign: 0, altered: 0 }
+  const counts = {
+    ...{ published: 0, delivered: 0, backfilled: 0, doubled: 0, foreign: 0, altered: 0 },
+    /** Out of order: within `maxHold` of their publication, and later. */
+    ...{ disordered: 0, late: 0 },
+  }
+  /** The newest time that was delivered of each feed. */
+  const newest = new Map()
   let read = engine.ledger().at(-1)
   let pruned = Date.now()
 
@@ -29,12 +35,15 @@ export function openTally(engine) {
     const ledger = engine.ledger()
     let from = ledger.length
     while (from > 0 && ledger[from - 1] !== read) from--
-    for (const { feedID, observationsTimestamp, fullReport } of ledger.slice(from)) {
+    for (const { feedID, observationsTimestamp, fullReport, publishedAt } of ledger.slice(from)) {
       counts.published++
       const key = keyOf(feedID, observationsTimestamp)
       const early = delivered.get(key)
       if (early === undefined)
-        missing.set(key, { feedID, time: observationsTimestamp, digest: digestOf(fullReport) })
+        missing.set(key, {
+          ...{ feedID, time: observationsTimestamp, publishedAt },
+          digest: digestOf(fullReport),
+        })
       else settle(early, digestOf(fullReport))
     }
     read = ledger.at(-1) ?? read
@@ -62,6 +71,9 @@ export function openTally(engine) {
     const entry = { at: Date.now(), digest, isKnown: false }
     delivered.set(key, entry)
     const published = missing.get(key)
+    if (time > (newest.get(feedID) ?? 0)) newest.set(feedID, time)
+    else if (Date.now() - (published?.publishedAt ?? Date.now()) < maxHold) counts.disordered++
+    else counts.late++
     if (published === undefined) return
     missing.delete(key)
     settle(entry, published.digest)
