@@ -96,7 +96,7 @@ export { createDecodeReport } from './report/decoder-table.js'
 export { ReportDecodingError } from './report/errors.js'
 export { getReportVersion } from './report/feed-id.js'
 export type { FieldType } from './report/field.js'
-export type { Gap, GapCause } from './report/gap.js'
+export type { Gap, GapCause, GapFilled } from './report/gap.js'
 export type { ReportContext, ReportSignature } from './report/report-context.js'
 export {
   ReportVerificationError,

@@ -1,7 +1,6 @@
 export * from '../core/index.js'
 export { VERSION } from '../core/version.js'
 export { defaultCrypto, type WebCrypto, type WebCryptoKey } from '../crypto/crypto.js'
-export type { Gap, GapCause } from '../report/gap.js'
 export * from '../report/index.js'
 export type {
   Call,

@@ -1,5 +1,5 @@
 import type { ScopeFacts, ServiceKey } from '../core/scope.js'
-import type { Gap } from '../report/gap.js'
+import type { Gap, GapFilled } from '../report/gap.js'
 import type { Report } from '../report/report.js'
 import type { RequestReply, Rest } from './rest.js'
 import type { ConnectionChange, ConnectionState, Status } from './status.js'
@@ -23,9 +23,8 @@ export interface StreamScope extends ScopeFacts {
   readonly client: PluginClient
   readonly connections: Connections
   readonly events: ScopeEvents
-  /** Where a stream with cursors goes on. */
   readonly cursors: {
-    /** The time up to which the user had taken a feed's reports before, in the feed's unit. */
+    /** Where a stream with cursors goes on: the time up to which a feed's reports were taken before, in its unit. */
     get(feedID: string): number | undefined
     /** A range of a feed's time, both ends included, holds no report: nothing is missing there. */
     skip(feedID: string, from: number, to: number): void
@@ -81,13 +80,12 @@ export interface Connections {
   readonly open: number
   /** The feeds that no open connection carries. */
   readonly uncovered: readonly string[]
-  /**
-   * The last time without a break in which one was open at least, in milliseconds of `performance.now`; undefined before the
-   * first has opened. `until` is undefined while it lasts.
-   */
+  /** The last unbroken time with one open, in ms of `performance.now`: undefined before the first, `until` while it lasts. */
   readonly carried: { readonly since: number; readonly until: number | undefined } | undefined
   /** The connection to an origin, where one was opened or is to be. */
   of(origin: string): ConnectionState | undefined
+  /** Closes the connections that carry these feeds, as if they had failed; they are opened anew. */
+  reset(feedIDs: readonly string[]): void
   /** Calls back after each change, with the connection's state before it. Returns a function that ends that. */
   watch(listener: (change: ConnectionChange, before: ConnectionState) => void): () => void
 }
@@ -106,6 +104,8 @@ export interface ScopeEvents {
 export interface ScopeEventMap {
   /** Reports will not come. */
   gap: Gap
+  /** A report came after its gap was announced. */
+  'gap-filled': GapFilled
   /** Two reports of one observation differ. */
   conflict: { readonly first: Report; readonly other: Report }
   /** Something failed, and the stream goes on. */

@@ -1,3 +1,5 @@
+import type { Report } from './report.js'
+
 /** An interval in which reports of a feed are missing for good. It includes both ends; times are in the feed's unit. */
 export interface Gap {
   readonly feedID: string
@@ -11,3 +13,9 @@ export interface Gap {
  * or too old to be fetched (`bound`), or you did not take them in time (`overflow`).
  */
 export type GapCause = 'upstream' | 'unavailable' | 'bound' | 'overflow'
+
+/** A report came after its gap was announced. */
+export interface GapFilled<out Data = unknown> {
+  readonly gap: Gap
+  readonly report: Report<Data>
+}

@@ -26,6 +26,7 @@ export {
   isSameBlob,
   readHead,
 } from './full-report.js'
+export type { Gap, GapCause, GapFilled } from './gap.js'
 export { createOverflowGaps, type OverflowGaps } from './overflow-gaps.js'
 export {
   type Coverage,

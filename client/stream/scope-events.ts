@@ -25,6 +25,7 @@ export function createScopeEvents<Data>(
     emit(event, value) {
       if (event === 'gap') counters.gaps++
       else if (event === 'conflict') logConflict(log, value as ScopeEventMap['conflict'])
+      else if (event === 'gap-filled') logGapFilled(log, value as ScopeEventMap['gap-filled'])
       else if (event === 'status') logStatus(log, value as Status)
       notify(event, value)
       if (event === 'ending') return
@@ -38,6 +39,13 @@ export function createScopeEvents<Data>(
       return () => void known.delete(listener as Listener)
     },
   }
+}
+
+function logGapFilled(log: Log, { report }: ScopeEventMap['gap-filled']): void {
+  const { feedID, observationsTimestamp } = report
+  log.info?.(
+    `the report of feed ${feedID} at ${observationsTimestamp} came after its gap was announced`,
+  )
 }
 
 function logConflict(log: Log, { first, other }: ScopeEventMap['conflict']): void {

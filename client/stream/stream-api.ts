@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import type { Gap } from '../../report/gap.js'
+import type { Gap, GapFilled } from '../../report/gap.js'
 import type { Report } from '../../report/report.js'
 import type { ConnectionFacts, ConnectionStatus, ReconnectingInfo, Status } from '../status.js'
 
@@ -18,6 +18,8 @@ export interface StreamEvents<Data = unknown> {
   reconnecting: (info: ReconnectingInfo) => void
   /** Reports of a feed are missing for good. */
   gap: (gap: Gap) => void
+  /** A report came after its gap was announced; it is a `report` event, too. */
+  'gap-filled': (filled: GapFilled<Data>) => void
   /** Two reports of one observation differ in their values; the first is the one that was delivered. */
   conflict: (conflict: { readonly first: Report<Data>; readonly other: Report<Data> }) => void
   /** Anything changed in the life of a connection or a feed. */

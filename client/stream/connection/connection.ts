@@ -26,7 +26,8 @@ export interface ConnectionOptions {
 
 /** What a connection brings. */
 export interface ConnectionEvents {
-  opened(): void
+  /** It is open. `fail` closes it, unless it is closing already. */
+  opened(fail: (error: Error) => void): void
   /** A ping was answered, after so many milliseconds. */
   answered(roundTripMs: number): void
   /** True where another connection should be read first; the reason to drop the connection, where there is one. */
@@ -76,6 +77,10 @@ export function openConnection(
     else socket.terminate()
   }
 
+  function failOpen(error: Error): void {
+    if (failure === undefined && !isOver()) fail(error)
+  }
+
   function close(): void {
     const reason = asError(call.signal.reason)
     if (socket === undefined || openedAt === undefined) {
@@ -123,7 +128,7 @@ export function openConnection(
     joinFlowControl()
     log.connection?.(`connection to ${facts.host} is open`, { ...facts })
     opened.resolve({ kind: 'stream', ended: ended.promise })
-    events.opened()
+    events.opened(failOpen)
   }
 
   function receive(data: Uint8Array): void {

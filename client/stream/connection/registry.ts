@@ -41,7 +41,7 @@ export interface RegisteredConnection extends ConnectionState {
 }
 
 /** The connections of a shard, by origin: the one place that knows which are open. */
-export interface Registry extends Omit<Connections, 'uncovered'> {
+export interface Registry extends Omit<Connections, 'uncovered' | 'reset'> {
   readonly all: ReadonlyMap<string, RegisteredConnection>
   change(change: ConnectionChange): void
 }

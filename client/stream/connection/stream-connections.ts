@@ -8,6 +8,8 @@ import type { Registry } from './registry.js'
 interface Carrier {
   readonly feedIDs: readonly string[]
   readonly registry: Registry
+  /** Closes its open connections, as if they had failed. */
+  reset(): void
 }
 
 /** The connections of all shards in force, as one. */
@@ -55,6 +57,10 @@ export function createStreamConnections<Shard extends Carrier>(
     of(origin) {
       const shard = connections.shards.find(({ registry }) => registry.all.has(origin))
       return shard?.registry.of(origin)
+    },
+    reset(feedIDs) {
+      for (const shard of connections.shards)
+        if (shard.feedIDs.some(feedID => feedIDs.includes(feedID))) shard.reset()
     },
     watch(listener) {
       watchers.add(listener)

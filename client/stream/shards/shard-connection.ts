@@ -25,6 +25,8 @@ export interface ShardConnectionEvents {
   /** The stream has ended: nothing is taken in any more. */
   isOver(): boolean
   change(change: ConnectionChange): void
+  /** Functions that each close an open connection, as if it had failed. */
+  readonly resets: Set<() => void>
 }
 
 /** Opens a connection of a shard and takes in what it brings. */
@@ -32,7 +34,7 @@ export async function openShardConnection(
   call: StreamCall,
   feedIDs: readonly string[],
   parts: ShardConnectionParts,
-  { isOver, change }: ShardConnectionEvents,
+  { isOver, change, resets }: ShardConnectionEvents,
 ): Promise<StreamReply> {
   const facts = connectionFacts(call)
   change({ type: 'connecting', ...facts })
@@ -45,10 +47,13 @@ export async function openShardConnection(
   const source = createSource(facts, feedIDs, parts)
   const { traffic, rejections } = source
   let openedAt = 0
+  let reset = (): void => undefined
   try {
     const { kind, ended } = await openConnection(call, facts, parts.connection, {
-      opened() {
+      opened(fail) {
         openedAt = parts.connection.now()
+        reset = () => fail(mute(facts))
+        resets.add(reset)
         change({ type: 'connected', ...facts })
       },
       answered(roundTripMs) {
@@ -57,6 +62,7 @@ export async function openShardConnection(
       message: data => !isOver() && parts.intake(data, source),
     })
     const end = ended.then(function connectionEnded(ending) {
+      resets.delete(reset)
       const error = rejections.end()
       // A connection that brought junk until it ended has lasted until its last report.
       const lasted = Math.max(0, source.lastReportAt - openedAt)
@@ -71,6 +77,12 @@ export async function openShardConnection(
     change({ type: 'disconnected', wasOpen: false, error: asError(thrown), ...facts })
     throw thrown
   }
+}
+
+function mute({ host }: ConnectionFacts): WebSocketError {
+  return new WebSocketError(
+    `connection lost: ${host} brings no reports, though the service has some`,
+  )
 }
 
 function createSource(

@@ -10,7 +10,11 @@ import type { ConnectionChange, Status } from '../../status.js'
 import { createRegistry, type Registry, type RegistryParts } from '../connection/registry.js'
 import type { StreamCounters } from '../stream-api.js'
 import { streamURL } from './plan.js'
-import { openShardConnection, type ShardConnectionParts } from './shard-connection.js'
+import {
+  openShardConnection,
+  type ShardConnectionEvents,
+  type ShardConnectionParts,
+} from './shard-connection.js'
 
 /** What all shards of a stream are made of. */
 export interface ShardParts extends ShardConnectionParts {
@@ -46,6 +50,8 @@ export interface Shard {
   /** Settles when its call has ended, and none of its connections is left. */
   readonly closed: Promise<void>
   change(change: ConnectionChange): void
+  /** Closes its open connections, as if they had failed. */
+  reset(): void
   end(reason: Error): void
 }
 
@@ -74,8 +80,6 @@ export function createShard(
   const life = createLifetime(signal)
   const closed = createDeferred()
   const failures = new Map<string, Error>()
-  /** Connections that are open, or being opened. */
-  let connections = 0
   let rejection: Error | undefined
   /** The stream has ended. (Asking its signal for each message would cost more than taking the message in.) */
   let isOver = false
@@ -93,9 +97,16 @@ export function createShard(
       if (shard.isInForce) parts.onConnection(isConnected, connection, isRestored)
     },
   })
+  const connections = createConnections(feedIDs, parts, {
+    isOver: () => isOver,
+    change,
+    closeIfDone,
+  })
+  const { open, reset } = connections
   const scope = createShardScope(parts.scope, feedIDs, registry, {
     life,
     change,
+    reset,
     emitError(error) {
       failures.set(error.name, error)
       if (shard.isInForce) events.emit('error', error)
@@ -110,28 +121,8 @@ export function createShard(
     if (shard.isInForce) parts.emitChange(to)
   }
 
-  async function open(call: StreamCall): Promise<StreamReply> {
-    connections++
-    try {
-      const reply = await openShardConnection(call, feedIDs, parts, {
-        isOver: () => isOver,
-        change,
-      })
-      void reply.ended.then(leave)
-      return reply
-    } catch (thrown) {
-      leave()
-      throw thrown
-    }
-  }
-
-  function leave(): void {
-    connections--
-    closeIfDone()
-  }
-
   function closeIfDone(): void {
-    if (hasEnded && connections === 0 && life.signal.aborted) closed.resolve()
+    if (hasEnded && connections.count === 0 && life.signal.aborted) closed.resolve()
   }
 
   async function live(): Promise<Error> {
@@ -160,15 +151,59 @@ export function createShard(
     },
     closed: closed.promise,
     change,
+    reset,
     end: life.end,
   }
   return shard
+}
+
+/** The connections of a shard that are open, or being opened. */
+interface ShardConnections {
+  readonly count: number
+  open(call: StreamCall): Promise<StreamReply>
+  /** Closes those that are open, as if they had failed. */
+  reset(): void
+}
+
+function createConnections(
+  feedIDs: readonly string[],
+  parts: ShardConnectionParts,
+  events: Omit<ShardConnectionEvents, 'resets'> & { closeIfDone(): void },
+): ShardConnections {
+  const resets = new Set<() => void>()
+  let count = 0
+
+  function leave(): void {
+    count--
+    events.closeIfDone()
+  }
+
+  return {
+    get count() {
+      return count
+    },
+    async open(call) {
+      count++
+      try {
+        const reply = await openShardConnection(call, feedIDs, parts, { ...events, resets })
+        void reply.ended.then(leave)
+        return reply
+      } catch (thrown) {
+        leave()
+        throw thrown
+      }
+    },
+    reset() {
+      for (const resetOne of [...resets]) resetOne()
+    },
+  }
 }
 
 /** What a shard gives to its scope. */
 interface ShardScopeParts {
   readonly life: Pick<StreamScope, 'signal' | 'defer'>
   change(change: ConnectionChange): void
+  reset(): void
   emitError(error: Error): void
   readonly open: ShardScope[typeof openKey]
 }
@@ -178,7 +213,7 @@ function createShardScope(
   stream: StreamScope,
   feedIDs: readonly string[],
   registry: Registry,
-  { life, change, emitError, open }: ShardScopeParts,
+  { life, change, reset, emitError, open }: ShardScopeParts,
 ): ShardScope {
   const { events } = stream
   return {
@@ -197,6 +232,9 @@ function createShardScope(
         return registry.carried
       },
       of: registry.of,
+      reset(ids) {
+        if (feedIDs.some(feedID => ids.includes(feedID))) reset()
+      },
       watch: registry.watch,
     },
     events: {

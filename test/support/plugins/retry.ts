@@ -65,6 +65,7 @@ export function streamCall(
       return registry.carried
     },
     of: registry.of,
+    reset: () => undefined,
     watch(listener) {
       const unwatch = registry.watch(listener)
       siblings.watchers++
