@@ -34,17 +34,26 @@ export const failure = (status: number, message: string): Answer => ({
 
 const DEFAULT_LIMIT = 10
 
+/** Makes what a page contains of what it should contain, its start and its limit. */
+export type PageChange = (
+  reports: readonly Report[],
+  start: number,
+  limit: number,
+) => readonly Report[]
+
 export interface Resources {
   /** The feeds that may be read, in lower case. */
   readonly feeds: ReadonlySet<string>
   readonly history: History
+  /** By the feed, in lower case. */
+  readonly pageChanges: ReadonlyMap<string, PageChange>
   /** The most reports that a page contains, whatever was asked for. */
   readonly maxPage: number
 }
 
 export function answerRequest(method: string, url: URL, resources: Resources): Answer {
   if (method !== 'GET') return failure(405, 'method not allowed')
-  const { feeds, history, maxPage } = resources
+  const { feeds, history, pageChanges, maxPage } = resources
   const query = url.searchParams
   switch (url.pathname) {
     case '/api/v1/feeds':
@@ -58,9 +67,12 @@ export function answerRequest(method: string, url: URL, resources: Resources): A
     case '/api/v1/reports/page':
       return withFeed(query, feeds, id =>
         withNumber(query.get('startTimestamp'), 'startTimestamp', start =>
-          withNumber(query.get('limit') ?? String(DEFAULT_LIMIT), 'limit', limit =>
-            list(200, page(history.all(id), start, Math.min(limit, maxPage))),
-          ),
+          withNumber(query.get('limit') ?? String(DEFAULT_LIMIT), 'limit', given => {
+            const limit = Math.min(given, maxPage)
+            const reports = page(history.all(id), start, limit)
+            const change = pageChanges.get(id.toLowerCase())
+            return list(200, change === undefined ? reports : change(reports, start, limit))
+          }),
         ),
       )
     case '/api/v1/reports/bulk':

@@ -223,6 +223,19 @@ describe('REST', () => {
     expect((await get('/api/v1/feeds')).status).toBe(200)
   })
 
+  test('answers pages with what they should not contain when asked to', async () => {
+    const path = `/api/v1/reports/page?feedID=${feed}&startTimestamp=1700000002&limit=2`
+    const [older, first, second] = reports as [Report, Report, Report]
+    service.changePages(feed, (page, start, limit) => {
+      expect([page, start, limit]).toEqual([[first, second], 1_700_000_002, 2])
+      return [older, ...page, first]
+    })
+    const times = [older, first, second, first].map(report => report.observed)
+    expect(await observed(await get(path))).toEqual(times)
+    service.changePages(feed)
+    expect(await observed(await get(path))).toEqual(times.slice(1, 3))
+  })
+
   test('stores late when asked to', async () => {
     const report = service.publish(feed, { observed: 1_700_000_100, storeAfter: 300 })
     const path = `/api/v1/reports/page?feedID=${feed}&startTimestamp=${report.observed}`

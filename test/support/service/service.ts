@@ -28,6 +28,7 @@
  *
  * Requests. `service.fail({ on: 'rest', answer: 503, times: 2, path: '/api/v1/reports/latest' })`;
  * `on` may be `upgrade` or `discovery`, `answer` may be `hang`, `reset` or `usual` (with a `delay`).
+ * `service.changePages(feed, reports => [...])` puts into the pages of a feed what it should not.
  *
  * Observe. `service.requests` (every request), `.requestsTo(path)`, `.open`, `.mostOpen`, and per
  * origin `.requests`, `.upgrades`, `.connections` (their pings), `.pastConnections` (close codes).
@@ -40,12 +41,22 @@ import { type Fault, makeFaults, type RunningFault } from './faults.js'
 import { type Listener, makeListener } from './listener.js'
 import { makeOrigin, type Origin, type OriginInside, type RequestRecord } from './origin.js'
 import { feedID, isMilliseconds, makeReport, type Report, type ReportOptions } from './report.js'
-import { makeHistory } from './rest.js'
+import { makeHistory, type PageChange } from './rest.js'
 import { makeHandlers, openConnections, type Situation } from './server.js'
 import { makeNetwork, type Network, type Signing } from './signatures.js'
 
 export { requestSignature, signedHeaders } from './authentication.js'
-export type { Fault, Network, Origin, Report, ReportOptions, RequestRecord, RunningFault, Signing }
+export type {
+  Fault,
+  Network,
+  Origin,
+  PageChange,
+  Report,
+  ReportOptions,
+  RequestRecord,
+  RunningFault,
+  Signing,
+}
 export { feedID, makeNetwork }
 
 export interface ServiceOptions {
@@ -96,6 +107,8 @@ export interface Service extends Credentials {
   origin(name: string): Origin
   readonly origins: readonly Origin[]
   fail(fault: Fault): RunningFault
+  /** Changes the pages of a feed from now on; without a change they are as they should be. */
+  changePages(feedID: string, change?: PageChange): void
   /** Ends all faults, and mute and frozen connections. */
   heal(): void
   /** Resets the connections of the shared port, which refuses until `start()`. */
@@ -119,12 +132,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const ports = new Map<string, Listener>()
   const timers = new Set<NodeJS.Timeout>()
   const last = new Map<string, number>()
+  const pageChanges = new Map<string, PageChange>()
   const situation: Situation = {
     origins,
     faults: makeFaults(),
     keys: new Map([[credentials.apiKey, credentials.userSecret]]),
     feeds: new Set(options.feeds.map(id => id.toLowerCase())),
     history: makeHistory(),
+    pageChanges,
     maxPage: options.maxPage ?? 10_000,
     requests: [],
     maxConnections: options.maxConnections ?? 20,
@@ -231,6 +246,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       return [...origins.values()]
     },
     fail: fault => situation.faults.add(fault),
+    changePages(id, change) {
+      if (change === undefined) pageChanges.delete(id.toLowerCase())
+      else pageChanges.set(id.toLowerCase(), change)
+    },
     heal() {
       situation.faults.clear()
       for (const origin of origins.values()) origin.revive()
