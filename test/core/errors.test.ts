@@ -1,0 +1,28 @@
+import { setImmediate as nextTick } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, test } from '@jest/globals'
+import { DataStreamsError } from '../../core/errors.js'
+
+setFlagsFromString('--expose-gc')
+const collect: () => void = runInNewContext('gc')
+
+class Socket {
+  fail(): Error {
+    return new DataStreamsError('it was lost')
+  }
+}
+
+test('an error does not retain the socket in whose callback it was made', async () => {
+  function fail() {
+    const socket = new Socket()
+    return { socket: new WeakRef(socket), error: socket.fail() }
+  }
+  const { socket, error } = fail()
+  for (let times = 0; times < 2; times++) {
+    await nextTick()
+    collect()
+  }
+  expect(socket.deref()).toBeUndefined()
+  expect(error.message).toBe('it was lost')
+})
