@@ -32,7 +32,7 @@ export class DataStreamsError extends Error {
     super(message, 'cause' in facts ? { cause: facts.cause } : undefined)
     this.code = facts.code ?? 'UNKNOWN'
     if (facts.isRetryable === true) this.isRetryable = true
-    // Until its stack is read, V8 has an error retain the objects whose methods were running: sockets with their buffers.
+    // Until its stack is read, V8 has an error retain every object whose method was running, and all that these retain.
     void this.stack
   }
 
