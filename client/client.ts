@@ -16,6 +16,7 @@ import type { Stack } from '../core/stack.js'
 import { createDecoderTable } from '../report/decoder-table.js'
 import { parseFeedIDs } from '../report/feed-id.js'
 import type { DecoderTable, Report } from '../report/report.js'
+import { serviceClock } from '../report/service-clock.js'
 import { reportVerifier } from '../report/verifier.js'
 import type { Call, Reply } from './call.js'
 import type { Handler, Plugins } from './plugin.js'
@@ -123,7 +124,7 @@ export function createClient<const Given extends Plugins>(
     fetchPage,
     request: (...request) => runPluginRequest(restParts, ...request),
     metrics: () => Array.from(streams, stream => stream.getMetrics()),
-    now,
+    now: services.find(serviceClock) ?? now,
     find: services.find,
   }
   return {

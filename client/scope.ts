@@ -26,8 +26,8 @@ export interface StreamScope extends ScopeFacts {
   readonly cursors: {
     /** Where a stream with cursors goes on: the time up to which a feed's reports were taken before, in its unit. */
     get(feedID: string): number | undefined
-    /** A range of a feed's time, both ends included, holds no report: nothing is missing there. */
-    skip(feedID: string, from: number, to: number): void
+    /** The feed's cursor stays below this time; undefined: no limit. While the stream is failing, limits only fall. */
+    limit(feedID: string, time: number | undefined): void
   }
   /** Flow control, for a plugin that can take no more reports. */
   readonly flow: {
@@ -66,7 +66,7 @@ export interface PluginClient extends Rest {
     limit: number,
     signal: AbortSignal,
   ): Promise<readonly Report[]>
-  /** The client's clock, in milliseconds of Unix time. */
+  /** The present in milliseconds of Unix time, by the service's clock where a plugin knows it. */
   now(): number
   /** The metrics of each of the client's streams that has not ended. */
   metrics(): readonly StreamMetrics[]

@@ -138,6 +138,10 @@ function chainReports(next: Sink, scope: StreamScope, settings: Settings): Sink 
     }
   }
 
+  function limitCursor({ feedID, missing, outliers, last }: FeedChain): void {
+    scope.cursors.limit(feedID, missing[0]?.from ?? (outliers.length > 0 ? last + 1 : undefined))
+  }
+
   function onMissing(chain: FeedChain, range: Missing): void {
     range.dueAt += GRACE
     if (!mayBeEmpty(range)) dropTooOld(chain, range)
@@ -180,6 +184,7 @@ function chainReports(next: Sink, scope: StreamScope, settings: Settings): Sink 
   function onDropped(chain: FeedChain, report: Report): void {
     const { outliers } = chain
     const placement = addReport(chain, report, range => onMissing(chain, range))
+    limitCursor(chain)
     order?.add(chain, undefined, placement, outliers)
   }
 
@@ -188,17 +193,18 @@ function chainReports(next: Sink, scope: StreamScope, settings: Settings): Sink 
     const placement = areRight
       ? confirmOutliers(chain, range => onMissing(chain, range))
       : discardOutliers(chain)
+    limitCursor(chain)
     order?.add(chain, undefined, placement, outliers)
   }
 
   function resolve(chain: FeedChain, range: Missing, cause: GapCause | undefined): void {
     const { from, to } = range
     cutMissing(chain, range, from, to)
+    limitCursor(chain)
     if (cause !== undefined) {
       emitGap(chain, from, to, cause)
       return
     }
-    scope.cursors.skip(chain.feedID, from, to)
     order?.onResolved(chain, range, false)
   }
 
@@ -255,6 +261,7 @@ function chainReports(next: Sink, scope: StreamScope, settings: Settings): Sink 
     const current = chain
     const { outliers } = chain
     const placement = addReport(chain, report, range => onMissing(current, range))
+    limitCursor(chain)
     if (order === undefined) next(report)
     else order.add(chain, report, placement, outliers)
     if (placement !== 'outlier' || chains.get(feedID) !== chain) return

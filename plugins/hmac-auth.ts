@@ -2,7 +2,9 @@ import { AuthenticationError, type Call } from '../client/call.js'
 import type { Handler, Plugin } from '../client/plugin.js'
 import { isStreamsError } from '../core/errors.js'
 import { checkFunction } from '../core/options.js'
+import type { ServiceKey } from '../core/scope.js'
 import type { WebCrypto } from '../crypto/crypto.js'
+import { serviceClock } from '../report/service-clock.js'
 import {
   type Credentials,
   checkCredentials,
@@ -10,7 +12,7 @@ import {
   type Keys,
   type RenewCredentials,
 } from './hmac-auth/keyring.js'
-import { createServiceClock, type Moment } from './hmac-auth/service-clock.js'
+import { createServiceClock, type Moment, type ServiceClock } from './hmac-auth/service-clock.js'
 import { createSigner } from './hmac-auth/signer.js'
 
 export type { Credentials }
@@ -35,7 +37,8 @@ export interface HmacAuthOptions extends Credentials {
  * Where the `Date` of a rejection shows that this machine's clock is wrong, the next attempt is signed with the service's
  * time; otherwise with other keys, if `renewCredentials` returns them. The error is `isCorrected` then, and `retry` tries
  * again at once, twice at most; a stack without `retry` signs once. Later calls use the time and keys that were accepted.
- * A clock is corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times.
+ * A clock is corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times. The clock is provided
+ * under the key `serviceClock`, so that it is the client's, too.
  */
 export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   const credentials = checkCredentials(options)
@@ -43,14 +46,16 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   checkFunction('now', now)
   if (renewCredentials !== undefined) checkFunction('renewCredentials', renewCredentials)
 
+  const signingClock: ServiceKey<ServiceClock> = { name: 'the clock of signatures' }
+
   function signed(next: Handler): Handler {
-    const clock = createServiceClock(now)
+    const ownClock = createServiceClock(now)
     const keyring = createKeyring(credentials, renewCredentials, crypto)
     const corrections = createCorrections()
 
     async function isCorrected(
       error: AuthenticationError,
-      { keys, moment }: Signature,
+      { keys, moment, clock }: Signature,
       call: Call,
     ): Promise<boolean> {
       const offset = clock.offsetAfter(moment, error.serverTime)
@@ -64,6 +69,7 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
 
     return async function signAttempt(call) {
       const { keys } = keyring
+      const clock = call.scope.client.find(signingClock) ?? ownClock
       const read = clock.read()
       const moment = { ...read, offset: corrections.take(call) ?? read.offset }
       const signature = await keys.sign(call.method, call.url, call.body, moment.at + moment.offset)
@@ -76,12 +82,20 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
         return reply
       } catch (error) {
         if (!isStreamsError(error, 'AUTHENTICATION')) throw error
-        if (!(await isCorrected(error, { keys, moment }, call))) throw error
+        if (!(await isCorrected(error, { keys, moment, clock }, call))) throw error
         throw corrected(error)
       }
     }
   }
-  return { name: 'hmac-auth', attempt: signed }
+  return {
+    name: 'hmac-auth',
+    setup(scope) {
+      const clock = createServiceClock(now)
+      scope.provide(signingClock, clock)
+      if (scope.find(serviceClock) === undefined) scope.provide(serviceClock, clock.now)
+    },
+    attempt: signed,
+  }
 }
 
 /** The clock offsets for the next attempts of calls. */
@@ -128,10 +142,11 @@ function corrected(error: AuthenticationError): AuthenticationError {
   })
 }
 
-/** The keys and the time that an attempt was signed with. */
+/** The keys and the time that an attempt was signed with, and the clock that this was read from. */
 interface Signature {
   readonly keys: Keys
   readonly moment: Moment
+  readonly clock: ServiceClock
 }
 
 /**

@@ -45,6 +45,7 @@ export {
 } from './ranges.js'
 export { type DecoderTable, Report } from './report.js'
 export { type ReportContext, type ReportSignature, readContext } from './report-context.js'
+export { serviceClock } from './service-clock.js'
 export {
   ReportVerificationError,
   type ReportVerifier,

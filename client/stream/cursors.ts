@@ -1,29 +1,22 @@
+import { feedResolution } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { CursorStore } from '../../stores/file-cursors.js'
-import {
-  addRange,
-  addReport,
-  consumedUpTo,
-  type Progress,
-  startAt,
-  unsubscribe,
-} from './cursors/progress.js'
 import { createCursorStorage } from './cursors/storage.js'
 
-/** How far each feed has been consumed. */
+/** How far the reports of each feed have been taken. */
 export interface Cursors {
   /** Reads the store; if that fails, it is never written over. */
   load(): Promise<ReadonlyMap<string, number>>
   /** A report was delivered, and is not taken yet. */
   arrived(report: Report): void
   /** A report has been taken. */
-  consumed(report: Report): void
-  /** No more reports will come of this range, which includes both ends. */
-  skipped(range: { readonly feedID: string; readonly from: number; readonly to: number }): void
-  /** These feeds are no longer subscribed: their next report that does not follow on leaves no missing range. */
-  forget(feedIDs: readonly string[]): void
-  /** The time up to which a feed has been consumed without a missing range. */
-  frontier(feedID: string): number | undefined
+  taken(report: Report): void
+  /** From now on the feed's cursor stays below this time; undefined: it has no limit. */
+  limit(feedID: string, time: number | undefined): void
+  /** From now on the feed's cursor stays below this time as well. */
+  lower(feedID: string, time: number): void
+  /** The time up to which a feed's reports have been taken. */
+  cursor(feedID: string): number | undefined
   /** Saves all changes. Resolves when that is done or has failed; a failure is not tried again. */
   flush(): Promise<void>
 }
@@ -33,70 +26,83 @@ export interface CursorsOptions {
   readonly store: CursorStore
   /** Milliseconds between two saves, at least. @default 1000 */
   readonly saveInterval?: number
+  /** The present, in milliseconds of Unix time. */
+  readonly now: () => number
   /** Called with each failure of the store. */
   readonly failed: (error: Error) => void
   /** The time of a feed's earliest report that was delivered and is not taken: its cursor stays below. */
   readonly earliest?: (feedID: string) => number | undefined
 }
 
+/** Milliseconds by which a report may be dated later than the present. */
+const GRACE = 5000
+
 /**
- * Tracks how far each feed has been consumed, and saves it now and then. A feed's cursor stays below the first report that
- * is neither consumed nor announced as missing, whatever came after it.
+ * Tracks how far the reports of each feed have been taken, and saves it now and then. A feed's cursor is the time of its newest
+ * report taken, below its limit and below its earliest report that is not taken. One that is dated later than the present does
+ * not move it: it would hide all that is dated before it and comes later.
  */
 export function createCursors(options: CursorsOptions): Cursors {
-  const { store, failed, earliest, saveInterval = 1000 } = options
-  const feeds = new Map<string, Progress>()
+  const { store, now, failed, earliest, saveInterval = 1000 } = options
+  /** For each feed, the time of the newest report taken. */
+  const newest = new Map<string, number>()
+  const limits = new Map<string, number>()
   const storage = createCursorStorage(store, saveInterval, readAll, failed)
 
   function readAll(): Readonly<Record<string, number>> {
-    return Object.fromEntries(Array.from(feeds, ([id, feed]) => [id, cursorOf(id, feed)]))
+    return Object.fromEntries(Array.from(newest, ([id, time]) => [id, cursorOf(id, time)]))
   }
 
-  function cursorOf(feedID: string, feed: Progress): number {
-    const first = earliest?.(feedID)
-    const consumed = consumedUpTo(feed)
-    return first === undefined ? consumed : Math.min(consumed, timeBefore(first))
+  function cursorOf(feedID: string, time: number): number {
+    const { POSITIVE_INFINITY: none } = Number
+    const end = Math.min(limits.get(feedID) ?? none, earliest?.(feedID) ?? none)
+    return Math.min(time, Math.max(0, end - 1))
+  }
+
+  function isDue(feedID: string, time: number): boolean {
+    return time <= inUnit(feedID, now() + GRACE)
+  }
+
+  function limit(feedID: string, time: number | undefined): void {
+    if (limits.get(feedID) === time) return
+    if (time === undefined) limits.delete(feedID)
+    else limits.set(feedID, time)
+    storage.changed()
   }
 
   return {
     async load() {
       const cursors = await storage.load()
-      for (const [feedID, cursor] of cursors) feeds.set(feedID, startAt(feedID, cursor))
+      for (const [feedID, cursor] of cursors) newest.set(feedID, cursor)
       return cursors
     },
     arrived({ feedID, observationsTimestamp: time }) {
-      const feed = feeds.get(feedID)
-      if (feed === undefined) feeds.set(feedID, startAt(feedID, timeBefore(time)))
+      const before = newest.get(feedID)
+      if (before === undefined)
+        newest.set(feedID, isDue(feedID, time) ? Math.max(0, time - 1) : inUnit(feedID, now()))
       // A late report takes the cursor back until it is taken.
-      else if (time > feed.last) return
+      else if (time > before) return
       storage.changed()
     },
-    consumed({ feedID, validFromTimestamp: from, observationsTimestamp: to }) {
-      const feed = feeds.get(feedID)
-      if (feed === undefined) feeds.set(feedID, startAt(feedID, to))
-      else addReport(feed, from, to)
+    taken({ feedID, observationsTimestamp: time }) {
+      const before = newest.get(feedID)
+      if ((before === undefined || time > before) && isDue(feedID, time)) newest.set(feedID, time)
       storage.changed()
     },
-    skipped({ feedID, from, to }) {
-      const feed = feeds.get(feedID)
-      if (feed === undefined) return
-      addRange(feed, from, to)
-      storage.changed()
+    limit,
+    lower(feedID, time) {
+      const before = limits.get(feedID)
+      if (before === undefined || time < before) limit(feedID, time)
     },
-    forget(feedIDs) {
-      for (const feedID of feedIDs) {
-        const feed = feeds.get(feedID)
-        if (feed !== undefined) unsubscribe(feed)
-      }
-    },
-    frontier(feedID) {
-      const feed = feeds.get(feedID)
-      return feed && cursorOf(feedID, feed)
+    cursor(feedID) {
+      const time = newest.get(feedID)
+      return time === undefined ? undefined : cursorOf(feedID, time)
     },
     flush: storage.flush,
   }
 }
 
-function timeBefore(time: number): number {
-  return Math.max(0, time - 1)
+/** Milliseconds of Unix time in the unit of a feed. */
+function inUnit(feedID: string, ms: number): number {
+  return feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms)
 }

@@ -33,6 +33,8 @@ export interface Reading<Data> {
 /** What the reading side of a stream needs. */
 export interface ReadingParts<Data> {
   readonly log: Log
+  /** The present, in milliseconds of Unix time. */
+  readonly now: () => number
   readonly life: Lifecycle
   readonly options: CheckedStreamOptions
   readonly handlers: StreamHandlers<Data>
@@ -56,13 +58,10 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
     createCursors({
       store: options.cursors,
       saveInterval: options.saveInterval,
+      now: parts.now,
       failed: error => events.emit('error', error),
       earliest: feedID => outstanding?.earliest(feedID),
     })
-  // Gaps of a stream that ends by itself are not skipped: another stream with these cursors may do better.
-  events.on('gap', gap => {
-    if (life.phase === 'running') cursors?.skipped(gap)
-  })
   /** Without cursors nobody asks which reports are taken, unless they are to be acknowledged. */
   const outstanding: Outstanding | undefined =
     cursors === undefined && options.acknowledge === 'automatic'
@@ -73,7 +72,7 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
           flowControl,
           queued: () => consumption.queued,
           arrived: report => cursors?.arrived(report),
-          taken: report => cursors?.consumed(report),
+          taken: report => cursors?.taken(report),
           slow,
           overflowed: parts.fail,
         })
@@ -89,13 +88,21 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
       counters.dropped++
     },
     gap: gap => events.emit('gap', gap),
-    overflowed: parts.fail,
+    overflowed(error, report) {
+      leaveToAnother(report)
+      parts.fail(error)
+    },
     start: parts.start,
     close: parts.close,
     reason: () => life.signal.reason,
   })
   const excess = createOverflowGaps(gap => events.emit('gap', gap))
   let resumed: ReadonlyMap<string, number> = new Map()
+
+  /** The report is lost to this stream, which is failing: another one with these cursors may do better. */
+  function leaveToAnother({ feedID, observationsTimestamp: time }: Report): void {
+    cursors?.lower(feedID, time)
+  }
 
   function slow(queued: number, message: string): void {
     log.warn?.(message)
@@ -110,6 +117,7 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
       if (handlers.isClosed || !staleness.feeds.has(report.feedID)) return
       if (life.phase === 'failing') {
         excess.add(report)
+        leaveToAnother(report)
         return
       }
       counters.accepted++

@@ -64,7 +64,14 @@ export function createStreamScope(parts: StreamScopeParts): StreamScope {
     events: parts.events,
     cursors: {
       get: feedID => parts.resumed().get(feedID),
-      skip: (feedID, from, to) => parts.cursors?.skipped({ feedID, from, to }),
+      limit(feedID, time) {
+        const { phase } = life
+        // What is open when a feed is unsubscribed, or when the stream ends, is left to another stream.
+        if (!staleness.feeds.has(feedID)) return
+        if (phase === 'idle' || phase === 'running') parts.cursors?.limit(feedID, time)
+        else if (time !== undefined && (phase === 'failing' || phase === 'ending'))
+          parts.cursors?.lower(feedID, time)
+      },
     },
     flow: {
       room: parts.room,

@@ -79,6 +79,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const connections: StreamConnections<Shard> = createStreamConnections<Shard>(log, user)
   const reading: Reading<Data> = createReading({
     ...common,
+    now: parts.client.now,
     options,
     handlers,
     start,
@@ -126,8 +127,10 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     signal: life.signal,
     connected: () => (life.phase === 'idle' ? undefined : life.opened),
     onChange(type, feedIDs) {
+      // Where a feed was subscribed to before, what was open then is not looked for any more.
+      if (type === 'subscribed')
+        for (const feedID of feedIDs) reading.cursors?.limit(feedID, undefined)
       events.emit('status', { type, feedIDs })
-      if (type === 'unsubscribed') reading.cursors?.forget(feedIDs)
     },
     onRejected: error => events.emit('error', error),
     onFailed: shards.endAll,

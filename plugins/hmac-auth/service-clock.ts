@@ -16,6 +16,8 @@ export interface Moment {
 /** This machine's clock, corrected by the service's where the two differ. */
 export interface ServiceClock {
   read(): Moment
+  /** The present by it, in Unix milliseconds. */
+  now(): number
   /**
    * The offset for the next attempt, after one signed for a moment was rejected at the service's time: the offset that was
    * confirmed since, or the one that this time shows.
@@ -40,6 +42,7 @@ export function createServiceClock(now: () => number): ServiceClock {
         throw new ValidationError('now must return Unix milliseconds')
       return { at, offset, usual: offset, since: performance.now() }
     },
+    now: () => now() + offset,
     offsetAfter({ at, offset: used, usual, since }, serverTime) {
       if (usual !== offset) return offset
       if (serverTime === undefined) return used

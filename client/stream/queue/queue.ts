@@ -27,8 +27,8 @@ export interface ReportQueueOptions {
   gap(gap: Gap): void
   /** The reader of this report asks for the next one. */
   consumed(report: Report): void
-  /** The stream has to end; nothing is queued any more. */
-  overflowed(error: DataStreamsError): void
+  /** The stream has to end, for this report was dropped; nothing is queued any more. */
+  overflowed(error: DataStreamsError, report: Report): void
 }
 
 /** Takes reports out of a queue. Several readers of one queue share its reports. */
@@ -102,7 +102,7 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
     const message = `the stream has ${ring.length} reports that were not taken${why}`
     const error = new DataStreamsError(message, { code: 'OVERFLOW' })
     readers.end(error)
-    options.overflowed(error)
+    options.overflowed(error, report)
   }
 
   function takeFirst(): Report | undefined {

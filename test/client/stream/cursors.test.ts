@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import fc from 'fast-check'
 import { createCursors } from '../../../client/stream/cursors.js'
 import type { Report } from '../../../report/report.js'
 import type { CursorStore } from '../../../stores/file-cursors.js'
@@ -21,6 +20,7 @@ const wait = (ms: number) => jest.advanceTimersByTimeAsync(ms)
 async function open(
   given: Readonly<Record<string, unknown>> = {},
   change: Partial<CursorStore> = {},
+  untaken: ReadonlySet<number> = new Set(),
 ) {
   const saved: Readonly<Record<string, number>>[] = []
   const errors: Error[] = []
@@ -29,7 +29,12 @@ async function open(
     save: async cursors => void saved.push({ ...cursors }),
     ...change,
   }
-  const cursors = createCursors({ store, failed: error => void errors.push(error) })
+  const cursors = createCursors({
+    store,
+    now: Date.now,
+    failed: error => void errors.push(error),
+    earliest: feedID => (feedID === feedA && untaken.size > 0 ? Math.min(...untaken) : undefined),
+  })
   const start = await cursors.load()
   return { cursors, saved, errors, start }
 }
@@ -44,135 +49,108 @@ describe('cursors', () => {
       [feedA, 100],
       [feedB, 7],
     ])
-    cursors.consumed(report(101))
+    cursors.taken(report(101))
     await cursors.flush()
     expect(saved).toEqual([{ [feedA]: 101, [feedB]: 7 }])
   })
 
-  test('wait below what has not been consumed, whatever came after it', async () => {
+  test('are at the newest report that was taken, whatever came before it', async () => {
     const { cursors } = await open({ [feedA]: 100 })
-    for (const time of [101, 103, 104, 107]) cursors.consumed(report(time))
-    expect(cursors.frontier(feedA)).toBe(101)
-    cursors.consumed(report(102))
-    expect(cursors.frontier(feedA)).toBe(104)
-    cursors.skipped({ feedID: feedA, from: 105, to: 106 })
-    expect(cursors.frontier(feedA)).toBe(107)
+    for (const time of [101, 104, 103]) cursors.taken(report(time))
+    expect(cursors.cursor(feedA)).toBe(104)
+    cursors.taken(report(90))
+    expect(cursors.cursor(feedA)).toBe(104)
+    expect(cursors.cursor(feedB)).toBeUndefined()
+    cursors.taken(report(50, 50, feedB))
+    cursors.taken(report(49, 49, feedB))
+    expect(cursors.cursor(feedB)).toBe(50)
     await cursors.flush()
   })
 
-  test('do not pass what is skipped ahead of what is still to be consumed', async () => {
-    const { cursors } = await open({ [feedA]: 100 })
-    cursors.skipped({ feedID: feedA, from: 103, to: 110 })
-    expect(cursors.frontier(feedA)).toBe(100)
-    cursors.consumed(report(102, 101))
-    expect(cursors.frontier(feedA)).toBe(110)
+  test('stay below their limit, wherever it is, and go on without it', async () => {
+    const { cursors, saved } = await open({ [feedA]: 100 })
+    cursors.limit(feedB, 49)
+    cursors.limit(feedA, 102)
+    for (const time of [101, 103]) cursors.taken(report(time))
+    cursors.taken(report(50, 50, feedB))
+    expect([cursors.cursor(feedA), cursors.cursor(feedB)]).toEqual([101, 48])
+    cursors.limit(feedA, 90)
+    expect(cursors.cursor(feedA)).toBe(89)
+    cursors.limit(feedA, 0)
+    expect(cursors.cursor(feedA)).toBe(0)
+    cursors.limit(feedA, 110)
+    expect(cursors.cursor(feedA)).toBe(103)
+    cursors.lower(feedA, 104)
+    cursors.lower(feedA, 108)
+    cursors.taken(report(120))
+    expect(cursors.cursor(feedA)).toBe(103)
+    await wait(1000)
+    cursors.limit(feedA, undefined)
+    cursors.limit(feedB, undefined)
+    await wait(1000)
+    expect(saved).toEqual([
+      { [feedA]: 103, [feedB]: 48 },
+      { [feedA]: 120, [feedB]: 50 },
+    ])
+    cursors.limit(feedA, undefined)
     await cursors.flush()
+    expect(saved).toHaveLength(2)
   })
 
-  test('begin with the first report where the store knows nothing', async () => {
-    const { cursors } = await open()
-    expect(cursors.frontier(feedA)).toBeUndefined()
-    cursors.skipped({ feedID: feedA, from: 1, to: 2 })
-    cursors.consumed(report(50))
-    cursors.consumed(report(49))
-    expect(cursors.frontier(feedA)).toBe(50)
+  test('stay below what was delivered and is not taken, from the first report on', async () => {
+    const untaken = new Set<number>()
+    const { cursors } = await open({ [feedB]: 7 }, {}, untaken)
+    function deliver(time: number): void {
+      untaken.add(time)
+      cursors.arrived(report(time))
+    }
+    for (const time of [50, 40, 60]) deliver(time)
+    expect(cursors.cursor(feedA)).toBe(39)
+    for (const [time, cursor] of [
+      [60, 39],
+      [40, 49],
+      [50, 60],
+    ] as const) {
+      untaken.delete(time)
+      cursors.taken(report(time))
+      expect(cursors.cursor(feedA)).toBe(cursor)
+    }
+    deliver(45)
+    expect(cursors.cursor(feedA)).toBe(44)
+    // It was dropped.
+    untaken.delete(45)
+    expect(cursors.cursor(feedA)).toBe(60)
     await cursors.flush()
   })
 
   test.each([
-    ['from 102 on', 102],
-    ['from 0 on', 0],
-    ['of its moment only', 4_000_000_000],
-  ])('are not moved by a time far in the future that claims to hold %s', async (_name, from) => {
-    const { cursors } = await open({ [feedA]: 100 })
-    cursors.consumed(report(101))
-    cursors.consumed(report(4_000_000_000, from))
-    expect(cursors.frontier(feedA)).toBe(101)
-    for (const time of [102, 103]) cursors.consumed(report(time))
-    cursors.consumed(report(900, 104))
-    expect(cursors.frontier(feedA)).toBe(900)
+    ['in seconds', feedA, 1],
+    ['in milliseconds', `0x1003${'cc'.repeat(30)}`, 1000],
+  ])('of a feed %s do not pass the present, but for five seconds', async (_name, feedID, unit) => {
+    jest.setSystemTime(1_700_000_000_500)
+    const now = Math.floor(1_700_000_000.5 * unit)
+    const { cursors } = await open({ [feedID]: now - 100 })
+    cursors.taken(report(now + 3600 * unit, now, feedID))
+    expect(cursors.cursor(feedID)).toBe(now - 100)
+    cursors.taken(report(now + 5 * unit + 1, now, feedID))
+    expect(cursors.cursor(feedID)).toBe(now - 100)
+    cursors.taken(report(now - 50, now - 99, feedID))
+    expect(cursors.cursor(feedID)).toBe(now - 50)
+    cursors.taken(report(now + 5 * unit, now, feedID))
+    expect(cursors.cursor(feedID)).toBe(now + 5 * unit)
     await cursors.flush()
   })
 
-  test('go back where a report had passed over what comes after it', async () => {
-    const { cursors } = await open({ [feedA]: 100 })
-    cursors.consumed(report(101))
-    cursors.consumed(report(461, 102))
-    expect(cursors.frontier(feedA)).toBe(461)
-    for (const time of [102, 103, 105]) cursors.consumed(report(time))
-    expect(cursors.frontier(feedA)).toBe(103)
-    cursors.consumed(report(104))
-    expect(cursors.frontier(feedA)).toBe(105)
-    for (let time = 107; time <= 470; time++) cursors.consumed(report(time))
-    expect(cursors.frontier(feedA)).toBe(105)
-    cursors.skipped({ feedID: feedA, from: 106, to: 106 })
-    expect(cursors.frontier(feedA)).toBe(470)
-    await cursors.flush()
-  })
-
-  test('stay where a long range led to when the feed goes on from there', async () => {
-    const { cursors } = await open({ [feedA]: 100 })
-    cursors.consumed(report(461, 101))
-    cursors.consumed(report(300, 300))
-    cursors.consumed(report(470, 462))
-    expect(cursors.frontier(feedA)).toBe(470)
-    cursors.consumed(report(900, 471))
-    cursors.consumed(report(1800, 901))
-    expect(cursors.frontier(feedA)).toBe(1800)
-    await cursors.flush()
-  })
-
-  test('are where a set of numbers says they are', async () => {
-    const steps = fc.array(
-      fc.record({
-        at: fc.integer({ min: 1, max: 80 }),
-        length: fc.integer({ min: 1, max: 9 }),
-        isGap: fc.boolean(),
-      }),
-      { maxLength: 60 },
-    )
-    await fc.assert(
-      fc.asyncProperty(steps, async all => {
-        const { cursors } = await open({ [feedA]: 0 })
-        const seen = new Set<number>()
-        for (const { at, length, isGap } of all) {
-          const range = Array.from({ length }, (_, index) => at + index)
-          // Reports of one network never overlap; gaps may.
-          if (!isGap && range.some(time => seen.has(time))) continue
-          for (const time of range) seen.add(time)
-          if (isGap) cursors.skipped({ feedID: feedA, from: at, to: at + length - 1 })
-          else cursors.consumed(report(at + length - 1, at))
-          let frontier = 0
-          while (seen.has(frontier + 1)) frontier++
-          expect(cursors.frontier(feedA)).toBe(frontier)
-        }
-        await cursors.flush()
-      }),
-    )
-  })
-
-  test('of a feed that is unsubscribed begin anew, after what was still queued', async () => {
-    const { cursors, saved } = await open({ [feedA]: 100, [feedB]: 7 })
-    cursors.consumed(report(103))
-    cursors.forget([feedA, 'unknown'])
-    cursors.consumed(report(102))
-    cursors.consumed(report(104))
-    expect(cursors.frontier(feedA)).toBe(100)
-    cursors.skipped({ feedID: feedA, from: 90_002, to: 90_003 })
-    cursors.consumed(report(90_000, 89_999))
-    expect(cursors.frontier(feedA)).toBe(90_000)
-    cursors.consumed(report(90_001))
-    expect(cursors.frontier(feedA)).toBe(90_003)
-    cursors.consumed(report(90_006))
-    expect(cursors.frontier(feedA)).toBe(90_003)
-    await cursors.flush()
-    expect(saved).toEqual([{ [feedA]: 90_003, [feedB]: 7 }])
-  })
-
-  test('hold a bounded number of missing ranges', async () => {
-    const { cursors } = await open({ [feedA]: 0 })
-    for (let time = 2; time <= 6000; time += 2) cursors.consumed(report(time))
-    expect(cursors.frontier(feedA)).toBeGreaterThan(3000)
+  test('begin at the present at the latest, and never go back', async () => {
+    jest.setSystemTime(1_700_000_000_500)
+    const now = 1_700_000_000
+    const { cursors } = await open({ [feedB]: now + 3600 })
+    cursors.taken(report(now + 3600))
+    expect(cursors.cursor(feedA)).toBeUndefined()
+    cursors.arrived(report(now + 3600))
+    expect(cursors.cursor(feedA)).toBe(now)
+    cursors.taken(report(now, now, feedB))
+    expect(cursors.cursor(feedB)).toBe(now + 3600)
     await cursors.flush()
   })
 })
@@ -181,7 +159,7 @@ describe('saving', () => {
   test('happens once in an interval at most, and not at all without need', async () => {
     const { cursors, saved } = await open({ [feedA]: 100 })
     for (let time = 101; time <= 140; time++) {
-      cursors.consumed(report(time))
+      cursors.taken(report(time))
       await wait(100)
     }
     expect(saved.length).toBeGreaterThan(2)
@@ -208,9 +186,9 @@ describe('saving', () => {
         },
       },
     )
-    cursors.consumed(report(101))
+    cursors.taken(report(101))
     await wait(1000)
-    cursors.consumed(report(102))
+    cursors.taken(report(102))
     const flushed = cursors.flush()
     await wait(5000)
     expect(order).toEqual([101])
@@ -233,9 +211,9 @@ describe('saving', () => {
         },
       },
     )
-    cursors.consumed(report(101))
+    cursors.taken(report(101))
     await wait(1000)
-    cursors.consumed(report(102))
+    cursors.taken(report(102))
     await wait(5000)
     expect(errors.map(error => error.message)).toEqual(
       Array(2).fill('cursors could not be saved: disk full'),
@@ -259,7 +237,7 @@ describe('saving', () => {
     expect(start.size).toBe(0)
     expect(errors).toHaveLength(1)
     expect(errors[0]?.message).toMatch(message)
-    cursors.consumed(report(101))
+    cursors.taken(report(101))
     await wait(5000)
     await cursors.flush()
     expect(saved).toEqual([])
@@ -276,13 +254,13 @@ describe('saving', () => {
         },
       },
     )
-    cursors.consumed(report(101))
+    cursors.taken(report(101))
     await Promise.all([cursors.flush(), cursors.flush()])
     expect(tries).toBe(2)
     await wait(60_000)
     expect(tries).toBe(2)
     expect(errors[0]?.cause).toMatchObject({ name: 'RangeError', message: 'disk full' })
-    cursors.consumed(report(102))
+    cursors.taken(report(102))
     await wait(60_000)
     expect(tries).toBe(3)
   })
@@ -299,15 +277,15 @@ describe('saving', () => {
         },
       },
     )
-    cursors.consumed(report(101))
+    cursors.taken(report(101))
     const first = cursors.flush()
     await wait(0)
-    cursors.consumed(report(102))
+    cursors.taken(report(102))
     const second = cursors.flush()
     finish.shift()?.()
     await first
     await wait(0)
-    cursors.consumed(report(103))
+    cursors.taken(report(103))
     expect(jest.getTimerCount()).toBe(0)
     finish.shift()?.()
     await second
@@ -320,7 +298,7 @@ describe('saving', () => {
   test('keeps no process alive', async () => {
     const { cursors } = await open({ [feedA]: 100 })
     const started = jest.spyOn(globalThis, 'setTimeout')
-    cursors.consumed(report(101))
+    cursors.taken(report(101))
     const timer = started.mock.results[0]?.value as NodeJS.Timeout
     started.mockRestore()
     expect(timer.hasRef()).toBe(false)
@@ -328,7 +306,7 @@ describe('saving', () => {
   })
 
   test('a store without load is rejected by name', () => {
-    const failed = () => undefined
-    expect(() => createCursors({ store: {} as never, failed })).toThrow(/cursors\.load/)
+    const options = { store: {} as never, now: Date.now, failed: () => undefined }
+    expect(() => createCursors(options)).toThrow(/cursors\.load/)
   })
 })

@@ -155,14 +155,15 @@ describe('continuity', () => {
   })
 
   test('the range before a report of the longest range need not be filled', async () => {
-    const { publish, gaps, vacant, requests, backfilled, end } = stream()
+    const { publish, gaps, limits, requests, backfilled, end } = stream()
     publish([1000])
     publish([3000], { from: 2701 })
+    expect(limits.get(feedA)).toBe(1001)
     await wait(10_000)
     expect(gaps).toEqual([])
     // One request whether the service has such a time, and two for the range before it.
     expect(requests.map(({ from }) => from)).toEqual([2701, 1001, 1001])
-    expect(vacant).toEqual([[1001, 2700]])
+    expect(limits.get(feedA)).toBeUndefined()
     publish([3100], { from: 3001, live: false })
     publish([4000], { from: 3701 })
     await wait(10_000)
@@ -177,13 +178,13 @@ describe('continuity', () => {
   })
 
   test('a pause of the feed within fetched reports is no gap either', async () => {
-    const { publish, gaps, vacant, backfilled, end } = stream({ maxBackfill: 3_600_000 })
+    const { publish, gaps, limits, backfilled, end } = stream({ maxBackfill: 3_600_000 })
     publish([1000])
     publish([2000], { from: 1701, live: false })
     publish([2005])
     await wait(5000)
     expect(backfilled()).toEqual([2000])
-    expect(vacant).toEqual([[1001, 1700]])
+    expect(limits.get(feedA)).toBeUndefined()
     expect(gaps).toEqual([{ feedID: feedA, from: 2001, to: 2004, cause: 'upstream' }])
     end()
   })

@@ -51,7 +51,8 @@ export interface StreamUnderTest {
   top: Sink
   delivered: Report[]
   gaps: Gap[]
-  vacant: number[][]
+  /** The times below which the cursors of feeds are to stay. */
+  limits: Map<string, number | undefined>
   failures: Error[]
   requests: { feedID: string; from: number; at: number }[]
   stored: Report[]
@@ -71,7 +72,7 @@ export function stream(
 ): StreamUnderTest {
   const delivered: Report[] = []
   const gaps: Gap[] = []
-  const vacant: number[][] = []
+  const limits = new Map<string, number | undefined>()
   const failures: Error[] = []
   const requests: { feedID: string; from: number; at: number }[] = []
   const stored: Report[] = []
@@ -97,7 +98,7 @@ export function stream(
     count: () => undefined,
     cursors: {
       get: (feedID: string) => cursors.get(feedID),
-      skip: (_feedID: string, from: number, to: number) => void vacant.push([from, to]),
+      limit: (feedID: string, time: number | undefined) => void limits.set(feedID, time),
     },
     connections: {
       get open() {
@@ -155,7 +156,7 @@ export function stream(
     top,
     delivered,
     gaps,
-    vacant,
+    limits,
     failures,
     requests,
     stored,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import type { Gap } from '../../../report/gap.js'
 import type { Report } from '../../../report/report.js'
-import { report, stream, wait } from './continuity.js'
+import { feedA, report, stream, wait } from './continuity.js'
 
 /** The fate of a report: its delay over each of two origins, if it arrives at all, and whether it is stored. */
 interface Fate {
@@ -48,8 +48,10 @@ export const scenarios: fc.Arbitrary<Scenario> = fc.record({
 export interface Outcome {
   readonly delivered: readonly Report[]
   readonly gaps: readonly Gap[]
-  /** The ranges in which nothing was missing, though no report covers them. */
-  readonly vacant: readonly (readonly number[])[]
+  /** The times of reports that a cursor has passed that were neither delivered nor announced by then. */
+  readonly passed: readonly number[]
+  /** Where the cursor is at the end. */
+  readonly cursor: number
   /** The reports that the service has. */
   readonly published: readonly Report[]
   /** The time of the last report. */
@@ -59,13 +61,26 @@ export interface Outcome {
 /** Runs a scenario to its end. */
 export async function runScenario(scenario: Scenario): Promise<Outcome> {
   const { fates, pageSize, failures, storingMs, order, maxHeld } = scenario
-  const { sink, stored, service, delivered, gaps, vacant, end } = stream({ order, maxHeld })
+  const { sink, stored, service, delivered, gaps, limits, end } = stream({ order, maxHeld })
   const failing = [...failures]
   service.page = from => {
     if (failing.shift() === true) throw new Error('500')
     return stored.filter(each => each.observationsTimestamp >= from).slice(0, pageSize)
   }
   const published: Report[] = []
+  const passed: number[] = []
+  const cursorOf = () => {
+    const times = delivered.map(each => each.observationsTimestamp)
+    return Math.min(Math.max(...times), (limits.get(feedA) ?? Number.POSITIVE_INFINITY) - 1)
+  }
+  const checkCursor = () => {
+    const cursor = cursorOf()
+    const got = new Set(delivered.map(each => each.observationsTimestamp))
+    for (const { observationsTimestamp: at } of published) {
+      const isAnnounced = gaps.some(({ from, to }) => at >= from && at <= to)
+      if (at <= cursor && !got.has(at) && !isAnnounced) passed.push(at)
+    }
+  }
   let time = 1_700_000_000
   const add = (each: Fate) => {
     const made = report(time + each.length - 1, { from: time })
@@ -85,10 +100,14 @@ export async function runScenario(scenario: Scenario): Promise<Outcome> {
   for (const each of fates) {
     add(each)
     await wait(50)
+    checkCursor()
   }
   await wait(5000)
   add({ delays: [0], isStored: true, length: 1 })
-  await wait(200_000)
+  for (let waits = 0; waits < 200; waits++) {
+    await wait(1000)
+    checkCursor()
+  }
   end()
-  return { delivered, gaps, vacant, published, last: time - 1 }
+  return { delivered, gaps, passed, cursor: cursorOf(), published, last: time - 1 }
 }
