@@ -1,6 +1,7 @@
 import { ValidationError } from '../core/errors.js'
 import { checkField, encodeBlob, rangeOf } from './encode.js'
 import { type Feed, findField, headTimes, type ReportFields } from './feeds.js'
+import type { RotatingNetwork, SignerSet } from './network.js'
 import { type Field, reportSchema } from './schemas.js'
 import { createWalk } from './walk.js'
 
@@ -20,8 +21,8 @@ export interface SignedReport {
 
 /** The reports of one feed, each valid from the end of the last one. */
 export interface Chain {
-  /** Makes and signs the next report for the given time in ms. */
-  readonly next: (ms: number, overrides?: ReportFields) => SignedReport
+  /** Makes the next report for the given time in ms; these signers sign it, or the current ones. */
+  readonly next: (ms: number, overrides?: ReportFields, signers?: SignerSet) => SignedReport
   /** Milliseconds from the given time until the next report is not dated ahead of the clock. */
   readonly wait: (ms: number) => number
   /** Continues after a report that was made elsewhere. */
@@ -43,7 +44,7 @@ function schemaOf({ feedID, version, resolution }: Feed): readonly Field[] {
 /** The chain of a feed, after the last report if there is one. `sign` turns blobs into full reports. */
 export function createChain(
   feed: Feed,
-  sign: (blob: string, seqNr: number) => string,
+  sign: RotatingNetwork['sign'],
   seed: number,
   last?: SignedReport,
 ): Chain {
@@ -65,7 +66,7 @@ export function createChain(
     }
   }
 
-  function next(ms: number, overrides: ReportFields = {}): SignedReport {
+  function next(ms: number, overrides: ReportFields = {}, signers?: SignerSet): SignedReport {
     checkOverrides(overrides)
     const time = (name: string): number | undefined =>
       overrides[name] === undefined ? undefined : Number(overrides[name])
@@ -84,7 +85,7 @@ export function createChain(
       observationsTimestamp,
     })
     const number = seqNr + 1
-    const fullReport = sign(blob, number)
+    const fullReport = sign(blob, number, signers)
     seqNr = number
     const isOverridden = overrides.observationsTimestamp !== undefined
     const plausible = Math.max(from ?? 0, now) + farAheadMs / unitMs

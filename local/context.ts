@@ -40,7 +40,7 @@ export async function createContext(
     settings,
     feeds,
     access: createAccess(feeds, settings),
-    ledger: createLedger(settings.retain),
+    ledger: createLedger(settings.retain, now),
     log: createRequestLog(),
     faults: createFaults(),
     curve,

@@ -5,7 +5,7 @@ import type { PublishedReport } from './ledger.js'
 import { seededRandom } from './random.js'
 import type { Frame } from './websocket-server.js'
 
-/** The faults of an origin's reports, applied in the order drop, forge, corrupt, duplicate, reorder, delay. */
+/** The faults of an origin's reports, applied in the order drop, forge, corrupt, duplicate, reorder, lag, delay. */
 export interface FrameFaultSettings {
   /** Delays reports by `ms`, in their order; 0 ends it and sends the delayed ones. */
   delay(ms: number): void
@@ -17,6 +17,8 @@ export interface FrameFaultSettings {
    * Sends reports in another order, none more than `depth` places from its own; 0 ends it and sends the buffered ones.
    */
   reorder(depth: number): void
+  /** Sends each report once so many later ones of its feed were published; 0 ends it and sends those that wait. */
+  lag(reports: number): void
   /** Forges this share of reports, 0 to 1, or all; undefined ends it. A forged report is no delivery. */
   forge(how: Forgery | undefined, rate?: number): void
   /** Changes one to four neighbouring bytes of this share of reports, 0 to 1; the WebSocket frames stay valid. */
@@ -93,6 +95,32 @@ function createDelayLine(out: (frame: Frame) => void) {
   }
 }
 
+/** Sends each frame when so many of its feed have come after it. */
+function createLag(out: (frame: Frame) => void) {
+  const byFeed = new Map<string | undefined, Frame[]>()
+  let behind = 0
+
+  function sendDue(waiting: Frame[]): void {
+    while (waiting.length > behind) out(waiting.shift() as Frame)
+  }
+
+  return {
+    send(frame: Frame): void {
+      const waiting = byFeed.get(frame.feedID) ?? []
+      byFeed.set(frame.feedID, waiting)
+      waiting.push(frame)
+      sendDue(waiting)
+    },
+    set(reports: number): void {
+      behind = checkNumber('lag: reports', reports, { min: 0, whole: true })
+      for (const waiting of byFeed.values()) sendDue(waiting)
+    },
+    clear(): void {
+      byFeed.clear()
+    },
+  }
+}
+
 /** Sends frames in random order. */
 function createShuffler(random: () => number, out: (frame: Frame) => void) {
   const buffered: { readonly frame: Frame; overtaken: number }[] = []
@@ -135,7 +163,8 @@ export function createFrameFaults(
   const corruptRandom = random('corrupt')
   const duplicateRandom = random('duplicate')
   const delayLine = createDelayLine(out)
-  const shuffler = createShuffler(random('reorder'), delayLine.send)
+  const lag = createLag(delayLine.send)
+  const shuffler = createShuffler(random('reorder'), lag.send)
   let isDropped: ((report: PublishedReport) => boolean) | undefined
   let forgery: Forgery | undefined
   let forgeRate = 1
@@ -164,6 +193,7 @@ export function createFrameFaults(
         duplicateRate = checkRate('duplicate', rate)
       },
       reorder: shuffler.set,
+      lag: lag.set,
       delay: delayLine.set,
     },
     send(frame) {
@@ -181,6 +211,7 @@ export function createFrameFaults(
     },
     clear() {
       delayLine.clear()
+      lag.clear()
       shuffler.clear()
     },
   }

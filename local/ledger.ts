@@ -8,6 +8,8 @@ export interface PublishedReport extends SignedReport {
   readonly streamed: boolean
   /** Whether REST answers with it. */
   readonly stored: boolean
+  /** Milliseconds from its publication until REST answers with it, where it does. */
+  readonly storedAfterMs: number
 }
 
 /** A report's frame, written unchanged to an open stream; the engine can't know whether the client has read it. */
@@ -56,8 +58,8 @@ function firstFrom(reports: readonly PublishedReport[], time: number): number {
   return low
 }
 
-/** A ledger that retains the latest `retain` reports of each feed. */
-export function createLedger(retain: number): Ledger {
+/** A ledger that retains the latest `retain` reports of each feed; what is stored later than `now` is not there yet. */
+export function createLedger(retain: number, now: () => number): Ledger {
   const byFeed = new Map<string, FeedReports>()
   const all = new Set<PublishedReport>()
   const deliveries = new WeakMap<PublishedReport, Delivery[]>()
@@ -67,6 +69,10 @@ export function createLedger(retain: number): Ledger {
     const reports = byFeed.get(feedID) ?? { published: [], stored: [] }
     byFeed.set(feedID, reports)
     return reports
+  }
+
+  function isThere({ publishedAt, storedAfterMs }: PublishedReport): boolean {
+    return publishedAt + storedAfterMs <= now()
   }
 
   return {
@@ -82,21 +88,27 @@ export function createLedger(retain: number): Ledger {
       if (oldest.stored) stored.splice(stored.indexOf(oldest), 1)
     },
     all: () => [...all],
-    latest: feedID => reportsOf(feedID).stored.at(-1),
+    latest: feedID => reportsOf(feedID).stored.findLast(isThere),
     at(feedID, time) {
       const { stored } = reportsOf(feedID)
-      const first = firstFrom(stored, time)
-      const observed = stored[first]?.observationsTimestamp
-      for (let i = first; stored[i]?.observationsTimestamp === observed; i++) {
-        const report = stored[i]
-        if (report === undefined || report.validFromTimestamp <= time) return report
+      let observed: number | undefined
+      for (let i = firstFrom(stored, time); i < stored.length; i++) {
+        const report = stored[i] as PublishedReport
+        if (!isThere(report)) continue
+        observed ??= report.observationsTimestamp
+        if (report.observationsTimestamp !== observed) return undefined
+        if (report.validFromTimestamp <= time) return report
       }
       return undefined
     },
     page(feedID, start, limit) {
       const { stored } = reportsOf(feedID)
-      const first = firstFrom(stored, start)
-      return stored.slice(first, first + limit)
+      const found: PublishedReport[] = []
+      for (let i = firstFrom(stored, start); i < stored.length && found.length < limit; i++) {
+        const report = stored[i] as PublishedReport
+        if (isThere(report)) found.push(report)
+      }
+      return found
     },
     nextStream: () => ++streams,
     addDelivery(report, delivery) {

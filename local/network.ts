@@ -1,4 +1,5 @@
 import { keccak_256 } from '@noble/hashes/sha3'
+import { ValidationError } from '../core/errors.js'
 import { type Curve, ORDER } from './curve.js'
 import { encodeFullReport, word } from './encode.js'
 import { checkOptions, type Settings } from './options.js'
@@ -87,8 +88,8 @@ export interface RotateOptions {
 
 /** A network whose signers can be replaced. */
 export interface RotatingNetwork {
-  /** Signs with the current signers. */
-  readonly sign: (blob: string, seqNr: number) => string
+  /** Signs with these signers, or the current ones. */
+  readonly sign: (blob: string, seqNr: number, signers?: SignerSet) => string
   readonly rotate: (to?: RotateOptions) => SignerSet
   /** The signers so far, the oldest set first. */
   readonly sets: readonly SignerSet[]
@@ -98,15 +99,23 @@ export interface RotatingNetwork {
 export function createRotatingNetwork(curve: Curve, settings: Settings): RotatingNetwork {
   const { seed } = settings
   let network = createNetwork(curve, seed, settings.nodes, settings.f)
+  const networks = new Map([[network.set.configDigest, network]])
   const sets = [network.set]
   return {
-    sign: (blob, seqNr) => network.sign(blob, seqNr),
+    sign(blob, seqNr, signers = network.set) {
+      const { configDigest } = signers
+      const signing = networks.get(configDigest)
+      if (signing === undefined)
+        throw new ValidationError(`publish: no network of the engine's has ${configDigest}`)
+      return signing.sign(blob, seqNr)
+    },
     rotate(to = {}) {
       const { f, nodes } = checkOptions({
         f: to.f ?? network.set.f,
         nodes: to.nodes ?? (to.f === undefined ? network.set.signers.length : 3 * to.f + 1),
       })
       network = createNetwork(curve, seed, nodes, f, sets.length)
+      networks.set(network.set.configDigest, network)
       sets.push(network.set)
       return network.set
     },

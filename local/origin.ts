@@ -25,6 +25,8 @@ export interface EngineOrigin extends FrameFaultSettings {
   restart(): Promise<void>
   /** While on, connections are accepted and stay open, and nothing is answered; afterwards, everything is. */
   blackhole(on: boolean): void
+  /** While on, the streams that are open now get nothing but answers to pings; those that open later get reports. */
+  mute(on: boolean): void
   /** Answers upgrades with a status, all or the next `times`; undefined ends it. */
   refuse(status: number | undefined, times?: number): void
   /** As the engine's, for the streams of this origin. */
@@ -113,6 +115,7 @@ export function createOrigin(context: EngineContext, id: string, port: number): 
       await update()
     },
     blackhole: on => blackhole('own', on),
+    mute: streams.mute,
     refuse: faults.refuse,
     disconnect: streams.disconnect,
     leave: () => void listedOrigins.delete(id),

@@ -1,5 +1,6 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { ValidationError } from '../core/errors.js'
+import { checkNumber } from '../core/options.js'
 import { type Chain, createChain, type SignedReport } from './chain.js'
 import type { EngineContext } from './context.js'
 import type { Feed, ReportFields } from './feeds.js'
@@ -14,6 +15,10 @@ export interface PublishOptions {
   readonly streamed?: boolean
   /** Whether REST answers with it; false is a report that the service has lost. @default true */
   readonly stored?: boolean
+  /** Milliseconds after which REST answers with it, where it does. @default 0 */
+  readonly storedAfterMs?: number
+  /** The signers of it, one of the engine's `networks`. @default the current ones */
+  readonly network?: SignerSet
   /** Forges it, for the stream and for REST. @default no forgery */
   readonly forged?: Forgery
 }
@@ -62,7 +67,7 @@ export function createPublisher(
   function add(
     report: SignedReport,
     publishedAt: number,
-    { streamed = true, stored = true, forged }: PublishOptions = {},
+    { streamed = true, stored = true, storedAfterMs = 0, forged }: PublishOptions = {},
   ): PublishedReport {
     const { fullReport, ...rest } = report
     const published = Object.freeze({
@@ -71,6 +76,7 @@ export function createPublisher(
       publishedAt,
       streamed,
       stored,
+      storedAfterMs,
     })
     ledger.add(published)
     return published
@@ -83,7 +89,8 @@ export function createPublisher(
   ): PublishedReport {
     const feed = feeds.get(feedID.toLowerCase())
     if (feed === undefined) throw new ValidationError(`publish: there is no feed ${feedID}`)
-    const report = add(chainOf(feed).next(now(), fields), now(), options)
+    checkNumber('publish: storedAfterMs', options?.storedAfterMs ?? 0, { min: 0 })
+    const report = add(chainOf(feed).next(now(), fields, options?.network), now(), options)
     if (report.streamed) stream(report)
     return report
   }

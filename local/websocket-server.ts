@@ -32,6 +32,8 @@ export interface Streams {
   readonly disconnect: (code?: number) => number
   /** While on, streams stay open and neither read nor write. */
   readonly blackhole: (on: boolean) => void
+  /** While on, the streams that are open now get no frames. */
+  readonly mute: (on: boolean) => void
   readonly count: number
 }
 
@@ -44,6 +46,7 @@ interface Connection {
   unsent: PublishedReport[]
   /** It has missed frames during a blackhole, and is closed at its end. */
   hasOverflowed: boolean
+  isMute: boolean
 }
 
 // Clients send nothing on a stream.
@@ -114,7 +117,8 @@ export function createStreams(context: EngineContext, origin: string): Streams {
   }
 
   function sendTo(connection: Connection, { data, report }: Frame): void {
-    const { number, stream } = connection
+    const { number, stream, isMute } = connection
+    if (isMute) return
     if (stream.bufferedAmount > maxBufferedBytes) {
       if (isBlackhole) connection.hasOverflowed = true
       else stream.terminate()
@@ -131,7 +135,8 @@ export function createStreams(context: EngineContext, origin: string): Streams {
       let number: number | undefined
       server.handleUpgrade(request, socket, head, function onOpen(stream) {
         number = ledger.nextStream()
-        const connection = { number, feedIDs, stream, socket, unsent: [], hasOverflowed: false }
+        const rest = { unsent: [], hasOverflowed: false, isMute: false }
+        const connection = { number, feedIDs, stream, socket, ...rest }
         add(connection)
         stream.on('error', () => {})
         stream.once('close', () => remove(connection))
@@ -164,6 +169,9 @@ export function createStreams(context: EngineContext, origin: string): Streams {
           connection.socket.cork()
         }
       }
+    },
+    mute(on) {
+      for (const connection of connections) connection.isMute = on
     },
     get count() {
       return [...connections].filter(isOpen).length

@@ -337,6 +337,44 @@ test('a history is there at the start, one interval apart and ending before now'
   ])
 })
 
+test('REST answers with a report when it is stored, which may be later', async () => {
+  let clock = 1_700_000_000_400
+  await using engine = await quiet({ now: () => clock })
+  const page = async (of: string, from: string): Promise<number[]> => {
+    const path = `/api/v1/reports${of}?feedID=${ethUsd}&${from}`
+    const { json } = await send(engine, path, { at: clock })
+    const { reports = json.report === undefined ? [] : [json.report] } = json
+    return reports.map((report: PublishedReport) => report.observationsTimestamp - 1_700_000_000)
+  }
+  const both = async () => [
+    await page('/page', 'startTimestamp=0&limit=2'),
+    await page('/latest', ''),
+    await page('', 'timestamp=1700000001'),
+  ]
+  for (const storedAfterMs of [0, 3000, 0, 3000]) engine.publish(ethUsd, {}, { storedAfterMs })
+  expect(await both()).toEqual([[0, 2], [2], []])
+  clock += 2999
+  expect(await both()).toEqual([[0, 2], [2], []])
+  clock++
+  expect(await both()).toEqual([[0, 1], [3], [1]])
+  expect(() => engine.publish(ethUsd, {}, { storedAfterMs: -1 })).toThrow('storedAfterMs must be')
+  expect(engine.ledger()).toHaveLength(4)
+})
+
+test('a report is signed by the signers that it is to have, among those so far', async () => {
+  await using engine = await quiet()
+  const first = engine.network
+  const second = engine.rotate()
+  const digests = [first, second, undefined, first].map(network => {
+    const { fullReport } = engine.publish(ethUsd, {}, network === undefined ? {} : { network })
+    return coder.decode(outer, fullReport)[0][0]
+  })
+  const [one, two] = [first.configDigest, second.configDigest]
+  expect(digests).toEqual([one, two, two, one])
+  const network = { ...first, configDigest: '0x00' }
+  expect(() => engine.publish(ethUsd, {}, { network })).toThrow('no network')
+})
+
 test('the ledger keeps as many reports of each feed as it is told, frozen and in order', async () => {
   await using engine = await quiet({ feeds: [ethUsd, inMs], retain: 3 })
   const all = [1, 2, 3, 4, 5].flatMap(() => [engine.publish(ethUsd), engine.publish(inMs)])

@@ -150,6 +150,45 @@ test.each([1, 4, 20])('an origin reorders reports within a depth of %i', async d
   expect(() => one.reorder(1.5)).toThrow('reorder: depth must be a whole number, not 1.5')
 })
 
+test('an origin lags by a number of reports of each feed, until the lag ends', async () => {
+  const other = `0x0003${'5a'.repeat(30)}`
+  await using engine = await quiet({ feeds: [ethUsd, other] })
+  const [one] = pair(engine)
+  one.lag(3)
+  const before = publish(engine, 2)
+  const slow = await through(engine, '001')
+  const quick = await through(engine, '002')
+  engine.publish(other)
+  const after = publish(engine, 4)
+  const all = times([...before, ...after])
+  expect((await settled(engine, slow)).map(timeOf)).toEqual(all.slice(0, 3))
+  expect((await settled(engine, quick)).map(timeOf)).toEqual(times(after))
+  one.lag(0)
+  // Three reports more, and the two marks of before.
+  const frames = await slow.received(8)
+  expect(frames.filter(({ json }) => json !== undefined).map(timeOf)).toEqual(all)
+  expect(() => one.lag(0.5)).toThrow('lag: reports must be a whole number, not 0.5')
+})
+
+test('an origin is mute on the streams that it has, which still answer pings, and not on later ones', async () => {
+  await using engine = await quiet()
+  const [one] = pair(engine)
+  const stream = await through(engine, '001')
+  one.mute(true)
+  const [first] = publish(engine, 1) as [PublishedReport]
+  const later = await through(engine, '001')
+  const [second] = publish(engine, 1) as [PublishedReport]
+  expect((await settled(engine, later)).map(timeOf)).toEqual(times([second]))
+  const pong = new Promise(resolve => stream.socket.once('pong', resolve))
+  stream.socket.ping()
+  await pong
+  expect(stream.frames).toEqual([])
+  expect(engine.deliveries(first)).toEqual([])
+  one.mute(false)
+  const [third] = publish(engine, 1) as [PublishedReport]
+  expect((await settled(engine, stream)).map(timeOf)).toEqual(times([third]))
+})
+
 test('an origin corrupts bytes of frames, which stay frames', async () => {
   await using engine = await quiet()
   const [one] = pair(engine)
