@@ -8,7 +8,7 @@ import { startDataEngine, startFaultProxy } from 'sluice/local'
 import { readArguments } from '../support/arguments.mjs'
 import { seededRandom } from './harness/random.mjs'
 import { pause, until } from './harness/waiting.mjs'
-import { beginFault } from './soak/faults.mjs'
+import { createFaults } from './soak/faults.mjs'
 import { formatSlope, hasSlope, slopeOf, warmUpOf } from './soak/slope.mjs'
 import { openTally } from './soak/tally.mjs'
 
@@ -39,7 +39,7 @@ function startClient(tally) {
     serialization: 'advanced',
   })
   const waiting = new Map()
-  const outcome = { errors: {}, unhandled: [], ended: undefined }
+  const outcome = { filled: 0, errors: {}, unhandled: [], ended: undefined }
   let asked = 0
   let ready
   const isReady = new Promise(resolve => {
@@ -48,6 +48,7 @@ function startClient(tally) {
   child.on('message', message => {
     if (message.reports !== undefined) message.reports.forEach(tally.deliver)
     else if (message.gap !== undefined) tally.gaps.push(message.gap)
+    else if (message.filled !== undefined) outcome.filled++
     else if (message.error !== undefined)
       outcome.errors[message.error] = (outcome.errors[message.error] ?? 0) + 1
     else if (message.unhandled !== undefined) outcome.unhandled.push(message.unhandled)
@@ -118,7 +119,7 @@ const sum = counts => Object.values(counts).reduce((total, count) => total + cou
 /** Runs a soak, and returns its figures. Rejects only when the soak itself is broken. */
 export async function runSoak({
   minutes = 10,
-  every = 30,
+  every = 20,
   feeds = 500,
   seed = 1,
   slope: mostSlope = 1,
@@ -143,6 +144,7 @@ export async function runSoak({
   const client = startClient(tally)
   const requests = countRequests(engine)
   const random = seededRandom(seed, 'soak')
+  const beginFault = createFaults({ engine, proxies, rest, random })
   const samples = []
   const faults = []
   const running = new Set()
@@ -158,10 +160,10 @@ export async function runSoak({
   }
 
   async function sample() {
-    const { heapUsed, rss, external, spaces, counts, handles } = await client.ask('sample')
+    const { heapUsed, code, rss, external, counts, handles } = await client.ask('sample')
     const taken = {
-      ...{ at: Math.round(elapsed()), heap: heapUsed / MB, rss: rss / MB, external: external / MB },
-      ...{ spaces, counts, handles, faults: running.size },
+      ...{ at: Math.round(elapsed()), heap: heapUsed / MB, code: code / MB },
+      ...{ rss: rss / MB, external: external / MB, counts, handles, faults: running.size },
     }
     samples.push(taken)
     sampled(taken)
@@ -173,7 +175,7 @@ export async function runSoak({
     const ms = FAULT_LASTS[0] + random() * (FAULT_LASTS[1] - FAULT_LASTS[0])
     const fault = { at: elapsed(), lasts: Math.round(ms), name: '' }
     faults.push(fault)
-    const { name, end } = await beginFault({ engine, proxies, rest, random })
+    const { name, end } = await beginFault()
     fault.name = name
     const entry = { end, timer: undefined }
     running.add(entry)
@@ -245,11 +247,9 @@ export async function runSoak({
     const metrics = await client.ask('metrics')
     const lost = tally.lost()
     const closed = await client.ask('close')
-    const { slope, error } = slopeOf(
-      samples
-        .filter(({ at }) => at >= warmUpOf(minutes) * MINUTE)
-        .map(({ at, heap }) => ({ x: at / HOUR, y: heap })),
-    )
+    const measured = samples.filter(({ at }) => at >= warmUpOf(minutes) * MINUTE)
+    const lineOf = name => slopeOf(measured.map(each => ({ x: each.at / HOUR, y: each[name] })))
+    const [line, lineOfCode] = [lineOf('heap'), lineOf('code')]
     return {
       ...{ seed, minutes, every, feeds, faults },
       ...tally.counts,
@@ -258,8 +258,10 @@ export async function runSoak({
       announced: tally.announced(),
       gaps: tally.gaps.length,
       foreign: tally.foreign(),
-      heapSlope: slope,
-      heapSlopeError: error,
+      heapSlope: line.slope,
+      heapSlopeError: line.error,
+      codeSlope: lineOfCode.slope,
+      codeSlopeError: lineOfCode.error,
       mostSlope,
       heap: [first.heap, last.heap],
       rss: [first.rss, last.rss],
@@ -289,6 +291,7 @@ export function findFailures(figures) {
   const { lost, announced, doubled, foreign, altered, disordered, minutes, handles, closeMs } =
     figures
   const { heapSlope, heapSlopeError, mostSlope } = figures
+  const slope = formatSlope(minutes, heapSlope, heapSlopeError)
   const [before, after] = handles.map(sum)
   // The parent's channel, and the pipes of the output.
   const left = Object.keys(figures.handlesAfterClose).filter(kind => kind !== 'PipeWrap')
@@ -301,7 +304,7 @@ export function findFailures(figures) {
     [disordered > 0, `${disordered} reports out of order within the time that a report may wait`],
     [
       hasSlope(minutes) && heapSlope - 2 * heapSlopeError > mostSlope,
-      `the heap grows by ${formatSlope(figures)}, the bound is ${mostSlope}`,
+      `the heap grows by ${slope}, the bound is ${mostSlope}`,
     ],
     [after - before > MORE_HANDLES, `${after} handles at the end, ${before} at the start`],
     [left.length > 0, `left after closing: ${left.join(', ')}`],
@@ -314,10 +317,11 @@ export function findFailures(figures) {
 const number = (value, digits = 0) => value.toFixed(digits)
 
 function tableOf(figures) {
+  const { minutes } = figures
   const rows = [
     ['published', `${figures.published}, ${number(figures.publishedPerSecond)} a second`],
     ['lost', figures.lost],
-    ['announced as missing', `${figures.announced}, in ${figures.gaps} gaps`],
+    ['announced as missing', `${figures.announced}; ${figures.gaps} gaps, ${figures.filled} reports that filled them`],
     ['doubled', figures.doubled],
     ['delivered, never published', figures.foreign],
     ['altered on the way', figures.altered],
@@ -328,7 +332,8 @@ function tableOf(figures) {
     ['faults', figures.faults.length],
     ['attempts', `${figures.attempts}, ${number(figures.attemptsPerHour)} an hour`],
     ['REST requests', `${figures.requests}, ${number(figures.requestsPerHour)} an hour`],
-    ['heap slope', formatSlope(figures)],
+    ['heap slope', formatSlope(minutes, figures.heapSlope, figures.heapSlopeError)],
+    ['compiled code', formatSlope(minutes, figures.codeSlope, figures.codeSlopeError)],
     ['heap, first and last', `${figures.heap.map(each => number(each, 1)).join(', ')} MB`],
     ['RSS, first and last', `${figures.rss.map(each => number(each)).join(', ')} MB`],
     ['handles, first and last', figures.handles.map(each => JSON.stringify(each)).join(', ')],
@@ -346,7 +351,7 @@ function tableOf(figures) {
 
 const options = {
   minutes: ['N', 'how long (10)'],
-  every: ['N', 'how many seconds from one fault to the next (30)'],
+  every: ['N', 'how many seconds from one fault to the next (20)'],
   feeds: ['N', 'how many (500)'],
   seed: ['N', 'what everything random depends on (1)'],
   slope: ['N', 'the most MB an hour by which the heap may grow (1)'],

@@ -1,7 +1,7 @@
 // The client of a soak, in a process of its own: its heap and its handles are nobody else's.
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTick } from 'node:timers/promises'
-import { getHeapSpaceStatistics } from 'node:v8'
+import { getHeapCodeStatistics } from 'node:v8'
 import { createClient } from 'sluice'
 
 /** How often reports go out to the parent, in ms. */
@@ -42,6 +42,7 @@ const does = {
     client = createClient(config)
     stream = client.createStream(feeds, options)
     stream.on('gap', gap => process.send({ gap }))
+    stream.on('gap-filled', ({ gap }) => process.send({ filled: gap }))
     stream.on('error', error => process.send({ error: error.code ?? error.name }))
     stream.closed.catch(error => process.send({ ended: error.message }))
     await stream.connect()
@@ -54,12 +55,12 @@ const does = {
       await nextTick()
     }
     const { heapUsed, rss, external } = process.memoryUsage()
-    const spaces = Object.fromEntries(
-      getHeapSpaceStatistics().map(each => [each.space_name, each.space_used_size]),
-    )
+    // What the platform compiles is part of the heap.
+    const statistics = getHeapCodeStatistics()
+    const code = statistics.code_and_metadata_size + statistics.bytecode_and_metadata_size
     const { accepted, backfilled, deduplicated, late, verified } = stream.getMetrics()
     const counts = { accepted, backfilled, deduplicated, late, verified }
-    return { heapUsed, rss, external, spaces, counts, handles: countHandles() }
+    return { heapUsed, code, rss, external, counts, handles: countHandles() }
   },
   metrics: () => stream.getMetrics(),
   async close() {

@@ -109,15 +109,18 @@ const ofAll = {
   'REST in a blackhole': ({ rest }) => rest.blackhole(),
 }
 
-/** How often a fault is one of everything. */
-const SHARE_OF_ALL = 0.25
+const kinds = Object.entries({ ...ofOrigin, ...ofAll })
 
-/** Begins a random fault, and tells its name, where it is, and how to end it. */
-export async function beginFault({ engine, proxies, rest, random }) {
-  const isOfAll = random() < SHARE_OF_ALL
-  const [name, begin] = one(random, Object.entries(isOfAll ? ofAll : ofOrigin))
-  const index = whole(random, 0, proxies.length - 1)
-  const origin = engine.origins[index]
-  const end = await begin({ engine, proxies, rest, random, proxy: proxies[index], origin })
-  return { name: isOfAll ? name : `${name} ${origin.id}`, end }
+/** Makes a function that begins a fault, and tells its name, where it is, and how to end it: each kind once in random order, again and again. */
+export function createFaults({ engine, proxies, rest, random }) {
+  let left = []
+
+  return async function beginFault() {
+    if (left.length === 0) left = [...kinds]
+    const [[name, begin]] = left.splice(whole(random, 0, left.length - 1), 1)
+    const index = whole(random, 0, proxies.length - 1)
+    const origin = engine.origins[index]
+    const end = await begin({ engine, proxies, rest, random, proxy: proxies[index], origin })
+    return { name: name in ofAll ? name : `${name} ${origin.id}`, end }
+  }
 }
