@@ -59,7 +59,7 @@ export interface PluginClient extends Rest {
       readonly signal: AbortSignal
     },
   ): Promise<RequestReply>
-  /** Reports of a feed from a time on, ascending, marked as `backfill`: as the service gave them, which no stage has seen. */
+  /** A feed's reports from a time on, ascending, marked as `backfill`, which no stage has seen; bad ones are left out. */
   fetchPage(
     feedID: string,
     startTime: number,

@@ -1,3 +1,4 @@
+import { asError } from '../../core/errors.js'
 import { TextDecoder } from '../../core/platform.js'
 import { EnvelopeError, toReport } from '../../report/envelope.js'
 import { isFeedID } from '../../report/feed-id.js'
@@ -38,22 +39,31 @@ export function parseAnswer(
   return { call, status, body: parsed as Answer['body'], table }
 }
 
-/** The reports of `envelopes`, each of a feed that was requested. Throws APIError or ReportDecodingError. */
-function readReports(
+/** Reads envelopes, each of a feed that was requested. What it returns throws EnvelopeError or ReportDecodingError. */
+function createReader(
   { call, table }: Answer,
-  envelopes: readonly unknown[],
-  source: ReportSource = 'request',
-): Report[] {
+  source: ReportSource,
+): (envelope: unknown) => Report {
   const { origin } = new URL(call.url)
-  try {
-    return envelopes.map(envelope => {
-      const report = toReport(envelope, origin, table, source)
-      if (call.scope.feedIDs.includes(report.feedID)) return report
-      throw new EnvelopeError(`it is of feed ${report.feedID}, which was not requested`)
-    })
-  } catch (thrown) {
-    throw thrown instanceof EnvelopeError ? badAnswer(call, thrown.message) : thrown
+  return function readEnvelope(envelope) {
+    const report = toReport(envelope, origin, table, source)
+    if (call.scope.feedIDs.includes(report.feedID)) return report
+    throw new EnvelopeError(`it is of feed ${report.feedID}, which was not requested`)
   }
+}
+
+/** The reports of `envelopes`. Throws APIError or ReportDecodingError. */
+function readReports(answer: Answer, envelopes: readonly unknown[]): Report[] {
+  const readEnvelope = createReader(answer, 'request')
+  try {
+    return envelopes.map(envelope => readEnvelope(envelope))
+  } catch (thrown) {
+    throw reasonOf(answer.call, thrown)
+  }
+}
+
+function reasonOf(call: RequestCall, thrown: unknown): Error {
+  return thrown instanceof EnvelopeError ? badAnswer(call, thrown.message) : asError(thrown)
 }
 
 /** The one report of an answer. Throws APIError or ReportDecodingError. */
@@ -62,22 +72,57 @@ export function readReport(answer: Answer): Report[] {
 }
 
 /** The reports of a page, ascending. Throws APIError or ReportDecodingError. */
-export function readPage(
-  answer: Answer,
-  { startTime, limit }: PageLimits,
-  source?: ReportSource,
-): Report[] {
+export function readPage(answer: Answer, { startTime, limit }: PageLimits): Report[] {
   const envelopes = readList(answer, 'reports')
-  if (limit !== undefined && envelopes.length > limit)
-    throw badAnswer(
-      answer.call,
-      `it has ${envelopes.length} reports, ${limit} at most were requested`,
-    )
-  const reports = readReports(answer, envelopes, source)
-  reports.sort((one, other) => one.observationsTimestamp - other.observationsTimestamp)
+  checkCount(answer.call, envelopes.length, limit)
+  const reports = readReports(answer, envelopes).sort(byTime)
   const first = reports[0]?.observationsTimestamp ?? startTime
   if (first >= startTime) return reports
-  throw badAnswer(answer.call, `a report at ${first} is older than the page`)
+  throw badAnswer(answer.call, tooOld(first))
+}
+
+/**
+ * The good reports of a page, ascending: one that is unreadable, older than the page, of another feed or repeated is left out,
+ * and a line in the log says so. Throws APIError or ReportDecodingError where all are.
+ */
+export function readGoodReports(answer: Answer, { startTime, limit }: PageLimits): Report[] {
+  const { call } = answer
+  const envelopes = readList(answer, 'reports')
+  const readEnvelope = createReader(answer, 'backfill')
+  const good = new Map<number, Report>()
+  let failure: Error | undefined
+  for (const envelope of envelopes) {
+    try {
+      const report = readEnvelope(envelope)
+      const { observationsTimestamp: time } = report
+      if (time < startTime) throw new EnvelopeError(tooOld(time))
+      if (good.has(time)) throw new EnvelopeError(`it has two reports at ${time}`)
+      good.set(time, report)
+    } catch (thrown) {
+      failure ??= reasonOf(call, thrown)
+    }
+  }
+  checkCount(call, good.size, limit)
+  if (failure === undefined) return [...good.values()].sort(byTime)
+  if (good.size === 0) throw failure
+  const left = `${envelopes.length - good.size} of ${envelopes.length} reports`
+  call.scope.log.warn?.(
+    `${left} on a page of feed ${call.scope.feedIDs} are left out, the first because: ${failure.message}`,
+  )
+  return [...good.values()].sort(byTime)
+}
+
+function checkCount(call: RequestCall, count: number, limit: number | undefined): void {
+  if (limit !== undefined && count > limit)
+    throw badAnswer(call, `it has ${count} reports, ${limit} at most were requested`)
+}
+
+function byTime(one: Report, other: Report): number {
+  return one.observationsTimestamp - other.observationsTimestamp
+}
+
+function tooOld(time: number): string {
+  return `a report at ${time} is older than the page`
 }
 
 /** The report of each feed that has one, in the order of the request. Throws APIError or ReportDecodingError. */

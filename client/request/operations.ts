@@ -11,6 +11,7 @@ import {
   type PageLimits,
   readBulk,
   readFeeds,
+  readGoodReports,
   readPage,
   readReport,
 } from './answer.js'
@@ -105,7 +106,7 @@ function fetchPage(
     // A report that a partial page lacks may exist all the same.
     if (answer.status === PARTIAL)
       throw badAnswer(answer.call, 'the page is partial', answer.status)
-    return readPage(answer, limits, 'backfill')
+    return readGoodReports(answer, limits)
   })
 }
 

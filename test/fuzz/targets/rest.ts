@@ -55,11 +55,16 @@ export function answers(): readonly Target<string>[] {
         if (result === undefined) return
         const reports = result as readonly Report[]
         for (const report of reports) checkTimes(report)
+        assert(
+          reports.every(({ feedID }) => feedID === first.feedID),
+          'of the feed',
+        )
         const times = reports.map(report => report.observationsTimestamp)
         assert(
-          times.every((each, at) => at === 0 || each >= (times[at - 1] ?? 0)),
-          'ascending',
+          times.every((each, at) => at === 0 || each > (times[at - 1] ?? 0)),
+          'ascending, each once',
         )
+        assert((times[0] ?? time) >= time, 'none older')
       },
     },
     list(

@@ -1,0 +1,129 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import type { PluginClient } from '../../client/index.js'
+import { type Client, createClient, hmacAuth, logging, type Plugin } from '../../index.js'
+import {
+  feedID,
+  type PageChange,
+  type Report,
+  type Service,
+  startService,
+} from '../support/service/service.js'
+import { failureOf } from '../support/waiting.js'
+
+const feed = feedID(3)
+const other = feedID(3, 2)
+const START = 1_700_000_000
+const { signal } = new AbortController()
+
+let service: Service
+let foreign: Report
+beforeAll(async () => {
+  service = await startService({ feeds: [feed, other], signatures: 'dummy' })
+  for (let at = -1; at < 4; at++) service.store(feed, { observed: START + at })
+  foreign = service.store(other, { observed: START + 2 })
+})
+afterEach(() => service.changePages(feed))
+afterAll(() => service.close())
+
+/** A client, the same as a plugin has it, and what it warned of. */
+function open(): { client: Client; inner: PluginClient; warnings: string[] } {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = service
+  const warnings: string[] = []
+  const inner: PluginClient[] = []
+  const look: Plugin<never> = {
+    name: 'look',
+    report(next, { client }) {
+      inner.push(client)
+      return next
+    },
+  }
+  const plugins = [
+    logging({ logger: { warn: (line: string) => void warnings.push(line) } }),
+    look,
+    hmacAuth({ apiKey, userSecret }),
+  ]
+  const client = createClient({ endpoint, wsEndpoint, plugins })
+  client.createStream(feed)
+  return { client, inner: inner[0] as PluginClient, warnings }
+}
+
+const timesOf = (reports: readonly { readonly observationsTimestamp: number }[]): number[] =>
+  reports.map(report => report.observationsTimestamp - START)
+
+/** A report whose JSON is another. */
+const withJSON = (report: Report | undefined, json: string): Report => ({
+  ...(report as Report),
+  json,
+})
+
+const older = (): Report => service.skip(feed, { observed: START - 5 })
+const forged = (): Report =>
+  service.skip(feed, {
+    observed: START + 9,
+    envelope: { observationsTimestamp: START + 8 },
+  })
+
+describe('a page that a plugin fetches', () => {
+  test('is ascending, whatever its order, and no older than what was asked for', async () => {
+    const { inner, warnings } = open()
+    service.changePages(feed, reports => [...reports].reverse())
+    const page = await inner.fetchPage(feed, START, 100, signal)
+    expect(timesOf(page)).toEqual([0, 1, 2, 3])
+    expect(page.map(({ source }) => source)).toEqual(Array(4).fill('backfill'))
+    expect(await inner.fetchPage(feed, START + 100, 100, signal)).toEqual([])
+    expect(warnings).toEqual([])
+  })
+
+  test.each<[string, PageChange, number, RegExp]>([
+    ['older than asked for', all => [older(), ...all], 1, /a report at 1699999995 is older than/],
+    ['of another feed', all => [...all, foreign], 1, /it is of feed 0x0003\w+, which was not/],
+    ['repeated', all => [...all, ...all.slice(1, 3)], 2, /it has two reports at 1700000001$/],
+    ['no object', all => [withJSON(all[0], '7'), ...all], 1, /report must be an object/],
+    ['without bytes', all => [...all, withJSON(all[0], '{}')], 1, /report\.feedID must be/],
+    ['contradicts itself', all => [forged(), ...all], 1, /envelope’s observationsTimestamp is/],
+    ['of two kinds', all => [foreign, ...all, older()], 2, /it is of feed 0x0003/],
+  ])('loses a report that is bad, and no other: %s', async (_name, change, count, rule) => {
+    const { inner, warnings } = open()
+    service.changePages(feed, change)
+    expect(timesOf(await inner.fetchPage(feed, START, 4, signal))).toEqual([0, 1, 2, 3])
+    const line = `${count} of ${4 + count} reports on a page of feed ${feed} are left out, the first because: `
+    expect(warnings).toEqual([expect.stringContaining(line)])
+    expect(warnings[0]).toMatch(rule)
+  })
+
+  test.each<[string, PageChange, RegExp]>([
+    ['older', () => [older()], /is older than the page/],
+    ['of another feed', () => [foreign, foreign], /which was not requested/],
+    ['unreadable', all => all.map(each => withJSON(each, '[]')), /report must be|report\.feedID/],
+    ['forged', () => [forged()], /envelope’s observationsTimestamp is/],
+  ])(
+    'is an error where no report is good, for it is not empty: %s',
+    async (_name, change, rule) => {
+      const { inner, warnings } = open()
+      service.changePages(feed, change)
+      expect((await failureOf(inner.fetchPage(feed, START, 4, signal))).message).toMatch(rule)
+      expect(warnings).toEqual([])
+    },
+  )
+
+  test('is an error where there are more good reports than were asked for', async () => {
+    const { inner } = open()
+    service.changePages(feed, () =>
+      [0, 1, 2].map(at => service.skip(feed, { observed: START + at })),
+    )
+    const error = await failureOf(inner.fetchPage(feed, START, 2, signal))
+    expect(error).toMatchObject({ code: 'API_RESPONSE' })
+    expect(error.message).toMatch(/it has 3 reports, 2 at most/)
+  })
+
+  test.each<[string, PageChange]>([
+    ['older', all => [older(), ...all]],
+    ['of another feed', all => [...all, foreign]],
+    ['forged', all => [...all, forged()]],
+  ])('is strict where the user fetches it: %s', async (_name, change) => {
+    const { client } = open()
+    service.changePages(feed, change)
+    const { code } = await failureOf(client.getReportsPage(feed, START, 10))
+    expect(code).toMatch(/^(API_RESPONSE|DECODING)$/)
+  })
+})
