@@ -1,24 +1,22 @@
 import type { Plugin, Sink } from '../client/plugin.js'
 import type { StreamScope } from '../client/scope.js'
-import { ValidationError } from '../core/errors.js'
+import type { Status } from '../client/status.js'
+import { asError, ValidationError } from '../core/errors.js'
 import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
-import type { GapCause } from '../report/gap.js'
-import { cutMissing, isFar, LONGEST_RANGE } from '../report/ranges.js'
 import type { Report } from '../report/report.js'
-import { type Backfill, createBackfill } from './continuity/backfill.js'
+import { followsOn, newestUpTo, seenIn } from '../report/seen-times.js'
+import { createBackfill } from './continuity/backfill.js'
 import {
-  addReport,
-  confirmOutliers,
-  createFeedChain,
-  discardOutliers,
-  type FeedChain,
-  type Missing,
-  mayBeEmpty,
-  mayBeFuture,
-  outlierAhead,
-} from './continuity/feed-chain.js'
-import { watchOutages } from './continuity/outages.js'
-import { createReportOrder, type ReportOrder } from './continuity/report-order.js'
+  askAbove,
+  createFeed,
+  type Feed,
+  giveUp,
+  mayHoldReports,
+  place,
+  presentOf,
+  rangesOf,
+  showLink,
+} from './continuity/feed.js'
 
 /** Options of `continuity`. */
 export interface ContinuityOptions {
@@ -28,7 +26,7 @@ export interface ContinuityOptions {
    */
   readonly order?: 'arrival' | 'sorted'
   /**
-   * Milliseconds of a feed's time, back from its newest report, in which missing reports are fetched; older ones are
+   * Milliseconds of a feed's time, back from the end of a missing range, in which reports are fetched; older ones are
    * announced as a gap. @default 300000
    */
   readonly maxBackfill?: number
@@ -40,16 +38,21 @@ export interface ContinuityOptions {
 
 type Settings = Required<ContinuityOptions>
 
-/** Milliseconds in which a live report may still arrive after the one that follows it. */
-const GRACE = 250
-
 /** Milliseconds by which the clocks of the service and of this machine may differ. */
 const CLOCK_TOLERANCE = 5000
+/** Milliseconds after an outage in which a feed may publish a report by itself. */
+const GRACE = 2000
+/** Milliseconds between the first two requests for a feed that stays stale. */
+const STALE_INTERVAL = 30_000
+/** Milliseconds between two checks whether the present has reached the time of a report that waits. */
+const PRESENT_CHECK = 1000
+/** Gaps of a feed that are remembered. */
+const MOST_GAPS = 64
 
 /**
- * Misses no report: each begins where the one before it ended, so the range that is missing between two is known. It is
- * fetched and delivered as `backfill`, or announced as a gap. The plugin stands above `dedup`, so that a report that arrives
- * both live and fetched is delivered once.
+ * Misses no report: each names the one before it, so it is known when that has not been seen. What is missing is fetched
+ * and delivered as `backfill`, or announced as a gap. The plugin stands above `dedup`, with which it shares what has been
+ * seen, so that a report that arrives both live and fetched is delivered once.
  */
 export function continuity(given?: ContinuityOptions): Plugin<never> {
   const options = checkOptions('continuity', given, ['order', 'maxBackfill', 'maxHold', 'maxHeld'])
@@ -61,8 +64,7 @@ export function continuity(given?: ContinuityOptions): Plugin<never> {
   }
   return {
     name: 'continuity',
-    report: (next, scope) =>
-      scope.kind === 'request' ? next : chainReports(next, scope, settings),
+    report: (next, scope) => (scope.kind === 'request' ? next : passWhole(next, scope, settings)),
   }
 }
 
@@ -71,201 +73,150 @@ function checkOrder(order: unknown): 'arrival' | 'sorted' {
   throw new ValidationError(`order must be 'arrival' or 'sorted', not ${JSON.stringify(order)}`)
 }
 
-function chainReports(next: Sink, scope: StreamScope, settings: Settings): Sink {
-  const chains = new Map<string, FeedChain>()
-  /** The feeds that have had a chain: their cursors no longer apply. */
-  const started = new Set<string>()
-  /** The newest report and the outliers that each chain had when its feed recovered. */
-  const atRecovery = new Map<FeedChain, readonly (Report | undefined)[]>()
-  const { maxHold, maxHeld } = settings
-  const backfill: Backfill = createBackfill({
-    scope,
-    isCurrent: chain => chains.get(chain.feedID) === chain,
-    dropTooOld,
-    skipTooOld,
-    resolve,
-    onDropped,
-    resolveOutliers,
-  })
-  const order: ReportOrder | undefined =
-    settings.order === 'arrival'
-      ? undefined
-      : createReportOrder({
-          next,
-          maxHold,
-          maxHeld,
-          giveUp: (chain, range) => resolve(chain, range, 'bound'),
-          gap: gap => scope.events.emit('gap', gap),
-        })
-  if (order !== undefined) scope.defer(order.end)
-  scope.events.on('ending', giveUpAll)
-  watchOutages(scope, { onRecovered, onGraceOver, onUnsubscribed })
+function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
+  const { order, maxBackfill, maxHold, maxHeld } = settings
+  const isSorted = order === 'sorted'
+  const seen = seenIn(scope)
+  const feeds = new Map<string, Feed>()
+  const backfill = createBackfill(scope, maxBackfill / 1000, update)
+  let last: Feed | undefined
 
-  function chainOf(feedID: string, last: number): FeedChain {
-    const cursor = started.has(feedID) ? undefined : scope.cursors.get(feedID)
-    const chain = createFeedChain(feedID, cursor ?? last)
-    started.add(feedID)
-    chains.set(feedID, chain)
-    return chain
+  function feedOf(feedID: string): Feed {
+    const freeUpTo = isSorted ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
+    last = feeds.get(feedID) ?? createFeed(seen.of(feedID), freeUpTo)
+    feeds.set(feedID, last)
+    return last
   }
 
-  function onRecovered(feedIDs: readonly string[]): void {
-    for (const feedID of feedIDs) {
-      const cursor = started.has(feedID) ? undefined : scope.cursors.get(feedID)
-      const chain = cursor === undefined ? chains.get(feedID) : chainOf(feedID, cursor)
-      if (chain !== undefined) atRecovery.set(chain, [chain.newest, ...chain.outliers])
+  function onReport(feed: Feed, report: Report): void {
+    const gap = place(feed, report)
+    if (isSorted) hold(feed, report)
+    update(feed)
+    if (!isSorted) next(report)
+    if (gap === undefined) return
+    if (report.source !== 'live') scope.count('late', report)
+    scope.events.emit('gap-filled', { gap, report })
+  }
+
+  /** The ranges of a feed have changed: passes on what need not wait, and sets the cursor's limit and the timer. */
+  function update(feed: Feed): void {
+    if (isSorted) release(feed)
+    if (feed.isOver) return
+    const now = performance.now()
+    const ranges = rangesOf(feed)
+    const open = ranges.filter(range => mayHoldReports(feed, range)).map(({ from }) => from)
+    const dueAt = feed.isAsking ? [] : ranges.map(range => range.dueAt)
+    const [held] = feed.held
+    if (held !== undefined) {
+      open.push(held.report.observationsTimestamp)
+      dueAt.push(Math.min(held.at + maxHold, now + PRESENT_CHECK))
+    }
+    scope.cursors.limit(feed.seen.feedID, open.length > 0 ? Math.min(...open) : undefined)
+    clearTimeout(feed.timer)
+    if (dueAt.length > 0) feed.timer = setTimeout(wake, Math.min(...dueAt) - now, feed)
+  }
+
+  function wake(feed: Feed): void {
+    void backfill(feed)
+    update(feed)
+  }
+
+  /** Passes on the reports that need not wait: those below every range that may hold earlier ones, up to the present. */
+  function release(feed: Feed): void {
+    const { held } = feed
+    const delaying = rangesOf(feed).filter(range => range.delays && mayHoldReports(feed, range))
+    const present = presentOf(scope, feed, CLOCK_TOLERANCE)
+    feed.freeUpTo = Math.min(present, ...delaying.map(({ from }) => from))
+    const since = performance.now() - maxHold
+    for (let first = held[0]; first !== undefined; first = held[0]) {
+      const isFree = first.report.observationsTimestamp <= feed.freeUpTo
+      if (!isFree && first.at > since && held.length <= maxHeld) return
+      held.shift()
+      pass(first.report)
     }
   }
 
-  function onGraceOver(feedIDs: readonly string[]): void {
-    for (const feedID of feedIDs) {
-      const chain = chains.get(feedID)
-      if (chain === undefined) continue
-      if (atRecovery.get(chain)?.includes(chain.newest)) backfill.probe(chain)
-      atRecovery.delete(chain)
+  function pass(report: Report): void {
+    try {
+      next(report)
+    } catch (thrown) {
+      scope.events.emit('error', asError(thrown))
     }
   }
 
-  /** A feed that is subscribed again starts a new chain. */
-  function onUnsubscribed(feedIDs: readonly string[]): void {
-    for (const feedID of feedIDs) {
-      started.add(feedID)
-      const chain = chains.get(feedID)
-      if (chain === undefined) continue
-      chains.delete(feedID)
-      atRecovery.delete(chain)
-      order?.drop(chain)
-    }
-  }
-
-  function limitCursor({ feedID, missing, outliers, last }: FeedChain): void {
-    scope.cursors.limit(feedID, missing[0]?.from ?? (outliers.length > 0 ? last + 1 : undefined))
-  }
-
-  function onMissing(chain: FeedChain, range: Missing): void {
-    range.dueAt += GRACE
-    if (!mayBeEmpty(range)) dropTooOld(chain, range)
-    backfill.fetchMissing(chain)
-  }
-
-  function dropTooOld(chain: FeedChain, range: Missing): void {
-    const { from } = range
-    // The time before a report of the longest range is older than that report in any case.
-    const newest = mayBeEmpty(range) ? range.to : chain.last
-    const to = Math.min(range.to, oldestOf(chain, newest) - 1)
-    if (to < from) return
-    cutMissing(chain, range, from, to)
-    emitGap(chain, from, to, 'bound')
-  }
-
-  /** The oldest time whose missing reports are fetched, where `newest` is the time of the newest report. */
-  function oldestOf({ second }: FeedChain, newest: number): number {
-    return newest + 1 - Math.ceil((settings.maxBackfill / 1000) * second)
-  }
-
-  function skipTooOld(chain: FeedChain, found: readonly Report[]): void {
-    let newest = chain.last
-    let before = chain.last
-    for (const { validFromTimestamp: from, observationsTimestamp: time } of found) {
-      // A single report far from the others may have a wrong time.
-      if (!isFar(time, before, chain.second) || from === before + 1) newest = time
-      before = time
-    }
-    // The feed has reached the time of its outlier.
-    const { observationsTimestamp: at = newest + 1 } = outlierAhead(chain) ?? {}
-    if (at <= newest) resolveOutliers(chain, true)
-    const { last } = chain
-    const to = oldestOf(chain, newest) - 1
-    if (to <= last || !found.some(({ observationsTimestamp: at }) => at > last && at <= to)) return
-    chain.last = to
-    emitGap(chain, last + 1, to, 'bound')
-  }
-
-  function onDropped(chain: FeedChain, report: Report): void {
-    const { outliers } = chain
-    const placement = addReport(chain, report, range => onMissing(chain, range))
-    limitCursor(chain)
-    order?.add(chain, undefined, placement, outliers)
-  }
-
-  function resolveOutliers(chain: FeedChain, areRight: boolean): void {
-    const { outliers } = chain
-    const placement = areRight
-      ? confirmOutliers(chain, range => onMissing(chain, range))
-      : discardOutliers(chain)
-    limitCursor(chain)
-    order?.add(chain, undefined, placement, outliers)
-  }
-
-  function resolve(chain: FeedChain, range: Missing, cause: GapCause | undefined): void {
-    const { from, to } = range
-    cutMissing(chain, range, from, to)
-    limitCursor(chain)
-    if (cause !== undefined) {
-      emitGap(chain, from, to, cause)
-      return
-    }
-    order?.onResolved(chain, range, false)
-  }
-
-  /** Announces the ranges that are known to be missing, and passes on all that waits: the stream ends. */
+  /** Passes on all that waits, and announces the ranges that may hold reports: the stream ends. */
   function giveUpAll(): void {
-    for (const chain of [...chains.values()]) {
-      for (const range of [...chain.missing]) {
-        // A listener may have ended the subscription.
-        if (chains.get(chain.feedID) !== chain) break
-        const to = knownEnd(chain, range)
-        cutMissing(chain, range, range.from, range.to)
-        if (to >= range.from) emitGap(chain, range.from, to, 'unavailable')
-        else order?.onResolved(chain, range, false)
-      }
-      order?.flush(chain)
-      const { last } = chain
-      const found = backfill.foundUpTo(chain)
-      if (found > last) emitGap(chain, last + 1, found, 'unavailable')
+    for (const feed of [...feeds.values()]) {
+      for (const { report } of feed.held.splice(0)) pass(report)
+      const { above, shown } = feed
+      for (const range of rangesOf(feed).sort((one, other) => one.from - other.from))
+        if (mayHoldReports(feed, range)) giveUp(scope, feed, range, 'unavailable')
+      // What the page that is being delivered has shown is known to be missing.
+      if (above !== undefined && shown !== undefined && Number.isFinite(shown.to))
+        giveUp(scope, feed, { from: above.from, to: shown.to }, 'unavailable')
     }
   }
 
-  /** The end of the time for which reports are certainly missing: one report alone may have a time in the future. */
-  function knownEnd(chain: FeedChain, range: Missing): number {
-    const { from, to } = range
-    if (mayBeEmpty(range)) return from - 1
-    const present = Math.floor(((scope.client.now() + CLOCK_TOLERANCE) / 1000) * chain.second)
-    // Where the whole range seems to lie in the future, it is as likely that our clock is wrong.
-    return mayBeFuture(chain, range) && present >= from ? Math.min(to, present) : to
-  }
-
-  function emitGap(chain: FeedChain, from: number, to: number, cause: GapCause): void {
-    const { feedID } = chain
-    scope.log.warn?.(`reports of feed ${feedID} from ${from} to ${to} are missing: ${cause}`)
-    scope.events.emit('gap', { feedID, from, to, cause })
-    order?.onResolved(chain, { from, to }, true)
-  }
-
-  return function passChained(report) {
-    const { feedID, validFromTimestamp: from, observationsTimestamp: to } = report
-    let chain = chains.get(feedID)
-    if (
-      order === undefined &&
-      chain !== undefined &&
-      from === chain.last + 1 &&
-      to >= from &&
-      to - from < LONGEST_RANGE * chain.second &&
-      chain.outliers.length === 0
-    ) {
-      chain.last = to
-      chain.newest = report
-      return next(report)
+  function end(feedIDs: Iterable<string>): void {
+    last = undefined
+    for (const feedID of feedIDs) {
+      const feed = feeds.get(feedID)
+      if (feed !== undefined) feed.isOver = true
+      clearTimeout(feed?.timer)
+      feeds.delete(feedID)
     }
-    chain ??= chainOf(feedID, to - 1)
-    const current = chain
-    const { outliers } = chain
-    const placement = addReport(chain, report, range => onMissing(current, range))
-    limitCursor(chain)
-    if (order === undefined) next(report)
-    else order.add(chain, report, placement, outliers)
-    if (placement !== 'outlier' || chains.get(feedID) !== chain) return
-    if (chain.outliers.length > maxHeld) resolveOutliers(chain, true)
-    else backfill.checkOutliers(chain)
   }
+
+  /** Has what may have come after the newest reports of feeds asked for. */
+  function onMissed(feedIDs: Iterable<string>, delay: number, staleInterval?: number): void {
+    for (const feedID of feedIDs) {
+      const feed = feedOf(feedID)
+      const newest = newestUpTo(feed.seen, presentOf(scope, feed, CLOCK_TOLERANCE))
+      askAbove(feed, newest, delay, staleInterval)
+      update(feed)
+    }
+  }
+
+  function onStatus(status: Status): void {
+    const { type } = status
+    if (type === 'unsubscribed') end(status.feedIDs)
+    else if (type === 'stale') onMissed(status.feedIDs, 0, STALE_INTERVAL)
+    else if (type === 'subscribed') onMissed(status.feedIDs, GRACE)
+    // What another connection carried meanwhile is asked for as well: the lost one may have been dead for a while.
+    else if (type === 'connected' || (type === 'disconnected' && status.wasOpen))
+      onMissed(covered(scope), GRACE)
+  }
+
+  scope.defer(
+    scope.events.on('gap', gap => {
+      const gaps = feeds.get(gap.feedID)?.gaps
+      if (gaps !== undefined && gaps.push(gap) > MOST_GAPS) gaps.shift()
+    }),
+  )
+  scope.defer(scope.events.on('ending', giveUpAll))
+  scope.defer(scope.events.on('status', onStatus))
+  scope.defer(() => end(feeds.keys()))
+
+  return function passOn(report) {
+    const { feedID, observationsTimestamp: time, validFromTimestamp: since } = report
+    const feed = last?.seen.feedID === feedID ? last : feedOf(feedID)
+    if (followsOn(feed.seen, since, time) && time <= feed.freeUpTo) {
+      if (feed.linked === undefined && time > since) showLink(feed, report)
+      next(report)
+    } else if (feed.seen.hasRanges) onReport(feed, report)
+    else next(report)
+  }
+}
+
+/** The feeds that a connection carries. */
+function covered({ feedIDs, connections }: StreamScope): string[] {
+  const uncovered = new Set(connections.uncovered)
+  return feedIDs.filter(feedID => !uncovered.has(feedID))
+}
+
+/** Adds a report to those that wait. */
+function hold({ held }: Feed, report: Report): void {
+  const time = report.observationsTimestamp
+  const at = held.findLastIndex(each => each.report.observationsTimestamp < time) + 1
+  held.splice(at, 0, { report, at: performance.now() })
 }

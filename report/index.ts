@@ -28,23 +28,27 @@ export {
 } from './full-report.js'
 export type { Gap, GapCause, GapFilled } from './gap.js'
 export { createOverflowGaps, type OverflowGaps } from './overflow-gaps.js'
-export {
-  type Coverage,
-  cover,
-  cutMissing,
-  findMissing,
-  frontierOf,
-  type Interval,
-  isFar,
-  isWide,
-  LONGEST_RANGE,
-  type Second,
-  splitMissing,
-  wholeSince,
-  wholeSinceIn,
-} from './ranges.js'
 export { type DecoderTable, Report } from './report.js'
 export { type ReportContext, type ReportSignature, readContext } from './report-context.js'
+export {
+  addTime,
+  cachedReport,
+  cacheReport,
+  countFrom,
+  followsOn,
+  hasTime,
+  type Interval,
+  isIn,
+  LONGEST_RANGE,
+  newestTime,
+  newestUpTo,
+  refuteClaim,
+  type SeenFeeds,
+  type SeenTimes,
+  seenIn,
+  timeBelow,
+  unseenIn,
+} from './seen-times.js'
 export { serviceClock } from './service-clock.js'
 export {
   ReportVerificationError,

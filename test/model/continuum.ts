@@ -89,6 +89,8 @@ interface Feed {
   readonly delivered: Set<number>
   newest: number
   readonly gaps: Gap[]
+  /** Reports that came after their gap, without a word. */
+  readonly unfilled: Set<number>
 }
 
 const REQUESTS = 10
@@ -104,6 +106,7 @@ const SETTLED = 400_000
 /** Starts a stream of two feeds, one in seconds and one in milliseconds, and connects it. */
 export function startContinuum(options: ContinuumOptions): Continuum {
   const { random } = options
+  const { maxHeld = 1000, maxBackfill: oldest = 300_000 } = options.continuity
   const time = startVirtualTime()
   const broken: string[] = []
   const hosts = Array.from({ length: options.origins }, (_, at) => `o${at + 1}.example`)
@@ -194,6 +197,8 @@ export function startContinuum(options: ContinuumOptions): Continuum {
       rateLimit(),
     ],
   })
+  /** Pages could not be had, or fewer reports are held than may come before what they wait for. */
+  let hasFailed = maxHeld < 100
   const stream: Stream = client.createStream(
     feeds.map(({ feedID }) => feedID),
     { maxReconnectAttempts: Number.POSITIVE_INFINITY, staleAfter: 0 },
@@ -206,12 +211,19 @@ export function startContinuum(options: ContinuumOptions): Continuum {
       return
     }
     if (feed.delivered.has(at)) breaks(`the report of ${at} came twice`)
-    if (isSorted && at <= feed.newest)
+    // What could not be fetched in time comes late, and so does what comes before the first report.
+    const mayBeLate = hasFailed || at < (feed.first ?? 0)
+    if (isSorted && !mayBeLate && at <= feed.newest)
       breaks(`the report of ${at} came after that of ${feed.newest}`)
-    if (isIn(feed, at)) breaks(`the report of ${at} came after its gap`)
+    if (isIn(feed, at)) feed.unfilled.add(at)
     if (!feed.published.has(at)) breaks(`nobody sent ${at}`)
     feed.delivered.add(at)
     feed.newest = Math.max(feed.newest, at)
+  })
+  stream.on('gap-filled', ({ gap, report: { observationsTimestamp: at } }) => {
+    if (at < gap.from || at > gap.to) breaks(`${at} fills a gap that it is not in`)
+    const feed = find(gap.feedID)
+    if (!feed.unfilled.delete(at) && !feed.outliers.has(at)) breaks(`${at} fills no gap`)
   })
   stream.on('gap', gap => {
     const feed = find(gap.feedID)
@@ -244,10 +256,6 @@ export function startContinuum(options: ContinuumOptions): Continuum {
     if (!isThin) breaks(`an error: ${String(error)}`)
   })
   void stream.connect()
-
-  const { maxHeld = 1000, maxBackfill: oldest = 300_000 } = options.continuity
-  /** Pages could not be had, or fewer reports are held than may come before what they wait for. */
-  let hasFailed = maxHeld < 100
 
   function send(feed: Feed, entry: Entry, { copies, lateBy }: Fate): void {
     const { from, to: at } = entry
@@ -370,7 +378,10 @@ export function startContinuum(options: ContinuumOptions): Continuum {
       faults.push(...given)
     },
     check() {
-      for (const feed of feeds) checkHeld(feed)
+      for (const feed of feeds) {
+        checkHeld(feed)
+        for (const at of feed.unfilled) breaks(`the report of ${at} came after its gap`)
+      }
       if (broken.length > 0) throw new Error([...new Set(broken)].slice(0, 5).join('\n'))
     },
     async finish() {
@@ -412,6 +423,7 @@ function feedOf(feedID: string, second: number): Feed {
     delivered: new Set(),
     newest: Number.NEGATIVE_INFINITY,
     gaps: [],
+    unfilled: new Set(),
   }
 }
 

@@ -35,6 +35,7 @@ function stage(options?: DedupOptions) {
   const scope = {
     kind: 'stream',
     defer: () => undefined,
+    cursors: { get: () => undefined },
     connections: {
       watch(listener: (status: unknown) => void) {
         connect = origin => listener({ type: 'connected', origin })
@@ -42,6 +43,7 @@ function stage(options?: DedupOptions) {
     },
     count: (as: 'deduplicated' | 'late') => void counts[as]++,
     events: {
+      on: () => () => undefined,
       emit(_: 'conflict', { first, other }: { first: Report; other: Report }) {
         conflicts.push([first, other])
       },

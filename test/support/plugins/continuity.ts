@@ -5,7 +5,7 @@ import type { Status } from '../../../client/status.js'
 import { sleep } from '../../../core/sleep.js'
 import { type ContinuityOptions, continuity } from '../../../plugins/continuity.js'
 import { dedup } from '../../../plugins/dedup.js'
-import type { Gap } from '../../../report/gap.js'
+import type { Gap, GapFilled } from '../../../report/gap.js'
 import type { Report } from '../../../report/report.js'
 
 export const feedA: string = `0x0003${'aa'.repeat(30)}`
@@ -51,8 +51,9 @@ export interface StreamUnderTest {
   top: Sink
   delivered: Report[]
   gaps: Gap[]
-  /** The times below which the cursors of feeds are to stay. */
   limits: Map<string, number | undefined>
+  filled: GapFilled[]
+  reset: string[]
   failures: Error[]
   requests: { feedID: string; from: number; at: number }[]
   stored: Report[]
@@ -73,10 +74,12 @@ export function stream(
   const delivered: Report[] = []
   const gaps: Gap[] = []
   const limits = new Map<string, number | undefined>()
+  const filled: GapFilled[] = []
+  const reset: string[] = []
   const failures: Error[] = []
   const requests: { feedID: string; from: number; at: number }[] = []
   const stored: Report[] = []
-  const watchers = new Set<(status: Status) => void>()
+  const listeners = new Map<string, Set<(value: unknown) => void>>()
   const deferred: (() => void)[] = []
   const controller = new AbortController()
   const service: { page: Page; delayMs: number } = {
@@ -108,15 +111,19 @@ export function stream(
         return uncovered
       },
       watch: () => () => undefined,
+      reset: (feedIDs: readonly string[]) => void reset.push(...feedIDs),
     },
     events: {
       emit(event: string, value: unknown) {
+        for (const listener of listeners.get(event) ?? []) listener(value)
         if (event === 'gap') gaps.push(value as Gap)
+        if (event === 'gap-filled') filled.push(value as GapFilled)
         if (event === 'error') failures.push(value as Error)
       },
-      on(event: string, listener: (status: Status) => void) {
-        if (event === 'status') watchers.add(listener)
-        return () => void watchers.delete(listener)
+      on(event: string, listener: (value: unknown) => void) {
+        const those = listeners.get(event) ?? new Set()
+        listeners.set(event, those.add(listener))
+        return () => void those.delete(listener)
       },
     },
     client: {
@@ -136,7 +143,7 @@ export function stream(
   const sink = dedup({ window: 4096 }).report?.(top, scope) as Sink
 
   function emitStatus(status: Status) {
-    for (const watcher of watchers) watcher(status)
+    for (const listener of listeners.get('status') ?? []) listener(status)
   }
 
   /** Publishes reports of one unit each: `live` are streamed, all that are not `lost` are stored. */
@@ -157,6 +164,8 @@ export function stream(
     delivered,
     gaps,
     limits,
+    filled,
+    reset,
     failures,
     requests,
     stored,

@@ -154,7 +154,9 @@ export function stack(
       },
     },
     count: (as: keyof typeof counts) => void counts[as]++,
+    cursors: { get: () => undefined },
     events: {
+      on: () => () => undefined,
       emit(event: string, value: unknown) {
         if (event === 'gap') stream.gaps.push(value as Gap)
         else if (event === 'error') stream.errors.push(value as Error)
