@@ -4,9 +4,9 @@ import { expect, test } from '@jest/globals'
 
 const program = `
 import { slopeOf, formatSlope, warmUpOf } from './soak/slope.mjs'
-const { slope, error } = slopeOf([0, 1, 2, 3].map(x => ({ x, y: 4 * x })))
+const line = slopeOf([0, 1, 2, 3].map(x => ({ x, y: 4 * x })))
 for (const minutes of [1, 4.9, 5])
-  console.log(formatSlope(minutes, slope, error))
+  console.log(formatSlope(minutes, line))
 console.log([6, 60, 90].map(warmUpOf).join(' '))
 `
 

@@ -21,7 +21,7 @@ export const warmUpOf = minutes => Math.min(WARM_UP, (minutes * WARM_UP) / 60)
 export const hasSlope = minutes => minutes >= LEAST_MINUTES
 
 /** The slope of a soak's heap in words, with two standard errors. */
-export const formatSlope = (minutes, slope, error) =>
+export const formatSlope = (minutes, { slope, error }) =>
   hasSlope(minutes)
     ? `${slope.toFixed(2)} ± ${(2 * error).toFixed(2)} MB/h`
     : `too short to tell: that takes ${LEAST_MINUTES} minutes or more`
