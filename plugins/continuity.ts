@@ -82,8 +82,12 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   let last: Feed | undefined
 
   function feedOf(feedID: string): Feed {
-    const freeUpTo = isSorted ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
-    last = feeds.get(feedID) ?? createFeed(seen.of(feedID), freeUpTo)
+    last = feeds.get(feedID)
+    if (last !== undefined) return last
+    last = createFeed(
+      seen.of(feedID),
+      isSorted ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY,
+    )
     feeds.set(feedID, last)
     return last
   }

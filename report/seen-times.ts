@@ -19,12 +19,10 @@ export interface SeenTimes {
   readonly window: number
   /** False for version 1, whose reports name blocks in place of the time from which on they hold. */
   readonly hasRanges: boolean
-  /** The newest times, exactly and ascending: the first `count`. */
-  times: Float64Array
-  /** The time from which on each of these reports holds. */
-  since: Float64Array
+  /** The newest times, exactly and ascending, each followed by the time from which on its report holds: `count` such pairs. */
+  pairs: Float64Array
   count: number
-  /** What lies behind `times`: ascending runs of reports each of which begins where the one before ended. */
+  /** What lies behind `pairs`: ascending runs of reports each of which begins where the one before ended. */
   readonly runs: Interval[]
   /** Where reports are missing: a time in one of these is not a copy, whatever the runs say. */
   missing: readonly Interval[]
@@ -66,7 +64,6 @@ function createSeenFeeds({ cursors }: Resumed): SeenFeeds {
   const feeds = new Map<string, SeenTimes>()
   /** Feeds that were unsubscribed: their cursors no longer apply. */
   const forgotten = new Set<string>()
-  let last: SeenTimes | undefined
 
   function add(feedID: string): SeenTimes {
     const cursor = forgotten.has(feedID) ? undefined : cursors.get(feedID)
@@ -78,12 +75,8 @@ function createSeenFeeds({ cursors }: Resumed): SeenFeeds {
   const all: SeenFeeds = {
     window: 512,
     hasCopies: false,
-    of(feedID) {
-      if (last?.feedID !== feedID) last = feeds.get(feedID) ?? add(feedID)
-      return last
-    },
+    of: feedID => feeds.get(feedID) ?? add(feedID),
     forget(feedIDs) {
-      last = undefined
       for (const feedID of feedIDs) {
         feeds.delete(feedID)
         forgotten.add(feedID)
@@ -99,8 +92,7 @@ function createSeenTimes(feedID: string, cursor: number | undefined, window: num
     second: feedResolution(feedID) === 's' ? 1 : 1000,
     window,
     hasRanges: feedVersion(feedID) !== 1,
-    times: new Float64Array(16),
-    since: new Float64Array(16),
+    pairs: new Float64Array(32),
     count: 0,
     // What was consumed before counts as seen.
     runs: cursor === undefined ? [] : [{ from: cursor, to: cursor }],
@@ -111,40 +103,42 @@ function createSeenTimes(feedID: string, cursor: number | undefined, window: num
 }
 
 /** The newest time that has been seen; -Infinity without one. */
-export function newestTime({ times, count, runs }: SeenTimes): number {
-  return count > 0 ? (times[count - 1] as number) : (runs.at(-1)?.to ?? Number.NEGATIVE_INFINITY)
+export function newestTime({ pairs, count, runs }: SeenTimes): number {
+  return count > 0 ? (pairs[2 * count - 2] as number) : endOf(runs)
 }
 
 /** Adds a report's time; false if it has been seen. */
 export function addTime(seen: SeenTimes, since: number, time: number): boolean {
-  const { times, count } = seen
-  if (count > 0 && time <= (times[count - 1] as number)) {
-    if (time === times[count - 1] || hasTime(seen, time)) return false
-    if (time <= endOfRuns(seen)) addBehind(seen, since, time)
-    else insert(seen, indexOf(seen, time), since, time)
+  const { pairs, count } = seen
+  const end = 2 * count
+  const newest = count > 0 ? (pairs[end - 2] as number) : endOf(seen.runs)
+  if (time > newest && end < pairs.length) {
+    pairs[end] = time
+    pairs[end + 1] = since
+    seen.count = count + 1
     return true
   }
-  if (time > endOfRuns(seen)) insert(seen, count, since, time)
-  else if (hasTime(seen, time)) return false
-  else addBehind(seen, since, time)
+  if (time === newest || hasTime(seen, time)) return false
+  if (end === pairs.length) makeRoom(seen)
+  if (time <= endOf(seen.runs)) addToRuns(seen, since, time)
+  else insert(seen, since, time)
   return true
 }
 
 /** Whether a report of this time has been seen. Behind the exact times, every time of a run counts as seen. */
 export function hasTime(seen: SeenTimes, time: number): boolean {
-  const { times, count, runs, missing } = seen
+  const { pairs, count, runs, missing } = seen
   const at = indexOf(seen, time)
-  if (at < count && times[at] === time) return true
+  if (at < count && pairs[2 * at] === time) return true
   const run = runs[firstEndingAt(runs, time)]
   return run !== undefined && run.from <= time && !missing.some(range => isIn(range, time))
 }
 
 /** The nearest time seen before a report that has been added; -Infinity without one. */
 export function timeBelow(seen: SeenTimes, since: number, time: number): number {
-  const { times, count, runs } = seen
-  if (count > 1 && times[count - 1] === time) return times[count - 2] as number
+  const { pairs, runs } = seen
   const at = indexOf(seen, time)
-  if (at > 0) return times[at - 1] as number
+  if (at > 0) return pairs[2 * at - 2] as number
   const index = firstEndingAt(runs, time)
   const run = runs[index]
   if (run !== undefined && run.from < Math.min(since, time)) return since - 1
@@ -156,16 +150,18 @@ export function timeBelow(seen: SeenTimes, since: number, time: number): number 
  * later report; undefined where there is no such claim any more.
  */
 export function refuteClaim(seen: SeenTimes, time: number): number | undefined {
+  const { pairs, count } = seen
   const at = indexOf(seen, time + 1)
-  if (at >= seen.count || (seen.since[at] as number) > time) return undefined
-  const above = seen.times[at] as number
-  seen.since[at] = above
+  if (at >= count || (pairs[2 * at + 1] as number) > time) return undefined
+  const above = pairs[2 * at] as number
+  pairs[2 * at + 1] = above
   return above
 }
 
 /** Whether a report is the newest, and begins where the one below it ended. */
-export function followsOn({ times, count }: SeenTimes, since: number, time: number): boolean {
-  return count > 1 && times[count - 1] === time && times[count - 2] === since - 1
+export function followsOn({ pairs, count }: SeenTimes, since: number, time: number): boolean {
+  const end = 2 * count
+  return count > 1 && pairs[end - 2] === time && pairs[end - 4] === since - 1
 }
 
 /** The newest time that is not after another; the newest of all where there is none. */
@@ -181,14 +177,18 @@ export function countFrom(seen: SeenTimes, time: number): number {
 
 /** The parts of an interval that hold no time seen, and lie in none of the others: ascending. Only exact times count. */
 export function unseenIn(
-  { times, count }: SeenTimes,
+  seen: SeenTimes,
   { from, to }: Readonly<Interval>,
   others: readonly Readonly<Interval>[],
 ): Interval[] {
-  const seen = Array.from(times.subarray(0, count), time => ({ from: time, to: time }))
+  const taken = [...others]
+  for (let at = indexOf(seen, from); at < seen.count; at++) {
+    const time = seen.pairs[2 * at] as number
+    taken.push({ from: time, to: time })
+  }
   const parts: Interval[] = []
   let start = from
-  for (const other of [...seen, ...others].sort((one, other) => one.from - other.from)) {
+  for (const other of taken.sort((one, other) => one.from - other.from)) {
     if (other.to < start || other.from > to) continue
     if (other.from > start) parts.push({ from: start, to: other.from - 1 })
     start = other.to + 1
@@ -204,9 +204,11 @@ export function cacheReport(seen: SeenTimes, report: Report, hasCopies: boolean)
 }
 
 /** The cached report of a time. */
-export function cachedReport({ cache }: SeenTimes, time: number): Report | undefined {
-  for (const report of cache) if (report?.observationsTimestamp === time) return report
-  return undefined
+export function cachedReport({ cache, cached }: SeenTimes, time: number): Report | undefined {
+  // Copies mostly follow the newest report.
+  for (let index = cached; index >= 0; index--)
+    if (cache[index]?.observationsTimestamp === time) return cache[index]
+  return cache.find(report => report?.observationsTimestamp === time)
 }
 
 /** Whether a time lies in an interval. */
@@ -214,61 +216,54 @@ export function isIn({ from, to }: Readonly<Interval>, time: number): boolean {
   return from <= time && time <= to
 }
 
-function endOfRuns({ runs }: SeenTimes): number {
-  return runs.length > 0 ? (runs[runs.length - 1] as Interval).to : Number.NEGATIVE_INFINITY
+function endOf(runs: readonly Interval[]): number {
+  const last = runs[runs.length - 1]
+  return last === undefined ? Number.NEGATIVE_INFINITY : last.to
 }
 
 /** The index of the first exact time that is not before this one. Copies follow closely, so it looks at the newest first. */
-function indexOf({ times, count }: SeenTimes, time: number): number {
+function indexOf({ pairs, count }: SeenTimes, time: number): number {
   let low = 0
   let high = count
   let middle = count - 4
   while (low < high) {
     if (middle < low) middle = (low + high) >> 1
-    if ((times[middle] as number) < time) low = middle + 1
+    if ((pairs[2 * middle] as number) < time) low = middle + 1
     else high = middle
     middle = (low + high) >> 1
   }
   return low
 }
 
-function insert(seen: SeenTimes, at: number, since: number, time: number): void {
-  const { times, count } = seen
-  if (count === times.length) {
-    const room = makeRoom(seen)
-    insert(seen, Math.max(0, at - room), since, time)
-    return
-  }
-  if (at < count) {
-    times.copyWithin(at + 1, at, count)
-    seen.since.copyWithin(at + 1, at, count)
-  }
-  times[at] = time
-  seen.since[at] = Math.min(since, time)
+function insert(seen: SeenTimes, since: number, time: number): void {
+  const { pairs, count } = seen
+  const at = 2 * indexOf(seen, time)
+  pairs.copyWithin(at + 2, at, 2 * count)
+  pairs[at] = time
+  pairs[at + 1] = Math.min(since, time)
   seen.count++
 }
 
-/** Enlarges the arrays, up to twice the window; then moves the older half to the runs. Returns how many have moved. */
-function makeRoom(seen: SeenTimes): number {
-  const { times, since, count, window } = seen
+/** Enlarges the list, up to twice the window; then moves the older half to the runs. */
+function makeRoom(seen: SeenTimes): void {
+  const { pairs, count, window } = seen
   if (count < 2 * window) {
-    const length = Math.min(2 * count, 2 * window)
-    seen.times = new Float64Array(length)
-    seen.times.set(times)
-    seen.since = new Float64Array(length)
-    seen.since.set(since)
-    return 0
+    seen.pairs = new Float64Array(Math.min(4 * count, 4 * window))
+    seen.pairs.set(pairs)
+    return
   }
-  const moved = count - window
-  for (let at = 0; at < moved; at++) addBehind(seen, since[at] as number, times[at] as number)
-  times.copyWithin(0, moved, count)
-  since.copyWithin(0, moved, count)
+  const moved = 2 * (count - window)
+  for (let at = 0; at < moved; at += 2) {
+    const last = seen.runs.at(-1)
+    if (last?.to === (pairs[at + 1] as number) - 1) last.to = pairs[at] as number
+    else addToRuns(seen, pairs[at + 1] as number, pairs[at] as number)
+  }
+  pairs.copyWithin(0, moved, 2 * count)
   seen.count = window
-  return moved
 }
 
 /** Adds a time to the runs: to one that ends where the report begins, or as a run of its own. */
-function addBehind({ runs }: SeenTimes, since: number, time: number): void {
+function addToRuns({ runs }: SeenTimes, since: number, time: number): void {
   const at = firstEndingAt(runs, time)
   const before = runs[at - 1]
   const after = runs[at]
@@ -276,8 +271,9 @@ function addBehind({ runs }: SeenTimes, since: number, time: number): void {
   if (before !== undefined && before.to === since - 1) before.to = time
   else runs.splice(at, 0, { from: time, to: time })
   if (runs.length <= MOST_RUNS) return
-  const [oldest] = runs.splice(0, 1) as [Interval]
-  ;(runs[0] as Interval).from = oldest.from
+  const [oldest, next] = runs as [Interval, Interval]
+  next.from = oldest.from
+  runs.shift()
 }
 
 /** The index of the first run that does not end before a time. */

@@ -37,6 +37,8 @@ const DELAY = 500
 const MAX_DELAY = 60_000
 /** Milliseconds after which a report that a connection has not brought is late. */
 const LATE = 5000
+/** Milliseconds from one reset of connections to the next: other feeds of theirs are stale as well. */
+const RESET_INTERVAL = 30_000
 
 /**
  * Returns a function that asks the service for all that is due of a feed, and delivers what came in the last `span` seconds.
@@ -49,6 +51,7 @@ export function createBackfill(
 ): (feed: Feed) => Promise<void> {
   const { signal } = scope
   const permits = createSemaphore(REQUESTS, signal)
+  let nextReset = 0
 
   async function fetchPage({ seen }: Feed, start: number): Promise<readonly Report[]> {
     await abortable(scope.flow.room(), signal)
@@ -107,8 +110,10 @@ export function createBackfill(
       feed.shown = undefined
     })
     const late = presentOf(scope, feed, -LATE)
-    if (range.staleInterval !== undefined && wanted.some(each => each.observationsTimestamp < late))
-      scope.connections.reset([seen.feedID])
+    const isMute = wanted.some(each => each.observationsTimestamp < late)
+    if (range.staleInterval === undefined || !isMute || performance.now() < nextReset) return
+    nextReset = performance.now() + RESET_INTERVAL
+    scope.connections.reset([seen.feedID])
   }
 
   /** Delivers reports in their order. Throws where one is to be asked for again. */
