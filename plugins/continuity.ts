@@ -14,7 +14,6 @@ import {
   mayHoldReports,
   place,
   presentOf,
-  rangesOf,
   showLink,
 } from './continuity/feed.js'
 
@@ -107,7 +106,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     if (isSorted) release(feed)
     if (feed.isOver) return
     const now = performance.now()
-    const ranges = rangesOf(feed)
+    const { ranges } = feed
     const open = ranges.filter(range => mayHoldReports(feed, range)).map(({ from }) => from)
     const dueAt = feed.isAsking ? [] : ranges.map(range => range.dueAt)
     const [held] = feed.held
@@ -128,7 +127,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   /** Passes on the reports that need not wait: those below every range that may hold earlier ones, up to the present. */
   function release(feed: Feed): void {
     const { held } = feed
-    const delaying = rangesOf(feed).filter(range => range.delays && mayHoldReports(feed, range))
+    const delaying = feed.ranges.filter(range => range.delays && mayHoldReports(feed, range))
     const present = presentOf(scope, feed, CLOCK_TOLERANCE)
     feed.freeUpTo = Math.min(present, ...delaying.map(({ from }) => from))
     const since = performance.now() - maxHold
@@ -152,12 +151,12 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   function giveUpAll(): void {
     for (const feed of [...feeds.values()]) {
       for (const { report } of feed.held.splice(0)) pass(report)
-      const { above, shown } = feed
-      for (const range of rangesOf(feed).sort((one, other) => one.from - other.from))
+      const { shown } = feed
+      for (const { ...range } of feed.ranges.sort((one, other) => one.from - other.from)) {
+        // What the page that is being delivered has shown is known to be missing.
+        if (range.to === Number.POSITIVE_INFINITY) range.to = shown?.to ?? range.to
         if (mayHoldReports(feed, range)) giveUp(scope, feed, range, 'unavailable')
-      // What the page that is being delivered has shown is known to be missing.
-      if (above !== undefined && shown !== undefined && Number.isFinite(shown.to))
-        giveUp(scope, feed, { from: above.from, to: shown.to }, 'unavailable')
+      }
     }
   }
 

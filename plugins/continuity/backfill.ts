@@ -19,11 +19,10 @@ import {
   isAnswered,
   isCertain,
   mayHoldReports,
-  openMissing,
+  openNamed,
   place,
   presentOf,
   type Range,
-  rangesOf,
 } from './feed.js'
 
 /** Reports on a page. */
@@ -67,12 +66,12 @@ export function createBackfill(
         page = { from: range.from, to: range.from - 1 }
         pages.push(page)
       }
-      while (page.to < range.to && rangesOf(feed).includes(range)) {
+      while (page.to < range.to && feed.ranges.includes(range)) {
         await readPage(feed, range, page)
         if (feed.isOver) return
       }
     }
-    for (const range of rangesOf(feed)) {
+    for (const range of [...feed.ranges]) {
       const isShown = pages.some(({ from, to }) => from <= range.from && range.to <= to)
       if (!isShown || range.dueAt > begun || range.openedAt > begun) continue
       if (!isAnswered(feed, range, begun)) continue
@@ -128,7 +127,7 @@ export function createBackfill(
         if (!feed.isOver && !hasTime(feed.seen, time)) place(feed, report)
       } catch (thrown) {
         if (isStreamsError(thrown) && thrown.isRetryable) failure = thrown
-        else openMissing(feed, { from: time, to: time }, '')
+        else openNamed(feed, { from: time, to: time }, '')
       }
     }
 
@@ -145,7 +144,7 @@ export function createBackfill(
   function onFailed(feed: Feed, due: readonly Range[], error: Error): void {
     scope.log.warn?.(`reports of feed ${feed.seen.feedID} could not be fetched: ${error.message}`)
     const { retryAfter = 0 } = error as WireErrorFacts
-    for (const range of rangesOf(feed).filter(each => due.includes(each))) {
+    for (const range of feed.ranges.filter(each => due.includes(each))) {
       // A failure while the service is unreachable does not count.
       if (scope.connections.open > 0) range.failures++
       const delay = Math.max(retryAfter, DELAY * 2 ** range.failures)
@@ -158,10 +157,10 @@ export function createBackfill(
 
   return async function backfill(feed) {
     const begun = performance.now()
-    const { seen, above } = feed
     // A newer report says itself what is missing before it.
-    if (above !== undefined && countFrom(seen, above.from) > above.newer) feed.above = undefined
-    const due = rangesOf(feed).filter(({ dueAt }) => dueAt <= begun)
+    for (const range of feed.ranges.filter(({ to }) => to === Number.POSITIVE_INFINITY))
+      if (countFrom(feed.seen, range.from) > range.newer) closeRange(feed, range)
+    const due = feed.ranges.filter(({ dueAt }) => dueAt <= begun)
     if (due.length === 0 || feed.isAsking) return
     feed.isAsking = true
     if (due.some(({ digest }) => digest === undefined)) feed.askedAt = begun

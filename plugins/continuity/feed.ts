@@ -14,45 +14,44 @@ import {
   unseenIn,
 } from '../../report/seen-times.js'
 
-/** A range of a feed's time that the service is asked for. */
+/** A range of a feed's time in which reports may be missing: the service is asked for it. */
 export interface Range extends Interval {
   /**
    * The config digest of the report that names a predecessor at the end of the range; empty for a report that the service
    * has; undefined where it is only possible that reports are missing.
    */
-  readonly digest?: string | undefined
+  readonly digest: string | undefined
   /** Times of `performance.now`. */
   readonly openedAt: number
   dueAt: number
   /** How often the service has shown all that it stores of the range, and how often it has failed to since. */
   answers: number
   failures: number
-  /** False where later reports need not wait for it in sorted order. */
+  /** Later reports wait for it in sorted order. */
   readonly delays: boolean
+  /** Of a range without an end: how many times in it had been seen when it was opened. */
+  readonly newer: number
   /** Milliseconds to the request after the next, while the feed is stale. */
-  staleInterval?: number | undefined
+  staleInterval: number | undefined
 }
 
-/** A feed of a stream, and what is missing of it. */
+/** A feed of a stream, and what may be missing of it. */
 export interface Feed {
   readonly seen: SeenTimes
-  /** Ranges of named predecessors, and of reports that were rejected. Disjoint. */
-  readonly missing: Range[]
-  possible: Range[]
-  /** From the newest time on, without an end; `newer` is how many times in it had been seen when it was opened. */
-  above?: (Range & { readonly newer: number }) | undefined
-  /** The newest time for which a late report has opened `above`. */
+  /** No two overlap, but for one without an end, which begins after the newest report. */
+  readonly ranges: Range[]
+  /** The newest time after which a late report has come. */
   turnedAt: number
   /** When the service was asked for the last time for what is only possible. */
   askedAt: number
   /** The configuration whose reports have shown that they begin where the ones before them ended. */
-  linked?: string | undefined
+  linked: string | undefined
   /** How many named predecessors in a row do not exist. */
   unfounded: number
   /** The gaps announced last. */
   readonly gaps: Gap[]
   /** What the page that is being delivered shows whole. */
-  shown?: Interval | undefined
+  shown: Interval | undefined
   /** Reports that wait in sorted order, ascending, and since when. */
   readonly held: { readonly report: Report; readonly at: number }[]
   /** In sorted order, reports up to this time need not wait. */
@@ -60,7 +59,7 @@ export interface Feed {
   isAsking: boolean
   /** True once it was unsubscribed, or the stream has ended. */
   isOver: boolean
-  timer?: ReturnType<typeof setTimeout>
+  timer: ReturnType<typeof setTimeout> | undefined
 }
 
 /** Milliseconds after a range has opened at which the service is asked for it: it may store reports late. */
@@ -70,9 +69,8 @@ const TURN = 2000
 /** Milliseconds between two requests for what is only possible, at least. */
 const INTERVAL = 10_000
 const MAX_STALE = 300_000
-/** Possible ranges with so many seconds between them are asked for as one, and so many may be open. */
-const NEAR = 60
-const MOST_POSSIBLE = 16
+/** Ranges of a feed; of more, the oldest two become one. */
+const MOST_RANGES = 256
 /** After so many named predecessors in a row that do not exist, the feed is known not to link. */
 const MOST_UNFOUNDED = 3
 /** Digits of a config digest, with `0x`. */
@@ -80,12 +78,12 @@ const DIGEST = 66
 
 /** Makes a feed of which nothing is missing yet. */
 export function createFeed(seen: SeenTimes, freeUpTo: number): Feed {
-  const missing: Range[] = []
-  seen.missing = missing
+  const ranges: Range[] = []
+  seen.missing = ranges
   const never = Number.NEGATIVE_INFINITY
-  const lists = { missing, possible: [], gaps: [], held: [] }
-  const states = { unfounded: 0, isAsking: false, isOver: false }
-  return { seen, ...lists, ...states, freeUpTo, turnedAt: never, askedAt: never }
+  const none = { linked: undefined, shown: undefined, timer: undefined }
+  const state = { ...none, freeUpTo, turnedAt: never, askedAt: never, unfounded: 0 }
+  return { seen, ranges, gaps: [], held: [], ...state, isAsking: false, isOver: false }
 }
 
 /** The present and some milliseconds, in the unit of a feed, by the clock of the service where that is known. */
@@ -117,14 +115,14 @@ export function place(feed: Feed, report: Report): Gap | undefined {
   if (gap !== undefined) return gap
   // What a page shows whole need not be asked for again.
   const shown = report.source === 'live' ? undefined : feed.shown
-  const enclosing = cutMissing(feed, time)
+  const enclosing = cutRange(feed, time, shown === undefined)
   const below = timeBelow(seen, since, time)
   if (below === since - 1) showLink(feed, report)
   else if (below !== Number.NEGATIVE_INFINITY) {
     const from = gaps.reduce((start, gap) => (isIn(gap, start) ? gap.to + 1 : start), below + 1)
     if (namesPredecessor(feed, report, below)) {
-      const digest = digestOf(report)
-      if (from < since) openMissing(feed, { from, to: since - 1 }, digest, shown && enclosing)
+      const part = shown && enclosing?.digest !== undefined ? enclosing : undefined
+      openNamed(feed, { from, to: since - 1 }, digestOf(report), part)
     } else if (shown === undefined || below < shown.from - 1)
       openPossible(feed, Math.min(from, timeBelow(seen, since, since) + 1), time - 1)
   }
@@ -165,63 +163,59 @@ export function mayHoldReports(feed: Feed, range: Range): boolean {
   return isCertain(feed, range) || (range.digest !== undefined && feed.unfounded < MOST_UNFOUNDED)
 }
 
-/** Takes a time, and what is below it, from the missing range that it is in; returns that. */
-function cutMissing(feed: Feed, time: number): Range | undefined {
-  const range = feed.missing.find(each => isIn(each, time))
+/** Takes a time, and what is below it, from the range that it is in; returns that. */
+function cutRange(feed: Feed, time: number, isLive: boolean): Range | undefined {
+  const range = feed.ranges.find(each => isIn(each, time))
   if (range === undefined) return undefined
-  feed.unfounded = 0
-  if (range.to === time) closeRange(feed, range)
+  if (range.digest !== undefined) feed.unfounded = 0
+  // A newer live report says itself what is missing before it.
+  const isOver = range.to === time || (isLive && range.to === Number.POSITIVE_INFINITY)
+  if (isOver) closeRange(feed, range)
   else range.from = time + 1
   return range
 }
 
-function createRange({ from, to }: Interval, wait: number, notBefore = 0): Range {
+function addRange(feed: Feed, at: Interval, wait: number, notBefore = 0, rest?: Partial<Range>) {
+  const { ranges, seen } = feed
+  if (!(at.from <= at.to && Number.isFinite(at.from))) return
   const openedAt = performance.now()
   const dueAt = Math.max(openedAt + wait, notBefore)
-  return { from, to, openedAt, dueAt, answers: 0, failures: 0, delays: dueAt === openedAt + wait }
+  const counts = { answers: 0, failures: 0, newer: countFrom(seen, at.from) }
+  const range = { ...at, openedAt, dueAt, ...counts, delays: dueAt === openedAt + wait }
+  ranges.push({ ...range, digest: undefined, staleInterval: undefined, ...rest })
+  const [oldest, next] = ranges
+  if (ranges.length <= MOST_RANGES || oldest === undefined || next === undefined) return
+  next.from = Math.min(oldest.from, next.from)
+  next.to = Math.max(oldest.to, next.to)
+  ranges.shift()
 }
 
 /** Opens a range in which a report is missing; `part` is the range, opened earlier, that it was a part of. */
-export function openMissing(feed: Feed, at: Interval, digest: string, part?: Range): void {
-  if (feed.missing.some(range => isIn(range, at.to))) return
-  const range = createRange(at, LOOKS[0])
-  const { openedAt, dueAt } = part ?? range
-  feed.missing.push({ ...range, digest, openedAt, dueAt })
+export function openNamed(feed: Feed, at: Interval, digest: string, part?: Range): void {
+  if (feed.ranges.some(range => range.digest !== undefined && isIn(range, at.to))) return
+  const rest =
+    part === undefined ? { digest } : { digest, openedAt: part.openedAt, dueAt: part.dueAt }
+  addRange(feed, at, LOOKS[0], 0, rest)
 }
 
 function openPossible(feed: Feed, from: number, to: number): void {
-  if (from > to || from === Number.NEGATIVE_INFINITY) return
-  const near = NEAR * feed.seen.second
-  const { possible } = feed
-  const other =
-    possible.find(each => each.answers === 0 && from <= each.to + near && to >= each.from - near) ??
-    (possible.length < MOST_POSSIBLE ? undefined : possible[0])
-  const hull = { from: Math.min(from, other?.from ?? from), to: Math.max(to, other?.to ?? to) }
-  const range = createRange(hull, LOOKS[0], feed.askedAt + INTERVAL)
-  const { dueAt, delays } = other ?? range
-  feed.possible = [...possible.filter(each => each !== other), { ...range, dueAt, delays }]
+  addRange(feed, { from, to }, LOOKS[0], feed.askedAt + INTERVAL)
 }
 
 /** Has the service asked for what comes after a newest report, after so many milliseconds. */
 export function askAbove(feed: Feed, newest: number, delay: number, staleInterval?: number): void {
-  const interval = { from: newest + 1, to: Number.POSITIVE_INFINITY }
-  const range = createRange(interval, delay, feed.askedAt + INTERVAL)
-  const isAsked = feed.above?.from === range.from && feed.above.dueAt <= range.dueAt
-  if (Number.isFinite(newest) && !isAsked)
-    feed.above = { ...range, staleInterval, newer: countFrom(feed.seen, range.from) }
-}
-
-/** All ranges of a feed that the service is asked for. */
-export function rangesOf({ missing, possible, above }: Feed): Range[] {
-  return above === undefined ? [...missing, ...possible] : [...missing, ...possible, above]
+  const above = feed.ranges.find(({ to }) => to === Number.POSITIVE_INFINITY)
+  const dueAt = Math.max(performance.now() + delay, feed.askedAt + INTERVAL)
+  if (above?.from === newest + 1 && above.dueAt <= dueAt) return
+  if (above !== undefined) closeRange(feed, above)
+  const at = { from: newest + 1, to: Number.POSITIVE_INFINITY }
+  addRange(feed, at, delay, dueAt, { staleInterval, delays: false })
 }
 
 /** Ends a range. */
-export function closeRange(feed: Feed, range: Range): void {
-  const at = feed.missing.indexOf(range)
-  if (at >= 0) feed.missing.splice(at, 1)
-  feed.possible = feed.possible.filter(each => each !== range)
-  if (feed.above === range) feed.above = undefined
+export function closeRange({ ranges }: Feed, range: Range): void {
+  const at = ranges.indexOf(range)
+  if (at >= 0) ranges.splice(at, 1)
 }
 
 /** The service has shown all that it stored of a range at a time. True where that was asked for the last time. */
