@@ -24,8 +24,6 @@ const SAMPLE_EVERY = 10 * SECOND
 const FAULT_LASTS = [SECOND, 20 * SECOND]
 /** How long what is missing may take to come once all faults have ended. */
 const DRAIN = 3 * MINUTE
-/** How long after a fault what came of it may still wait in memory. */
-const AFTERMATH = 4 * SECOND
 /** What may be left of kept-alive requests, and of timers. */
 const MORE_HANDLES = 8
 /** How many reports are published in one turn. */
@@ -127,7 +125,7 @@ const sum = counts => Object.values(counts).reduce((total, count) => total + cou
 export async function runSoak({
   minutes = 10,
   every = 20,
-  feeds = 500,
+  feeds = 250,
   seed = 1,
   slope: mostSlope = 1,
   say = () => {},
@@ -155,7 +153,6 @@ export async function runSoak({
   const samples = []
   const faults = []
   const running = new Set()
-  let lastEnd = 0
   let timers = []
   let nextFault
   let stopPublishing = () => {}
@@ -172,7 +169,8 @@ export async function runSoak({
     const taken = {
       ...{ at: Math.round(elapsed()), heap: heapUsed / MB, code: code / MB },
       ...{ rss: rss / MB, external: external / MB, counts, handles },
-      isQuiet: running.size === 0 && elapsed() - lastEnd > AFTERMATH,
+      // After an outage its reports are fetched, and later ones wait in memory.
+      isQuiet: running.size === 0 && tally.lost() < feeds,
     }
     samples.push(taken)
     sampled(taken)
@@ -195,7 +193,6 @@ export async function runSoak({
     if (!running.delete(entry)) return
     clearTimeout(entry.timer)
     await entry.end()
-    lastEnd = elapsed()
   }
 
   function sayMinute() {
@@ -371,7 +368,7 @@ function tableOf(figures) {
 const options = {
   minutes: ['N', 'how long (10)'],
   every: ['N', 'how many seconds from one fault to the next (20)'],
-  feeds: ['N', 'how many (500)'],
+  feeds: ['N', 'how many, one report a second each (250)'],
   seed: ['N', 'what everything random depends on (1)'],
   slope: ['N', 'the most MB an hour by which the heap may grow (1)'],
   json: ['FILE', 'writes all figures there'],
