@@ -99,6 +99,8 @@ const PAGE = 100
 /** A range as long as this is looked up, but its break is no gap. */
 const WIDE = 300
 const SLOW = 20_000
+/** After so many named predecessors that nobody has, a feed is known not to link. */
+const UNFOUNDED = 3
 const STORING = 1000
 /** After this nothing is on its way any more, and nothing is tried again: the longest wait, and the longest hold. */
 const SETTLED = 400_000
@@ -211,8 +213,10 @@ export function startContinuum(options: ContinuumOptions): Continuum {
       return
     }
     if (feed.delivered.has(at)) breaks(`the report of ${at} came twice`)
-    // What could not be fetched in time comes late, and so does what comes before the first report.
-    const mayBeLate = hasFailed || at < (feed.first ?? 0)
+    // What could not be fetched in time comes late, and so does what comes before the first report, and what a feed is
+    // missing that names predecessors which nobody has: it seems not to link.
+    const unfounded = feed.ledger.filter(({ isStored }) => !isStored).length
+    const mayBeLate = hasFailed || at < (feed.first ?? 0) || unfounded >= UNFOUNDED
     if (isSorted && !mayBeLate && at <= feed.newest)
       breaks(`the report of ${at} came after that of ${feed.newest}`)
     if (isIn(feed, at)) feed.unfilled.add(at)
