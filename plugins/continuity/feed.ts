@@ -65,7 +65,7 @@ export interface Feed {
 /** Milliseconds after a range has opened at which the service is asked for it: it may store reports late. */
 const LOOKS = [250, 1000, 3000, 10_000] as const
 /** Milliseconds in which a report may follow the newest one, after which an earlier one has come. */
-const TURN = 2000
+const FOLLOWS = 2000
 /** Milliseconds between two requests for what is only possible, at least. */
 const INTERVAL = 10_000
 const MAX_STALE = 300_000
@@ -139,7 +139,7 @@ function placeLate(feed: Feed, time: number, shown: Interval | undefined, isMiss
   const newest = newestTime(feed.seen)
   if (isMissed || shown !== undefined || feed.turnedAt === newest) return
   feed.turnedAt = newest
-  askAbove(feed, newest, TURN)
+  askAbove(feed, newest, FOLLOWS)
 }
 
 /** Whether a report names a predecessor after the last that was seen; not where the network does not link, or not here. */
