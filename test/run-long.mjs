@@ -31,6 +31,7 @@ const counts = {
   MODEL_RUNS: 10_000,
   REDACTION_RUNS: 2000,
   RESUMPTION_KILLS: 50,
+  WORLD_RUNS: 100_000,
 }
 
 const child = spawn(process.execPath, [jest, ...(files.length > 0 ? files : suites)], {

@@ -6,18 +6,39 @@ export interface SignedRecord {
   readonly fullReport: string
 }
 
-const word = (value: number): string => value.toString(16).padStart(64, '0')
+/** What a record says besides its times. */
+export interface RecordFacts {
+  /** The config digest, as a number. */
+  readonly digest?: number
+  readonly value?: number
+}
+
+const ZEROS = '0'.repeat(64)
+
+function word(value: number): string {
+  const digits = value.toString(16)
+  return ZEROS.slice(digits.length) + digits
+}
+
+// The words that are the same in all: where the parts begin, the fees, and no signatures.
+const offsets = [0, 0, 7 * 32, 15 * 32, 16 * 32, 0, 7 * 32].map(word).join('')
+const fees = [5, 6].map(word).join('')
+const signatures = [0, 0].map(word).join('')
 
 /** A record of a feed for a stretch of time, both ends included, in the feed's unit. */
-export function makeRecord(feedID: string, from: number, to: number): SignedRecord {
-  const blob = [from, to, 5, 6, to, 42].map(word)
-  const words = [0, 0, 0, 7 * 32, 15 * 32, 16 * 32, 0, 7 * 32].map(word)
-  const parts = [...words, feedID.slice(2), ...blob, word(0), word(0)]
+export function makeRecord(
+  feedID: string,
+  from: number,
+  to: number,
+  { digest = 0, value = 42 }: RecordFacts = {},
+): SignedRecord {
+  const time = word(to)
+  const blob = `${feedID.slice(2)}${word(from)}${time}${fees}${time}${word(value)}`
   return {
     feedID,
     validFromTimestamp: from,
     observationsTimestamp: to,
-    fullReport: `0x${parts.join('')}`,
+    fullReport: `0x${word(digest)}${offsets}${blob}${signatures}`,
   }
 }
 
