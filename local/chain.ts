@@ -1,7 +1,6 @@
 import { ValidationError } from '../core/errors.js'
 import { checkField, encodeBlob, rangeOf } from './encode.js'
 import { type Feed, findField, headTimes, type ReportFields } from './feeds.js'
-import type { RotatingNetwork, SignerSet } from './network.js'
 import { type Field, reportSchema } from './schemas.js'
 import { createWalk } from './walk.js'
 
@@ -19,10 +18,13 @@ export interface SignedReport {
   readonly seqNr: number
 }
 
+/** Makes a full report of a blob. */
+type Sign = (blob: string, seqNr: number) => string
+
 /** The reports of one feed, each valid from the end of the last one. */
 export interface Chain {
-  /** Makes the next report for the given time in ms; these signers sign it, or the current ones. */
-  readonly next: (ms: number, overrides?: ReportFields, signers?: SignerSet) => SignedReport
+  /** Makes and signs the next report for the given time in ms. */
+  readonly next: (ms: number, overrides?: ReportFields, signOtherwise?: Sign) => SignedReport
   /** Milliseconds from the given time until the next report is not dated ahead of the clock. */
   readonly wait: (ms: number) => number
   /** Continues after a report that was made elsewhere. */
@@ -42,12 +44,7 @@ function schemaOf({ feedID, version, resolution }: Feed): readonly Field[] {
 }
 
 /** The chain of a feed, after the last report if there is one. `sign` turns blobs into full reports. */
-export function createChain(
-  feed: Feed,
-  sign: RotatingNetwork['sign'],
-  seed: number,
-  last?: SignedReport,
-): Chain {
+export function createChain(feed: Feed, sign: Sign, seed: number, last?: SignedReport): Chain {
   const { feedID, resolution } = feed
   const schema = schemaOf(feed)
   const unitMs = resolution === 's' ? 1000 : 1
@@ -66,7 +63,7 @@ export function createChain(
     }
   }
 
-  function next(ms: number, overrides: ReportFields = {}, signers?: SignerSet): SignedReport {
+  function next(ms: number, overrides: ReportFields = {}, signOtherwise = sign): SignedReport {
     checkOverrides(overrides)
     const time = (name: string): number | undefined =>
       overrides[name] === undefined ? undefined : Number(overrides[name])
@@ -85,7 +82,7 @@ export function createChain(
       observationsTimestamp,
     })
     const number = seqNr + 1
-    const fullReport = sign(blob, number, signers)
+    const fullReport = signOtherwise(blob, number)
     seqNr = number
     const isOverridden = overrides.observationsTimestamp !== undefined
     const plausible = Math.max(from ?? 0, now) + farAheadMs / unitMs

@@ -4,7 +4,7 @@ import { checkNumber } from '../core/options.js'
 import { type Chain, createChain, type SignedReport } from './chain.js'
 import type { EngineContext } from './context.js'
 import type { Feed, ReportFields } from './feeds.js'
-import type { Forgery } from './forge.js'
+import type { Forge, Forgery } from './forge.js'
 import type { PublishedReport } from './ledger.js'
 import { createRotatingNetwork, type RotateOptions, type SignerSet } from './network.js'
 import { createSchedule, type Task } from './schedule.js'
@@ -42,6 +42,22 @@ export interface Publisher {
   readonly stop: () => void
 }
 
+function toPublished(
+  { fullReport, ...rest }: SignedReport,
+  publishedAt: number,
+  forge: Forge,
+  { streamed = true, stored = true, storedAfterMs = 0, forged }: PublishOptions = {},
+): PublishedReport {
+  return Object.freeze({
+    ...rest,
+    fullReport: forged === undefined ? fullReport : forge(fullReport, forged),
+    publishedAt,
+    streamed,
+    stored,
+    storedAfterMs,
+  })
+}
+
 /** A publisher that is not started. It replays the recording, or else makes reports; `stream` sends one to subscribers. */
 export function createPublisher(
   { settings, feeds, curve, forge, ledger }: EngineContext,
@@ -64,20 +80,8 @@ export function createPublisher(
     return chain
   }
 
-  function add(
-    report: SignedReport,
-    publishedAt: number,
-    { streamed = true, stored = true, storedAfterMs = 0, forged }: PublishOptions = {},
-  ): PublishedReport {
-    const { fullReport, ...rest } = report
-    const published = Object.freeze({
-      ...rest,
-      fullReport: forged === undefined ? fullReport : forge(fullReport, forged),
-      publishedAt,
-      streamed,
-      stored,
-      storedAfterMs,
-    })
+  function add(report: SignedReport, at: number, options?: PublishOptions): PublishedReport {
+    const published = toPublished(report, at, forge, options)
     ledger.add(published)
     return published
   }
@@ -89,8 +93,10 @@ export function createPublisher(
   ): PublishedReport {
     const feed = feeds.get(feedID.toLowerCase())
     if (feed === undefined) throw new ValidationError(`publish: there is no feed ${feedID}`)
-    checkNumber('publish: storedAfterMs', options?.storedAfterMs ?? 0, { min: 0 })
-    const report = add(chainOf(feed).next(now(), fields, options?.network), now(), options)
+    const { network: signers, storedAfterMs = 0 } = options ?? {}
+    checkNumber('publish: storedAfterMs', storedAfterMs, { min: 0 })
+    const sign = (blob: string, seqNr: number) => network.sign(blob, seqNr, signers)
+    const report = add(chainOf(feed).next(now(), fields, sign), now(), options)
     if (report.streamed) stream(report)
     return report
   }
