@@ -4,17 +4,22 @@ import { createHash } from 'node:crypto'
 const digestOf = fullReport => createHash('md5').update(fullReport).digest('base64')
 const keyOf = (feedID, time) => `${feedID}:${time}`
 
-/** Reports that a client that has followed its feeds since its first reports owes its user. */
-export function owedReports({ engine, feeds, clients, since, ignore }) {
+/** Reports that a client that has followed its feeds owes its user: those published since its first, however dated. */
+export function owedReports({ engine, feeds, clients, since, followed, ignore }) {
+  const ledger = engine.ledger()
+  const mine = new Set(feeds)
+  if (followed !== undefined)
+    return ledger.slice(followed).filter(each => mine.has(each.feedID) && !ignore(each))
+  const published = new Set(ledger.map(each => keyOf(each.feedID, each.observationsTimestamp)))
   const first = new Map()
   for (const { feedID, time } of clients[0]?.reports ?? [])
-    if (!first.has(feedID)) first.set(feedID, time)
-  const mine = new Set(feeds)
-  return engine.ledger().filter(report => {
-    const { feedID, observationsTimestamp, publishedAt } = report
+    if (!first.has(feedID) && published.has(keyOf(feedID, time))) first.set(feedID, time)
+  const isFollowed = new Set()
+  return ledger.filter(report => {
+    const { feedID, observationsTimestamp: time, publishedAt } = report
+    if (first.get(feedID) === time) isFollowed.add(feedID)
     if (!mine.has(feedID) || ignore(report)) return false
-    const start = first.get(feedID)
-    return start === undefined ? publishedAt >= since : observationsTimestamp >= start
+    return first.has(feedID) ? isFollowed.has(feedID) : publishedAt >= since
   })
 }
 
@@ -82,16 +87,19 @@ function countForeign({ engine, clients, feeds }) {
     .length
 }
 
-/** The most of these times that lie within one second. */
-export function densest(times) {
+/** The most of these times that lie within one second, or within `ms`. */
+export function densest(times, ms = 1000) {
   const sorted = [...times].sort((a, b) => a - b)
   let most = 0
   for (let end = 0, start = 0; end < sorted.length; end++) {
-    while (sorted[end] - sorted[start] >= 1000) start++
+    while (sorted[end] - sorted[start] >= ms) start++
     most = Math.max(most, end - start + 1)
   }
   return most
 }
+
+/** Ten seconds, within the accuracy of timers. */
+const TEN_SECONDS = 9900
 
 const isStream = ({ path }) => path.includes('/ws')
 
@@ -99,9 +107,15 @@ function countRequests({ engine, began }) {
   const requests = engine.requests().filter(request => !isStream(request))
   const endpoints = groupBy(requests)
   const pages = requests.filter(({ path, at }) => path.includes('/page') && at >= began)
+  const feeds = new Map()
+  for (const { path, at } of pages) {
+    const feedID = new URLSearchParams(path.split('?')[1]).get('feedID')
+    feeds.set(feedID, [...(feeds.get(feedID) ?? []), at])
+  }
   return {
     requests: requests.length,
     pages: pages.length,
+    pagesInTenSeconds: Math.max(0, ...[...feeds.values()].map(at => densest(at, TEN_SECONDS))),
     mostRequestsPerSecond: Math.max(
       0,
       ...[...endpoints.values()].map(each => densest(each.map(({ at }) => at))),
@@ -159,6 +173,7 @@ export function figuresOf(world) {
     delivered: clients.reduce((sum, { reports }) => sum + reports.length, 0),
     lost,
     gaps: clients.reduce((sum, client) => sum + client.of('gap').length, 0),
+    conflicts: clients.reduce((sum, client) => sum + client.of('conflict').length, 0),
     doubled: countDoubled(clients),
     disordered: countDisordered(clients),
     foreign: countForeign(world),

@@ -20,6 +20,7 @@ const words = {
   rejected: ms => `rejected in ${seconds(ms)}`,
   attempts: many => count(many, 'attempt'),
   pages: many => count(many, 'page request'),
+  pagesInTenSeconds: many => `${count(many, 'page request')} of a feed in ten seconds`,
   errors: many => count(many, 'error'),
   repeated: ms => (ms === 0 ? '' : `what came up to ${seconds(ms)} before a kill`),
   inside: many => `${many} within the time it asked for`,

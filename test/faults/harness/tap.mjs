@@ -33,6 +33,15 @@ export async function startTap({ to, host = '127.0.0.1', port = 0 }) {
   }
 }
 
+/** The text of a report's frame; what is given wins over what is right. */
+export const textOf = (
+  { feedID, fullReport, validFromTimestamp, observationsTimestamp },
+  changes,
+) =>
+  JSON.stringify({
+    report: { feedID, fullReport, validFromTimestamp, observationsTimestamp, ...changes },
+  })
+
 /** The bytes of a frame of a server; what is given wins over what is right. */
 export function frameOf(payload, { opcode = 1, isFinal = true, rsv = 0, length } = {}) {
   const bytes = Buffer.from(payload)

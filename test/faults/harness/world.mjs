@@ -48,6 +48,8 @@ export async function createWorld(row, sdk, seed) {
     /** Figures that the row takes itself. */
     measured: {},
     since: Date.now(),
+    /** How many reports there were when the client had connected, where the row says so: what comes later is owed. */
+    followed: undefined,
     began: undefined,
     ended: undefined,
     /** Which reports of the ledger are nobody's due. */

@@ -1,5 +1,5 @@
 // Frames that are no report, or not the one they say they are.
-import { frameOf, startTap } from '../harness/tap.mjs'
+import { frameOf, startTap, textOf } from '../harness/tap.mjs'
 
 const malformed = [
   '{"report":',
@@ -42,11 +42,6 @@ function mutantsOf({ fullReport }) {
       .map(value => `0x${[...words.slice(0, at), value, ...words.slice(at + 1)].join('')}`),
   )
 }
-
-const sent = ({ feedID, fullReport, validFromTimestamp, observationsTimestamp }, changes) =>
-  JSON.stringify({
-    report: { feedID, fullReport, validFromTimestamp, observationsTimestamp, ...changes },
-  })
 
 /** A report of each feed that nobody is owed: neither streamed nor stored, and from before the stream. */
 function prepare(world) {
@@ -116,10 +111,10 @@ export default [
       begin()
       const [mine] = feeds
       const [own, foreign] = apart
-      engine.send(sent(foreign), mine)
-      engine.send(sent(foreign, { feedID: mine }), mine)
-      engine.send(sent(own, { observationsTimestamp: own.observationsTimestamp + 1 }), mine)
-      engine.send(sent(own, { validFromTimestamp: own.validFromTimestamp - 1 }), mine)
+      engine.send(textOf(foreign), mine)
+      engine.send(textOf(foreign, { feedID: mine }), mine)
+      engine.send(textOf(own, { observationsTimestamp: own.observationsTimestamp + 1 }), mine)
+      engine.send(textOf(own, { validFromTimestamp: own.validFromTimestamp - 1 }), mine)
       await pause(2500)
     },
   },
@@ -137,7 +132,7 @@ export default [
       // Of more than 16 a second, sluice counts the others in one error.
       for (const [index, fullReport] of mutants.entries()) {
         if (index > 0 && index % 15 === 0) await pause(1200)
-        engine.send(sent(report, { fullReport }), feed)
+        engine.send(textOf(report, { fullReport }), feed)
       }
       await pause(2500)
       measured.unrefused = mutants.length - client.of('error').length
@@ -172,7 +167,7 @@ export default [
       begin()
       engine.publish(feed, { observationsTimestamp: 4_000_000_000 }, { stored: false })
       for (const observationsTimestamp of [0, -1, 2 ** 53, 1e300])
-        engine.send(sent(report, { observationsTimestamp }), feed)
+        engine.send(textOf(report, { observationsTimestamp }), feed)
       end()
       await pause(4000)
     },

@@ -1,5 +1,59 @@
 // Reports that are missing, and the fetching of them.
+import { eachTick, feedsOf, follow } from '../harness/feed.mjs'
+import { textOf } from '../harness/tap.mjs'
+
 const pages = '/api/v1/reports/page'
+const notSent = { streamed: false }
+
+/** Publishes a report of each of these feeds. */
+const publish = (feeds, given) => feeds.map(feed => feed.publish(given))
+
+/** One page of each feed holds, beside what is missing, a report that is older, of another feed, or repeated. */
+async function answerBadly(world) {
+  const { engine } = world
+  const feeds = feedsOf(world, 60)
+  await follow(world, feeds)
+  await eachTick(5, 100, () => publish(feeds))
+  world.begin()
+  const missing = [1, 2, 3].map(() => publish(feeds, notSent))
+  const [first, second, third] = missing
+  const next = publish(feeds)
+  const bad = [engine.ledger()[0], third[0], second[2]]
+  for (const [index, { feedID }] of feeds.entries()) {
+    const start = index === 0 ? [bad[0], first[0]] : [first[index]]
+    const rest = [...start, second[index], ...(index === 0 ? [] : [bad[index]]), third[index]]
+    const reports = [...rest, next[index]].map(report => JSON.parse(textOf(report)).report)
+    const body = JSON.stringify({ reports })
+    engine.fail({ status: 200, path: `${pages}?feedID=${feedID}`, body })
+  }
+  await eachTick(10, 200, () => publish(feeds))
+  await world.pause(2000)
+}
+
+/** A report that is only stored, and another one of the same observation. */
+async function answerTwice(world) {
+  const feeds = feedsOf(world, 60)
+  const [feed] = feeds
+  await follow(world, feeds)
+  await eachTick(5, 100, () => feed.publish())
+  world.begin()
+  const { observationsTimestamp: at, validFromTimestamp: from } = feed.publish(notSent)
+  feed.publish({ ...notSent, at, from, price: 10n ** 21n })
+  await eachTick(10, 200, () => feed.publish())
+  await world.pause(2000)
+}
+
+/** REST has each report 3 s after the stream has it or should have it. */
+async function storeLate(world) {
+  const feeds = feedsOf(world, 60)
+  await follow(world, feeds)
+  world.begin()
+  await eachTick(12, 300, tick =>
+    publish(feeds, { storedAfterMs: 3000, streamed: ![3, 4, 9].includes(tick) }),
+  )
+  await world.until(() => world.lost().length === 0, 8000)
+  await world.pause(1000)
+}
 
 export default [
   {
@@ -21,13 +75,15 @@ export default [
   {
     row: '24',
     fault: 'a report that neither the stream nor REST has',
-    bound: { gaps: [1, 1], pages: 3 },
-    seconds: 5,
+    // A gap is announced once the present has passed it, and where reports wider than a second have shown what they name.
+    engine: { intervalMs: 2000, runAhead: false },
+    bound: { gaps: [1, 1], pages: 4 },
+    seconds: 14,
     short: true,
     async run({ engine, feeds, begin, pause }) {
       begin()
       engine.publish(feeds[0], {}, { streamed: false, stored: false })
-      await pause(5000)
+      await pause(13_000)
     },
   },
   {
@@ -61,6 +117,36 @@ export default [
       end()
       await pause(7000)
     },
+  },
+  {
+    row: '25c',
+    fault: 'one page of each feed holds a report that is older, of another feed, or repeated',
+    engine: { intervalMs: 0 },
+    connect: false,
+    bound: { gaps: 0, pages: 3 },
+    seconds: 6,
+    short: true,
+    run: answerBadly,
+  },
+  {
+    row: '25d',
+    fault: 'a page holds an observation twice, with different prices',
+    feeds: 1,
+    engine: { intervalMs: 0 },
+    connect: false,
+    bound: { conflicts: [1, 1], gaps: 0, pages: 1 },
+    seconds: 5,
+    run: answerTwice,
+  },
+  {
+    row: '25e',
+    fault: 'REST has each report 3 s after it was published; three of each feed are only stored',
+    engine: { intervalMs: 0 },
+    connect: false,
+    bound: { gaps: 0, pages: 24 },
+    seconds: 10,
+    short: true,
+    run: storeLate,
   },
   {
     row: '26',

@@ -1,4 +1,6 @@
 // A service, or one origin of it, that is away for a while.
+import { eachTick, feedsOf, follow } from '../harness/feed.mjs'
+
 const away = seconds =>
   async function beAway({ engine, begin, end, pause }, after = 10_000) {
     begin()
@@ -8,6 +10,30 @@ const away = seconds =>
     end()
     await pause(after)
   }
+
+/** Ten minutes after the report before, by its date. */
+const slowly = ({ last }, index) => {
+  const at = last + 600
+  return { at, from: [last + 1, at - 299, at][index] }
+}
+
+async function missOne(world) {
+  const { engine, begin, end, pause } = world
+  const feeds = feedsOf(world, 1800)
+  await follow(world, feeds)
+  await eachTick(2, 300, () =>
+    feeds.forEach((feed, index) => void feed.publish(slowly(feed, index))),
+  )
+  begin()
+  engine.origins[0].refuse(503)
+  engine.disconnect()
+  await pause(1500)
+  feeds.forEach((feed, index) => void feed.publish(slowly(feed, index)))
+  await pause(1500)
+  engine.origins[0].refuse(undefined)
+  end()
+  await pause(10_000)
+}
 
 export default [
   {
@@ -58,6 +84,16 @@ export default [
       await pause(9000)
       measured.outages = client.of('disconnected').length
     },
+  },
+  {
+    row: '4e',
+    fault:
+      'feeds that report every ten minutes, valid from the report before, for 300 s or from their own time; one is missed in an outage of 3 s',
+    engine: { intervalMs: 0 },
+    connect: false,
+    bound: { gaps: 0, pages: 24 },
+    seconds: 15,
+    run: missOne,
   },
   {
     row: '5a',

@@ -9,6 +9,14 @@ const stall = where =>
     await pause(12_000)
   }
 
+/** The connection that there is answers pings, and sends nothing any more; one that is opened later does. */
+const mute = seconds =>
+  async function fallMute({ engine, begin, pause }) {
+    begin()
+    engine.origins[0].mute(true)
+    await pause(seconds * 1000)
+  }
+
 export default [
   {
     row: '6a',
@@ -26,5 +34,24 @@ export default [
     bound: { detect: 10_000, pages: 0 },
     seconds: 24,
     run: stall(engine => engine.origins[1]),
+  },
+  {
+    row: '6e',
+    fault: 'the connection answers pings, and sends nothing any more',
+    engine: { intervalMs: 1000 },
+    bound: { detect: 40_000, attempts: [1, 1], pages: 12 },
+    seconds: 45,
+    run: mute(45),
+  },
+  {
+    row: '6f',
+    fault: 'the same, `staleAfter: 8000`',
+    engine: { intervalMs: 1000 },
+    options: { staleAfter: 8000 },
+    official: { options: {} },
+    bound: { detect: 12_000, attempts: [1, 1], pages: 9 },
+    seconds: 14,
+    short: true,
+    run: mute(14),
   },
 ]

@@ -1,0 +1,113 @@
+// Reports that name another predecessor than the one before them, or none that can be known.
+import { eachTick, feedsOf, follow } from '../harness/feed.mjs'
+
+/** Ten seconds in which a look may be repeated, and a gap announced, and some more; in ms. */
+const SETTLED = 12_000
+const notSent = { streamed: false }
+
+/** Seven reports a feed, two of which are only stored, and then what `next` publishes. */
+const afterTwoOnlyStored = next =>
+  async function publishThem(world) {
+    const feeds = feedsOf(world, 60)
+    await follow(world, feeds)
+    world.begin()
+    await eachTick(20, 200, tick => {
+      if (tick === 6) next.before?.(world)
+      for (const [index, feed] of feeds.entries())
+        if (tick === 6) feed.publish(next.fields(feed, index))
+        else feed.publish(tick === 4 || tick === 5 ? notSent : {})
+    })
+    await world.pause(SETTLED)
+  }
+
+export default [
+  {
+    row: '41a',
+    fault: 'two reports are only stored, and the next one is valid from before them',
+    engine: { intervalMs: 0 },
+    connect: false,
+    bound: { gaps: 0, pages: 9 },
+    seconds: 17,
+    run: afterTwoOnlyStored({ fields: ({ last }) => ({ from: last - 3 }) }),
+  },
+  {
+    row: '41b',
+    fault:
+      'two reports are only stored, and another network takes over: its first report is valid from before them, from its own time, or for 300 s',
+    engine: { intervalMs: 0 },
+    connect: false,
+    bound: { gaps: 0, pages: 9 },
+    seconds: 17,
+    run: afterTwoOnlyStored({
+      before: ({ engine }) => engine.rotate(),
+      fields: ({ last }, index) => ({ from: [last - 3, last + 1, last - 298][index] }),
+    }),
+  },
+  {
+    row: '41c',
+    fault:
+      'two networks take turns, each valid from its own report before; every 7th is only stored',
+    feeds: 2,
+    engine: { intervalMs: 0 },
+    connect: false,
+    bound: { gaps: 0, pagesInTenSeconds: 1 },
+    seconds: 28,
+    async run(world) {
+      const { engine } = world
+      const feeds = feedsOf(world, 80)
+      await follow(world, feeds)
+      const networks = [engine.network, engine.rotate()]
+      world.begin()
+      await eachTick(60, 200, tick => {
+        for (const feed of feeds) {
+          const from = tick === 0 ? feed.last + 1 : feed.last
+          feed.publish({ from, network: networks[tick % 2], streamed: tick % 7 !== 5 })
+        }
+      })
+      await world.pause(SETTLED)
+    },
+  },
+  {
+    row: '41d',
+    fault:
+      'reports valid for 300 s, the longest there is: one every second, every 300 s, or, with none missing, every 1000 s',
+    engine: { intervalMs: 0 },
+    connect: false,
+    bound: { gaps: 0, pagesInTenSeconds: 1 },
+    seconds: 20,
+    async run(world) {
+      const feeds = feedsOf(world, [30, 20 * 300, 20 * 1000])
+      await follow(world, feeds)
+      world.begin()
+      await eachTick(15, 400, tick => {
+        const [everySecond, every300s, every1000s] = feeds
+        const valid = at => ({ at, from: at - 299 })
+        everySecond.publish({ ...valid(everySecond.last + 1), streamed: tick % 5 !== 3 })
+        every300s.publish({ ...valid(every300s.last + 300), streamed: tick !== 8 })
+        every1000s.publish(valid(every1000s.last + 1000))
+      })
+      await world.pause(SETTLED)
+    },
+  },
+  {
+    row: '41e',
+    fault: 'a feed valid from its own time, every 2 s; every 5th report is only stored',
+    feeds: 1,
+    engine: { intervalMs: 0 },
+    connect: false,
+    bound: { gaps: 0, pagesInTenSeconds: 1 },
+    seconds: 50,
+    async run(world) {
+      const feeds = feedsOf(world, 160)
+      const [feed] = feeds
+      await follow(world, feeds)
+      await eachTick(70, 500, tick => {
+        // The first ranges are asked for as named ones, until it shows that the reports name nothing.
+        if (tick === 30) world.begin()
+        const at = feed.last + 2
+        feed.publish({ at, from: at, streamed: tick % 5 !== 3 })
+      })
+      await world.pause(SETTLED)
+    },
+  },
+]
