@@ -26,6 +26,8 @@ interface Place {
   broke(rule: string, text: string): void
 }
 
+/** Milliseconds from one reset of connections to the next, at least. */
+const RESETTING = 30_000
 /** How many of the newest times are known exactly, at least. */
 const EXACT = 512
 
@@ -65,8 +67,9 @@ export function checkWorld(outcome: Outcome): Findings {
     for (const { other } of conflicts)
       broken.push(`conflict: at ${other.observationsTimestamp}, though all copies are the same`)
     for (const { feedID } of strangers) broken.push(`stranger: a report of ${feedID} was delivered`)
-    if (resets.length > stales * 4)
-      broken.push(`resets: ${resets.length}, though feeds were stale ${stales} times`)
+    if (resets.some((at, index) => at - (resets[index - 1] ?? -RESETTING) < RESETTING))
+      broken.push(`resets: at ${resets.join(', ')} ms`)
+    if (resets.length > 0 && stales === 0) broken.push('resets: no feed was stale')
     add(counts, 'resets', resets.length)
   }
   add(counts, 'pages', outcome.requests.length)

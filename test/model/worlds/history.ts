@@ -39,7 +39,6 @@ export function createHistory({ cursor, entered, arrived }: FeedLog): History {
   }
 
   for (const { from, to } of entered.values()) {
-    if (to <= (cursor ?? Number.NEGATIVE_INFINITY)) continue
     const at = indexOf(to)
     const below = times[at - 1]
     const above = times[at]
