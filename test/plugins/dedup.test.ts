@@ -12,14 +12,20 @@ const feedB = `0x0003${'bb'.repeat(30)}`
 function report(
   time: number,
   feedID = feedA,
-  { blob = '00', signatures = '11', origin = '001', source = 'live' as Report['source'] } = {},
+  {
+    blob = '00',
+    signatures = '11',
+    origin = '001',
+    source = 'live' as Report['source'],
+    since = time,
+  } = {},
 ): Report {
   const word = (value: number | string) => String(value).padStart(64, '0')
   const words = [0, 0, 0, 'e0', 0, 0, signatures, '20', blob, 0, 0].map(word)
   return {
     feedID,
     observationsTimestamp: time,
-    validFromTimestamp: time,
+    validFromTimestamp: since,
     fullReport: `0x${words.join('')}`,
     origin,
     source,
@@ -27,15 +33,16 @@ function report(
 }
 
 /** A stream's stage, and its events. */
-function stage(options?: DedupOptions) {
+function stage(options?: DedupOptions, cursors: ReadonlyMap<string, number> = new Map()) {
   const delivered: Report[] = []
   const counts = { deduplicated: 0, late: 0 }
   const conflicts: [Report, Report][] = []
   let connect: (origin: string) => void = () => undefined
+  let unsubscribe: (feedIDs: readonly string[]) => void = () => undefined
   const scope = {
     kind: 'stream',
     defer: () => undefined,
-    cursors: { get: () => undefined },
+    cursors,
     connections: {
       watch(listener: (status: unknown) => void) {
         connect = origin => listener({ type: 'connected', origin })
@@ -43,7 +50,9 @@ function stage(options?: DedupOptions) {
     },
     count: (as: 'deduplicated' | 'late') => void counts[as]++,
     events: {
-      on: () => () => undefined,
+      on(_: 'status', listener: (status: unknown) => void) {
+        unsubscribe = feedIDs => listener({ type: 'unsubscribed', feedIDs })
+      },
       emit(_: 'conflict', { first, other }: { first: Report; other: Report }) {
         conflicts.push([first, other])
       },
@@ -57,6 +66,7 @@ function stage(options?: DedupOptions) {
     counts,
     conflicts,
     connect: (origin: string) => connect(origin),
+    unsubscribe: (feedIDs: readonly string[]) => unsubscribe(feedIDs),
     times: () => delivered.map(each => each.observationsTimestamp),
   }
 }
@@ -142,14 +152,63 @@ describe('dedup', () => {
     expect(counts.deduplicated).toBe(1)
   })
 
-  test('remembers a bounded number of observations, whatever arrives', () => {
-    const { sink, times } = stage({ window: 8 })
-    for (let time = 1; time <= 8; time++) sink(report(time))
-    for (let time = 1; time <= 8; time++) sink(report(time))
-    expect(times()).toHaveLength(8)
-    sink(report(9))
-    sink(report(1))
-    expect(times()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 1])
+  test('remembers a bounded number of observations: behind the window, where each report began', () => {
+    const { sink, times, counts } = stage({ window: 8 })
+    // Each names one before it that has not been seen, so that nothing is known of what is between two.
+    for (let time = 10; time <= 6000; time += 10) sink(report(time, feedA, { since: time - 4 }))
+    expect(times()).toHaveLength(600)
+    // Among the oldest, which have become one run, all counts as seen; among others and the newest only what was.
+    for (const time of [15, 5000, 5005, 5980, 5985]) sink(report(time))
+    expect(times().slice(600)).toEqual([5005, 5985])
+    expect(counts).toEqual({ deduplicated: 3, late: 2 })
+  })
+
+  test.each([600, 1200, 3000])(
+    'recognises a replay of %i reports that begin where the one before ended',
+    replayed => {
+      const { sink, times, counts } = stage()
+      const all = Array.from({ length: 4000 }, (_, index) => 1000 + 3 * index)
+      for (const time of all) sink(report(time, feedA, { since: time - 2 }))
+      for (const time of all.slice(-replayed)) sink(report(time, feedA, { since: time - 2 }))
+      expect(times()).toEqual(all)
+      expect(counts).toEqual({ deduplicated: replayed, late: 0 })
+    },
+  )
+
+  test.each([300, 600])('loses no newer report to an origin that is %i reports behind', behind => {
+    const { sink, times, counts } = stage()
+    for (let time = 1; time <= 5000; time++) {
+      sink(report(time))
+      if (time > behind) sink(report(time - behind, feedA, { origin: '002' }))
+      // A third origin that brings the newest again.
+      if (time % 100 === 0)
+        for (let newest = time - 99; newest <= time; newest++) sink(report(newest))
+    }
+    expect(times()).toHaveLength(5000)
+    expect(counts).toEqual({ deduplicated: 10_000 - behind, late: 0 })
+  })
+
+  test('delivers late reports that were missing far behind the window, once', () => {
+    const { sink, times, counts } = stage()
+    const missing = [500, 501, 777]
+    for (let time = 1; time <= 4000; time++) if (!missing.includes(time)) sink(report(time))
+    for (const time of [777, 501, 500, 500, 501, 777]) sink(report(time))
+    expect(times().slice(3997)).toEqual([777, 501, 500])
+    expect(counts).toEqual({ deduplicated: 3, late: 3 })
+  })
+
+  test('emits a conflict with a fetched copy that differs, and with a live copy of a fetched report', () => {
+    const { sink, conflicts, delivered, counts } = stage()
+    sink(report(100))
+    const fetched = report(100, feedA, { blob: '01', source: 'backfill' })
+    sink(fetched)
+    expect(conflicts).toEqual([[delivered[0], fetched]])
+    sink(report(99, feedA, { source: 'backfill' }))
+    const live = report(99, feedA, { blob: '01' })
+    sink(live)
+    expect(conflicts.slice(1)).toEqual([[delivered[1], live]])
+    expect(delivered).toHaveLength(2)
+    expect(counts).toEqual({ deduplicated: 2, late: 0 })
   })
 
   test('remembers live reports whatever is fetched meanwhile, and many fetched ones', () => {
@@ -184,17 +243,33 @@ describe('dedup', () => {
     expect(plugin.report?.(next, { kind: 'request' } as never)).toBe(next)
     const counts = [0, 0]
     const nothing = () => undefined
-    const scope = {
-      kind: 'stream',
-      ...{ count: nothing, connections: { watch: nothing }, defer: nothing },
-    } as never
-    const sinks = counts.map((_, index) =>
-      plugin.report?.(() => {
+    const sinks = counts.map((_, index) => {
+      const scope = {
+        kind: 'stream',
+        ...{ count: nothing, connections: { watch: nothing }, defer: nothing },
+        ...{ cursors: { get: nothing }, events: { on: nothing, emit: nothing } },
+      } as never
+      return plugin.report?.(() => {
         counts[index] = (counts[index] ?? 0) + 1
-      }, scope),
-    )
+      }, scope)
+    })
     for (const sink of sinks) sink?.(report(100))
     expect(counts).toEqual([1, 1])
+  })
+
+  test('forgets a feed that is unsubscribed', () => {
+    const { sink, unsubscribe, times } = stage()
+    for (const feedID of [feedA, feedB]) sink(report(100, feedID))
+    unsubscribe([feedA])
+    for (const feedID of [feedA, feedB]) sink(report(100, feedID))
+    expect(times()).toEqual([100, 100, 100])
+  })
+
+  test('takes what the cursor has passed last for a copy', () => {
+    const { sink, times, counts } = stage({}, new Map([[feedA, 100]]))
+    for (const time of [100, 101]) sink(report(time))
+    expect(times()).toEqual([101])
+    expect(counts).toEqual({ deduplicated: 1, late: 0 })
   })
 
   test.each([[0], [7], [1.5], [Number.NaN]])('rejects a window of %p by name', window => {

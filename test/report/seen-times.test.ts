@@ -1,0 +1,439 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import {
+  addTime,
+  countFrom,
+  followsOn,
+  hasTime,
+  newestTime,
+  newestUpTo,
+  refuteClaim,
+  type SeenTimes,
+  seenIn,
+  timeBelow,
+  unseenIn,
+} from '../../report/seen-times.js'
+
+const feedID = `0x0003${'aa'.repeat(30)}`
+const never = Number.NEGATIVE_INFINITY
+
+/** A feed of which nothing has been seen. */
+function feed(window = 512): SeenTimes {
+  const feeds = seenIn({ cursors: new Map() })
+  feeds.window = window
+  return feeds.of(feedID)
+}
+
+/** Adds reports of one unit each. */
+function addAll(seen: SeenTimes, times: readonly number[]): void {
+  for (const time of times) addTime(seen, time, time)
+}
+
+const range = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index)
+
+/** The times that are remembered exactly. */
+const exactTimes = ({ pairs, count }: SeenTimes): number[] =>
+  range(0, count - 1).map(at => pairs[2 * at] as number)
+
+/** Reports of a feed: of a few units each, some of them left out, some late by up to `lag` reports. */
+function arrivals(lag: number, maxLength: number) {
+  const one = fc.record({
+    length: fc.integer({ min: 1, max: 4 }),
+    /** How many units this report claims that the one before it does, too. */
+    overlap: fc.constantFrom(0, 0, 0, 0, 2),
+    isMissing: fc.constantFrom(false, false, false, true),
+    lag: fc.oneof(
+      { weight: 4, arbitrary: fc.constant(0) },
+      { weight: 1, arbitrary: fc.integer({ min: 0, max: lag }) },
+    ),
+    copies: fc.constantFrom(1, 1, 2),
+  })
+  return fc.array(one, { maxLength, size: 'max' }).map(all => {
+    let time = 1000
+    const sent: { since: number; time: number; at: number }[] = []
+    for (const [index, each] of all.entries()) {
+      const since = time + 1 - each.overlap
+      time += each.length
+      if (each.isMissing) continue
+      for (let copy = 0; copy < each.copies; copy++)
+        sent.push({ since: Math.min(since, time), time, at: index + each.lag * (copy + 1) })
+    }
+    return sent.sort((one, other) => one.at - other.at)
+  })
+}
+
+describe('the times seen', () => {
+  test('agree with a set while none are evicted: each is new once, whatever its place', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 0, max: 150 }), { maxLength: 400, size: 'max' }),
+        fc.integer({ min: 76, max: 512 }),
+        (times, window) => {
+          const seen = feed(window)
+          const model = new Set<number>()
+          for (const time of times) {
+            if (addTime(seen, time, time) === model.has(time)) throw new Error(`${time} is wrong`)
+            model.add(time)
+          }
+          const sorted = [...model].sort((one, other) => one - other)
+          expect(exactTimes(seen)).toEqual(sorted)
+          expect(newestTime(seen)).toBe(sorted.at(-1) ?? never)
+          const around = range(-1, 151)
+          expect(around.filter(time => hasTime(seen, time))).toEqual(sorted)
+          expect(around.map(time => timeBelow(seen, time, time))).toEqual(
+            around.map(time => sorted.findLast(each => each < time) ?? never),
+          )
+          expect(around.map(time => countFrom(seen, time))).toEqual(
+            around.map(time => sorted.filter(each => each >= time).length),
+          )
+        },
+      ),
+    )
+  })
+
+  test('agree with what each report says of the one before it, where the newest follows on', () => {
+    const seen = feed()
+    expect(followsOn(seen, 101, 100)).toBe(false)
+    addTime(seen, 96, 100)
+    expect(followsOn(seen, 96, 100)).toBe(false)
+    addTime(seen, 101, 105)
+    expect(followsOn(seen, 101, 105)).toBe(true)
+    expect(followsOn(seen, 100, 105)).toBe(false)
+    expect(followsOn(seen, 102, 105)).toBe(false)
+    addTime(seen, 102, 103)
+    // It is not the newest; and what lies below the newest is now another.
+    expect(followsOn(seen, 102, 103)).toBe(false)
+    expect(followsOn(seen, 101, 105)).toBe(false)
+    expect(followsOn(seen, 104, 105)).toBe(true)
+    expect(followsOn(seen, 104, 104)).toBe(false)
+  })
+
+  test('are remembered beyond any window: a copy is one, whenever it comes', () => {
+    fc.assert(
+      fc.property(arrivals(40, 150), fc.integer({ min: 8, max: 40 }), (sent, window) => {
+        const seen = feed(window)
+        const added = new Set<number>()
+        for (const { since, time } of sent) {
+          const isNew = !hasTime(seen, time)
+          if (addTime(seen, since, time) !== isNew) throw new Error(`${time} is new or is not`)
+          if (isNew && added.has(time)) throw new Error(`${time} is forgotten`)
+          added.add(time)
+        }
+        expect(sent.filter(({ since, time }) => addTime(seen, since, time))).toEqual([])
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('behind the window, only a time that a report claims counts as seen', () => {
+    fc.assert(
+      fc.property(arrivals(12, 150), fc.integer({ min: 8, max: 40 }), (sent, window) => {
+        const seen = feed(window)
+        for (const { since, time } of sent) addTime(seen, since, time)
+        const claimed = new Set(sent.flatMap(({ since, time }) => range(since, time)))
+        const all = range(990, Math.max(990, newestTime(seen)) + 10)
+        expect(all.filter(time => hasTime(seen, time) && !claimed.has(time))).toEqual([])
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('the newest ones stay exact and ascending, and above all runs, whatever comes late', () => {
+    fc.assert(
+      fc.property(arrivals(40, 150), fc.integer({ min: 8, max: 40 }), (sent, window) => {
+        const seen = feed(window)
+        const added = new Set<number>()
+        for (const { since, time } of sent) {
+          if (!addTime(seen, since, time)) continue
+          added.add(time)
+          if (seen.count < 2 * window - 1 && sent.at(-1)?.time !== time) continue
+          const all = [...added].sort((one, other) => one - other)
+          const exact = exactTimes(seen)
+          expect(exact).toEqual(all.slice(-exact.length))
+          expect(exact.length).toBeGreaterThanOrEqual(Math.min(all.length, window))
+          expect(seen.runs.at(-1)?.to ?? never).toBeLessThan(exact[0] as number)
+        }
+        const exact = exactTimes(seen)
+        const below = [...added].filter(time => time < (exact[0] ?? never))
+        expect(exact.map(time => timeBelow(seen, time, time))).toEqual(
+          [Math.max(never, ...below), ...exact].slice(0, exact.length),
+        )
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test.each([8, 9, 100, 512])('take room for twice a window of %i at most', window => {
+    const seen = feed(window)
+    const lengths = new Set<number>()
+    for (const time of range(1, 5 * window + 20)) {
+      addTime(seen, time, time)
+      lengths.add(seen.pairs.length)
+      expect(seen.count).toBeGreaterThanOrEqual(Math.min(time, window))
+    }
+    // Two numbers for each time.
+    expect(Math.max(...lengths)).toBe(4 * window)
+    expect(lengths.size).toBeLessThan(10)
+    expect(exactTimes(seen)).toEqual(range(5 * window + 21 - seen.count, 5 * window + 20))
+  })
+})
+
+describe('what lies behind the window', () => {
+  test('is one run while each report begins where the one before ended', () => {
+    const seen = feed(8)
+    for (const time of range(1, 100).map(each => each * 5)) addTime(seen, time - 4, time)
+    expect(seen.runs).toEqual([{ from: 5, to: (exactTimes(seen)[0] as number) - 5 }])
+    for (const time of [5, 6, 250]) expect(hasTime(seen, time)).toBe(true)
+    for (const time of [4, 501]) expect(hasTime(seen, time)).toBe(false)
+    // A time within the exact ones is new, whatever is claimed.
+    expect(hasTime(seen, 498)).toBe(false)
+  })
+
+  test('is a run more for each missing report, and a late one closes it', () => {
+    const seen = feed(8)
+    addAll(seen, [...range(1, 19), ...range(21, 60)])
+    expect(seen.runs.map(({ from }) => from)).toEqual([1, 21])
+    expect(hasTime(seen, 20)).toBe(false)
+    expect(addTime(seen, 20, 20)).toBe(true)
+    expect(seen.runs[0]).toEqual({ from: 1, to: 20 })
+    expect(addTime(seen, 20, 20)).toBe(false)
+    expect(timeBelow(seen, 20, 20)).toBe(19)
+  })
+
+  test('is remembered without the range that a report after a missing one claims', () => {
+    const seen = feed(8)
+    addTime(seen, 1, 1)
+    addTime(seen, 11, 20)
+    addAll(seen, range(21, 60))
+    // Of the range of 20 nothing is known: the one before it has not been seen.
+    expect(seen.runs[0]).toEqual({ from: 1, to: 1 })
+    expect(hasTime(seen, 15)).toBe(false)
+    expect(addTime(seen, 15, 15)).toBe(true)
+    expect(timeBelow(seen, 15, 15)).toBe(1)
+  })
+
+  test('counts as missing where reports are known to be', () => {
+    const seen = feed(8)
+    for (const time of range(1, 60).map(each => each * 5)) addTime(seen, time - 4, time)
+    const missing = [{ from: 22, to: 24 }]
+    seen.missing = missing
+    expect(range(21, 25).map(time => hasTime(seen, time))).toEqual([
+      true,
+      false,
+      false,
+      false,
+      true,
+    ])
+    expect(addTime(seen, 23, 23)).toBe(true)
+    missing.length = 0
+    expect(addTime(seen, 23, 23)).toBe(false)
+    expect(seen.runs).toHaveLength(1)
+  })
+
+  test('is 256 runs at most: the oldest two become one', () => {
+    const seen = feed(8)
+    addAll(
+      seen,
+      range(1, 1000).map(each => each * 2),
+    )
+    expect(seen.runs).toHaveLength(256)
+    expect(seen.runs[0]?.from).toBe(2)
+    expect(seen.runs.slice(1).every(({ from, to }) => from === to)).toBe(true)
+    const oldest = seen.runs[0]?.to as number
+    // What is between two that became one is taken for a copy; what is between others is not.
+    expect([hasTime(seen, oldest - 1), hasTime(seen, oldest + 1)]).toEqual([true, false])
+    expect(addTime(seen, oldest + 1, oldest + 1)).toBe(true)
+    expect(seen.runs).toHaveLength(256)
+  })
+
+  test('is never more than that, and ascending, in whatever order reports come', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 0, max: 5000 }), {
+          minLength: 400,
+          maxLength: 900,
+          size: 'max',
+        }),
+        times => {
+          const seen = feed(8)
+          for (const time of times) {
+            addTime(seen, time, time)
+            expect(seen.runs.length).toBeLessThanOrEqual(256)
+          }
+          const ends = seen.runs.flatMap(({ from, to }) => [from, to])
+          expect(ends).toEqual([...ends].sort((one, other) => one - other))
+          for (const time of times) expect(hasTime(seen, time)).toBe(true)
+        },
+      ),
+      { numRuns: 20 },
+    )
+  })
+
+  test('names the report below a time: of a run its own end, where it is not within one', () => {
+    const seen = feed(8)
+    addAll(seen, range(1, 19))
+    for (const time of range(5, 30).map(each => each * 10)) addTime(seen, time - 9, time)
+    expect(seen.runs.map(({ from }) => from)).toEqual([1, 50])
+    expect(timeBelow(seen, 1, 1)).toBe(never)
+    expect(timeBelow(seen, 26, 30)).toBe(19)
+    expect(timeBelow(seen, 41, 50)).toBe(19)
+    // Within a run each report begins where the one before it ended.
+    expect(timeBelow(seen, 61, 70)).toBe(60)
+    const [first] = exactTimes(seen) as [number]
+    expect(timeBelow(seen, first - 9, first)).toBe(first - 10)
+  })
+})
+
+describe('a claim', () => {
+  const claimed = () => {
+    const seen = feed()
+    addTime(seen, 100, 100)
+    addTime(seen, 101, 110)
+    return seen
+  }
+
+  test('is refuted once, by a report in its range', () => {
+    const seen = claimed()
+    addTime(seen, 105, 105)
+    expect(refuteClaim(seen, 105)).toBe(110)
+    expect(refuteClaim(seen, 105)).toBeUndefined()
+    addTime(seen, 107, 107)
+    expect(refuteClaim(seen, 107)).toBeUndefined()
+  })
+
+  test.each([
+    ['before its range', 100],
+    ['the one that claims it', 110],
+    ['after it', 115],
+  ])('is not refuted by a report that is %s', (_name, time) => {
+    const seen = claimed()
+    addTime(seen, time, time)
+    expect(refuteClaim(seen, time)).toBeUndefined()
+    expect(refuteClaim(seen, 101)).toBe(110)
+  })
+
+  test('that a report of a wrong range makes ends at its own time', () => {
+    const seen = feed()
+    addTime(seen, 500, 100)
+    addTime(seen, 101, 101)
+    addTime(seen, 300, 99)
+    expect(refuteClaim(seen, 98)).toBeUndefined()
+    expect(refuteClaim(seen, 99)).toBeUndefined()
+  })
+
+  test('stays with its report where others come before it, or many after it', () => {
+    const seen = feed(20)
+    for (const time of range(1, 35).map(each => each * 10)) addTime(seen, time - 5, time)
+    addTime(seen, 333, 333)
+    for (const time of range(36, 50).map(each => each * 10)) addTime(seen, time - 5, time)
+    for (const time of exactTimes(seen)) {
+      const first = time === 333 ? 333 : time - 5
+      expect(refuteClaim(seen, first - 1)).toBeUndefined()
+      expect(refuteClaim(seen, first)).toBe(time === 333 ? undefined : time)
+    }
+  })
+})
+
+describe('the newest time up to another', () => {
+  test('is the nearest one that is not after it; without one, the newest of all', () => {
+    const seen = feed()
+    expect(newestUpTo(seen, 100)).toBe(never)
+    addAll(seen, [100, 110, 5000])
+    expect([100, 105, 110, 4999, 5000, 9999].map(end => newestUpTo(seen, end))).toEqual([
+      100, 100, 110, 110, 5000, 5000,
+    ])
+    expect(newestUpTo(seen, 99)).toBe(5000)
+  })
+
+  test('may lie behind the window', () => {
+    const seen = feed(8)
+    addAll(seen, [...range(1, 10), ...range(101, 140)])
+    expect(seen.runs[0]).toEqual({ from: 1, to: 10 })
+    expect(newestUpTo(seen, 50)).toBe(10)
+    expect(newestUpTo(seen, 105)).toBe(105)
+  })
+})
+
+describe('the parts of an interval that have not been seen', () => {
+  test.each([
+    ['all of it', [], [], [[1, 9]]],
+    [
+      'what is between times',
+      [3, 5, 6],
+      [],
+      [
+        [1, 2],
+        [4, 4],
+        [7, 9],
+      ],
+    ],
+    ['nothing at its ends', [1, 9], [], [[2, 8]]],
+    [
+      'nothing in others',
+      [5],
+      [
+        { from: -4, to: 2 },
+        { from: 7, to: 20 },
+      ],
+      [
+        [3, 4],
+        [6, 6],
+      ],
+    ],
+    [
+      'nothing where others overlap',
+      [],
+      [
+        { from: 2, to: 6 },
+        { from: 4, to: 5 },
+      ],
+      [
+        [1, 1],
+        [7, 9],
+      ],
+    ],
+    [
+      'nothing',
+      [4],
+      [
+        { from: 0, to: 4 },
+        { from: 5, to: 9 },
+      ],
+      [],
+    ],
+  ])('are %s', (_name, times, others, parts) => {
+    const seen = feed()
+    addAll(seen, [-1, ...times, 12])
+    expect(unseenIn(seen, { from: 1, to: 9 }, others).map(({ from, to }) => [from, to])).toEqual(
+      parts,
+    )
+  })
+
+  test('agree with a set, and with the intervals left out', () => {
+    const interval = fc
+      .tuple(fc.integer({ min: 0, max: 60 }), fc.integer({ min: 0, max: 15 }))
+      .map(([from, length]) => ({ from, to: from + length }))
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(fc.integer({ min: 0, max: 60 })),
+        interval,
+        fc.array(interval, { maxLength: 4 }),
+        (times, asked, others) => {
+          const seen = feed()
+          addAll(seen, times)
+          const parts = unseenIn(seen, asked, others)
+          expect(parts.flatMap(({ from, to }) => range(from, to))).toEqual(
+            range(asked.from, asked.to).filter(
+              time =>
+                !times.includes(time) && !others.some(({ from, to }) => from <= time && time <= to),
+            ),
+          )
+          // None touches the next: what is not interrupted is one part.
+          for (const [at, { from }] of parts.entries())
+            if (at > 0) expect(from).toBeGreaterThan((parts[at - 1]?.to ?? 0) + 1)
+        },
+      ),
+    )
+  })
+})
