@@ -13,6 +13,8 @@ export const LONGEST_RANGE = 300
 /** The reports of one feed that have been seen. */
 export interface SeenTimes {
   readonly feedID: string
+  /** The time up to which its reports were taken before this stream. */
+  readonly cursor: number | undefined
   /** A second in the unit of the feed. */
   readonly second: 1 | 1000
   /** How many of the newest times are remembered exactly, at least. */
@@ -89,6 +91,7 @@ function createSeenFeeds({ cursors }: Resumed): SeenFeeds {
 function createSeenTimes(feedID: string, cursor: number | undefined, window: number): SeenTimes {
   return {
     feedID,
+    cursor,
     second: feedResolution(feedID) === 's' ? 1 : 1000,
     window,
     hasRanges: feedVersion(feedID) !== 1,

@@ -178,7 +178,8 @@ export function createBackfill(
 /** A report that has not been seen, or that differs from the one that has. */
 function isWanted({ seen }: Feed, range: Range, report: Report): boolean {
   const { observationsTimestamp: time } = report
-  if (!hasTime(seen, time)) return time <= Math.max(range.to, newestTime(seen))
+  if (!hasTime(seen, time))
+    return time <= range.to || (time < newestTime(seen) && time > (seen.cursor ?? -1))
   const first = cachedReport(seen, time)
   return first !== undefined && !isSameBlob(first.fullReport, report.fullReport)
 }

@@ -113,18 +113,21 @@ export function place(feed: Feed, report: Report): Gap | undefined {
   addTime(seen, since, time)
   const gap = gaps.findLast(each => isIn(each, time))
   if (gap !== undefined) return gap
-  // What a page shows whole need not be asked for again.
+  // What a fetched report shows to be missing is a part of the range that it was fetched for.
   const shown = report.source === 'live' ? undefined : feed.shown
-  const enclosing = cutRange(feed, time, shown === undefined)
+  const enclosing = cutRanges(feed, time, shown === undefined)
+  const part = shown && enclosing
   const below = timeBelow(seen, since, time)
   if (below === since - 1) showLink(feed, report)
   else if (below !== Number.NEGATIVE_INFINITY) {
     const from = gaps.reduce((start, gap) => (isIn(gap, start) ? gap.to + 1 : start), below + 1)
-    if (namesPredecessor(feed, report, below)) {
-      const part = shown && enclosing?.digest !== undefined ? enclosing : undefined
+    if (namesPredecessor(feed, report, below))
       openNamed(feed, { from, to: since - 1 }, digestOf(report), part)
-    } else if (shown === undefined || below < shown.from - 1)
-      openPossible(feed, Math.min(from, timeBelow(seen, since, since) + 1), time - 1)
+    else {
+      openPossible(feed, { from, to: time - 1 }, part)
+      const reach = timeBelow(seen, since, since)
+      if (reach < below) openPossible(feed, { from: reach + 1, to: since - 1 }, part)
+    }
   }
   if (newestTime(seen) !== time) placeLate(feed, time, shown, enclosing !== undefined)
   return undefined
@@ -134,7 +137,7 @@ export function place(feed: Feed, report: Report): Gap | undefined {
 function placeLate(feed: Feed, time: number, shown: Interval | undefined, isMissed: boolean): void {
   const above = refuteClaim(feed.seen, time)
   if (above !== undefined && (shown === undefined || above > shown.to + 1))
-    openPossible(feed, time + 1, above - 1)
+    openPossible(feed, { from: time + 1, to: above - 1 })
   // The clock of the newest report may have been right, and then turned back.
   const newest = newestTime(feed.seen)
   if (isMissed || shown !== undefined || feed.turnedAt === newest) return
@@ -163,19 +166,20 @@ export function mayHoldReports(feed: Feed, range: Range): boolean {
   return isCertain(feed, range) || (range.digest !== undefined && feed.unfounded < MOST_UNFOUNDED)
 }
 
-/** Takes a time, and what is below it, from the range that it is in; returns that. */
-function cutRange(feed: Feed, time: number, isLive: boolean): Range | undefined {
-  const range = feed.ranges.find(each => isIn(each, time))
-  if (range === undefined) return undefined
-  if (range.digest !== undefined) feed.unfounded = 0
-  // A newer live report says itself what is missing before it.
-  const isOver = range.to === time || (isLive && range.to === Number.POSITIVE_INFINITY)
-  if (isOver) closeRange(feed, range)
-  else range.from = time + 1
-  return range
+/** Takes a time, and what is below it, from the ranges that it is in; returns one of them. */
+function cutRanges(feed: Feed, time: number, isLive: boolean): Range | undefined {
+  const ranges = feed.ranges.filter(range => isIn(range, time))
+  for (const range of ranges) {
+    if (range.digest !== undefined) feed.unfounded = 0
+    // A newer live report says itself what is missing before it.
+    const isOver = range.to === time || (isLive && range.to === Number.POSITIVE_INFINITY)
+    if (isOver) closeRange(feed, range)
+    else range.from = time + 1
+  }
+  return ranges[0]
 }
 
-function addRange(feed: Feed, at: Interval, wait: number, notBefore = 0, rest?: Partial<Range>) {
+function addRange(feed: Feed, at: Interval, wait: number, notBefore: number, rest: Partial<Range>) {
   const { ranges, seen } = feed
   if (!(at.from <= at.to && Number.isFinite(at.from))) return
   const openedAt = performance.now()
@@ -192,14 +196,16 @@ function addRange(feed: Feed, at: Interval, wait: number, notBefore = 0, rest?: 
 
 /** Opens a range in which a report is missing; `part` is the range, opened earlier, that it was a part of. */
 export function openNamed(feed: Feed, at: Interval, digest: string, part?: Range): void {
-  if (feed.ranges.some(range => range.digest !== undefined && isIn(range, at.to))) return
-  const rest =
-    part === undefined ? { digest } : { digest, openedAt: part.openedAt, dueAt: part.dueAt }
-  addRange(feed, at, LOOKS[0], 0, rest)
+  const isOpen = feed.ranges.some(range => range.digest !== undefined && isIn(range, at.to))
+  if (!isOpen) addRange(feed, at, LOOKS[0], 0, { ...timesOf(part), digest })
 }
 
-function openPossible(feed: Feed, from: number, to: number): void {
-  addRange(feed, { from, to }, LOOKS[0], feed.askedAt + INTERVAL)
+function openPossible(feed: Feed, at: Interval, part?: Range): void {
+  addRange(feed, at, LOOKS[0], feed.askedAt + INTERVAL, timesOf(part))
+}
+
+function timesOf(part: Range | undefined): Partial<Range> {
+  return part === undefined ? {} : { openedAt: part.openedAt, dueAt: part.dueAt }
 }
 
 /** Has the service asked for what comes after a newest report, after so many milliseconds. */
