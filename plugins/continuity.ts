@@ -4,7 +4,7 @@ import type { Status } from '../client/status.js'
 import { asError, ValidationError } from '../core/errors.js'
 import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
 import type { Report } from '../report/report.js'
-import { followsOn, newestUpTo, seenIn } from '../report/seen-times.js'
+import { followsOn, seenIn } from '../report/seen-times.js'
 import { createBackfill } from './continuity/backfill.js'
 import {
   askAbove,
@@ -12,6 +12,7 @@ import {
   type Feed,
   giveUp,
   mayHoldReports,
+  newestPast,
   place,
   presentOf,
   showLink,
@@ -47,6 +48,8 @@ const STALE_INTERVAL = 30_000
 const PRESENT_CHECK = 1000
 /** Gaps of a feed that are remembered. */
 const MOST_GAPS = 64
+/** Times in the future that are remembered. */
+const MOST_AHEAD = 64
 
 /**
  * Misses no report: each names the one before it, so it is known when that has not been seen. What is missing is fetched
@@ -83,15 +86,15 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   function feedOf(feedID: string): Feed {
     last = feeds.get(feedID)
     if (last !== undefined) return last
-    last = createFeed(
-      seen.of(feedID),
-      isSorted ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY,
-    )
+    last = createFeed(seen.of(feedID))
     feeds.set(feedID, last)
     return last
   }
 
   function onReport(feed: Feed, report: Report): void {
+    const { observationsTimestamp: time } = report
+    feed.freeUpTo = presentOf(scope, feed, CLOCK_TOLERANCE)
+    if (time > feed.freeUpTo && feed.ahead.push(time) > MOST_AHEAD) feed.ahead.shift()
     const gap = place(feed, report)
     if (isSorted) hold(feed, report)
     update(feed)
@@ -174,7 +177,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   function onMissed(feedIDs: Iterable<string>, delay: number, staleInterval?: number): void {
     for (const feedID of feedIDs) {
       const feed = feedOf(feedID)
-      const newest = newestUpTo(feed.seen, presentOf(scope, feed, CLOCK_TOLERANCE))
+      const newest = newestPast(feed, presentOf(scope, feed, CLOCK_TOLERANCE))
       askAbove(feed, newest, delay, staleInterval)
       update(feed)
     }

@@ -26,8 +26,8 @@ export interface SeenTimes {
   count: number
   /** What lies behind `pairs`: ascending runs of reports each of which begins where the one before ended. */
   readonly runs: Interval[]
-  /** Where reports are missing: a time in one of these is not a copy, whatever the runs say. */
-  missing: readonly Interval[]
+  /** Whether a time is known to be missing: then it is not a copy, whatever the runs say. */
+  isMissing: ((time: number) => boolean) | undefined
   /** The last reports, whole. */
   readonly cache: (Report | undefined)[]
   cached: number
@@ -99,7 +99,7 @@ function createSeenTimes(feedID: string, cursor: number | undefined, window: num
     count: 0,
     // What was consumed before counts as seen.
     runs: cursor === undefined ? [] : [{ from: cursor, to: cursor }],
-    missing: [],
+    isMissing: undefined,
     cache: [],
     cached: 0,
   }
@@ -130,11 +130,11 @@ export function addTime(seen: SeenTimes, since: number, time: number): boolean {
 
 /** Whether a report of this time has been seen. Behind the exact times, every time of a run counts as seen. */
 export function hasTime(seen: SeenTimes, time: number): boolean {
-  const { pairs, count, runs, missing } = seen
+  const { pairs, count, runs } = seen
   const at = indexOf(seen, time)
   if (at < count && pairs[2 * at] === time) return true
   const run = runs[firstEndingAt(runs, time)]
-  return run !== undefined && run.from <= time && !missing.some(range => isIn(range, time))
+  return run !== undefined && run.from <= time && seen.isMissing?.(time) !== true
 }
 
 /** The nearest time seen before a report that has been added; -Infinity without one. */

@@ -19,6 +19,7 @@ import {
   isAnswered,
   isCertain,
   mayHoldReports,
+  newestPast,
   openNamed,
   place,
   presentOf,
@@ -74,11 +75,9 @@ export function createBackfill(
     for (const range of [...feed.ranges]) {
       const isShown = pages.some(({ from, to }) => from <= range.from && range.to <= to)
       if (!isShown || range.dueAt > begun || range.openedAt > begun) continue
-      if (!isAnswered(feed, range, begun)) continue
+      if (!isAnswered(feed, range, begun, presentOf(scope, feed))) continue
       closeRange(feed, range)
-      // Where it ends in the future, the report that names its end may have a wrong time.
-      if (isCertain(feed, range) && range.to <= presentOf(scope, feed))
-        giveUp(scope, feed, range, 'upstream')
+      if (isCertain(feed, range)) giveUp(scope, feed, range, 'upstream')
     }
   }
 
@@ -158,8 +157,12 @@ export function createBackfill(
   return async function backfill(feed) {
     const begun = performance.now()
     // A newer report says itself what is missing before it.
-    for (const range of feed.ranges.filter(({ to }) => to === Number.POSITIVE_INFINITY))
-      if (countFrom(feed.seen, range.from) > range.newer) closeRange(feed, range)
+    const above = feed.ranges.find(({ to }) => to === Number.POSITIVE_INFINITY)
+    // A newer report says itself what is missing before it.
+    if (above !== undefined && countFrom(feed.seen, above.from) > above.newer)
+      closeRange(feed, above)
+    else if (above?.staleInterval !== undefined)
+      above.from = newestPast(feed, presentOf(scope, feed, LATE)) + 1
     const due = feed.ranges.filter(({ dueAt }) => dueAt <= begun)
     if (due.length === 0 || feed.isAsking) return
     feed.isAsking = true

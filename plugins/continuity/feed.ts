@@ -8,6 +8,7 @@ import {
   isIn,
   LONGEST_RANGE,
   newestTime,
+  newestUpTo,
   refuteClaim,
   type SeenTimes,
   timeBelow,
@@ -48,13 +49,15 @@ export interface Feed {
   linked: string | undefined
   /** How many named predecessors in a row do not exist. */
   unfounded: number
+  /** The last times that were in the future when they were seen: they may be wrong. */
+  readonly ahead: number[]
   /** The gaps announced last. */
   readonly gaps: Gap[]
   /** What the page that is being delivered shows whole. */
   shown: Interval | undefined
   /** Reports that wait in sorted order, ascending, and since when. */
   readonly held: { readonly report: Report; readonly at: number }[]
-  /** In sorted order, reports up to this time need not wait. */
+  /** Reports up to this time are not in the future, and need not wait in sorted order. */
   freeUpTo: number
   isAsking: boolean
   /** True once it was unsubscribed, or the stream has ended. */
@@ -68,6 +71,8 @@ const LOOKS = [250, 1000, 3000, 10_000] as const
 const FOLLOWS = 2000
 /** Milliseconds between two requests for what is only possible, at least. */
 const INTERVAL = 10_000
+/** Milliseconds between two requests for a range that ends in the future. */
+const FUTURE_INTERVAL = 60_000
 const MAX_STALE = 300_000
 /** Ranges of a feed; of more, the oldest two become one. */
 const MOST_RANGES = 256
@@ -77,18 +82,25 @@ const MOST_UNFOUNDED = 3
 const DIGEST = 66
 
 /** Makes a feed of which nothing is missing yet. */
-export function createFeed(seen: SeenTimes, freeUpTo: number): Feed {
+export function createFeed(seen: SeenTimes): Feed {
   const ranges: Range[] = []
-  seen.missing = ranges
+  seen.isMissing = time => ranges.some(range => range.digest !== undefined && isIn(range, time))
   const never = Number.NEGATIVE_INFINITY
   const none = { linked: undefined, shown: undefined, timer: undefined }
-  const state = { ...none, freeUpTo, turnedAt: never, askedAt: never, unfounded: 0 }
-  return { seen, ranges, gaps: [], held: [], ...state, isAsking: false, isOver: false }
+  const state = { ...none, freeUpTo: never, turnedAt: never, askedAt: never, unfounded: 0 }
+  return { seen, ranges, ahead: [], gaps: [], held: [], ...state, isAsking: false, isOver: false }
 }
 
 /** The present and some milliseconds, in the unit of a feed, by the clock of the service where that is known. */
 export function presentOf({ client }: StreamScope, { seen }: Feed, more = 0): number {
   return Math.floor(((client.now() + more) / 1000) * seen.second)
+}
+
+/** The newest time of a feed that was not in the future when it was seen; the newest of all where there is none. */
+export function newestPast({ seen, ahead }: Feed, present: number): number {
+  let time = newestUpTo(seen, present)
+  while (ahead.includes(time)) time = timeBelow(seen, time, time)
+  return Number.isFinite(time) ? time : newestTime(seen)
 }
 
 /** Keeps in mind that the reports of a configuration begin where the ones before them ended. */
@@ -189,15 +201,14 @@ function addRange(feed: Feed, at: Interval, wait: number, notBefore: number, res
   ranges.push({ ...range, digest: undefined, staleInterval: undefined, ...rest })
   const [oldest, next] = ranges
   if (ranges.length <= MOST_RANGES || oldest === undefined || next === undefined) return
-  next.from = Math.min(oldest.from, next.from)
-  next.to = Math.max(oldest.to, next.to)
-  ranges.shift()
+  const from = Math.min(oldest.from, next.from)
+  ranges.splice(0, 2, { ...next, from, to: Math.max(oldest.to, next.to), digest: undefined })
 }
 
 /** Opens a range in which a report is missing; `part` is the range, opened earlier, that it was a part of. */
 export function openNamed(feed: Feed, at: Interval, digest: string, part?: Range): void {
-  const isOpen = feed.ranges.some(range => range.digest !== undefined && isIn(range, at.to))
-  if (!isOpen) addRange(feed, at, LOOKS[0], 0, { ...timesOf(part), digest })
+  if (feed.seen.isMissing?.(at.to) !== true)
+    addRange(feed, at, LOOKS[0], 0, { ...timesOf(part), digest })
 }
 
 function openPossible(feed: Feed, at: Interval, part?: Range): void {
@@ -225,14 +236,15 @@ export function closeRange({ ranges }: Feed, range: Range): void {
 }
 
 /** The service has shown all that it stored of a range at a time. True where that was asked for the last time. */
-export function isAnswered(feed: Feed, range: Range, at: number): boolean {
+export function isAnswered(feed: Feed, range: Range, at: number, present: number): boolean {
   range.answers++
   range.failures = 0
   if (range.digest !== undefined) {
     if (range.answers === 2 && !isCertain(feed, range)) feed.unfounded++
     const next = LOOKS.find(look => range.openedAt + look > at)
-    range.dueAt = range.openedAt + (next ?? 0)
-    return next === undefined
+    // The report that names a predecessor in the future may have a wrong time.
+    range.dueAt = next === undefined ? at + FUTURE_INTERVAL : range.openedAt + next
+    return next === undefined && range.to <= present
   }
   range.dueAt = at + (range.staleInterval ?? INTERVAL)
   if (range.staleInterval === undefined) return range.answers > 1
