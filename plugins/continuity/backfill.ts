@@ -19,7 +19,6 @@ import {
   isAnswered,
   isCertain,
   mayHoldReports,
-  newestPast,
   openNamed,
   place,
   presentOf,
@@ -161,8 +160,6 @@ export function createBackfill(
     // A newer report says itself what is missing before it.
     if (above !== undefined && countFrom(feed.seen, above.from) > above.newer)
       closeRange(feed, above)
-    else if (above?.staleInterval !== undefined)
-      above.from = newestPast(feed, presentOf(scope, feed, LATE)) + 1
     const due = feed.ranges.filter(({ dueAt }) => dueAt <= begun)
     if (due.length === 0 || feed.isAsking) return
     feed.isAsking = true

@@ -31,7 +31,7 @@ export interface Range extends Interval {
   /** Later reports wait for it in sorted order. */
   readonly delays: boolean
   /** Of a range without an end: how many times in it had been seen when it was opened. */
-  readonly newer: number
+  newer: number
   /** Milliseconds to the request after the next, while the feed is stale. */
   staleInterval: number | undefined
 }
@@ -128,7 +128,7 @@ export function place(feed: Feed, report: Report): Gap | undefined {
   // What a fetched report shows to be missing is a part of the range that it was fetched for.
   const shown = report.source === 'live' ? undefined : feed.shown
   const enclosing = cutRanges(feed, time, shown === undefined)
-  const part = shown && enclosing
+  const part = shown && Number.isFinite(enclosing?.to) ? enclosing : undefined
   const below = timeBelow(seen, since, time)
   if (below === since - 1) showLink(feed, report)
   else if (below !== Number.NEGATIVE_INFINITY) {
@@ -249,6 +249,8 @@ export function isAnswered(feed: Feed, range: Range, at: number, present: number
   range.dueAt = at + (range.staleInterval ?? INTERVAL)
   if (range.staleInterval === undefined) return range.answers > 1
   range.staleInterval = Math.min(MAX_STALE, 2 * range.staleInterval)
+  range.from = newestPast(feed, present) + 1
+  range.newer = countFrom(feed.seen, range.from)
   return false
 }
 
