@@ -10,6 +10,7 @@ import {
   countFrom,
   hasTime,
   type Interval,
+  isIn,
   newestTime,
 } from '../../report/seen-times.js'
 import {
@@ -102,7 +103,7 @@ export function createBackfill(
     }
     page.to = end
     feed.shown = page
-    const wanted = reports.filter(report => isWanted(feed, range, report))
+    const wanted = reports.filter(report => isWanted(feed, report))
     await deliver(feed, wanted).finally(() => {
       feed.shown = undefined
     })
@@ -176,10 +177,13 @@ export function createBackfill(
 }
 
 /** A report that has not been seen, or that differs from the one that has. */
-function isWanted({ seen }: Feed, range: Range, report: Report): boolean {
+function isWanted({ seen, ranges }: Feed, report: Report): boolean {
   const { observationsTimestamp: time } = report
   if (!hasTime(seen, time))
-    return time <= range.to || (time < newestTime(seen) && time > (seen.cursor ?? -1))
+    return (
+      ranges.some(range => isIn(range, time)) ||
+      (time < newestTime(seen) && time > (seen.cursor ?? -1))
+    )
   const first = cachedReport(seen, time)
   return first !== undefined && !isSameBlob(first.fullReport, report.fullReport)
 }

@@ -221,12 +221,13 @@ function timesOf(part: Range | undefined): Partial<Range> {
 
 /** Has the service asked for what comes after a newest report, after so many milliseconds. */
 export function askAbove(feed: Feed, newest: number, delay: number, staleInterval?: number): void {
-  const above = feed.ranges.find(({ to }) => to === Number.POSITIVE_INFINITY)
-  const dueAt = Math.max(performance.now() + delay, feed.askedAt + INTERVAL)
-  if (above?.from === newest + 1 && above.dueAt <= dueAt) return
+  const { POSITIVE_INFINITY: to } = Number
+  const above = feed.ranges.find(range => range.to === to)
+  const soon = Math.max(performance.now() + delay, feed.askedAt + INTERVAL)
+  const dueAt = Math.min(soon, above?.dueAt ?? soon)
   if (above !== undefined) closeRange(feed, above)
-  const at = { from: newest + 1, to: Number.POSITIVE_INFINITY }
-  addRange(feed, at, delay, dueAt, { staleInterval, delays: false })
+  const rest = { dueAt, delays: false, staleInterval: staleInterval ?? above?.staleInterval }
+  addRange(feed, { from: newest + 1, to }, delay, dueAt, rest)
 }
 
 /** Ends a range. */
