@@ -3,10 +3,13 @@ import { expect, test } from '@jest/globals'
 import type { Gap } from '../../report/gap.js'
 import { checkWorld } from './worlds/check.js'
 import { type NamedWorld, namedWorlds } from './worlds/named-worlds.js'
+import { overlookedWorlds } from './worlds/overlooked-worlds.js'
 import { runWorld } from './worlds/run-world.js'
 
 const orders = ['arrival', 'sorted'] as const
-const cases = namedWorlds.flatMap(each => orders.map(order => ({ ...each, order })))
+const cases = [...namedWorlds, ...overlookedWorlds].flatMap(each =>
+  orders.map(order => ({ ...each, order })),
+)
 
 const [closed, open] = [false, true].map(isOpen =>
   cases.filter(each => isOpen === (each.isOpen ?? false)),

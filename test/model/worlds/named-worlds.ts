@@ -26,12 +26,15 @@ export interface NamedWorld {
 }
 
 /** The time of reports, in seconds, from which a world's reports count. */
-const T = START / 1000
+export const T: number = START / 1000
 
-const sent: Fate = { storedAfter: 100, sent: [{ origin: 0, after: 50 }] }
-const stored: Fate = { storedAfter: 100, sent: [] }
+/** Stored and sent at once. */
+export const sent: Fate = { storedAfter: 100, sent: [{ origin: 0, after: 50 }] }
+/** Stored alone. */
+export const stored: Fate = { storedAfter: 100, sent: [] }
 
-interface Row {
+/** Reports that link, one after the other. */
+export interface Row {
   readonly count: number
   /** Seconds from one to the next. */
   readonly step?: number
@@ -41,7 +44,7 @@ interface Row {
 }
 
 /** Publishes reports that link, at their times. */
-function publishRow(builder: WorldBuilder, row: Row): readonly Observation[] {
+export function publishRow(builder: WorldBuilder, row: Row): readonly Observation[] {
   const { count, step = 2, first = 2, fate = () => sent, made } = row
   return Array.from({ length: count }, (_, index) => {
     const time = first + index * step
@@ -59,7 +62,8 @@ function publishEnd(builder: WorldBuilder, last: Observation | undefined): void 
   publishRow(builder, { count: 3, first, made })
 }
 
-function build(
+/** Builds the world of what is published; its feeds are in seconds unless it says otherwise. */
+export function build(
   publish: (builder: WorldBuilder) => Partial<World>,
   units: readonly (1 | 1000 | string)[] = [1],
 ): Omit<World, 'continuity'> {
@@ -250,7 +254,7 @@ const blocks: NamedWorld = {
   ),
 }
 
-/** All of them. */
+/** All that a person has thought of. */
 export const namedWorlds: readonly NamedWorld[] = [
   overlap,
   lagging,
