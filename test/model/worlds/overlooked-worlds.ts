@@ -5,7 +5,6 @@ import { START } from './world.js'
 const longestFirst: NamedWorld = {
   name: 'the longest range begins before the first report',
   pages: 8,
-  isOpen: true,
   world: build(builder => {
     builder.publish(0, 2000, { from: T + 1, to: T + 2 }, sent)
     builder.publish(0, 4000, { from: T + 3, to: T + 4 }, stored)
@@ -38,7 +37,6 @@ const aheadAtOutage: NamedWorld = {
 const lateAbove: NamedWorld = {
   name: 'after an outage of a feed that does not link, the last but one is stored seven seconds late',
   pages: 40,
-  isOpen: true,
   world: build(builder => {
     const made = (_: number, time: number) => ({ from: T + time })
     publishRow(builder, {
@@ -56,7 +54,6 @@ const lateAbove: NamedWorld = {
 const namedOnPage: NamedWorld = {
   name: 'a fetched report names a predecessor before one that was ahead',
   pages: 40,
-  isOpen: true,
   world: build(builder => {
     publishRow(builder, { count: 10 })
     builder.publish(0, 22_000, { from: T + 21, to: T + 82 }, sent)
@@ -75,7 +72,6 @@ const namedOnPage: NamedWorld = {
 const sharedPage: NamedWorld = {
   name: 'after an outage, a full page of an earlier range holds more than was seen before',
   pages: 20,
-  isOpen: true,
   world: build(
     builder => {
       const from = START + 1000
@@ -101,7 +97,6 @@ const sharedPage: NamedWorld = {
 const longestBehind: NamedWorld = {
   name: 'the longest range begins before the times that are known exactly',
   pages: 30,
-  isOpen: true,
   world: build(
     builder => {
       const from = START + 1000
@@ -120,7 +115,6 @@ const longestBehind: NamedWorld = {
 const backAcrossStreams: NamedWorld = {
   name: 'a clock goes back an hour for good, and a stream continues from a cursor of the time before',
   pages: 40,
-  isOpen: true,
   world: build(builder => {
     publishRow(builder, { count: 20 })
     for (let index = 0; index < 40; index++) {
