@@ -69,7 +69,8 @@ export default [
     row: '21c',
     fault: 'one of three origins is 300 reports behind',
     ...behind(300, 3),
-    bound: { doubled: 0, pages: 10 },
+    // Eight a feed: three pages of what its first report seems to miss, and what comes after the newest.
+    bound: { doubled: 0, pages: 16 },
     seconds: 12,
     short: true,
   },
@@ -78,7 +79,7 @@ export default [
     fault: 'one of two origins is 400 reports behind, which is longer than continuity looks back',
     ...behind(400, 2),
     // What the slow origin is about to send may be announced, where its first report is the first of all.
-    bound: { doubled: 0, gaps: 2, falseGaps: undefined, pages: 10 },
+    bound: { doubled: 0, gaps: 2, falseGaps: undefined, pages: 16 },
     seconds: 12,
   },
   {
@@ -86,7 +87,7 @@ export default [
     fault: 'one of two origins is 1200 reports behind, 20 min',
     ...behind(1200, 2),
     // What the slow origin is about to send may be announced, where its first report is the first of all.
-    bound: { doubled: 0, gaps: 2, falseGaps: undefined, pages: 10 },
+    bound: { doubled: 0, gaps: 2, falseGaps: undefined, pages: 16 },
     seconds: 16,
   },
 ]
