@@ -222,14 +222,31 @@ function checkWhole(places: readonly Place[], excuse: (reason: string) => void):
     // What came over a connection and was not passed on has been looked at.
     else if (place.log.entered.has(to)) {
       if (!place.log.arrived.has(to)) place.broke('dropped', `${to} was not passed on`)
-    } else place.broke(lossOf(place, observation), describeLoss(place, history, observation))
+    } else
+      place.broke(lossOf(place, history, observation), describeLoss(place, history, observation))
   }
 }
 
-function lossOf({ session, outcome }: Place, { storedAt }: Observation): string {
+function lossOf(
+  { session, outcome, feed }: Place,
+  history: History,
+  { to, at, storedAt }: Observation,
+): string {
   if (storedAt === undefined) return 'not announced'
   const { endedAt = Number.POSITIVE_INFINITY } = session
+  const [, above] = history.around(to)
+  // Dated before what had come already, and not by a clock ahead of ours: who would ask once more?
+  if (above !== undefined && above.at < at && !isAhead(feed, above)) return 'lost, dated earlier'
   return endedAt < outcome.settledAt && storedAt > endedAt ? 'lost, stored after the end' : 'lost'
+}
+
+/** Seconds by which a report was dated later than the present when it came. */
+function aheadOf({ second }: WorldFeed, { to, at }: Passed): number {
+  return to / second - (START + at) / 1000
+}
+
+function isAhead(feed: WorldFeed, report: Passed): boolean {
+  return aheadOf(feed, report) > 5
 }
 
 function describeLoss(
@@ -247,10 +264,9 @@ function describeLoss(
     const first = Math.min(
       ...[...log.entered.values()].filter(each => each.at < at).map(each => each.to),
     )
-    const ahead = above.to / feed.second - (START + at) / 1000
     const facts = [
       `${source} at ${at / 1000} s`,
-      ...(ahead > 5 ? [`ahead by ${Math.round(ahead)} s`] : []),
+      ...(isAhead(feed, above) ? [`ahead by ${Math.round(aheadOf(feed, above))} s`] : []),
       ...(above.from <= first ? ['from before the first'] : []),
     ]
     return `${above.from}..${above.to} (${facts.join(', ')})`
