@@ -14,7 +14,7 @@ export const feedB: string = `0x0003${'bb'.repeat(30)}`
 
 export const inMilliseconds: string = `0x1003${'cc'.repeat(30)}`
 
-beforeEach(() => void jest.useFakeTimers())
+beforeEach(() => void jest.useFakeTimers({ now: 1_800_000_000_000 }))
 
 afterEach(() => {
   expect(jest.getTimerCount()).toBe(0)
@@ -53,6 +53,8 @@ export interface StreamUnderTest {
   gaps: Gap[]
   limits: Map<string, number | undefined>
   filled: GapFilled[]
+  /** The times of reports that were counted as late. */
+  late: number[]
   reset: string[]
   failures: Error[]
   requests: { feedID: string; from: number; at: number }[]
@@ -75,6 +77,7 @@ export function stream(
   const gaps: Gap[] = []
   const limits = new Map<string, number | undefined>()
   const filled: GapFilled[] = []
+  const late: number[] = []
   const reset: string[] = []
   const failures: Error[] = []
   const requests: { feedID: string; from: number; at: number }[] = []
@@ -98,7 +101,9 @@ export function stream(
     log: {},
     signal: controller.signal,
     defer: (task: () => void) => void deferred.push(task),
-    count: () => undefined,
+    count(as: string, { observationsTimestamp }: Report) {
+      if (as === 'late') late.push(observationsTimestamp)
+    },
     cursors: {
       get: (feedID: string) => cursors.get(feedID),
       limit: (feedID: string, time: number | undefined) => void limits.set(feedID, time),
@@ -165,6 +170,7 @@ export function stream(
     gaps,
     limits,
     filled,
+    late,
     reset,
     failures,
     requests,
@@ -188,6 +194,22 @@ export function stream(
     },
   }
 }
+
+/** A stream whose reports have shown that they begin where the ones before them ended; the newest is of 100. */
+export function linkedStream(...options: Parameters<typeof stream>): StreamUnderTest {
+  const all = stream(...options)
+  all.publish([98])
+  all.publish([100], { from: 99 })
+  return all
+}
+
+/** A gap of what the service does not have. */
+export const upstream = (from: number, to: number): Gap => ({
+  feedID: feedA,
+  from,
+  to,
+  cause: 'upstream',
+})
 
 export const range = (from: number, to: number): number[] =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index)

@@ -1,0 +1,222 @@
+import { describe, expect, test } from '@jest/globals'
+import { APIError } from '../../../client/errors.js'
+import { DataStreamsError } from '../../../core/errors.js'
+import {
+  feedA,
+  linkedStream,
+  range,
+  type StreamUnderTest,
+  stream,
+  upstream,
+  wait,
+} from '../../support/plugins/continuity.js'
+
+describe('a fetch that fails', () => {
+  const failWith = ({ service }: StreamUnderTest, error: Error) => {
+    const { page } = service
+    service.page = () => {
+      throw error
+    }
+    return () => {
+      service.page = page
+    }
+  }
+
+  test('is tried again, with growing delays, until the range is announced as unavailable', async () => {
+    const all = linkedStream()
+    const { publish, requests, gaps, limits, end } = all
+    failWith(all, new Error('500'))
+    publish([102])
+    await wait(120_000)
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 101, cause: 'unavailable' }])
+    expect(limits.get(feedA)).toBeUndefined()
+    const delays = requests.slice(1).map(({ at }, index) => at - (requests[index]?.at ?? 0))
+    expect(delays).toEqual([1020, 2020, 4020, 8020, 16_020])
+    end()
+  })
+
+  test.each([
+    ['of a feed that has not linked', {}],
+    ['where reports are only possible', { from: 701 }],
+  ])('is announced so in the end %s', async (_name, facts) => {
+    const all = stream()
+    const { publish, requests, gaps, end } = all
+    failWith(all, new Error('500'))
+    publish([100])
+    publish([1000], facts)
+    await wait(120_000)
+    expect(requests).toHaveLength(6)
+    expect(gaps).toMatchObject([{ from: 101, to: 999, cause: 'unavailable' }])
+    end()
+  })
+
+  test('counts for nothing once the service has answered', async () => {
+    const all = linkedStream()
+    const { publish, requests, gaps, end } = all
+    const recover = failWith(all, new Error('500'))
+    publish([105])
+    await wait(5000)
+    expect(requests).toHaveLength(3)
+    recover()
+    await wait(4000)
+    expect(requests).toHaveLength(4)
+    const recoverAgain = failWith(all, new Error('500'))
+    await wait(9000)
+    expect(requests).toHaveLength(8)
+    recoverAgain()
+    await wait(60_000)
+    expect(gaps).toEqual([upstream(101, 104)])
+    end()
+  })
+
+  test('is no news where the service had nothing of what is only possible before', async () => {
+    const all = stream()
+    const { publish, gaps, requests, end } = all
+    publish([100])
+    publish([1000], { from: 701 })
+    await wait(5000)
+    failWith(all, new Error('500'))
+    await wait(120_000)
+    expect(requests).toHaveLength(7)
+    expect(gaps).toEqual([])
+    end()
+  })
+
+  test('waits as long as the service asks, but for a minute at most', async () => {
+    const all = linkedStream()
+    const { publish, requests, backfilled, end } = all
+    const { page } = all.service
+    const waits = [7000, 3_600_000]
+    all.service.page = (...args) => {
+      const retryAfter = waits.shift()
+      if (retryAfter !== undefined) throw new APIError('429', { retryAfter })
+      return page(...args)
+    }
+    publish([101], { live: false })
+    publish([102])
+    await wait(8000)
+    await wait(61_000)
+    const delays = requests.slice(1).map(({ at }, index) => at - (requests[index]?.at ?? 0))
+    expect(delays).toEqual([7020, 60_020])
+    expect(backfilled()).toEqual([101])
+    end()
+  })
+
+  test('while no connection is open does not count', async () => {
+    const all = linkedStream()
+    const { publish, gaps, limits, backfilled, connect, end } = all
+    const recover = failWith(all, new Error('refused'))
+    publish([101], { live: false })
+    publish([102])
+    connect(false)
+    await wait(300_000)
+    expect(gaps).toEqual([])
+    expect(limits.get(feedA)).toBe(101)
+    recover()
+    connect(true)
+    await wait(5000)
+    expect(backfilled()).toEqual([101])
+    end()
+  })
+
+  test('leaves what was delivered of earlier pages', async () => {
+    const { publish, service, backfilled, requests, gaps, end } = linkedStream()
+    publish(range(101, 220), { live: false })
+    publish([221])
+    const { page } = service
+    let failures = 2
+    service.page = (...args) => {
+      if (args[0] > 150 && --failures >= 0) throw new Error('500')
+      return page(...args)
+    }
+    await wait(10_000)
+    expect(backfilled()).toEqual(range(101, 220))
+    expect(requests.map(({ from }) => from)).toEqual([101, 201, 201, 201])
+    expect(gaps).toEqual([])
+    end()
+  })
+
+  test('is logged', async () => {
+    const all = linkedStream()
+    const { publish, scope, end } = all
+    const warnings: string[] = []
+    Object.assign(scope.log, { warn: (text: string) => void warnings.push(text) })
+    failWith(all, new Error('the reason'))
+    publish([105])
+    await wait(120_000)
+    expect(warnings.slice(0, -1)).toEqual(
+      Array(6).fill(expect.stringMatching(/could not be fetched: the reason/)),
+    )
+    expect(warnings.at(-1)).toMatch(/from 101 to 104 are missing: unavailable/)
+    end()
+  })
+})
+
+describe('a fetched report that a plugin refuses', () => {
+  /** A stream that may have missed reports; `error` is why those of a time are refused, so many times. */
+  function refusingStream(error: Error, time: number, times = Number.POSITIVE_INFINITY) {
+    const all = linkedStream({ maxBackfill: 3_600_000 })
+    const { scope, publish } = all
+    const { inject } = scope
+    let refused = 0
+    scope.inject = async each => {
+      if (each.observationsTimestamp === time && ++refused <= times) throw error
+      await inject(each)
+    }
+    publish([200], { from: 101, live: false })
+    publish([300], { from: 201, live: false })
+    publish([400], { from: 301, live: false })
+    publish([3000], { from: 2701 })
+    return all
+  }
+  const forged = new DataStreamsError('forged')
+
+  test('costs itself: it is looked for until it is announced, and the others of its page are delivered', async () => {
+    const { backfilled, limits, gaps, end } = refusingStream(forged, 300)
+    await wait(5000)
+    expect(backfilled()).toEqual([200, 400])
+    expect(limits.get(feedA)).toBe(300)
+    await wait(60_000)
+    expect(gaps).toEqual([upstream(300, 300)])
+    end()
+  })
+
+  test('costs no more than itself where it is the last', async () => {
+    const { backfilled, requests, limits, gaps, end } = refusingStream(forged, 400)
+    await wait(5000)
+    expect(backfilled()).toEqual([200, 300])
+    expect(limits.get(feedA)).toBe(400)
+    await wait(60_000)
+    expect(gaps).toEqual([upstream(400, 400)])
+    expect(requests.length).toBeLessThanOrEqual(6)
+    end()
+  })
+
+  test('costs nothing where a later look finds it good', async () => {
+    const { backfilled, gaps, end } = refusingStream(forged, 400, 2)
+    await wait(60_000)
+    expect(backfilled()).toEqual([200, 300, 400])
+    expect(gaps).toEqual([])
+    end()
+  })
+
+  test('is asked for again after a while where that may pass', async () => {
+    const noSigners = new DataStreamsError('no signers yet', { isRetryable: true })
+    const { backfilled, requests, gaps, end } = refusingStream(noSigners, 400, 2)
+    await wait(60_000)
+    expect(backfilled()).toEqual([200, 300, 400])
+    const [first = 0, second = 0, third = 0] = requests.map(({ at }) => at)
+    expect([second - first, third - second]).toEqual([1020, 2020])
+    expect(gaps).toEqual([])
+    end()
+  })
+
+  test('is announced as unavailable where that does not pass', async () => {
+    const noSigners = new DataStreamsError('no signers', { isRetryable: true })
+    const { gaps, end } = refusingStream(noSigners, 400)
+    await wait(120_000)
+    expect(gaps).toMatchObject([{ cause: 'unavailable' }])
+    expect(gaps[0]?.from).toBeLessThanOrEqual(400)
+    end()
+  })
+})
