@@ -28,6 +28,8 @@ const worldsTest = WORLD_SEED === undefined ? test : test.skip
 const OPEN: readonly string[] = [
   'again',
   'dropped below the cursor',
+  'gap beside',
+  'gap filled',
   'gap not filled',
   'lost',
   'lost, dated earlier',

@@ -22,6 +22,7 @@ interface Place {
   readonly index: number
   readonly session: Session
   readonly log: FeedLog
+  /** The place in the order of what happened of each time that was delivered. */
   readonly deliveredAt: ReadonlyMap<number, number>
   broke(rule: string, text: string): void
 }
@@ -49,7 +50,7 @@ export function checkWorld(outcome: Outcome): Findings {
       const log = session.feeds[feedIndex] as FeedLog
       const where = `feed ${feedIndex}${at > 0 ? `, stream ${at + 1}` : ''}`
       const broke = (rule: string, text: string) => void broken.push(`${rule}: ${text} (${where})`)
-      const deliveredAt = new Map(log.delivered.map(each => [each.to, each.at]))
+      const deliveredAt = new Map(log.delivered.map(each => [each.to, each.order]))
       return { outcome, feed, index: feedIndex, session, log, deliveredAt, broke }
     })
     for (const place of places) {
@@ -96,13 +97,15 @@ function checkGaps(place: Place, count: (name: string) => void): void {
     for (const other of gaps.slice(0, at))
       if (from <= other.to && to >= other.from)
         broke('gap beside', `${text} overlaps ${other.from}..${other.to} ${other.cause}`)
-    for (const [time, { at: enteredAt }] of entered)
-      if (isIn(gap, time) && (enteredAt < gap.at || (deliveredAt.get(time) ?? gap.at) < gap.at))
+    for (const [time, { order }] of entered)
+      if (isIn(gap, time) && Math.min(order, deliveredAt.get(time) ?? order) < gap.order)
         broke('gap over delivered', `${text} holds ${time}`)
     if (isClaimed(place, gap)) count(`linked gaps ${cause}`)
     checkCause(place, gap, text, count)
   }
-  const late = log.delivered.filter(({ to, at }) => gaps.some(gap => isIn(gap, to) && gap.at < at))
+  const late = log.delivered.filter(({ to, order }) =>
+    gaps.some(gap => isIn(gap, to) && gap.order < order),
+  )
   const announced = new Set(filled.map(({ time }) => time))
   for (const { to } of late)
     if (!announced.has(to)) broke('gap not filled', `${to} came after its gap`)
@@ -115,10 +118,14 @@ function checkGaps(place: Place, count: (name: string) => void): void {
 function isClaimed({ log, deliveredAt }: Place, gap: AnnouncedGap): boolean {
   let next: Passed | undefined
   for (const each of log.delivered)
-    if (each.to > gap.to && each.at < gap.at && each.to < (next?.to ?? Number.POSITIVE_INFINITY))
+    if (
+      each.to > gap.to &&
+      each.order < gap.order &&
+      each.to < (next?.to ?? Number.POSITIVE_INFINITY)
+    )
       next = each
   if (next === undefined || next.from > gap.from) return false
-  return (deliveredAt.get(next.from - 1) ?? gap.at) < gap.at
+  return (deliveredAt.get(next.from - 1) ?? gap.order) < gap.order
 }
 
 /** A cause must be true. */

@@ -17,12 +17,15 @@ export interface Passed {
   readonly from: number
   readonly to: number
   readonly at: number
+  /** Of what happened at one time, what came first has the smaller number. */
+  readonly order: number
   readonly source: Report['source']
 }
 
 /** A gap that was announced, and when. */
 export interface AnnouncedGap extends Gap {
   readonly at: number
+  readonly order: number
 }
 
 /** What a stream did with one feed. */
@@ -122,6 +125,7 @@ export function startSession(parts: SessionParts): Session {
   const open = new Set<number>()
   let carried: StreamScope['connections']['carried']
   let stales = 0
+  let order = 0
   const originOf = (origin: number): string => `wss://o${origin + 1}.example#00${origin + 1}`
   const logOf = (feedID: string): FeedLog | undefined => logs[feedIDs.indexOf(feedID)]
 
@@ -141,7 +145,7 @@ export function startSession(parts: SessionParts): Session {
     if (event === 'gap') {
       const gap = value as Gap
       note?.(`gap ${gap.from}..${gap.to} ${gap.cause}`)
-      logOf(gap.feedID)?.gaps.push({ ...gap, at: time.now })
+      logOf(gap.feedID)?.gaps.push({ ...gap, at: time.now, order: order++ })
     } else if (event === 'gap-filled') {
       const { gap, report } = value as ScopeEventMap['gap-filled']
       note?.(`gap ${gap.from}..${gap.to} filled by ${report.observationsTimestamp}`)
@@ -233,7 +237,7 @@ export function startSession(parts: SessionParts): Session {
     note?.(`delivered ${to} (${source})`)
     const log = logOf(feedID)
     if (log === undefined) strangers.push(report)
-    else log.delivered.push({ from, to, at: time.now, source })
+    else log.delivered.push({ from, to, at: time.now, order: order++, source })
     cursors.arrived(report)
     cursors.taken(report)
   }
@@ -245,7 +249,8 @@ export function startSession(parts: SessionParts): Session {
   function enter(report: Report): void {
     const { feedID, validFromTimestamp: from, observationsTimestamp: to, source } = report
     const entered = logOf(feedID)?.entered
-    if (entered?.has(to) === false) entered.set(to, { from, to, at: time.now, source })
+    if (entered?.has(to) === false)
+      entered.set(to, { from, to, at: time.now, order: order++, source })
     bottom(report)
   }
 
