@@ -47,7 +47,7 @@ const STALE_INTERVAL = 30_000
 /** Milliseconds between two checks whether the present has reached the time of a report that waits. */
 const PRESENT_CHECK = 1000
 /** Gaps of a feed that are remembered. */
-const MOST_GAPS = 64
+const MOST_GAPS = 256
 /** Times in the future that are remembered. */
 const MOST_AHEAD = 64
 
@@ -119,7 +119,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     }
     scope.cursors.limit(feed.seen.feedID, open.length > 0 ? Math.min(...open) : undefined)
     clearTimeout(feed.timer)
-    if (dueAt.length > 0) feed.timer = setTimeout(wake, Math.min(...dueAt) - now, feed)
+    if (dueAt.length > 0) feed.timer = setTimeout(() => wake(feed), Math.min(...dueAt) - now)
   }
 
   function wake(feed: Feed): void {

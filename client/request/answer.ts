@@ -89,27 +89,29 @@ export function readGoodReports(answer: Answer, { startTime, limit }: PageLimits
   const { call } = answer
   const envelopes = readList(answer, 'reports')
   const readEnvelope = createReader(answer, 'backfill')
-  const good = new Map<number, Report>()
+  const good: Report[] = []
   let failure: Error | undefined
   for (const envelope of envelopes) {
     try {
       const report = readEnvelope(envelope)
       const { observationsTimestamp: time } = report
       if (time < startTime) throw new EnvelopeError(tooOld(time))
-      if (good.has(time)) throw new EnvelopeError(`it has two reports at ${time}`)
-      good.set(time, report)
+      // Two that differ are a conflict, which a plugin may look for.
+      if (good.some(({ fullReport }) => fullReport === report.fullReport))
+        throw new EnvelopeError(`it has two reports at ${time}`)
+      good.push(report)
     } catch (thrown) {
       failure ??= reasonOf(call, thrown)
     }
   }
-  checkCount(call, good.size, limit)
-  if (failure === undefined) return [...good.values()].sort(byTime)
-  if (good.size === 0) throw failure
-  const left = `${envelopes.length - good.size} of ${envelopes.length} reports`
+  checkCount(call, good.length, limit)
+  if (failure === undefined) return good.sort(byTime)
+  if (good.length === 0) throw failure
+  const left = `${envelopes.length - good.length} of ${envelopes.length} reports`
   call.scope.log.warn?.(
     `${left} on a page of feed ${call.scope.feedIDs} are left out, the first because: ${failure.message}`,
   )
-  return [...good.values()].sort(byTime)
+  return good.sort(byTime)
 }
 
 function checkCount(call: RequestCall, count: number, limit: number | undefined): void {

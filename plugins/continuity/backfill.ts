@@ -17,6 +17,7 @@ import {
   closeRange,
   type Feed,
   giveUp,
+  INTERVAL,
   isAnswered,
   isCertain,
   mayHoldReports,
@@ -156,11 +157,12 @@ export function createBackfill(
 
   return async function backfill(feed) {
     const begun = performance.now()
-    // A newer report says itself what is missing before it.
     const above = feed.ranges.find(({ to }) => to === Number.POSITIVE_INFINITY)
     // A newer report says itself what is missing before it.
     if (above !== undefined && countFrom(feed.seen, above.from) > above.newer)
       closeRange(feed, above)
+    for (const range of feed.ranges)
+      if (range.digest === undefined) range.dueAt = Math.max(range.dueAt, feed.askedAt + INTERVAL)
     const due = feed.ranges.filter(({ dueAt }) => dueAt <= begun)
     if (due.length === 0 || feed.isAsking) return
     feed.isAsking = true

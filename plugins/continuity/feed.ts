@@ -21,7 +21,7 @@ export interface Range extends Interval {
    * The config digest of the report that names a predecessor at the end of the range; empty for a report that the service
    * has; undefined where it is only possible that reports are missing.
    */
-  readonly digest: string | undefined
+  digest: string | undefined
   /** Times of `performance.now`. */
   readonly openedAt: number
   dueAt: number
@@ -70,7 +70,7 @@ const LOOKS = [250, 1000, 3000, 10_000] as const
 /** Milliseconds in which a report may follow the newest one, after which an earlier one has come. */
 const FOLLOWS = 2000
 /** Milliseconds between two requests for what is only possible, at least. */
-const INTERVAL = 10_000
+export const INTERVAL = 10_000
 /** Milliseconds between two requests for a range that ends in the future. */
 const FUTURE_INTERVAL = 60_000
 const MAX_STALE = 300_000
@@ -141,7 +141,7 @@ export function place(feed: Feed, report: Report): Gap | undefined {
       if (reach < below) openPossible(feed, { from: reach + 1, to: since - 1 }, part)
     }
   }
-  if (newestTime(seen) !== time) placeLate(feed, time, shown, enclosing !== undefined)
+  if (newestTime(seen) !== time) placeLate(feed, time, shown, enclosing?.digest !== undefined)
   return undefined
 }
 
@@ -172,10 +172,14 @@ export function isCertain({ linked }: Feed, { digest }: Range): boolean {
   return digest !== undefined && (digest === '' || digest === linked)
 }
 
+/** Whether a range ends with a predecessor that exists as far as is known. */
+function isBelieved(feed: Feed, range: Range): boolean {
+  return isCertain(feed, range) || (range.digest !== undefined && feed.unfounded < MOST_UNFOUNDED)
+}
+
 /** Whether a range may hold reports for all that is known. */
 export function mayHoldReports(feed: Feed, range: Range): boolean {
-  if (range.answers === 0) return Number.isFinite(range.to)
-  return isCertain(feed, range) || (range.digest !== undefined && feed.unfounded < MOST_UNFOUNDED)
+  return range.answers === 0 ? Number.isFinite(range.to) : isBelieved(feed, range)
 }
 
 /** Takes a time, and what is below it, from the ranges that it is in; returns one of them. */
@@ -207,8 +211,9 @@ function addRange(feed: Feed, at: Interval, wait: number, notBefore: number, res
 
 /** Opens a range in which a report is missing; `part` is the range, opened earlier, that it was a part of. */
 export function openNamed(feed: Feed, at: Interval, digest: string, part?: Range): void {
-  if (feed.seen.isMissing?.(at.to) !== true)
-    addRange(feed, at, LOOKS[0], 0, { ...timesOf(part), digest })
+  const open = feed.ranges.find(range => range.digest !== undefined && isIn(range, at.to))
+  if (open === undefined) addRange(feed, at, LOOKS[0], 0, { ...timesOf(part), digest })
+  else if (digest === '') open.digest = ''
 }
 
 function openPossible(feed: Feed, at: Interval, part?: Range): void {
@@ -240,7 +245,7 @@ export function closeRange({ ranges }: Feed, range: Range): void {
 export function isAnswered(feed: Feed, range: Range, at: number, present: number): boolean {
   range.answers++
   range.failures = 0
-  if (range.digest !== undefined) {
+  if (isBelieved(feed, range)) {
     if (range.answers === 2 && !isCertain(feed, range)) feed.unfounded++
     const next = LOOKS.find(look => range.openedAt + look > at)
     // The report that names a predecessor in the future may have a wrong time.
@@ -248,7 +253,7 @@ export function isAnswered(feed: Feed, range: Range, at: number, present: number
     return next === undefined && range.to <= present
   }
   range.dueAt = at + (range.staleInterval ?? INTERVAL)
-  if (range.staleInterval === undefined) return range.answers > 1
+  if (range.staleInterval === undefined) return at - range.openedAt >= INTERVAL
   range.staleInterval = Math.min(MAX_STALE, 2 * range.staleInterval)
   range.from = newestPast(feed, present) + 1
   range.newer = countFrom(feed.seen, range.from)

@@ -132,11 +132,9 @@ describe('a stream that ends by itself', () => {
     expect(iterated).toEqual(times)
     expect([failure.name, failure.code]).toEqual(['WebSocketError', 'WS_GAVE_UP'])
     expect(log.filter(each => each !== 'disconnected')).toEqual([
-      first,
+      ...times,
       'gap',
-      ...times.slice(1, 4),
       'gap',
-      far,
       'error',
       'closed',
     ])
@@ -238,11 +236,11 @@ describe('a stream that ends by itself', () => {
     const { stream, log } = followed
     stream.on('gap', () => void stream.close())
     await stream.connect()
-    const { first } = await miss(service)
+    const { first, last } = await miss(service)
     await until(() => received(stream) === 2)
     await service.stop()
     await stream.closed
-    expect(log.filter(each => each !== 'disconnected')).toEqual([first, 'gap'])
+    expect(log.filter(each => each !== 'disconnected')).toEqual([first, last, 'gap'])
   })
 
   test('announces what comes when its queue has overflowed', async () => {
