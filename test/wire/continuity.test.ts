@@ -319,12 +319,15 @@ describe('a backfill', () => {
     await stream.connect()
     const [feedID] = engine.feeds as [string]
     engine.publish(feedID)
+    await pause(5)
+    // A report wider than a millisecond, which shows that the feed links.
+    engine.publish(feedID)
     const missing = [0, 1, 2].map(() =>
       engine.publish(feedID, {}, { streamed: false, stored: false }),
     )
     engine.publish(feedID)
-    await until(() => gaps.length > 0)
-    await pause(2500)
+    await until(() => gaps.length > 0, 15_000)
+    await pause(1000)
     expect(gaps).toEqual([
       {
         feedID,
@@ -333,8 +336,8 @@ describe('a backfill', () => {
         cause: 'upstream',
       },
     ])
-    expect(delivered.size).toBe(2)
-    expect(pageRequests(engine)).toHaveLength(2)
+    expect(delivered.size).toBe(3)
+    expect(pageRequests(engine)).toHaveLength(4)
     expect(stream.getMetrics()).toMatchObject({ gaps: 1, backfilled: 0 })
   })
 
