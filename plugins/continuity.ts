@@ -110,6 +110,8 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     if (feed.isOver) return
     const now = performance.now()
     const { ranges } = feed
+    // Pages may hold copies of live reports.
+    seen.hasCopies ||= ranges.length > 0
     const open = ranges.filter(range => mayHoldReports(feed, range)).map(({ from }) => from)
     const dueAt = feed.isAsking ? [] : ranges.map(range => range.dueAt)
     const [held] = feed.held

@@ -200,9 +200,9 @@ export function unseenIn(
   return parts
 }
 
-/** Caches a report whole: the last one, and more of them once copies may arrive. */
+/** Caches a report whole: the last two, and more of them once copies may arrive. */
 export function cacheReport(seen: SeenTimes, report: Report, hasCopies: boolean): void {
-  if (hasCopies) seen.cached = (seen.cached + 1) % MOST_CACHED
+  seen.cached = (seen.cached + 1) % (hasCopies ? MOST_CACHED : 2)
   seen.cache[seen.cached] = report
 }
 

@@ -68,10 +68,14 @@ export function createBackfill(
         page = { from: range.from, to: range.from - 1 }
         pages.push(page)
       }
-      while (page.to < range.to && feed.ranges.includes(range)) {
+      // What a feed publishes meanwhile comes by itself.
+      const isOpen = range.to === Number.POSITIVE_INFINITY
+      const end = isOpen ? Math.max(page.to + 1, presentOf(scope, feed)) : range.to
+      while (page.to < end && feed.ranges.includes(range)) {
         await readPage(feed, range, page)
         if (feed.isOver) return
       }
+      if (isOpen) page.to = range.to
     }
     for (const range of [...feed.ranges]) {
       const isShown = pages.some(({ from, to }) => from <= range.from && range.to <= to)
@@ -166,11 +170,13 @@ export function createBackfill(
     const due = feed.ranges.filter(({ dueAt }) => dueAt <= begun)
     if (due.length === 0 || feed.isAsking) return
     feed.isAsking = true
+    const { askedAt } = feed
     if (due.some(({ digest }) => digest === undefined)) feed.askedAt = begun
     due.sort((one, other) => one.from - other.from)
     try {
       await ask(feed, due, begun)
     } catch (thrown) {
+      feed.askedAt = askedAt
       if (!signal.aborted && !feed.isOver) onFailed(feed, due, asError(thrown))
     }
     feed.isAsking = false

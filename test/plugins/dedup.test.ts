@@ -135,11 +135,11 @@ describe('dedup', () => {
     },
   )
 
-  test('caches one report of a feed where no copies arrive', () => {
+  test('caches two reports of a feed where no copies arrive', () => {
     const { sink, conflicts, connect } = stage()
     connect('001')
     connect('001')
-    for (const time of [1, 2, 3]) sink(report(time))
+    for (const time of [1, 2, 3, 4]) sink(report(time))
     sink(report(2, feedA, { blob: '01' }))
     expect(conflicts).toEqual([])
   })

@@ -25,7 +25,7 @@ const nothing = join(folder, 'no-such-folder', 'figures.json')
 
 test.each([
   ['faults', 'rows seed short ours-only at-once bound json markdown'],
-  ['faults soak', 'minutes every feeds seed slope json'],
+  ['faults soak', 'minutes every feeds seed slope json samples'],
   ['bench', 'json'],
 ])(
   '%s: --help prints the options; one that is not there, or no file to write, is an error',

@@ -185,7 +185,8 @@ test('the cursor of a refused feed stays as it was saved, and nothing of it is f
   }
   const { stream, seen } = open(engine, [a, b], { cursors: store, saveInterval: 10 })
   await stream.connect()
-  await until(() => (saved[a] ?? 0) > begun)
+  // What may lie between the cursor and the first report is looked for up to ten seconds.
+  await until(() => (saved[a] ?? 0) > begun, 15_000)
   await stream.close()
   expectUnauthorised(seen.errors, [b])
   expect(saved[b]).toBe(begun - 5000)

@@ -168,7 +168,7 @@ describe('a stream that verifies', () => {
     publish()
     const { observationsTimestamp: time } = publish({ streamed: false, forged: 'signer' })
     publish({ stored: false })
-    await until(() => seen.gaps.length === 1)
+    await until(() => seen.gaps.length === 1, 40_000)
     expect(seen.gaps).toEqual([{ feedID: ethUsd, from: time, to: time, cause: 'upstream' }])
     expect(
       engine.requests().filter(({ path }) => path.includes('page')).length,
