@@ -31,6 +31,7 @@ const OPEN: readonly string[] = [
   'gap beside',
   'gap filled',
   'gap not filled',
+  'gap over delivered',
   'lost',
   'lost, dated earlier',
   'lost, stored after the end',
