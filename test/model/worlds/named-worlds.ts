@@ -185,7 +185,6 @@ const changed: NamedWorld = {
   name: 'a page repeats an observation two reports later, and it has changed',
   pages: 8,
   conflicts: 1,
-  isOpen: true,
   world: build(
     builder => {
       const from = START + 1000
