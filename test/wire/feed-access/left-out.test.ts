@@ -175,7 +175,9 @@ test('a feed that may be read by now is not blamed for what was so before', asyn
 
 test('the cursor of a refused feed stays as it was saved, and nothing of it is fetched', async () => {
   const engine = await start()
-  const begun = Date.now()
+  const ofA = () => engine.ledger().find(({ feedID }) => feedID === a)
+  await until(() => ofA() !== undefined)
+  const begun = ofA()?.observationsTimestamp as number
   let saved: Readonly<Record<string, number>> = { [a]: begun, [b]: begun - 5000 }
   const store: CursorStore = {
     load: async () => saved,
