@@ -18,7 +18,7 @@ export const budgets = {
   './plugins/continuity': 8000,
   './plugins/decoders': 150,
   './plugins/decoders/v3': 3600,
-  './plugins/dedup': 2850,
+  './plugins/dedup': 3300,
   './plugins/feed-access': 2600,
   './plugins/ha-discovery': 5000,
   './plugins/hmac-auth': 3400,

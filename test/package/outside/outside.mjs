@@ -16,7 +16,6 @@ const listTypeScript = folder =>
 const plugin = ['plugins/continuity.ts', ...listTypeScript('plugins/continuity')]
 const tests = [
   'test/support/plugins/continuity.ts',
-  'test/support/plugins/random-streams.ts',
   ...listTypeScript('test/plugins/continuity'),
 ]
 const copied = [...plugin, ...tests]
