@@ -179,6 +179,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   function onMissed(feedIDs: Iterable<string>, delay: number, staleInterval?: number): void {
     for (const feedID of feedIDs) {
       const feed = feedOf(feedID)
+      if (!feed.seen.hasRanges) continue
       const newest = newestPast(feed, presentOf(scope, feed, CLOCK_TOLERANCE))
       askAbove(feed, newest, delay, staleInterval)
       update(feed)
