@@ -235,7 +235,6 @@ const blocks: NamedWorld = {
   name: 'a feed of version 1 has no ranges',
   pages: 0,
   isUntouched: true,
-  isOpen: true,
   world: build(
     builder => {
       const row = publishRow(builder, {

@@ -14,10 +14,7 @@ const listTypeScript = folder =>
     .map(file => `${folder}/${file}`)
 
 const plugin = ['plugins/continuity.ts', ...listTypeScript('plugins/continuity')]
-const tests = [
-  'test/support/plugins/continuity.ts',
-  ...listTypeScript('test/plugins/continuity'),
-]
+const tests = ['test/support/plugins/continuity.ts', ...listTypeScript('test/plugins/continuity')]
 const copied = [...plugin, ...tests]
 
 /** What the author of a plugin imports from, the first preferred. */
