@@ -45,7 +45,8 @@ describe('a fetch that fails', () => {
     publish([100])
     publish([1000], facts)
     await wait(120_000)
-    expect(requests).toHaveLength(6)
+    const delays = requests.slice(1).map(({ at }, index) => at - (requests[index]?.at ?? 0))
+    expect(delays).toEqual([1020, 2020, 4020, 8020, 16_020])
     expect(gaps).toMatchObject([{ from: 101, to: 999, cause: 'unavailable' }])
     end()
   })
@@ -150,6 +151,22 @@ describe('a fetch that fails', () => {
     expect(warnings.at(-1)).toMatch(/from 101 to 104 are missing: unavailable/)
     end()
   })
+})
+
+test('a fetched report that a plugin refuses is announced though the feed has not linked', async () => {
+  const { publish, scope, times, gaps, end } = stream()
+  const { inject } = scope
+  scope.inject = async each => {
+    if (each.observationsTimestamp === 102) throw new DataStreamsError('forged')
+    await inject(each)
+  }
+  publish([100])
+  publish([101, 102, 103], { live: false })
+  publish([104])
+  await wait(60_000)
+  expect(times()).toEqual([100, 104, 101, 103])
+  expect(gaps).toEqual([upstream(102, 102)])
+  end()
 })
 
 describe('a fetched report that a plugin refuses', () => {

@@ -282,10 +282,23 @@ describe('continuity', () => {
     stored.push({ ...report(102), fullReport: fullReport.replace('102', '103') } as Report)
     await wait(300)
     expect([injected, conflicts, times()]).toEqual([[102], [102], [100, 102]])
-    stored.pop()
-    stored.push(report(102))
+    stored.splice(0, 9, report(102))
     await wait(20_000)
     expect(injected).toHaveLength(1)
+    end()
+  })
+
+  test('one that differs is found among others on its page', async () => {
+    const { publish, scope, stored, times, end } = stream()
+    const conflicts: number[] = []
+    scope.events.on('conflict', ({ other }) => void conflicts.push(other.observationsTimestamp))
+    publish([100])
+    publish([101, 102, 103], { live: false })
+    publish([104], { lost: true })
+    const { fullReport } = report(104)
+    stored.push({ ...report(104), fullReport: fullReport.replace('104', '105') } as Report)
+    await wait(300)
+    expect([conflicts, times()]).toEqual([[104], [100, 104, 101, 102, 103]])
     end()
   })
 

@@ -71,6 +71,21 @@ describe('a feed that has not shown that its reports link', () => {
     end()
   })
 
+  test('is asked for as often after gaps of a configuration that has linked', async () => {
+    const { publish, requests, gaps, end } = linkedStream()
+    publish([110, 120, 130])
+    await wait(30_000)
+    expect(gaps).toHaveLength(3)
+    publish([140], { signers: '99', from: 131 })
+    publish([150], { signers: '99', from: 145 })
+    await wait(30_000)
+    const before = requests.length
+    publish([160], { signers: '99' })
+    await wait(30_000)
+    expect(requests).toHaveLength(before + 4)
+    end()
+  })
+
   test('gets a gap where a later report shows it while the range is looked for', async () => {
     const { publish, gaps, end } = stream()
     publish([100, 105])
@@ -166,8 +181,8 @@ describe('a report of another configuration', () => {
 
   test('that links does not take the proof from one that has linked', async () => {
     const { publish, sink, gaps, end } = linkedStream()
-    sink(report(105, { signers: '99', from: 101 }))
     publish([110])
+    sink(report(105, { signers: '99', from: 101 }))
     await wait(60_000)
     expect(gaps).toEqual([upstream(106, 109)])
     end()
