@@ -117,7 +117,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     const [held] = feed.held
     if (held !== undefined) {
       open.push(held.report.observationsTimestamp)
-      dueAt.push(Math.min(held.at + maxHold, now + PRESENT_CHECK))
+      dueAt.push(Math.min(heldSince(feed) + maxHold, now + PRESENT_CHECK))
     }
     scope.cursors.limit(feed.seen.feedID, open.length > 0 ? Math.min(...open) : undefined)
     clearTimeout(feed.timer)
@@ -138,7 +138,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     const since = performance.now() - maxHold
     for (let first = held[0]; first !== undefined; first = held[0]) {
       const isFree = first.report.observationsTimestamp <= feed.freeUpTo
-      if (!isFree && first.at > since && held.length <= maxHeld) return
+      if (!isFree && heldSince(feed) > since && held.length <= maxHeld) return
       held.shift()
       pass(first.report)
     }
@@ -221,6 +221,11 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
 function covered({ feedIDs, connections }: StreamScope): string[] {
   const uncovered = new Set(connections.uncovered)
   return feedIDs.filter(feedID => !uncovered.has(feedID))
+}
+
+/** Since when the report that has waited longest waits. */
+function heldSince({ held }: Feed): number {
+  return held.reduce((since, { at }) => Math.min(since, at), Number.POSITIVE_INFINITY)
 }
 
 /** Adds a report to those that wait. */

@@ -90,6 +90,7 @@ export function readGoodReports(answer: Answer, { startTime, limit }: PageLimits
   const envelopes = readList(answer, 'reports')
   const readEnvelope = createReader(answer, 'backfill')
   const good: Report[] = []
+  const read = new Set<string>()
   let failure: Error | undefined
   for (const envelope of envelopes) {
     try {
@@ -97,8 +98,8 @@ export function readGoodReports(answer: Answer, { startTime, limit }: PageLimits
       const { observationsTimestamp: time } = report
       if (time < startTime) throw new EnvelopeError(tooOld(time))
       // Two that differ are a conflict, which a plugin may look for.
-      if (good.some(({ fullReport }) => fullReport === report.fullReport))
-        throw new EnvelopeError(`it has two reports at ${time}`)
+      if (read.has(report.fullReport)) throw new EnvelopeError(`it has two reports at ${time}`)
+      read.add(report.fullReport)
       good.push(report)
     } catch (thrown) {
       failure ??= reasonOf(call, thrown)

@@ -112,6 +112,9 @@ export function createBackfill(
     await deliver(feed, wanted).finally(() => {
       feed.shown = undefined
     })
+    // A full page shows nothing beyond its last report that proved to be right: the time of another may be wrong.
+    const right = reports.findLast(each => hasTime(seen, each.observationsTimestamp))
+    if (reports.length >= PAGE) page.to = right?.observationsTimestamp ?? end
     const late = presentOf(scope, feed, -LATE)
     const isMute = wanted.some(each => each.observationsTimestamp < late)
     if (range.staleInterval === undefined || !isMute || performance.now() < nextReset) return
@@ -151,7 +154,7 @@ export function createBackfill(
     for (const range of feed.ranges.filter(each => due.includes(each))) {
       // A failure while the service is unreachable does not count.
       if (scope.connections.open > 0) range.failures++
-      const delay = Math.max(retryAfter, DELAY * 2 ** range.failures)
+      const delay = Math.max(retryAfter, DELAY * 2 ** Math.max(1, range.failures))
       range.dueAt = performance.now() + Math.min(MAX_DELAY, delay)
       if (range.failures <= FAILURES) continue
       closeRange(feed, range)
