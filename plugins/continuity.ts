@@ -2,19 +2,20 @@ import type { Plugin, Sink } from '../client/plugin.js'
 import type { StreamScope } from '../client/scope.js'
 import type { Status } from '../client/status.js'
 import { asError, ValidationError } from '../core/errors.js'
-import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
+import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
 import type { Report } from '../report/report.js'
-import { followsOn, seenIn } from '../report/seen-times.js'
+import { followsOn, isIn, seenIn } from '../report/seen-times.js'
 import { createBackfill } from './continuity/backfill.js'
 import {
+  advance,
   askAbove,
+  askAgain,
   createFeed,
   type Feed,
   giveUp,
   mayHoldReports,
-  newestPast,
+  openAbove,
   place,
-  presentOf,
   showLink,
 } from './continuity/feed.js'
 
@@ -36,20 +37,23 @@ export interface ContinuityOptions {
   readonly maxHeld?: number
 }
 
+const names: OptionNames<ContinuityOptions> = {
+  order: true,
+  maxBackfill: true,
+  maxHold: true,
+  maxHeld: true,
+}
+
 type Settings = Required<ContinuityOptions>
 
-/** Milliseconds by which the clocks of the service and of this machine may differ. */
-const CLOCK_TOLERANCE = 5000
 /** Milliseconds after an outage in which a feed may publish a report by itself. */
 const GRACE = 2000
 /** Milliseconds between the first two requests for a feed that stays stale. */
 const STALE_INTERVAL = 30_000
-/** Milliseconds between two checks whether the present has reached the time of a report that waits. */
-const PRESENT_CHECK = 1000
+/** Milliseconds from one look at the clock to the next, where reports are dated in the future. */
+const CLOCK_INTERVAL = 60_000
 /** Gaps of a feed that are remembered. */
 const MOST_GAPS = 256
-/** Times in the future that are remembered. */
-const MOST_AHEAD = 64
 
 /**
  * Misses no report: each names the one before it, so it is known when that has not been seen. What is missing is fetched
@@ -57,7 +61,7 @@ const MOST_AHEAD = 64
  * seen, so that a report that arrives both live and fetched is delivered once.
  */
 export function continuity(given?: ContinuityOptions): Plugin<never> {
-  const options = checkOptions('continuity', given, ['order', 'maxBackfill', 'maxHold', 'maxHeld'])
+  const options = checkOptions('continuity', given, names)
   const settings: Settings = {
     order: checkOrder(options.order ?? 'arrival'),
     maxBackfill: checkNumber('maxBackfill', options.maxBackfill ?? 300_000, { min: 0 }),
@@ -82,26 +86,22 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   const feeds = new Map<string, Feed>()
   const backfill = createBackfill(scope, maxBackfill / 1000, update)
   let last: Feed | undefined
+  seen.advance = ({ feedID }) => advance(feedOf(feedID))
 
   function feedOf(feedID: string): Feed {
     last = feeds.get(feedID)
     if (last !== undefined) return last
-    last = createFeed(seen.of(feedID))
+    last = createFeed(seen.of(feedID), () => scope.client.now())
+    if (!isSorted) last.freeUpTo = Number.POSITIVE_INFINITY
     feeds.set(feedID, last)
     return last
   }
 
   function onReport(feed: Feed, report: Report): void {
-    const { observationsTimestamp: time } = report
-    feed.freeUpTo = presentOf(scope, feed, CLOCK_TOLERANCE)
-    if (time > feed.freeUpTo && feed.ahead.push(time) > MOST_AHEAD) feed.ahead.shift()
-    const gap = place(feed, report)
+    place(feed, report)
     if (isSorted) hold(feed, report)
     update(feed)
-    if (!isSorted) next(report)
-    if (gap === undefined) return
-    if (report.source !== 'live') scope.count('late', report)
-    scope.events.emit('gap-filled', { gap, report })
+    if (!isSorted) pass(feed, report)
   }
 
   /** The ranges of a feed have changed: passes on what need not wait, and sets the cursor's limit and the timer. */
@@ -109,15 +109,20 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     if (isSorted) release(feed)
     if (feed.isOver) return
     const now = performance.now()
-    const { ranges } = feed
+    const { ranges, above, held } = feed
+    const { future, second, upTo } = feed.seen
     // Pages may hold copies of live reports.
     seen.hasCopies ||= ranges.length > 0
-    const open = ranges.filter(range => mayHoldReports(feed, range)).map(({ from }) => from)
+    const open = ranges.filter(({ isAbove }) => !isAbove).map(({ from }) => from)
     const dueAt = feed.isAsking ? [] : ranges.map(range => range.dueAt)
-    const [held] = feed.held
-    if (held !== undefined) {
-      open.push(held.report.observationsTimestamp)
-      dueAt.push(Math.min(heldSince(feed) + maxHold, now + PRESENT_CHECK))
+    if (above !== undefined) dueAt.push(above.dueAt)
+    if (held[0] !== undefined) {
+      open.push(held[0].report.observationsTimestamp)
+      dueAt.push(heldSince(feed) + maxHold)
+    }
+    if (future[0] !== undefined) {
+      open.push(future[0].time)
+      dueAt.push(now + Math.min(CLOCK_INTERVAL, ((future[0].time - upTo) / second) * 1000))
     }
     scope.cursors.limit(feed.seen.feedID, open.length > 0 ? Math.min(...open) : undefined)
     clearTimeout(feed.timer)
@@ -125,42 +130,59 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   }
 
   function wake(feed: Feed): void {
+    advance(feed)
+    openAbove(feed)
     void backfill(feed)
     update(feed)
   }
 
   /** Passes on the reports that need not wait: those below every range that may hold earlier ones, up to the present. */
   function release(feed: Feed): void {
-    const { held } = feed
-    const delaying = feed.ranges.filter(range => range.delays && mayHoldReports(feed, range))
-    const present = presentOf(scope, feed, CLOCK_TOLERANCE)
-    feed.freeUpTo = Math.min(present, ...delaying.map(({ from }) => from))
+    const { held, ranges } = feed
+    advance(feed)
+    const delaying = ranges.filter(range => range.delays && mayHoldReports(feed, range))
+    feed.freeUpTo = Math.min(feed.seen.upTo, ...delaying.map(({ from }) => from))
     const since = performance.now() - maxHold
+    // One from the future that has waited long enough goes alone: others need not come before it.
+    const { upTo } = feed.seen
+    for (const each of held.filter(({ report }) => report.observationsTimestamp > upTo))
+      if (each.at <= since) {
+        held.splice(held.indexOf(each), 1)
+        passSafely(feed, each.report)
+      }
     for (let first = held[0]; first !== undefined; first = held[0]) {
       const isFree = first.report.observationsTimestamp <= feed.freeUpTo
       if (!isFree && heldSince(feed) > since && held.length <= maxHeld) return
       held.shift()
-      pass(first.report)
+      passSafely(feed, first.report)
     }
   }
 
-  function pass(report: Report): void {
+  function passSafely(feed: Feed, report: Report): void {
     try {
-      next(report)
+      pass(feed, report)
     } catch (thrown) {
       scope.events.emit('error', asError(thrown))
     }
   }
 
+  function pass({ gaps }: Feed, report: Report): void {
+    const gap = gaps.findLast(each => isIn(each, report.observationsTimestamp))
+    next(report)
+    if (gap === undefined) return
+    if (report.source !== 'live') scope.count('late', report)
+    scope.events.emit('gap-filled', { gap, report })
+  }
+
   /** Passes on all that waits, and announces the ranges that may hold reports: the stream ends. */
   function giveUpAll(): void {
     for (const feed of [...feeds.values()]) {
-      for (const { report } of feed.held.splice(0)) pass(report)
-      const { shown } = feed
-      for (const { ...range } of feed.ranges.sort((one, other) => one.from - other.from)) {
+      for (const { report } of feed.held.splice(0)) passSafely(feed, report)
+      for (const range of [...feed.ranges]) {
         // What the page that is being delivered has shown is known to be missing.
-        if (range.to === Number.POSITIVE_INFINITY) range.to = shown?.to ?? range.to
-        if (mayHoldReports(feed, range)) giveUp(scope, feed, range, 'unavailable')
+        const to = range.isAbove ? (feed.shown?.to ?? range.from) : range.to
+        if (mayHoldReports(feed, range) || (range.isAbove && to > range.from))
+          giveUp(scope, feed, { from: range.from, to: Math.min(to, range.to) }, 'unavailable')
       }
     }
   }
@@ -176,12 +198,12 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   }
 
   /** Has what may have come after the newest reports of feeds asked for. */
-  function onMissed(feedIDs: Iterable<string>, delay: number, staleInterval?: number): void {
+  function onMissed(feedIDs: Iterable<string>, delay: number, interval?: number): void {
     for (const feedID of feedIDs) {
       const feed = feedOf(feedID)
       if (!feed.seen.hasRanges) continue
-      const newest = newestPast(feed, presentOf(scope, feed, CLOCK_TOLERANCE))
-      askAbove(feed, newest, delay, staleInterval)
+      askAbove(feed, delay, interval)
+      askAgain(feed, delay)
       update(feed)
     }
   }
@@ -198,8 +220,10 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
 
   scope.defer(
     scope.events.on('gap', gap => {
-      const gaps = feeds.get(gap.feedID)?.gaps
-      if (gaps !== undefined && gaps.push(gap) > MOST_GAPS) gaps.shift()
+      const feed = feeds.get(gap.feedID)
+      if (feed === undefined) return
+      feed.freeFrom = Math.max(feed.freeFrom, gap.to)
+      if (feed.gaps.push(gap) > MOST_GAPS) feed.gaps.shift()
     }),
   )
   scope.defer(scope.events.on('ending', giveUpAll))
@@ -209,7 +233,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   return function passOn(report) {
     const { feedID, observationsTimestamp: time, validFromTimestamp: since } = report
     const feed = last?.seen.feedID === feedID ? last : feedOf(feedID)
-    if (followsOn(feed.seen, since, time) && time <= feed.freeUpTo) {
+    if (time > feed.freeFrom && time <= feed.freeUpTo && followsOn(feed.seen, since, time)) {
       if (feed.linked === undefined && time > since) showLink(feed, report)
       next(report)
     } else if (feed.seen.hasRanges) onReport(feed, report)

@@ -1,6 +1,6 @@
 import type { Plugin, Sink } from '../client/plugin.js'
 import type { StreamScope } from '../client/scope.js'
-import { checkNumber } from '../core/options.js'
+import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
 import { isSameBlob } from '../report/full-report.js'
 import { addTime, cachedReport, cacheReport, newestTime, seenIn } from '../report/seen-times.js'
 
@@ -13,14 +13,19 @@ export interface DedupOptions {
   readonly window?: number
 }
 
+const names: OptionNames<DedupOptions> = {
+  window: true,
+}
+
 /**
  * Delivers each report once, however many copies arrive and in whatever order. Feed and time of observation identify a
  * report. A late report is not a copy: it is delivered, and counted as late.
  *
  * Two reports of one observation with different values are a `conflict`; the first of them is delivered.
  */
-export function dedup(options: DedupOptions = {}): Plugin<never> {
-  const window = checkNumber('window', options.window ?? 512, {
+export function dedup(options?: DedupOptions): Plugin<never> {
+  const given = checkOptions('dedup', options, names)
+  const window = checkNumber('window', given.window ?? 512, {
     min: 8,
     max: 1_000_000,
     whole: true,
@@ -53,7 +58,7 @@ function passOnce(next: Sink, scope: StreamScope, window: number): Sink {
     const { observationsTimestamp: time, validFromTimestamp: since } = report
     const seen = feeds.of(report.feedID)
     if (addTime(seen, seen.hasRanges ? since : time, time)) {
-      if (report.source === 'live' && newestTime(seen) !== time) scope.count('late', report)
+      if (report.source === 'live' && newestTime(seen) > time) scope.count('late', report)
       cacheReport(seen, report, feeds.hasCopies)
       next(report)
       return

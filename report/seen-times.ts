@@ -24,6 +24,15 @@ export interface SeenTimes {
   /** The newest times, exactly and ascending, each followed by the time from which on its report holds: `count` such pairs. */
   pairs: Float64Array
   count: number
+  /** Times after this one are in the future, or the clock has not been asked for a while. */
+  upTo: number
+  /**
+   * Brings `upTo` to the present, and adds what was in the future until then, and what is more of it than `window`. Without
+   * it no time is in the future.
+   */
+  readonly advance: (() => void) | undefined
+  /** Reports dated in the future, ascending. The time of such a report may be wrong: it counts once the present reaches it. */
+  readonly future: { readonly since: number; readonly time: number }[]
   /** What lies behind `pairs`: ascending runs of reports each of which begins where the one before ended. */
   readonly runs: Interval[]
   /** Whether a time is known to be missing: then it is not a copy, whatever the runs say. */
@@ -39,6 +48,8 @@ export interface SeenFeeds {
   window: number
   /** Whether copies of reports may arrive, so that more than one report of a feed is cached. */
   hasCopies: boolean
+  /** Brings the clock of a feed that is seen from now on to the present. */
+  advance: ((seen: SeenTimes) => void) | undefined
   of(feedID: string): SeenTimes
   forget(feedIDs: readonly string[]): void
 }
@@ -69,7 +80,7 @@ function createSeenFeeds({ cursors }: Resumed): SeenFeeds {
 
   function add(feedID: string): SeenTimes {
     const cursor = forgotten.has(feedID) ? undefined : cursors.get(feedID)
-    const seen = createSeenTimes(feedID, cursor, all.window)
+    const seen = createSeenTimes(feedID, cursor, all)
     feeds.set(feedID, seen)
     return seen
   }
@@ -77,6 +88,7 @@ function createSeenFeeds({ cursors }: Resumed): SeenFeeds {
   const all: SeenFeeds = {
     window: 512,
     hasCopies: false,
+    advance: undefined,
     of: feedID => feeds.get(feedID) ?? add(feedID),
     forget(feedIDs) {
       for (const feedID of feedIDs) {
@@ -88,8 +100,12 @@ function createSeenFeeds({ cursors }: Resumed): SeenFeeds {
   return all
 }
 
-function createSeenTimes(feedID: string, cursor: number | undefined, window: number): SeenTimes {
-  return {
+function createSeenTimes(
+  feedID: string,
+  cursor: number | undefined,
+  { window, advance }: SeenFeeds,
+): SeenTimes {
+  const seen: SeenTimes = {
     feedID,
     cursor,
     second: feedResolution(feedID) === 's' ? 1 : 1000,
@@ -97,27 +113,33 @@ function createSeenTimes(feedID: string, cursor: number | undefined, window: num
     hasRanges: feedVersion(feedID) !== 1,
     pairs: new Float64Array(32),
     count: 0,
-    // What was consumed before counts as seen.
-    runs: cursor === undefined ? [] : [{ from: cursor, to: cursor }],
+    upTo: advance === undefined ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY,
+    advance: advance && (() => advance(seen)),
+    future: [],
+    runs: [],
     isMissing: undefined,
     cache: [],
     cached: 0,
   }
+  // What was consumed before counts as seen.
+  if (cursor !== undefined) insert(seen, cursor, cursor)
+  return seen
 }
 
-/** The newest time that has been seen; -Infinity without one. */
+/** The newest time seen that is not in the future; -Infinity without one. */
 export function newestTime({ pairs, count, runs }: SeenTimes): number {
   return count > 0 ? (pairs[2 * count - 2] as number) : endOf(runs)
 }
 
 /** Adds a report's time; false if it has been seen. */
 export function addTime(seen: SeenTimes, since: number, time: number): boolean {
+  if (time > seen.upTo && isFuture(seen, time)) return addFuture(seen, since, time)
   const { pairs, count } = seen
   const end = 2 * count
   const newest = count > 0 ? (pairs[end - 2] as number) : endOf(seen.runs)
   if (time > newest && end < pairs.length) {
     pairs[end] = time
-    pairs[end + 1] = since
+    pairs[end + 1] = Math.min(since, time)
     seen.count = count + 1
     return true
   }
@@ -133,6 +155,7 @@ export function hasTime(seen: SeenTimes, time: number): boolean {
   const { pairs, count, runs } = seen
   const at = indexOf(seen, time)
   if (at < count && pairs[2 * at] === time) return true
+  if (time > seen.upTo && seen.future.some(each => each.time === time)) return true
   const run = runs[firstEndingAt(runs, time)]
   return run !== undefined && run.from <= time && seen.isMissing?.(time) !== true
 }
@@ -167,27 +190,26 @@ export function followsOn({ pairs, count }: SeenTimes, since: number, time: numb
   return count > 1 && pairs[end - 2] === time && pairs[end - 4] === since - 1
 }
 
-/** The newest time that is not after another; the newest of all where there is none. */
-export function newestUpTo(seen: SeenTimes, end: number): number {
-  const time = timeBelow(seen, end + 1, end + 1)
-  return time === Number.NEGATIVE_INFINITY ? newestTime(seen) : time
+/** Whether a time is in the future. */
+export function isFuture(seen: SeenTimes, time: number): boolean {
+  if (time > seen.upTo) seen.advance?.()
+  return time > seen.upTo
 }
 
-/** How many exact times are not before another. */
-export function countFrom(seen: SeenTimes, time: number): number {
-  return seen.count - indexOf(seen, time)
-}
-
-/** The parts of an interval that hold no time seen, and lie in none of the others: ascending. Only exact times count. */
+/** The parts of an interval that no report covers, and none of the others: ascending. */
 export function unseenIn(
-  seen: SeenTimes,
+  { pairs, count, runs }: SeenTimes,
   { from, to }: Readonly<Interval>,
   others: readonly Readonly<Interval>[],
 ): Interval[] {
-  const taken = [...others]
-  for (let at = indexOf(seen, from); at < seen.count; at++) {
-    const time = seen.pairs[2 * at] as number
-    taken.push({ from: time, to: time })
+  const taken = [...others, ...runs]
+  let below = endOf(runs)
+  for (let at = 0; at < 2 * count; at += 2) {
+    const time = pairs[at] as number
+    const since = pairs[at + 1] as number
+    // One that overlaps with the one below it says nothing of what is between them.
+    taken.push({ from: since > below ? since : time, to: time })
+    below = time
   }
   const parts: Interval[] = []
   let start = from
@@ -236,6 +258,15 @@ function indexOf({ pairs, count }: SeenTimes, time: number): number {
     middle = (low + high) >> 1
   }
   return low
+}
+
+/** Adds a time in the future; false if it has been seen. */
+function addFuture(seen: SeenTimes, since: number, time: number): boolean {
+  if (hasTime(seen, time)) return false
+  seen.future.push({ since, time })
+  seen.future.sort((one, other) => one.time - other.time)
+  if (seen.future.length > seen.window) seen.advance?.()
+  return true
 }
 
 function insert(seen: SeenTimes, since: number, time: number): void {

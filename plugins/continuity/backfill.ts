@@ -5,14 +5,7 @@ import { asError, isStreamsError } from '../../core/errors.js'
 import { createSemaphore } from '../../core/semaphore.js'
 import { isSameBlob } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'
-import {
-  cachedReport,
-  countFrom,
-  hasTime,
-  type Interval,
-  isIn,
-  newestTime,
-} from '../../report/seen-times.js'
+import { cachedReport, hasTime, type Interval, isIn, newestTime } from '../../report/seen-times.js'
 import {
   closeRange,
   type Feed,
@@ -20,11 +13,10 @@ import {
   INTERVAL,
   isAnswered,
   isCertain,
-  mayHoldReports,
   openNamed,
   place,
-  presentOf,
   type Range,
+  refute,
 } from './feed.js'
 
 /** Reports on a page. */
@@ -62,25 +54,20 @@ export function createBackfill(
   /** Asks for all ranges that are due, from the earliest on. */
   async function ask(feed: Feed, due: readonly Range[], begun: number): Promise<void> {
     const pages: Interval[] = []
-    let page: Interval | undefined
     for (const range of due) {
-      if (page === undefined || range.from > page.to + 1) {
-        page = { from: range.from, to: range.from - 1 }
-        pages.push(page)
-      }
-      // What a feed publishes meanwhile comes by itself.
-      const isOpen = range.to === Number.POSITIVE_INFINITY
-      const end = isOpen ? Math.max(page.to + 1, presentOf(scope, feed)) : range.to
-      while (page.to < end && feed.ranges.includes(range)) {
+      const last = pages.at(-1)
+      const isNew = last === undefined || range.from > last.to + 1
+      const page = isNew ? { from: range.from, to: range.from - 1 } : last
+      if (isNew) pages.push(page)
+      while (page.to < range.to && feed.ranges.includes(range)) {
         await readPage(feed, range, page)
         if (feed.isOver) return
       }
-      if (isOpen) page.to = range.to
     }
     for (const range of [...feed.ranges]) {
       const isShown = pages.some(({ from, to }) => from <= range.from && range.to <= to)
       if (!isShown || range.dueAt > begun || range.openedAt > begun) continue
-      if (!isAnswered(feed, range, begun, presentOf(scope, feed))) continue
+      if (!isAnswered(feed, range, begun)) continue
       closeRange(feed, range)
       if (isCertain(feed, range)) giveUp(scope, feed, range, 'upstream')
     }
@@ -91,33 +78,35 @@ export function createBackfill(
     const { seen } = feed
     const reports = await fetchPage(feed, page.to + 1)
     if (feed.isOver) return
-    const end = reports.at(-1)?.observationsTimestamp ?? Number.POSITIVE_INFINITY
-    const present = presentOf(scope, feed)
-    const isLast = range.to > present && reports.length < PAGE
-    const last = reports.findLast(each => each.observationsTimestamp <= present)
-    const newest = isLast ? (last?.observationsTimestamp ?? 0) : Math.min(range.to, present)
+    const isLast = range.isAbove && reports.length < PAGE
+    const newest = Math.min(range.to, (isLast && reports.at(-1)?.observationsTimestamp) || range.to)
     const oldest = newest + 1 - Math.ceil(span * seen.second)
-    const isTooOld = ({ observationsTimestamp: time }: Report) =>
-      time >= range.from && time < oldest && !hasTime(seen, time)
-    if (reports.some(isTooOld)) {
+    const missing = reports
+      .map(({ observationsTimestamp: time }) => time)
+      .filter(time => !hasTime(seen, time))
+    const tooOld = missing.filter(time => time >= range.from && time < oldest)
+    if (tooOld.length > 0) {
+      for (const time of tooOld) refute(feed, time, range)
       giveUp(scope, feed, { from: range.from, to: oldest - 1 }, 'bound')
       range.from = oldest
       page.to = oldest - 1
       if (range.from > range.to) closeRange(feed, range)
       return
     }
-    page.to = end
+    page.to = reports.at(-1)?.observationsTimestamp ?? Number.POSITIVE_INFINITY
     feed.shown = page
-    const wanted = reports.filter(report => isWanted(feed, report))
+    const wanted = reports.filter(report => isWanted(feed, range, report))
+    // What can't be delivered is announced, whatever a later report claims.
+    for (const time of missing) refute(feed, time, page)
     await deliver(feed, wanted).finally(() => {
       feed.shown = undefined
     })
     // A full page shows nothing beyond its last report that proved to be right: the time of another may be wrong.
     const right = reports.findLast(each => hasTime(seen, each.observationsTimestamp))
-    if (reports.length >= PAGE) page.to = right?.observationsTimestamp ?? end
-    const late = presentOf(scope, feed, -LATE)
-    const isMute = wanted.some(each => each.observationsTimestamp < late)
-    if (range.staleInterval === undefined || !isMute || performance.now() < nextReset) return
+    if (reports.length >= PAGE) page.to = right?.observationsTimestamp ?? page.to
+    const late = feed.present() - (LATE / 1000) * seen.second
+    const isMute = range.isAbove && wanted.some(each => each.observationsTimestamp < late)
+    if (!isMute || feed.above?.interval === undefined || performance.now() < nextReset) return
     nextReset = performance.now() + RESET_INTERVAL
     scope.connections.reset([seen.feedID])
   }
@@ -148,26 +137,25 @@ export function createBackfill(
     if (failure !== undefined) throw failure
   }
 
-  function onFailed(feed: Feed, due: readonly Range[], error: Error): void {
+  /** Has what is due of a feed asked for again later, or gives it up. */
+  function onFailed(feed: Feed, error: Error): void {
+    const now = performance.now()
     scope.log.warn?.(`reports of feed ${feed.seen.feedID} could not be fetched: ${error.message}`)
     const { retryAfter = 0 } = error as WireErrorFacts
-    for (const range of feed.ranges.filter(each => due.includes(each))) {
+    for (const range of feed.ranges.filter(({ dueAt }) => dueAt <= now)) {
+      range.failures++
       // A failure while the service is unreachable does not count.
-      if (scope.connections.open > 0) range.failures++
-      const delay = Math.max(retryAfter, DELAY * 2 ** Math.max(1, range.failures))
-      range.dueAt = performance.now() + Math.min(MAX_DELAY, delay)
-      if (range.failures <= FAILURES) continue
+      if (scope.connections.open > 0) range.failuresWhileOpen++
+      const delay = Math.min(MAX_DELAY, Math.max(retryAfter, DELAY * 2 ** range.failures))
+      range.dueAt = now + delay
+      if (range.failuresWhileOpen <= FAILURES) continue
       closeRange(feed, range)
-      if (mayHoldReports(feed, range)) giveUp(scope, feed, range, 'unavailable')
+      if (!range.isAbove) giveUp(scope, feed, range, 'unavailable')
     }
   }
 
   return async function backfill(feed) {
     const begun = performance.now()
-    const above = feed.ranges.find(({ to }) => to === Number.POSITIVE_INFINITY)
-    // A newer report says itself what is missing before it.
-    if (above !== undefined && countFrom(feed.seen, above.from) > above.newer)
-      closeRange(feed, above)
     for (const range of feed.ranges)
       if (range.digest === undefined) range.dueAt = Math.max(range.dueAt, feed.askedAt + INTERVAL)
     const due = feed.ranges.filter(({ dueAt }) => dueAt <= begun)
@@ -175,12 +163,11 @@ export function createBackfill(
     feed.isAsking = true
     const { askedAt } = feed
     if (due.some(({ digest }) => digest === undefined)) feed.askedAt = begun
-    due.sort((one, other) => one.from - other.from)
     try {
       await ask(feed, due, begun)
     } catch (thrown) {
       feed.askedAt = askedAt
-      if (!signal.aborted && !feed.isOver) onFailed(feed, due, asError(thrown))
+      if (!signal.aborted && !feed.isOver) onFailed(feed, asError(thrown))
     }
     feed.isAsking = false
     if (!signal.aborted && !feed.isOver) onChange(feed)
@@ -188,13 +175,13 @@ export function createBackfill(
 }
 
 /** A report that has not been seen, or that differs from the one that has. */
-function isWanted({ seen, ranges }: Feed, report: Report): boolean {
+function isWanted({ seen, ranges }: Feed, range: Range, report: Report): boolean {
   const { observationsTimestamp: time } = report
-  if (!hasTime(seen, time))
-    return (
-      ranges.some(range => isIn(range, time)) ||
-      (time < newestTime(seen) && time > (seen.cursor ?? -1))
-    )
+  if (!hasTime(seen, time)) {
+    if (range.isAbove || ranges.some(each => isIn(each, time))) return true
+    // What is newer than all that was seen comes by itself.
+    return time < newestTime(seen) && time > (seen.cursor ?? -1)
+  }
   const first = cachedReport(seen, time)
   return first !== undefined && !isSameBlob(first.fullReport, report.fullReport)
 }

@@ -3,12 +3,11 @@ import type { Gap, GapCause } from '../../report/gap.js'
 import type { Report } from '../../report/report.js'
 import {
   addTime,
-  countFrom,
   type Interval,
+  isFuture,
   isIn,
   LONGEST_RANGE,
   newestTime,
-  newestUpTo,
   refuteClaim,
   type SeenTimes,
   timeBelow,
@@ -22,42 +21,54 @@ export interface Range extends Interval {
    * has; undefined where it is only possible that reports are missing.
    */
   digest: string | undefined
+  /** It came after the newest report: a newer one says itself what is missing before it. */
+  readonly isAbove: boolean
   /** Times of `performance.now`. */
   readonly openedAt: number
   dueAt: number
-  /** How often the service has shown all that it stores of the range, and how often it has failed to since. */
+  /** How often the service has shown all that it stores of the range, and failed to since; while it could be reached. */
   answers: number
   failures: number
+  failuresWhileOpen: number
   /** Later reports wait for it in sorted order. */
   readonly delays: boolean
-  /** Of a range without an end: how many times in it had been seen when it was opened. */
-  newer: number
-  /** Milliseconds to the request after the next, while the feed is stale. */
-  staleInterval: number | undefined
+}
+
+/** The question what came after the newest report of a feed. */
+interface Above {
+  /** It need not be asked once a report from here on has come. */
+  readonly from: number
+  readonly dueAt: number
+  /** Milliseconds after which it is asked again, while the feed is stale. */
+  readonly interval: number | undefined
 }
 
 /** A feed of a stream, and what may be missing of it. */
 export interface Feed {
   readonly seen: SeenTimes
-  /** No two overlap, but for one without an end, which begins after the newest report. */
+  /** The present in the unit of the feed, by the clock of the service where that is known. */
+  readonly present: () => number
+  /** What may be missing, ascending; a possible range may overlap with a named one. */
   readonly ranges: Range[]
+  above: Above | undefined
   /** The newest time after which a late report has come. */
   turnedAt: number
+  /** The newest time that was in the future when its report came. */
+  aheadAt: number
   /** When the service was asked for the last time for what is only possible. */
   askedAt: number
   /** The configuration whose reports have shown that they begin where the ones before them ended. */
   linked: string | undefined
   /** How many named predecessors in a row do not exist. */
   unfounded: number
-  /** The last times that were in the future when they were seen: they may be wrong. */
-  readonly ahead: number[]
   /** The gaps announced last. */
   readonly gaps: Gap[]
   /** What the page that is being delivered shows whole. */
   shown: Interval | undefined
   /** Reports that wait in sorted order, ascending, and since when. */
   readonly held: { readonly report: Report; readonly at: number }[]
-  /** Reports up to this time are not in the future, and need not wait in sorted order. */
+  /** Reports after the first and up to the second of these times lie in no gap, and need not wait in sorted order. */
+  freeFrom: number
   freeUpTo: number
   isAsking: boolean
   /** True once it was unsubscribed, or the stream has ended. */
@@ -67,14 +78,14 @@ export interface Feed {
 
 /** Milliseconds after a range has opened at which the service is asked for it: it may store reports late. */
 const LOOKS = [250, 1000, 3000, 10_000] as const
+/** Milliseconds by which the clocks of the service and of this machine may differ. */
+const CLOCK_TOLERANCE = 5000
 /** Milliseconds in which a report may follow the newest one, after which an earlier one has come. */
 const FOLLOWS = 2000
-/** Milliseconds between two requests for what is only possible, at least. */
+/** Milliseconds between two requests for what is only possible, at least; its last one is that long after it opened. */
 export const INTERVAL = 10_000
-/** Milliseconds between two requests for a range that ends in the future. */
-const FUTURE_INTERVAL = 60_000
 const MAX_STALE = 300_000
-/** Ranges of a feed; of more, the oldest two become one. */
+/** Ranges of a feed; of more, two neighbours become one. */
 const MOST_RANGES = 256
 /** After so many named predecessors in a row that do not exist, the feed is known not to link. */
 const MOST_UNFOUNDED = 3
@@ -82,25 +93,42 @@ const MOST_UNFOUNDED = 3
 const DIGEST = 66
 
 /** Makes a feed of which nothing is missing yet. */
-export function createFeed(seen: SeenTimes): Feed {
+export function createFeed(seen: SeenTimes, now: () => number): Feed {
   const ranges: Range[] = []
   seen.isMissing = time => ranges.some(range => range.digest !== undefined && isIn(range, time))
   const never = Number.NEGATIVE_INFINITY
-  const none = { linked: undefined, shown: undefined, timer: undefined }
-  const state = { ...none, freeUpTo: never, turnedAt: never, askedAt: never, unfounded: 0 }
-  return { seen, ranges, ahead: [], gaps: [], held: [], ...state, isAsking: false, isOver: false }
+  const none = { above: undefined, linked: undefined, shown: undefined, timer: undefined }
+  const times = {
+    freeFrom: never,
+    freeUpTo: never,
+    turnedAt: never,
+    aheadAt: never,
+    askedAt: never,
+  }
+  const state = { ...none, ...times, unfounded: 0, isAsking: false, isOver: false }
+  const present = () => (now() / 1000) * seen.second
+  return { seen, present, ranges, gaps: [], held: [], ...state }
 }
 
-/** The present and some milliseconds, in the unit of a feed, by the clock of the service where that is known. */
-export function presentOf({ client }: StreamScope, { seen }: Feed, more = 0): number {
-  return Math.floor(((client.now() + more) / 1000) * seen.second)
-}
-
-/** The newest time of a feed that was not in the future when it was seen; the newest of all where there is none. */
-export function newestPast({ seen, ahead }: Feed, present: number): number {
-  let time = newestUpTo(seen, present)
-  while (ahead.includes(time)) time = timeBelow(seen, time, time)
-  return Number.isFinite(time) ? time : newestTime(seen)
+/** Brings the clock of a feed to the present. What was dated in the future until then is compared with what came meanwhile. */
+export function advance(feed: Feed): void {
+  const { seen } = feed
+  const present = Math.floor(feed.present() + (CLOCK_TOLERANCE / 1000) * seen.second)
+  const excess = seen.future.length - seen.window
+  const due = seen.future.filter(({ time }, at) => time <= present || at < excess)
+  seen.future.splice(0, due.length)
+  seen.upTo = Math.max(present, due.at(-1)?.time ?? present)
+  for (const { since, time } of due) {
+    addTime(seen, time, time)
+    if (!seen.hasRanges) continue
+    const below = timeBelow(seen, time, time)
+    cutRanges(feed, time, below, false)
+    // Of many in a row the first is doubtful.
+    if (below !== since - 1 || below !== feed.aheadAt)
+      openPossible(feed, { from: below + 1, to: time - 1 })
+    feed.aheadAt = time
+    if (newestTime(seen) !== time) placeLate(feed, time, undefined, false)
+  }
 }
 
 /** Keeps in mind that the reports of a configuration begin where the ones before them ended. */
@@ -111,25 +139,22 @@ export function showLink(feed: Feed, report: Report): void {
 }
 
 function digestOf({ fullReport }: Report): string {
-  return fullReport.slice(0, DIGEST)
+  // A slice would retain the whole report.
+  return [...fullReport.slice(0, DIGEST)].join('')
 }
 
-/**
- * Compares a report with the one below it, and opens the range between them unless that is the report's predecessor.
- * Returns the announced gap that the report lies in.
- */
-export function place(feed: Feed, report: Report): Gap | undefined {
+/** Compares a report with the one below it, and opens the range between them unless that is the report's predecessor. */
+export function place(feed: Feed, report: Report): void {
   const { seen, gaps } = feed
   const { observationsTimestamp: time } = report
   const since = Math.min(report.validFromTimestamp, time)
   addTime(seen, since, time)
-  const gap = gaps.findLast(each => isIn(each, time))
-  if (gap !== undefined) return gap
+  if (isFuture(seen, time)) return
   // What a fetched report shows to be missing is a part of the range that it was fetched for.
   const shown = report.source === 'live' ? undefined : feed.shown
-  const enclosing = cutRanges(feed, time, shown === undefined)
-  const part = shown && Number.isFinite(enclosing?.to) ? enclosing : undefined
   const below = timeBelow(seen, since, time)
+  const enclosing = cutRanges(feed, time, below, shown === undefined)
+  const part = shown && enclosing
   if (below === since - 1) showLink(feed, report)
   else if (below !== Number.NEGATIVE_INFINITY) {
     const from = gaps.reduce((start, gap) => (isIn(gap, start) ? gap.to + 1 : start), below + 1)
@@ -142,19 +167,28 @@ export function place(feed: Feed, report: Report): Gap | undefined {
     }
   }
   if (newestTime(seen) !== time) placeLate(feed, time, shown, enclosing?.digest !== undefined)
-  return undefined
 }
 
-/** An earlier report than the newest refutes the range that the next one claims, and makes the time of the newest doubtful. */
-function placeLate(feed: Feed, time: number, shown: Interval | undefined, isMissed: boolean): void {
+/**
+ * A report refutes the range that the next one claims: up to that others may be missing, but for what is `shown` whole, and was
+ * not published only now.
+ */
+export function refute(feed: Feed, time: number, shown: Interval | undefined): void {
   const above = refuteClaim(feed.seen, time)
-  if (above !== undefined && (shown === undefined || above > shown.to + 1))
+  if (above === undefined) return
+  const isShown = shown !== undefined && above <= shown.to + 1
+  if (!isShown || ageOf(feed, above) < INTERVAL)
     openPossible(feed, { from: time + 1, to: above - 1 })
+}
+
+/** An earlier report than the newest refutes a claim, and makes the time of the newest doubtful. */
+function placeLate(feed: Feed, time: number, shown: Interval | undefined, isMissed: boolean): void {
+  refute(feed, time, shown)
   // The clock of the newest report may have been right, and then turned back.
   const newest = newestTime(feed.seen)
   if (isMissed || shown !== undefined || feed.turnedAt === newest) return
   feed.turnedAt = newest
-  askAbove(feed, newest, FOLLOWS)
+  askAbove(feed, FOLLOWS)
 }
 
 /** Whether a report names a predecessor after the last that was seen; not where the network does not link, or not here. */
@@ -179,60 +213,100 @@ function isBelieved(feed: Feed, range: Range): boolean {
 
 /** Whether a range may hold reports for all that is known. */
 export function mayHoldReports(feed: Feed, range: Range): boolean {
-  return range.answers === 0 ? Number.isFinite(range.to) : isBelieved(feed, range)
+  return range.answers === 0 ? !range.isAbove : isBelieved(feed, range)
 }
 
-/** Takes a time, and what is below it, from the ranges that it is in; returns one of them. */
-function cutRanges(feed: Feed, time: number, isLive: boolean): Range | undefined {
+/** Takes a time, and what lies between it and the one below, from the ranges that it is in; returns one of them. */
+function cutRanges(feed: Feed, time: number, below: number, isLive: boolean): Range | undefined {
   const ranges = feed.ranges.filter(range => isIn(range, time))
   for (const range of ranges) {
     if (range.digest !== undefined) feed.unfounded = 0
-    // A newer live report says itself what is missing before it.
-    const isOver = range.to === time || (isLive && range.to === Number.POSITIVE_INFINITY)
-    if (isOver) closeRange(feed, range)
+    if (range.from <= below) insertRange(feed, { ...range, to: below })
+    if (range.to === time || (isLive && range.isAbove)) closeRange(feed, range)
     else range.from = time + 1
   }
   return ranges[0]
 }
 
-function addRange(feed: Feed, at: Interval, wait: number, notBefore: number, rest: Partial<Range>) {
-  const { ranges, seen } = feed
+function addRange(feed: Feed, at: Interval, notBefore: number, rest: Partial<Range> = {}): void {
   if (!(at.from <= at.to && Number.isFinite(at.from))) return
   const openedAt = performance.now()
-  const dueAt = Math.max(openedAt + wait, notBefore)
-  const counts = { answers: 0, failures: 0, newer: countFrom(seen, at.from) }
-  const range = { ...at, openedAt, dueAt, ...counts, delays: dueAt === openedAt + wait }
-  ranges.push({ ...range, digest: undefined, staleInterval: undefined, ...rest })
-  const [oldest, next] = ranges
-  if (ranges.length <= MOST_RANGES || oldest === undefined || next === undefined) return
-  const from = Math.min(oldest.from, next.from)
-  ranges.splice(0, 2, { ...next, from, to: Math.max(oldest.to, next.to), digest: undefined })
+  const soon = openedAt + LOOKS[0] + Math.max(0, -ageOf(feed, at.to))
+  const dueAt = Math.max(soon, notBefore)
+  const counts = { answers: 0, failures: 0, failuresWhileOpen: 0 }
+  const range = { ...at, digest: undefined, openedAt, dueAt, ...counts }
+  insertRange(feed, { ...range, isAbove: false, delays: dueAt === soon, ...rest })
+}
+
+/** Adds a range; of too many, the oldest two become one. */
+function insertRange({ ranges }: Feed, range: Range): void {
+  ranges.push(range)
+  ranges.sort((one, other) => one.from - other.from)
+  if (ranges.length <= MOST_RANGES) return
+  const [oldest, next] = ranges as [Range, Range]
+  ranges.splice(0, 2, {
+    ...oldest,
+    to: Math.max(oldest.to, next.to),
+    digest: oldest.digest ?? next.digest,
+  })
+}
+
+/** Milliseconds since the present was at a time of a feed. */
+function ageOf({ present, seen }: Feed, time: number): number {
+  return Math.round(((present() - time) / seen.second) * 1000)
 }
 
 /** Opens a range in which a report is missing; `part` is the range, opened earlier, that it was a part of. */
 export function openNamed(feed: Feed, at: Interval, digest: string, part?: Range): void {
   const open = feed.ranges.find(range => range.digest !== undefined && isIn(range, at.to))
-  if (open === undefined) addRange(feed, at, LOOKS[0], 0, { ...timesOf(part), digest })
+  if (open === undefined) addRange(feed, at, 0, { ...timesOf(part), digest })
   else if (digest === '') open.digest = ''
 }
 
 function openPossible(feed: Feed, at: Interval, part?: Range): void {
-  addRange(feed, at, LOOKS[0], feed.askedAt + INTERVAL, timesOf(part))
+  addRange(feed, at, feed.askedAt + INTERVAL, timesOf(part))
 }
 
 function timesOf(part: Range | undefined): Partial<Range> {
   return part === undefined ? {} : { openedAt: part.openedAt, dueAt: part.dueAt }
 }
 
-/** Has the service asked for what comes after a newest report, after so many milliseconds. */
-export function askAbove(feed: Feed, newest: number, delay: number, staleInterval?: number): void {
-  const { POSITIVE_INFINITY: to } = Number
-  const above = feed.ranges.find(range => range.to === to)
+/** Has the service asked for what comes after the newest report, after so many milliseconds. */
+export function askAbove(
+  feed: Feed,
+  delay: number,
+  interval: number | undefined = feed.above?.interval,
+): void {
   const soon = Math.max(performance.now() + delay, feed.askedAt + INTERVAL)
-  const dueAt = Math.min(soon, above?.dueAt ?? soon)
-  if (above !== undefined) closeRange(feed, above)
-  const rest = { dueAt, delays: false, staleInterval: staleInterval ?? above?.staleInterval }
-  addRange(feed, { from: newest + 1, to }, delay, dueAt, rest)
+  const dueAt = Math.min(soon, feed.above?.dueAt ?? soon)
+  const from = newestTime(feed.seen) + 1
+  if (Number.isFinite(from)) feed.above = { from, dueAt, interval }
+}
+
+/** Has what could not be fetched asked for again, after so many milliseconds at most. */
+export function askAgain({ ranges }: Feed, delay: number): void {
+  const soon = performance.now() + delay
+  for (const range of ranges) if (range.failures > 0) range.dueAt = Math.min(range.dueAt, soon)
+}
+
+/** Opens the range after the newest report once it is due, unless a newer report has come by itself. */
+export function openAbove(feed: Feed): void {
+  const { above, ranges, seen } = feed
+  const now = performance.now()
+  const from = newestTime(seen) + 1
+  for (const range of ranges.filter(each => each.isAbove && each.from < from))
+    closeRange(feed, range)
+  if (above === undefined || above.dueAt > now) return
+  feed.above = undefined
+  if (from > above.from) return
+  const open = ranges.find(range => range.isAbove)
+  if (open !== undefined) closeRange(feed, open)
+  const to = Math.floor(feed.present())
+  addRange(feed, { from, to }, 0, { isAbove: true, dueAt: now, delays: false })
+  const { interval } = above
+  if (interval === undefined) return
+  const next = Math.min(MAX_STALE, 2 * interval)
+  feed.above = { from, dueAt: now + interval, interval: next }
 }
 
 /** Ends a range. */
@@ -242,28 +316,29 @@ export function closeRange({ ranges }: Feed, range: Range): void {
 }
 
 /** The service has shown all that it stored of a range at a time. True where that was asked for the last time. */
-export function isAnswered(feed: Feed, range: Range, at: number, present: number): boolean {
+export function isAnswered(feed: Feed, range: Range, at: number): boolean {
   range.answers++
   range.failures = 0
+  range.failuresWhileOpen = 0
+  // The service may store late what is missing since earlier, but was published only now.
+  const openedAt = Math.max(range.openedAt, performance.now() - ageOf(feed, range.to))
+  const { above } = feed
+  if (range.isAbove && above !== undefined)
+    feed.above = { ...above, from: newestTime(feed.seen) + 1 }
   if (isBelieved(feed, range)) {
     if (range.answers === 2 && !isCertain(feed, range)) feed.unfounded++
-    const next = LOOKS.find(look => range.openedAt + look > at)
-    // The report that names a predecessor in the future may have a wrong time.
-    range.dueAt = next === undefined ? at + FUTURE_INTERVAL : range.openedAt + next
-    return next === undefined && range.to <= present
+    const next = LOOKS.find(look => openedAt + look > at)
+    range.dueAt = openedAt + (next ?? 0)
+    return next === undefined
   }
-  range.dueAt = at + (range.staleInterval ?? INTERVAL)
-  if (range.staleInterval === undefined) return at - range.openedAt >= INTERVAL
-  range.staleInterval = Math.min(MAX_STALE, 2 * range.staleInterval)
-  range.from = newestPast(feed, present) + 1
-  range.newer = countFrom(feed.seen, range.from)
-  return false
+  range.dueAt = at + INTERVAL
+  return at - openedAt >= INTERVAL || (range.isAbove && feed.above !== undefined)
 }
 
 /** Announces what was not seen of an interval up to the present, and was not announced before. */
 export function giveUp(scope: StreamScope, feed: Feed, at: Interval, cause: GapCause): void {
   const { feedID } = feed.seen
-  const interval = { from: at.from, to: Math.min(at.to, presentOf(scope, feed)) }
+  const interval = { from: at.from, to: Math.min(at.to, Math.floor(feed.present())) }
   for (const part of unseenIn(feed.seen, interval, feed.gaps)) {
     if (feed.isOver) return
     const { from, to } = part

@@ -4,12 +4,13 @@ import {
   addTime,
   cachedReport,
   cacheReport,
+  followsOn,
   hasTime,
   newestTime,
-  newestUpTo,
   type SeenFeeds,
   seenIn,
   timeBelow,
+  unseenIn,
 } from '../../report/seen-times.js'
 
 const feedID = `0x0003${'aa'.repeat(30)}`
@@ -43,11 +44,22 @@ describe('the feeds of a stream', () => {
     expect([99, 100, 101].map(time => hasTime(seen, time))).toEqual([false, true, false])
     expect(addTime(seen, 100, 100)).toBe(false)
     expect(timeBelow(seen, 105, 105)).toBe(100)
-    expect(newestUpTo(seen, 200)).toBe(100)
     expect(addTime(seen, 105, 105)).toBe(true)
     expect(timeBelow(seen, 105, 105)).toBe(100)
     expect(addTime(seen, 90, 90)).toBe(true)
     expect([90, 95, 100].map(time => hasTime(seen, time))).toEqual([true, false, true])
+  })
+
+  test('a cursor is known exactly, as the first of the times', () => {
+    const seen = feedAfter(100)
+    expect([seen.count, seen.pairs[0], seen.runs]).toEqual([1, 100, []])
+    addTime(seen, 101, 105)
+    expect(followsOn(seen, 101, 105)).toBe(true)
+    // What it covers is not known.
+    expect(unseenIn(seen, { from: 90, to: 110 }, [])).toEqual([
+      { from: 90, to: 99 },
+      { from: 106, to: 110 },
+    ])
   })
 
   test('what follows a cursor is one run with it', () => {

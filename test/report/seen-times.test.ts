@@ -2,11 +2,9 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import {
   addTime,
-  countFrom,
   followsOn,
   hasTime,
   newestTime,
-  newestUpTo,
   refuteClaim,
   type SeenTimes,
   seenIn,
@@ -83,9 +81,6 @@ describe('the times seen', () => {
           expect(around.filter(time => hasTime(seen, time))).toEqual(sorted)
           expect(around.map(time => timeBelow(seen, time, time))).toEqual(
             around.map(time => sorted.findLast(each => each < time) ?? never),
-          )
-          expect(around.map(time => countFrom(seen, time))).toEqual(
-            around.map(time => sorted.filter(each => each >= time).length),
           )
         },
       ),
@@ -334,26 +329,6 @@ describe('a claim', () => {
   })
 })
 
-describe('the newest time up to another', () => {
-  test('is the nearest one that is not after it; without one, the newest of all', () => {
-    const seen = feed()
-    expect(newestUpTo(seen, 100)).toBe(never)
-    addAll(seen, [100, 110, 5000])
-    expect([100, 105, 110, 4999, 5000, 9999].map(end => newestUpTo(seen, end))).toEqual([
-      100, 100, 110, 110, 5000, 5000,
-    ])
-    expect(newestUpTo(seen, 99)).toBe(5000)
-  })
-
-  test('may lie behind the window', () => {
-    const seen = feed(8)
-    addAll(seen, [...range(1, 10), ...range(101, 140)])
-    expect(seen.runs[0]).toEqual({ from: 1, to: 10 })
-    expect(newestUpTo(seen, 50)).toBe(10)
-    expect(newestUpTo(seen, 105)).toBe(105)
-  })
-})
-
 describe('the parts of an interval that have not been seen', () => {
   test.each([
     ['all of it', [], [], [[1, 9]]],
@@ -407,6 +382,60 @@ describe('the parts of an interval that have not been seen', () => {
     expect(unseenIn(seen, { from: 1, to: 9 }, others).map(({ from, to }) => [from, to])).toEqual(
       parts,
     )
+  })
+
+  test('are none of what a report covers that does not overlap with the one below it', () => {
+    const seen = feed()
+    addTime(seen, 100, 100)
+    addTime(seen, 701, 1000)
+    const parts = (from: number, to: number) => unseenIn(seen, { from, to }, [])
+    expect(parts(101, 999)).toEqual([{ from: 101, to: 700 }])
+    expect(parts(800, 900)).toEqual([])
+    // Others have been seen where it claims that there are none.
+    addTime(seen, 1990, 1999)
+    addTime(seen, 1950, 2000)
+    expect(parts(1001, 1999)).toEqual([{ from: 1001, to: 1989 }])
+    addTime(seen, 1700, 1800)
+    expect(parts(1001, 1999)).toEqual([
+      { from: 1001, to: 1699 },
+      { from: 1801, to: 1989 },
+    ])
+    // One report in its range, and it covers only its own time.
+    addTime(seen, 1750, 1750)
+    expect(parts(1600, 1800)).toEqual([
+      { from: 1600, to: 1749 },
+      { from: 1751, to: 1799 },
+    ])
+  })
+
+  test('are none that was seen, though its report says that it held later', () => {
+    const seen = feed()
+    addAll(seen, [100])
+    addTime(seen, 999, 105)
+    addTime(seen, 999, 103)
+    expect(unseenIn(seen, { from: 101, to: 110 }, [])).toEqual([
+      { from: 101, to: 102 },
+      { from: 104, to: 104 },
+      { from: 106, to: 110 },
+    ])
+  })
+
+  test('are all of what a refuted claim covered', () => {
+    const seen = feed()
+    addTime(seen, 100, 100)
+    addTime(seen, 701, 1000)
+    refuteClaim(seen, 900)
+    expect(unseenIn(seen, { from: 101, to: 1000 }, [])).toEqual([{ from: 101, to: 999 }])
+  })
+
+  test('are none of a run behind the window, nor of what a report claims up to it', () => {
+    const seen = feed(8)
+    for (const time of range(1, 40).map(each => each * 10)) addTime(seen, time - 9, time)
+    expect(seen.runs).toHaveLength(1)
+    expect(unseenIn(seen, { from: 5, to: 405 }, [])).toEqual([
+      { from: 5, to: 9 },
+      { from: 401, to: 405 },
+    ])
   })
 
   test('agree with a set, and with the intervals left out', () => {

@@ -29,6 +29,8 @@ interface Place {
 
 /** Milliseconds from one reset of connections to the next, at least. */
 const RESETTING = 30_000
+/** Milliseconds that a report waits in sorted order, at most. */
+const MAX_HOLD = 30_000
 /** How many of the newest times are known exactly, at least. */
 const EXACT = 512
 
@@ -58,7 +60,11 @@ export function checkWorld(outcome: Outcome): Findings {
       checkGaps(place, name => add(counts, name))
       checkOrder(place, name => add(counts, name))
     }
-    checkCursors(places, name => add(excused, name))
+    checkCursors(
+      places,
+      name => add(excused, name),
+      name => add(counts, name),
+    )
     checkWhole(places, name => add(excused, name))
     checkRequests(places)
     add(counts, 'reports', feed.observations.length)
@@ -179,14 +185,18 @@ function checkOrder({ outcome, log, broke }: Place, count: (name: string) => voi
   }
 }
 
-/** A report comes again in a later stream only where it is after the cursor; what has come in is passed on. */
-function checkCursors(places: readonly Place[], excuse: (reason: string) => void): void {
+/** What has come in is passed on; what is below the cursor and comes again in a later stream is counted. */
+function checkCursors(
+  places: readonly Place[],
+  excuse: (reason: string) => void,
+  count: (name: string) => void,
+): void {
   for (const [at, { log, session, deliveredAt, outcome, broke }] of places.entries()) {
     const { cursor = Number.NEGATIVE_INFINITY } = log
     const before = places.slice(0, at)
-    for (const { to, source } of log.delivered)
+    for (const { to } of log.delivered)
       if (to <= cursor && before.some(each => each.deliveredAt.has(to)))
-        broke('again', `${to} (${source}) was taken before, and the cursor is ${cursor}`)
+        count('again in a later stream')
     const wasClosed =
       at < places.length - 1 &&
       outcome.world.events.some(
@@ -195,8 +205,10 @@ function checkCursors(places: readonly Place[], excuse: (reason: string) => void
     for (const to of log.arrived) {
       if (deliveredAt.has(to) || before.some(each => each.deliveredAt.has(to)) || wasClosed)
         continue
-      if (isBehind(log, to)) excuse('behind the exact times')
-      else broke(to <= cursor ? 'dropped below the cursor' : 'dropped', `${to} was not passed on`)
+      // The report dated like the cursor counts as taken.
+      if (to === cursor) excuse('dated like the cursor')
+      else if (isBehind(log, to)) excuse('behind the exact times')
+      else broke('dropped', `${to} was not passed on`)
     }
   }
 }
@@ -226,29 +238,39 @@ function checkWhole(places: readonly Place[], excuse: (reason: string) => void):
     const reason = history.reasonFor(observation)
     if (reason === 'unknown') continue
     if (reason !== undefined) excuse(reason)
+    // Its time has not come when the world ends.
+    else if (aheadOf(feed, { to, at: outcome.lasted }) > -15) continue
     // What came over a connection and was not passed on has been looked at.
     else if (place.log.entered.has(to)) {
-      if (!place.log.arrived.has(to)) place.broke('dropped', `${to} was not passed on`)
-    } else
-      place.broke(lossOf(place, history, observation), describeLoss(place, history, observation))
+      if (!place.log.arrived.has(to) && !isWaiting(place, to))
+        place.broke('dropped', `${to} was not passed on`)
+    } else if (isLastOfTurnedClock(place.feed, history, observation))
+      excuse('last of a clock turned back')
+    else place.broke(lossOf(place, observation), describeLoss(place, history, observation))
   }
 }
 
-function lossOf(
-  { session, outcome, feed }: Place,
-  history: History,
-  { to, at, storedAt }: Observation,
-): string {
+/** Whether a report still waits when the world ends. */
+function isWaiting({ outcome, log }: Place, time: number): boolean {
+  const { at = 0 } = log.entered.get(time) ?? {}
+  return outcome.world.continuity.order === 'sorted' && outcome.lasted - at < MAX_HOLD
+}
+
+/** Dated before what had come already, whose time had passed, and nothing came after it: who would ask once more? */
+function isLastOfTurnedClock(feed: WorldFeed, history: History, { to, at }: Observation): boolean {
+  const [, above] = history.around(to)
+  if (above === undefined || above.at >= at) return false
+  return !isAhead(feed, above) || aheadOf(feed, { to: above.to, at }) < -10
+}
+
+function lossOf({ session, outcome }: Place, { storedAt }: Observation): string {
   if (storedAt === undefined) return 'not announced'
   const { endedAt = Number.POSITIVE_INFINITY } = session
-  const [, above] = history.around(to)
-  // Dated before what had come already, and not by a clock ahead of ours: who would ask once more?
-  if (above !== undefined && above.at < at && !isAhead(feed, above)) return 'lost, dated earlier'
   return endedAt < outcome.settledAt && storedAt > endedAt ? 'lost, stored after the end' : 'lost'
 }
 
-/** Seconds by which a report was dated later than the present when it came. */
-function aheadOf({ second }: WorldFeed, { to, at }: Passed): number {
+/** Seconds by which a report is dated later than the present at a time. */
+function aheadOf({ second }: WorldFeed, { to, at }: Pick<Passed, 'to' | 'at'>): number {
   return to / second - (START + at) / 1000
 }
 

@@ -21,8 +21,6 @@ export interface NamedWorld {
   readonly isUntouched?: boolean
   /** The network itself skips a time without saying so: that may be announced, though nothing was published. */
   readonly hasFalseClaim?: boolean
-  /** Not as it should be yet. */
-  readonly isOpen?: boolean
 }
 
 /** The time of reports, in seconds, from which a world's reports count. */

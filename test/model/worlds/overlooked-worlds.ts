@@ -17,7 +17,6 @@ const longestFirst: NamedWorld = {
 const aheadAtOutage: NamedWorld = {
   name: 'a report is four minutes ahead, and an outage begins and ends before and after its time',
   pages: 40,
-  isOpen: true,
   world: build(builder => {
     publishRow(builder, { count: 10 })
     builder.publish(0, 22_000, { from: T + 21, to: T + 262 }, sent)

@@ -87,7 +87,7 @@ describe('a stream that fails', () => {
     fail(one)
     await wait(300)
     fail(other)
-    expect([one.gaps, other.gaps]).toEqual([[unavailable(101, 2999)], []])
+    expect([one.gaps, other.gaps]).toEqual([[unavailable(101, 2700)], []])
     one.end()
     other.end()
   })
@@ -105,6 +105,7 @@ describe('a stream that fails', () => {
     const all = linkedStream()
     const present = Math.floor(Date.now() / 1000)
     all.publish([present - 2], { from: 101 })
+    all.publish([present + 4])
     all.publish([present + 3600])
     fail(all)
     expect(all.gaps).toEqual([unavailable(present - 1, present)])
@@ -119,6 +120,21 @@ describe('a stream that fails', () => {
     fail(all)
     expect(all.gaps).toEqual([])
     all.end()
+  })
+
+  test('announces what a page has shown, though a later report claims that there is nothing', async () => {
+    const all = linkedStream({ maxBackfill: 3_600_000 })
+    const { publish, scope, gaps, end } = all
+    publish([2900], { live: false })
+    publish([3000], { from: 2701 })
+    let room = 1
+    scope.flow.room = async () => {
+      if (--room < 0) await new Promise(() => undefined)
+    }
+    await wait(5000)
+    fail(all)
+    expect(gaps).toEqual([unavailable(101, 2999)])
+    end()
   })
 
   test('announces the rest of a page that waits for room', async () => {
@@ -169,12 +185,48 @@ describe('the cursor of a feed', () => {
     end()
   })
 
-  test('of a feed that is not known to link passes a range that was asked for in vain three times', async () => {
+  test('of a feed that is not known to link passes a range that was asked for in vain for ten seconds', async () => {
     const { publish, limits, end } = stream()
     for (const time of [100, 110, 120, 130]) publish([time])
-    await wait(900)
+    await wait(13_000)
     expect(limits.get(feedA)).toBe(101)
-    await wait(200)
+    await wait(100)
+    expect(limits.get(feedA)).toBeUndefined()
+    end()
+  })
+
+  test('passes what may have come after its newest report', async () => {
+    const { publish, connect, service, limits, requests, end } = linkedStream()
+    service.delayMs = 1000
+    publish([101])
+    connect(true)
+    await wait(2500)
+    expect(requests).toHaveLength(1)
+    expect(limits.has(feedA)).toBe(true)
+    expect(limits.get(feedA)).toBeUndefined()
+    await wait(60_000)
+    expect(limits.get(feedA)).toBeUndefined()
+    end()
+  })
+
+  test('stays before what a page shows to be missing after its newest report', async () => {
+    const { publish, connect, scope, limits, backfilled, end } = linkedStream()
+    const { inject } = scope
+    let verify: () => void = () => undefined
+    const verified = new Promise<void>(resolve => {
+      verify = resolve
+    })
+    scope.inject = async each => {
+      if (each.observationsTimestamp === 102) await verified
+      await inject(each)
+    }
+    publish([101, 102, 103], { live: false })
+    connect(true)
+    await wait(2500)
+    expect(backfilled()).toEqual([101, 103])
+    expect(limits.get(feedA)).toBe(102)
+    verify()
+    await wait(1000)
     expect(limits.get(feedA)).toBeUndefined()
     end()
   })

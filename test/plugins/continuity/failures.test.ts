@@ -5,6 +5,7 @@ import {
   feedA,
   linkedStream,
   range,
+  report,
   type StreamUnderTest,
   stream,
   upstream,
@@ -36,9 +37,9 @@ describe('a fetch that fails', () => {
   })
 
   test.each([
-    ['of a feed that has not linked', {}],
-    ['where reports are only possible', { from: 701 }],
-  ])('is announced so in the end %s', async (_name, facts) => {
+    ['of a feed that has not linked', 999, {}],
+    ['where reports are only possible', 700, { from: 701 }],
+  ])('is announced so in the end %s', async (_name, to, facts) => {
     const all = stream()
     const { publish, requests, gaps, end } = all
     failWith(all, new Error('500'))
@@ -47,7 +48,7 @@ describe('a fetch that fails', () => {
     await wait(120_000)
     const delays = requests.slice(1).map(({ at }, index) => at - (requests[index]?.at ?? 0))
     expect(delays).toEqual([1020, 2020, 4020, 8020, 16_020])
-    expect(gaps).toMatchObject([{ from: 101, to: 999, cause: 'unavailable' }])
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to, cause: 'unavailable' }])
     end()
   })
 
@@ -70,16 +71,30 @@ describe('a fetch that fails', () => {
     end()
   })
 
-  test('is no news where the service had nothing of what is only possible before', async () => {
+  test('is announced so though the service had nothing of what is only possible before', async () => {
     const all = stream()
-    const { publish, gaps, requests, end } = all
+    const { publish, gaps, limits, requests, end } = all
     publish([100])
     publish([1000], { from: 701 })
     await wait(5000)
     failWith(all, new Error('500'))
-    await wait(120_000)
+    await wait(30_000)
+    expect(limits.get(feedA)).toBe(101)
+    await wait(90_000)
     expect(requests).toHaveLength(7)
-    expect(gaps).toEqual([])
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 700, cause: 'unavailable' }])
+    expect(limits.get(feedA)).toBeUndefined()
+    end()
+  })
+
+  test('is not announced where it was for what may have come after the newest report', async () => {
+    const all = linkedStream()
+    const { connect, gaps, limits, requests, end } = all
+    failWith(all, new Error('500'))
+    connect(true)
+    await wait(120_000)
+    expect(requests).toHaveLength(6)
+    expect([gaps, limits.get(feedA)]).toEqual([[], undefined])
     end()
   })
 
@@ -117,6 +132,41 @@ describe('a fetch that fails', () => {
     connect(true)
     await wait(5000)
     expect(backfilled()).toEqual([101])
+    end()
+  })
+
+  test('has it tried less and less while no connection is open, and soon after one has opened', async () => {
+    const all = linkedStream()
+    const { publish, requests, backfilled, connect, end } = all
+    const recover = failWith(all, new Error('refused'))
+    publish([101], { live: false })
+    publish([102])
+    connect(false)
+    await wait(400_000)
+    const delays = requests.slice(1).map(({ at }, index) => at - (requests[index]?.at ?? 0))
+    expect(delays.slice(0, 9)).toEqual(
+      [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000].map(each => each + 20),
+    )
+    recover()
+    await wait(1000)
+    const before = requests.length
+    connect(true)
+    await wait(2100)
+    expect(requests.slice(before).map(({ from }) => from)).toEqual([101, 103])
+    expect(backfilled()).toEqual([101])
+    end()
+  })
+
+  test('has it tried no sooner where reports come late', async () => {
+    const all = linkedStream()
+    const { publish, sink, requests, end } = all
+    failWith(all, new APIError('429', { retryAfter: 30_000 }))
+    publish([102])
+    await wait(1000)
+    sink(report(104, { from: 103 }))
+    sink(report(95))
+    await wait(20_000)
+    expect(requests.map(({ from }) => from).filter(from => from === 101)).toHaveLength(1)
     end()
   })
 
@@ -202,7 +252,7 @@ describe('a fetched report that a plugin refuses', () => {
     const { backfilled, requests, limits, gaps, end } = refusingStream(forged, 400)
     await wait(5000)
     expect(backfilled()).toEqual([200, 300])
-    expect(limits.get(feedA)).toBe(400)
+    expect(limits.get(feedA)).toBe(301)
     await wait(60_000)
     expect(gaps).toEqual([upstream(400, 400)])
     expect(requests.length).toBeLessThanOrEqual(6)
@@ -214,6 +264,37 @@ describe('a fetched report that a plugin refuses', () => {
     await wait(60_000)
     expect(backfilled()).toEqual([200, 300, 400])
     expect(gaps).toEqual([])
+    end()
+  })
+
+  test('is announced though a later report claims that there is none', async () => {
+    const all = linkedStream({ maxBackfill: 3_600_000 })
+    const { scope, publish, backfilled, gaps, end } = all
+    const { inject } = scope
+    scope.inject = async each => {
+      if (each.observationsTimestamp === 2900) throw forged
+      await inject(each)
+    }
+    publish([200], { from: 101, live: false })
+    publish([2900], { live: false })
+    publish([3000], { from: 2701 })
+    await wait(60_000)
+    expect(backfilled()).toEqual([200])
+    expect(gaps).toEqual([upstream(2900, 2900)])
+    end()
+  })
+
+  test('is announced as unavailable though a later report claims that there is none', async () => {
+    const noSigners = new DataStreamsError('no signers', { isRetryable: true })
+    const all = linkedStream({ maxBackfill: 3_600_000 })
+    const { scope, publish, gaps, end } = all
+    scope.inject = async () => {
+      throw noSigners
+    }
+    publish([2900], { live: false })
+    publish([3000], { from: 2701 })
+    await wait(120_000)
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 2999, cause: 'unavailable' }])
     end()
   })
 

@@ -75,29 +75,55 @@ describe('continuity', () => {
     end()
   })
 
-  test('a range that ends in the future is announced once the present has passed its end', async () => {
-    const { publish, gaps, requests, limits, end } = linkedStream()
+  test('a range that ends after the present is looked for until ten seconds after its end', async () => {
+    const { publish, gaps, limits, requests, end } = linkedStream()
     const present = Math.floor(Date.now() / 1000)
     publish([present], { from: 101 })
-    publish([present + 100])
+    publish([present + 5])
     const opened = performance.now()
-    await wait(99_000)
+    await wait(14_000)
     expect(gaps).toEqual([])
     expect(limits.get(feedA)).toBe(present + 1)
     await wait(60_000)
-    expect(gaps).toEqual([upstream(present + 1, present + 99)])
+    expect(gaps).toEqual([upstream(present + 1, present + 4)])
     expect(limits.get(feedA)).toBeUndefined()
-    expect(requests.map(({ at }) => (at - opened) / 1000)).toEqual([0.25, 1, 3, 10, 70, 130])
+    expect(requests.map(({ at }) => (at - opened) / 1000)).toEqual([4.25, 5, 7, 14])
     end()
   })
 
-  test('a gap is announced as soon as the present has reached its end', async () => {
-    const { publish, gaps, end } = linkedStream()
+  test('what is only possible up to after the present is asked for ten seconds after its end, too', async () => {
+    const { publish, gaps, limits, requests, end } = linkedStream()
     const present = Math.floor(Date.now() / 1000)
     publish([present], { from: 101 })
-    publish([present + 9])
+    publish([present + 5], { signers: '99' })
+    const opened = performance.now()
+    await wait(14_000)
+    expect(limits.get(feedA)).toBe(present + 1)
+    await wait(60_000)
+    expect(requests.map(({ at }) => (at - opened) / 1000)).toEqual([4.25, 14.25])
+    expect([gaps, limits.get(feedA)]).toEqual([[], undefined])
+    end()
+  })
+
+  test('what a page shows to be missing of the last ten seconds is looked for until these have passed', async () => {
+    const { publish, connect, stored, service, backfilled, gaps, end } = linkedStream()
+    const present = Math.floor(Date.now() / 1000)
+    publish([present], { from: 101 })
+    const { page } = service
+    service.page = () => {
+      throw new Error('500')
+    }
+    connect(true)
+    await wait(16_000)
+    service.page = page
+    publish([present + 14], { from: present + 1, live: false })
+    publish([present + 16], { live: false })
+    await wait(4000)
+    expect(backfilled()).toEqual([present + 14, present + 16])
+    stored.push(report(present + 15))
     await wait(20_000)
-    expect(gaps).toEqual([upstream(present + 1, present + 8)])
+    expect(backfilled()).toEqual([present + 14, present + 16, present + 15])
+    expect(gaps).toEqual([])
     end()
   })
 
@@ -158,18 +184,72 @@ describe('a report of an announced gap', () => {
     },
   )
 
-  test('leaves the rest of it announced, and is no reason to ask', async () => {
-    const { publish, sink, requests, gaps, filled, end } = linkedStream()
+  test('leaves the rest of it announced, and is no reason to ask for it', async () => {
+    const { publish, sink, requests, gaps, filled, limits, end } = linkedStream()
     publish([110])
     await wait(20_000)
     const before = requests.length
     sink(report(108, { from: 107 }))
     sink(report(104))
     sink(report(104))
+    expect(limits.get(feedA)).toBeUndefined()
     await wait(60_000)
     expect(filled).toHaveLength(2)
-    expect(requests).toHaveLength(before)
+    // As for each report below the newest: what came after that.
+    expect(requests.slice(before).map(({ from }) => from)).toEqual([111, 111])
     expect(gaps).toEqual([upstream(101, 109)])
+    end()
+  })
+
+  test('has what is missing before the gap asked for, and announced apart from it', async () => {
+    const { publish, sink, scope, backfilled, limits, gaps, end } = linkedStream()
+    publish([120], { from: 101 })
+    const gap = { feedID: feedA, from: 106, to: 115, cause: 'overflow' as const }
+    scope.events.emit('gap', gap)
+    publish([104], { live: false })
+    sink(report(112))
+    expect(limits.get(feedA)).toBe(101)
+    await wait(60_000)
+    expect(backfilled()).toEqual([104])
+    expect(inOrder(gaps)).toEqual([upstream(101, 103), upstream(105, 105), gap])
+    end()
+  })
+
+  test('has what is missing between the gap and it asked for', async () => {
+    const { publish, sink, scope, backfilled, requests, gaps, end } = linkedStream()
+    publish([120], { from: 101 })
+    const gap = { feedID: feedA, from: 101, to: 105, cause: 'overflow' as const }
+    scope.events.emit('gap', gap)
+    publish([103, 108], { live: false })
+    sink(report(112))
+    await wait(1500)
+    expect(requests[0]?.from).toBe(106)
+    expect(backfilled()).toEqual([108])
+    await wait(60_000)
+    expect(inOrder(gaps)).toEqual([gap, upstream(106, 107), upstream(109, 111)])
+    end()
+  })
+
+  test('fills it though it begins where the newest one ended', () => {
+    const { publish, scope, times, filled, end } = linkedStream()
+    publish([101])
+    const gap = { feedID: feedA, from: 102, to: 110, cause: 'overflow' as const }
+    scope.events.emit('gap', gap)
+    publish([102, 103])
+    expect(times()).toEqual([98, 100, 101, 102, 103])
+    expect(filled.map(each => each.report.observationsTimestamp)).toEqual([102, 103])
+    end()
+  })
+
+  test('fills it when it is passed on in sorted order', () => {
+    const { publish, sink, scope, times, filled, end } = linkedStream({ order: 'sorted' })
+    publish([102])
+    scope.events.emit('gap', { feedID: feedA, from: 103, to: 110, cause: 'overflow' })
+    publish([103])
+    expect([times(), filled]).toEqual([[98, 100], []])
+    sink(report(101))
+    expect(times()).toEqual([98, 100, 101, 102, 103])
+    expect(filled.map(each => each.report.observationsTimestamp)).toEqual([103])
     end()
   })
 
@@ -210,11 +290,22 @@ describe('what is older than `maxBackfill`', () => {
   test('is announced where reports are only possible, too', async () => {
     const { publish, backfilled, gaps, end } = stream({ maxBackfill: 10_000 })
     publish([100])
-    publish([101, 985, 995], { live: false })
+    publish([101, 695], { live: false })
+    publish([995], { from: 696, live: false })
+    publish([1000], { from: 701 })
+    await wait(60_000)
+    expect(backfilled()).toEqual([995])
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 700, cause: 'bound' }])
+    end()
+  })
+
+  test('is announced where the service has it, though a later report claims it', async () => {
+    const { publish, backfilled, gaps, end } = linkedStream({ maxBackfill: 10_000 })
+    publish([101, 900, 995], { live: false })
     publish([1000], { from: 700 })
     await wait(60_000)
     expect(backfilled()).toEqual([995])
-    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 989, cause: 'bound' }])
+    expect(gaps.slice(0, 1)).toEqual([{ feedID: feedA, from: 101, to: 989, cause: 'bound' }])
     end()
   })
 
@@ -264,27 +355,16 @@ describe('what is older than `maxBackfill`', () => {
     end()
   })
 
-  test('counts back from the present where the range ends after it', async () => {
+  test('counts back from the report of the future that the present has reached', async () => {
     const present = Math.floor(Date.now() / 1000)
     const { publish, backfilled, gaps, end } = stream({ maxBackfill: 10_000 })
     publish([present - 100])
     publish(range(present - 19, present), { live: false })
+    publish([present + 50], { live: false })
     publish([present + 60])
-    await wait(50_000)
-    expect(backfilled()).toEqual(range(present - 9, present))
-    expect(gaps).toEqual([{ feedID: feedA, from: present - 99, to: present - 10, cause: 'bound' }])
-    end()
-  })
-
-  test('counts back from the present where there are more reports than on a page', async () => {
-    const present = Math.floor(Date.now() / 1000)
-    const { publish, backfilled, gaps, end } = stream({ maxBackfill: 120_000 })
-    publish([present - 400])
-    publish(range(present - 150, present), { live: false })
-    publish([present + 200])
-    await wait(50_000)
-    expect(backfilled()).toEqual(range(present - 119, present))
-    expect(gaps).toMatchObject([{ to: present - 120, cause: 'bound' }])
+    await wait(80_000)
+    expect(backfilled()).toEqual([present + 50])
+    expect(gaps).toEqual([{ feedID: feedA, from: present - 99, to: present + 49, cause: 'bound' }])
     end()
   })
 

@@ -57,6 +57,19 @@ describe('after an outage', () => {
     end()
   })
 
+  test('is asked for up to the present of the request, and not beyond', async () => {
+    const { publish, connect, requests, backfilled, end } = stream()
+    const present = Math.floor(Date.now() / 1000)
+    publish([present - 10])
+    publish(range(present - 9, present + 250), { live: false })
+    connect(true)
+    await wait(9000)
+    expect(requests.map(({ from }) => from)).toEqual([present - 9])
+    expect(backfilled()).toEqual(range(present - 9, present + 90))
+    await wait(300_000)
+    end()
+  })
+
   test('what it publishes while it is asked for is left to the connections', async () => {
     const { publish, connect, service, stored, backfilled, requests, end } = stream()
     const present = Math.floor(Date.now() / 1000)

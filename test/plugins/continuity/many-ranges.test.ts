@@ -1,0 +1,90 @@
+// Of more than 256 ranges of a feed the two oldest become one.
+import { describe, expect, test } from '@jest/globals'
+import { createFeed, type Feed, place } from '../../../plugins/continuity/feed.js'
+import { seenIn } from '../../../report/seen-times.js'
+import {
+  feedA,
+  linkedStream,
+  range,
+  report,
+  upstream,
+  wait,
+} from '../../support/plugins/continuity.js'
+
+/** Every other report from 102 on: as many ranges as there are reports. */
+const everyOther = (count: number): number[] => range(1, count).map(each => 100 + 2 * each)
+
+/** A feed whose reports have shown that they link; the newest is of 100. */
+function linkedFeed(): Feed {
+  const feed = createFeed(seenIn({ cursors: new Map() }).of(feedA), Date.now)
+  place(feed, report(98))
+  place(feed, report(100, { from: 99 }))
+  return feed
+}
+
+const bounds = ({ ranges }: Feed) => ranges.map(({ from, to }) => [from, to])
+
+describe('of more than 256 ranges', () => {
+  test('the two oldest become one', () => {
+    const feed = linkedFeed()
+    for (const time of everyOther(256)) place(feed, report(time))
+    expect(bounds(feed)).toEqual(everyOther(256).map(time => [time - 1, time - 1]))
+    place(feed, report(614))
+    expect(bounds(feed).slice(0, 2)).toEqual([
+      [101, 103],
+      [105, 105],
+    ])
+    for (const time of everyOther(300).slice(257)) place(feed, report(time))
+    expect(feed.ranges).toHaveLength(256)
+    expect(bounds(feed).slice(0, 2)).toEqual([
+      [101, 189],
+      [191, 191],
+    ])
+  })
+
+  test('the merged one holds what is named for sure, if either did', () => {
+    const feed = linkedFeed()
+    place(feed, report(1000, { from: 701 }))
+    place(feed, report(1005, { from: 1003 }))
+    for (const time of everyOther(255)) place(feed, report(time + 1000))
+    expect(feed.ranges[0]).toMatchObject({ from: 101, to: 1002, digest: expect.any(String) })
+  })
+
+  test('a report in the merged one leaves open what is before it and after it', () => {
+    const feed = linkedFeed()
+    for (const time of everyOther(300)) place(feed, report(time))
+    place(feed, report(151))
+    expect(feed.ranges).toHaveLength(256)
+    const isOpen = (time: number) => feed.ranges.some(({ from, to }) => from <= time && time <= to)
+    expect([101, 149, 153, 189].map(isOpen)).toEqual([true, true, true, true])
+  })
+
+  test('are never more, however many late reports come', () => {
+    const feed = linkedFeed()
+    for (const time of everyOther(1000)) place(feed, report(time))
+    for (const time of everyOther(1000)) {
+      place(feed, report(time - 1))
+      expect(feed.ranges.length).toBeLessThanOrEqual(256)
+    }
+    for (const [at, { from }] of feed.ranges.entries())
+      expect(from).toBeGreaterThanOrEqual(feed.ranges[at - 1]?.from ?? 0)
+  })
+
+  test('each missing report is fetched, or announced', async () => {
+    const { publish, sink, backfilled, gaps, limits, end } = linkedStream()
+    publish(everyOther(300), { lost: true })
+    publish([103, 171, 695], { live: false })
+    sink(report(151))
+    expect(limits.get(feedA)).toBe(101)
+    await wait(60_000)
+    expect(backfilled().sort((one, other) => one - other)).toEqual([103, 171, 695])
+    const missing = range(101, 700).filter(
+      time => time % 2 === 1 && ![103, 151, 171, 695].includes(time),
+    )
+    expect(gaps.sort((one, other) => one.from - other.from)).toEqual(
+      missing.map(time => upstream(time, time)),
+    )
+    expect(limits.get(feedA)).toBeUndefined()
+    end()
+  })
+})
