@@ -29,7 +29,10 @@ export class ConfidentialHTTPClient {
   readonly #schemas: ConfidentialHTTPClientOptions
 
   constructor(options: ConfidentialHTTPClientOptions = {}) {
-    const { inputSchema, outputSchema } = checkOptions('options', options)
+    const { inputSchema, outputSchema } = checkOptions('ConfidentialHTTPClient', options, {
+      inputSchema: true,
+      outputSchema: true,
+    })
     this.#schemas = {
       ...(inputSchema !== undefined && { inputSchema }),
       ...(outputSchema !== undefined && { outputSchema }),
@@ -61,7 +64,10 @@ export class ConfidentialHTTPClient {
     input: ConfidentialHTTPRequest | ConfidentialHTTPRequestJson,
     options: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<HTTPResponse> {
-    const signal = checkSignal('options.signal', checkOptions('options', options).signal)
+    const signal = checkSignal(
+      'options.signal',
+      checkOptions('sendRequestAsync', options, { signal: true }).signal,
+    )
     signal?.throwIfAborted()
     const reply = this.#call(runtime, input, signal)
     const response = Promise.resolve(

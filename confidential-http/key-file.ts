@@ -1,7 +1,12 @@
 import { closeSync, fchmodSync, fstatSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { ValidationError } from '../core/errors.js'
+import { checkOptions } from '../core/options.js'
 import { formatKey, parseKey } from '../crypto/hex-key.js'
-import { createPermissions, type PermissionOptions } from '../local/vault/permissions.js'
+import {
+  createPermissions,
+  type PermissionOptions,
+  permissionNames,
+} from '../local/vault/permissions.js'
 
 /** More than a key and a line break. */
 const MAX_BYTES = 256
@@ -18,7 +23,7 @@ export function readKeyFile(file: string, options: PermissionOptions = {}): stri
   let size: number
   const handle = openKeyFile(file, 'r')
   try {
-    const permissions = createPermissions(options)
+    const permissions = createPermissions(checkOptions('readKeyFile', options, permissionNames))
     permissions.checkFile(file, fstatSync(handle), 'secret')
     permissions.checkParents(file)
     size = readSync(handle, bytes, 0, MAX_BYTES, null)

@@ -24,10 +24,18 @@ export {
   checkSignal,
   checkText,
   MAX_TIMER,
+  type OptionNames,
 } from './options.js'
 export { setImmediate, TextEncoder } from './platform.js'
 export type { ClientScope, ScopeFacts, ServiceKey, StackEntry } from './scope.js'
 export { createSemaphore, type Semaphore } from './semaphore.js'
 export { setUp } from './set-up.js'
 export { sleep } from './sleep.js'
-export { checkPlugins, describeStack, type Picture, type Stack } from './stack.js'
+export {
+  checkPlugins,
+  describeStack,
+  engineMembers,
+  type Picture,
+  type PluginMembers,
+  type Stack,
+} from './stack.js'

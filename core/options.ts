@@ -1,5 +1,6 @@
 import { ValidationError } from './errors.js'
 import { kindOf } from './kind.js'
+import { unknownName } from './unknown-name.js'
 
 const nameOfBytes = Object.getOwnPropertyDescriptor(
   Object.getPrototypeOf(Uint8Array.prototype),
@@ -117,21 +118,32 @@ export function checkObject<Value extends object>(field: string, value: Value): 
   return value
 }
 
-/** An object of options, or none; where `names` are given, it may hold no others. */
+/** The names of an interface of options. The type checker wants each of them, and no other. */
+export type OptionNames<Options> = { readonly [Name in keyof Options]-?: true }
+
+/** An object of options without others than `names`, or none; errors say of what they are options. */
 export function checkOptions<Options extends object>(
-  field: string,
+  of: string,
   value: Options | undefined,
-  names?: readonly (keyof Options & string)[],
+  names: OptionNames<Options>,
 ): Options {
   if (value === undefined) return {} as Options
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new ValidationError(`${field} must be an object`)
-  }
-  const known: readonly string[] = names ?? Object.keys(value)
-  const unknown = Object.keys(value).find(name => !known.includes(name))
-  if (unknown !== undefined)
-    throw new ValidationError(`${field}.${unknown} is unknown: there are ${known.join(', ')}`)
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new ValidationError(`${of} takes an object of options, not ${kindOf(value)}`)
+  for (const name of Object.keys(value))
+    if (!Object.hasOwn(names, name)) throw unknownName('option', name, Object.keys(names), of)
   return value
+}
+
+/** Those of the options that have one of the names. */
+export function pickOptions<Options extends object, Names extends keyof Options>(
+  options: Options,
+  names: { readonly [Name in Names]: true },
+): Pick<Options, Names> {
+  const picked = (Object.keys(names) as Names[])
+    .filter(name => name in options)
+    .map(name => [name, options[name]])
+  return Object.fromEntries(picked) as Pick<Options, Names>
 }
 
 /** A function. */

@@ -1,5 +1,7 @@
 import { ValidationError } from './errors.js'
+import type { Hooks } from './hooks.js'
 import type { StackEntry } from './scope.js'
+import { unknownName } from './unknown-name.js'
 
 /** A client's plugins, nearest to the caller first. `String(client.stack)` draws them. */
 export interface Stack extends ReadonlyArray<StackEntry> {
@@ -11,13 +13,30 @@ interface AnyHooks {
   readonly name: string
 }
 
-/** The hooks of every stack. */
-export const engineHooks: readonly string[] = ['setup', 'call', 'attempt']
+/** What a plugin may have: hooks, which are functions, and data. The type checker wants each member, and no other. */
+export type PluginMembers<Part> = { readonly [Name in keyof Part]-?: 'hook' | 'data' }
 
-/** Checks a list of plugins: each a plugin, no name twice. Throws a ValidationError that names the place. */
+/** The members of the plugins of every stack. */
+export const engineMembers: PluginMembers<Hooks<never, never>> = {
+  name: 'data',
+  setup: 'hook',
+  call: 'hook',
+  attempt: 'hook',
+}
+
+type AnyMembers = Readonly<Record<string, 'hook' | 'data'>>
+
+function hooksOf(members: AnyMembers): readonly string[] {
+  return Object.keys(members).filter(name => members[name] === 'hook')
+}
+
+/**
+ * Checks a list of plugins: each a plugin without unknown members, no name twice. Throws a ValidationError that names the
+ * place.
+ */
 export function checkPlugins<Part extends AnyHooks>(
   plugins: unknown,
-  hooks: readonly string[] = engineHooks,
+  members: AnyMembers = engineMembers,
 ): asserts plugins is readonly Part[] {
   if (!Array.isArray(plugins)) throw new ValidationError('plugins must be an array of plugins')
   const places = new Map<string, number>()
@@ -38,7 +57,10 @@ export function checkPlugins<Part extends AnyHooks>(
       )
     }
     places.set(name, index)
-    for (const hook of hooks) {
+    for (const member of Object.keys(plugin))
+      if (!Object.hasOwn(members, member))
+        throw unknownName('hook', member, Object.keys(members), `${place} (${name})`)
+    for (const hook of hooksOf(members)) {
       const value = (plugin as Readonly<Record<string, unknown>>)[hook]
       if (value !== undefined && typeof value !== 'function') {
         throw new ValidationError(`${place} (${name}): ${hook} must be a function`)
@@ -47,13 +69,13 @@ export function checkPlugins<Part extends AnyHooks>(
   }
 }
 
-/** The labels and hooks with which a stack is drawn. */
+/** The labels and members with which a stack is drawn. */
 export interface Picture<Part> {
   /** The label below the stack. */
   readonly wire: string
   /** The label of the upward direction. @default reply */
   readonly up?: string
-  readonly hooks?: readonly string[]
+  readonly members?: AnyMembers
   /** A plugin's contributions besides its hooks. */
   readonly brings?: (plugin: Part) => readonly string[]
 }
@@ -61,8 +83,9 @@ export interface Picture<Part> {
 /** Describes a stack as data that draws itself. */
 export function describeStack<Part extends AnyHooks>(
   plugins: readonly Part[],
-  { wire, up = 'reply', hooks = engineHooks, brings = () => [] }: Picture<Part>,
+  { wire, up = 'reply', members = engineMembers, brings = () => [] }: Picture<Part>,
 ): Stack {
+  const hooks = hooksOf(members)
   const entries = plugins.map(
     (plugin): StackEntry =>
       Object.freeze({

@@ -1,10 +1,7 @@
-import { fileURLToPath, join } from './platform.js'
+import { fileURLToPath } from './platform.js'
 
 /** The file of a thread's program below dist/esm or dist/cjs, in the format of this module. */
 export function threadFile(path: string): string {
-  // ES modules have import.meta and no __dirname, CommonJS modules the opposite.
-  const here =
-    typeof __dirname === 'string' ? __dirname : fileURLToPath(new URL('.', import.meta.url))
-  // The build puts this file into shared/.
-  return join(here, '..', path)
+  // The build puts this file into shared/core/.
+  return fileURLToPath(new URL(`../../${path}`, import.meta.url))
 }

@@ -1,5 +1,5 @@
 import { ValidationError } from '../core/errors.js'
-import { checkBoolean } from '../core/options.js'
+import { checkBoolean, checkOptions } from '../core/options.js'
 import { type Credentials, createRateLimit, unauthorized } from './auth.js'
 import type { Feed } from './feeds.js'
 import { checkCredentials, type Settings } from './options.js'
@@ -38,13 +38,12 @@ export function createAccess(feeds: Map<string, Feed>, settings: Settings): Acce
       feeds.set(feed.feedID, { ...feed, entitled })
     },
     rotateKeys(to) {
-      Object.assign(
-        credentials,
-        checkCredentials({
-          apiKey: to?.apiKey ?? credentials.apiKey,
-          userSecret: to?.userSecret ?? credentials.userSecret,
-        }),
+      const { apiKey = credentials.apiKey, userSecret = credentials.userSecret } = checkOptions(
+        'rotateKeys',
+        to,
+        { apiKey: true, userSecret: true },
       )
+      Object.assign(credentials, checkCredentials({ apiKey, userSecret }))
     },
   }
 }

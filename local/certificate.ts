@@ -8,7 +8,7 @@ import {
 } from 'node:crypto'
 import { isIP } from 'node:net'
 import { ValidationError } from '../core/errors.js'
-import { isBytes } from '../core/options.js'
+import { checkOptions, isBytes } from '../core/options.js'
 
 /** A certificate and its private key for a TLS server, in PEM. */
 export interface IssuedCertificate {
@@ -98,7 +98,8 @@ export async function createCertificateAuthority(): Promise<CertificateAuthority
       basicConstraints(yes(), new der.Integer({ value: 0 })),
       keyUsage(0b0000_0110, 1),
     ]),
-    issue({ hosts }) {
+    issue(options) {
+      const { hosts } = checkOptions('issue', options, { hosts: true })
       const names = checkHosts(hosts).map(function alternative(host) {
         const address = addressBytes(host)
         return address === undefined ? tagged(2, Buffer.from(host)) : tagged(7, address)

@@ -7,7 +7,7 @@ import { createFrontDoor } from './front-door.js'
 import type { Delivery, PublishedReport } from './ledger.js'
 import { createHTTPListener, host } from './listener.js'
 import type { RotateOptions, SignerSet } from './network.js'
-import { checkFeeds, checkOptions, type DataEngineOptions } from './options.js'
+import { checkEngineOptions, checkFeeds, type DataEngineOptions } from './options.js'
 import { createOrigin, type EngineOrigin, type Origin } from './origin.js'
 import { createPublisher, type PublishOptions } from './publisher.js'
 import { readRecording } from './replay.js'
@@ -124,7 +124,7 @@ function createServers(context: EngineContext) {
  * const { endpoint, wsEndpoint, apiKey, userSecret } = engine
  */
 export async function startDataEngine(options: DataEngineOptions = {}): Promise<DataEngine> {
-  const settings = checkOptions(options)
+  const settings = checkEngineOptions(options)
   const recording = options.replay === undefined ? undefined : await readRecording(options.replay)
   const feeds = checkFeeds(options.feeds, recording, settings.intervalMs)
   const context = await createContext(settings, feeds)

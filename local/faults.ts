@@ -1,6 +1,6 @@
 import { type IncomingMessage, validateHeaderName, validateHeaderValue } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { checkNumber } from '../core/options.js'
+import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
 import type { Answer } from './answer.js'
 
 /** An answer that replaces the real one. */
@@ -21,6 +21,17 @@ export interface Failure {
   readonly headers?: Readonly<Record<string, string>>
   /** Milliseconds before the answer. @default 0 */
   readonly delayMs?: number
+}
+
+const names: OptionNames<Failure> = {
+  status: true,
+  times: true,
+  method: true,
+  path: true,
+  retryAfter: true,
+  body: true,
+  headers: true,
+  delayMs: true,
 }
 
 /** The faults of a listener's answers. */
@@ -46,7 +57,7 @@ export interface Faults {
 }
 
 function checkFailure(method: string, failure: Failure): void {
-  const { status, times = 1, delayMs = 0, headers = {} } = failure
+  const { status, times = 1, delayMs = 0, headers = {} } = checkOptions(method, failure, names)
   checkNumber(`${method}: status`, status, { min: 200, max: 599, whole: true })
   checkNumber(`${method}: times`, times, { min: 1, infinite: true })
   checkNumber(`${method}: delayMs`, delayMs, { min: 0 })

@@ -1,5 +1,5 @@
 import { ValidationError } from '../core/errors.js'
-import { checkNumber } from '../core/options.js'
+import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
 import { feedVersion, isFeedID } from '../report/feed-id.js'
 import { checkField, type FieldValue } from './encode.js'
 import { type Field, type Resolution, reportSchema } from './schemas.js'
@@ -22,6 +22,13 @@ export interface FeedSpec {
   readonly fields?: ReportFields
   /** Whether the credentials may read this feed; if not, requests get 401, as for an unknown feed. @default true */
   readonly entitled?: boolean
+}
+
+const specNames: OptionNames<FeedSpec> = {
+  feedID: true,
+  intervalMs: true,
+  fields: true,
+  entitled: true,
 }
 
 /** A checked feed. */
@@ -94,7 +101,8 @@ export function readFeedID(feedID: string): {
 
 /** Checks one item of the option `feeds`. */
 export function checkFeed(given: string | FeedSpec, engineIntervalMs: number): Feed {
-  const spec = typeof given === 'string' ? { feedID: given } : given
+  const spec =
+    typeof given === 'string' ? { feedID: given } : checkOptions('feeds', given, specNames)
   if (!isFeedID(spec.feedID))
     throw new ValidationError(
       `feeds: a feed id is 0x and 64 hex digits, got ${JSON.stringify(spec.feedID)}`,

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
+import { checkOptions } from '../core/options.js'
 import { createCertificateAuthority } from './certificate.js'
 import { createListener } from './listener.js'
 
@@ -41,8 +42,12 @@ const ATTEMPTS = 20
  *   handler: (request, response) => void response.end(request.headers.authorization),
  * })
  */
-export async function startHTTPSServer(options: HTTPSServerOptions = {}): Promise<HTTPSServer> {
-  const { hosts = ['localhost', '127.0.0.1', '::1'], handler = answerOk } = options
+export async function startHTTPSServer(options?: HTTPSServerOptions): Promise<HTTPSServer> {
+  const { hosts = ['localhost', '127.0.0.1', '::1'], handler = answerOk } = checkOptions(
+    'startHTTPSServer',
+    options,
+    { handler: true, hosts: true },
+  )
   const { ca, issue } = await createCertificateAuthority()
   const certificate = issue({ hosts })
   const createHTTPSServer = (): Server =>

@@ -1,8 +1,9 @@
 import { keccak_256 } from '@noble/hashes/sha3'
 import { ValidationError } from '../core/errors.js'
+import { checkOptions } from '../core/options.js'
 import { type Curve, ORDER } from './curve.js'
 import { encodeFullReport, word } from './encode.js'
-import { checkOptions, type Settings } from './options.js'
+import { checkEngineOptions, type Settings } from './options.js'
 import { seededBytes } from './random.js'
 
 /** A set of signers. */
@@ -109,8 +110,9 @@ export function createRotatingNetwork(curve: Curve, settings: Settings): Rotatin
         throw new ValidationError(`publish: no network of the engine's has ${configDigest}`)
       return signing.sign(blob, seqNr)
     },
-    rotate(to = {}) {
-      const { f, nodes } = checkOptions({
+    rotate(given) {
+      const to = checkOptions('rotate', given, { nodes: true, f: true })
+      const { f, nodes } = checkEngineOptions({
         f: to.f ?? network.set.f,
         nodes: to.nodes ?? (to.f === undefined ? network.set.signers.length : 3 * to.f + 1),
       })

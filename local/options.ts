@@ -1,5 +1,5 @@
 import { ValidationError } from '../core/errors.js'
-import { checkNumber } from '../core/options.js'
+import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
 import type { Credentials } from './auth.js'
 import type { SignedReport } from './chain.js'
 import { checkFeed, defaultFeeds, type Feed, type FeedSpec, readFeedID } from './feeds.js'
@@ -66,6 +66,26 @@ export interface DataEngineOptions {
   readonly compression?: boolean
 }
 
+const names: OptionNames<DataEngineOptions> = {
+  feeds: true,
+  origins: true,
+  intervalMs: true,
+  runAhead: true,
+  seed: true,
+  apiKey: true,
+  userSecret: true,
+  port: true,
+  history: true,
+  retain: true,
+  rateLimit: true,
+  now: true,
+  replay: true,
+  nodes: true,
+  f: true,
+  maxBufferedBytes: true,
+  compression: true,
+}
+
 /** The checked options, with their defaults. */
 export interface Settings
   extends Required<Omit<DataEngineOptions, 'feeds' | 'origins' | 'rateLimit' | 'replay'>> {
@@ -90,7 +110,8 @@ export function checkCredentials({ apiKey, userSecret }: Partial<Credentials>): 
 }
 
 /** Checks the options and fills in the defaults. */
-export function checkOptions(options: DataEngineOptions): Settings {
+export function checkEngineOptions(given: DataEngineOptions | undefined): Settings {
+  const options = checkOptions('startDataEngine', given, names)
   const { retain, rateLimit, replay, f = 1 } = options
   if (options.feeds !== undefined && replay !== undefined)
     throw new ValidationError(

@@ -1,6 +1,6 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { ValidationError } from '../core/errors.js'
-import { checkNumber } from '../core/options.js'
+import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
 import { type Chain, createChain, type SignedReport } from './chain.js'
 import type { EngineContext } from './context.js'
 import type { Feed, ReportFields } from './feeds.js'
@@ -21,6 +21,14 @@ export interface PublishOptions {
   readonly network?: SignerSet
   /** Forges it, for the stream and for REST. @default no forgery */
   readonly forged?: Forgery
+}
+
+const names: OptionNames<PublishOptions> = {
+  streamed: true,
+  stored: true,
+  storedAfterMs: true,
+  network: true,
+  forged: true,
 }
 
 /** Makes, signs and publishes the reports of an engine. */
@@ -93,7 +101,7 @@ export function createPublisher(
   ): PublishedReport {
     const feed = feeds.get(feedID.toLowerCase())
     if (feed === undefined) throw new ValidationError(`publish: there is no feed ${feedID}`)
-    const { network: signers, storedAfterMs = 0 } = options ?? {}
+    const { network: signers, storedAfterMs = 0 } = checkOptions('publish', options, names)
     checkNumber('publish: storedAfterMs', storedAfterMs, { min: 0 })
     const sign = (blob: string, seqNr: number) => network.sign(blob, seqNr, signers)
     const report = add(chainOf(feed).next(now(), fields, sign), now(), options)

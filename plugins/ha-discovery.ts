@@ -2,7 +2,7 @@ import { connectionFacts, type Reply, type StreamCall } from '../client/call.js'
 import type { Handler, Plugin } from '../client/plugin.js'
 import { asError, ValidationError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
-import { checkNumber, MAX_TIMER } from '../core/options.js'
+import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
 import { sleep } from '../core/sleep.js'
 import { InsufficientConnectionsError, OriginDiscoveryError } from './ha-discovery/errors.js'
 import { createFanOut, type FanOut } from './ha-discovery/fan-out.js'
@@ -17,6 +17,12 @@ export interface HaDiscoveryOptions {
   readonly stagger?: number
 }
 
+const names: OptionNames<HaDiscoveryOptions> = {
+  connectTimeout: true,
+  refreshInterval: true,
+  stagger: true,
+}
+
 type Settings = Required<HaDiscoveryOptions>
 
 /** The most origins to connect to: a hostile list must not cause a storm of connections. */
@@ -29,17 +35,18 @@ const SOON = 30_000
  * go. Several URLs in `wsEndpoint` are the list; otherwise a signed `HEAD /` requests it from the service, and where that
  * fails, the stream uses its one URL.
  */
-export function haDiscovery(options: HaDiscoveryOptions = {}): Plugin<never> {
+export function haDiscovery(options?: HaDiscoveryOptions): Plugin<never> {
+  const given = checkOptions('haDiscovery', options, names)
   const settings: Settings = {
-    connectTimeout: checkNumber('connectTimeout', options.connectTimeout ?? 10_000, {
+    connectTimeout: checkNumber('connectTimeout', given.connectTimeout ?? 10_000, {
       min: 1,
       max: MAX_TIMER,
     }),
-    refreshInterval: checkNumber('refreshInterval', options.refreshInterval ?? 600_000, {
+    refreshInterval: checkNumber('refreshInterval', given.refreshInterval ?? 600_000, {
       min: 1,
       max: MAX_TIMER,
     }),
-    stagger: checkNumber('stagger', options.stagger ?? 100, { min: 0, max: MAX_TIMER }),
+    stagger: checkNumber('stagger', given.stagger ?? 100, { min: 0, max: MAX_TIMER }),
   }
   function perOrigin(next: Handler): Handler {
     return function openEachOrigin(call) {

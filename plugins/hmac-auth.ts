@@ -1,7 +1,7 @@
 import { AuthenticationError, type Call } from '../client/call.js'
 import type { Handler, Plugin } from '../client/plugin.js'
 import { isStreamsError } from '../core/errors.js'
-import { checkFunction } from '../core/options.js'
+import { checkFunction, checkOptions, type OptionNames } from '../core/options.js'
 import type { ServiceKey } from '../core/scope.js'
 import type { WebCrypto } from '../crypto/crypto.js'
 import { serviceClock } from '../report/service-clock.js'
@@ -30,6 +30,14 @@ export interface HmacAuthOptions extends Credentials {
   readonly crypto?: WebCrypto
 }
 
+const names: OptionNames<HmacAuthOptions> = {
+  apiKey: true,
+  userSecret: true,
+  renewCredentials: true,
+  now: true,
+  crypto: true,
+}
+
 /**
  * Signs every attempt of every call, REST requests and stream upgrades alike. As it runs inside retry, no attempt
  * carries the signature of another.
@@ -41,8 +49,9 @@ export interface HmacAuthOptions extends Credentials {
  * under the key `serviceClock`, so that it is the client's, too.
  */
 export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
-  const credentials = checkCredentials(options)
-  const { now = Date.now, crypto, renewCredentials } = options
+  const given = checkOptions('hmacAuth', options, names)
+  const credentials = checkCredentials(given)
+  const { now = Date.now, crypto, renewCredentials } = given
   checkFunction('now', now)
   if (renewCredentials !== undefined) checkFunction('renewCredentials', renewCredentials)
 

@@ -1,7 +1,7 @@
 import type { Reply } from '../client/call.js'
 import type { Handler, Plugin } from '../client/plugin.js'
 import { onAbort } from '../core/on-abort.js'
-import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
+import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
 
 /** Options of `rateLimit`. */
 export interface RateLimitOptions {
@@ -9,6 +9,11 @@ export interface RateLimitOptions {
   readonly requests?: number
   /** Milliseconds. @default 1000 */
   readonly per?: number
+}
+
+const names: OptionNames<RateLimitOptions> = {
+  requests: true,
+  per: true,
 }
 
 /** Milliseconds after which a request without an answer is taken to have been counted by the service. */
@@ -29,7 +34,7 @@ interface Endpoint {
  * answer: however long requests travel, no second has too many. Streams pass.
  */
 export function rateLimit(given?: RateLimitOptions): Plugin<never> {
-  const options = checkOptions('rateLimit', given, ['requests', 'per'])
+  const options = checkOptions('rateLimit', given, names)
   const requests = checkNumber('requests', options.requests ?? 10, { min: 1, whole: true })
   const per = checkNumber('per', options.per ?? 1000, { min: 1, max: MAX_TIMER })
 

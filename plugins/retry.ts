@@ -1,5 +1,5 @@
 import type { Handler, Plugin } from '../client/plugin.js'
-import { checkNumber, checkOptions, MAX_TIMER } from '../core/options.js'
+import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
 import { createDelays } from './retry/delay.js'
 import { reconnect } from './retry/reconnect.js'
 import { retryRequest } from './retry/request.js'
@@ -32,6 +32,17 @@ export interface RetryOptions {
   readonly random?: () => number
 }
 
+const names: OptionNames<RetryOptions> = {
+  attempts: true,
+  delay: true,
+  maxDelay: true,
+  maxRetryAfter: true,
+  healthyAfter: true,
+  probeInterval: true,
+  refusedInterval: true,
+  random: true,
+}
+
 /**
  * Tries a request again where its error is `isRetryable` (429, 5xx, the network, a timeout), and opens a lost connection
  * again. How often and how fast a stream reconnects are options of the stream.
@@ -44,7 +55,7 @@ export interface RetryOptions {
  * one is a `degraded` status, and from then on the stream is tried every `refusedInterval`, until it is open again.
  */
 export function retry(options: RetryOptions = {}): Plugin<never> {
-  const given = checkOptions('retry', options)
+  const given = checkOptions('retry', options, names)
   const count = { min: 0, whole: true, infinite: true }
   const time = { min: 0, max: MAX_TIMER }
   const interval = { min: 1, max: MAX_TIMER }

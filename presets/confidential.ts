@@ -24,7 +24,11 @@ export interface ConfidentialPresetOptions {
 
 /** The stack of an enclave. */
 export function confidentialPreset(options: ConfidentialPresetOptions): readonly EnclavePlugin[] {
-  const { vault } = checkOptions('options', options, ['vault', 'network', 'limits'])
+  const { vault } = checkOptions('confidentialPreset', options, {
+    vault: true,
+    network: true,
+    limits: true,
+  })
   if (typeof vault !== 'object' || vault === null)
     throw new ValidationError('vault must be an open vault: openVault opens the one of a directory')
   return [

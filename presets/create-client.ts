@@ -1,13 +1,14 @@
 import {
   type Client,
   type ClientOptions,
+  clientNames,
   createClient as createClientOf,
 } from '../client/client.js'
 import type { Plugin, Plugins } from '../client/plugin.js'
 import type { DataOf } from '../client/stack.js'
 import { ValidationError } from '../core/errors.js'
-import { checkBoolean } from '../core/options.js'
-import { type HaPresetOptions, haPreset } from './ha.js'
+import { checkBoolean, checkOptions, type OptionNames, pickOptions } from '../core/options.js'
+import { type HaPresetOptions, haNames, haPreset } from './ha.js'
 import type { DecodedReport } from './versions.js'
 
 type Writable<Type> = { -readonly [Name in keyof Type]: Type[Name] }
@@ -21,19 +22,11 @@ export interface Config
   readonly plugins?: never
 }
 
-const presetFields = [
-  'apiKey',
-  'userSecret',
-  'renewCredentials',
-  'retryAttempts',
-  'retryDelay',
-  'continuity',
-  'verify',
-  'rateLimit',
-  'logging',
-  'haMode',
-  'haConnectionTimeout',
-] as const satisfies readonly (keyof Config)[]
+const names: OptionNames<Config> = {
+  ...clientNames,
+  ...haNames,
+  haMode: true,
+}
 
 /**
  * Makes a client: with the default preset from a configuration, or with your own stack from `plugins`.
@@ -48,24 +41,25 @@ export function createClient<const Given extends Plugins>(
   options: ClientOptions<Given>,
 ): Client<DataOf<Given>>
 export function createClient(config: Config): Client<DecodedReport>
-export function createClient(config: Config | ClientOptions): Client {
-  if (typeof config !== 'object' || config === null)
-    throw new ValidationError('config must be an object')
+export function createClient(given: Config | ClientOptions): Client {
+  const config = checkOptions<Config | ClientOptions>('createClient', given, names)
+  const client = pickOptions(config, clientNames)
   if (config.plugins === undefined)
-    return createClientOf({ ...config, plugins: presetOf(config as Config) })
-  for (const field of presetFields) {
-    if ((config as Partial<Config>)[field] === undefined) continue
+    return createClientOf({ ...client, plugins: presetOf(config as Config) })
+  for (const field of Object.keys(names)) {
+    if (field in clientNames || (config as Partial<Config>)[field as keyof Config] === undefined)
+      continue
     throw new ValidationError(
       `${field} belongs to the preset stack: with plugins, give it to the plugin it is for`,
     )
   }
-  return createClientOf(config as ClientOptions)
+  return createClientOf(client as ClientOptions)
 }
 
 function presetOf(config: Config): Plugins {
   const { haMode = false } = config
   // The options of haPreset are checked in either mode.
-  const plugins = haPreset(config)
+  const plugins = haPreset(pickOptions(config, haNames))
   if (checkBoolean('haMode', haMode)) return plugins
   const single = plugins.filter(({ name }) => name !== 'ha-discovery')
   return String(config.wsEndpoint).includes(',') ? [...single, firstEndpoint] : single

@@ -1,5 +1,5 @@
 import type { Plugin } from '../client/plugin.js'
-import { checkNumber, MAX_TIMER } from '../core/options.js'
+import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
 import { type ContinuityOptions, continuity } from '../plugins/continuity.js'
 import { decoders } from '../plugins/decoders.js'
 import { dedup } from '../plugins/dedup.js'
@@ -36,9 +36,25 @@ export interface DefaultPresetOptions {
   readonly now?: () => number
 }
 
+/** The names of these options. */
+export const presetNames: OptionNames<DefaultPresetOptions> = {
+  apiKey: true,
+  userSecret: true,
+  renewCredentials: true,
+  retryAttempts: true,
+  retryDelay: true,
+  continuity: true,
+  verify: true,
+  rateLimit: true,
+  logging: true,
+  now: true,
+}
+
 /** One connection, every version decoded: the stack of `createClient` without `haMode`. */
-export function defaultPreset(options: DefaultPresetOptions): readonly Plugin<DecodedReport>[] {
+export function defaultPreset(given: DefaultPresetOptions): readonly Plugin<DecodedReport>[] {
+  const options = checkOptions('defaultPreset', given, presetNames)
   const { retryAttempts = DEFAULT_RETRY_ATTEMPTS, retryDelay = DEFAULT_RETRY_DELAY } = options
+  const { apiKey, userSecret, renewCredentials, now } = options
   checkNumber('retryAttempts', retryAttempts, { min: 0, whole: true, infinite: true })
   checkNumber('retryDelay', retryDelay, { min: 0, max: MAX_TIMER })
   return [
@@ -50,6 +66,11 @@ export function defaultPreset(options: DefaultPresetOptions): readonly Plugin<De
     retry({ attempts: retryAttempts, delay: retryDelay }),
     feedAccess(),
     rateLimit(options.rateLimit),
-    hmacAuth(options),
+    hmacAuth({
+      apiKey,
+      userSecret,
+      ...(renewCredentials === undefined ? {} : { renewCredentials }),
+      ...(now === undefined ? {} : { now }),
+    }),
   ]
 }

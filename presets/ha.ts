@@ -1,7 +1,7 @@
 import type { Plugin } from '../client/plugin.js'
-import { checkNumber, MAX_TIMER } from '../core/options.js'
+import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
 import { haDiscovery } from '../plugins/ha-discovery.js'
-import { type DefaultPresetOptions, defaultPreset } from './default.js'
+import { type DefaultPresetOptions, defaultPreset, presetNames } from './default.js'
 import { DEFAULT_CONFIG } from './defaults.js'
 import type { DecodedReport } from './versions.js'
 
@@ -11,12 +11,22 @@ export interface HaPresetOptions extends DefaultPresetOptions {
   readonly haConnectionTimeout?: number
 }
 
+/** The names of these options. */
+export const haNames: OptionNames<HaPresetOptions> = {
+  ...presetNames,
+  haConnectionTimeout: true,
+}
+
 /** One connection per origin, copies delivered once: the stack of `createClient` with `haMode: true`. */
 export function haPreset(options: HaPresetOptions): readonly Plugin<DecodedReport>[] {
-  const { haConnectionTimeout = DEFAULT_CONFIG.haConnectionTimeout } = options
+  const { haConnectionTimeout = DEFAULT_CONFIG.haConnectionTimeout, ...others } = checkOptions(
+    'haPreset',
+    options,
+    haNames,
+  )
   checkNumber('haConnectionTimeout', haConnectionTimeout, { min: 1, max: MAX_TIMER })
   const discovery = haDiscovery({ connectTimeout: haConnectionTimeout })
-  return defaultPreset(options).flatMap(plugin =>
+  return defaultPreset(others).flatMap(plugin =>
     plugin.name === 'retry' ? [discovery, plugin] : [plugin],
   )
 }

@@ -5,6 +5,7 @@ import {
   checkOptions,
   checkSignal,
   MAX_TIMER,
+  type OptionNames,
 } from '../../core/options.js'
 import type { CursorStore } from '../../stores/file-cursors.js'
 import { type AcknowledgeMode, acknowledgeModes } from './queue/outstanding.js'
@@ -67,6 +68,23 @@ export interface StreamOptions {
   signal?: AbortSignal
 }
 
+const names: OptionNames<StreamOptions> = {
+  maxReconnectAttempts: true,
+  reconnectInterval: true,
+  connectTimeout: true,
+  maxConnections: true,
+  pingInterval: true,
+  missedPings: true,
+  staleAfter: true,
+  compression: true,
+  queue: true,
+  overflow: true,
+  acknowledge: true,
+  cursors: true,
+  saveInterval: true,
+  signal: true,
+}
+
 /** The options of a stream, checked and complete. */
 export type CheckedStreamOptions = Required<Omit<StreamOptions, 'signal' | 'cursors'>> &
   Pick<StreamOptions, 'signal' | 'cursors'>
@@ -76,8 +94,8 @@ const MAX_INTERVAL = 10_000
 const MAX_QUEUE = 16_777_216
 
 /** Checks a stream's options and fills in the defaults. Throws ValidationError naming the option. */
-export function checkStreamOptions(given: StreamOptions): CheckedStreamOptions {
-  const options = checkOptions('options', given)
+export function checkStreamOptions(given: StreamOptions | undefined): CheckedStreamOptions {
+  const options = checkOptions('createStream', given, names)
   const { compression = false, overflow = 'block', acknowledge = 'automatic' } = options
   const { cursors, signal } = options
 

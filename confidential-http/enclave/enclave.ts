@@ -2,7 +2,7 @@ import { composeCall } from '../../core/compose.js'
 import { DataStreamsError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import { createLog, type Log } from '../../core/log.js'
-import { checkOptions } from '../../core/options.js'
+import { checkOptions, type OptionNames } from '../../core/options.js'
 import type { ScopeFacts } from '../../core/scope.js'
 import { setUp } from '../../core/set-up.js'
 import { checkPlugins, describeStack, type Stack } from '../../core/stack.js'
@@ -37,6 +37,12 @@ export interface Caller {
   readonly signal?: AbortSignal
 }
 
+const callerNames: OptionNames<Caller> = {
+  owner: true,
+  startedAt: true,
+  signal: true,
+}
+
 /** Makes requests with secrets that never leave it. */
 export interface Enclave {
   readonly stack: Stack
@@ -50,7 +56,7 @@ export interface Enclave {
 
 /** Makes an enclave from a stack of plugins. It is as confidential as the thread or process it runs in. */
 export function createEnclave(options: EnclaveOptions): Enclave {
-  const { plugins: given } = checkOptions('options', options, ['plugins'])
+  const { plugins: given } = checkOptions('createEnclave', options, { plugins: true })
   checkPlugins(given)
   const plugins: readonly EnclavePlugin[] = [...given]
   const { log, listen } = createLog()
@@ -80,7 +86,7 @@ export function createEnclave(options: EnclaveOptions): Enclave {
     }
     try {
       const message = normalizeRequest(input)
-      const owner = checkOwner('caller.owner', checkOptions('caller', caller).owner)
+      const owner = checkOwner('caller.owner', checkOptions('caller', caller, callerNames).owner)
       if (signal.aborted) throw signal.reason
       const call = {
         ...toCall(message, { ...caller, owner }, scope),

@@ -1,4 +1,5 @@
 import { asError, foreignCause, ValidationError } from '../../core/errors.js'
+import type { OptionNames } from '../../core/options.js'
 import { openVault, type Vault } from '../../local/vault/open-vault.js'
 import type { EnclavePlugin } from '../../plugins/confidential-http/call.js'
 import type { LimitsOptions } from '../../plugins/confidential-http/limits.js'
@@ -18,6 +19,15 @@ export interface EnclaveSettings {
   readonly stack?: string
   /** Opens a vault even if other users can read or write its files. @default false */
   readonly insecurePermissions?: boolean
+}
+
+/** The names of these settings. */
+export const settingNames: OptionNames<EnclaveSettings> = {
+  vault: true,
+  network: true,
+  limits: true,
+  stack: true,
+  insecurePermissions: true,
 }
 
 /** An enclave, its vault, and the owner whose secrets it uses by default. */

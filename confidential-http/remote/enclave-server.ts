@@ -3,11 +3,11 @@ import type { AddressInfo } from 'node:net'
 import { asyncDispose } from '../../core/dispose.js'
 import { ValidationError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
-import { checkNumber } from '../../core/options.js'
+import { checkNumber, checkOptions, type OptionNames } from '../../core/options.js'
 import { formatKey, parseKey, shownKey } from '../../crypto/hex-key.js'
 import { boxKeys } from '../../crypto/sealed-box.js'
 import { checkOwner } from '../../local/vault/secret-name.js'
-import { type EnclaveSettings, openEnclave } from '../enclave/open-enclave.js'
+import { type EnclaveSettings, openEnclave, settingNames } from '../enclave/open-enclave.js'
 import { parsePublicKey } from '../keys.js'
 import { createAnswering, type SealedAnswer, type Sender } from './answer-request.js'
 import { boundConnections } from './connections.js'
@@ -35,6 +35,17 @@ export interface EnclaveServerOptions extends EnclaveSettings {
   readonly log?: Log
 }
 
+const names: OptionNames<EnclaveServerOptions> = {
+  ...settingNames,
+  key: true,
+  callers: true,
+  port: true,
+  host: true,
+  maxConnections: true,
+  maxConnectionsPerAddress: true,
+  log: true,
+}
+
 /** A running enclave server. */
 export interface EnclaveServer extends AsyncDisposable {
   readonly url: string
@@ -52,7 +63,8 @@ const REQUEST_TIMEOUT = 10_000
  * Runs an enclave for remote callers. Requests arrive sealed to its boot key and answers leave sealed to the caller's, so plain
  * HTTP suffices. Rejects unknown callers and replayed requests.
  */
-export async function startEnclaveServer(options: EnclaveServerOptions): Promise<EnclaveServer> {
+export async function startEnclaveServer(given: EnclaveServerOptions): Promise<EnclaveServer> {
+  const options = checkOptions('startEnclaveServer', given, names)
   const keys = boxKeys(parseKey('key', options.key))
   const callers = checkCallers(options.callers)
   const port = checkNumber('port', options.port ?? 0, { min: 0, max: 65_535, whole: true })

@@ -1,6 +1,7 @@
 import { ValidationError } from '../../core/errors.js'
 import { kindOf } from '../../core/kind.js'
 import { isBytes } from '../../core/options.js'
+import { adviseName } from '../../core/unknown-name.js'
 
 /** A value of the input and its path. `null` counts as absent and is undefined here. */
 export interface Field {
@@ -162,7 +163,7 @@ function checkUnknown(path: string, value: unknown): void {
 function unknownField(path: string, name: string, shape: Shape<string>): ValidationError {
   const { hints = {}, fields } = shape
   const camel = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-  const hint = Object.hasOwn(hints, camel) ? hints[camel] : `there is ${fields.join(', ')}`
+  const hint = Object.hasOwn(hints, camel) ? hints[camel] : adviseName(camel, fields)
   return new ValidationError(`${path} is unknown: ${hint}`)
 }
 

@@ -22,7 +22,7 @@ export async function decryptResponse(
   key: string | Uint8Array,
   options: DecryptResponseOptions = {},
 ): Promise<Uint8Array> {
-  const { crypto } = checkOptions('options', options)
+  const { crypto } = checkOptions('decryptResponse', options, { crypto: true })
   const body =
     isBytes(response) || typeof response === 'string'
       ? readBytes({ path: 'body', value: response })

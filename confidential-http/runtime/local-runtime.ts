@@ -1,5 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
-import { checkOptions, checkText } from '../../core/options.js'
+import { checkObject, checkOptions, checkText, type OptionNames } from '../../core/options.js'
 import { threadFile } from '../../core/thread-file.js'
 import type { PermissionOptions } from '../../local/vault/permissions.js'
 import { checkOwner } from '../../local/vault/secret-name.js'
@@ -12,8 +12,7 @@ import {
   type NetworkPolicyOptions,
 } from '../../plugins/confidential-http/network-policy.js'
 import type { LocalThreadSettings } from '../enclave/enclave-thread.js'
-import { createRuntime, type Runtime, type RuntimeOptions } from './runtime.js'
-import { WORKFLOW_OPTIONS } from './workflow-types.js'
+import { createRuntime, type Runtime, type RuntimeOptions, runtimeNames } from './runtime.js'
 
 /** Options of `createLocalRuntime`. */
 export interface LocalRuntimeOptions<Config = unknown, Report = never>
@@ -36,6 +35,17 @@ export interface LocalRuntimeOptions<Config = unknown, Report = never>
   readonly env?: Readonly<Record<string, string>>
 }
 
+const names: OptionNames<LocalRuntimeOptions> = {
+  ...runtimeNames,
+  vault: true,
+  owner: true,
+  network: true,
+  limits: true,
+  stack: true,
+  env: true,
+  insecurePermissions: true,
+}
+
 /**
  * Makes a runtime whose enclave is a thread of this process. That thread opens the vault and gets the secrets: the calling thread
  * never has them.
@@ -44,24 +54,15 @@ export function createLocalRuntime<Config = unknown, Report = never>(
   options: LocalRuntimeOptions<Config, Report>,
 ): Runtime<Config, Report> {
   const { vault, owner, network, limits, stack, env, insecurePermissions } = checkOptions(
-    'options',
+    'createLocalRuntime',
     options,
-    [
-      'vault',
-      'owner',
-      'network',
-      'limits',
-      'stack',
-      'env',
-      'insecurePermissions',
-      ...WORKFLOW_OPTIONS,
-      'logging',
-      'memoryMb',
-    ],
+    names,
   )
+  checkNetwork(network)
+  checkLimits(limits)
   const settings: LocalThreadSettings = {
     vault: checkText('vault', typeof vault === 'object' ? vault?.directory : vault),
-    network: { ...checkOptions('network', network), loopback: network?.loopback ?? true },
+    network: { ...network, loopback: network?.loopback ?? true },
     ...(limits === undefined ? {} : { limits }),
     ...(owner === undefined ? {} : { owner: checkOwner('owner', owner) }),
     ...(stack === undefined ? {} : { stack: String(stack) }),
@@ -69,8 +70,6 @@ export function createLocalRuntime<Config = unknown, Report = never>(
   }
   if (settings.stack !== undefined && !URL.canParse(settings.stack))
     throw new ValidationError('stack must be an absolute URL, such as new URL(…, import.meta.url)')
-  checkNetwork(settings.network)
-  checkLimits(limits)
   return createRuntime({
     file: threadFile('confidential-http/enclave/enclave-thread.js'),
     settings,
@@ -83,7 +82,7 @@ export function createLocalRuntime<Config = unknown, Report = never>(
 /** Rejects variables that would let others see secrets. */
 function checkVariables(env: unknown): Readonly<Record<string, string>> | undefined {
   if (env === undefined) return undefined
-  for (const [name, value] of Object.entries(checkOptions('env', env as object))) {
+  for (const [name, value] of Object.entries(checkObject('env', env as object))) {
     if (typeof value !== 'string') throw new ValidationError(`env.${name} must be a string`)
     if (/^NODE_(OPTIONS|DEBUG|DEBUG_NATIVE)$/i.test(name))
       throw new ValidationError(`env.${name} must not be set: it would let others see secrets`)

@@ -1,10 +1,15 @@
-import { checkNumber, checkOptions, checkURL, MAX_TIMER } from '../../core/options.js'
+import {
+  checkNumber,
+  checkOptions,
+  checkURL,
+  MAX_TIMER,
+  type OptionNames,
+} from '../../core/options.js'
 import { threadFile } from '../../core/thread-file.js'
 import { parseKey } from '../../crypto/hex-key.js'
 import { parsePublicKey } from '../keys.js'
 import type { RemoteSettings } from '../remote/ask-enclave.js'
-import { createRuntime, type Runtime, type RuntimeOptions } from './runtime.js'
-import { WORKFLOW_OPTIONS } from './workflow-types.js'
+import { createRuntime, type Runtime, type RuntimeOptions, runtimeNames } from './runtime.js'
 
 /** Options of `createRemoteRuntime`. */
 export interface RemoteRuntimeOptions<Config = unknown, Report = never>
@@ -19,6 +24,14 @@ export interface RemoteRuntimeOptions<Config = unknown, Report = never>
   readonly defaultTimeout?: number
 }
 
+const names: OptionNames<RemoteRuntimeOptions> = {
+  ...runtimeNames,
+  url: true,
+  enclaveKey: true,
+  callerKey: true,
+  defaultTimeout: true,
+}
+
 /** Makes a runtime whose enclave is a remote process, which `sluice enclave` starts. */
 export function createRemoteRuntime<Config = unknown, Report = never>(
   options: RemoteRuntimeOptions<Config, Report>,
@@ -28,15 +41,7 @@ export function createRemoteRuntime<Config = unknown, Report = never>(
     enclaveKey,
     callerKey,
     defaultTimeout: given,
-  } = checkOptions('options', options, [
-    'url',
-    'enclaveKey',
-    'callerKey',
-    'defaultTimeout',
-    'logging',
-    'memoryMb',
-    ...WORKFLOW_OPTIONS,
-  ])
+  } = checkOptions('createRemoteRuntime', options, names)
   parsePublicKey('enclaveKey', enclaveKey)
   parseKey('callerKey', callerKey)
   const defaultTimeout = checkNumber('defaultTimeout', given ?? 5000, { min: 1, max: MAX_TIMER })

@@ -2,7 +2,7 @@ import { asyncDispose } from '../../core/dispose.js'
 import { DataStreamsError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import { createLog } from '../../core/log.js'
-import { checkNumber, checkSignal } from '../../core/options.js'
+import { checkNumber, checkSignal, type OptionNames } from '../../core/options.js'
 import { setUp } from '../../core/set-up.js'
 import { type LoggingConfig, logging } from '../../plugins/logging.js'
 import type { CapabilityCall } from '../capability.js'
@@ -13,7 +13,12 @@ import type { ReleasedSecret } from '../thread/thread-messages.js'
 import type { HTTPResponse } from '../types.js'
 import { createWorkflowRuntime } from './workflow.js'
 import type { ReadSecrets } from './workflow-secrets.js'
-import type { RuntimeReply, WorkflowOptions, WorkflowRuntime } from './workflow-types.js'
+import {
+  type RuntimeReply,
+  type WorkflowOptions,
+  type WorkflowRuntime,
+  workflowNames,
+} from './workflow-types.js'
 
 /** Carries out confidential requests in its own thread. Pass it to `sendRequest`, or to a whole workflow's handler. */
 export interface Runtime<Config = unknown, Report = never>
@@ -30,6 +35,13 @@ export interface RuntimeOptions<Config = unknown, Report = never>
   readonly logging?: LoggingConfig
   /** The limit of the heap of the runtime's thread, in megabytes. @default 128 */
   readonly memoryMb?: number
+}
+
+/** The names of these options. */
+export const runtimeNames: OptionNames<RuntimeOptions> = {
+  ...workflowNames,
+  logging: true,
+  memoryMb: true,
 }
 
 /** The program of a runtime's thread, and its settings. */

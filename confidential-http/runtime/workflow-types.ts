@@ -1,3 +1,4 @@
+import type { OptionNames } from '../../core/options.js'
 import type { CapabilityCall, Result } from '../capability.js'
 import type { HTTPResponse } from '../types.js'
 import type { ConsensusAggregation } from './node-mode.js'
@@ -83,5 +84,10 @@ export interface WorkflowOptions<Config, Report> {
   ) => Report
 }
 
-/** The names of the options. */
-export const WORKFLOW_OPTIONS = ['config', 'now', 'capabilities', 'report'] as const
+/** The names of these options. */
+export const workflowNames: OptionNames<WorkflowOptions<unknown, unknown>> = {
+  config: true,
+  now: true,
+  capabilities: true,
+  report: true,
+}

@@ -1,6 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
-import { checkOptions } from '../../core/options.js'
+import { checkObject } from '../../core/options.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { CAPABILITY_ID, type CapabilityCall, METHOD, type Result } from '../capability.js'
 import { once } from '../once.js'
@@ -28,7 +28,7 @@ export function createWorkflowRuntime<Config, Report>(
   options: WorkflowOptions<Config, Report>,
 ): WorkflowRuntime<Config, Report> {
   const { now = Date.now, capabilities = {}, report: makeReport } = options
-  checkOptions('capabilities', capabilities)
+  checkObject('capabilities', capabilities)
   for (const [field, value] of Object.entries({ now, report: makeReport, ...capabilities }))
     if (value !== undefined && typeof value !== 'function')
       throw new ValidationError(`${field} must be a function`)

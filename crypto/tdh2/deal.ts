@@ -43,7 +43,7 @@ export interface Dealing {
  * with the master secret as f(0). Draws the coefficients from the lowest on, then the factor of Ḡ.
  */
 export function generateKeys(options: DealOptions): Dealing {
-  const { threshold, nodes, draw } = checkDeal(options)
+  const { threshold, nodes, draw } = checkDeal('generateKeys', options)
   const coefficients = Array.from({ length: threshold }, draw)
   return deal(coefficients, nodes, masterSecret => ({
     gBar: multiply(G, draw()),
@@ -56,7 +56,7 @@ export function generateKeys(options: DealOptions): Dealing {
  * together with old shares. Draws the coefficients except the lowest.
  */
 export function redeal(publicKey: PublicKey, masterSecret: bigint, options: DealOptions): Dealing {
-  const { threshold, nodes, draw } = checkDeal(options)
+  const { threshold, nodes, draw } = checkDeal('redeal', options)
   checkPublicKey(publicKey)
   checkScalar('masterSecret', masterSecret)
   if (!isSamePoint(multiply(G, masterSecret), publicKey.h))
@@ -90,9 +90,14 @@ function evaluate(coefficients: readonly bigint[], x: bigint): bigint {
 }
 
 function checkDeal(
+  of: string,
   options: DealOptions,
 ): Pick<DealOptions, 'threshold' | 'nodes'> & { readonly draw: ScalarSource } {
-  const { threshold, nodes, randomScalar } = checkOptions('options', options)
+  const { threshold, nodes, randomScalar } = checkOptions(of, options, {
+    threshold: true,
+    nodes: true,
+    randomScalar: true,
+  })
   checkNumber('nodes', nodes, { min: 1, max: MAX_NODES, whole: true })
   checkThreshold(threshold)
   if (threshold > nodes)

@@ -64,7 +64,7 @@ export async function encrypt(
     label = new Uint8Array(LABEL_BYTES),
     crypto,
     randomScalar,
-  } = checkOptions('options', options)
+  } = checkOptions('encrypt', options, { label: true, crypto: true, randomScalar: true })
   checkPublicKey(publicKey)
   if (!isBytes(plaintext) || plaintext.byteLength > MAX_PLAINTEXT)
     throw new ValidationError(`plaintext must be a Uint8Array of at most ${MAX_PLAINTEXT} bytes`)
@@ -114,7 +114,7 @@ export async function combine(
   shares: readonly DecryptionShare[],
   options: CombineOptions,
 ): Promise<Uint8Array> {
-  const { threshold, crypto } = checkOptions('options', options)
+  const { threshold, crypto } = checkOptions('combine', options, { threshold: true, crypto: true })
   checkThreshold(threshold)
   checkWrappedKey(ciphertext)
   checkBytes('ciphertext.message', ciphertext.message)

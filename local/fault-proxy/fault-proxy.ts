@@ -63,8 +63,12 @@ export interface FaultProxy {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-function directionIn(options: FaultOptions | undefined, usual: Directions): Directions {
-  const { direction = usual } = checkOptions('options', options, ['direction'])
+function directionIn(
+  method: string,
+  options: FaultOptions | undefined,
+  usual: Directions,
+): Directions {
+  const { direction = usual } = checkOptions(method, options, { direction: true })
   return checkDirections('direction', direction)
 }
 
@@ -143,21 +147,31 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     set,
     reset: which => connections.apply(which, { do: 'reset', direction: 'both' }),
     halfClose(which, options) {
-      return connections.apply(which, { do: 'half-close', direction: directionIn(options, 'down') })
+      return connections.apply(which, {
+        do: 'half-close',
+        direction: directionIn('halfClose', options, 'down'),
+      })
     },
     blackhole(which, options) {
-      const direction = directionIn(options, 'both')
+      const direction = directionIn('blackhole', options, 'both')
       return connections.applyLasting(which, { do: 'blackhole', direction })
     },
     drip(bytesPerSecond, which, options) {
-      const direction = directionIn(options, 'both')
+      const direction = directionIn('drip', options, 'both')
       checkNumber('bytesPerSecond', bytesPerSecond, { min: 0.001 })
       return connections.applyLasting(which, { do: 'drip', direction, bytesPerSecond })
     },
     corrupt(which, options) {
-      const { bits = 1, ...rest } = checkOptions('options', options, ['bits', 'direction'])
+      const { bits = 1, ...rest } = checkOptions('corrupt', options, {
+        bits: true,
+        direction: true,
+      })
       checkNumber('bits', bits, { min: 1, whole: true })
-      return connections.apply(which, { do: 'corrupt', direction: directionIn(rest, 'down'), bits })
+      return connections.apply(which, {
+        do: 'corrupt',
+        direction: directionIn('corrupt', rest, 'down'),
+        bits,
+      })
     },
     close,
     [asyncDispose]: close,

@@ -1,5 +1,11 @@
 import { ValidationError } from '../../core/errors.js'
-import { checkNumber, checkOptions, checkText, checkURL } from '../../core/options.js'
+import {
+  checkNumber,
+  checkOptions,
+  checkText,
+  checkURL,
+  type OptionNames,
+} from '../../core/options.js'
 import { checkScript, type FaultRule, type Rule } from './rules.js'
 
 /** The options of `startFaultProxy`. */
@@ -14,6 +20,14 @@ export interface FaultProxyOptions {
   readonly script?: readonly FaultRule[]
   /** How many of the latest events the log retains. @default 10000 */
   readonly logLimit?: number
+}
+
+const names: OptionNames<FaultProxyOptions> = {
+  upstream: true,
+  port: true,
+  seed: true,
+  script: true,
+  logLimit: true,
 }
 
 /** The checked options, with their defaults. */
@@ -32,7 +46,7 @@ function checkUpstream(
   upstream: FaultProxyOptions['upstream'],
 ): Pick<FaultProxySettings, 'upstream' | 'isSecure'> {
   if (typeof upstream === 'object' && upstream !== null) {
-    const { host, port } = checkOptions('upstream', upstream, ['host', 'port'])
+    const { host, port } = checkOptions('upstream', upstream, { host: true, port: true })
     return {
       upstream: {
         host: checkText('upstream.host', host),
@@ -54,14 +68,13 @@ function checkUpstream(
 
 /** Checks the options and fills in the defaults. */
 export function checkFaultProxyOptions(options: FaultProxyOptions): FaultProxySettings {
-  const names = ['upstream', 'port', 'seed', 'script', 'logLimit'] as const
   const {
     upstream,
     port = 0,
     seed = 1,
     script = [],
     logLimit = 10_000,
-  } = checkOptions('options', options, names)
+  } = checkOptions('startFaultProxy', options, names)
   const target = checkUpstream(upstream)
   return {
     ...target,

@@ -1,5 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
-import { checkNumber, checkOptions, MAX_TIMER } from '../../core/options.js'
+import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../../core/options.js'
 
 /** From the client to the upstream, or back. */
 export type Direction = 'up' | 'down'
@@ -83,7 +83,10 @@ const duration = { min: 0, max: MAX_TIMER } as const
 
 /** The range of each number, and the faults it is for if not all. */
 const numbers: Readonly<
-  Record<string, { range: Parameters<typeof checkNumber>[2]; only?: readonly FaultKind[] }>
+  Record<
+    Exclude<keyof FaultRule, 'do' | 'at' | 'direction'>,
+    { range: Parameters<typeof checkNumber>[2]; only?: readonly FaultKind[] }
+  >
 > = {
   connection: { range: count },
   frame: { range: count },
@@ -99,7 +102,23 @@ const numbers: Readonly<
   bits: { range: count, only: ['corrupt'] },
 }
 
-const names = ['do', 'at', 'direction', ...Object.keys(numbers)] as (keyof FaultRule)[]
+const names: OptionNames<FaultRule> = {
+  do: true,
+  connection: true,
+  frame: true,
+  at: true,
+  afterBytes: true,
+  afterMs: true,
+  every: true,
+  times: true,
+  probability: true,
+  direction: true,
+  forMs: true,
+  bytesPerSecond: true,
+  latencyMs: true,
+  jitterMs: true,
+  bits: true,
+}
 
 const defaults = {
   at: 'start',

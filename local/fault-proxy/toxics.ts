@@ -1,4 +1,10 @@
-import { checkBoolean, checkNumber, checkOptions, MAX_TIMER } from '../../core/options.js'
+import {
+  checkBoolean,
+  checkNumber,
+  checkOptions,
+  MAX_TIMER,
+  type OptionNames,
+} from '../../core/options.js'
 import { checkDirections, type Direction, type Directions } from './rules.js'
 
 /** The delays, limits and corruption of a direction. */
@@ -41,10 +47,18 @@ const ranges: Readonly<Record<keyof Toxics, Parameters<typeof checkNumber>[2]>> 
   corruptRate: { min: 0, max: 1 },
 }
 const names = Object.keys(ranges) as (keyof Toxics)[]
+const settingNames: OptionNames<ProxySettings> = {
+  latencyMs: true,
+  jitterMs: true,
+  bytesPerSecond: true,
+  corruptRate: true,
+  direction: true,
+  refuse: true,
+}
 
 /** Checks settings; returns the toxics among them. */
 export function checkSettings(given: ProxySettings): Partial<Toxics> {
-  const settings = checkOptions('settings', given, [...names, 'direction', 'refuse'])
+  const settings = checkOptions('settings', given, settingNames)
   if (settings.refuse !== undefined) checkBoolean('refuse', settings.refuse)
   checkDirections('direction', given.direction ?? 'both')
   const present = names.filter(name => settings[name] !== undefined)

@@ -1,6 +1,6 @@
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { checkNumber, checkOptions } from '../../core/options.js'
+import { checkNumber, checkOptions, type OptionNames } from '../../core/options.js'
 import { generateKeys } from '../../crypto/tdh2/index.js'
 import { codeOf } from '../files.js'
 import { VaultError } from './errors.js'
@@ -8,7 +8,7 @@ import { createVaultFolder, fileError, makeFolder, type VaultFolder } from './fi
 import { MANIFEST_FILE, MAX_NODES, readManifest, writeManifest } from './manifest.js'
 import { NODES_FOLDER, writeShare } from './node.js'
 import { checkDirectory, openVault, type Vault } from './open-vault.js'
-import { createPermissions, type PermissionOptions } from './permissions.js'
+import { createPermissions, type PermissionOptions, permissionNames } from './permissions.js'
 import { checkOwner, randomOwner } from './secret-name.js'
 
 /** The options of `createVault`. */
@@ -21,6 +21,13 @@ export interface VaultOptions extends PermissionOptions {
    * The owner of secrets put without one: an address, 40 hexadecimal digits with or without 0x. @default a random one
    */
   readonly owner?: string
+}
+
+const names: OptionNames<VaultOptions> = {
+  ...permissionNames,
+  nodes: true,
+  threshold: true,
+  owner: true,
 }
 
 /**
@@ -40,7 +47,7 @@ export interface VaultOptions extends PermissionOptions {
  */
 export async function createVault(directory: string, options: VaultOptions = {}): Promise<Vault> {
   const path = checkDirectory(directory)
-  const { nodes = 3 } = checkOptions('options', options)
+  const { nodes = 3 } = checkOptions('createVault', options, names)
   checkNumber('nodes', nodes, { min: 1, max: MAX_NODES, whole: true })
   const { threshold = Math.min(2, nodes) } = options
   checkNumber('threshold', threshold, { min: 1, max: nodes, whole: true })

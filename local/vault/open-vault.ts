@@ -1,14 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { resolve } from 'node:path'
 import { ValidationError } from '../../core/errors.js'
-import { checkOptions, isBytes } from '../../core/options.js'
+import { checkOptions, isBytes, type OptionNames } from '../../core/options.js'
 import { encrypt, ownerLabel, type PublicKey } from '../../crypto/tdh2/index.js'
 import { decryptResponse } from './decrypt-response.js'
 import { VaultError } from './errors.js'
 import { createVaultFolder } from './files.js'
 import { hexOf, MANIFEST_FILE, readManifest } from './manifest.js'
 import { checkShareFiles, createNode, NODES_FOLDER, type VaultNode } from './node.js'
-import { createPermissions, type PermissionOptions } from './permissions.js'
+import { createPermissions, type PermissionOptions, permissionNames } from './permissions.js'
 import {
   checkName,
   checkNamespace,
@@ -65,6 +65,12 @@ export interface Vault {
 /** The options of `openVault`. */
 export interface OpenVaultOptions extends PermissionOptions {}
 
+const nameParts: OptionNames<SecretRef> = {
+  key: true,
+  namespace: true,
+  owner: true,
+}
+
 /** The length of a value whose ciphertext has MAX_CIPHERTEXT_BYTES. */
 const MAX_VALUE_BYTES = 1022
 
@@ -78,7 +84,7 @@ const MAX_VALUE_BYTES = 1022
  */
 export async function openVault(directory: string, options: OpenVaultOptions = {}): Promise<Vault> {
   const path = checkDirectory(directory)
-  const permissions = createPermissions(checkOptions('options', options, ['insecurePermissions']))
+  const permissions = createPermissions(checkOptions('openVault', options, permissionNames))
   const folder = createVaultFolder(path, permissions)
   const manifest = await readManifest(folder)
   if (manifest === undefined)
@@ -88,6 +94,13 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
   await checkShareFiles(folder, publicKey.hArray.length)
   const store = createSecretStore(folder)
   const nodes = publicKey.hArray.map((_, index) => createNode(index, folder, publicKey, store))
+
+  function nameOf(given: SecretRef): SecretName {
+    const name = checkName(given, owner)
+    checkOptions('name', given, nameParts)
+    return name
+  }
+
   return {
     directory: path,
     threshold,
@@ -96,23 +109,25 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
     publicKey,
     publicKeyHex: hexOf(publicKey),
     async put(given, value) {
-      const name = checkName(given, owner)
+      const name = nameOf(given)
       const label = ownerLabel(name.owner)
       const ciphertext = await encrypt(publicKey, bytesOf(name, value), { label })
       if (Buffer.byteLength(ciphertext) > MAX_CIPHERTEXT_BYTES)
         throw new VaultError(`a ciphertext came out longer than ${MAX_CIPHERTEXT_BYTES} bytes`)
       await store.write(name, ciphertext)
     },
-    async list(filter = {}) {
+    async list(given) {
+      const filter = checkOptions('list', given, { owner: true, namespace: true })
       const wanted = filter.namespace === undefined ? undefined : checkNamespace(filter.namespace)
       const { names } = await store.list(optionalOwner(filter.owner))
       return names.filter(({ namespace }) => wanted === undefined || namespace === wanted)
     },
-    async listDamaged(filter = {}) {
+    async listDamaged(given) {
+      const filter = checkOptions('listDamaged', given, { owner: true })
       return (await store.list(optionalOwner(filter.owner))).damaged
     },
     async remove(given) {
-      await store.remove(checkName(given, owner))
+      await store.remove(nameOf(given))
     },
     async ciphertext(given) {
       return store.read(checkName(given))

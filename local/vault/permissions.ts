@@ -1,6 +1,7 @@
 import { lstatSync, readlinkSync, statSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import host from 'node:process'
+import type { OptionNames } from '../../core/options.js'
 import { VaultError } from './errors.js'
 
 /** The mode and owner of a file or folder. */
@@ -25,6 +26,11 @@ export interface Permissions {
 export interface PermissionOptions {
   /** Accepts secret files that others may read, and files and folders that others may write. @default false */
   readonly insecurePermissions?: boolean
+}
+
+/** The names of these options. */
+export const permissionNames: OptionNames<PermissionOptions> = {
+  insecurePermissions: true,
 }
 
 const STICKY = 0o1000

@@ -1,5 +1,5 @@
 import { createLifetime } from '../../core/lifetime.js'
-import { checkNumber, checkOptions, MAX_TIMER } from '../../core/options.js'
+import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../../core/options.js'
 import { type ConfidentialCall, type EnclavePlugin, requestSize, utf8Length } from './call.js'
 import { EnclaveError } from './errors.js'
 
@@ -18,13 +18,18 @@ export interface LimitsOptions {
   readonly maxResponseBytes?: number
 }
 
-const NAMES = ['maxTimeout', 'defaultTimeout', 'maxRequestBytes', 'maxResponseBytes'] as const
+const names: OptionNames<LimitsOptions> = {
+  maxTimeout: true,
+  defaultTimeout: true,
+  maxRequestBytes: true,
+  maxResponseBytes: true,
+}
 
 /** Rejects requests that are too large and ends those that take too long. The timeout counts from when the caller made the request. */
 export function limits(options?: LimitsOptions): EnclavePlugin {
-  const given = checkOptions('limits', options, NAMES)
+  const given = checkOptions('limits', options, names)
   const check = (
-    name: (typeof NAMES)[number],
+    name: keyof LimitsOptions,
     byDefault: number,
     rule: Parameters<typeof checkNumber>[2],
   ): number => checkNumber(`limits.${name}`, given[name] ?? byDefault, rule)

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 import { ValidationError } from '../../core/errors.js'
-import { checkBoolean, checkNumber, checkOptions } from '../../core/options.js'
+import { checkBoolean, checkNumber, checkOptions, type OptionNames } from '../../core/options.js'
 import type { EnclavePlugin } from './call.js'
 import { EnclaveError } from './errors.js'
 
@@ -16,12 +16,19 @@ export interface NetworkPolicyOptions {
   readonly privateNetworks?: boolean
 }
 
+const names: OptionNames<NetworkPolicyOptions> = {
+  http: true,
+  ports: true,
+  loopback: true,
+  privateNetworks: true,
+}
+
 /**
  * By default allows requests to public addresses over HTTPS only. It checks every address that DNS answers for a name, and
  * not the name.
  */
 export function networkPolicy(options?: NetworkPolicyOptions): EnclavePlugin {
-  const given = checkOptions('network', options, ['http', 'ports', 'loopback', 'privateNetworks'])
+  const given = checkOptions('network', options, names)
   const http = checkBoolean('network.http', given.http ?? false)
   const loopback = checkBoolean('network.loopback', given.loopback ?? false)
   const privateNetworks = checkBoolean('network.privateNetworks', given.privateNetworks ?? false)

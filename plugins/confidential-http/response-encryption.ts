@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/options.js'
 import { parseKey } from '../../crypto/hex-key.js'
 import { encrypt, MAX_PLAINTEXT, type PublicKey } from '../../crypto/tdh2/index.js'
 import type { EnclavePlugin } from './call.js'
@@ -17,7 +18,8 @@ export interface ResponseEncryptionOptions {
  * `san_marino_aes_gcm_encryption_key` if the request lists it, else with TDH2 under the vault's master public key. Status
  * and headers stay readable. TDH2 encrypts answers of at most 768000 bytes.
  */
-export function responseEncryption({ publicKey }: ResponseEncryptionOptions): EnclavePlugin {
+export function responseEncryption(options: ResponseEncryptionOptions): EnclavePlugin {
+  const { publicKey } = checkOptions('responseEncryption', options, { publicKey: true })
   return {
     name: 'response-encryption',
     call: next =>

@@ -1,5 +1,6 @@
 import { abortable } from '../../core/abortable.js'
 import { asError, isStreamsError } from '../../core/errors.js'
+import { checkOptions } from '../../core/options.js'
 import { type BoxKeys, boxKeys, openSealed } from '../../crypto/sealed-box.js'
 import {
   type Ciphertext,
@@ -44,7 +45,8 @@ export interface SecretsOptions {
  * made for the request, and the shares are verified and combined here. Redacts errors, log lines and headers of the answer
  * that repeat a secret.
  */
-export function secrets({ vault }: SecretsOptions): EnclavePlugin {
+export function secrets(options: SecretsOptions): EnclavePlugin {
+  const { vault } = checkOptions('secrets', options, { vault: true })
   const read = createCiphertextReader(vault.publicKey)
   return {
     name: 'secrets',

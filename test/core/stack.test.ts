@@ -142,6 +142,18 @@ describe('a list that is no stack', () => {
       [{ name: 'x', report: 3 }],
       /plugins\[0\] \(x\): report must be a function/,
     ],
+    [
+      'a misspelt hook',
+      [{ name: 'x', atempt: () => undefined }],
+      "unknown hook 'atempt' of plugins[0] (x); did you mean 'attempt'?",
+    ],
+    [
+      'a hook that there is not',
+      [{ name: 'x', onMessage: () => undefined }],
+      "unknown hook 'onMessage' of plugins[0] (x); there is name, setup, call, attempt, report, decoders, events",
+    ],
+    ['events that are no list', [{ name: 'x', events: 'a' }], /events must be an array of names/],
+    ['an event without a name', [{ name: 'x', events: [''] }], /events must be an array of names/],
     ['decoders that are no list', [{ name: 'x', decoders: v3 }], /decoders must be an array/],
     ['a decoder that is none', [{ name: 'x', decoders: [{}] }], /a decoder must have a version/],
     ['null', [null], /plugins\[0\] must be a plugin/],
@@ -149,6 +161,22 @@ describe('a list that is no stack', () => {
   ])('%s is refused', (_name, plugins, message) => {
     expect(() => createClient({ ...config, plugins: plugins as never })).toThrow(message)
   })
+})
+
+test('a plugin may be an instance of a class, whose methods and private fields are its own', () => {
+  class Counter implements Plugin {
+    readonly name = 'counter'
+    readonly events = ['counted']
+    #count = 0
+    get count() {
+      return this.#count
+    }
+    reset() {
+      this.#count = 0
+    }
+  }
+  const client = createClient({ ...config, plugins: [new Counter()] })
+  expect(client.stack[0]).toMatchObject({ name: 'counter', hooks: [], brings: ['counted'] })
 })
 
 test('two clients that share one list of plugins share no state', async () => {

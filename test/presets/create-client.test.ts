@@ -49,7 +49,7 @@ describe('a configuration', () => {
     ['haConnectionTimeout', 0, /haConnectionTimeout must be at least 1/],
     ['haConnectionTimeout', Number.NaN, /haConnectionTimeout must be a number/],
     ['connectionStatusCallback', 'x', /connectionStatusCallback must be a function, not string/],
-    ['logging', 5, /logging must be an object/],
+    ['logging', 5, /logging takes an object of options, not number/],
     ['logging', { logger: 5 }, /logging\.logger must be an object/],
     ['logging', { logger: { info: 'x' } }, /logging\.logger\.info must be a function/],
     ['logging', { logLevel: 9 }, /logging\.logLevel must be one of LogLevel/],
@@ -69,8 +69,12 @@ describe('a configuration', () => {
     expect(() => createClient(config)).toThrow(message)
   })
 
-  test.each([[undefined], [null], ['x']])('that is %p is refused', config => {
-    expect(() => createClient(config as never)).toThrow(/config must be an object/)
+  test.each([
+    [undefined, 'apiKey is required'],
+    [null, 'createClient takes an object of options, not null'],
+    ['x', 'createClient takes an object of options, not string'],
+  ])('that is %p is refused', (config, message) => {
+    expect(() => createClient(config as never)).toThrow(message)
   })
 
   test('that is whole makes a client, whose inspection shows no secret', () => {

@@ -24,9 +24,9 @@ function run(
 const nothing = join(folder, 'no-such-folder', 'figures.json')
 
 test.each([
-  ['faults', 'rows seed short ours-only at-once bound json markdown'],
+  ['faults', 'rows seed short ours-only at-once bound json markdown record'],
   ['faults soak', 'minutes every feeds seed slope json samples'],
-  ['bench', 'json'],
+  ['bench', 'json record'],
 ])(
   '%s: --help prints the options; one that is not there, or no file to write, is an error',
   (command, options) => {

@@ -28,7 +28,7 @@ describe('headers', () => {
     ],
     [
       { Authorization: { value: 'x' } },
-      'request.multiHeaders.Authorization.value is unknown: there is values',
+      "request.multiHeaders.Authorization.value is unknown: did you mean 'values'?",
     ],
     [{ Authorization: 5 }, 'request.multiHeaders.Authorization must be a plain object, not number'],
     [{ 'a b': { values: [] } }, `request.multiHeaders["a b"] ${token}`],

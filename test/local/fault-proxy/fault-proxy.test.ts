@@ -393,7 +393,7 @@ test.each<[unknown, string]>([
   ['http://', 'upstream must be a URL'],
   [{ host: '127.0.0.1' }, 'upstream.port must be a number'],
   [{ host: '', port: 80 }, 'upstream.host must not be empty'],
-  [{ host: 'a', port: 80, tls: true }, 'upstream.tls is unknown'],
+  [{ host: 'a', port: 80, tls: true }, "unknown option 'tls' of upstream"],
 ])('an upstream of %j is refused: %s', async (upstream, message) => {
   const failure = await failureOf(startFaultProxy({ upstream } as FaultProxyOptions))
   expect([failure.name, failure.message]).toEqual([
@@ -407,10 +407,10 @@ test.each<[object, string]>([
   [{ seed: 'one' }, 'seed must be a number'],
   [{ seed: 1.5 }, 'seed must be a whole number'],
   [{ logLimit: 0 }, 'logLimit must be at least 1'],
-  [{ latencyMs: 5 }, 'options.latencyMs is unknown'],
+  [{ latencyMs: 5 }, "unknown option 'latencyMs' of startFaultProxy"],
   [{ script: {} }, 'script must be an array'],
   [{ script: [undefined] }, 'script[0] must be an object'],
-  [{ script: [{ do: 'reset' }, null] }, 'script[1] must be an object'],
+  [{ script: [{ do: 'reset' }, null] }, 'script[1] takes an object of options, not null'],
   [{ script: new Array(1) }, 'script[0] must be an object'],
 ])('options of %j are refused: %s', async (options, message) => {
   const failure = await failureOf(start(80, options))
@@ -423,7 +423,7 @@ test.each<[object, string]>([
 test.each<[object, string]>([
   [{}, 'script[0].do must be one of reset'],
   [{ do: 'explode' }, 'script[0].do must be one of reset'],
-  [{ do: 'reset', frames: 2 }, 'script[0].frames is unknown'],
+  [{ do: 'reset', frames: 2 }, "unknown option 'frames' of script[0]; did you mean 'frame'?"],
   [{ do: 'reset', connection: 0 }, 'script[0].connection must be at least 1'],
   [{ do: 'reset', frame: 1.5 }, 'script[0].frame must be a whole number'],
   [{ do: 'reset', frame: 1, afterMs: 5 }, 'script[0] must have one of frame'],
@@ -469,7 +469,9 @@ test.each(['https', 'wss'])(
 test('methods refuse what they do not know', async () => {
   await using proxy = await start(80)
   const wrong = (settings: object) => proxy.set(settings as ProxySettings)
-  await expect(wrong({ latency: 5 })).rejects.toThrow('settings.latency is unknown')
+  await expect(wrong({ latency: 5 })).rejects.toThrow(
+    "unknown option 'latency' of settings; did you mean 'latencyMs'?",
+  )
   await expect(wrong({ latencyMs: -5 })).rejects.toThrow('latencyMs must be at least 0')
   await expect(wrong({ direction: 'left' })).rejects.toThrow('direction must be one of')
   await expect(wrong({ refuse: 1 })).rejects.toThrow('refuse must be true or false')

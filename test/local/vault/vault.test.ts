@@ -202,7 +202,7 @@ describe('a vault', () => {
       [{ threshold: 4 }, 'threshold must be at most 3, not 4'],
       [{ nodes: 5, threshold: 0 }, 'threshold must be at least 1, not 0'],
       [{ owner: 'me' }, 'owner must be an address: 40 hexadecimal digits'],
-      [null, 'options must be an object'],
+      [null, 'createVault takes an object of options, not null'],
     ] as const
     const directory = place()
     for (const [wrong, message] of options)

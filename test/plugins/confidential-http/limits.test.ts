@@ -131,10 +131,7 @@ describe('limits', () => {
   })
 
   test.each([
-    [
-      { maxTimeOut: 5 },
-      /^limits\.maxTimeOut is unknown: there are maxTimeout, defaultTimeout, maxRequestBytes/,
-    ],
+    [{ maxTimeOut: 5 }, /^unknown option 'maxTimeOut' of limits; did you mean 'maxTimeout'\?$/],
     [{ maxTimeout: 0 }, /^limits\.maxTimeout must be at least 1/],
     [{ maxTimeout: 2 ** 31 }, /^limits\.maxTimeout must be at most/],
     [{ maxTimeout: '5s' }, /^limits\.maxTimeout must be a number/],
@@ -142,7 +139,7 @@ describe('limits', () => {
     [{ defaultTimeout: Number.NaN }, /^limits\.defaultTimeout must be a number/],
     [{ maxRequestBytes: 1.5 }, /^limits\.maxRequestBytes must be a whole number/],
     [{ maxResponseBytes: -1 }, /^limits\.maxResponseBytes must be at least 0/],
-    [7, /^limits must be an object/],
+    [7, /^limits takes an object of options, not number/],
   ])('rejects %j', (options, message) => {
     expect(() => limits(options as LimitsOptions)).toThrow(message)
   })

@@ -145,7 +145,7 @@ describe('networkPolicy', () => {
     [{ ports: [443, 0] }, /^network\.ports\[1\] must be at least 1/],
     [{ ports: ['443'] }, /^network\.ports\[0\] must be a number/],
     [{ ports: 443 }, /^network\.ports must be a list/],
-    [[], /^network must be an object/],
+    [[], /^network takes an object of options, not an array/],
   ])('rejects %j', (options, message) => {
     expect(() => networkPolicy(options as NetworkPolicyOptions)).toThrow(message)
   })

@@ -1,0 +1,47 @@
+import { join } from 'node:path'
+import { describe, expect, jest, test } from '@jest/globals'
+import { type Case, factories, withoutOptions } from '../support/factories.js'
+import { manifest, root } from '../support/sources.js'
+
+/** What an entry exports. */
+function exportsOf(entry: string): Readonly<Record<string, unknown>> {
+  const { import: files } = manifest.exports[entry] as { import: { default: string } }
+  const source = files.default.replace('./dist/esm/', '').replace(/\.js$/, '')
+  return jest.requireActual<Record<string, unknown>>(join(root, source))
+}
+
+const entries = Object.keys(manifest.exports).filter(entry => entry !== './package.json')
+const functions = new Set(
+  entries.flatMap(entry =>
+    Object.entries(exportsOf(entry)).flatMap(([name, value]) =>
+      typeof value === 'function' ? [name] : [],
+    ),
+  ),
+)
+
+test('every public function is known to take options, or none', () => {
+  expect([...Object.keys(factories), ...withoutOptions].sort()).toEqual([...functions].sort())
+})
+
+const cases: readonly (readonly [string, ...Case])[] = Object.entries(factories).flatMap(
+  ([name, tries]) => tries.map((each): [string, ...Case] => [name, ...each]),
+)
+
+async function failureOf(run: () => unknown): Promise<unknown> {
+  try {
+    await run()
+    return undefined
+  } catch (thrown) {
+    return thrown
+  }
+}
+
+describe('a misspelt option is an error that names the right one', () => {
+  test.each(cases)('%s: of %s, %s', async (_name, of, option, give) => {
+    const misspelt = `${option.slice(0, -1)}q${option.slice(-1)}`
+    expect(await failureOf(() => give({ [misspelt]: undefined }))).toMatchObject({
+      name: 'ValidationError',
+      message: `unknown option '${misspelt}' of ${of}; did you mean '${option}'?`,
+    })
+  })
+})
