@@ -1,7 +1,7 @@
 import type { RequestReply } from './rest.js'
 import type { RequestScope, StreamScope } from './scope.js'
-import type { ConnectionFacts } from './status.js'
 
+export { connectionFacts, describeCall } from './describe-call.js'
 export * from './errors.js'
 export type { RequestReply } from './rest.js'
 
@@ -15,6 +15,8 @@ interface CallFacts {
   readonly method: string
   /** Absolute, exactly as it is sent: what a signature covers. */
   readonly url: string
+  /** Who makes the call: the user, a plugin, or one that fetches a page of missing reports (`fetchPage`). */
+  readonly purpose: 'user' | 'backfill' | 'plugin'
   /** Each attempt gets a copy of its own, so an `attempt` layer may set what it likes. */
   readonly headers: Headers
   /** Exactly the bytes that are sent. */
@@ -29,6 +31,8 @@ interface CallFacts {
 export interface RequestCall extends CallFacts {
   readonly kind: 'request'
   readonly scope: RequestScope
+  /** The request or stream for which a plugin makes the call; undefined for the user's own. */
+  readonly parent: RequestScope | StreamScope | undefined
 }
 
 /** The upgrade that opens a stream's connection. */
@@ -58,21 +62,4 @@ export interface StreamEnd {
   /** Milliseconds for which it was open. */
   readonly lasted: number
   readonly error: Error
-}
-
-/** The facts of the connection that a stream call opens. */
-export function connectionFacts({ url, originID }: StreamCall): ConnectionFacts {
-  const { protocol, host, pathname } = new URL(url)
-  const [, prefix = ''] = /^(.*)\/api\/v1\/ws$/.exec(pathname) ?? []
-  const base = `${protocol}//${host}${prefix}`
-  return originID === undefined
-    ? { host, origin: base }
-    : { host, origin: `${base}#${originID}`, originID }
-}
-
-/** A call in one line that holds no secret: `GET /api/v1/feeds`. */
-export function describeCall(call: Call): string {
-  const { pathname, search } = new URL(call.url)
-  const target = `${pathname}${search}`
-  return `${call.method} ${target.length > 160 ? `${target.slice(0, 157)}…` : target}`
 }

@@ -1,6 +1,6 @@
 import { composeCall } from '../core/compose.js'
 import { asyncDispose } from '../core/dispose.js'
-import { DataStreamsError, ValidationError } from '../core/errors.js'
+import { DataStreamsError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
 import { createLog } from '../core/log.js'
 import {
@@ -10,6 +10,7 @@ import {
   checkURL,
   checkURLs,
   MAX_TIMER,
+  type OptionNames,
 } from '../core/options.js'
 import { setUp } from '../core/set-up.js'
 import type { Stack } from '../core/stack.js'
@@ -19,13 +20,14 @@ import type { DecoderTable, Report } from '../report/report.js'
 import { serviceClock } from '../report/service-clock.js'
 import { reportVerifier } from '../report/verifier.js'
 import type { Call, Reply } from './call.js'
+import { createTotals } from './metrics.js'
 import type { Handler, Plugins } from './plugin.js'
 import { type HistoryOptions, iterateHistory } from './request/history.js'
 import { createRest } from './request/operations.js'
 import { runPluginRequest } from './request/run-request.js'
 import { createSend } from './request/send.js'
 import type { Rest } from './rest.js'
-import type { PluginClient } from './scope.js'
+import type { PluginClient, RequestScope, StreamScope } from './scope.js'
 import { createStack, type DataOf } from './stack.js'
 import type { StreamOptions } from './stream/options.js'
 import { openStream } from './stream/shards/shard.js'
@@ -54,6 +56,18 @@ export interface ClientOptions<Given extends Plugins = Plugins> {
   readonly now?: () => number
 }
 
+/** The names of these options. */
+export const clientNames: OptionNames<ClientOptions> = {
+  endpoint: true,
+  wsEndpoint: true,
+  plugins: true,
+  timeout: true,
+  connectionStatusCallback: true,
+  fetch: true,
+  connect: true,
+  now: true,
+}
+
 /** A client of the report service. */
 export interface Client<Data = unknown> extends Rest<Data>, AsyncDisposable {
   /** The plugins the client is made of; `String(client.stack)` draws them. */
@@ -73,10 +87,9 @@ const MAX_BODY_BYTES = 33_554_432
 
 /** Makes a client from a stack of plugins. Nothing touches the network before the first call. */
 export function createClient<const Given extends Plugins>(
-  options: ClientOptions<Given>,
+  given: ClientOptions<Given>,
 ): Client<DataOf<Given>> {
-  if (typeof options !== 'object' || options === null)
-    throw new ValidationError('options must be an object')
+  const options = checkOptions('createClient', given, clientNames)
   const endpoint = checkURL('endpoint', options.endpoint, ['https:', 'http:'])
   const wsEndpoints = checkURLs('wsEndpoint', options.wsEndpoint, ['wss:', 'ws:'])
   const wsEndpoint = wsEndpoints.join(',')
@@ -94,7 +107,10 @@ export function createClient<const Given extends Plugins>(
   const services = setUp(plugins, { stack, log, listen, signal, defer })
   const decoders = plugins.flatMap(plugin => plugin.decoders ?? [])
   const verifier = services.find(reportVerifier)
-  const table = createDecoderTable(decoders, log, verifier) as DecoderTable<DataOf<Given>>
+  const totals = createTotals(() => Array.from(streams, stream => stream.getMetrics()))
+  const table = createDecoderTable(decoders, log, verifier, totals.countUndecoded) as DecoderTable<
+    DataOf<Given>
+  >
   const send = createSend({
     http: createHttp(options.fetch),
     timeout,
@@ -117,16 +133,24 @@ export function createClient<const Given extends Plugins>(
     await Promise.all([...streams].map(stream => stream.close()))
   }
 
-  const restParts = { endpoint, handler, plugins, table, log, signal, client: () => pluginClient }
-  const { rest, fetchPage } = createRest(restParts)
-  const pluginClient: PluginClient = {
-    ...rest,
-    fetchPage,
-    request: (...request) => runPluginRequest(restParts, ...request),
-    metrics: () => Array.from(streams, stream => stream.getMetrics()),
-    now: services.find(serviceClock) ?? now,
-    find: services.find,
+  const restParts = { endpoint, handler, plugins, table, log, signal, clientOf }
+  const { rest } = createRest(restParts)
+  const serviceNow = services.find(serviceClock) ?? now
+
+  /** The client, for the plugins of a request or a stream. */
+  function clientOf(parent: RequestScope | StreamScope): PluginClient {
+    const parts = { ...restParts, parent }
+    const { rest, fetchPage } = createRest(parts)
+    return {
+      ...rest,
+      fetchPage,
+      request: (...request) => runPluginRequest(parts, ...request),
+      metrics: totals.read,
+      now: serviceNow,
+      find: services.find,
+    }
   }
+
   return {
     stack,
     ...rest,
@@ -143,8 +167,10 @@ export function createClient<const Given extends Plugins>(
         table,
         log,
         signal,
-        client: pluginClient,
-        options: checkOptions('options', streamOptions),
+        clientOf,
+        now: serviceNow,
+        totals,
+        options: streamOptions,
         transport,
         connectionStatusCallback,
       })

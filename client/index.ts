@@ -20,6 +20,7 @@ export {
   WebSocketError,
   type WireErrorFacts,
 } from './errors.js'
+export type { ClientMetrics, OriginTotals } from './metrics.js'
 export type { Handler, Layer, Plugin, Plugins, Sink, Stage } from './plugin.js'
 export type { HistoryOptions } from './request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'

@@ -16,15 +16,14 @@ export type Sink = (report: Report) => void
 /** Wraps a sink. Runs once per stream and once per request; the sink it returns runs per report. */
 export type Stage = (next: Sink, scope: StreamScope | RequestScope) => Sink
 
-/**
- * One part of a stack. The hook is the phase, the place in the array is the order: the first plugin is the one nearest
- * you, for calls going down and for reports coming up.
- */
+/** One part of a stack: the hook is the phase, the place in the array the order, and the first plugin is nearest you. */
 export interface Plugin<out Data = unknown> extends Hooks<Call, Reply> {
   /** Runs once per report: the hot path. */
   readonly report?: Stage
   /** Joined with those of the other plugins into one table; where two have a version, the plugin nearest you wins. */
   readonly decoders?: readonly Decoder<Data>[]
+  /** Names of events of its own, which it emits in the scope of a stream, and users of the stream may listen to. */
+  readonly events?: readonly string[]
 }
 
 /** A list of plugins, whatever they decode. */

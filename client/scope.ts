@@ -1,9 +1,9 @@
 import type { ScopeFacts, ServiceKey } from '../core/scope.js'
 import type { Gap, GapFilled } from '../report/gap.js'
 import type { Report } from '../report/report.js'
+import type { ClientMetrics } from './metrics.js'
 import type { RequestReply, Rest } from './rest.js'
 import type { ConnectionChange, ConnectionState, Status } from './status.js'
-import type { StreamMetrics } from './stream/stream-api.js'
 
 /** The life of one request. */
 export interface RequestScope extends ScopeFacts {
@@ -68,8 +68,8 @@ export interface PluginClient extends Rest {
   ): Promise<readonly Report[]>
   /** The present in milliseconds of Unix time, by the service's clock where a plugin knows it. */
   now(): number
-  /** The metrics of each of the client's streams that has not ended. */
-  metrics(): readonly StreamMetrics[]
+  /** What the client has counted, over all its streams. */
+  metrics(): ClientMetrics
   /** A service that another plugin provides. */
   find<Service>(key: ServiceKey<Service>): Service | undefined
 }

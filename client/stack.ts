@@ -1,27 +1,47 @@
 import { checkMade } from '../core/compose.js'
 import { ValidationError } from '../core/errors.js'
-import { checkPlugins, describeStack, engineHooks, type Stack } from '../core/stack.js'
+import {
+  checkPlugins,
+  describeStack,
+  engineMembers,
+  type PluginMembers,
+  type Stack,
+} from '../core/stack.js'
 import type { Plugin, Plugins, Sink } from './plugin.js'
 import type { RequestScope, StreamScope } from './scope.js'
 
-const hooks: readonly string[] = [...engineHooks, 'report']
+const members: PluginMembers<Plugin> = {
+  ...engineMembers,
+  report: 'hook',
+  decoders: 'data',
+  events: 'data',
+}
 
 /** Checks the plugins of a client, and draws them. */
 export function createStack(plugins: unknown, wire: string): { plugins: Plugins; stack: Stack } {
-  checkPlugins(plugins, hooks)
+  checkPlugins(plugins, members)
   const given: Plugins = [...plugins]
-  for (const [index, { name, decoders }] of given.entries())
+  for (const [index, { name, decoders, events }] of given.entries()) {
+    const place = `plugins[${index}] (${name})`
     if (decoders !== undefined && !Array.isArray(decoders))
-      throw new ValidationError(
-        `plugins[${index}] (${name}): decoders must be an array of decoders`,
-      )
+      throw new ValidationError(`${place}: decoders must be an array of decoders`)
+    if (events !== undefined && !isTexts(events))
+      throw new ValidationError(`${place}: events must be an array of names`)
+  }
   const stack = describeStack(given, {
     wire,
     up: 'report',
-    hooks,
-    brings: ({ decoders = [] }) => decoders.map(({ version }) => `V${version}`),
+    members,
+    brings: ({ decoders = [], events = [] }) => [
+      ...decoders.map(({ version }) => `V${version}`),
+      ...events,
+    ],
   })
   return { plugins: given, stack }
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every(each => typeof each === 'string' && each !== '')
 }
 
 /** The sink that takes a report from the wire through every `report` stage to `sink`. */

@@ -2,7 +2,13 @@ import { type APIError, describeCall } from '../client/call.js'
 import type { Handler, Plugin, Sink } from '../client/plugin.js'
 import { asError, ValidationError } from '../core/errors.js'
 import type { Log } from '../core/log.js'
-import { checkBoolean, checkFunction, checkOptions } from '../core/options.js'
+import { checkBoolean, checkFunction, checkOptions, type OptionNames } from '../core/options.js'
+import { type LevelName, type Logger, levels } from './logging/logger.js'
+import { isPino, pinoLogger } from './logging/pino.js'
+
+export type { LevelName, Logger } from './logging/logger.js'
+export { type PinoLogger, pinoLogger } from './logging/pino.js'
+export { type WinstonLogger, winstonLogger } from './logging/winston.js'
 
 /** The levels of the log; each includes those after it. `LogLevel[0]` is `'DEBUG'`. */
 export const LogLevel: {
@@ -37,32 +43,28 @@ export declare namespace LogLevel {
   type ERROR = 3
 }
 
-/** A logger with any of these functions, which get a message and an object of facts: console, pino, winston, … */
-export interface Logger {
-  debug?(message: string, ...args: unknown[]): void
-  info?(message: string, ...args: unknown[]): void
-  warn?(message: string, ...args: unknown[]): void
-  error?(message: string, ...args: unknown[]): void
-}
-
 /** Options of `logging`. */
 export interface LoggingConfig {
-  /** Gets the lines; without one, nothing is logged. */
+  /** Gets the lines; without one, nothing is logged. A pino logger gets the facts as it wants them, before the message. */
   logger?: Logger
   /** The lowest level that is logged, or its name. @default LogLevel.INFO */
-  logLevel?: LogLevel | Uppercase<(typeof levels)[number]>
+  logLevel?: LogLevel | Uppercase<LevelName>
   /** Log WebSocket pings, pongs and connection states as well, at DEBUG. @default false */
   enableConnectionDebug?: boolean
 }
 
-const levels = ['debug', 'info', 'warn', 'error'] as const
+const names: OptionNames<LoggingConfig> = {
+  logger: true,
+  logLevel: true,
+  enableConnectionDebug: true,
+}
 
 /**
  * Writes the log of the core and the plugins to a logger of yours. No line holds a secret, a signature, a body or an
  * Authorization value, and a logger that throws changes nothing.
  */
 export function logging(options: LoggingConfig = {}): Plugin<never> {
-  const given = checkOptions('logging', options)
+  const given = checkOptions('logging', options, names)
   const { logger, logLevel: level = LogLevel.INFO, enableConnectionDebug = false } = given
   const logLevel = typeof level === 'string' ? LogLevel[level] : level
   if (typeof logLevel !== 'number' || LogLevel[logLevel] === undefined)
@@ -81,13 +83,14 @@ export function logging(options: LoggingConfig = {}): Plugin<never> {
 type Listener = { -readonly [Level in keyof Log]: Log[Level] }
 
 /** Makes a listener that writes the levels from `lowest` on to the logger. */
-function createListener(logger: Logger | undefined, lowest: number): Listener {
+function createListener(given: Logger | undefined, lowest: number): Listener {
   const listener: Listener = {}
-  if (logger === undefined) return listener
-  if ((typeof logger !== 'object' && typeof logger !== 'function') || logger === null)
+  if (given === undefined) return listener
+  if ((typeof given !== 'object' && typeof given !== 'function') || given === null)
     throw new ValidationError(
       'logging.logger must be an object with some of debug, info, warn and error',
     )
+  const logger = isPino(given) ? pinoLogger(given) : given
   for (const [index, level] of levels.entries()) {
     if (logger[level] === undefined) continue
     checkFunction(`logging.logger.${level}`, logger[level])

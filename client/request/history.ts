@@ -1,5 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
-import { checkNumber, checkOptions, checkSignal } from '../../core/options.js'
+import { checkNumber, checkOptions, checkSignal, type OptionNames } from '../../core/options.js'
 import { parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { Rest } from '../rest.js'
@@ -16,6 +16,13 @@ export interface HistoryOptions {
   readonly signal?: AbortSignal
 }
 
+const names: OptionNames<HistoryOptions> = {
+  from: true,
+  to: true,
+  limit: true,
+  signal: true,
+}
+
 /**
  * Iterates the reports of a feed that were observed from one time to another, both included, ascending. Pages are fetched
  * one by one as they are needed: a loop that is left fetches no more.
@@ -25,7 +32,12 @@ export function iterateHistory<Data>(
   feedID: string,
   options: HistoryOptions,
 ): AsyncGenerator<Report<Data>, void, undefined> {
-  const { from, to = Number.POSITIVE_INFINITY, limit, signal } = checkOptions('options', options)
+  const {
+    from,
+    to = Number.POSITIVE_INFINITY,
+    limit,
+    signal,
+  } = checkOptions('reports', options, names)
   const feed = parseFeedID(feedID)
   checkNumber('from', from, { min: 0, whole: true })
   checkNumber('to', to, { min: 0, whole: true, infinite: true })

@@ -100,7 +100,14 @@ const REPEATED = 8
 /** Shorter values occur in many texts by chance. */
 const MIN_RECOGNISABLE = 4
 /** Headers that hold no secret. */
-const harmless = ['accept', 'user-agent', 'x-authorization-timestamp', 'x-cll-origin']
+const harmless = [
+  'accept',
+  'traceparent',
+  'tracestate',
+  'user-agent',
+  'x-authorization-timestamp',
+  'x-cll-origin',
+]
 
 /**
  * True where the text holds a part of a secret header's value, in either case and with other characters in between. Such a

@@ -102,7 +102,8 @@ function fetchPage(
   signal: AbortSignal,
 ): Promise<readonly Report[]> {
   const limits = { startTime, limit }
-  return runRequest(parts, pageOperation([feedID], limits, { signal }), answer => {
+  const operation = { ...pageOperation([feedID], limits, { signal }), purpose: 'backfill' } as const
+  return runRequest(parts, operation, answer => {
     // A report that a partial page lacks may exist all the same.
     if (answer.status === PARTIAL)
       throw badAnswer(answer.call, 'the page is partial', answer.status)

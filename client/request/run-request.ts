@@ -8,9 +8,11 @@ import type { DecoderTable, Report } from '../../report/report.js'
 import { describeCall, type RequestCall, type RequestReply } from '../call.js'
 import type { Handler, Plugins } from '../plugin.js'
 import type { RequestOptions, Rest } from '../rest.js'
-import type { PluginClient, RequestScope } from '../scope.js'
+import type { PluginClient, RequestScope, StreamScope } from '../scope.js'
 import { composeReport } from '../stack.js'
 import { type Answer, parseAnswer } from './answer.js'
+
+type Parent = RequestScope | StreamScope
 
 /** What a client's requests need of it. */
 export interface RestParts<Data> {
@@ -18,8 +20,10 @@ export interface RestParts<Data> {
   readonly handler: Handler
   readonly plugins: Plugins
   readonly table: DecoderTable<Data>
-  /** The client, as plugins have it. */
-  readonly client: () => PluginClient
+  /** The client, for the plugins of a request or a stream. */
+  clientOf(parent: Parent): PluginClient
+  /** The request or stream for which a plugin makes the requests; undefined for the user's. */
+  readonly parent?: Parent
   readonly log: Log
   /** Ends with the client. */
   readonly signal: AbortSignal
@@ -32,6 +36,8 @@ export interface Operation {
   readonly path: string
   readonly feedIDs: readonly string[]
   readonly options: RequestOptions | undefined
+  /** @default by its parent */
+  readonly purpose?: 'backfill'
 }
 
 /** Passes reports up through the stack; resolves with those that come out at the top. */
@@ -43,11 +49,11 @@ export type PassUp<Data> = (received: readonly Report[]) => Promise<Report<Data>
  */
 export async function runRequest<Data, Result>(
   parts: RestParts<Data>,
-  { name, path, feedIDs, options }: Operation,
+  { name, path, feedIDs, options, purpose }: Operation,
   read: (answer: Answer, passUp: PassUp<Data>) => Result | Promise<Result>,
 ): Promise<Result> {
-  const { endpoint, handler, plugins, log } = parts
-  const caller = checkSignal('signal', checkOptions('options', options).signal)
+  const { endpoint, handler, plugins, log, parent } = parts
+  const caller = checkSignal('signal', checkOptions(name, options, { signal: true }).signal)
   const life = createLifetime(parts.signal, caller)
   const { signal } = life
   const { scope, finish } = createRequestScope(parts, feedIDs, life)
@@ -55,6 +61,8 @@ export async function runRequest<Data, Result>(
   const call: RequestCall = {
     kind: 'request',
     operation: name,
+    purpose: purpose ?? (parent === undefined ? 'user' : 'plugin'),
+    parent,
     method: 'GET',
     url: endpoint + path,
     headers,
@@ -101,7 +109,17 @@ export async function runPluginRequest(
   const { signal } = life
   const { scope } = createRequestScope(parts, [], life)
   const headers = new Headers({ ...userAgent, ...Object.fromEntries(given) })
-  const call: RequestCall = { kind: 'request', operation, method, url, headers, signal, scope }
+  const call: RequestCall = {
+    kind: 'request',
+    operation,
+    purpose: 'plugin',
+    parent: parts.parent,
+    method,
+    url,
+    headers,
+    signal,
+    scope,
+  }
   try {
     return (await abortable(parts.handler(call), signal)) as RequestReply
   } finally {
@@ -113,7 +131,7 @@ const userAgent = { 'user-agent': `sluice/${VERSION}` }
 
 /** `finish` waits for the work that plugins have given to `wait`, and throws its first error. */
 function createRequestScope(
-  { log, client }: RestParts<unknown>,
+  { log, clientOf }: RestParts<unknown>,
   feedIDs: readonly string[],
   { signal, defer }: Lifetime,
 ): { readonly scope: RequestScope; readonly finish: () => Promise<void> } {
@@ -127,10 +145,20 @@ function createRequestScope(
     for (let work = pending.shift(); work !== undefined; work = pending.shift())
       await abortable(work, signal)
   }
-  return {
-    scope: { kind: 'request', feedIDs, log, signal, defer, client: client(), wait },
-    finish,
+  let client: PluginClient | undefined
+  const scope: RequestScope = {
+    kind: 'request',
+    feedIDs,
+    log,
+    signal,
+    defer,
+    get client() {
+      client ??= clientOf(scope)
+      return client
+    },
+    wait,
   }
+  return { scope, finish }
 }
 
 function pluginThrew(call: RequestCall, cause: unknown): DataStreamsError {

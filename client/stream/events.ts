@@ -1,17 +1,21 @@
 import { EventEmitter } from 'eventemitter3'
 import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
-import { checkFunction } from '../../core/options.js'
+import { checkFunction, type OptionNames } from '../../core/options.js'
 import { isThenable } from '../../core/thenable.js'
+import { unknownName } from '../../core/unknown-name.js'
 import type { Report } from '../../report/report.js'
 import type { ConnectionFacts } from '../status.js'
 import type { ConnectionStatusCallback, Stream, StreamEvents } from './stream-api.js'
 
-/** What a stream does about its handlers of `report`. */
-export interface ReportHandlerHooks {
+/** What a stream does about its handlers. */
+export interface HandlerHooks {
+  /** A handler of `report` was added. */
   added(): void
   /** A handler of this report returned a promise. Returns a function to call once that has settled. */
   promised(report: unknown): (() => void) | undefined
+  /** A handler of another event than `error` has thrown. */
+  threw(error: Error): void
 }
 
 /** The handlers that a stream's user has added. */
@@ -36,14 +40,31 @@ type StreamEmitter<Data> = Pick<Stream<Data>, keyof Stream & keyof EventEmitter>
 
 type AnyHandler = (...given: unknown[]) => unknown
 
-/** Makes a stream's events. A handler that throws or rejects becomes an `error` event. */
+const eventNames: OptionNames<StreamEvents> = {
+  report: true,
+  error: true,
+  connected: true,
+  disconnected: true,
+  reconnecting: true,
+  gap: true,
+  'gap-filled': true,
+  conflict: true,
+  status: true,
+  'connection-lost': true,
+  'connection-restored': true,
+  'all-connections-lost': true,
+}
+
+/** Makes a stream's events, with those that plugins declare. A handler that throws or rejects becomes an `error` event. */
 export function createStreamHandlers<Data>(
   log: Log,
   callback: ConnectionStatusCallback | undefined,
-  reportHandler: ReportHandlerHooks,
+  hooks: HandlerHooks,
+  declared: readonly string[] = [],
 ): StreamHandlers<Data> {
+  const known = [...Object.keys(eventNames), ...declared]
   const emitter = new EventEmitter<keyof StreamEvents>()
-  const guards = createGuards(handlerThrew, reportHandler.promised)
+  const guards = createGuards(handlerThrew, hooks.promised)
   const guardedCallback =
     callback && guards.guard('connectionStatusCallback', callback as AnyHandler)
   let isClosed = false
@@ -55,20 +76,26 @@ export function createStreamHandlers<Data>(
   function handlerThrew(event: string, thrown: unknown): void {
     log.error?.(`the handler of ${event} threw: ${asError(thrown).message}`)
     // An `error` event for a handler of `error` that threw might never end.
-    if (event !== 'error') emit('error', thrown)
+    if (event !== 'error' && !isClosed) hooks.threw(asError(thrown))
+  }
+
+  function checkEvent(event: unknown): void {
+    if (!known.includes(event as string)) throw unknownName('event', String(event), known)
   }
 
   function methods(stream: () => Stream<Data>): StreamEmitter<Data> {
     function adder(method: 'on' | 'once'): StreamEmitter<Data>['on'] {
       return function addHandler(event, handler) {
+        checkEvent(event)
         checkFunction('handler', handler)
         emitter[method](event, guards.guard(event, handler as AnyHandler), stream())
-        if (event === 'report') reportHandler.added()
+        if (event === 'report') hooks.added()
         return stream()
       }
     }
     const on = adder('on')
     const off: StreamEmitter<Data>['off'] = (event, handler) => {
+      checkEvent(event)
       if (handler !== undefined) checkFunction('handler', handler)
       emitter.off(event, handler && guards.guard(event, handler as AnyHandler))
       return stream()
@@ -80,16 +107,25 @@ export function createStreamHandlers<Data>(
       addListener: on,
       removeListener: off,
       removeAllListeners(event) {
+        if (event !== undefined) checkEvent(event)
         emitter.removeAllListeners(event)
         return stream()
       },
-      listenerCount: event => emitter.listenerCount(event),
-      listeners: <Name extends keyof StreamEvents<Data>>(event: Name) =>
-        emitter
+      listenerCount(event) {
+        checkEvent(event)
+        return emitter.listenerCount(event)
+      },
+      listeners<Name extends keyof StreamEvents<Data>>(event: Name) {
+        checkEvent(event)
+        return emitter
           .listeners(event)
-          .map(guard => guards.handlerOf(guard as AnyHandler) as StreamEvents<Data>[Name]),
+          .map(guard => guards.handlerOf(guard as AnyHandler) as StreamEvents<Data>[Name])
+      },
       eventNames: () => emitter.eventNames(),
-      emit: (event, ...given) => emitter.emit(event, ...given),
+      emit(event, ...given) {
+        checkEvent(event)
+        return emitter.emit(event, ...given)
+      },
     }
   }
 
@@ -119,7 +155,7 @@ interface Guards {
 /** Wraps handlers in guards, so that a handler that throws harms neither the emitter nor other handlers. */
 function createGuards(
   threw: (event: string, thrown: unknown) => void,
-  reportPromised: ReportHandlerHooks['promised'],
+  reportPromised: HandlerHooks['promised'],
 ): Guards {
   const guards = new Map<string, WeakMap<AnyHandler, AnyHandler>>()
   const handlers = new WeakMap<AnyHandler, AnyHandler>()

@@ -3,25 +3,17 @@ import type { Origins } from './origins.js'
 import type { Shards } from './shards/shards.js'
 import type { ConnectionDetails, Stream, StreamCounters, StreamMetrics } from './stream-api.js'
 
-/** A stream's counts, all zero. */
-export function createCounters(): StreamCounters {
-  return {
-    accepted: 0,
-    deduplicated: 0,
-    late: 0,
-    backfilled: 0,
-    dropped: 0,
-    gaps: 0,
-    verified: 0,
-    unverified: 0,
-    rejected: 0,
-    partialReconnects: 0,
-    fullReconnects: 0,
-  }
+/** What the metrics of a stream are read from. */
+export interface MetricsParts {
+  readonly counters: StreamCounters
+  readonly shards: Shards
+  readonly origins: Origins
+  /** How many reports wait to be taken. */
+  queued(): number
 }
 
 /** The metrics of a stream, over all shards and by origin. */
-function readMetrics(counters: StreamCounters, shards: Shards, origins: Origins): StreamMetrics {
+function readMetrics({ counters, shards, origins, queued }: MetricsParts): StreamMetrics {
   const connections = shards.all.map(shard => shard.registry)
   const byOrigin = origins.metrics(connections)
   const status = Object.entries(byOrigin).map(([origin, { status }]) => [origin, status])
@@ -30,6 +22,7 @@ function readMetrics(counters: StreamCounters, shards: Shards, origins: Origins)
   return Object.freeze({
     ...counters,
     totalReceived: counters.accepted + counters.deduplicated,
+    queued: queued(),
     activeConnections: shards.all.reduce((sum, { registry }) => sum + registry.open, 0),
     configuredConnections: Math.max(1, configured),
     originStatus: Object.freeze(Object.fromEntries(status)),
@@ -53,14 +46,13 @@ export function detailsOf(connection: RegisteredConnection): ConnectionDetails {
 
 /** The methods of a stream that tell of its counts and connections. */
 export function createMetrics(
-  counters: StreamCounters,
-  shards: Shards,
-  origins: Origins,
+  parts: MetricsParts,
 ): Pick<
   Stream,
   'getMetrics' | 'getConnectionDetails' | 'getConnectionStates' | 'getOrigins' | 'getConnectionType'
 > {
-  const getMetrics = () => readMetrics(counters, shards, origins)
+  const { shards } = parts
+  const getMetrics = () => readMetrics(parts)
   const getConnectionDetails = () =>
     shards.all.flatMap(({ registry }) => Array.from(registry.all.values(), detailsOf))
   return {

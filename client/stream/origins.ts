@@ -5,6 +5,7 @@ import type { OriginMetrics, OriginTraffic } from './stream-api.js'
 
 /** The traffic of a stream's origins. */
 export interface Origins {
+  readonly all: ReadonlyMap<string, OriginTraffic>
   /** The traffic of an origin, which is added if it is new. */
   of(origin: string): OriginTraffic
   find(origin: string): OriginTraffic | undefined
@@ -16,8 +17,8 @@ export interface Origins {
 
 const bestToWorst = ['connected', 'connecting', 'reconnecting', 'disconnected', 'failed'] as const
 
-/** Makes the counts of a stream's origins. */
-export function createOrigins(): Origins {
+/** Makes the counts of a stream's origins. `removed` is called with each that `keep` removes. */
+export function createOrigins(removed?: (origin: string, traffic: OriginTraffic) => void): Origins {
   const origins = new Map<string, OriginTraffic>()
   /** The last origin that was looked for: mostly the next one is the same. */
   let latest: string | undefined
@@ -41,6 +42,7 @@ export function createOrigins(): Origins {
   }
 
   return {
+    all: origins,
     of,
     find(origin) {
       if (origin !== latest) {
@@ -51,7 +53,11 @@ export function createOrigins(): Origins {
     },
     keep(connections) {
       const known = new Set([...connections].flatMap(({ all }) => [...all.keys()]))
-      for (const origin of origins.keys()) if (!known.has(origin)) origins.delete(origin)
+      for (const [origin, traffic] of origins) {
+        if (known.has(origin)) continue
+        origins.delete(origin)
+        removed?.(origin, traffic)
+      }
       latest = undefined
     },
     metrics(connections) {

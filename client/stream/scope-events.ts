@@ -1,4 +1,6 @@
 import type { Log } from '../../core/log.js'
+import type { OptionNames } from '../../core/options.js'
+import { unknownName } from '../../core/unknown-name.js'
 import type { ScopeEventMap, ScopeEvents } from '../scope.js'
 import type { Status } from '../status.js'
 import type { StreamHandlers } from './events.js'
@@ -7,18 +9,29 @@ import type { StreamCounters } from './stream-api.js'
 
 type Listener = (value: never) => void
 
-/** Makes the events of a stream's scope: plugins hear of them first, then the stream's user. */
+const eventNames: OptionNames<ScopeEventMap> = {
+  gap: true,
+  'gap-filled': true,
+  conflict: true,
+  error: true,
+  status: true,
+  ending: true,
+}
+
+/** Makes the events of a stream's scope, with those that plugins declare: plugins hear of them first, then the stream's user. */
 export function createScopeEvents<Data>(
   log: Log,
   handlers: StreamHandlers<Data>,
   counters: StreamCounters,
+  declared: readonly string[],
 ): ScopeEvents {
+  const known: readonly string[] = [...Object.keys(eventNames), ...declared]
   const listeners = new Map<keyof ScopeEventMap, Set<Listener>>()
 
   function notify<Name extends keyof ScopeEventMap>(event: Name, value: ScopeEventMap[Name]): void {
-    const known = [...(listeners.get(event) ?? [])]
+    const added = [...(listeners.get(event) ?? [])]
     // At the end the plugin nearest to the wire comes first: what it passes on is new to those above.
-    callListeners(log, event, event === 'ending' ? known.reverse() : known, value as never)
+    callListeners(log, event, event === 'ending' ? added.reverse() : added, value as never)
   }
 
   return {
@@ -34,9 +47,10 @@ export function createScopeEvents<Data>(
         handlers.emit('reconnecting', value)
     },
     on(event, listener) {
-      const known = listeners.get(event) ?? new Set()
-      listeners.set(event, known.add(listener as Listener))
-      return () => void known.delete(listener as Listener)
+      if (!known.includes(event)) throw unknownName('event', String(event), known)
+      const added = listeners.get(event) ?? new Set()
+      listeners.set(event, added.add(listener as Listener))
+      return () => void added.delete(listener as Listener)
     },
   }
 }

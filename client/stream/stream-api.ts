@@ -103,6 +103,8 @@ export interface OriginTraffic {
 export interface StreamMetrics extends Readonly<StreamCounters> {
   /** Reports received: accepted and deduplicated ones. */
   readonly totalReceived: number
+  /** Accepted reports that wait for you to take them. */
+  readonly queued: number
   readonly activeConnections: number
   readonly configuredConnections: number
   /** By origin: the URL that was configured, with the id of the origin as its fragment where it has one. */

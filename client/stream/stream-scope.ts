@@ -14,7 +14,7 @@ import type { StreamCounters } from './stream-api.js'
 export interface StreamScopeParts {
   readonly log: Log
   readonly life: Lifecycle
-  readonly client: PluginClient
+  clientOf(scope: StreamScope): PluginClient
   readonly connections: Connections
   readonly events: ScopeEvents
   readonly counters: StreamCounters
@@ -51,7 +51,8 @@ export function createStreamScope(parts: StreamScopeParts): StreamScope {
     injected.delete(report)
   }
 
-  return {
+  let client: PluginClient | undefined
+  const scope: StreamScope = {
     kind: 'stream',
     get feedIDs() {
       return parts.feedIDs()
@@ -59,7 +60,10 @@ export function createStreamScope(parts: StreamScopeParts): StreamScope {
     log: parts.log,
     signal: life.signal,
     defer: life.defer,
-    client: parts.client,
+    get client() {
+      client ??= parts.clientOf(scope)
+      return client
+    },
     connections: parts.connections,
     events: parts.events,
     cursors: {
@@ -99,4 +103,5 @@ export function createStreamScope(parts: StreamScopeParts): StreamScope {
       injected.get(report)?.push(work)
     },
   }
+  return scope
 }

@@ -3,6 +3,7 @@ import { asyncDispose } from '../../core/dispose.js'
 import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import type { DecoderTable } from '../../report/report.js'
+import { createCounters, type Totals } from '../metrics.js'
 import type { Handler, Plugins } from '../plugin.js'
 import type { PluginClient, StreamScope } from '../scope.js'
 import { composeReport } from '../stack.js'
@@ -15,7 +16,7 @@ import { createStreamHandlers, type StreamHandlers } from './events.js'
 import { createFastPath } from './intake/fast-path.js'
 import { createIntake } from './intake/intake.js'
 import { createLifecycle } from './lifecycle.js'
-import { createCounters, createMetrics } from './metrics.js'
+import { createMetrics } from './metrics.js'
 import { checkStreamOptions, type StreamOptions } from './options.js'
 import { createOrigins } from './origins.js'
 import { createReading, type Reading } from './reading.js'
@@ -39,8 +40,13 @@ export interface StreamParts<Data> {
   readonly log: Log
   /** Ends with the client. */
   readonly signal: AbortSignal
-  readonly options: StreamOptions
-  readonly client: PluginClient
+  readonly options: StreamOptions | undefined
+  /** The client, for the plugins of the stream. */
+  clientOf(scope: StreamScope): PluginClient
+  /** The present in milliseconds of Unix time, by the service's clock where a plugin knows it. */
+  readonly now: () => number
+  /** Of the client. */
+  readonly totals: Totals
   readonly transport: Pick<ConnectionOptions, 'connect' | 'now'>
   readonly connectionStatusCallback?: ConnectionStatusCallback | undefined
 }
@@ -52,18 +58,23 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const { log, transport } = parts
   const options = checkStreamOptions(parts.options)
   const life = createLifecycle(parts.signal, options.signal)
+  const declared = parts.plugins.flatMap(({ events = [] }) => events)
   const handlers: StreamHandlers<Data> = createStreamHandlers<Data>(
     log,
     parts.connectionStatusCallback,
     {
       added: () => reading.consumption.handlerAdded(),
       promised: report => reading.consumption.handlerPromised(report),
+      threw: error => events.emit('error', error),
     },
+    declared,
   )
   const counters = createCounters()
-  const origins = createOrigins()
+  const origins = createOrigins(parts.totals.addOrigin)
+  const endCounting = parts.totals.add(counters, origins.all)
+  life.closed.then(endCounting, endCounting)
   const flowControl = createFlowControl()
-  const events = createScopeEvents(log, handlers, counters)
+  const events = createScopeEvents(log, handlers, counters, declared)
   const staleness = createStalenessWatch(
     options.staleAfter,
     status => events.emit('status', status),
@@ -79,7 +90,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const connections: StreamConnections<Shard> = createStreamConnections<Shard>(log, user)
   const reading: Reading<Data> = createReading({
     ...common,
-    now: parts.client.now,
+    now: parts.now,
     options,
     handlers,
     start,
@@ -88,7 +99,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   })
   const scope: StreamScope = createStreamScope({
     ...common,
-    client: parts.client,
+    clientOf: parts.clientOf,
     cursors: reading.cursors,
     resumed: reading.resumed,
     room: reading.consumption.room,
@@ -175,7 +186,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     unsubscribe: subscription.unsubscribe,
     read: reading.consumption.read,
     [Symbol.asyncIterator]: reading.consumption.iterate,
-    ...createMetrics(counters, shards, origins),
+    ...createMetrics({ ...common, shards, queued: () => reading.consumption.queued }),
     close: ending.close,
     [asyncDispose]: ending.close,
   }

@@ -39,18 +39,26 @@ let end: number
  * where it is written in any other way. The result is written over by the next call.
  */
 export function scanMessage(length: number): Readonly<typeof fields> | undefined {
+  if (scan(length)) return fields
+  if (fields.reportLength === LEAST_DIGITS) return undefined
+  // A quote of a later field may stand where the report before had its end.
+  fields.reportLength = LEAST_DIGITS
+  return scan(length) ? fields : undefined
+}
+
+function scan(length: number): boolean {
   at = 0
   end = length
   fields.feedAt = 0
   fields.reportAt = 0
   fields.validFrom = -1
   fields.observed = -1
-  if (!skip(OPENING)) return undefined
+  if (!skip(OPENING)) return false
   do {
-    if (!scanField()) return undefined
+    if (!scanField()) return false
   } while (skipByte(COMMA))
   const isWhole = skipByte(BRACE) && skipByte(BRACE) && at === end
-  return isWhole && fields.feedAt !== 0 && fields.reportAt !== 0 ? fields : undefined
+  return isWhole && fields.feedAt !== 0 && fields.reportAt !== 0
 }
 
 /** Reads a key and its value; false for an unknown key, or one that came before. */

@@ -259,6 +259,7 @@ async function run(
     const reply = await handler({
       kind: 'stream',
       operation: 'stream',
+      purpose: 'user',
       method: 'GET',
       url: urls[0] as string,
       urls,

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, jest } from '@jest/globals'
 import type { Reply, StreamCall } from '../../../client/call.js'
 import { connectionFacts } from '../../../client/call.js'
+import { createCounters } from '../../../client/metrics.js'
 import type { Handler } from '../../../client/plugin.js'
 import type { Connections, RequestScope, StreamScope } from '../../../client/scope.js'
 import { createRegistry } from '../../../client/stream/connection/registry.js'
-import { createCounters } from '../../../client/stream/metrics.js'
 import { APIError, type Call, retry, type Status, WebSocketError } from '../../../index.js'
 
 beforeEach(() => void jest.useFakeTimers())
@@ -15,6 +15,8 @@ export function requestCall(signal: AbortSignal = new AbortController().signal):
   return {
     kind: 'request',
     operation: 'listFeeds',
+    purpose: 'user',
+    parent: undefined,
     method: 'GET',
     url: 'https://api.example/x',
     headers: new Headers(),
@@ -93,6 +95,7 @@ export function streamCall(
   const call: StreamCall = {
     kind: 'stream',
     operation: 'stream',
+    purpose: 'user',
     method: 'GET',
     url,
     urls: [url],

@@ -16,6 +16,8 @@ import {
 } from '../../../support/report/published-reports.js'
 import {
   encodeReport,
+  envelopeFrom,
+  feedIDOf,
   fieldsOf,
   type RandomReport,
   reports,
@@ -84,6 +86,29 @@ test('an ordinary message is read by the fast path, and as the plain path reads 
   }
   fc.assert(fc.property(written, property), { numRuns: 300 })
 })
+
+test.each([
+  // A key ends where the longer report did, or the whole feed id stands before that.
+  [
+    'observationsTimestamp',
+    1234,
+    ['fullReport', 'feedID', 'validFromTimestamp', 'observationsTimestamp'],
+  ],
+  ['feedID', 1, ['fullReport', 'validFromTimestamp', 'observationsTimestamp', 'feedID']],
+])(
+  'a report is read after one that is as much longer as the quote behind %s is away',
+  (_, from, order) => {
+    const feedID = feedIDOf(7, 's', 7n)
+    const values = [feedID, from, from + 9, 3n, 4n, 5, 6n]
+    const read = readerFor(feedID)
+    for (const signatures of [2, 1]) {
+      const fullReport = encodeReport(fieldsOf(7, 's'), values, envelopeFrom(1, signatures))
+      const json = { feedID, fullReport, validFromTimestamp: from, observationsTimestamp: from + 9 }
+      const data = encode(JSON.stringify({ report: json }, ['report', ...order]))
+      expect(read(data, 'one')).toEqual(readPlainly(data))
+    }
+  },
+)
 
 /** Writes JSON in valid but unusual ways. */
 const styles: readonly ((json: Written['json']) => string)[] = [

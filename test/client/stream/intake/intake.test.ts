@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
+import { createCounters } from '../../../../client/metrics.js'
 import { createFastPath } from '../../../../client/stream/intake/fast-path.js'
 import { createIntake, type Source } from '../../../../client/stream/intake/intake.js'
-import { createCounters } from '../../../../client/stream/metrics.js'
 import { createOrigins } from '../../../../client/stream/origins.js'
 import { createStalenessWatch } from '../../../../client/stream/staleness.js'
 import { createDecoderTable } from '../../../../report/decoder-table.js'

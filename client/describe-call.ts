@@ -1,0 +1,24 @@
+import type { ConnectionFacts } from './status.js'
+
+/** The facts of the connection that a stream call opens. */
+export function connectionFacts({
+  url,
+  originID,
+}: {
+  readonly url: string
+  readonly originID?: string
+}): ConnectionFacts {
+  const { protocol, host, pathname } = new URL(url)
+  const [, prefix = ''] = /^(.*)\/api\/v1\/ws$/.exec(pathname) ?? []
+  const base = `${protocol}//${host}${prefix}`
+  return originID === undefined
+    ? { host, origin: base }
+    : { host, origin: `${base}#${originID}`, originID }
+}
+
+/** A call in one line that holds no secret: `GET /api/v1/feeds`. */
+export function describeCall(call: { readonly method: string; readonly url: string }): string {
+  const { pathname, search } = new URL(call.url)
+  const target = `${pathname}${search}`
+  return `${call.method} ${target.length > 160 ? `${target.slice(0, 157)}…` : target}`
+}

@@ -1,0 +1,102 @@
+import type { OriginTraffic, StreamCounters, StreamMetrics } from './stream/stream-api.js'
+
+/** What a client has counted since it was made, over all its streams, those that have ended too. */
+export interface ClientMetrics extends Readonly<StreamCounters> {
+  /** Reports that could not be decoded. */
+  readonly undecoded: number
+  /** What each origin has brought. */
+  readonly origins: Readonly<Record<string, OriginTotals>>
+  /** The metrics of each stream that has not ended. */
+  readonly streams: readonly StreamMetrics[]
+}
+
+/** The counts of one origin, over all streams. */
+export type OriginTotals = Readonly<Pick<OriginTraffic, (typeof originCounts)[number]>>
+
+/** Adds up what the streams of a client count. */
+export interface Totals {
+  countUndecoded(): void
+  /** Adds a stream. Returns a function to call once it has ended. */
+  add(
+    counters: Readonly<StreamCounters>,
+    origins: ReadonlyMap<string, Readonly<OriginTraffic>>,
+  ): () => void
+  /** Adds what an origin has brought to a stream that forgets it. */
+  addOrigin(origin: string, traffic: Readonly<OriginTraffic>): void
+  read(): ClientMetrics
+}
+
+const originCounts = ['received', 'first', 'late', 'verified', 'unverified'] as const
+/** Origins that are remembered when no stream has them any more. */
+const MAX_ORIGINS = 256
+
+/** A stream's counts, all zero. */
+export function createCounters(): StreamCounters {
+  return {
+    accepted: 0,
+    deduplicated: 0,
+    late: 0,
+    backfilled: 0,
+    dropped: 0,
+    gaps: 0,
+    verified: 0,
+    unverified: 0,
+    rejected: 0,
+    partialReconnects: 0,
+    fullReconnects: 0,
+  }
+}
+
+/** Makes the totals of a client; `streams` reads the metrics of its streams. */
+export function createTotals(streams: () => readonly StreamMetrics[]): Totals {
+  const ended = createCounters()
+  const pastOrigins = new Map<string, Writable<OriginTotals>>()
+  const running = new Set<Parameters<Totals['add']>>()
+  let undecoded = 0
+
+  function addOrigin(origin: string, traffic: OriginTotals): void {
+    if (pastOrigins.size < MAX_ORIGINS || pastOrigins.has(origin))
+      addTraffic(pastOrigins, origin, traffic)
+  }
+
+  return {
+    countUndecoded() {
+      undecoded++
+    },
+    add(...stream) {
+      const [counters, origins] = stream
+      running.add(stream)
+      return function end() {
+        if (!running.delete(stream)) return
+        addCounters(ended, counters)
+        for (const [origin, traffic] of origins) addOrigin(origin, traffic)
+      }
+    },
+    addOrigin,
+    read() {
+      const counters = { ...ended }
+      const origins = new Map(Array.from(pastOrigins, ([origin, past]) => [origin, { ...past }]))
+      for (const [counts, traffics] of running) {
+        addCounters(counters, counts)
+        for (const [origin, traffic] of traffics) addTraffic(origins, origin, traffic)
+      }
+      return { ...counters, undecoded, origins: Object.fromEntries(origins), streams: streams() }
+    },
+  }
+}
+
+type Writable<Type> = { -readonly [Name in keyof Type]: Type[Name] }
+
+function addCounters(to: StreamCounters, counters: Readonly<StreamCounters>): void {
+  for (const name of Object.keys(to) as (keyof StreamCounters)[]) to[name] += counters[name]
+}
+
+function addTraffic(
+  to: Map<string, Writable<OriginTotals>>,
+  origin: string,
+  traffic: OriginTotals,
+): void {
+  const sums = to.get(origin) ?? { received: 0, first: 0, late: 0, verified: 0, unverified: 0 }
+  for (const name of originCounts) sums[name] += traffic[name]
+  to.set(origin, sums)
+}

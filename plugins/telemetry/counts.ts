@@ -1,0 +1,39 @@
+import type { PluginClient } from '../../client/scope.js'
+import type { Sums } from './sums.js'
+
+type ClientMetrics = ReturnType<PluginClient['metrics']>
+
+/** Adds what a client has counted: these sums never fall. */
+export function addCounts(sums: Sums, metrics: ClientMetrics): void {
+  const { accepted, backfilled, undecoded } = metrics
+  for (const [origin, { received }] of Object.entries(metrics.origins))
+    sums.add('sluice.reports.received', received, { 'sluice.origin': origin })
+  const source = (name: string) => ({ 'sluice.report.source': name })
+  sums.add('sluice.reports.accepted', accepted - backfilled, source('live'))
+  sums.add('sluice.reports.accepted', backfilled, source('backfill'))
+  sums.add('sluice.reports.deduplicated', metrics.deduplicated)
+  sums.add('sluice.reports.late', metrics.late)
+  sums.add('sluice.reports.dropped', metrics.dropped)
+  sums.add('sluice.reports.verified', metrics.verified)
+  sums.add('sluice.verification.failures', metrics.unverified)
+  sums.add('sluice.decoding.failures', undecoded)
+  sums.add('sluice.messages.rejected', metrics.rejected)
+  const kind = (name: string) => ({ 'sluice.reconnect.kind': name })
+  sums.add('sluice.reconnects', metrics.partialReconnects, kind('partial'))
+  sums.add('sluice.reconnects', metrics.fullReconnects, kind('full'))
+}
+
+/** Adds the state of a client's streams. */
+export function addState(sums: Sums, { streams }: ClientMetrics): void {
+  sums.add('sluice.streams.open', streams.length)
+  for (const { activeConnections, configuredConnections, queued, origins } of streams) {
+    sums.add('sluice.connections.open', activeConnections)
+    sums.add('sluice.connections.configured', configuredConnections)
+    sums.add('sluice.queue.depth', queued)
+    for (const [origin, { roundTripMs }] of Object.entries(origins)) {
+      if (roundTripMs === undefined) continue
+      const longest = sums.of('sluice.origin.round_trip', { 'sluice.origin': origin })
+      longest.value = Math.max(longest.value, roundTripMs / 1000)
+    }
+  }
+}

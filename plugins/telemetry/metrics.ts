@@ -1,0 +1,255 @@
+/** What a metric is, in the words of OpenTelemetry. */
+export type MetricKind = 'counter' | 'up-down-counter' | 'gauge' | 'histogram'
+
+/** The name of a metric. */
+export type MetricName =
+  | 'sluice.reports.received'
+  | 'sluice.reports.accepted'
+  | 'sluice.reports.deduplicated'
+  | 'sluice.reports.late'
+  | 'sluice.reports.dropped'
+  | 'sluice.reports.verified'
+  | 'sluice.verification.failures'
+  | 'sluice.decoding.failures'
+  | 'sluice.messages.rejected'
+  | 'sluice.conflicts'
+  | 'sluice.gaps.announced'
+  | 'sluice.gaps.filled'
+  | 'sluice.errors'
+  | 'sluice.reconnects'
+  | 'sluice.backfill.pages'
+  | 'sluice.streams.open'
+  | 'sluice.connections.open'
+  | 'sluice.connections.configured'
+  | 'sluice.queue.depth'
+  | 'sluice.feeds.stale'
+  | 'sluice.origin.round_trip'
+  | 'sluice.report.age'
+  | 'sluice.operation.duration'
+  | 'http.client.request.duration'
+  | 'sluice.feed.reports'
+
+/** One row of the table of metrics. */
+export interface Metric {
+  readonly name: MetricName
+  readonly kind: MetricKind
+  /** In the code of UCUM: `s`, or what is counted in braces. */
+  readonly unit: string
+  readonly description: string
+  /** The attributes that it may have. */
+  readonly attributes: readonly string[]
+  /** Of a histogram: the upper bounds of its buckets, but for the last. */
+  readonly bounds?: readonly number[]
+}
+
+/** Values of attributes, by their names. */
+export type Attributes = Readonly<Record<string, string | number>>
+
+/** The bounds that the semantic conventions give for durations of HTTP requests. */
+const durations = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+const ages = [0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 900]
+const feed = 'sluice.feed.id'
+const origin = 'sluice.origin'
+
+/** Every metric of this library: the one table from which plugins export them. `sluice.feed.id` is there on demand only. */
+export const metrics: readonly Metric[] = [
+  {
+    name: 'sluice.reports.received',
+    kind: 'counter',
+    unit: '{report}',
+    description: 'Reports that connections have brought, copies included',
+    attributes: [origin],
+  },
+  {
+    name: 'sluice.reports.accepted',
+    kind: 'counter',
+    unit: '{report}',
+    description: 'Reports that streams have delivered, or have waiting to be taken',
+    attributes: ['sluice.report.source'],
+  },
+  {
+    name: 'sluice.reports.deduplicated',
+    kind: 'counter',
+    unit: '{report}',
+    description: 'Copies of reports that were delivered before',
+    attributes: [],
+  },
+  {
+    name: 'sluice.reports.late',
+    kind: 'counter',
+    unit: '{report}',
+    description: 'Accepted reports that came after a newer one of their feed',
+    attributes: [],
+  },
+  {
+    name: 'sluice.reports.dropped',
+    kind: 'counter',
+    unit: '{report}',
+    description: 'Accepted reports that were thrown away because nobody took them in time',
+    attributes: [],
+  },
+  {
+    name: 'sluice.reports.verified',
+    kind: 'counter',
+    unit: '{report}',
+    description: 'Reports of streams whose signatures were checked and are right',
+    attributes: [],
+  },
+  {
+    name: 'sluice.verification.failures',
+    kind: 'counter',
+    unit: '{report}',
+    description: 'Reports of streams whose signatures were checked and are wrong',
+    attributes: [],
+  },
+  {
+    name: 'sluice.decoding.failures',
+    kind: 'counter',
+    unit: '{report}',
+    description: 'Reports that could not be decoded when their fields were asked for',
+    attributes: [],
+  },
+  {
+    name: 'sluice.messages.rejected',
+    kind: 'counter',
+    unit: '{message}',
+    description: 'Messages of connections that were no report, or a report that contradicts itself',
+    attributes: [],
+  },
+  {
+    name: 'sluice.conflicts',
+    kind: 'counter',
+    unit: '{conflict}',
+    description: 'Reports that differ from another of the same observation',
+    attributes: [feed],
+  },
+  {
+    name: 'sluice.gaps.announced',
+    kind: 'counter',
+    unit: '{gap}',
+    description: 'Intervals in which reports are missing for good, by cause',
+    attributes: ['sluice.gap.cause', feed],
+  },
+  {
+    name: 'sluice.gaps.filled',
+    kind: 'counter',
+    unit: '{report}',
+    description: 'Reports that came after their gap was announced',
+    attributes: [feed],
+  },
+  {
+    name: 'sluice.errors',
+    kind: 'counter',
+    unit: '{error}',
+    description: 'Errors of streams, by code; the stream goes on, or ends with it',
+    attributes: ['error.type'],
+  },
+  {
+    name: 'sluice.reconnects',
+    kind: 'counter',
+    unit: '{reconnect}',
+    description:
+      'Lost connections that were opened again, while others were open (partial) or none (full)',
+    attributes: ['sluice.reconnect.kind'],
+  },
+  {
+    name: 'sluice.backfill.pages',
+    kind: 'counter',
+    unit: '{page}',
+    description: 'Pages of missing reports that were asked for, with the error where one failed',
+    attributes: ['error.type'],
+  },
+  {
+    name: 'sluice.streams.open',
+    kind: 'up-down-counter',
+    unit: '{stream}',
+    description: 'Streams that have not ended',
+    attributes: [],
+  },
+  {
+    name: 'sluice.connections.open',
+    kind: 'up-down-counter',
+    unit: '{connection}',
+    description: 'Connections of streams that are open',
+    attributes: [],
+  },
+  {
+    name: 'sluice.connections.configured',
+    kind: 'up-down-counter',
+    unit: '{connection}',
+    description: 'Connections of streams that should be open',
+    attributes: [],
+  },
+  {
+    name: 'sluice.queue.depth',
+    kind: 'up-down-counter',
+    unit: '{report}',
+    description: 'Accepted reports that wait to be taken',
+    attributes: [],
+  },
+  {
+    name: 'sluice.feeds.stale',
+    kind: 'up-down-counter',
+    unit: '{feed}',
+    description: 'Feeds of streams that have brought no report for longer than staleAfter',
+    attributes: [],
+  },
+  {
+    name: 'sluice.origin.round_trip',
+    kind: 'gauge',
+    unit: 's',
+    description: 'Time from the last ping to its pong, the longest of all streams',
+    attributes: [origin],
+  },
+  {
+    name: 'sluice.report.age',
+    kind: 'histogram',
+    unit: 's',
+    description:
+      'Time from the observation to the delivery: of each report, of a fast stream of one in n',
+    attributes: ['sluice.report.source', feed],
+    bounds: ages,
+  },
+  {
+    name: 'sluice.operation.duration',
+    kind: 'histogram',
+    unit: 's',
+    description:
+      'Duration of operations with their retries; of a stream, until its connection is open',
+    attributes: ['sluice.operation', 'sluice.call.purpose', 'error.type'],
+    bounds: durations,
+  },
+  {
+    name: 'http.client.request.duration',
+    kind: 'histogram',
+    unit: 's',
+    description: 'Duration of single attempts, those to open a connection included',
+    attributes: [
+      'http.request.method',
+      'server.address',
+      'server.port',
+      'url.scheme',
+      'http.response.status_code',
+      'error.type',
+    ],
+    bounds: durations,
+  },
+  {
+    name: 'sluice.feed.reports',
+    kind: 'counter',
+    unit: '{report}',
+    description: 'Reports that passed the plugin, by feed; only where feed ids are asked for',
+    attributes: [feed],
+  },
+]
+
+/** The name under which an exporter of OpenTelemetry shows a metric to Prometheus: `sluice_reports_received_total`. */
+export function prometheusName({ name, kind, unit }: Metric): string {
+  const base = labelName(name)
+  return `${base}${unit === 's' ? '_seconds' : ''}${kind === 'counter' ? '_total' : ''}`
+}
+
+/** The name of an attribute as a label: `sluice_origin`. */
+export function labelName(attribute: string): string {
+  return attribute.replace(/\W/g, '_')
+}
