@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { isStreamsError, ValidationError } from '../core/errors.js'
 import { toError } from '../plugins/verify/rejection.js'
-import type { SignerSet } from '../plugins/verify/signers.js'
+import type { SignerSet, Signers } from '../plugins/verify/signers.js'
 import {
   type Verification,
   type VerifyReportOptions,
@@ -12,8 +12,10 @@ import { parseFeedID } from '../report/feed-id.js'
 import { number } from './arguments.js'
 
 interface VerifyOptions {
-  readonly signers: string
+  readonly signers?: string
   readonly f?: number
+  readonly onchain?: string
+  readonly verifier?: string
   readonly count?: string
   readonly feed?: string
   readonly checkExpiry?: boolean
@@ -32,16 +34,24 @@ interface Given {
 export function addVerifyCommand(program: Command, out: NodeJS.WritableStream): void {
   program
     .command('verify')
-    .description('verify the signatures of a report, with nothing but the addresses of its signers')
+    .description('verify the signatures of a report, by the addresses of its signers')
     .argument(
       '<report>',
       '0x and digits, or a file of them or of the JSON that the service sends; - is standard input',
     )
-    .requiredOption(
+    .option(
       '--signers <list|file>',
       'addresses, separated by commas, or a JSON file of one or several { signers, f, configDigest?, activeFrom?, activeUntil? }',
     )
     .option('--f <n>', 'how many of the listed signers may be faulty', number)
+    .option(
+      '--onchain <url>',
+      'instead of --signers: an Ethereum node, which is asked for those of the verifier contract',
+    )
+    .option(
+      '--verifier <address>',
+      'the contract: a VerifierProxy (default: that of the node’s network)',
+    )
     .option('--count <rule>', 'at-least or exactly f + 1 signatures (default: at-least)')
     .option('--feed <id>', 'the feed it must be of')
     .option('--check-expiry', 'reject a report that has expired')
@@ -53,7 +63,8 @@ Ends with 0 if the report is verified, 1 if it is rejected, 2 for wrong argument
 
 Examples:
   $ sluice verify 0x0006f9b5… --signers 0x6b23…,0x72cc…,0x87ab…,0xdd32… --f 1
-  $ sluice verify report.json --signers signers.json --check-expiry --json`,
+  $ sluice verify report.json --signers signers.json --check-expiry --json
+  $ sluice verify report.json --onchain https://arb1.arbitrum.io/rpc`,
     )
     .action(async (report: string, options: VerifyOptions) => {
       process.exitCode = await verify(report, options, out)
@@ -69,7 +80,6 @@ async function verify(
   const { count, feed, checkExpiry = false, json = false } = options
   const asked = {
     ...given,
-    signers: readSigners(options),
     checkExpiry,
     ...(count === undefined ? {} : { count }),
     ...(feed === undefined ? {} : { feedID: feed }),
@@ -77,14 +87,17 @@ async function verify(
   const { fullReport, ...rest } = asked
   try {
     if (feed !== undefined) checkEnvelope(given, parseFeedID(feed))
-    const verification = await verifyReport(fullReport, rest as VerifyReportOptions)
+    const signers = await findSigners(options)
+    const verification = await verifyReport(fullReport, { ...rest, signers } as VerifyReportOptions)
     out.write(
       json ? `${JSON.stringify({ verified: true, ...verification })}\n` : describe(verification),
     )
     return 0
   } catch (thrown) {
     if (!isStreamsError(thrown, 'VERIFICATION')) throw thrown
-    const { reason, message } = thrown
+    const { reason } = thrown
+    // Of what failed at the contract, the cause says more.
+    const { message } = isStreamsError(thrown.cause, 'VERIFICATION') ? thrown.cause : thrown
     if (json) out.write(`${JSON.stringify({ verified: false, reason, message })}\n`)
     else process.stderr.write(`sluice: ${message} (${reason})\n`)
     return 1
@@ -133,7 +146,19 @@ function readReport(given: string): Given {
   }
 }
 
-function readSigners({ signers, f }: VerifyOptions): SignerSet | readonly SignerSet[] {
+async function findSigners({ signers, f, onchain, verifier }: VerifyOptions): Promise<Signers> {
+  if (onchain === undefined) {
+    if (verifier !== undefined) throw new ValidationError('--verifier goes with --onchain')
+    if (signers === undefined) throw new ValidationError('--signers or --onchain must be given')
+    return readSigners(signers, f)
+  }
+  if (signers !== undefined || f !== undefined)
+    throw new ValidationError('--onchain takes the place of --signers and --f')
+  const { findOnchainSigners } = await import('./onchain.js')
+  return findOnchainSigners(onchain, verifier)
+}
+
+function readSigners(signers: string, f?: number): SignerSet | readonly SignerSet[] {
   if (!/^0x[0-9a-f]+\s*(,|$)/i.test(signers.trim())) {
     if (f !== undefined) throw new ValidationError('--f goes with a list: a file has its own')
     const text = read(signers, '--signers')

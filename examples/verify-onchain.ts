@@ -3,44 +3,30 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createClient, isStreamsError, type SignerSet, verifyReport } from 'sluice'
 import { startDataEngine } from 'sluice/local'
+import { onchainSigners } from 'sluice/plugins/verify/onchain'
 import {
   type Address,
   createPublicClient,
+  decodeFunctionData,
   encodeAbiParameters,
+  encodeErrorResult,
   encodeEventTopics,
+  encodeFunctionResult,
   type Hex,
   http,
-  parseAbiItem,
+  parseAbi,
 } from 'viem'
 
-const configSet = parseAbiItem(
-  'event ConfigSet(bytes32 indexed configDigest, address[] signers, uint8 f)',
-)
+// That of your network: `verifierProxies` of sluice/plugins/verify/onchain has them.
 const contract: Address = '0x00000000000000000000000000000000000f00d5'
-
-/** Finds the signers of a configuration in the log of the contract. */
-function onchainSigners(url: string): (configDigest: string) => Promise<SignerSet | undefined> {
-  const node = createPublicClient({ transport: http(url) })
-  return async configDigest => {
-    const logs = await node.getLogs({
-      address: contract,
-      event: configSet,
-      args: { configDigest: configDigest as Hex },
-      // The block of the contract's creation saves the node a search.
-      fromBlock: 0n,
-      strict: true,
-    })
-    const last = logs.at(-1)
-    return last && { configDigest, signers: last.args.signers, f: last.args.f }
-  }
-}
 
 const engine = await startDataEngine({ nodes: 7, f: 2 })
 const { apiKey, userSecret, endpoint, wsEndpoint } = engine
 const pretended = await pretendNode(engine.network)
 
 const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint })
-const signers = onchainSigners(pretended.url)
+const node = createPublicClient({ transport: http(pretended.url) })
+const signers = onchainSigners({ client: node, verifier: contract })
 for (const feedID of engine.feeds.slice(0, 3)) {
   const report = await client.getLatestReport(feedID)
   const verified = await verifyReport(report.fullReport, { signers, feedID })
@@ -65,36 +51,64 @@ await verifyReport(fullReport, { signers }).catch((error: unknown) => {
 await Promise.all([client.close(), elsewhere.close(), engine.close(), unknown.close()])
 pretended.close()
 
-/** Stands in for an Ethereum node, whose contract has one configuration in its log. Use the URL of a real one instead. */
-async function pretendNode(set: SignerSet) {
+/** Stands in for an Ethereum node, whose contracts have one configuration. Use the URL of a real one instead. */
+async function pretendNode({ configDigest, signers, f }: SignerSet) {
   let count = 0
-  const topics = encodeEventTopics({
-    abi: [configSet],
-    args: { configDigest: set.configDigest as Hex },
-  })
-  const data = encodeAbiParameters(
-    [{ type: 'address[]' }, { type: 'uint8' }],
-    [set.signers as readonly Address[], set.f],
-  )
+  const abi = parseAbi([
+    'function typeAndVersion() view returns (string)',
+    'function getVerifier(bytes32 configDigest) view returns (address)',
+    'function latestConfigDetails(bytes32 configDigest) view returns (uint32)',
+    'function verify(bytes signedReport, address sender) returns (bytes)',
+    'error IncorrectSignatureCount(uint256 numSigners, uint256 expectedNumSigners)',
+    'event ConfigSet(bytes32 indexed configDigest, address[] signers, uint8 f)',
+  ])
+  const verifier: Address = '0x00000000000000000000000000000000000f00d6'
   const log = {
-    address: contract,
-    topics,
-    data,
+    address: verifier,
+    topics: encodeEventTopics({
+      abi,
+      eventName: 'ConfigSet',
+      args: { configDigest: configDigest as Hex },
+    }),
+    data: encodeAbiParameters(
+      [{ type: 'address[]' }, { type: 'uint8' }],
+      [signers as readonly Address[], f],
+    ),
     blockNumber: '0x10',
-    blockHash: `0x${'11'.repeat(32)}`,
-    transactionHash: `0x${'22'.repeat(32)}`,
-    transactionIndex: '0x0',
-    logIndex: '0x0',
     removed: false,
   }
+
+  /** What a contract returns. */
+  function call(to: string, data: Hex): Hex {
+    const { functionName, args } = decodeFunctionData({ abi, data })
+    if (functionName === 'typeAndVersion') {
+      const result = to === verifier ? 'Verifier 2.0.0' : 'VerifierProxy 2.0.0'
+      return encodeFunctionResult({ abi, functionName, result })
+    }
+    if (functionName === 'getVerifier') {
+      const result = args[0] === configDigest ? verifier : `0x${'0'.repeat(40)}`
+      return encodeFunctionResult({ abi, functionName, result: result as Address })
+    }
+    if (functionName === 'latestConfigDetails')
+      return encodeFunctionResult({ abi, functionName, result: 0x10 })
+    const errorArgs = [0n, BigInt(f + 1)] as const
+    throw encodeErrorResult({ abi, errorName: 'IncorrectSignatureCount', args: errorArgs })
+  }
+
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
     const { id, method, params } = JSON.parse(body)
     count++
-    const isKnown = method === 'eth_getLogs' && params[0].topics[1] === topics[1]
+    const answer: { result?: unknown; error?: object } = {}
+    try {
+      if (method === 'eth_call') answer.result = call(params[0].to, params[0].data)
+      else answer.result = method === 'eth_getLogs' ? [log] : '0x20'
+    } catch (data) {
+      answer.error = { code: 3, message: 'execution reverted', data }
+    }
     response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: isKnown ? [log] : [] }))
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo

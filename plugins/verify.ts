@@ -1,14 +1,14 @@
 import type { Plugin, Sink } from '../client/plugin.js'
 import type { RequestScope, StreamScope } from '../client/scope.js'
 import { ValidationError } from '../core/errors.js'
-import { checkFunction, checkNumber, checkOptions } from '../core/options.js'
+import { checkFunction, checkNumber, checkOptions, type OptionNames } from '../core/options.js'
 import type { ClientScope, ServiceKey } from '../core/scope.js'
 import { reportVerifier } from '../report/verifier.js'
 import { verifyAnswer } from './verify/request-stage.js'
 import { checkMode, createSecureRandom, type VerifyMode } from './verify/sampling.js'
 import { verifyStream } from './verify/stream-stage.js'
 import { createVerdicts } from './verify/verdicts.js'
-import { createVerifier, type VerifierOptions } from './verify/verifier.js'
+import { createVerifier, type VerifierOptions, verifierNames } from './verify/verifier.js'
 
 export type { VerifyMode } from './verify/sampling.js'
 export type { SignerSet, Signers, UnverifiedReport } from './verify/signers.js'
@@ -17,18 +17,6 @@ export {
   type VerifyReportOptions,
   verifyReport,
 } from './verify/verify-report.js'
-
-const names = [
-  'signers',
-  'mode',
-  'count',
-  'checkExpiry',
-  'engine',
-  'workers',
-  'now',
-  'maxPending',
-  'random',
-] as const
 
 /** Options of `verify`. */
 export interface VerifyOptions extends VerifierOptions {
@@ -41,6 +29,13 @@ export interface VerifyOptions extends VerifierOptions {
   readonly maxPending?: number
   /** Draws the sample: returns unpredictable numbers from 0 up to 1. @default the platform's crypto */
   readonly random?: () => number
+}
+
+const names: OptionNames<VerifyOptions> = {
+  ...verifierNames,
+  mode: true,
+  maxPending: true,
+  random: true,
 }
 
 /** The facts of the stack that a stream's stage uses. */

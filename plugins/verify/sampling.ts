@@ -13,7 +13,7 @@ export function checkMode(mode: unknown): number {
   if (mode === 'on-demand') return Number.POSITIVE_INFINITY
   if (typeof mode !== 'object')
     throw new ValidationError("mode must be 'all', 'on-demand' or { sample: n }")
-  const { sample } = checkOptions('mode', mode as { sample?: number }, ['sample'])
+  const { sample } = checkOptions('mode', mode as { sample?: number }, { sample: true })
   return checkNumber('mode.sample', sample, { min: 1, max: 1_000_000, whole: true })
 }
 

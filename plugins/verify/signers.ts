@@ -1,6 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import { kindOf } from '../../core/kind.js'
-import { checkNumber, checkOptions, checkText } from '../../core/options.js'
+import { checkNumber, checkOptions, checkText, type OptionNames } from '../../core/options.js'
 import { feedResolution } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { Rejection } from './rejection.js'
@@ -68,7 +68,13 @@ export interface CheckedSet {
 
 /** The limit of the verifier contracts. */
 const MAX_SIGNERS = 31
-const names = ['signers', 'f', 'configDigest', 'activeFrom', 'activeUntil'] as const
+const names: OptionNames<SignerSet> = {
+  signers: true,
+  f: true,
+  configDigest: true,
+  activeFrom: true,
+  activeUntil: true,
+}
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
 /** Checks one set or a list of them, not empty. */

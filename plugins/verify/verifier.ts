@@ -1,4 +1,10 @@
-import { checkBoolean, checkFunction, checkNumber, checkOptions } from '../../core/options.js'
+import {
+  checkBoolean,
+  checkFunction,
+  checkNumber,
+  checkOptions,
+  type OptionNames,
+} from '../../core/options.js'
 import type { Report } from '../../report/report.js'
 import type { ReportVerificationError } from '../../report/verifier.js'
 import { checkEngine, type EngineChoice } from './engine.js'
@@ -59,18 +65,19 @@ export interface Verifier {
   end(): void
 }
 
-const names = [
-  'signers',
-  'count',
-  'checkExpiry',
-  'engine',
-  'workers',
-  'now',
-] as const satisfies readonly (keyof VerifierOptions)[]
+/** The names of these options. */
+export const verifierNames: OptionNames<VerifierOptions> = {
+  signers: true,
+  count: true,
+  checkExpiry: true,
+  engine: true,
+  workers: true,
+  now: true,
+}
 
 /** Makes a verifier, which loads its engine and starts threads with the first report. Throws ValidationError. */
 export function createVerifier(options: VerifierOptions): Verifier {
-  const given = checkOptions('options', options, names)
+  const given = checkOptions('verify', options, verifierNames)
   const source = createSignerSource(given.signers)
   const rule = checkCountRule(given.count)
   const checksExpiry = checkBoolean('checkExpiry', given.checkExpiry ?? false)

@@ -1,5 +1,11 @@
 import { abortable } from '../../core/abortable.js'
-import { checkBoolean, checkNumber, checkOptions, checkSignal } from '../../core/options.js'
+import {
+  checkBoolean,
+  checkNumber,
+  checkOptions,
+  checkSignal,
+  type OptionNames,
+} from '../../core/options.js'
 import { parseFeedID } from '../../report/feed-id.js'
 import { readContext } from '../../report/report-context.js'
 import { checkEngine, loadEngine, noEngine } from './engine.js'
@@ -41,16 +47,16 @@ export interface Verification {
   readonly signers: readonly string[]
 }
 
-const names = [
-  'signers',
-  'count',
-  'feedID',
-  'validFromTimestamp',
-  'observationsTimestamp',
-  'checkExpiry',
-  'engine',
-  'signal',
-] as const
+const names: OptionNames<VerifyReportOptions> = {
+  signers: true,
+  count: true,
+  feedID: true,
+  validFromTimestamp: true,
+  observationsTimestamp: true,
+  checkExpiry: true,
+  engine: true,
+  signal: true,
+}
 
 /** The sources of functions, which cache their answers. */
 const sources = new WeakMap<object, SignerSource>()
@@ -63,7 +69,7 @@ export async function verifyReport(
   fullReport: string,
   options: VerifyReportOptions,
 ): Promise<Verification> {
-  const given = checkOptions('options', options, names)
+  const given = checkOptions('verifyReport', options, names)
   const count = checkCountRule(given.count)
   const choice = checkEngine(given.engine)
   const signal = checkSignal('signal', given.signal)

@@ -45,7 +45,7 @@ describe('a set is rejected, by field and rule', () => {
       'signers.activeUntil must be later than activeFrom',
       { ...signers, activeFrom: 5, activeUntil: 5 },
     ],
-    ['signers.threshold is unknown', { ...signers, threshold: 1 }],
+    ["unknown option 'threshold' of signers", { ...signers, threshold: 1 }],
     ['signers[1].f must be a number', [signers, { signers: addresses }]],
     ['signers[1].activeFrom must differ', [signers, signers]],
   ])('%s', (message, value) => {

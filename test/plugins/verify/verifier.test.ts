@@ -175,7 +175,7 @@ test('wrong options are rejected at once', () => {
     [{ engine: 'wasm' }, 'engine must be'],
     [{ count: 1 }, 'count must be'],
     [{ now: 1 }, 'now must be a function'],
-    [{ threads: 1 }, 'options.threads is unknown'],
+    [{ threads: 1 }, "unknown option 'threads' of verify"],
   ] as const)
     expect(() =>
       createVerifier(Object.assign({ signers }, options) as unknown as VerifierOptions),

@@ -305,7 +305,7 @@ test('wrong options are rejected, each by its name', async () => {
     [{ checkExpiry: 1 }, 'checkExpiry must be true or false'],
     [{ signal: 1 }, 'signal must be an AbortSignal'],
     [{ observationsTimestamp: '1' }, 'observationsTimestamp must be a number'],
-    [{ signer: [] }, 'options.signer is unknown'],
+    [{ signer: [] }, "unknown option 'signer' of verifyReport; did you mean 'signers'?"],
   ] as const)
     expect(await wrong(options)).toMatchObject({
       code: 'VALIDATION',

@@ -99,7 +99,7 @@ describe('a stream that verifies', () => {
     await until(() => seen.gaps.length === 1, 40_000)
     expect(seen.gaps).toEqual([{ feedID: ethUsd, from: time, to: time, cause: 'unavailable' }])
     expect(seen.reasons()).toEqual(['signers-unavailable'])
-    expect(engine.requests().filter(({ path }) => path.includes('page')).length).toBe(7)
+    expect(engine.requests().filter(({ path }) => path.includes('page')).length).toBe(6)
     expect(stream.getMetrics()).toMatchObject({ gaps: 1, backfilled: 2 })
   })
 

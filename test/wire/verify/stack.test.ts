@@ -63,7 +63,7 @@ describe('the plugin in a stack', () => {
       [{ signers, mode: { sample: 0.5 } }, 'mode.sample'],
       [{ signers, maxPending: 0 }, 'maxPending'],
       [{ signers, random: 1 }, 'random'],
-      [{ signers, enigne: 'noble' }, 'verify.enigne'],
+      [{ signers, enigne: 'noble' }, "'enigne' of verify"],
     ]
     for (const [options, field] of bad) {
       expect(() => verify(options as VerifyOptions)).toThrow(ValidationError)
