@@ -1,66 +1,81 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { type Block, blocksOf, pages } from './pages.js'
 
-export const root: string = join(__dirname, '../..')
-export const readme: string = readFileSync(join(root, 'README.md'), 'utf8')
-/** The blocks of TypeScript in the README. */
-export const blocks: readonly string[] = [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(
-  match => match[1] as string,
-)
+/** The blocks of TypeScript of all pages: each is compiled and run. */
+export const blocks: readonly Block[] = pages
+  .flatMap(blocksOf)
+  .filter(({ language }) => language === 'ts')
 
-/** What the blocks take for granted: credentials, two feeds, who signs, and a service. */
-const prelude = `
-import { startDataEngine as startReadmeEngine } from 'sluice/local'
-const readmeEngine = await startReadmeEngine({
+/** What the blocks take for granted, and where a block gets it from. */
+const given: Readonly<Record<string, string>> = {
+  apiKey: 'docsEngine.apiKey',
+  userSecret: 'docsEngine.userSecret',
+  endpoint: 'docsEngine.endpoint',
+  wsEndpoint: 'docsEngine.wsEndpoint',
+  ethUsd: 'docsEngine.feeds[0] as string',
+  btcUsd: 'docsEngine.feeds[1] as string',
+  signers: 'docsEngine.network',
+}
+
+/** A service with two feeds of the testnet, whose keys are in the environment. */
+const service = `
+import { startDataEngine as startDocsEngine } from 'sluice/local'
+const docsEngine = await startDocsEngine({
   feeds: ['0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782', '0x00037da06d56d083fe599397a4769a042d63aa73dc4ef57709d31e9971a5b439'],
   intervalMs: 250,
   runAhead: true,
   origins: 2,
   history: 30,
 })
-const { apiKey, userSecret, endpoint, wsEndpoint } = readmeEngine
-const [ethUsd, btcUsd] = readmeEngine.feeds as [string, string]
-const signers = readmeEngine.network
-void [apiKey, userSecret, endpoint, wsEndpoint, ethUsd, btcUsd, signers]
-setTimeout(() => process.exit(0), 1000)
+process.env.API_KEY = docsEngine.apiKey
+process.env.USER_SECRET = docsEngine.userSecret
 `
+/** The URLs of the real service, where a block names them, are those of the local one. */
+const realURLs: readonly (readonly [RegExp, string])[] = [
+  [/'https:\/\/api\.(testnet-)?dataengine\.chain\.link'/g, 'docsEngine.endpoint'],
+  [/'wss:\/\/ws\.(testnet-)?dataengine\.chain\.link'/g, 'docsEngine.wsEndpoint'],
+  [
+    /\.\.\.endpoints\.(testnet|mainnet)/g,
+    '...(endpoints && { endpoint: docsEngine.endpoint, wsEndpoint: docsEngine.wsEndpoint })',
+  ],
+]
 
 /** What the blocks about confidential HTTP take for granted: a folder to work in, a vault, an API and an AES key. */
-const confidentialPrelude = `
-import { mkdtempSync as makeReadmeFolder } from 'node:fs'
-import { tmpdir as readmeTmpdir } from 'node:os'
-import { createVault as createReadmeVault, startHTTPSServer as startReadmeAPI } from 'sluice/local'
-process.chdir(makeReadmeFolder(\`\${readmeTmpdir()}/sluice-readme-\`))
-const readmeAPI = await startReadmeAPI()
+const api = `
+import { createVault as createDocsVault, startHTTPSServer as startDocsAPI } from 'sluice/local'
+const docsAPI = await startDocsAPI()
 const aesKey = 'ab'.repeat(32)
-void [readmeAPI, aesKey]
-setTimeout(() => process.exit(0), 4000).unref()
+void aesKey
 `
-const readmeVault = `
-const readmeVault = await createReadmeVault('./vault')
-await readmeVault.put({ key: 'apiKey' }, 'a-secret')
-await readmeVault.put({ key: 'san_marino_aes_gcm_encryption_key' }, aesKey)
+const vault = `
+const docsVault = await createDocsVault('./vault')
+await docsVault.put({ key: 'apiKey' }, 'a-secret')
+await docsVault.put({ key: 'san_marino_aes_gcm_encryption_key' }, aesKey)
 `
+const apiURL = /url: 'https:\/\/api\.example\.com(\/[^']*)'/g
 
-/** Imports first, then the prelude unless the block has a service of its own, then the block. */
-export function programOf(block: string): string {
-  const imports = block.match(/^import [^']*'.*'$/gm) ?? []
-  const body = block.replace(/^import [^']*'.*'$/gm, '')
-  if (/'sluice\/confidential-http'|createVault/.test(block)) {
-    const closed = body.replace(
-      /url: 'https:\/\/api\.example\.com(\/[^']*)'/,
-      'customRootCaCertPem: readmeAPI.ca, url: readmeAPI.url + "$1"',
-    )
-    const vault = body.includes('createVault(') ? '' : readmeVault
-    const ending = 'await readmeAPI.close()'
-    return `${imports.join('\n')}\n${confidentialPrelude}${vault}\n${closed}\n${ending}`
+/** An import, over several lines too. */
+const imports = /^import [^']*'.*'$/gm
+
+/** True where a block declares the name itself: `const name =`, `const { name } =`. */
+const declares = (body: string, name: string): boolean =>
+  new RegExp(`\\bconst (${name}\\b|[{[][^=]*\\b${name}\\b(?! *:)[^=]*[}\\]] =)`).test(body)
+
+/**
+ * The block as a program: imports first, then what it takes for granted, then the block. It ends a moment after the block
+ * has come to its end, so that handlers are called; a block that does not come to its end is a failure.
+ */
+export function programOf({ code }: Block): string {
+  const body = code.replace(imports, '')
+  const head = (code.match(imports) ?? []).join('\n')
+  if (/'sluice\/confidential-http'|createVault/.test(code)) {
+    const closed = body.replace(apiURL, 'customRootCaCertPem: docsAPI.ca, url: docsAPI.url + "$1"')
+    const stored = body.includes('createVault(') ? '' : vault
+    return `${head}\n${api}${stored}\n${closed}\nawait docsAPI.close()\nprocess.exit(0)\n`
   }
-  const own = body.includes('startDataEngine(')
-    ? prelude
-        .replace(/const \{ apiKey.*\n/, '')
-        .replace('apiKey, userSecret, endpoint, wsEndpoint, ', '')
-        // What it waits for begins with a service that has yet to start.
-        .replace('process.exit(0), 1000', 'process.exit(0), 4000')
-    : prelude
-  return `${imports.join('\n')}\n${own}\n${body}`
+  const real = realURLs.reduce((text, [url, local]) => text.replace(url, local), body)
+  const constants = Object.entries(given)
+    .filter(([name]) => new RegExp(`\\b${name}\\b`).test(real) && !declares(real, name))
+    .map(([name, value]) => `const ${name} = ${value}\nvoid ${name}`)
+  const end = 'setTimeout(() => process.exit(0), 700)'
+  return `${head}\n${service}${constants.join('\n')}\n${real}\n${end}\n`
 }

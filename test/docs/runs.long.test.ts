@@ -4,15 +4,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
 import { transformSync } from 'esbuild'
-import { blocks, programOf, root } from './blocks.js'
+import { root } from '../support/sources.js'
+import { blocks, programOf } from './blocks.js'
 
 /** Where the programs leave their files. */
-const folder = mkdtempSync(join(tmpdir(), 'sluice-readme-'))
+const folder = mkdtempSync(join(tmpdir(), 'sluice-docs-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 function run(path: string): Promise<{ code: number | null; out: string }> {
   return new Promise(resolve => {
-    const child = spawn(process.execPath, [path], { cwd: folder })
+    // A folder of its own: some write files.
+    const child = spawn(process.execPath, [path], { cwd: mkdtempSync(join(folder, 'run-')) })
     let out = ''
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', chunk => {
@@ -36,17 +38,16 @@ function compile(name: string, source: string): string {
 }
 
 describe('every block runs', () => {
-  test.each(
-    blocks.map((block, index) => [
-      index,
-      block.split('\n').find(line => !line.startsWith('import') && line.trim()),
-      block,
-    ]),
-  )('block %d: %s', async (index, _line, block) => {
-    const { code, out } = await run(compile(`readme-${index}`, programOf(block as string)))
+  test.each(blocks.map(block => [block.at, block] as const))('%s', async (at, block) => {
+    const { code, out } = await run(compile(`block-${at.replace(/\W/g, '-')}`, programOf(block)))
     expect(out).not.toMatch(/Error|\n {4}at /)
     expect(code).toBe(0)
-    if (String(block).includes('startFaultProxy(')) expect(out).toMatch(/^reset at frame 5$/m)
+    // What it says that it prints, where that is the whole comment.
+    for (const [, said = ''] of block.code.matchAll(
+      /console\.log\(.*\) \/\/ (true|\d+( \[\])?)$/gm,
+    ))
+      expect(out.split('\n')).toContain(said)
+    if (block.code.includes('startFaultProxy(')) expect(out).toMatch(/^reset at frame 5$/m)
   })
 })
 
@@ -59,7 +60,7 @@ describe('every example runs', () => {
     'confidential-local': /ok true, 42 encrypted bytes\n\{"known":true\}/,
     'confidential-remote': /\{ known: true \}/,
     'verify-onchain':
-      /(3 of 3 signatures, 0x\w{64}\n){3}the node was asked 1 times\nrejected: unknown-digest/,
+      /(3 of 3 signatures, 0x\w{64}\n){3}the node was asked 7 times\nrejected: unknown-digest/,
     'third-party-logger': /listFeeds succeeded[\s\S]*warn: 1/,
   }
   test.each(Object.entries(expected))('%s', async (name, output) => {

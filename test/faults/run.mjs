@@ -13,6 +13,7 @@ const options = {
   bound: ['NAME=MOST', 'holds of every row in place of its own'],
   json: ['FILE', 'writes all figures there'],
   markdown: ['FILE', 'writes the table there'],
+  record: [undefined, 'records the results for docs/reliability.md'],
 }
 
 /** `4` is every row of that number, `4b` that one. */
@@ -37,6 +38,8 @@ async function main(args) {
     if (positionals.length > 0) return `there is no ${positionals[0]}, but soak`
     if (!isCount(values.seed) || !isCount(values['at-once']))
       return '--seed and --at-once must be whole numbers from 1 on'
+    if (values.record && (values['ours-only'] || values.bound !== undefined))
+      return '--record takes both SDKs and the bounds of the rows'
     if (values.bound !== undefined && !/^\w+=-?\d+(\.\d+)?$/.test(values.bound))
       return '--bound must be a name and a number: lost=0'
     const names = values.rows?.split(',')

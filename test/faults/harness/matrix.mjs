@@ -2,9 +2,11 @@
 import { writeFileSync } from 'node:fs'
 import { cpus, platform } from 'node:os'
 import { Worker } from 'node:worker_threads'
+import { recordRows, updatePages } from '../../support/results.mjs'
 import { notShown } from '../not-shown.mjs'
 import { findMisses } from './bounds.mjs'
-import { tableOf } from './table.mjs'
+import { compareRows, readRows } from './rows.mjs'
+import { resultOf, tableOf } from './table.mjs'
 
 /** Rows mostly wait, so several run at once; more, and they would wait for the processor. */
 const AT_ONCE = 3 * cpus().length
@@ -43,6 +45,20 @@ async function runAll(tasks, atOnce, run) {
 
 const missesOf = ({ figures, broken }, row) =>
   broken === undefined ? findMisses(figures, row) : [{ text: broken, isOfTime: false }]
+
+/** Records the rows that held their bounds, and writes them into the page. */
+async function record(outcomes, run) {
+  const held = outcomes.filter(({ misses, official }) => misses.length === 0 && official)
+  recordRows('faults', {
+    run,
+    rows: held.map(resultOf),
+    keyOf: ({ row }) => row,
+    order: compareRows,
+  })
+  console.error(
+    `${held.length} of ${outcomes.length} rows recorded, in ${updatePages(await readRows()).join(', ')}`,
+  )
+}
 
 const textsOf = misses => misses.map(({ text }) => text)
 
@@ -92,6 +108,7 @@ export async function runMatrix(rows, options) {
     const report = { seed, machine, seconds: seconds(), rows: written, notShown }
     writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`)
   }
+  if (options.record) await record(outcomes, `${machine}, seed ${seed}`)
   for (const { row, misses } of outcomes)
     for (const { text } of misses) {
       console.error(`row ${row.row} misses its bound: ${text}`)

@@ -26,10 +26,13 @@ const folder = new URL('../rows/', import.meta.url)
 
 const numberOf = ({ row }) => Number.parseInt(row, 10)
 
+/** The order of rows. */
+export const compareRows = (a, b) => numberOf(a) - numberOf(b) || a.row.localeCompare(b.row)
+
 /** All rows, in their order. */
 export async function readRows() {
   const files = readdirSync(folder).filter(file => file.endsWith('.mjs'))
   const modules = await Promise.all(files.map(file => import(new URL(file, folder))))
   const rows = modules.flatMap(module => module.default)
-  return rows.sort((a, b) => numberOf(a) - numberOf(b) || a.row.localeCompare(b.row))
+  return rows.sort(compareRows)
 }

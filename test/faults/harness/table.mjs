@@ -1,4 +1,5 @@
 // The figures of the matrix as a Markdown table.
+import { markdownTable } from '../../support/results.mjs'
 import { always, holds, isMeasuredByLosses } from './bounds.mjs'
 
 const seconds = ms => (ms === undefined ? '–' : `${(ms / 1000).toFixed(ms < 9950 ? 1 : 0)} s`)
@@ -69,17 +70,22 @@ function cell(row, outcome, absent) {
 
 const oneLine = text => text.replace(/[\n|]+/g, ' ').trim()
 
+/** A row of the table: its number, its fault, and what came of it with each SDK. */
+export function resultOf({ row, sluice, official }) {
+  const absent = row.official === false ? 'has no such thing' : ''
+  return {
+    row: row.row,
+    fault: oneLine(row.fault),
+    sluice: oneLine(cell(row, sluice, '')),
+    official: oneLine(cell(row, official, absent)),
+  }
+}
+
 /** The table, and below it what it does not show. */
 export function tableOf(outcomes, notShown) {
-  const lines = [
-    '| row | fault | sluice | official SDK |',
-    '| --- | ----- | ------ | ------------ |',
-    ...outcomes.map(({ row, sluice, official }) => {
-      const absent = row.official === false ? 'has no such thing' : ''
-      const cells = [row.row, row.fault, cell(row, sluice, ''), cell(row, official, absent)]
-      return `| ${cells.map(oneLine).join(' | ')} |`
-    }),
-  ]
+  const results = outcomes.map(resultOf)
+  const cells = results.map(({ row, fault, sluice, official }) => [row, fault, sluice, official])
+  const lines = [markdownTable(['row', 'fault', 'sluice', 'official SDK'], cells)]
   if (notShown.length > 0)
     lines.push(
       '',

@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import ts from 'typescript'
+import { root } from '../support/sources.js'
+import { blocks, programOf } from './blocks.js'
+import { blocksOf, pageOf, pages } from './pages.js'
+
+test('every block of TypeScript compiles under strict', () => {
+  const files = new Map(
+    blocks.map(block => [
+      join(root, 'examples/.out', `${block.at.replace(/\W/g, '-')}.ts`),
+      { block, source: programOf(block) },
+    ]),
+  )
+  const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile)
+  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root)
+  const settings: ts.CompilerOptions = {
+    ...options,
+    isolatedDeclarations: false,
+    declaration: false,
+    noEmit: true,
+  }
+  const host = ts.createCompilerHost(settings)
+  const { getSourceFile, fileExists, readFile } = host
+  host.fileExists = name => files.has(name) || fileExists(name)
+  host.readFile = name => files.get(name)?.source ?? readFile(name)
+  host.getSourceFile = (name, ...rest) => {
+    const source = files.get(name)?.source
+    return source === undefined
+      ? getSourceFile(name, ...rest)
+      : ts.createSourceFile(name, source, rest[0])
+  }
+  const program = ts.createProgram([...files.keys()], settings, host)
+  // Of the blocks alone: the sources have a check of their own.
+  const problems = [...files].flatMap(([name, { block }]) => {
+    const file = program.getSourceFile(name)
+    return ts.getPreEmitDiagnostics(program, file).map(({ messageText, start = 0 }) => {
+      const line = file?.text.slice(start).split('\n', 1)[0]
+      return `${block.at}: ${ts.flattenDiagnosticMessageText(messageText, '\n')} (${line})`
+    })
+  })
+  expect(problems).toEqual([])
+  expect(blocks.length).toBeGreaterThan(7)
+}, 120_000)
+
+test('every block says its language, but for pictures', () => {
+  for (const { at, language, code } of pages.flatMap(blocksOf)) {
+    expect([at, language]).toEqual([at, expect.stringMatching(/^(ts|sh|js|json|)$/)])
+    if (language === 'json') expect(() => JSON.parse(code)).not.toThrow()
+    if (language === '') expect([at, code]).toEqual([at, expect.not.stringMatching(/^import /m)])
+  }
+})
+
+test('a program takes for granted what its block does not declare', () => {
+  const block = { at: 'x', language: 'ts' }
+  expect(programOf({ ...block, code: 'use(apiKey)\n' })).toMatch(/^const apiKey = docsEngine/m)
+  expect(programOf({ ...block, code: 'const { apiKey } = engine\n' })).not.toMatch(
+    /^const apiKey = docsEngine/m,
+  )
+  const real = "const endpoint = 'https://api.testnet-dataengine.chain.link'\n"
+  expect(programOf({ ...block, code: real })).toMatch(/^const endpoint = docsEngine\.endpoint$/m)
+})
+
+test('the settings of jest are those that the packed package is tested with', () => {
+  const { code = '' } =
+    blocksOf(pageOf('docs/testing.md')).find(each => each.language === 'js') ?? {}
+  const [config = '', setup = ''] = code.split('// jest.setup.js\n')
+  const module = { exports: {} }
+  new Function('module', config)(module)
+  const project = join(root, 'test/package/jest/jsdom')
+  const { jest } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as {
+    readonly jest: unknown
+  }
+  expect(module.exports).toEqual(jest)
+  const withoutComments = (text: string): string =>
+    text.replace(/^\/\/.*\n/gm, '').replace(/\n+/g, '\n')
+  expect(withoutComments(setup).trim()).toBe(
+    withoutComments(readFileSync(join(project, 'jest.setup.js'), 'utf8')).trim(),
+  )
+})
+
+test('every page says what it is about', () => {
+  for (const { path, text } of pages) expect([path, text.match(/^# .+/)]).not.toEqual([path, null])
+  expect(pageOf('README.md').text).toMatch(/^# sluice/)
+})

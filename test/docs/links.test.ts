@@ -1,0 +1,54 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { root } from '../support/sources.js'
+import { anchorsOf, type Page, pages, proseOf } from './pages.js'
+
+/** Other documents at the root. */
+const papers = ['CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md']
+  .filter(path => existsSync(join(root, path)))
+  .map((path): Page => ({ path, text: readFileSync(join(root, path), 'utf8') }))
+const documents = [...pages, ...papers]
+
+/** What is wrong with the links of a page. */
+function problemsOf(page: Page): string[] {
+  return [...proseOf(page).matchAll(/\[[^\]]*\]\(([^)\s]+)\)/g)].flatMap(([text, target = '']) => {
+    if (/^[a-z]+:/.test(target)) return []
+    const [file = '', anchor] = target.split('#')
+    const path = file === '' ? page.path : relative(root, join(root, dirname(page.path), file))
+    if (!existsSync(join(root, path))) return [`${page.path}: ${text} leads to no file`]
+    if (anchor === undefined) return []
+    const linked = documents.find(each => each.path === path)
+    const isThere = linked !== undefined && anchorsOf(linked).has(anchor)
+    return isThere ? [] : [`${page.path}: ${text} leads to no heading`]
+  })
+}
+
+test('no link is dead', () => {
+  expect(documents.flatMap(problemsOf)).toEqual([])
+})
+
+test('a dead link is found', () => {
+  const page = { path: 'docs/x.md', text: '# X\n\n## A `b`, c\n' }
+  const dead = (link: string) => problemsOf({ ...page, text: `[x](${link})\n` })
+  expect(dead('no-such-page.md')).toEqual(['docs/x.md: [x](no-such-page.md) leads to no file'])
+  expect(dead('../README.md#no-such-heading')).toHaveLength(1)
+  expect(dead('continuity.md#when-the-service-is-asked')).toEqual([])
+  expect(anchorsOf(page)).toEqual(new Set(['x', 'a-b-c']))
+})
+
+test('every file that a page names in backticks is there', () => {
+  const folders =
+    'client|confidential-http|core|crypto|docs|examples|local|plugins|presets|report|test'
+  const named = new RegExp(`\`((?:${folders})/[\\w./-]+\\.(?:ts|mjs|md|json))\``, 'g')
+  const missing = documents.flatMap(page =>
+    page.path === 'CHANGELOG.md'
+      ? []
+      : [...proseOf(page).matchAll(named)]
+          .map(([, path = '']) => path)
+          // `plugins/NAME.ts` is any of them.
+          .filter(path => !/NAME|vN/.test(path) && !existsSync(join(root, path)))
+          .map(path => `${page.path}: ${path}`),
+  )
+  expect(missing).toEqual([])
+})

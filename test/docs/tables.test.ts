@@ -1,0 +1,181 @@
+import { expect, test } from '@jest/globals'
+import ts from 'typescript'
+import { createClient } from '../../index.js'
+import { startDataEngine } from '../../local/index.js'
+import { createMembers } from '../support/members.js'
+import { findNodes, read, sources } from '../support/sources.js'
+import { tablesOf } from '../support/tables.js'
+import { pageOf } from './pages.js'
+
+/** What the tables of a page name in the column with that head: `a(b)`, `c` are a and c. */
+function namesIn(path: string, column: string): string[] {
+  const rows = tablesOf(pageOf(path).text)
+    .flatMap(table => table.rows)
+    .filter(row => column in row)
+  if (rows.length === 0) throw new Error(`${path} has no table with the column "${column}"`)
+  return rows.flatMap(row =>
+    [...(row[column] ?? '').matchAll(/`([\w.-]+)[^`]*`/g)].map(match => match[1] as string),
+  )
+}
+
+const sorted = (names: Iterable<string>): string[] => [...new Set(names)].sort()
+
+test('every error code is in the table of errors', () => {
+  const codes = sources.flatMap(path =>
+    findNodes(read(path)).flatMap(node =>
+      ts.isInterfaceDeclaration(node) && node.name.text === 'ErrorClasses'
+        ? node.members.map(({ name }) => name?.getText() ?? '')
+        : [],
+    ),
+  )
+  expect(codes.length).toBeGreaterThan(30)
+  expect(namesIn('docs/errors.md', '`code`').sort()).toEqual(codes.sort())
+})
+
+/** Interfaces, and the columns that have their members: each member once. */
+const interfaces: readonly (readonly [string, string, string, readonly string[]])[] = [
+  [
+    'core/scope.ts',
+    'ClientScope',
+    'plugins',
+    ['member of every scope', "member of a client's scope"],
+  ],
+  [
+    'client/scope.ts',
+    'RequestScope',
+    'plugins',
+    ['member of every scope', "member of a request's scope"],
+  ],
+  [
+    'client/scope.ts',
+    'StreamScope',
+    'plugins',
+    ['member of every scope', "member of a stream's scope"],
+  ],
+  ['client/scope.ts', 'PluginClient', 'plugins', ['member of the client']],
+  ['client/scope.ts', 'Connections', 'plugins', ['member of connections']],
+  ['client/scope.ts', 'ScopeEventMap', 'plugins', ['event for plugins']],
+  ['client/status.ts', 'ConnectionState', 'plugins', ['field of a connection']],
+  ['client/rest.ts', 'RequestReply', 'plugins', ["field of a request's reply"]],
+  ['client/call.ts', 'StreamReply', 'plugins', ["field of a stream's reply"]],
+  ['client/rest.ts', 'Rest', 'requests', ['method']],
+  ['client/request/history.ts', 'HistoryOptions', 'requests', ['option of `reports`']],
+  ['plugins/retry.ts', 'RetryOptions', 'requests', ['option of `retry`']],
+  ['plugins/rate-limit.ts', 'RateLimitOptions', 'requests', ['option of `rateLimit`']],
+  ['plugins/hmac-auth.ts', 'HmacAuthOptions', 'requests', ['option of `hmacAuth`']],
+  ['presets/create-client.ts', 'Config', 'requests', ['option of `createClient`']],
+  ['client/stream/options.ts', 'StreamOptions', 'streams', ['option of a stream']],
+  ['client/stream/stream-api.ts', 'StreamEvents', 'streams', ['event']],
+  ['client/stream/stream-api.ts', 'StreamMetrics', 'streams', ['metric']],
+  ['client/stream/stream-api.ts', 'OriginMetrics', 'streams', ['metric of an origin']],
+  ['plugins/continuity.ts', 'ContinuityOptions', 'streams', ['option of `continuity`']],
+  [
+    'plugins/ha-discovery.ts',
+    'HaDiscoveryOptions',
+    'high-availability',
+    ['option of `haDiscovery`'],
+  ],
+  [
+    'plugins/verify/onchain/onchain-signers.ts',
+    'OnchainSignersOptions',
+    'verification',
+    ['option of `onchainSigners`'],
+  ],
+  ['plugins/dedup.ts', 'DedupOptions', 'high-availability', ['option of `dedup`']],
+  ['plugins/verify.ts', 'VerifyOptions', 'verification', ['option of `verify`']],
+  ['report/decoder.ts', 'BaseFields', 'decoders', ['field of every version']],
+  ['local/options.ts', 'DataEngineOptions', 'testing', ['option of `startDataEngine`']],
+  ['local/data-engine.ts', 'DataEngine', 'testing', ['member of an engine']],
+  ['local/origin.ts', 'EngineOrigin', 'testing', ['member of an origin']],
+  ['local/vault/create-vault.ts', 'VaultOptions', 'vault', ['option of `createVault`']],
+  ['local/vault/open-vault.ts', 'Vault', 'vault', ['member of a vault']],
+  [
+    'plugins/confidential-http/call.ts',
+    'ConfidentialCall',
+    'enclave',
+    ['field of a confidential call'],
+  ],
+  [
+    'confidential-http/remote/enclave-server.ts',
+    'EnclaveServerOptions',
+    'enclave',
+    ['option of `startEnclaveServer`'],
+  ],
+]
+const membersOf = createMembers([
+  'client/plugin.ts',
+  'client/call.ts',
+  ...interfaces.map(([path]) => path),
+])
+/** Members without a name of their own, and the one that tells versions apart. */
+const unnamed = /^__@|^version$/
+
+test.each(interfaces)('%s: %s is all in docs/%s.md', (path, name, page, columns) => {
+  const named = columns.flatMap(column => namesIn(`docs/${page}.md`, column))
+  const members = membersOf(path, name).filter(member => !unnamed.test(member))
+  expect(sorted(named.filter(each => !unnamed.test(each)))).toEqual(sorted(members))
+})
+
+test('every hook of a plugin is in the table of hooks', () => {
+  expect(sorted(['name', ...namesIn('docs/plugins.md', 'hook')])).toEqual(
+    sorted(membersOf('client/plugin.ts', 'Plugin')),
+  )
+})
+
+test('every field of a call is in the table of calls', () => {
+  const fields = ['RequestCall', 'StreamCall'].flatMap(name => membersOf('client/call.ts', name))
+  expect(sorted(namesIn('docs/plugins.md', 'field of a call'))).toEqual(sorted(fields))
+})
+
+test('every status is in the table of statuses', () => {
+  const types = findNodes(read('client/status.ts')).flatMap(node =>
+    ts.isPropertySignature(node) && node.name.getText() === 'type'
+      ? findNodes(`type X = ${node.type?.getText()}`).filter(ts.isStringLiteral)
+      : [],
+  )
+  expect(types.length).toBeGreaterThan(10)
+  expect(sorted(namesIn('docs/plugins.md', 'type'))).toEqual(sorted(types.map(({ text }) => text)))
+})
+
+test('every version has its fields in the table of versions, in the order of the encoding', () => {
+  const [rows = []] = tablesOf(pageOf('docs/decoders.md').text)
+    .map(table => table.rows)
+    .filter(([row = {}]) => 'fields' in row)
+  expect(rows).toHaveLength(13)
+  for (const { version = '', fields = '' } of rows) {
+    const name = version.replaceAll('`', '')
+    const schema = /fields: \{([^}]*)\}/.exec(read(`plugins/decoders/${name}.ts`))?.[1] ?? ''
+    const written = [...schema.matchAll(/(\w+): '([\w-]+)'/g)].map(([, a, b]) => `${a}: ${b}`)
+    expect([name, fields.replaceAll('`', '').split(', ')]).toEqual([name, written])
+  }
+})
+
+test('every field of a report is named, and every one of the metrics is there', async () => {
+  const engine = await startDataEngine({ intervalMs: 0, history: 1 })
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint })
+  try {
+    const [feedID = ''] = engine.feeds
+    const report = await client.getLatestReport(feedID)
+    const members = [
+      ...Object.keys(report),
+      ...Object.getOwnPropertyNames(Object.getPrototypeOf(report)),
+    ].filter(name => name !== 'constructor')
+    expect(members.length).toBeGreaterThan(8)
+    expect(sorted(namesIn('docs/reports.md', 'field of a report'))).toEqual(sorted(members))
+
+    const stream = client.createStream(feedID)
+    await stream.connect()
+    const metrics = stream.getMetrics()
+    const [origin = {}] = Object.values(metrics.origins)
+    expect(namesIn('docs/streams.md', 'metric')).toEqual(
+      expect.arrayContaining(Object.keys(metrics)),
+    )
+    expect(namesIn('docs/streams.md', 'metric of an origin')).toEqual(
+      expect.arrayContaining(Object.keys(origin)),
+    )
+  } finally {
+    await client.close()
+    await engine.close()
+  }
+})

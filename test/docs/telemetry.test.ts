@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { labelName, metrics, prometheusName } from '../../plugins/telemetry.js'
+import { root } from '../support/sources.js'
+import { codeOf, tableUnder } from '../support/tables.js'
+import { pageOf } from './pages.js'
+
+test('the table of metrics in docs/telemetry.md is the one in the code', () => {
+  const rows = tableUnder('Metrics', pageOf('docs/telemetry.md').text)
+  const documented = rows.map(row => ({
+    name: codeOf(row, 'metric'),
+    kind: row.kind,
+    unit: codeOf(row, 'unit'),
+    attributes: codeOf(row, 'attributes').split(', ').filter(Boolean),
+    description: row.meaning,
+  }))
+  expect(documented).toEqual(metrics.map(({ bounds, ...metric }) => metric))
+})
+
+interface Panel {
+  readonly id: number
+  readonly type: string
+  readonly title: string
+  readonly fieldConfig?: { readonly defaults: { readonly unit: string } }
+  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[]
+}
+
+describe('the dashboard', () => {
+  const { panels, templating } = JSON.parse(
+    readFileSync(join(root, 'examples/grafana-dashboard.json'), 'utf8'),
+  ) as { panels: readonly Panel[]; templating: object }
+  const shown = panels.filter(({ type }) => type !== 'row')
+  const targets = shown.flatMap(({ targets = [] }) => targets)
+
+  /** The metrics of a query, with the suffixes of a histogram. */
+  const namesIn = (text: string): string[] =>
+    [...text.matchAll(/\b(sluice|http_client)_\w+(?=\{)/g)].map(([name]) => name)
+  const series = new Map(
+    metrics.flatMap(metric => {
+      const name = prometheusName(metric)
+      const suffixes = metric.kind === 'histogram' ? ['_bucket', '_count', '_sum'] : ['']
+      return suffixes.map(suffix => [name + suffix, metric] as const)
+    }),
+  )
+
+  test('asks for metrics of the table alone, by labels that they have', () => {
+    expect(targets.length).toBeGreaterThan(20)
+    for (const { expr, legendFormat } of targets) {
+      const [name = ''] = namesIn(expr)
+      const metric = series.get(name)
+      expect([expr, metric]).not.toContain(undefined)
+      const labels = metric?.attributes.map(labelName) ?? []
+      const [, by = ''] = /\bby \(([^)]*)\)/.exec(expr) ?? []
+      const named = [
+        ...by.split(/,\s*/).filter(label => label !== '' && label !== 'le'),
+        ...Array.from(legendFormat.matchAll(/\{\{(\w+)\}\}/g), ([, label = '']) => label),
+      ]
+      expect(labels).toEqual(expect.arrayContaining(named))
+    }
+    for (const name of namesIn(JSON.stringify(templating))) expect(series.has(name)).toBe(true)
+  })
+
+  test('shows every metric, but for those of feeds and what was verified', () => {
+    const asked = new Set(
+      targets.flatMap(({ expr }) => namesIn(expr)).map(name => series.get(name)),
+    )
+    const missing = metrics.filter(metric => !asked.has(metric)).map(({ name }) => name)
+    expect(missing).toEqual(['sluice.reports.verified', 'sluice.feed.reports'])
+  })
+
+  test('takes rates of counters, and of nothing else', () => {
+    for (const { expr } of targets) {
+      const [name = ''] = namesIn(expr)
+      const isCounted = ['counter', 'histogram'].includes(series.get(name)?.kind ?? '')
+      expect([expr, /\b(rate|increase)\(/.test(expr)]).toEqual([expr, isCounted])
+    }
+  })
+
+  test('has panels of their own ids', () => {
+    const ids = panels.map(({ id }) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+  })
+})

@@ -1,0 +1,123 @@
+// What was measured, and the tables of it in the documents: `npm run tables` writes them.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { notShown } from '../faults/not-shown.mjs'
+
+/** The recorded figures, by the name of their file in `docs/results/`. */
+const fileOf = name => new URL(`../../docs/results/${name}.json`, import.meta.url)
+
+/** What was recorded under a name: `runs` say on what machine, and each row has the index of its run. */
+export const readResults = name => JSON.parse(readFileSync(fileOf(name), 'utf8'))
+
+/**
+ * Records the rows of a run, in place of those with the same key; `order` sorts all. `replaces` says which other rows are
+ * outdated.
+ */
+export function recordRows(name, { run, rows, keyOf, order, replaces = () => false }) {
+  const before = readResults(name)
+  const keys = new Set(rows.map(keyOf))
+  const others = before.rows
+    .filter(row => !keys.has(keyOf(row)) && !replaces(row))
+    .map(row => ({ ...row, run: before.runs[row.run] }))
+  const all = [...others, ...rows.map(row => ({ ...row, run }))].sort(order)
+  const runs = [...before.runs, run].filter(
+    (each, at, list) => list.indexOf(each) === at && all.some(row => row.run === each),
+  )
+  const results = { runs, rows: all.map(row => ({ ...row, run: runs.indexOf(row.run) })) }
+  writeFileSync(fileOf(name), `${JSON.stringify(results, null, 2)}\n`)
+}
+
+const line = cells => `| ${cells.map(cell => cell.replace(/[\n|]+/g, ' ').trim()).join(' | ')} |`
+
+/** A table in Markdown. */
+export const markdownTable = (head, rows) =>
+  [head, head.map(() => '---'), ...rows].map(line).join('\n')
+
+/** On what machine the rows of each run were measured: those of the first run need not be named. */
+function describeRuns({ runs, rows }, nameOf) {
+  const named = runs.map((run, index) => {
+    const of = [...new Set(rows.filter(row => row.run === index).map(nameOf))]
+    return index === 0 ? run : `${run}: ${of.join(', ')}`
+  })
+  return `Measured on ${named.join('; ')}.`
+}
+
+function faultTable(matrix) {
+  const results = readResults('faults')
+  const head = ['row', 'fault', 'sluice', 'official SDK']
+  const cells = results.rows.map(({ row, fault, sluice, official }) => [
+    row,
+    fault,
+    sluice,
+    official,
+  ])
+  const recorded = new Set(results.rows.map(({ row }) => row))
+  const open = matrix
+    .filter(({ row }) => !recorded.has(row))
+    .map(({ row, fault }) => ({ row, what: `${fault}: not recorded yet` }))
+  const absent = [...notShown, ...open].map(({ row, what }) => `row ${row}, ${what}`).join('; ')
+  const table = markdownTable(head, cells)
+  return `${describeRuns(results, ({ row }) => row)}\n\n${table}\n\nNot shown: ${absent}.`
+}
+
+function benchTable(isShown) {
+  const { runs, rows } = readResults('bench')
+  const shown = rows.filter(isShown)
+  const used = runs.filter((_run, index) => shown.some(({ run }) => run === index))
+  const results = {
+    runs: used,
+    rows: shown.map(row => ({ ...row, run: used.indexOf(runs[row.run]) })),
+  }
+  const hasGoals = shown.some(({ goal }) => goal !== '')
+  const head = hasGoals
+    ? ['work', 'goal', 'measured', 'least to most', 'met', '']
+    : ['work', 'measured', '', '']
+  const cells = shown.map(({ work, goal, figure, spread, isMet, detail }) => {
+    const met = isMet === undefined ? '' : isMet ? 'yes' : '**no**'
+    return hasGoals ? [work, goal, figure, spread, met, detail] : [work, figure, spread, detail]
+  })
+  return `${describeRuns(results, ({ bench }) => bench)}\n\n${markdownTable(head, cells)}`
+}
+
+const isConfidential = ({ bench }) => bench === 'confidential-http'
+
+/** The tables, each with its page and the name that marks its place there. */
+const tables = [
+  { page: 'docs/reliability.md', name: 'faults', text: faultTable },
+  {
+    page: 'docs/performance.md',
+    name: 'bench',
+    text: () => benchTable(row => !isConfidential(row)),
+  },
+  { page: 'docs/performance.md', name: 'confidential', text: () => benchTable(isConfidential) },
+]
+
+const placeOf = name =>
+  new RegExp(`(<!-- ${name}: written by npm run tables -->\n)[\\s\\S]*?(<!-- end of ${name} -->)`)
+
+/** The pages as they should be. Throws where one has no place for its table. */
+function writePages(matrix) {
+  const pages = new Map()
+  for (const { page, name, text } of tables) {
+    const url = new URL(`../../${page}`, import.meta.url)
+    const before = pages.get(page) ?? readFileSync(url, 'utf8')
+    if (!placeOf(name).test(before)) throw new Error(`${page} has no place for the table ${name}`)
+    pages.set(
+      page,
+      before.replace(placeOf(name), (_all, start, end) => `${start}\n${text(matrix)}\n\n${end}`),
+    )
+  }
+  return pages
+}
+
+/** Writes the tables into their pages; with `isCheck` only says which are outdated. `matrix` is all rows of faults. */
+export function updatePages(matrix, isCheck = false) {
+  const outdated = []
+  for (const [page, text] of writePages(matrix)) {
+    const path = fileURLToPath(new URL(`../../${page}`, import.meta.url))
+    if (readFileSync(path, 'utf8') === text) continue
+    outdated.push(page)
+    if (!isCheck) writeFileSync(path, text)
+  }
+  return outdated
+}
