@@ -1,4 +1,4 @@
-// Builds dist/esm and dist/cjs: a file for each entry, and what entries have in common in shared/, once.
+// Builds dist/esm and dist/cjs: a file for each entry, and what entries have in common in shared/, once, with source maps.
 // With --if-needed: installs and builds only what is missing or out of date, and says nothing when nothing is.
 import { execFile, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -13,7 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { basename, dirname, join, relative, sep } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
@@ -37,6 +37,7 @@ const folders = [
 ]
 const settings = [
   'build.mjs',
+  'build/compile.mjs',
   'package.json',
   'package-lock.json',
   'tsconfig.json',
@@ -51,8 +52,6 @@ const programs = [
   'plugins/verify/recovery-thread',
 ]
 const command = 'cli/sluice'
-/** Packages that are ES modules only, which Node 20 can't require: the CommonJS build carries a copy of each. */
-const copied = ['ky']
 
 /** A failure whose message is all there is to say. */
 class BuildError extends Error {}
@@ -115,129 +114,22 @@ function findEntries() {
   )
 }
 
-async function esbuild(options) {
-  const { build } = await import('esbuild')
-  const settings = { absWorkingDir: root, platform: 'node', target: 'node20.0' }
+/** Makes the modules of a format; the command stays an ES module, whoever starts it. */
+async function compile(entries, format, folder) {
+  const modules = await import('./build/compile.mjs')
+  const own = format === 'cjs' ? programs.filter(isOfLibrary) : [...programs, command]
   try {
-    return await build({ ...settings, logLevel: 'warning', ...options })
-  } catch {
-    throw new BuildError('esbuild refused the sources, see above')
+    await modules.compile([...entries, ...own], format, folder)
+  } catch (error) {
+    throw new BuildError(`${format}: ${error.message}`)
   }
 }
 
-/** Takes from an ES module what esbuild adds when it bundles. */
-function refine(text) {
-  const classes = [...text.matchAll(/^var ([\w$]+) = class _\1\b/gm)].map(([, name]) => name)
-  return (
-    text
-      // Where what follows was written is told by the names in it.
-      .replace(/^\/\/ [\w./-]+\.ts\n/gm, '')
-      // A class that speaks of itself is renamed; whoever catches its error looks for the name it was given.
-      .replace(/^var ([\w$]+) = class _\1\b/gm, 'class $1')
-      .replace(/\b_(\w+)\b/g, (word, name) => (classes.includes(name) ? name : word))
-      // What is imported for its effects alone is imported for nothing: no file of ours has any.
-      .replace(/^import "\..+";\n/gm, '')
-      // It makes `var` of `const`, whose value V8 can't count on: decoding would take a tenth longer. A `let` of a whole
-      // file must start without a value, or it would be taken for a `const` and refused when CommonJS is made.
-      .replace(/^var ([\w$]+) = /gm, 'const $1 = ')
-  )
-}
-
-/** The files of a build that these sources lead to, their own among them. */
-function reachedFrom(sources, folder, { outputs }) {
-  const reached = new Set(sources.map(source => `${folder}/${source}.js`))
-  // A set that grows is read to its new end.
-  for (const file of reached)
-    for (const { path, external } of outputs[file].imports) if (!external) reached.add(path)
-  return [...reached]
-}
-
-async function compile(entries, esm, cjs) {
-  const { metafile } = await esbuild({
-    metafile: true,
-    entryPoints: [...entries, ...programs, command].map(entry => `${entry}.ts`),
-    outbase: root,
-    outdir: esm,
-    format: 'esm',
-    bundle: true,
-    packages: 'external',
-    splitting: true,
-    chunkNames: 'shared/[hash]',
-  })
-  // Of what only types are used, esbuild leaves an empty file that none imports.
-  const isEmpty = file => statSync(at(file)).size === 0
-  const from = sources => reachedFrom(sources, relative(root, esm), metafile)
-  // The command stays an ES module, whoever starts it.
-  const library = from(
-    [...entries, ...programs].filter(source => !source.startsWith('cli/')),
-  ).filter(file => !isEmpty(file))
-  for (const file of walk(relative(root, esm))) if (isEmpty(file)) rmSync(at(file))
-  for (const file of library) writeFileSync(at(file), refine(readFileSync(at(file), 'utf8')))
-  // esbuild splits ES modules only, so CommonJS is made of these, file by file.
-  await esbuild({
-    entryPoints: library,
-    outbase: esm,
-    outdir: cjs,
-    format: 'cjs',
-    // What runs in both formats asks for __dirname first.
-    logOverride: { 'empty-import-meta': 'silent', 'assign-to-constant': 'error' },
-  })
-  finishCommonJS(cjs)
-  await esbuild({
-    entryPoints: copied.map(name => ({ in: name, out: name })),
-    outdir: join(cjs, 'shared'),
-    format: 'cjs',
-    bundle: true,
-    banner: { js: '/* Its licence is in dist/THIRD-PARTY-LICENSES. */' },
-  })
-}
-
-/** What esbuild puts before each CommonJS module: the functions that make one of an ES module. */
-const helpers = /^var __\w+ = [\s\S]*?(?=^var \w+_exports = \{\};$)/m
-/** And behind it: the names it exports, for ES modules that import it. */
-const annotation = /^\/\/ Annotate the CommonJS .*\n(0 && \(module\.exports = [\s\S]*?\}\);\n)/m
-
-/**
- * Has CommonJS modules share those functions, require what is only imported when it is needed (hosts that run CommonJS by
- * themselves, as jest does, can't import), and leave out what is for ES modules where none imports them. What a user names
- * is still imported: it may be an ES module.
- */
-function finishCommonJS(cjs) {
-  const modules = walk(relative(root, cjs)).map(file => ({
-    file: at(file),
-    text: readFileSync(at(file), 'utf8'),
-  }))
-  const [longest] = modules
-    .map(({ text }) => helpers.exec(text)?.[0] ?? '')
-    .sort((one, other) => other.length - one.length)
-  const names = [...longest.matchAll(/^var (__(?:export|toESM|toCommonJS)) = /gm)].map(
-    ([, name]) => name,
-  )
-  const shared = join(cjs, 'shared')
-  const common = join(shared, 'commonjs.js')
-  writeFileSync(common, `"use strict";\n${longest}module.exports = { ${names.join(', ')} };\n`)
-  for (const { file, text } of modules) {
-    function pathTo(target) {
-      const path = relative(dirname(file), target).replaceAll(sep, '/')
-      return path.startsWith('.') ? path : `./${path}`
-    }
-    const requiring = text.replace(/\bimport\("([^"]+)"\)/g, (_, name) => {
-      const path = copied.includes(name) ? pathTo(join(shared, `${name}.js`)) : name
-      // Not in a function of its own, or bundlers don't see that a package which is tried for may be absent.
-      return `Promise.resolve(__toESM(require("${path}")))`
-    })
-    const body = requiring.replace(helpers, '')
-    const used = names.filter(name => body.includes(`${name}(`))
-    const sharing = requiring.replace(
-      helpers,
-      `const { ${used.join(', ')} } = require("${pathTo(common)}");\n`,
-    )
-    writeFileSync(file, sharing.replace(annotation, dirname(file) === shared ? '' : '$1'))
-  }
-}
+const isOfLibrary = source => !source.startsWith('cli/')
 
 /** The licences of the packages that the build carries a copy of, each in its own words. */
-function collectLicences() {
+async function collectLicences() {
+  const { copied } = await import('./build/compile.mjs')
   return copied
     .map(name => {
       const folder = join('node_modules', name)
@@ -285,7 +177,7 @@ function placeDeclarations(types, entries, esm, cjs) {
 async function buildInto(folder) {
   const [esm, cjs, types] = ['esm', 'cjs', 'types'].map(name => join(folder, name))
   const entries = findEntries()
-  const tasks = [compile(entries, esm, cjs), declare(types)]
+  const tasks = [compile(entries, 'es', esm), compile(entries, 'cjs', cjs), declare(types)]
   for (const { reason } of await Promise.allSettled(tasks)) if (reason !== undefined) throw reason
 
   placeDeclarations(types, entries, esm, cjs)
@@ -293,7 +185,7 @@ async function buildInto(folder) {
   // The nearest package.json says which format a file is of, and a declaration describes.
   writeFileSync(join(esm, 'package.json'), '{ "type": "module", "sideEffects": false }\n')
   writeFileSync(join(cjs, 'package.json'), '{ "type": "commonjs", "sideEffects": false }\n')
-  writeFileSync(join(folder, 'THIRD-PARTY-LICENSES'), collectLicences())
+  writeFileSync(join(folder, 'THIRD-PARTY-LICENSES'), await collectLicences())
   chmodSync(join(esm, `${command}.js`), 0o755)
 }
 

@@ -56,7 +56,14 @@ export {
   type HmacAuthOptions,
   hmacAuth,
 } from './plugins/hmac-auth.js'
-export { type Logger, type LoggingConfig, LogLevel, logging } from './plugins/logging.js'
+export {
+  type Logger,
+  type LoggingConfig,
+  LogLevel,
+  logging,
+  pinoLogger,
+  winstonLogger,
+} from './plugins/logging.js'
 export { type RateLimitOptions, rateLimit } from './plugins/rate-limit.js'
 export { type RetryOptions, retry } from './plugins/retry.js'
 export type { SignerSet, Signers, UnverifiedReport } from './plugins/verify/signers.js'

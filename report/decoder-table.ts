@@ -15,6 +15,7 @@ export function createDecoderTable<Each extends Decoder>(
   decoders: Iterable<Each>,
   log: Log = {},
   verifier?: ReportVerifier,
+  failed?: () => void,
 ): DecoderTable<DecodedBy<Each>> {
   type Data = DecodedBy<Each>
   const table = new Map<number, Decoder<Data>>()
@@ -43,6 +44,7 @@ export function createDecoderTable<Each extends Decoder>(
       const error = isStreamsError(thrown, 'DECODING')
         ? thrown
         : decodingError(feedID, 'its decoder threw', thrown)
+      failed?.()
       log.error?.(`report decoding failed: ${error.message}`, { feedID })
       throw error
     }

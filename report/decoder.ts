@@ -1,4 +1,5 @@
 import { ValidationError } from '../core/errors.js'
+import { checkOptions } from '../core/options.js'
 import { feedResolution } from './feed-id.js'
 import {
   type FieldType,
@@ -75,7 +76,7 @@ export function defineDecoder<const Version extends number, const Schema extends
   readonly version: Version
   readonly fields: Schema
 }): Decoder<Decoded<Version, Schema>> {
-  const { version, fields } = schema
+  const { version, fields } = checkOptions('defineDecoder', schema, { version: true, fields: true })
   if (!Number.isInteger(version) || version < 2 || version > 0xfff) {
     throw new ValidationError(
       `version must be a whole number from 2 to 4095, not ${String(version)}`,

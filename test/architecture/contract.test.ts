@@ -8,6 +8,9 @@ const contract: readonly string[] = ['plugin', 'call', 'scope', 'status'].map(
   name => `client/${name}.ts`,
 )
 
+/** What plugins share. */
+const shared: readonly string[] = ['plugins/decoders/statuses.ts', 'plugins/telemetry.ts']
+
 /** What the author of an enclave's plugin reads. */
 const enclaveContract: readonly string[] = ['call', 'errors'].map(
   name => `plugins/confidential-http/${name}.ts`,
@@ -31,7 +34,7 @@ function mayImport(path: string, target: string): boolean {
   if (/^(core|report|crypto)\//.test(target) || target.startsWith(partsOf(path))) return true
   return isOfEnclave(path)
     ? enclaveContract.includes(target) || target in fromVault
-    : contract.includes(target) || target === 'plugins/decoders/statuses.ts'
+    : contract.includes(target) || shared.includes(target)
 }
 
 /** The imports of a plugin, or of a part of one, that are not of its contract. */
@@ -115,9 +118,9 @@ describe('the contract is small', () => {
     expect(membersOf('client/scope.ts', 'Wider', wider)).toHaveLength(members.length + 1)
   })
 
-  test('a plugin has a name and five hooks', () => {
+  test('a plugin has a name, five hooks and its events', () => {
     expect(membersOf('client/plugin.ts', 'Plugin').sort()).toEqual(
-      ['name', 'setup', 'call', 'attempt', 'report', 'decoders'].sort(),
+      ['name', 'setup', 'call', 'attempt', 'report', 'decoders', 'events'].sort(),
     )
   })
 })

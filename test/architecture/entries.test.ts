@@ -28,7 +28,11 @@ describe('the package', () => {
     expect(manifest.exports[entry]).toEqual(entryOf(source))
   })
 
-  const plugins = [...sources.filter(isPlugin), 'plugins/decoders/statuses.ts']
+  const plugins = [
+    ...sources.filter(isPlugin),
+    'plugins/decoders/statuses.ts',
+    'plugins/telemetry.ts',
+  ]
   test.each(plugins)('%s has an entry', path => {
     expect(entries).toContain(`./${path.replace(/\.ts$/, '')}`)
   })

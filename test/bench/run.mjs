@@ -1,7 +1,9 @@
 // Runs benchmarks against the built package: npm run bench, or npm run bench -- NAME … for some of them.
 import { writeFileSync } from 'node:fs'
 import { cpus, loadavg, platform } from 'node:os'
+import { readRows } from '../faults/harness/rows.mjs'
 import { readArguments } from '../support/arguments.mjs'
+import { recordRows, updatePages } from '../support/results.mjs'
 import { markdown, printTable } from './table.mjs'
 
 const names = [
@@ -9,6 +11,7 @@ const names = [
   'stream',
   'origins',
   'pipeline',
+  'telemetry',
   'load',
   'rest',
   'scaling',
@@ -20,7 +23,10 @@ const names = [
 const { values, positionals } = readArguments(process.argv.slice(2), {
   name: 'bench',
   usage: `npm run bench -- [NAME …] [options], where NAME is of ${names.join(', ')}`,
-  options: { json: ['FILE', 'writes the figures there'] },
+  options: {
+    json: ['FILE', 'writes the figures there'],
+    record: [undefined, 'records the figures for docs/performance.md'],
+  },
   files: ['json'],
   check({ positionals }) {
     const unknown = positionals.find(name => !names.includes(name))
@@ -57,3 +63,16 @@ console.log(`${markdown(rows)}\n`)
 console.log(`${machine}; ${((performance.now() - started) / 1000).toFixed()} s`)
 if (values.json !== undefined)
   writeFileSync(values.json, `${JSON.stringify({ machine, rows }, null, 2)}\n`)
+if (values.record) {
+  const place = ({ bench }) => names.indexOf(bench)
+  recordRows('bench', {
+    run: machine,
+    rows: rows.map(({ bench, work, goal, figure, spread, isMet, detail = '' }) => ({
+      ...{ bench, work, goal, figure, spread, isMet, detail },
+    })),
+    keyOf: ({ bench, work }) => `${bench} ${work}`,
+    order: (one, other) => place(one) - place(other),
+    replaces: ({ bench }) => wanted.includes(bench),
+  })
+  console.log(`recorded, in ${updatePages(await readRows()).join(', ')}`)
+}

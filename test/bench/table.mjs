@@ -1,4 +1,5 @@
 // What benchmarks print.
+import { markdownTable } from '../support/results.mjs'
 import { ratio, spread } from './rounds.mjs'
 
 export const perSecond = rate => `${Math.round(rate).toLocaleString('en')}/s`
@@ -76,14 +77,15 @@ export function compareRates(goal, ours, theirs) {
 /** The goals and what was measured, as Markdown. */
 export function markdown(rows) {
   const head = ['work', 'goal', 'measured', 'least to most', 'met', '']
-  const cells = rows.map(({ work, goal, figure, spread, isMet, detail = '' }) => [
-    work,
-    goal,
-    figure,
-    spread,
-    isMet === undefined ? '' : isMet ? 'yes' : '**no**',
-    detail,
-  ])
-  const lines = [head, head.map(() => '---'), ...cells]
-  return lines.map(line => `| ${line.join(' | ')} |`).join('\n')
+  return markdownTable(
+    head,
+    rows.map(({ work, goal, figure, spread, isMet, detail = '' }) => [
+      work,
+      goal,
+      figure,
+      spread,
+      isMet === undefined ? '' : isMet ? 'yes' : '**no**',
+      detail,
+    ]),
+  )
 }

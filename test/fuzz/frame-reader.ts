@@ -1,8 +1,8 @@
 // Messages as a stream takes them off the wire, without the bound on how many of its errors are events.
 
+import { createCounters } from '../../client/metrics.js'
 import { createFastPath } from '../../client/stream/intake/fast-path.js'
 import { createIntake, type Source } from '../../client/stream/intake/intake.js'
-import { createCounters } from '../../client/stream/metrics.js'
 import { createOrigins } from '../../client/stream/origins.js'
 import { createStalenessWatch } from '../../client/stream/staleness.js'
 import { createDecoderTable } from '../../report/decoder-table.js'

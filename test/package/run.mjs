@@ -10,7 +10,15 @@ import { checkOutside } from './outside/outside.mjs'
 import { installNodes, runAll } from './runtime.mjs'
 import { checkSizes } from './sizes.mjs'
 import { check, countFailures, createGate, install } from './steps.mjs'
-import { attw, checkCommand, checkDeclarations, checkFiles, pack, publint } from './tarball.mjs'
+import {
+  attw,
+  checkCommand,
+  checkDeclarations,
+  checkFiles,
+  checkNames,
+  pack,
+  publint,
+} from './tarball.mjs'
 
 const started = performance.now()
 const temp = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-package-')))
@@ -43,6 +51,7 @@ async function checkAll(packed, checkGated, gate) {
   const nodes = findNodes()
   await Promise.all([
     checkGated('holds the build and the papers, nothing else', () => checkFiles(packed)),
+    checkGated('shared files are named for sources', () => checkNames(packed)),
     checkGated('declarations name no package', () => checkDeclarations(packed)),
     checkGated('the command starts itself', () => checkCommand(packed)),
     runAll(packed, folder('runtime'), nodes, checkGated),

@@ -1,11 +1,12 @@
 // Installs the tarball where nothing else is and does real work with it, on every Node it is for.
 import assert from 'node:assert/strict'
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { arch, platform } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { build } from 'esbuild'
 import { jestChecks } from './jest.mjs'
 import { checkOutside } from './outside/outside.mjs'
+import { stackChecks } from './stacks.mjs'
 import { check, install, root, run } from './steps.mjs'
 
 /** The oldest Node there is a promise for, and the newest of the lines after it. */
@@ -53,6 +54,14 @@ async function installConsumer(folder, { tarball }) {
   copyFileSync(join(root, 'test', 'vectors', vectors), join(folder, vectors))
 }
 
+/** The package with the oldest packages that its plugins for telemetry are for. */
+async function installWithPeers(folder, { tarball }) {
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }')
+  await install(folder, [tarball, '@opentelemetry/api@1.7.0', 'prom-client@15.0.0'])
+  copyFileSync(join(consumer, 'with-peers.mjs'), join(folder, 'with-peers.mjs'))
+}
+
 async function runQuietly(node, args, folder) {
   const { stderr } = await run(node.path, args, { cwd: folder, timeout: 30_000 })
   assert.equal(stderr, '', 'it warns')
@@ -97,10 +106,19 @@ export async function runAll(packed, folder, nodes, checkGated) {
   const bundled = check('bundles into one file', () => bundleProgram(folder))
   const jest = jestChecks(folder, checkGated)
   const outside = checkOutside(folder, checkGated)
+  const withPeers = join(folder, '..', 'with-peers')
+  const peersInstalled = check('installs beside the packages that telemetry is for', () =>
+    installWithPeers(withPeers, packed),
+  )
   const tasks = (await nodes).flatMap(node => [
     ...['with-import.mjs', 'with-require.cjs', 'with-both.mjs'].map(file =>
       checkGated(`Node ${node.version}: ${file}`, () => runQuietly(node, [file], folder)),
     ),
+    ...stackChecks(folder, node, checkGated),
+    checkGated(`Node ${node.version}: with-peers.mjs`, async () => {
+      await peersInstalled
+      await runQuietly(node, ['with-peers.mjs'], withPeers)
+    }),
     checkGated(`Node ${node.version}: the command`, () => checkCommand(node, folder)),
     checkGated(`Node ${node.version}: in one file`, async () => {
       await bundled

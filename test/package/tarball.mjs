@@ -1,8 +1,9 @@
 // Packs the package and looks at what is in it.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
-import { npm, runScript, unpack } from './steps.mjs'
+import { copied } from '../../build/compile.mjs'
+import { npm, root, runScript, unpack } from './steps.mjs'
 
 const readManifest = unpacked => JSON.parse(readFileSync(join(unpacked, 'package.json'), 'utf8'))
 
@@ -24,7 +25,7 @@ export async function pack(folder) {
   }
 }
 
-/** The files of ours that a file leads to: its imports, and the programs it starts. */
+/** The files of ours that a file leads to: its imports, the programs it starts, and its source map. */
 function filesFrom(file, text) {
   if (!/\.(js|d\.ts)$/.test(file)) return []
   const isDeclaration = file.endsWith('.d.ts')
@@ -32,12 +33,14 @@ function filesFrom(file, text) {
   const code = isDeclaration ? text.replace(/^ *\*.*$/gm, '') : text
   const imports = [...code.matchAll(/\b(?:from|import|require) *\(?["'](\.[^"']+)["']/g)]
   const threads = [...code.matchAll(/\bthreadFile\)?\(["']([^"']+)["']\)/g)]
+  const maps = [...code.matchAll(/^\/\/# sourceMappingURL=(.+)$/gm)]
   const programs = [...code.matchAll(/\bnew URL\(["']([^"']+\.js)["'], import\.meta\.url\)/g)]
   return [
     ...[...imports, ...programs].map(([, path]) => {
       const found = posix.join(posix.dirname(file), path)
       return isDeclaration ? found.replace(/js$/, 'd.ts') : found
     }),
+    ...maps.map(([, path]) => posix.join(posix.dirname(file), path)),
     ...threads.map(([, path]) => posix.join(...file.split('/', 2), path)),
   ]
 }
@@ -70,7 +73,26 @@ export function checkFiles({ files, unpacked }) {
   return `${files.length} files`
 }
 
-/** The declarations name no package: a consumer needs no types but ours and the platform's. */
+/** A file that several entries share is named for a source, or for a package that is copied, and not by a hash. */
+export function checkNames({ files }) {
+  const shared = files.flatMap(
+    file => /^dist\/(?:esm|cjs)\/shared\/(.+)\.js$/.exec(file)?.[1] ?? [],
+  )
+  const unknown = shared.filter(
+    name => !copied.includes(name) && !existsSync(join(root, `${name}.ts`)),
+  )
+  assert.deepEqual(unknown, [])
+  assert.ok(shared.length > 0, 'nothing is shared')
+  return `${shared.length} shared files`
+}
+
+/** The plugins that are for a package speak of its types. */
+const peers = {
+  'dist/cjs/plugins/opentelemetry.d.ts': "'@opentelemetry/api'",
+  'dist/cjs/plugins/prometheus.d.ts': "'prom-client'",
+}
+
+/** The other declarations name no package: a consumer needs no types but ours and the platform's. */
 export function checkDeclarations({ files, unpacked }) {
   const isForeign = line =>
     /\bfrom\s+['"][^.]|\bimport\(['"][^.]|^import\s+['"][^.]|reference types=/.test(line)
@@ -82,6 +104,7 @@ export function checkDeclarations({ files, unpacked }) {
         .filter(line => isForeign(line) && !/^\s*(\*|\/\/ )/.test(line))
         // What runs on the platform's own servers may speak of them.
         .filter(line => !(/\/(local|confidential-http)\//.test(file) && /['"]node:/.test(line)))
+        .filter(line => !(file in peers && line.includes(peers[file])))
         .map(line => `${file}: ${line}`),
     )
   assert.deepEqual(foreign, [])

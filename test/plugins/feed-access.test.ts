@@ -38,6 +38,7 @@ function world(listFeeds: ListFeeds, error: AuthenticationError = refusal) {
     const call: StreamCall = {
       kind: 'stream',
       operation: 'stream',
+      purpose: 'user',
       method: 'GET',
       url,
       urls: [url],

@@ -112,7 +112,7 @@ describe('fileCursors', () => {
       )
     const flat = (text: string) =>
       text.replace(/'\.\.?\/(?:(?:core|local|report)\/)?([a-z-]+)\.js'/g, "'./$1.mjs'")
-    for (const name of ['errors', 'options', 'kind'])
+    for (const name of ['errors', 'options', 'kind', 'unknown-name'])
       compile(`core/${name}.ts`, `${name}.mjs`, flat)
     compile('local/files.ts', 'files.mjs', flat)
     compile('report/feed-id.ts', 'feed-id.mjs', flat)

@@ -324,7 +324,11 @@ describe('a wrong argument', () => {
       () => clientOf().listFeeds({ signal: new AbortController() as never }),
       /signal must be an AbortSignal: give the signal of the controller/,
     ],
-    ['null for options', () => clientOf().listFeeds(null as never), /options must be an object/],
+    [
+      'null for options',
+      () => clientOf().listFeeds(null as never),
+      /listFeeds takes an object of options, not null/,
+    ],
     [
       'a signal of a stream that is none',
       async () => clientOf().createStream(ethUsd, { signal: {} as never }),
@@ -333,7 +337,7 @@ describe('a wrong argument', () => {
     [
       'null for the options of a stream',
       async () => clientOf().createStream(ethUsd, null as never),
-      /options must be an object/,
+      /createStream takes an object of options, not null/,
     ],
     [
       'a handler that is none',

@@ -38,7 +38,11 @@ export const inNames = [
   ['hear hears heard', 'on…, listener, received'],
   ['announce announces announcement announcements', 'emit, notify, report'],
   ['kept', 'cache, or what it is'],
-  ['record records', 'envelope', /^(core|report|client|plugins|presets|index)\b/],
+  [
+    'record records',
+    'envelope',
+    /^(core|report|client|plugins(?!\/opentelemetry\/)|presets|index)\b/,
+  ],
   ['stretch stretches', 'missing range'],
 ]
 

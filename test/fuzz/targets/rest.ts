@@ -27,7 +27,7 @@ export function answers(): readonly Target<string>[] {
     table: createDecoderTable(allDecoders),
     log: {},
     signal,
-    client: () => ({}) as PluginClient,
+    clientOf: () => ({}) as PluginClient,
   })
   const [first, second, inMilliseconds] = records as [typeof sample, typeof sample, typeof sample]
   const list = (name: string, value: JSONValue, read: (rest: Rest) => Promise<unknown>) =>

@@ -215,9 +215,10 @@ export function describe(report: Report<DecodedReport>): string {
 
 /** The default preset, through a stream that closes itself. */
 export async function streamOne(place: Place): Promise<string> {
+  const { feedID, ...access } = place
   const config: Config = {
     ...endpoints.testnet,
-    ...place,
+    ...access,
     timeout: 5000,
     logging: { logger: loggers[1], logLevel: LogLevel.WARN },
     connectionStatusCallback: (isConnected, host, origin) => void [isConnected, host, origin],
@@ -225,7 +226,7 @@ export async function streamOne(place: Place): Promise<string> {
   const client = createClient(config)
   holds<Same<typeof client, Client<DecodedReport>>>(true)
   try {
-    await using stream = client.createStream([place.feedID], { maxReconnectAttempts: 2 })
+    await using stream = client.createStream([feedID], { maxReconnectAttempts: 2 })
     holds<Same<typeof stream, Stream<DecodedReport>>>(true)
     const first = new Promise<Report<DecodedReport>>((resolve, reject) => {
       stream.on('report', resolve).on('error', reject)

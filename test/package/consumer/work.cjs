@@ -6,17 +6,28 @@ const { join } = require('node:path')
 const manifest = require('sluice/package.json')
 const { reports } = require('./published-reports.json')
 
+/** Entries that stand for a package which their user installs. */
+const peers = {
+  'sluice/plugins/opentelemetry': '@opentelemetry/api',
+  'sluice/plugins/prometheus': 'prom-client',
+}
 const entries = Object.keys(manifest.exports)
   .filter(entry => entry !== './package.json')
   .map(entry => `sluice${entry.slice(1)}`)
+  .filter(entry => !(entry in peers))
 
-/** Every entry loads, and holds something. */
+/** Every entry loads, and holds something; one whose package is not there says which. */
 async function loadAll(load) {
   for (const entry of entries) {
     const names = Object.keys(await load(entry))
     assert.ok(names.length > 0, `${entry} is empty`)
     assert.ok(!names.includes('default'), `${entry} has a default export`)
   }
+  for (const [entry, name] of Object.entries(peers))
+    await assert.rejects(async () => load(entry), {
+      code: /^(ERR_)?MODULE_NOT_FOUND$/,
+      message: new RegExp(`'${name}'`),
+    })
   await assert.rejects(async () => load('sluice/client/errors.js'), {
     code: 'ERR_PACKAGE_PATH_NOT_EXPORTED',
   })

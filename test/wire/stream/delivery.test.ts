@@ -40,6 +40,7 @@ describe('a stream', () => {
       gaps: 0,
       rejected: 0,
       totalReceived: 40,
+      queued: 0,
       partialReconnects: 0,
       fullReconnects: 0,
       activeConnections: 1,

@@ -1,0 +1,126 @@
+// Makes modules of the sources: esbuild compiles each file, and Rollup joins them into few, each named for a file in it.
+import { createRequire } from 'node:module'
+import { dirname, join, relative, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { decode, encode } from '@jridgewell/sourcemap-codec'
+import { rollup } from '@rollup/wasm-node'
+import { transform } from 'esbuild'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const require = createRequire(import.meta.url)
+
+/** Packages that are ES modules only, which Node 20 can't require: CommonJS carries a copy of each. */
+export const copied = ['ky']
+
+const settings = {
+  target: 'node20.0',
+  tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
+}
+
+/** Finds and compiles the sources; packages stay imports, but for those to copy. */
+function sources(format) {
+  return {
+    name: 'sources',
+    resolveId(id, importer) {
+      if (importer === undefined) return id
+      if (id.startsWith('.')) {
+        const path = join(dirname(importer), id)
+        return importer.endsWith('.ts') ? `${path.slice(0, -'.js'.length)}.ts` : path
+      }
+      if (format === 'cjs' && copied.includes(id)) return require.resolve(id)
+      return { id, external: true }
+    },
+    async transform(source, id) {
+      const isOurs = id.endsWith('.ts')
+      const options = { loader: isOurs ? 'ts' : 'js', sourcefile: id, sourcemap: isOurs }
+      const { code, map } = await transform(source, { ...settings, ...options })
+      return { code, map: isOurs ? map : { mappings: '' } }
+    },
+  }
+}
+
+/**
+ * Has CommonJS require what it loads when that is needed: hosts that run CommonJS by themselves, as jest does, can't import.
+ * What a user names is still imported: it may be an ES module.
+ */
+const requiring = {
+  name: 'requiring',
+  renderDynamicImport({ targetModuleId, targetChunk }) {
+    if (targetModuleId === null) return { left: 'import(', right: ')' }
+    if (targetChunk !== null) return undefined
+    // Not in a function of its own, or bundlers don't see that a package which is tried for may be absent.
+    return {
+      left: '(module => Promise.resolve({ ...module, default: module }))(require(',
+      right: '))',
+    }
+  },
+  resolveImportMeta: property =>
+    property === 'url' ? "require('node:url').pathToFileURL(__filename).href" : undefined,
+}
+
+/** Leaves in source maps where each line begins, without columns within it: a sixth of their size, and all that a stack needs. */
+const shortMaps = {
+  name: 'short-maps',
+  generateBundle(_, files) {
+    for (const file of Object.values(files)) {
+      if (!file.fileName.endsWith('.map')) continue
+      const map = JSON.parse(file.source)
+      map.mappings = encode(decode(map.mappings).map(keepLines))
+      map.names = []
+      file.source = JSON.stringify(map)
+    }
+  },
+}
+
+/** The segments of a line at which another line of a source begins. */
+function keepLines(segments) {
+  let last
+  return segments.flatMap(([column, source, line, sourceColumn]) => {
+    if (source === undefined || (last?.[0] === source && last[1] === line)) return []
+    last = [source, line]
+    return [[column, source, line, sourceColumn]]
+  })
+}
+
+/** What a file is called within the repository: the path of a source without its ending, or the name of a package. */
+function nameOf(id) {
+  const path = relative(root, id).split(sep)
+  return path[0] === 'node_modules' ? path[1] : path.join('/').replace(/\.ts$/, '')
+}
+
+const isCopied = id => copied.includes(nameOf(id))
+
+/**
+ * Writes modules of a format into a folder: one for each of these sources, given without their ending, and what several have
+ * in common in shared/, once. A shared module has the name of its last source, the one that imports the others.
+ */
+export async function compile(entries, format, dir) {
+  const bundle = await rollup({
+    input: Object.fromEntries(entries.map(entry => [entry, join(root, `${entry}.ts`)])),
+    plugins: [sources(format), ...(format === 'cjs' ? [requiring] : []), shortMaps],
+    // No file of ours is imported for what it does.
+    treeshake: { moduleSideEffects: false },
+    onLog(level, { message }) {
+      if (level !== 'debug') throw new Error(message)
+    },
+  })
+  await bundle.write({
+    dir,
+    format,
+    chunkFileNames: ({ moduleIds }) => `shared/${nameOf(moduleIds.at(-1))}.js`,
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+    // As Node does where an ES module imports CommonJS.
+    interop: 'default',
+    esModule: true,
+    exports: 'named',
+    externalLiveBindings: false,
+    freeze: false,
+    generatedCode: { preset: 'es2015', symbols: false },
+    hoistTransitiveImports: false,
+    minifyInternalExports: false,
+    banner: ({ moduleIds }) =>
+      moduleIds.some(isCopied) ? '/* Its licence is in dist/THIRD-PARTY-LICENSES. */' : '',
+  })
+  await bundle.close()
+}
