@@ -88,6 +88,7 @@ export {
   endpoints,
   getCurrentTimestamp,
 } from './presets/defaults.js'
+export { findFeed, type KnownFeed, knownFeeds } from './presets/feeds.js'
 export { type HaPresetOptions, haPreset } from './presets/ha.js'
 export { formatReport, Report, type ReportEnvelope } from './presets/report.js'
 export { Stream, type StreamConstructor } from './presets/stream.js'
@@ -104,6 +105,9 @@ export { ReportDecodingError } from './report/errors.js'
 export { getReportVersion } from './report/feed-id.js'
 export type { FieldType } from './report/field.js'
 export type { Gap, GapCause, GapFilled } from './report/gap.js'
+export { type JSONOf, toJSON } from './report/json.js'
+export { formatPrice, type PriceFormat, parsePrice, type Rounding } from './report/price.js'
+export type { ReportJSON } from './report/report.js'
 export type { ReportContext, ReportSignature } from './report/report-context.js'
 export {
   ReportVerificationError,

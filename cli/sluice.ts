@@ -2,15 +2,16 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import type { Client } from '../client/client.js'
+import type { Feed } from '../client/rest.js'
 import { asError, ValidationError } from '../core/errors.js'
 import { VERSION } from '../core/version.js'
 import type { DataEngineOptions } from '../local/index.js'
 import { createClient } from '../presets/create-client.js'
+import { findFeed } from '../presets/feeds.js'
 import { formatReport } from '../presets/report.js'
 import { type DecodedReport, decodeReport } from '../presets/versions.js'
 import { ReportDecodingError } from '../report/errors.js'
 import { isFeedID } from '../report/feed-id.js'
-import type { Report } from '../report/report.js'
 import { number, rejectRepeats } from './arguments.js'
 import { findCredentials } from './credentials.js'
 import { addEnclaveCommands } from './enclave.js'
@@ -29,8 +30,6 @@ stdout.on('error', error => {
   throw error
 })
 const say = (text: string): void => void stdout.write(`${text}\n`)
-const json = (value: unknown): string =>
-  JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? each.toString() : each))
 
 // A command imports its modules when it runs, so that the others start faster.
 const program = new Command('sluice')
@@ -126,7 +125,7 @@ program
       throw new ReportDecodingError('fullReport is rejected: it is cut short, or not hexadecimal')
     }
     const decoded = decodeReport(fullReport, feedID ?? signedFor)
-    say(options.json ? json(decoded) : formatReport(decoded))
+    say(options.json ? JSON.stringify(decoded) : formatReport(decoded))
   })
 
 program
@@ -135,7 +134,7 @@ program
   .option('--json', 'print NDJSON')
   .action(async (options: { json?: boolean }) => {
     for (const feed of await connected().listFeeds({ signal: stop.signal }))
-      say(options.json ? json(feed) : feed.feedID)
+      say(options.json ? JSON.stringify(feed) : stdout.isTTY ? describeFeed(feed) : feed.feedID)
   })
 
 program
@@ -145,7 +144,7 @@ program
   .option('--json', 'print JSON, big integers as strings')
   .action(async (feedID: string, options: { json?: boolean }) => {
     const report = await connected().getLatestReport(feedID, { signal: stop.signal })
-    say(options.json ? reportJson(report) : formatReport(report.decoded))
+    say(options.json ? JSON.stringify(report) : formatReport(report.decoded))
   })
 
 program
@@ -156,7 +155,7 @@ program
   .action(async (feedIDs: string[], options: { json?: boolean }) => {
     const stream = connected().createStream(feedIDs, { signal: stop.signal })
     const view = options.json ? undefined : createView(stdout, stream.feedIDs)
-    stream.on('report', report => (view ? view.show(report) : say(reportJson(report))))
+    stream.on('report', report => (view ? view.show(report) : say(JSON.stringify(report))))
     let shown: unknown
     stream.on('error', error => {
       shown = error
@@ -194,14 +193,12 @@ function connected(): Client<DecodedReport> {
   return createClient(credentials)
 }
 
-function reportJson(report: Report<DecodedReport>): string {
-  let decoded: DecodedReport | undefined
-  try {
-    decoded = report.decoded
-  } catch {
-    // A report of a version without a decoder is printed undecoded.
-  }
-  return json({ ...report, decoded })
+/** A feed in a line: its id, and what is known of it. The service's words are printed without control characters. */
+function describeFeed(feed: Feed): string {
+  const { feedID, name, decimals } = { ...findFeed(feed.feedID), ...feed }
+  const facts = [name, decimals === undefined ? undefined : `${decimals} decimals`]
+  const line = [feedID, ...facts.filter(fact => fact !== undefined)].join('  ')
+  return line.replace(/[^ -~]/g, '?')
 }
 
 program.parseAsync().catch((thrown: unknown) => {

@@ -1,5 +1,7 @@
 import pc from 'picocolors'
+import { findFeed } from '../presets/feeds.js'
 import type { DecodedReport } from '../presets/versions.js'
+import { formatPrice } from '../report/price.js'
 import type { Report } from '../report/report.js'
 
 const commonFields = new Set([
@@ -24,20 +26,18 @@ export function shortID(feedID: string): string {
   return `${feedID.slice(0, 10)}…${feedID.slice(-4)}`
 }
 
-/** Formats a number with 18 decimals, as most feeds have, with 4 of them. */
-function scaled(value: bigint): string {
-  const digits = (value < 0n ? -value : value).toString().padStart(19, '0')
-  return `${value < 0n ? '-' : ''}${digits.slice(0, -18)}.${digits.slice(-18, -14)}`
-}
+/** The decimals of most feeds, for those of which they are not known. */
+const USUAL_DECIMALS = 18
 
 /** Formats the fields of a report's version in one line. */
 function summarize(decoded: DecodedReport): string {
+  const { decimals = USUAL_DECIMALS } = findFeed(decoded.feedID) ?? {}
   return Object.entries(decoded)
     .filter(([name]) => !commonFields.has(name) && !name.endsWith('Raw'))
     .slice(0, 4)
     .map(
       ([name, value]) =>
-        `${name} ${typeof value === 'bigint' && !/time|date|volume/i.test(name) ? scaled(value) : value}`,
+        `${name} ${typeof value === 'bigint' && !/time|date|volume/i.test(name) ? formatPrice(value, decimals, { digits: 4 }) : value}`,
     )
     .join('  ')
 }

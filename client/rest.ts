@@ -10,10 +10,13 @@ export interface RequestOptions {
 export interface Feed {
   /** In lower case. */
   readonly feedID: string
-  /** The service may leave out this field and those below. */
+  /** What people call it: `ETH/USD`. The service may leave out this field and those below; `findFeed` knows some feeds. */
   readonly name?: string
+  /** How many decimals its prices have, as `formatPrice` takes them: 0 to 255. */
   readonly decimals?: number
+  /** What is priced: `ETH`. */
   readonly asset?: string
+  /** What it is priced in: `USD`. */
   readonly quoteAsset?: string
 }
 

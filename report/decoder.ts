@@ -12,6 +12,7 @@ import {
   stringLength,
 } from './field.js'
 import { type Blob, decodingError, HEAD_WORDS } from './full-report.js'
+import { fieldsToJSON } from './json.js'
 
 /** Decodes the reports of one version. */
 export interface Decoder<out Data = unknown> {
@@ -65,6 +66,39 @@ export type Decoded<Version extends number, Schema extends Fields> = BaseFields 
 }
 
 /**
+ * A decoded report. It is a class so that `JSON.stringify` finds `toJSON`, which as a field would cost something for each
+ * report. To those who look at it, it is an object like any other: its `constructor` is `Object`.
+ */
+class DecodedFields {
+  static {
+    DecodedFields.prototype.constructor = Object
+  }
+  [field: string]: unknown
+
+  constructor(
+    version: string,
+    feedID: string,
+    validFromTimestamp: number,
+    observationsTimestamp: number,
+    nativeFee: bigint,
+    linkFee: bigint,
+    expiresAt: number,
+  ) {
+    this.version = version
+    this.feedID = feedID
+    this.validFromTimestamp = validFromTimestamp
+    this.observationsTimestamp = observationsTimestamp
+    this.nativeFee = nativeFee
+    this.linkFee = linkFee
+    this.expiresAt = expiresAt
+  }
+
+  toJSON(): object {
+    return fieldsToJSON(this)
+  }
+}
+
+/**
  * Makes a decoder from a schema: the version, and the fields after the common head in the order of the encoding.
  *
  * @example
@@ -99,15 +133,15 @@ export function defineDecoder<const Version extends number, const Schema extends
       )
     }
     const readTime = feedResolution(feedID) === 's' ? readSeconds : readMilliseconds
-    const data: Record<string, unknown> = {
-      version: label,
+    const data = new DecodedFields(
+      label,
       feedID,
-      validFromTimestamp: readTime(blob, 32, 'validFromTimestamp'),
-      observationsTimestamp: readTime(blob, 64, 'observationsTimestamp'),
-      nativeFee: readFee(blob, 96, 'nativeFee'),
-      linkFee: readFee(blob, 128, 'linkFee'),
-      expiresAt: readTime(blob, 160, 'expiresAt'),
-    }
+      readTime(blob, 32, 'validFromTimestamp'),
+      readTime(blob, 64, 'observationsTimestamp'),
+      readFee(blob, 96, 'nativeFee'),
+      readFee(blob, 128, 'linkFee'),
+      readTime(blob, 160, 'expiresAt'),
+    )
     let at = 32 * HEAD_WORDS
     let tail = headLength
     for (const field of plan) {
@@ -152,7 +186,7 @@ interface Field {
 
 /** Checks the names and types of a schema's fields, and finds their readers. */
 function planFields(fields: Fields): readonly Field[] {
-  const taken = new Set<string>(headFields)
+  const taken = new Set<string>([...headFields, 'toJSON'])
   return Object.entries(fields).map(([name, type]) => {
     const rawName = type === 'uint64-twin' ? `${name}Raw` : undefined
     for (const each of rawName === undefined ? [name] : [name, rawName]) {
@@ -160,7 +194,7 @@ function planFields(fields: Fields): readonly Field[] {
       if (!/^\p{L}/u.test(each))
         throw new ValidationError(`fields.${each} must have a name that begins with a letter`)
       if (taken.has(each))
-        throw new ValidationError(`fields.${each} is decoded already: each name must be unique`)
+        throw new ValidationError(`fields.${each} is taken already: each name must be unique`)
       taken.add(each)
     }
     return { name, rawName, read: type === 'string' ? undefined : readerOf(name, type) }

@@ -27,8 +27,10 @@ export {
   readHead,
 } from './full-report.js'
 export type { Gap, GapCause, GapFilled } from './gap.js'
+export { type JSONOf, toJSON } from './json.js'
 export { createOverflowGaps, type OverflowGaps } from './overflow-gaps.js'
-export { type DecoderTable, Report } from './report.js'
+export { formatPrice, type PriceFormat, parsePrice, type Rounding } from './price.js'
+export { type DecoderTable, Report, type ReportJSON } from './report.js'
 export { type ReportContext, type ReportSignature, readContext } from './report-context.js'
 export {
   addTime,

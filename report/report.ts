@@ -1,7 +1,26 @@
+import { type JSONOf, toJSON } from './json.js'
 import { type ReportContext, readContext } from './report-context.js'
 
 /** How a report was received. */
 export type ReportSource = 'live' | 'backfill' | 'request'
+
+/** What `JSON.stringify` writes of a report: its fields, and `decoded` with bigints as decimal strings. */
+export interface ReportJSON<out Data = unknown> {
+  /** In lower case. */
+  readonly feedID: string
+  /** The signed bytes, `0x` and hexadecimal digits. */
+  readonly fullReport: string
+  /** Earliest time for which the report is valid, in the feed's unit: seconds, or milliseconds for ids that begin with `0x1`. */
+  readonly validFromTimestamp: number
+  /** Time of the observations, in the feed's unit. */
+  readonly observationsTimestamp: number
+  /** The configured URL that it was received from, with the id of the origin as its fragment where it has one. */
+  readonly origin: string
+  /** How it was received. */
+  readonly source: ReportSource
+  /** The decoded fields, each bigint as a decimal string; undefined where the report cannot be decoded. */
+  readonly decoded: JSONOf<Data> | undefined
+}
 
 /** Decodes and verifies the reports of a stack. */
 export interface DecoderTable<out Data = unknown> {
@@ -96,6 +115,19 @@ export class Report<out Data = unknown> {
    */
   acknowledge(): void {
     acknowledged.get(this)?.(this)
+  }
+
+  /** What `JSON.stringify` writes of it. Decodes the report; where that fails, `decoded` is left out, and nothing is thrown. */
+  toJSON(): ReportJSON<Data> {
+    const { feedID, fullReport, validFromTimestamp, observationsTimestamp, origin, source } = this
+    let decoded: JSONOf<Data> | undefined
+    try {
+      decoded = toJSON(this.decoded)
+    } catch {
+      // The bytes break a rule, or no decoder knows the version: the other fields are valid all the same.
+    }
+    const times = { validFromTimestamp, observationsTimestamp }
+    return { feedID, fullReport, ...times, origin, source, decoded }
   }
 
   /**

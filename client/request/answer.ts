@@ -145,11 +145,16 @@ export function readFeeds(answer: Answer): Feed[] {
     return {
       feedID: feedID.toLowerCase(),
       ...(typeof name === 'string' ? { name } : {}),
-      ...(typeof decimals === 'number' ? { decimals } : {}),
+      ...(isDecimals(decimals) ? { decimals } : {}),
       ...(typeof asset === 'string' ? { asset } : {}),
       ...(typeof quoteAsset === 'string' ? { quoteAsset } : {}),
     }
   })
+}
+
+/** Whether a price can have so many decimals, as `formatPrice` takes them. */
+function isDecimals(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 255
 }
 
 /** The array in a field of an answer. Throws APIError. */

@@ -83,6 +83,7 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
   ],
   ['plugins/dedup.ts', 'DedupOptions', 'high-availability', ['option of `dedup`']],
   ['plugins/verify.ts', 'VerifyOptions', 'verification', ['option of `verify`']],
+  ['report/price.ts', 'PriceFormat', 'reports', ['option of `formatPrice`']],
   ['report/decoder.ts', 'BaseFields', 'decoders', ['field of every version']],
   ['local/options.ts', 'DataEngineOptions', 'testing', ['option of `startDataEngine`']],
   ['local/data-engine.ts', 'DataEngine', 'testing', ['member of an engine']],

@@ -9,7 +9,7 @@ import { build } from 'esbuild'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 58000,
+  '.': 60000,
   './client': 36000,
   './core': 3400,
   './confidential-http': 35000,
@@ -17,7 +17,7 @@ export const budgets = {
   './plugins/confidential-http/templates': 2400,
   './plugins/continuity': 8000,
   './plugins/decoders': 150,
-  './plugins/decoders/v3': 3600,
+  './plugins/decoders/v3': 4200,
   './plugins/dedup': 3900,
   './plugins/feed-access': 2600,
   './plugins/ha-discovery': 5000,
@@ -31,9 +31,10 @@ export const budgets = {
   './plugins/verify': 13700,
   './plugins/verify/onchain': 12400,
   './presets/confidential': 13500,
-  './presets/default': 26000,
-  './presets/versions': 5650,
-  './report': 8200,
+  './presets/default': 28000,
+  './presets/feeds': 2200,
+  './presets/versions': 6200,
+  './report': 9400,
   './stores': 2000,
   './tdh2': 5700,
 }

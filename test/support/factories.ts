@@ -84,6 +84,10 @@ const plugins: Readonly<Record<string, readonly Case[]>> = {
   onchainSigners: [['onchainSigners', 'fromBlock', more => onchainSigners(as(more))]],
   opentelemetry: [['opentelemetry', 'propagate', more => opentelemetry(more)]],
   prometheus: [['prometheus', 'prefix', more => prometheus(more)]],
+  formatPrice: [
+    ['formatPrice', 'digits', more => main.formatPrice(1n, 18, more)],
+    ['formatPrice', 'rounding', more => main.formatPrice(1n, 18, more)],
+  ],
   defineDecoder: [
     ['defineDecoder', 'fields', more => main.defineDecoder({ version: 42, fields: {}, ...more })],
   ],
@@ -230,8 +234,8 @@ export const withoutOptions: readonly string[] = [
   'APIError AuthenticationError DataStreamsError EnclaveError InsufficientConnectionsError MultiConnectionError',
   'OriginDiscoveryError PartialConnectionFailureError ReportDecodingError ReportVerificationError ValidationError',
   'VaultError WebSocketError Report TextEncoder',
-  'createDecodeReport createDecoderTable decodeReport decoders feedAccess fileCursors formatReport generateAuthHeaders',
-  'getCurrentTimestamp getReportVersion isStreamsError rootCertificates templates upstreamFailures',
+  'createDecodeReport createDecoderTable decodeReport decoders feedAccess fileCursors findFeed formatReport generateAuthHeaders',
+  'getCurrentTimestamp getReportVersion isStreamsError parsePrice rootCertificates templates toJSON upstreamFailures',
   'encodeParameterPayload encodeVerify encodeVerifyBulk pinoLogger verifyArgs verifyBulkArgs winstonLogger',
   'createTelemetry failureAttributes labelName prometheusName requestAttributes statusOf',
   'boxKeys createKeys getHeader getHeaders httpRequest json ok openSealed parseKey readSecret requestSize text utf8Length',

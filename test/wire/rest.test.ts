@@ -310,6 +310,16 @@ describe('failures', () => {
     expect(await clientOf({ fetch }).listFeeds()).toEqual([{ feedID: ethUsd }])
   })
 
+  test('of the names and decimals of feeds, those that cannot be right are left out', async () => {
+    const sent = { name: 'ETH/USD', decimals: 18, asset: 'ETH', quoteAsset: 'USD' }
+    const wrong = [-1, 1.5, 256, 1e9, '18', null].map(decimals => ({ feedID: ethUsd, decimals }))
+    const feeds = [{ feedID: ethUsd, ...sent }, ...wrong, { feedID: ethUsd, name: 5 }]
+    engine.fail({ status: 200, body: JSON.stringify({ feeds }) })
+    const [first, ...others] = await clientOf().listFeeds()
+    expect(first).toEqual({ feedID: ethUsd, ...sent })
+    expect(others).toEqual(Array(7).fill({ feedID: ethUsd }))
+  })
+
   test('reports that are no array, and feeds without an id, are APIErrors', async () => {
     engine.fail({ status: 200, body: '{"reports":{}}' })
     expect(await failureOf(clientOf().getReportsPage(ethUsd, 1))).toMatchObject({

@@ -180,19 +180,19 @@ describe('a refused schema', () => {
     expect(() => defineDecoder({ version: '42', fields: {} })).toThrow(/version/)
   })
 
-  const taken = ['version', 'feedID', ...headFields('s').map(field => field.name)]
+  const taken = ['version', 'feedID', 'toJSON', ...headFields('s').map(field => field.name)]
   test.each([...new Set(taken)])('names the field %s, which every report has already', name => {
     const define = () => defineDecoder({ version: 42, fields: { [name]: 'uint32' } })
-    expect(define).toThrow(refusal(`fields.${name} is decoded already`))
+    expect(define).toThrow(refusal(`fields.${name} is taken already`))
   })
 
   test('names a field that another one is the twin of', () => {
     expect(() =>
       defineDecoder({ version: 42, fields: { time: 'uint64-twin', timeRaw: 'uint64' } }),
-    ).toThrow(refusal('fields.timeRaw is decoded already'))
+    ).toThrow(refusal('fields.timeRaw is taken already'))
     expect(() =>
       defineDecoder({ version: 42, fields: { timeRaw: 'uint64', time: 'uint64-twin' } }),
-    ).toThrow(refusal('fields.timeRaw is decoded already'))
+    ).toThrow(refusal('fields.timeRaw is taken already'))
   })
 
   // An object lists its numeric names first, so the fields would be read in another order than they were written.

@@ -1,0 +1,128 @@
+import { ValidationError } from '../core/errors.js'
+import { kindOf } from '../core/kind.js'
+import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
+
+/**
+ * Where a value between two goes, named as `Intl.NumberFormat` names it: to the nearest, of two equally near the one farther
+ * from zero (`halfExpand`) or the one with an even last digit (`halfEven`); towards zero (`trunc`), away from it (`expand`),
+ * down (`floor`) or up (`ceil`).
+ */
+export type Rounding = 'halfExpand' | 'halfEven' | 'trunc' | 'expand' | 'floor' | 'ceil'
+
+/** Options of `formatPrice`. */
+export interface PriceFormat {
+  /** How many digits stand behind the point: 0 to 255. Default: as many as the value needs, which is exact. */
+  readonly digits?: number
+  /** How a value with more digits is rounded. Default: `halfExpand`. */
+  readonly rounding?: Rounding
+}
+
+const formatNames: OptionNames<PriceFormat> = { digits: true, rounding: true }
+
+/** The most decimals a token of ERC-20 can have, whose number is a uint8. */
+const MAX_DECIMALS = 255
+/** The longest text that is parsed: a word of 256 bits, and its decimals. */
+const MAX_TEXT = 512
+
+/** Whether a magnitude that lies between two is rounded to the larger. `half` is its place: below, at or above the middle. */
+const roundsAway: Readonly<
+  Record<Rounding, (half: number, isNegative: boolean, isOdd: boolean) => boolean>
+> = {
+  halfExpand: half => half >= 0,
+  halfEven: (half, _isNegative, isOdd) => half > 0 || (half === 0 && isOdd),
+  trunc: () => false,
+  expand: () => true,
+  floor: (_half, isNegative) => isNegative,
+  ceil: (_half, isNegative) => !isNegative,
+}
+
+/**
+ * Writes an integer with decimals as a decimal number: `formatPrice(3851421200000000000000n, 18)` is `'3851.4212'`. How many
+ * decimals a feed has is not in its reports: the service's documentation has it, and `knownFeeds` for some. Without options the
+ * text is exact, and has no zeros behind its last digit. There is no minus zero.
+ *
+ * Throws ValidationError where the value is no bigint, decimals are no whole number from 0 to 255, or an option is wrong.
+ *
+ * @example
+ * ```ts
+ * formatPrice(decoded.price, 18) // '3851.4212'
+ * formatPrice(decoded.price, 18, { digits: 2 }) // '3851.42'
+ * formatPrice(decoded.bid, 18, { digits: 2, rounding: 'floor' })
+ * ```
+ */
+export function formatPrice(value: bigint, decimals: number, options?: PriceFormat): string {
+  if (typeof value !== 'bigint')
+    throw new ValidationError(`value must be a bigint, not ${kindOf(value)}`)
+  checkDecimals(decimals)
+  const { digits, rounding = 'halfExpand' } = checkOptions('formatPrice', options, formatNames)
+  if (digits === undefined) {
+    checkRounding(rounding)
+    const text = write(value, decimals)
+    return decimals === 0 ? text : text.replace(/\.?0+$/, '')
+  }
+  checkNumber('digits', digits, { min: 0, max: MAX_DECIMALS, whole: true })
+  return write(round(value, decimals - digits, checkRounding(rounding)), digits)
+}
+
+/**
+ * Reads a decimal number as an integer with decimals, the reverse of `formatPrice`: `parsePrice('3500', 18)` can be compared with
+ * the price in a report. Nothing is rounded.
+ *
+ * Throws ValidationError where the text is no number such as `3500`, `-0.25` or `1.50`, has more decimals than asked for, or is
+ * longer than 512 characters, or where decimals are no whole number from 0 to 255.
+ *
+ * @example
+ * ```ts
+ * if (decoded.price > parsePrice('3500', 18)) console.log('above 3500')
+ * ```
+ */
+export function parsePrice(text: string, decimals: number): bigint {
+  checkDecimals(decimals)
+  if (typeof text !== 'string')
+    throw new ValidationError(`price must be a string, not ${kindOf(text)}`)
+  const [, sign, whole = '', fraction = ''] =
+    (text.length <= MAX_TEXT && /^(-?)([0-9]+)(?:\.([0-9]+))?$/.exec(text)) || []
+  if (whole === '')
+    throw new ValidationError(
+      `price must be a decimal number such as 3851.42, not ${JSON.stringify(text.slice(0, 80))}`,
+    )
+  const significant = fraction.replace(/0+$/, '')
+  if (significant.length > decimals)
+    throw new ValidationError(
+      `price must have at most ${decimals} decimals, not ${significant.length} as in ${text.slice(0, 80)}`,
+    )
+  const size = BigInt(whole + significant.padEnd(decimals, '0'))
+  return sign === '-' ? -size : size
+}
+
+function checkDecimals(decimals: unknown): void {
+  checkNumber('decimals', decimals, { min: 0, max: MAX_DECIMALS, whole: true })
+}
+
+function checkRounding(rounding: Rounding): Rounding {
+  if (Object.hasOwn(roundsAway, rounding)) return rounding
+  const names = Object.keys(roundsAway).join(', ')
+  throw new ValidationError(`rounding must be one of ${names}, not ${String(rounding)}`)
+}
+
+/** The value with `fewer` decimals less, rounded; with more, where that is negative. */
+function round(value: bigint, fewer: number, rounding: Rounding): bigint {
+  if (fewer <= 0) return value * 10n ** BigInt(-fewer)
+  const unit = 10n ** BigInt(fewer)
+  const isNegative = value < 0n
+  const size = isNegative ? -value : value
+  const rest = size % unit
+  const lower = size / unit
+  const half = rest * 2n === unit ? 0 : rest * 2n > unit ? 1 : -1
+  const isAway = rest !== 0n && roundsAway[rounding](half, isNegative, (lower & 1n) === 1n)
+  const rounded = isAway ? lower + 1n : lower
+  return isNegative ? -rounded : rounded
+}
+
+/** The value with all its decimals. */
+function write(value: bigint, decimals: number): string {
+  const size = (value < 0n ? -value : value).toString().padStart(decimals + 1, '0')
+  const sign = value < 0n ? '-' : ''
+  if (decimals === 0) return sign + size
+  return `${sign}${size.slice(0, -decimals)}.${size.slice(-decimals)}`
+}
