@@ -1,6 +1,7 @@
 export type { Call, Reply } from './client/call.js'
 export type { Client, ClientOptions } from './client/client.js'
-export { APIError, AuthenticationError, WebSocketError } from './client/errors.js'
+export type { TLSOptions } from './client/egress/options.js'
+export { APIError, AuthenticationError, ProxyError, WebSocketError } from './client/errors.js'
 export type { Handler, Layer, Plugin, Sink, Stage } from './client/plugin.js'
 export type { HistoryOptions } from './client/request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './client/rest.js'

@@ -11,6 +11,7 @@ const exitCodes: { readonly [Code in ErrorCode]?: number } = {
   WS_REFUSED: 4,
   WS_LOST: 4,
   WS_GAVE_UP: 4,
+  PROXY: 4,
   DECODING: 5,
 }
 

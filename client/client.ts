@@ -20,6 +20,8 @@ import type { DecoderTable, Report } from '../report/report.js'
 import { serviceClock } from '../report/service-clock.js'
 import { reportVerifier } from '../report/verifier.js'
 import type { Call, Reply } from './call.js'
+import type { EgressOptions } from './egress/options.js'
+import { createTransport } from './egress/transport.js'
 import { createTotals } from './metrics.js'
 import type { Handler, Plugins } from './plugin.js'
 import { type HistoryOptions, iterateHistory } from './request/history.js'
@@ -34,10 +36,10 @@ import { openStream } from './stream/shards/shard.js'
 import { createStream } from './stream/stream.js'
 import type { ConnectionStatusCallback, Stream } from './stream/stream-api.js'
 import { createHttp, type Fetch } from './transport/http.js'
-import { type Connect, connectWithWs } from './transport/ws.js'
+import type { Connect } from './transport/ws.js'
 
 /** What a client is made of. */
-export interface ClientOptions<Given extends Plugins = Plugins> {
+export interface ClientOptions<Given extends Plugins = Plugins> extends EgressOptions {
   /** The URL of the REST interface. */
   readonly endpoint: string
   /** The URL of the WebSocket interface; several, separated by commas, for a stack with `haDiscovery`. */
@@ -66,6 +68,8 @@ export const clientNames: OptionNames<ClientOptions> = {
   fetch: true,
   connect: true,
   now: true,
+  proxy: true,
+  tls: true,
 }
 
 /** A client of the report service. */
@@ -98,10 +102,11 @@ export function createClient<const Given extends Plugins>(
     if (options[field] !== undefined) checkFunction(field, options[field])
   }
   const { plugins, stack } = createStack(options.plugins, `${endpoint} · ${wsEndpoint}`)
-  const { connect = connectWithWs, now = Date.now, connectionStatusCallback } = options
+  const { now = Date.now, connectionStatusCallback } = options
   const { log, listen } = createLog()
   const life = createLifetime()
   const { signal, defer } = life
+  const { fetch, connect } = createTransport(options, signal)
   const streams = new Set<Stream>()
 
   const services = setUp(plugins, { stack, log, listen, signal, defer })
@@ -112,7 +117,7 @@ export function createClient<const Given extends Plugins>(
     DataOf<Given>
   >
   const send = createSend({
-    http: createHttp(options.fetch),
+    http: createHttp(fetch),
     timeout,
     maxBodyBytes: MAX_BODY_BYTES,
     now,

@@ -34,6 +34,7 @@ const transient: readonly unknown[] = [
 /** True for what may fare better at another try: also for the answers 429 and 5xx. */
 function isTransient({ code, statusCode = 0 }: WireErrorFacts): boolean {
   if (code === 'API_STATUS' || code === 'WS_REFUSED') return statusCode === 429 || statusCode >= 500
+  if (code === 'PROXY') return statusCode === 0 || statusCode === 429 || statusCode >= 500
   return transient.includes(code)
 }
 
@@ -96,6 +97,17 @@ export class WebSocketError extends WireError {
   }
 }
 
+/** A proxy could not be reached, or refused to connect to the service. */
+export class ProxyError extends WireError {
+  constructor(message: string, facts: WireErrorFacts = {}) {
+    super(message, { code: 'PROXY', ...facts })
+  }
+
+  static {
+    ProxyError.prototype.name = 'ProxyError'
+  }
+}
+
 /** The codes of these errors. */
 declare module '../core/errors.js' {
   interface ErrorClasses {
@@ -109,6 +121,7 @@ declare module '../core/errors.js' {
     WS_LOST: WebSocketError
     WS_FRAME: WebSocketError
     WS_GAVE_UP: WebSocketError
+    PROXY: ProxyError
     OVERFLOW: DataStreamsError
   }
 }

@@ -13,9 +13,11 @@ export type {
 } from './call.js'
 export { connectionFacts, describeCall } from './call.js'
 export { type Client, type ClientOptions, createClient } from './client.js'
+export type { EgressOptions, PEM, TLSOptions } from './egress/options.js'
 export {
   APIError,
   AuthenticationError,
+  ProxyError,
   rejectedFeeds,
   WebSocketError,
   type WireErrorFacts,

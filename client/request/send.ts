@@ -1,9 +1,10 @@
 import { abortable } from '../../core/abortable.js'
-import { foreignCause, isError, isStreamsError } from '../../core/errors.js'
+import { foreignCause, isStreamsError } from '../../core/errors.js'
 import { over } from '../../core/lifetime.js'
 import { onAbort } from '../../core/on-abort.js'
 import { describeCall, type RequestCall, type RequestReply } from '../call.js'
 import { APIError } from '../errors.js'
+import { adviseOn } from '../network-reason.js'
 import type { Http, HttpAnswer } from '../transport/http.js'
 import { errorFromAnswer, repeatsHeader } from './http-error.js'
 
@@ -63,16 +64,8 @@ function timedOut(call: RequestCall, timeout: number): APIError {
 }
 
 function networkError(call: RequestCall, cause: unknown): APIError {
-  return new APIError(`${describeCall(call)} failed on the network: ${networkReason(cause)}`, {
+  return new APIError(`${describeCall(call)} failed on the network: ${adviseOn(cause)}`, {
     code: 'API_NETWORK',
     cause: foreignCause(cause),
   })
-}
-
-/** Why a request failed on the network: fetch says only `fetch failed`, the innermost cause says why. */
-export function networkReason(thrown: unknown): string {
-  if (!isError(thrown)) return String(thrown)
-  if (thrown.cause !== undefined) return networkReason(thrown.cause)
-  const { code } = thrown as { code?: unknown }
-  return thrown.message || (typeof code === 'string' ? code : thrown.name)
 }

@@ -1,7 +1,10 @@
 import type { IncomingMessage } from 'node:http'
+import type { createConnection, Socket as NetSocket } from 'node:net'
 import type { RawData } from 'ws'
 import { ValidationError } from '../../core/errors.js'
+import { createLifetime } from '../../core/lifetime.js'
 import { setImmediate } from '../../core/platform.js'
+import { type Dial, targetOf } from '../egress/proxies.js'
 import { MAX_REFUSAL_BYTES, REFUSAL_TIMEOUT } from './http.js'
 
 /** The upgrade that opens a connection. */
@@ -51,17 +54,19 @@ export type Connect = (upgrade: Upgrade, events: SocketEvents) => Promise<Socket
 
 let loading: Promise<typeof import('ws')> | undefined
 
-/** WebSocket connections through ws. */
-export const connectWithWs: Connect = async function connect(
-  { url, headers, compression, maxMessageBytes },
-  events,
-) {
+/** Opens a WebSocket connection through ws; `dial`, where it is given, opens what it runs over. */
+export async function connectWithWs(
+  { url, headers, compression, maxMessageBytes }: Upgrade,
+  events: SocketEvents,
+  dial?: Dial,
+): Promise<Socket> {
   loading ??= import('ws')
   const { WebSocket } = await loading
   if (WebSocket === undefined)
     throw new ValidationError(
       'the package ws was resolved for a browser, where it cannot connect: resolve packages with the condition node',
     )
+  const life = createLifetime()
   const socket = new WebSocket(url, {
     headers: Object.fromEntries(headers),
     perMessageDeflate: compression,
@@ -69,6 +74,7 @@ export const connectWithWs: Connect = async function connect(
     followRedirects: false,
     // The intake checks each byte of a message.
     skipUTF8Validation: true,
+    ...(dial === undefined ? {} : { createConnection: dialWith(dial, url, life.signal) }),
   })
   socket.binaryType = 'nodebuffer'
   let failure: Error | undefined
@@ -93,7 +99,10 @@ export const connectWithWs: Connect = async function connect(
       socket.terminate()
     })
   })
-  socket.on('close', code => events.ended(code, failure))
+  socket.on('close', code => {
+    life.end()
+    events.ended(code, failure)
+  })
 
   return {
     ping() {
@@ -119,6 +128,20 @@ export const connectWithWs: Connect = async function connect(
     close: () => socket.close(1000),
     terminate: () => socket.terminate(),
   }
+}
+
+/** As `net.connect`, which may answer later too. */
+function dialWith(dial: Dial, url: string, signal: AbortSignal): typeof createConnection {
+  function dialFor(
+    _options: unknown,
+    callback: (error: unknown, socket?: NetSocket) => void,
+  ): undefined {
+    dial(targetOf(new URL(url)), signal).then(
+      socket => callback(null, socket as NetSocket),
+      callback,
+    )
+  }
+  return dialFor as unknown as typeof createConnection
 }
 
 function readRefusal(response: IncomingMessage): Promise<Uint8Array> {

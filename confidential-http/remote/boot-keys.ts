@@ -1,4 +1,4 @@
-import { networkReason } from '../../client/request/send.js'
+import { networkReason } from '../../client/network-reason.js'
 import type { HttpAnswer } from '../../client/transport/http.js'
 import { abortable } from '../../core/abortable.js'
 import { isStreamsError } from '../../core/errors.js'

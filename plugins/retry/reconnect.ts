@@ -162,10 +162,11 @@ function isRetryable(error: Error): boolean {
   return isStreamsError(error) && error.isRetryable
 }
 
-/** True where the service has rejected the connection and another try will not help. */
+/** True where the service, or the proxy before it, has rejected the connection and another try will not help. */
 function isRejection(error: Error): boolean {
   if (isRetryable(error)) return false
-  return isStreamsError(error, 'AUTHENTICATION') || isStreamsError(error, 'WS_REFUSED')
+  const codes = ['AUTHENTICATION', 'WS_REFUSED', 'PROXY'] as const
+  return codes.some(code => isStreamsError(error, code))
 }
 
 function gaveUp(host: string, attempts: number, cause: Error): WebSocketError {

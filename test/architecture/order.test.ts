@@ -24,6 +24,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   tweetnacl: /^crypto\/sealed-box\.ts$/,
   '@noble/curves': /^(local\/.*|crypto\/tdh2\/group|plugins\/verify\/engine)\.ts$/,
   '@noble/hashes': /^(local\/.*|crypto\/(sealed-box|tdh2\/hash)|plugins\/verify\/engine)\.ts$/,
+  undici: /^client\/egress\/egress\.ts$/,
   secp256k1: /^(local\/curve|plugins\/verify\/engine)\.ts$/,
   '@opentelemetry/api': /^plugins\/opentelemetry(\/.*)?\.ts$/,
   'prom-client': /^plugins\/prometheus\.ts$/,
@@ -70,6 +71,7 @@ function wrongImports(path: string, text: string): string[] {
         ['stores', 'local', 'confidential-http', 'cli', 'examples'].includes(house) ||
         path.startsWith('plugins/confidential-http/') ||
         path === 'core/platform.ts' ||
+        path === 'client/egress/egress.ts' ||
         isVerification(path)
       return isFree || isType ? [] : [`${found}: types only`]
     }

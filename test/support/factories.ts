@@ -44,6 +44,7 @@ const clients: Readonly<Record<string, readonly Case[]>> = {
     ['continuity', 'maxBackfill', more => main.createClient({ ...config, continuity: more })],
     ['rateLimit', 'requests', more => main.createClient({ ...config, rateLimit: more })],
     ['logging', 'logLevel', more => main.createClient({ ...config, logging: more })],
+    ['tls', 'passphrase', more => main.createClient({ ...config, tls: more })],
     [
       'verify',
       'signers',
@@ -233,7 +234,7 @@ export const factories: Readonly<Record<string, readonly Case[]>> = {
 export const withoutOptions: readonly string[] = [
   'APIError AuthenticationError DataStreamsError EnclaveError InsufficientConnectionsError MultiConnectionError',
   'OriginDiscoveryError PartialConnectionFailureError ReportDecodingError ReportVerificationError ValidationError',
-  'VaultError WebSocketError Report TextEncoder',
+  'ProxyError VaultError WebSocketError Report TextEncoder',
   'createDecodeReport createDecoderTable decodeReport decoders feedAccess fileCursors findFeed formatReport generateAuthHeaders',
   'getCurrentTimestamp getReportVersion isStreamsError parsePrice rootCertificates templates toJSON upstreamFailures',
   'encodeParameterPayload encodeVerify encodeVerifyBulk pinoLogger verifyArgs verifyBulkArgs winstonLogger',

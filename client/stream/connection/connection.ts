@@ -3,6 +3,7 @@ import { asError, foreignCause, isError, isStreamsError } from '../../../core/er
 import { onAbort } from '../../../core/on-abort.js'
 import { describeCall, type StreamCall, type StreamEnd, type StreamReply } from '../../call.js'
 import { WebSocketError } from '../../errors.js'
+import { adviseOn } from '../../network-reason.js'
 import { errorFromAnswer } from '../../request/http-error.js'
 import type { ConnectionFacts } from '../../status.js'
 import type { Connect, Socket } from '../../transport/ws.js'
@@ -194,15 +195,16 @@ export function openConnection(
         else joinFlowControl()
       },
       error => {
-        failure ??= isStreamsError(error) ? error : connectError(call, facts, error)
+        failure ??= connectError(call, facts, error)
         end(undefined, undefined)
       },
     )
   return opened.promise
 }
 
-function connectError(call: StreamCall, { host }: ConnectionFacts, cause: unknown): WebSocketError {
-  const why = isError(cause) && cause.message !== '' ? `: ${cause.message}` : ''
+function connectError(call: StreamCall, { host }: ConnectionFacts, cause: unknown): Error {
+  if (isStreamsError(cause)) return cause
+  const why = isError(cause) ? `: ${adviseOn(cause)}` : ''
   return new WebSocketError(`${describeCall(call)}: no connection to ${host}${why}`, {
     code: 'WS_CONNECT',
     ...(cause === undefined ? {} : { cause: foreignCause(cause) }),
@@ -214,7 +216,7 @@ function lostError(
   closeCode: number | undefined,
   cause: Error | undefined,
 ): WebSocketError {
-  const why = cause === undefined ? '' : `: ${cause.message}`
+  const why = cause === undefined ? '' : `: ${adviseOn(cause)}`
   return new WebSocketError(
     `connection to ${host} was closed with code ${closeCode ?? 'none'}${why}`,
     {

@@ -1,0 +1,217 @@
+// Node's own: only a client with the option `proxy` or `tls` loads it.
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import { type IncomingMessage, request as startRequest } from 'node:http'
+import { connect, isIP, type Socket } from 'node:net'
+import {
+  createSecureContext,
+  type SecureContext,
+  type SecureContextOptions,
+  connect as startTLS,
+} from 'node:tls'
+import { foreignCause, isStreamsError, ValidationError } from '../../core/errors.js'
+import { createLifetime } from '../../core/lifetime.js'
+import { onAbort } from '../../core/on-abort.js'
+import { ProxyError } from '../errors.js'
+import { adviseOn } from '../network-reason.js'
+import type { Fetch } from '../transport/http.js'
+import type { EgressSettings, TLSSettings } from './options.js'
+import { type ProxyServer, type Target, targetOf } from './proxies.js'
+
+/** The ways out of this machine, for requests and for streams. */
+export interface Egress {
+  readonly fetch: Fetch
+  readonly dial: (target: Target, signal?: AbortSignal) => Promise<Socket>
+}
+
+/** Milliseconds until a connection must be open. */
+const DIAL_TIMEOUT = 10_000
+
+/** Makes the ways out; they close when the signal aborts. */
+export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSignal): Egress {
+  const { ca, servername } = tls
+  const context = createContext(tls)
+  // A proxy is shown no client certificate, which is for the service.
+  const proxyContext = createContext(ca === undefined ? {} : { ca })
+
+  async function dial(target: Target, signal?: AbortSignal): Promise<Socket> {
+    const life = createLifetime(closed, signal)
+    const late = new Error(`it took more than ${DIAL_TIMEOUT} ms`)
+    const timer = setTimeout(() => life.end(late), DIAL_TIMEOUT)
+    try {
+      const proxy = findProxy(target)
+      const tunnel = proxy && (await openTunnel(proxy, target, proxyContext, life.signal))
+      if (tunnel !== undefined && !target.isSecure) return tunnel
+      return await open(target, { context, servername, tunnel }, life.signal)
+    } finally {
+      clearTimeout(timer)
+      life.end()
+    }
+  }
+  return { dial, fetch: createFetch(dial, closed) }
+}
+
+/** Certificates and keys as OpenSSL takes them. It ignores what is no certificate, so this does not. */
+function createContext({ ca, cert, key, passphrase }: TLSSettings): SecureContext {
+  for (const [index, text] of (ca ?? []).entries()) {
+    for (const [each] of text.matchAll(/-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END \1-----/g))
+      explained(`tls.ca[${index}]`, () => new X509Certificate(each))
+  }
+  const options = { ca, cert, key, passphrase } as SecureContextOptions
+  return explained('tls', () => createSecureContext(options))
+}
+
+/** What OpenSSL says, in terms of the options. */
+const rules: Readonly<Record<string, string>> = {
+  ERR_OSSL_X509_KEY_VALUES_MISMATCH: 'tls.key must be the key of tls.cert',
+  ERR_OSSL_BAD_DECRYPT: 'tls.passphrase must decrypt tls.key',
+  ERR_OSSL_EVP_BAD_DECRYPT: 'tls.passphrase must decrypt tls.key',
+}
+
+function explained<Made>(field: string, make: () => Made): Made {
+  try {
+    return make()
+  } catch (thrown) {
+    const { code = '', message } = thrown as NodeJS.ErrnoException
+    throw new ValidationError(rules[code] ?? `${field} can't be read: ${message}`)
+  }
+}
+
+/** How a connection is opened. */
+interface Opening {
+  readonly context: SecureContext
+  readonly servername?: string | undefined
+  /** A connection to go through. */
+  readonly tunnel?: Socket | undefined
+}
+
+/** Opens a connection, which has shaken hands where it is over TLS. */
+async function open(
+  { host, port, isSecure }: Target,
+  { context, servername = isIP(host) === 0 ? host : '', tunnel }: Opening,
+  signal: AbortSignal,
+): Promise<Socket> {
+  if (signal.aborted) throw signal.reason
+  const socket = isSecure
+    ? startTLS({
+        host,
+        port,
+        servername,
+        secureContext: context,
+        ALPNProtocols: ['http/1.1'],
+        ...(tunnel === undefined ? {} : { socket: tunnel }),
+      })
+    : connect({ host, port, noDelay: true })
+  try {
+    return await settled(socket, once(socket, isSecure ? 'secureConnect' : 'connect'), signal)
+  } catch (thrown) {
+    tunnel?.destroy()
+    throw thrown
+  }
+}
+
+/** Resolves with a socket when what it waits for has come; destroys it when that fails, or the signal aborts. */
+async function settled(
+  socket: Socket,
+  event: Promise<unknown>,
+  signal: AbortSignal,
+): Promise<Socket> {
+  // TLS emits an alert of the other side without destroying the socket, and undici would then report the end alone.
+  socket.on('error', error => socket.destroy(error))
+  const forget = onAbort(signal, () => socket.destroy(signal.reason))
+  if (signal.aborted) socket.destroy(signal.reason)
+  try {
+    await event
+    if (socket.destroyed) throw socket.errored ?? new Error('the connection was closed')
+    return socket
+  } catch (thrown) {
+    socket.destroy()
+    throw thrown
+  } finally {
+    forget()
+  }
+}
+
+/** Has a proxy open a tunnel. The target sees none of what the proxy is told, and the other way round. */
+async function openTunnel(
+  proxy: ProxyServer,
+  target: Target,
+  context: SecureContext,
+  signal: AbortSignal,
+): Promise<Socket> {
+  const host = target.host.includes(':') ? `[${target.host}]` : target.host
+  const path = `${host}:${target.port}`
+  const refusal = `the proxy ${proxy.url} does not connect to ${path}`
+  const authorization = proxy.authorization()
+  let status: number
+  let socket: Socket
+  try {
+    socket = await open(proxy, { context }, signal)
+    const request = startRequest({
+      method: 'CONNECT',
+      path,
+      headers: { host: path, ...(authorization && { 'proxy-authorization': authorization }) },
+      createConnection: () => socket,
+    })
+    const answered = once(request, 'connect') as Promise<[IncomingMessage]>
+    request.end()
+    await settled(socket, answered, signal)
+    status = (await answered)[0].statusCode ?? 0
+  } catch (thrown) {
+    throw new ProxyError(`${refusal}: ${adviseOn(thrown)}`, { cause: foreignCause(thrown) })
+  }
+  if (status >= 200 && status <= 299) return socket
+  socket.destroy()
+  const wrong = authorization === undefined ? 'lacks' : 'has the wrong'
+  const why = status === 407 ? `: its URL ${wrong} user name and password` : ''
+  throw new ProxyError(`${refusal}: it answered ${status}${why}`, { statusCode: status })
+}
+
+type Undici = typeof import('undici')
+
+/** A fetch whose connections are dialled. */
+function createFetch(dial: Egress['dial'], closed: AbortSignal): Fetch {
+  let loading: ReturnType<typeof load> | undefined
+
+  async function load(): Promise<{
+    readonly fetch: Undici['fetch']
+    readonly dispatcher: InstanceType<Undici['Agent']>
+  }> {
+    const { Agent, fetch } = await loadUndici()
+    const dispatcher = new Agent({
+      connect({ protocol, host = '' }, callback) {
+        dial(targetOf(new URL(`${protocol}//${host}`))).then(
+          socket => callback(null, socket),
+          thrown => callback(thrown, null),
+        )
+      },
+    })
+    onAbort(closed, () => void dispatcher.destroy())
+    return { fetch, dispatcher }
+  }
+
+  return async function fetchThrough(url, init) {
+    loading ??= load()
+    const { fetch, dispatcher } = await loading
+    try {
+      return (await fetch(url as string, {
+        ...(init as object),
+        dispatcher,
+      })) as unknown as Response
+    } catch (thrown) {
+      const { cause } = thrown as Error
+      throw isStreamsError(cause) ? cause : thrown
+    }
+  }
+}
+
+async function loadUndici(): Promise<Undici> {
+  try {
+    return await import('undici')
+  } catch (thrown) {
+    throw new ValidationError(
+      'requests with the option proxy or tls need the package undici: npm install undici@7',
+      { cause: foreignCause(thrown) },
+    )
+  }
+}

@@ -1,0 +1,131 @@
+import { ValidationError } from '../../core/errors.js'
+import { checkText } from '../../core/options.js'
+import { TextEncoder } from '../../core/platform.js'
+import { encodeBase64 } from '../../crypto/base64.js'
+
+/** Where a connection leads. */
+export interface Target {
+  /** Without the brackets of an IPv6 address. */
+  readonly host: string
+  readonly port: number
+  /** Over TLS. */
+  readonly isSecure: boolean
+}
+
+/** A proxy. What the user is called there is a function's, so that nobody prints it with the rest. */
+export interface ProxyServer extends Target {
+  /** Without user name and password. */
+  readonly url: string
+  /** The value of the header `Proxy-Authorization`. */
+  authorization(): string | undefined
+}
+
+/** The proxy through which a target is reached; undefined for none. */
+export type FindProxy = (target: Target) => ProxyServer | undefined
+
+/** Opens a socket of Node to a target, through TLS and a proxy where it takes them. */
+export type Dial = (target: Target, signal?: AbortSignal) => Promise<unknown>
+
+/** The target of a URL: of http, https, ws or wss. */
+export function targetOf({ protocol, hostname, port }: URL): Target {
+  const isSecure = protocol === 'https:' || protocol === 'wss:'
+  return {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? (isSecure ? 443 : 80) : Number(port),
+    isSecure,
+  }
+}
+
+/** Reads the option `proxy`; undefined where it asks for the environment, and that names no proxy. */
+export function parseProxies(given: unknown): FindProxy | undefined {
+  const text = checkText('proxy', given)
+  if (text === 'env') return proxiesOf(globalThis.process?.env ?? {})
+  const proxy = parseProxy('proxy', text)
+  return () => proxy
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** The proxies that an environment names. Of two variables that differ in case, the one in lower case wins, as for curl. */
+export function proxiesOf(env: Environment): FindProxy | undefined {
+  function read(name: string): ProxyServer | undefined {
+    const found = [name, name.toUpperCase()].find(each => env[each])
+    if (found === undefined) return undefined
+    const text = env[found] as string
+    return parseProxy(found, /^[a-z][a-z\d+.-]*:\/\//i.test(text) ? text : `http://${text}`)
+  }
+  const secure = read('https_proxy') ?? read('all_proxy')
+  const plain = read('http_proxy') ?? read('all_proxy')
+  if (secure === undefined && plain === undefined) return undefined
+  const isExcepted = parseExceptions(env.no_proxy || env.NO_PROXY || '')
+  return target => (isExcepted(target) ? undefined : target.isSecure ? secure : plain)
+}
+
+/** No message quotes the URL: it may hold a password, even where it is no URL. */
+function parseProxy(field: string, text: string): ProxyServer {
+  let url: URL
+  try {
+    url = new URL(text)
+  } catch {
+    throw new ValidationError(`${field} must be a URL such as http://proxy.example:3128`)
+  }
+  const { protocol, host, pathname, search, hash } = url
+  if (protocol !== 'http:' && protocol !== 'https:')
+    throw new ValidationError(`${field} must begin with http:// or https://`)
+  if (pathname !== '/' || search !== '' || hash !== '')
+    throw new ValidationError(`${field} must have no path, query or fragment`)
+  const authorization = readCredentials(field, url)
+  return { ...targetOf(url), url: `${protocol}//${host}`, authorization: () => authorization }
+}
+
+function readCredentials(field: string, { username, password }: URL): string | undefined {
+  if (username === '' && password === '') return undefined
+  try {
+    const text = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+    return `Basic ${encodeBase64(new TextEncoder().encode(text))}`
+  } catch {
+    throw new ValidationError(`${field} must have percent signs in its password written as %25`)
+  }
+}
+
+/** The rules of NO_PROXY: names stand for what is below them too, addresses for themselves, `10.0.0.0/8` for a range. */
+export function parseExceptions(list: string): (target: Target) => boolean {
+  const rules = list.split(/[\s,]+/).flatMap(entry => (entry === '' ? [] : [parseRule(entry)]))
+  return target => rules.some(matches => matches(normalizeHost(target.host), target.port))
+}
+
+type Rule = (host: string, port: number) => boolean
+
+function parseRule(entry: string): Rule {
+  if (entry === '*') return () => true
+  const [, range = '', bits = ''] = /^(\d+\.\d+\.\d+\.\d+)\/(\d+)$/.exec(entry) ?? []
+  if (range !== '') return inRange(range, Number(bits))
+  // A bare IPv6 address has colons, and no port.
+  const [, bracketed, bare = entry, port] = /^(?:\[(.+)\]|([^:]*))(?::(\d+))?$/.exec(entry) ?? []
+  const name = normalizeHost(bracketed ?? bare.replace(/^\*?\./, ''))
+  return (host, at) =>
+    (port === undefined || Number(port) === at) &&
+    (host === name || (!isAddress(host) && host.endsWith(`.${name}`)))
+}
+
+function inRange(range: string, bits: number): Rule {
+  const keep = 2 ** (32 - Math.min(bits, 32))
+  const prefixOf = (address: string): number => Math.floor(numberOf(address) / keep)
+  return host => isIPv4(host) && prefixOf(host) === prefixOf(range)
+}
+
+const isIPv4 = (host: string): boolean => /^\d+\.\d+\.\d+\.\d+$/.test(host)
+const isAddress = (host: string): boolean => isIPv4(host) || host.includes(':')
+const numberOf = (address: string): number =>
+  address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
+
+/** In lower case, without a dot at the end; an IPv6 address in its shortest form. */
+function normalizeHost(host: string): string {
+  const lower = host.toLowerCase().replace(/\.$/, '')
+  if (!lower.includes(':')) return lower
+  try {
+    return new URL(`http://[${lower}]`).hostname.slice(1, -1)
+  } catch {
+    return lower
+  }
+}

@@ -1,0 +1,41 @@
+import { ValidationError } from '../../core/errors.js'
+import type { Fetch } from '../transport/http.js'
+import { type Connect, connectWithWs } from '../transport/ws.js'
+import type { Egress } from './egress.js'
+import { checkEgress, type EgressOptions, type EgressSettings } from './options.js'
+
+/** What a client reaches the network through; without `fetch`, the platform's. */
+export interface Transport {
+  readonly fetch?: Fetch | undefined
+  readonly connect: Connect
+}
+
+/** Takes the functions that are given, or makes those that obey `proxy` and `tls`. */
+export function createTransport(
+  options: EgressOptions & Partial<Transport>,
+  closed: AbortSignal,
+): Transport {
+  const settings = checkEgress(options)
+  if (settings === undefined)
+    return { fetch: options.fetch, connect: options.connect ?? connectWithWs }
+  for (const field of ['fetch', 'connect'] as const) {
+    if (options[field] !== undefined)
+      throw new ValidationError(
+        `${field} reaches the network its own way: give it, or proxy and tls`,
+      )
+  }
+  const load = createLoader(settings, closed)
+  return {
+    fetch: async (...given) => (await load()).fetch(...given),
+    connect: async (upgrade, events) => connectWithWs(upgrade, events, (await load()).dial),
+  }
+}
+
+/** Loads what is Node's own with the first connection. */
+function createLoader(settings: EgressSettings, closed: AbortSignal): () => Promise<Egress> {
+  let loading: Promise<Egress> | undefined
+  return function load() {
+    loading ??= import('./egress.js').then(({ createEgress }) => createEgress(settings, closed))
+    return loading
+  }
+}
