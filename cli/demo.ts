@@ -4,7 +4,7 @@ import type { Client } from '../client/client.js'
 import type { ConnectionFacts } from '../client/status.js'
 import type { Stream } from '../client/stream/stream-api.js'
 import { type DataEngine, startDataEngine } from '../local/index.js'
-import { createClient } from '../presets/create-client.js'
+import { type Config, createClient } from '../presets/create-client.js'
 import { formatReport } from '../presets/report.js'
 import type { DecodedReport } from '../presets/versions.js'
 import type { Credentials } from './credentials.js'
@@ -18,6 +18,8 @@ export interface DemoOptions {
   readonly signal: AbortSignal
   /** The credentials for the real service; without them, the demonstration runs a local data engine. */
   readonly credentials: Credentials | undefined
+  /** How the service is reached; a local data engine needs no way out. */
+  readonly network: Pick<Config, 'proxy' | 'tls'>
   readonly out: NodeJS.WriteStream
 }
 
@@ -28,13 +30,16 @@ const MAX_TIMER = 2_147_483_647
 
 /** Lists feeds, decodes a report, streams some feeds, and compares the delivered reports with the published ones. */
 export async function demo(options: DemoOptions): Promise<number> {
-  const { seconds, signal, credentials, out } = options
+  const { seconds, signal, credentials, network, out } = options
   const say = (text = ''): void => void out.write(`${text}\n`)
   const engine = credentials === undefined ? await startDataEngine({ origins: 2 }) : undefined
   const { apiKey, userSecret, endpoint, wsEndpoint } = (credentials ?? engine) as Credentials
   const isMainnet = wsEndpoint.includes('//ws.dataengine.')
   const haMode = engine !== undefined || isMainnet || wsEndpoint.includes(',')
-  const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint, haMode })
+  const client = createClient({
+    ...(engine === undefined ? network : {}),
+    ...{ apiKey, userSecret, endpoint, wsEndpoint, haMode },
+  })
   try {
     say(
       bold(

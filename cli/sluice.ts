@@ -16,6 +16,7 @@ import { number, rejectRepeats } from './arguments.js'
 import { findCredentials } from './credentials.js'
 import { addEnclaveCommands } from './enclave.js'
 import { exitCodeOf, hideKeys } from './errors.js'
+import { addNetworkOptions, type NetworkOptions, readNetwork } from './network.js'
 import { addVaultCommands } from './vault.js'
 import { addVerifyCommand } from './verify.js'
 import { createView } from './view.js'
@@ -55,20 +56,20 @@ Ends with 0 when all went well, 2 for wrong arguments, 3 when not authorised, 4 
 report, 1 for any other error.`,
   )
 
-program
-  .command('demo')
+addNetworkOptions(program.command('demo'))
   .description(
     'stream signed reports from a local data engine, or with credentials from the service; then make a confidential request',
   )
   .option('--watch', 'stream until Ctrl-C')
   .option('--seconds <n>', 'how long to stream', number, 10)
-  .action(async (options: { watch?: boolean; seconds: number }) => {
+  .action(async (options: { watch?: boolean; seconds: number } & NetworkOptions) => {
     const { demo } = await import('./demo.js')
     const seconds = options.watch ? Number.POSITIVE_INFINITY : options.seconds
     const streamed = await demo({
       seconds,
       signal: stop.signal,
       credentials: findCredentials(process.env),
+      network: readNetwork(options, process.env),
       out: stdout,
     })
     if (stop.signal.aborted) {
@@ -128,32 +129,29 @@ program
     say(options.json ? JSON.stringify(decoded) : formatReport(decoded))
   })
 
-program
-  .command('feeds')
+addNetworkOptions(program.command('feeds'))
   .description('list the feeds the credentials may read')
   .option('--json', 'print NDJSON')
-  .action(async (options: { json?: boolean }) => {
-    for (const feed of await connected().listFeeds({ signal: stop.signal }))
+  .action(async (options: ReadOptions) => {
+    for (const feed of await connected(options).listFeeds({ signal: stop.signal }))
       say(options.json ? JSON.stringify(feed) : stdout.isTTY ? describeFeed(feed) : feed.feedID)
   })
 
-program
-  .command('latest')
+addNetworkOptions(program.command('latest'))
   .description('fetch and decode the latest report of a feed')
   .argument('<feedID>')
   .option('--json', 'print JSON, big integers as strings')
-  .action(async (feedID: string, options: { json?: boolean }) => {
-    const report = await connected().getLatestReport(feedID, { signal: stop.signal })
+  .action(async (feedID: string, options: ReadOptions) => {
+    const report = await connected(options).getLatestReport(feedID, { signal: stop.signal })
     say(options.json ? JSON.stringify(report) : formatReport(report.decoded))
   })
 
-program
-  .command('stream')
+addNetworkOptions(program.command('stream'))
   .description('stream feeds until Ctrl-C')
   .argument('<feedIDs...>')
   .option('--json', 'print NDJSON, big integers as strings')
-  .action(async (feedIDs: string[], options: { json?: boolean }) => {
-    const stream = connected().createStream(feedIDs, { signal: stop.signal })
+  .action(async (feedIDs: string[], options: ReadOptions) => {
+    const stream = connected(options).createStream(feedIDs, { signal: stop.signal })
     const view = options.json ? undefined : createView(stdout, stream.feedIDs)
     stream.on('report', report => (view ? view.show(report) : say(JSON.stringify(report))))
     let shown: unknown
@@ -185,12 +183,16 @@ addEnclaveCommands(program, stop.signal)
 addVerifyCommand(program, stdout)
 rejectRepeats(program)
 
-function connected(): Client<DecodedReport> {
+interface ReadOptions extends NetworkOptions {
+  readonly json?: boolean
+}
+
+function connected(options: NetworkOptions): Client<DecodedReport> {
   const credentials = findCredentials(process.env)
   if (credentials === undefined) {
     throw new ValidationError('API_KEY and USER_SECRET must be set in the environment')
   }
-  return createClient(credentials)
+  return createClient({ ...credentials, ...readNetwork(options, process.env) })
 }
 
 /** A feed in a line: its id, and what is known of it. The service's words are printed without control characters. */

@@ -91,7 +91,6 @@ async function open(
   { context, servername = isIP(host) === 0 ? host : '', tunnel }: Opening,
   signal: AbortSignal,
 ): Promise<Socket> {
-  if (signal.aborted) throw signal.reason
   const socket = isSecure
     ? startTLS({
         host,

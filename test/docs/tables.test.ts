@@ -64,6 +64,7 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
   ['plugins/rate-limit.ts', 'RateLimitOptions', 'requests', ['option of `rateLimit`']],
   ['plugins/hmac-auth.ts', 'HmacAuthOptions', 'requests', ['option of `hmacAuth`']],
   ['presets/create-client.ts', 'Config', 'requests', ['option of `createClient`']],
+  ['client/egress/options.ts', 'TLSOptions', 'network', ['option of `tls`']],
   ['client/stream/options.ts', 'StreamOptions', 'streams', ['option of a stream']],
   ['client/stream/stream-api.ts', 'StreamEvents', 'streams', ['event']],
   ['client/stream/stream-api.ts', 'StreamMetrics', 'streams', ['metric']],

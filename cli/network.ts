@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { ValidationError } from '../core/errors.js'
+import type { Config } from '../presets/create-client.js'
+
+/** The options of the commands that talk to the service. */
+export interface NetworkOptions {
+  readonly proxy?: string
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
+}
+
+/** Adds them to a command. */
+export function addNetworkOptions(command: Command): Command {
+  return command
+    .option('--proxy <url>', 'go through this proxy; env for that of HTTPS_PROXY and the like')
+    .option('--ca <file>', 'trust the authorities of this file alone, in PEM')
+    .option('--cert <file>', 'show this client certificate, in PEM')
+    .option('--key <file>', 'its private key, in PEM; TLS_PASSPHRASE decrypts it')
+}
+
+/** Reads them, as the configuration of a client has them. */
+export function readNetwork(
+  { proxy, ca, cert, key }: NetworkOptions,
+  env: Readonly<Record<string, string | undefined>>,
+): Pick<Config, 'proxy' | 'tls'> {
+  if (proxy?.includes('@'))
+    throw new ValidationError(
+      '--proxy must have no user name and password, which others could see: set HTTPS_PROXY, and give --proxy env',
+    )
+  const passphrase = key === undefined ? undefined : env.TLS_PASSPHRASE
+  const tls = {
+    ...(ca === undefined ? {} : { ca: read('--ca', ca) }),
+    ...(cert === undefined ? {} : { cert: read('--cert', cert) }),
+    ...(key === undefined ? {} : { key: read('--key', key) }),
+    ...(passphrase ? { passphrase } : {}),
+  }
+  return {
+    ...(proxy === undefined ? {} : { proxy }),
+    ...(Object.keys(tls).length === 0 ? {} : { tls }),
+  }
+}
+
+function read(option: string, path: string): Uint8Array {
+  try {
+    return readFileSync(path)
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new ValidationError(`${option} can’t be read from ${path}: ${code}`, { cause })
+  }
+}
