@@ -21,11 +21,11 @@ import { type ProxyServer, type Target, targetOf } from './proxies.js'
 /** The ways out of this machine, for requests and for streams. */
 export interface Egress {
   readonly fetch: Fetch
-  readonly dial: (target: Target, signal?: AbortSignal) => Promise<Socket>
+  readonly openSocket: (target: Target, signal?: AbortSignal) => Promise<Socket>
 }
 
 /** Milliseconds until a connection must be open. */
-const DIAL_TIMEOUT = 10_000
+const OPEN_TIMEOUT = 10_000
 
 /** Makes the ways out; they close when the signal aborts. */
 export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSignal): Egress {
@@ -34,10 +34,10 @@ export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSi
   // A proxy is shown no client certificate, which is for the service.
   const proxyContext = createContext(ca === undefined ? {} : { ca })
 
-  async function dial(target: Target, signal?: AbortSignal): Promise<Socket> {
+  async function openSocket(target: Target, signal?: AbortSignal): Promise<Socket> {
     const life = createLifetime(closed, signal)
-    const late = new Error(`it took more than ${DIAL_TIMEOUT} ms`)
-    const timer = setTimeout(() => life.end(late), DIAL_TIMEOUT)
+    const late = new Error(`it took more than ${OPEN_TIMEOUT} ms`)
+    const timer = setTimeout(() => life.end(late), OPEN_TIMEOUT)
     try {
       const proxy = findProxy(target)
       const tunnel = proxy && (await openTunnel(proxy, target, proxyContext, life.signal))
@@ -48,7 +48,7 @@ export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSi
       life.end()
     }
   }
-  return { dial, fetch: createFetch(dial, closed) }
+  return { openSocket, fetch: createFetch(openSocket, closed) }
 }
 
 /** Certificates and keys as OpenSSL takes them. It ignores what is no certificate, so this does not. */
@@ -168,8 +168,8 @@ async function openTunnel(
 
 type Undici = typeof import('undici')
 
-/** A fetch whose connections are dialled. */
-function createFetch(dial: Egress['dial'], closed: AbortSignal): Fetch {
+/** A fetch whose connections are opened that way. */
+function createFetch(openSocket: Egress['openSocket'], closed: AbortSignal): Fetch {
   let loading: ReturnType<typeof load> | undefined
 
   async function load(): Promise<{
@@ -179,7 +179,7 @@ function createFetch(dial: Egress['dial'], closed: AbortSignal): Fetch {
     const { Agent, fetch } = await loadUndici()
     const dispatcher = new Agent({
       connect({ protocol, host = '' }, callback) {
-        dial(targetOf(new URL(`${protocol}//${host}`))).then(
+        openSocket(targetOf(new URL(`${protocol}//${host}`))).then(
           socket => callback(null, socket),
           thrown => callback(thrown, null),
         )

@@ -24,7 +24,7 @@ export interface ProxyServer extends Target {
 export type FindProxy = (target: Target) => ProxyServer | undefined
 
 /** Opens a socket of Node to a target, through TLS and a proxy where it takes them. */
-export type Dial = (target: Target, signal?: AbortSignal) => Promise<unknown>
+export type OpenSocket = (target: Target, signal?: AbortSignal) => Promise<unknown>
 
 /** The target of a URL: of http, https, ws or wss. */
 export function targetOf({ protocol, hostname, port }: URL): Target {

@@ -27,7 +27,7 @@ export function createTransport(
   const load = createLoader(settings, closed)
   return {
     fetch: async (...given) => (await load()).fetch(...given),
-    connect: async (upgrade, events) => connectWithWs(upgrade, events, (await load()).dial),
+    connect: async (upgrade, events) => connectWithWs(upgrade, events, (await load()).openSocket),
   }
 }
 

@@ -4,7 +4,7 @@ import type { RawData } from 'ws'
 import { ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import { setImmediate } from '../../core/platform.js'
-import { type Dial, targetOf } from '../egress/proxies.js'
+import { type OpenSocket, targetOf } from '../egress/proxies.js'
 import { MAX_REFUSAL_BYTES, REFUSAL_TIMEOUT } from './http.js'
 
 /** The upgrade that opens a connection. */
@@ -54,11 +54,11 @@ export type Connect = (upgrade: Upgrade, events: SocketEvents) => Promise<Socket
 
 let loading: Promise<typeof import('ws')> | undefined
 
-/** Opens a WebSocket connection through ws; `dial`, where it is given, opens what it runs over. */
+/** Opens a WebSocket connection through ws; `openSocket`, where it is given, opens what it runs over. */
 export async function connectWithWs(
   { url, headers, compression, maxMessageBytes }: Upgrade,
   events: SocketEvents,
-  dial?: Dial,
+  openSocket?: OpenSocket,
 ): Promise<Socket> {
   loading ??= import('ws')
   const { WebSocket } = await loading
@@ -74,7 +74,9 @@ export async function connectWithWs(
     followRedirects: false,
     // The intake checks each byte of a message.
     skipUTF8Validation: true,
-    ...(dial === undefined ? {} : { createConnection: dialWith(dial, url, life.signal) }),
+    ...(openSocket === undefined
+      ? {}
+      : { createConnection: socketsOf(openSocket, url, life.signal) }),
   })
   socket.binaryType = 'nodebuffer'
   let failure: Error | undefined
@@ -131,17 +133,21 @@ export async function connectWithWs(
 }
 
 /** As `net.connect`, which may answer later too. */
-function dialWith(dial: Dial, url: string, signal: AbortSignal): typeof createConnection {
-  function dialFor(
+function socketsOf(
+  openSocket: OpenSocket,
+  url: string,
+  signal: AbortSignal,
+): typeof createConnection {
+  function createSocket(
     _options: unknown,
     callback: (error: unknown, socket?: NetSocket) => void,
   ): undefined {
-    dial(targetOf(new URL(url)), signal).then(
+    openSocket(targetOf(new URL(url)), signal).then(
       socket => callback(null, socket as NetSocket),
       callback,
     )
   }
-  return dialFor as unknown as typeof createConnection
+  return createSocket as unknown as typeof createConnection
 }
 
 function readRefusal(response: IncomingMessage): Promise<Uint8Array> {

@@ -161,7 +161,7 @@ describe('a proxy', () => {
     expect(JSON.stringify(proxy)).not.toContain('w')
   })
 
-  test('of an IPv6 address has no brackets where it is dialled', () => {
+  test('of an IPv6 address has no brackets where it is connected to', () => {
     const proxy = parseProxies('http://[::1]:3128')?.(targetOf(new URL('https://a')))
     expect(proxy).toMatchObject({ url: 'http://[::1]:3128', host: '::1', port: 3128 })
   })
