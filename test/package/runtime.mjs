@@ -47,6 +47,7 @@ async function installConsumer(folder, { tarball }) {
     'with-import.mjs',
     'with-require.cjs',
     'with-both.mjs',
+    'with-proxy.mjs',
     'to-bundle.cjs',
   ]
   for (const file of files) copyFileSync(join(consumer, file), join(folder, file))
@@ -54,12 +55,13 @@ async function installConsumer(folder, { tarball }) {
   copyFileSync(join(root, 'test', 'vectors', vectors), join(folder, vectors))
 }
 
-/** The package with the oldest packages that its plugins for telemetry are for. */
+/** The package with the oldest packages that its plugins for telemetry, and proxies, are for. */
 async function installWithPeers(folder, { tarball }) {
   mkdirSync(folder)
   writeFileSync(join(folder, 'package.json'), '{ "private": true }')
-  await install(folder, [tarball, '@opentelemetry/api@1.7.0', 'prom-client@15.0.0'])
-  copyFileSync(join(consumer, 'with-peers.mjs'), join(folder, 'with-peers.mjs'))
+  await install(folder, [tarball, '@opentelemetry/api@1.7.0', 'prom-client@15.0.0', 'undici@6.0.0'])
+  for (const file of ['with-peers.mjs', 'with-proxy.mjs'])
+    copyFileSync(join(consumer, file), join(folder, file))
 }
 
 async function runQuietly(node, args, folder) {
@@ -107,8 +109,9 @@ export async function runAll(packed, folder, nodes, checkGated) {
   const jest = jestChecks(folder, checkGated)
   const outside = checkOutside(folder, checkGated)
   const withPeers = join(folder, '..', 'with-peers')
-  const peersInstalled = check('installs beside the packages that telemetry is for', () =>
-    installWithPeers(withPeers, packed),
+  const peersInstalled = check(
+    'installs beside the packages that telemetry and proxies are for',
+    () => installWithPeers(withPeers, packed),
   )
   const tasks = (await nodes).flatMap(node => [
     ...['with-import.mjs', 'with-require.cjs', 'with-both.mjs'].map(file =>
@@ -118,6 +121,11 @@ export async function runAll(packed, folder, nodes, checkGated) {
     checkGated(`Node ${node.version}: with-peers.mjs`, async () => {
       await peersInstalled
       await runQuietly(node, ['with-peers.mjs'], withPeers)
+    }),
+    checkGated(`Node ${node.version}: with-proxy.mjs`, async () => {
+      await peersInstalled
+      await runQuietly(node, ['with-proxy.mjs'], withPeers)
+      await runQuietly(node, ['with-proxy.mjs', 'missing'], folder)
     }),
     checkGated(`Node ${node.version}: the command`, () => checkCommand(node, folder)),
     checkGated(`Node ${node.version}: in one file`, async () => {

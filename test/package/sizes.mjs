@@ -9,8 +9,8 @@ import { build } from 'esbuild'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 60000,
-  './client': 36000,
+  '.': 65000,
+  './client': 41000,
   './core': 3400,
   './confidential-http': 35000,
   './local': 34000,
