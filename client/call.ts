@@ -29,16 +29,16 @@ interface CallFacts {
 
 /** A request that is answered once. */
 export interface RequestCall extends CallFacts {
-  readonly kind: 'request'
-  readonly scope: RequestScope
+  /** Tells a request from the upgrade of a stream. */ readonly kind: 'request'
+  /** The life of the request: its log, its end, its feeds. */ readonly scope: RequestScope
   /** The request or stream for which a plugin makes the call; undefined for the user's own. */
   readonly parent: RequestScope | StreamScope | undefined
 }
 
 /** The upgrade that opens a stream's connection. */
 export interface StreamCall extends CallFacts {
-  readonly kind: 'stream'
-  readonly scope: StreamScope
+  /** Tells the upgrade of a stream from a request. */ readonly kind: 'stream'
+  /** The life of the stream, over all its connections. */ readonly scope: StreamScope
   /** The URL of the call, and those of the other endpoints that were configured. */
   readonly urls: readonly string[]
   /** Milliseconds the connection may take to open. */
@@ -52,7 +52,7 @@ export type Reply = RequestReply | StreamReply
 
 /** The service has accepted a stream: its connection is open. Layers return while it is, and never abort its signal. */
 export interface StreamReply {
-  readonly kind: 'stream'
+  /** Tells it from the reply to a request. */ readonly kind: 'stream'
   /** Settles when the connection has ended, and never rejects; of a layer that reconnects, when that has ended. */
   readonly ended: Promise<StreamEnd>
 }
@@ -61,5 +61,5 @@ export interface StreamReply {
 export interface StreamEnd {
   /** Milliseconds for which it was open. */
   readonly lasted: number
-  readonly error: Error
+  /** Why it ended. */ readonly error: Error
 }

@@ -111,17 +111,29 @@ export class ProxyError extends WireError {
 /** The codes of these errors. */
 declare module '../core/errors.js' {
   interface ErrorClasses {
+    /** 401 or 403: the key, the secret, the clock, or feeds that you may not read. */
     AUTHENTICATION: AuthenticationError
+    /** A request was answered with another error status; `statusCode` is it. */
     API_STATUS: APIError
+    /** A request had no answer within `timeout`. */
     API_TIMEOUT: APIError
+    /** The network failed during a request. */
     API_NETWORK: APIError
+    /** An answer is of another shape than the service promises. */
     API_RESPONSE: APIError
+    /** A connection could not be opened, in time or within `maxConnections`. */
     WS_CONNECT: WebSocketError
+    /** The upgrade of a connection was answered with an error status; `statusCode` is it. */
     WS_REFUSED: WebSocketError
+    /** An open connection was lost; `closeCode` is there where the other side gave one. */
     WS_LOST: WebSocketError
+    /** A message is no report. It is dropped; after 16 in a row the connection is. */
     WS_FRAME: WebSocketError
+    /** The stream has ended after its last attempt to connect. */
     WS_GAVE_UP: WebSocketError
+    /** A proxy could not be reached, or refused to connect to the service; `statusCode` is its answer. */
     PROXY: ProxyError
+    /** Reports were taken too slowly, and `overflow` says that this ends the stream. */
     OVERFLOW: DataStreamsError
   }
 }

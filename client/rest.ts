@@ -61,8 +61,11 @@ export interface Rest<Data = unknown> {
 
 /** The answer to a request. Its status is a success: others are thrown as errors. */
 export interface RequestReply {
+  /** Tells it from the reply to the upgrade of a stream. */
   readonly kind: 'request'
+  /** The HTTP status, of 200 to 299; 206 where the service has only a part of what was asked for. */
   readonly status: number
+  /** The headers of the answer. */
   readonly headers: Headers
   /** The whole body, bounded. */
   readonly body: Uint8Array

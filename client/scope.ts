@@ -7,23 +7,23 @@ import type { ConnectionChange, ConnectionState, Status } from './status.js'
 
 /** The life of one request. */
 export interface RequestScope extends ScopeFacts {
-  readonly kind: 'request'
+  /** Tells it from the scopes of streams and clients. */ readonly kind: 'request'
   /** The feeds that were asked for. */
   readonly feedIDs: readonly string[]
-  readonly client: PluginClient
+  /** The client, for requests of the plugin's own. */ readonly client: PluginClient
   /** For a stage that passes reports on later: the request settles after this work, and fails with it. */
   wait(work: Promise<unknown>, report: Report): void
 }
 
 /** The life of one stream, over all its connections. */
 export interface StreamScope extends ScopeFacts {
-  readonly kind: 'stream'
+  /** Tells it from the scopes of requests and clients. */ readonly kind: 'stream'
   /** The feeds that are subscribed to now; in the scope of a call, those that the call is for. */
   readonly feedIDs: readonly string[]
-  readonly client: PluginClient
-  readonly connections: Connections
-  readonly events: ScopeEvents
-  readonly cursors: {
+  /** The client, for requests of the plugin's own. */ readonly client: PluginClient
+  /** Which connections there are. */ readonly connections: Connections
+  /** The events of the stream. */ readonly events: ScopeEvents
+  /** Where the stream goes on after a restart. */ readonly cursors: {
     /** Where a stream with cursors goes on: the time up to which a feed's reports were taken before, in its unit. */
     get(feedID: string): number | undefined
     /** The feed's cursor stays below this time; undefined: no limit. While the stream is failing, limits only fall. */
@@ -92,6 +92,7 @@ export interface Connections {
 
 /** Emits events of a stream and listens to them; plugins hear of them before the user does. */
 export interface ScopeEvents {
+  /** Calls the listeners of plugins, then the user's. */
   emit<Name extends keyof ScopeEventMap>(event: Name, value: ScopeEventMap[Name]): void
   /** Returns a function that removes the listener. */
   on<Name extends keyof ScopeEventMap>(
@@ -106,11 +107,11 @@ export interface ScopeEventMap {
   gap: Gap
   /** A report came after its gap was announced. */
   'gap-filled': GapFilled
-  /** Two reports of one observation differ. */
+  /** Two reports of one observation differ; `first` is the one that was delivered. */
   conflict: { readonly first: Report; readonly other: Report }
   /** Something failed, and the stream goes on. */
   error: Error
-  status: Status
+  /** Anything changed in the life of a connection or a feed. */ status: Status
   /**
    * The stream is about to end by itself; not where it is closed. The plugin nearest to the wire hears of it first. Reports
    * passed on and gaps emitted by now still reach the user; cursors stay below these gaps: another stream may do better.

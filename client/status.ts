@@ -16,7 +16,7 @@ export interface ConnectionFacts {
   readonly host: string
 }
 
-/** A change of one connection. */
+/** A change of one connection, of the `type`; `error` is why. */
 export type ConnectionChange = (
   | { readonly type: 'joined' | 'connecting' | 'connected' | 'left' }
   | {
@@ -37,7 +37,10 @@ export type ConnectionChange = (
 ) &
   ConnectionFacts
 
-/** A change in the life of a stream or of one of its connections. */
+/**
+ * A change in the life of a stream or of one of its connections. `stale`: no report of these feeds has come for `staleMs`
+ * milliseconds; `fresh`: one came again. `slow`: the queue is full, with `queued` reports.
+ */
 export type Status =
   | ConnectionChange
   | { readonly type: 'stale'; readonly feedIDs: readonly string[]; readonly staleMs: number }
@@ -49,7 +52,7 @@ export type Status =
 export interface ReconnectingInfo extends ConnectionFacts {
   /** 1 for the first since the connection was last healthy. */
   readonly attempt: number
-  readonly maxAttempts: number
+  /** Failed attempts in a row after which the stream gives up. */ readonly maxAttempts: number
   /** Milliseconds until the attempt. */
   readonly delayMs: number
   /** Why the connection before ended, or could not be opened. */
@@ -58,8 +61,8 @@ export interface ReconnectingInfo extends ConnectionFacts {
 
 /** A connection to an origin. */
 export interface ConnectionState {
-  readonly facts: ConnectionFacts
-  readonly status: ConnectionStatus
+  /** Which connection it is. */ readonly facts: ConnectionFacts
+  /** Where it stands. */ readonly status: ConnectionStatus
   /** How many are open: one, unless a plugin opens an origin more than once. */
   readonly open: number
   /** Whether it was ever open. */
@@ -68,5 +71,6 @@ export interface ConnectionState {
   readonly isFailing: boolean
   /** Attempts in a row since it was last open. */
   readonly attempts: number
+  /** Why it was lost or could not be opened, the last time. */
   readonly lastError: Error | undefined
 }

@@ -6,7 +6,9 @@ export const METHOD: 'SendRequest' = 'SendRequest'
 
 /** A call to a runtime. */
 export interface CapabilityCall {
+  /** The capability that is called, with its version: `confidential-http@1.0.0-alpha`. */
   readonly capabilityId: string
+  /** The method of the capability: `SendRequest`. */
   readonly method: string
   /** The request in its normal form. */
   readonly payload: unknown
@@ -34,5 +36,6 @@ export interface Result<Value> {
 
 /** The part of a runtime that the client uses. */
 export interface CapabilityRuntime {
+  /** Calls a method of a capability; the reply comes at once, its result later. */
   callCapability(params: CapabilityCall): CapabilityReply
 }

@@ -4,7 +4,9 @@ import { boxKeys, checkPublicKey } from '../crypto/sealed-box.js'
 
 /** A key pair of a caller or an enclave, both keys as 64 hexadecimal digits. */
 export interface KeyPair {
+  /** The key to give to others. */
   readonly publicKey: string
+  /** The key that opens what is sealed to the public one. */
   readonly secretKey: string
 }
 

@@ -4,6 +4,7 @@ export type MessageName<Message extends string> =
 
 /** A confidential request: the HTTP request, and the secrets that may be put into it. */
 export interface ConfidentialHTTPRequest {
+  /** The name of the protobuf message, where an SDK made the object; ignored. */
   readonly $typeName?: MessageName<'ConfidentialHTTPRequest'>
   /** The request that is made inside the enclave. */
   readonly request?: HTTPRequest | HTTPRequestJson | undefined
@@ -44,6 +45,7 @@ export interface HTTPRequest
     HeaderValues | HeaderValuesJson,
     Duration | DurationJson
   > {
+  /** The name of the protobuf message, where an SDK made the object; ignored. */
   readonly $typeName?: MessageName<'HTTPRequest'>
   /** The URL of the API's endpoint, absolute. Placeholders are not filled here. */
   readonly url: string
@@ -69,6 +71,7 @@ export interface HTTPRequestJson extends HTTPRequestFields<string, HeaderValuesJ
 
 /** The answer to a confidential request. */
 export interface HTTPResponse {
+  /** The name of the protobuf message, where an SDK made the object. */
   readonly $typeName?: MessageName<'HTTPResponse'>
   /** The HTTP status. */
   readonly statusCode: number
@@ -90,6 +93,7 @@ export interface HTTPResponseJson {
 
 /** Names a secret of the vault. */
 export interface SecretIdentifier {
+  /** The name of the protobuf message, where an SDK made the object; ignored. */
   readonly $typeName?: MessageName<'SecretIdentifier'>
   /** The secret's name, and that of its placeholder: `myApiKey` fills `{{.myApiKey}}`. */
   readonly key: string
@@ -107,6 +111,7 @@ export interface SecretIdentifierJson extends Pick<SecretIdentifier, 'namespace'
 
 /** The values of one header. */
 export interface HeaderValues {
+  /** The name of the protobuf message, where an SDK made the object; ignored. */
   readonly $typeName?: MessageName<'HeaderValues'>
   /** In a request each is a template, such as `Bearer {{.token}}`. */
   readonly values: readonly string[]
@@ -120,6 +125,7 @@ export interface HeaderValuesJson {
 
 /** A length of time: the sum of both fields. */
 export interface Duration {
+  /** The name of the protobuf message, where an SDK made the object; ignored. */
   readonly $typeName?: 'google.protobuf.Duration'
   /** Whole seconds, at most 315,576,000,000. */
   readonly seconds: bigint | number | string

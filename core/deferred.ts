@@ -1,8 +1,12 @@
 /** A promise settled from outside. */
 export interface Deferred<Value = void> {
+  /** The promise that is settled. */
   readonly promise: Promise<Value>
+  /** True from the first call of `resolve` or `reject` on. */
   readonly isSettled: boolean
+  /** Resolves the promise; later calls do nothing. */
   resolve(value: Value): void
+  /** Rejects the promise; later calls do nothing. */
   reject(error: Error): void
 }
 

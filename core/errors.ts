@@ -1,8 +1,12 @@
 /** The class of the errors of each code. A folder adds those of its own errors. */
 export interface ErrorClasses {
+  /** An argument or option breaks a rule; the message names both. */
   VALIDATION: ValidationError
+  /** A plugin threw or broke a rule; `cause` is what it threw. */
   PLUGIN: DataStreamsError
+  /** What was asked has been closed, or has ended. */
   CLOSED: DataStreamsError
+  /** None of the other codes; see `cause`. */
   UNKNOWN: DataStreamsError
 }
 
@@ -14,8 +18,11 @@ export type ErrorOf<Code> = Code extends ErrorCode ? ErrorClasses[Code] : DataSt
 
 /** The facts that every error can carry besides its message. */
 export interface ErrorFacts {
+  /** The kind of failure. Default: `UNKNOWN`, or that of the class. */
   readonly code?: ErrorCode
+  /** The underlying error. It is shown, so it holds nothing that must not be. */
   readonly cause?: unknown
+  /** Whether another try may help. Default: false, or what the class says of the code. */
   readonly isRetryable?: boolean
 }
 

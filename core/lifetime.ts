@@ -3,7 +3,9 @@ import { isThenable } from './thenable.js'
 
 /** A lifetime runs its deferred tasks when it ends, the last deferred first. */
 export interface Lifetime {
+  /** Aborts when the lifetime ends. */
   readonly signal: AbortSignal
+  /** Runs the task when the lifetime ends; at once where it has ended. */
   defer(task: () => void): void
   /** Idempotent. A deferred task that throws does not keep the others from running. */
   end(reason?: unknown): void

@@ -8,9 +8,13 @@ export type LogFunction = (message: string, facts?: Readonly<Record<string, unkn
  * arguments.
  */
 export interface Log {
+  /** Single steps. */
   readonly debug?: LogFunction
+  /** What happens now and then, such as a call that succeeded. */
   readonly info?: LogFunction
+  /** What went wrong and was survived. */
   readonly warn?: LogFunction
+  /** What failed. */
   readonly error?: LogFunction
   /** Debug lines about connections, with a switch of their own. */
   readonly connection?: LogFunction
@@ -21,7 +25,12 @@ type Level = keyof Log
 const levels: readonly Level[] = ['debug', 'info', 'warn', 'error', 'connection']
 
 /** Creates a client's log, and the function that adds listeners to it. A level has a function once it has a listener. */
-export function createLog(): { readonly log: Log; readonly listen: (listener: Log) => void } {
+export function createLog(): {
+  /** What the client and its plugins write to. */
+  readonly log: Log
+  /** Adds a listener; what it throws is ignored. */
+  readonly listen: (listener: Log) => void
+} {
   const log: { -readonly [L in Level]?: LogFunction } = {}
   function listen(listener: Log): void {
     for (const level of levels) {

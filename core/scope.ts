@@ -3,6 +3,7 @@ import type { Log } from './log.js'
 
 /** Every scope has a log and an end. */
 export interface ScopeFacts {
+  /** Writes to the log of the client. */
   readonly log: Log
   /** Aborted when the scope ends. */
   readonly signal: AbortSignal
@@ -12,6 +13,7 @@ export interface ScopeFacts {
 
 /** One plugin of a stack, as data. */
 export interface StackEntry {
+  /** The name of the plugin. */
   readonly name: string
   /** Its hooks, outermost first. */
   readonly hooks: readonly string[]
@@ -21,6 +23,7 @@ export interface StackEntry {
 
 /** The client as a plugin's `setup` sees it, from its construction to its `close`. */
 export interface ClientScope extends ScopeFacts {
+  /** Tells it from the scopes of calls. */
   readonly kind: 'client'
   /** The plugins of the stack, nearest to the caller first. */
   readonly stack: readonly StackEntry[]
@@ -34,6 +37,7 @@ export interface ClientScope extends ScopeFacts {
 
 /** A key for a service of a type: the object itself is the key, its name is for errors. */
 export interface ServiceKey<in out Service> {
+  /** What the service is, for errors. */
   readonly name: string
   /** Carries the type only. */
   readonly type?: (service: Service) => Service

@@ -75,6 +75,7 @@ export interface Picture<Part> {
   readonly wire: string
   /** The label of the upward direction. @default reply */
   readonly up?: string
+  /** The members that plugins of the stack may have. @default the hooks of the engine */
   readonly members?: AnyMembers
   /** A plugin's contributions besides its hooks. */
   readonly brings?: (plugin: Part) => readonly string[]

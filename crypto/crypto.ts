@@ -3,8 +3,11 @@ export type Bytes = Uint8Array & { readonly buffer: ArrayBuffer }
 
 /** The part of WebCrypto that this library uses. `globalThis.crypto` or any other provider can replace the default one. */
 export interface WebCrypto {
+  /** The operations that are used, as the standard has them. */
   readonly subtle: {
+    /** Computes the SHA-256 of the data. */
     digest(algorithm: 'SHA-256', data: Bytes): Promise<ArrayBuffer>
+    /** Makes a key of its bytes. */
     importKey(
       format: 'raw',
       key: Bytes,
@@ -12,10 +15,14 @@ export interface WebCrypto {
       extractable: boolean,
       usages: ('sign' | 'encrypt' | 'decrypt')[],
     ): Promise<WebCryptoKey>
+    /** Computes the HMAC of the data, with the hash of the key. */
     sign(algorithm: 'HMAC', key: WebCryptoKey, data: Bytes): Promise<ArrayBuffer>
+    /** Encrypts the data, with the tag at its end. */
     encrypt(algorithm: AesGcm, key: WebCryptoKey, data: Bytes): Promise<ArrayBuffer>
+    /** Decrypts what `encrypt` made; rejects where the tag is wrong. */
     decrypt(algorithm: AesGcm, key: WebCryptoKey, data: Bytes): Promise<ArrayBuffer>
   }
+  /** Fills the array with random bytes and returns it. */
   getRandomValues(array: Bytes): Bytes
 }
 
@@ -27,6 +34,7 @@ export interface AesGcm {
 
 /** A key of a provider. */
 export interface WebCryptoKey {
+  /** What the key is for: `secret`, of all that are made here. */
   readonly type: string
 }
 

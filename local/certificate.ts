@@ -12,7 +12,9 @@ import { checkOptions, isBytes } from '../core/options.js'
 
 /** A certificate and its private key for a TLS server, in PEM. */
 export interface IssuedCertificate {
+  /** The certificate, in PEM. */
   readonly cert: string
+  /** Its private key, in PEM. */
   readonly key: string
 }
 

@@ -21,6 +21,7 @@ export interface DataEngine {
   readonly wsEndpoint: string
   /** The credentials that are accepted now. */
   readonly apiKey: string
+  /** The secret that requests must be signed with. */
   readonly userSecret: string
   /** The ids of all feeds, lower-case, in the order given. */
   readonly feeds: readonly string[]
@@ -83,6 +84,7 @@ export interface DataEngine {
   start(): Promise<void>
   /** Ends everything, for good. */
   close(): Promise<void>
+  /** The same as `close`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 

@@ -25,6 +25,7 @@ export interface HTTPSServerOptions {
 export interface HTTPSServer {
   /** `https://localhost:PORT` */
   readonly url: string
+  /** The port that it listens on. */
   readonly port: number
   /** The certificate of the authority that issued the server's own, in PEM. */
   readonly ca: string

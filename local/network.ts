@@ -83,7 +83,9 @@ export function createNetwork(
 
 /** Other numbers of signers for `rotate`. */
 export interface RotateOptions {
+  /** How many signers the new configuration has. @default as many as before; 3f + 1 where `f` is given */
   readonly nodes?: number
+  /** How many of them may be faulty. @default as many as before */
   readonly f?: number
 }
 

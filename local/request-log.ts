@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 
 /** One request or upgrade, without its authorization headers. */
 export interface RequestRecord {
+  /** Upper case: `GET`. */
   readonly method: string
   /** Path and query as received. */
   readonly path: string

@@ -5,6 +5,7 @@ import type { DecodedBy, Decoder } from '../report/decoder.js'
 export function decoders<const Given extends readonly Decoder[]>(
   ...given: Given
 ): Plugin<DecodedBy<Given[number]>> & {
+  /** The decoders that were given, in their order. */
   readonly decoders: readonly Decoder<DecodedBy<Given[number]>>[]
 } {
   return {

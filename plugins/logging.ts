@@ -12,13 +12,21 @@ export { type WinstonLogger, winstonLogger } from './logging/winston.js'
 
 /** The levels of the log; each includes those after it. `LogLevel[0]` is `'DEBUG'`. */
 export const LogLevel: {
+  /** Feed id validation, decoding steps, requests and answers, origins of reports. */
   readonly DEBUG: 0
+  /** Client initialization, successful calls, connections and their changes. */
   readonly INFO: 1
+  /** Retries, reconnections, timeouts, invalid data. */
   readonly WARN: 2
+  /** Failed authentication, network, decoding and requests; crashes of handlers and plugins. */
   readonly ERROR: 3
+  /** The name of `LogLevel.DEBUG`. */
   readonly 0: 'DEBUG'
+  /** The name of `LogLevel.INFO`. */
   readonly 1: 'INFO'
+  /** The name of `LogLevel.WARN`. */
   readonly 2: 'WARN'
+  /** The name of `LogLevel.ERROR`. */
   readonly 3: 'ERROR'
 } = Object.freeze({
   /** Feed id validation, decoding steps, auth headers, requests and answers, origins of reports. */
@@ -37,9 +45,13 @@ export const LogLevel: {
 /** The lowest level that is logged. */
 export type LogLevel = 0 | 1 | 2 | 3
 export declare namespace LogLevel {
+  /** Feed id validation, decoding steps, requests and answers, origins of reports. */
   type DEBUG = 0
+  /** Client initialization, successful calls, connections and their changes. */
   type INFO = 1
+  /** Retries, reconnections, timeouts, invalid data. */
   type WARN = 2
+  /** Failed authentication, network, decoding and requests; crashes of handlers and plugins. */
   type ERROR = 3
 }
 

@@ -19,6 +19,7 @@ export interface Config
     Writable<HaPresetOptions> {
   /** One connection per origin, failover, and copies delivered once; on mainnet only. @default false */
   haMode?: boolean
+  /** Not beside these options: a stack of your own takes the place of the preset (`ClientOptions`). */
   readonly plugins?: never
 }
 

@@ -2,9 +2,13 @@ import { Report as SignedReport } from '../report/report.js'
 
 /** The fields of a report that the service stores. */
 export interface ReportEnvelope {
+  /** `0x` and 64 hexadecimal digits. */
   feedID: string
+  /** The signed bytes, `0x` and hexadecimal digits. */
   fullReport: string
+  /** Earliest time for which the report is valid, in the feed's unit. */
   validFromTimestamp: number
+  /** Time of the observations, in the feed's unit. */
   observationsTimestamp: number
 }
 
@@ -16,6 +20,7 @@ export type Report<Data = never> = [Data] extends [never]
   ? ReportEnvelope & Partial<Omit<SignedReport, keyof ReportEnvelope>>
   : SignedReport<Data>
 
+/** The class of reports, for `instanceof`; clients and streams make them. */
 export const Report: typeof SignedReport = SignedReport
 
 /**

@@ -15,6 +15,7 @@ export interface StreamConstructor {
     feedIDs: string | readonly string[],
     options?: StreamOptions,
   ): AnyStream<DecodedReport>
+  /** True for every stream of the library, however it was made. */
   [Symbol.hasInstance](value: unknown): value is AnyStream
 }
 

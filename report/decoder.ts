@@ -56,6 +56,7 @@ type ValueOf<Type extends FieldType> = Type extends 'bool'
 
 /** The decoded reports of a schema. */
 export type Decoded<Version extends number, Schema extends Fields> = BaseFields & {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: `V${Version}`
 } & {
   readonly [Name in keyof Schema]: ValueOf<Schema[Name]>

@@ -14,6 +14,7 @@ export class ReportDecodingError extends DataStreamsError {
 /** The code of this error. */
 declare module '../core/errors.js' {
   interface ErrorClasses {
+    /** The bytes are no report of that feed, or no decoder knows the version. */
     DECODING: ReportDecodingError
   }
 }

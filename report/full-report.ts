@@ -37,6 +37,7 @@ import { readBytes, readWord } from './hex-digits.js'
 export interface Head {
   /** Undefined for version 1, which has a block number there. */
   readonly validFromTimestamp: number | undefined
+  /** Time of the observations, in the feed's unit. */
   readonly observationsTimestamp: number
   /** Length of the blob in bytes. */
   readonly blobLength: number

@@ -2,9 +2,13 @@ import type { Report } from './report.js'
 
 /** An interval in which reports of a feed are missing for good. It includes both ends; times are in the feed's unit. */
 export interface Gap {
+  /** In lower case. */
   readonly feedID: string
+  /** The earliest time that is missing. */
   readonly from: number
+  /** The latest time that is missing. */
   readonly to: number
+  /** Why they are missing. */
   readonly cause: GapCause
 }
 
@@ -16,6 +20,8 @@ export type GapCause = 'upstream' | 'unavailable' | 'bound' | 'overflow'
 
 /** A report came after its gap was announced. */
 export interface GapFilled<out Data = unknown> {
+  /** The gap as it was announced; more of it may be missing. */
   readonly gap: Gap
+  /** The report that lay in it. */
   readonly report: Report<Data>
 }

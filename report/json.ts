@@ -6,7 +6,9 @@ export type JSONOf<Value> = Value extends bigint
   ? string
   : Value extends string | number | boolean | null | undefined
     ? Value
-    : Value extends { toJSON(): infer Given }
+    : Value extends {
+          /** What `JSON.stringify` calls. */ toJSON(): infer Given
+        }
       ? Given
       : Value extends object
         ? { readonly [Name in keyof Value]: JSONOf<Value[Name]> }

@@ -7,6 +7,7 @@ export interface OverflowGaps {
   add(report: Report): void
   /** Announces the range of a feed. */
   flush(feedID: string): void
+  /** Announces the ranges of all feeds. */
   flushAll(): void
 }
 

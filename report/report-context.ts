@@ -14,7 +14,9 @@ export interface ReportSignature {
 export interface ReportContext {
   /** The configuration of the signing network, `0x` and 64 digits, lower-case. */
   readonly configDigest: string
+  /** The epoch of the network's protocol in which the report was made. */
   readonly epoch: number
+  /** The round of that epoch, 0 to 255. */
   readonly round: number
   /** The network's count of its reports, `epoch * 256 + round`; undefined for networks that count otherwise. */
   readonly sequenceNumber: number | undefined

@@ -24,6 +24,7 @@ export interface ReportJSON<out Data = unknown> {
 
 /** Decodes and verifies the reports of a stack. */
 export interface DecoderTable<out Data = unknown> {
+  /** The versions that there are decoders for: 3 for V3. */
   readonly versions: readonly number[]
   /** Decodes a report of a feed (in normal form). Throws ReportDecodingError. */
   decode(fullReport: string, feedID: string): Data

@@ -3,7 +3,9 @@ import type { Report } from './report.js'
 
 /** An interval of a feed's time, in the feed's unit. It includes both ends. */
 export interface Interval {
+  /** The first time in it. */
   from: number
+  /** The last time in it. */
   to: number
 }
 
@@ -12,6 +14,7 @@ export const LONGEST_RANGE = 300
 
 /** The reports of one feed that have been seen. */
 export interface SeenTimes {
+  /** In lower case. */
   readonly feedID: string
   /** The time up to which its reports were taken before this stream. */
   readonly cursor: number | undefined
@@ -23,6 +26,7 @@ export interface SeenTimes {
   readonly hasRanges: boolean
   /** The newest times, exactly and ascending, each followed by the time from which on its report holds: `count` such pairs. */
   pairs: Float64Array
+  /** How many pairs there are. */
   count: number
   /** Times after this one are in the future, or the clock has not been asked for a while. */
   upTo: number
@@ -32,13 +36,19 @@ export interface SeenTimes {
    */
   readonly advance: (() => void) | undefined
   /** Reports dated in the future, ascending. The time of such a report may be wrong: it counts once the present reaches it. */
-  readonly future: { readonly since: number; readonly time: number }[]
+  readonly future: {
+    /** The time from which on the report holds. */
+    readonly since: number
+    /** The time of its observations. */
+    readonly time: number
+  }[]
   /** What lies behind `pairs`: ascending runs of reports each of which begins where the one before ended. */
   readonly runs: Interval[]
   /** Whether a time is known to be missing: then it is not a copy, whatever the runs say. */
   isMissing: ((time: number) => boolean) | undefined
   /** The last reports, whole. */
   readonly cache: (Report | undefined)[]
+  /** The newest reports, for comparison with copies. */
   cached: number
 }
 
@@ -50,7 +60,9 @@ export interface SeenFeeds {
   hasCopies: boolean
   /** Brings the clock of a feed that is seen from now on to the present. */
   advance: ((seen: SeenTimes) => void) | undefined
+  /** What has been seen of a feed. */
   of(feedID: string): SeenTimes
+  /** Drops what has been seen of these feeds. */
   forget(feedIDs: readonly string[]): void
 }
 

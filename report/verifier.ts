@@ -66,6 +66,7 @@ const RETRYABLE: ReadonlySet<VerificationFailure> = new Set([
  * the report.
  */
 export class ReportVerificationError extends DataStreamsError {
+  /** Why, as a stable word. */
   readonly reason: VerificationFailure
   /** The report, where it came over a stream. Do not trust its fields. */
   readonly report: Report | undefined
@@ -73,6 +74,7 @@ export class ReportVerificationError extends DataStreamsError {
   constructor(
     message: string,
     facts: ErrorFacts & {
+      /** Why, as a stable word. */
       readonly reason: VerificationFailure
       readonly report?: Report | undefined
     },
@@ -94,6 +96,7 @@ export class ReportVerificationError extends DataStreamsError {
 /** The code of this error. */
 declare module '../core/errors.js' {
   interface ErrorClasses {
+    /** A report is not signed as it should be; `reason` says why. */
     VERIFICATION: ReportVerificationError
   }
 }

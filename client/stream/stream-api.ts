@@ -36,6 +36,7 @@ export interface StreamEvents<Data = unknown> {
 export interface ConnectionDetails extends ConnectionFacts {
   /** Unique in its stream: `conn-0` for the first. */
   readonly id: string
+  /** Where it stands. */
   readonly state: ConnectionStatus
   /** Attempts in a row since it was last open. */
   readonly reconnectAttempts: number
@@ -105,7 +106,9 @@ export interface StreamMetrics extends Readonly<StreamCounters> {
   readonly totalReceived: number
   /** Accepted reports that wait for you to take them. */
   readonly queued: number
+  /** Connections that are open. */
   readonly activeConnections: number
+  /** Connections that there should be. */
   readonly configuredConnections: number
   /** By origin: the URL that was configured, with the id of the origin as its fragment where it has one. */
   readonly originStatus: Readonly<Record<string, ConnectionStatus>>
@@ -123,6 +126,7 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
    * wait again.
    */
   on<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
+  /** Adds a handler for the next time alone. */
   once<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
   /** Removes a handler, however often it was added, or all of the event. */
   off<Name extends keyof StreamEvents<Data>>(event: Name, handler?: StreamEvents<Data>[Name]): this
@@ -138,7 +142,9 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
   ): this
   /** Removes the handlers of an event, or all there are. */
   removeAllListeners(event?: keyof StreamEvents<Data>): this
+  /** How many handlers an event has. */
   listenerCount(event: keyof StreamEvents<Data>): number
+  /** The handlers of an event, in the order in which they are called. */
   listeners<Name extends keyof StreamEvents<Data>>(event: Name): StreamEvents<Data>[Name][]
   /** The events that have handlers. */
   eventNames(): (keyof StreamEvents<Data>)[]
@@ -180,6 +186,7 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
   close(): Promise<void>
   /** Resolves when the stream was closed, rejects with the error that ended it. */
   readonly closed: Promise<void>
+  /** What has been counted so far, as a copy. */
   getMetrics(): StreamMetrics
   /** The connections there are. */
   getConnectionDetails(): ConnectionDetails[]

@@ -9,7 +9,9 @@ import { MAX_REFUSAL_BYTES, REFUSAL_TIMEOUT } from './http.js'
 
 /** The upgrade that opens a connection. */
 export interface Upgrade {
+  /** Absolute, `ws:` or `wss:`. */
   readonly url: string
+  /** The headers to send, the signature among them. */
   readonly headers: Headers
   /** Offer permessage-deflate. */
   readonly compression: boolean
@@ -19,6 +21,7 @@ export interface Upgrade {
 
 /** The events of a connection. `ended` is called last, exactly once. */
 export interface SocketEvents {
+  /** The upgrade was accepted. */
   opened(): void
   /** A message, text or binary: the bytes are valid until the call returns. */
   message(data: Uint8Array): void
@@ -26,6 +29,7 @@ export interface SocketEvents {
   alive(): void
   /** The upgrade was answered with a status other than 101. */
   refused(status: number, headers: Headers, body: Uint8Array): void
+  /** The connection has ended, with its close code (1006 without one) and what failed, if anything did. */
   ended(closeCode: number, error: Error | undefined): void
 }
 
@@ -40,6 +44,7 @@ export interface Socket {
    * Without these two, a stream cannot pause a connection whose reports are read too slowly.
    */
   pause?(): void
+  /** Reads on after `pause`. */
   resume?(): void
   /** Stops reading until the next iteration of the event loop, so that other connections are read as well. */
   rest?(): void

@@ -45,6 +45,7 @@ const callerNames: OptionNames<Caller> = {
 
 /** Makes requests with secrets that never leave it. */
 export interface Enclave {
+  /** The plugins of the enclave; its text draws them. */
   readonly stack: Stack
   /** Makes one request, after checking it completely. */
   send(request: unknown, caller: Caller): Promise<HTTPResponse>

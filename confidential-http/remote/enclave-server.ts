@@ -48,9 +48,11 @@ const names: OptionNames<EnclaveServerOptions> = {
 
 /** A running enclave server. */
 export interface EnclaveServer extends AsyncDisposable {
+  /** The URL that callers use: `http://HOST:PORT`. */
   readonly url: string
   /** The key that callers pin: 64 hexadecimal digits. */
   readonly publicKey: string
+  /** Ends every request and connection, and the server. Idempotent. */
   close(): Promise<void>
 }
 

@@ -19,7 +19,12 @@ export interface LocalRuntimeOptions<Config = unknown, Report = never>
   extends RuntimeOptions<Config, Report>,
     PermissionOptions {
   /** The vault, or its directory. */
-  readonly vault: string | { readonly directory: string }
+  readonly vault:
+    | string
+    | {
+        /** The directory of the vault, as `openVault` and `createVault` give it. */
+        readonly directory: string
+      }
   /** The owner of the secrets that may be used: an address. @default the owner of the vault */
   readonly owner?: string
   /** Where requests may go. @default public addresses and this machine's own, over HTTPS */

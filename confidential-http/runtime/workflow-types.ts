@@ -15,7 +15,9 @@ export interface RuntimeReply<Output = HTTPResponse> {
 export interface BaseRuntime<Config> {
   /** The workflow's configuration. */
   readonly config: Config
+  /** Calls a capability: confidential HTTP, or one of the option `capabilities`. For all others, `result()` throws EnclaveError. */
   callCapability<Output = HTTPResponse>(call: CapabilityCall): RuntimeReply<Output>
+  /** The time, of the option `now`. */
   now(): Date
   /** Writes a log line at the level info. The text is not redacted. */
   log(message: string): void
@@ -23,11 +25,13 @@ export interface BaseRuntime<Config> {
 
 /** The runtime of a function in node mode. */
 export interface NodeRuntime<Config> extends BaseRuntime<Config> {
+  /** Tells the runtime of node mode from that of a workflow, for the type checker. */
   readonly _isNodeRuntime: true
 }
 
 /** Names the secret that a workflow asks for. */
 export interface SecretRequest {
+  /** The name of the secret. */
   readonly id?: string | undefined
   /** @default 'main' */
   readonly namespace?: string | undefined
@@ -35,10 +39,15 @@ export interface SecretRequest {
 
 /** A secret that a workflow has asked for. */
 export interface WorkflowSecret {
+  /** The name of the protobuf message. */
   readonly $typeName: 'sdk.v1alpha.Secret'
+  /** The name that was asked for. */
   readonly id: string
+  /** The namespace that it was found in. */
   readonly namespace: string
+  /** The owner of the secret: an address. */
   readonly owner: string
+  /** The secret itself. */
   readonly value: string
 }
 
@@ -46,8 +55,11 @@ export interface WorkflowSecret {
 export interface ReportRequest {
   /** Bytes, or their base64. */
   readonly encodedPayload?: Uint8Array | string | undefined
+  /** The encoder of the report; `evm` for contracts of EVM networks. */
   readonly encoderName?: string | undefined
+  /** The algorithm of the signatures, such as `ecdsa`. */
   readonly signingAlgo?: string | undefined
+  /** The hash that is signed, such as `keccak256`. */
   readonly hashingAlgo?: string | undefined
 }
 
@@ -74,7 +86,7 @@ export interface WorkflowOptions<Config, Report> {
   /** The time, in milliseconds of Unix time. @default Date.now */
   readonly now?: () => number
   /** Handlers for calls to other capabilities, by their id: the returned value is the response, a thrown error the error. */
-  readonly capabilities?: { readonly [id: string]: (call: CapabilityCall) => unknown }
+  readonly capabilities?: Readonly<Record<string, (call: CapabilityCall) => unknown>>
   /**
    * Makes a report, such as `new Report({ … })` of the real SDK. Without this, `report().result()` throws, because there is no
    * network to sign it.

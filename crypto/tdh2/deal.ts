@@ -31,6 +31,7 @@ export interface DealOptions {
 
 /** A key pair with a split secret key. */
 export interface Dealing {
+  /** The key to encrypt to, with what verifies the holders' shares. */
   readonly publicKey: PublicKey
   /** Decrypts by itself; only `redeal` needs it. It is not enumerable, so that logs do not show it. */
   readonly masterSecret: bigint

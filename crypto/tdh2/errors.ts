@@ -14,6 +14,7 @@ export class TDH2Error extends DataStreamsError {
 /** The codes of these errors. */
 declare module '../../core/errors.js' {
   interface ErrorClasses {
+    /** A key, a ciphertext or a share is malformed, or does not verify. */
     TDH2: TDH2Error
   }
 }

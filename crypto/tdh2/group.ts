@@ -7,6 +7,7 @@ declare const group: unique symbol
 
 /** A point of NIST P-256 other than infinity. Only this file uses the curve's library. */
 export interface Point {
+  /** The group that it is of, for the type checker alone. */
   readonly [group]: 'P256'
 }
 

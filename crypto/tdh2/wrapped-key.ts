@@ -31,6 +31,7 @@ export interface WrappedKey {
   readonly label: Uint8Array
   /** The key XOR the pad, 32 bytes. */
   readonly c: Uint8Array
+  /** The generator to the power of the ciphertext's random exponent. */
   readonly u: Point
 }
 

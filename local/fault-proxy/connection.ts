@@ -16,7 +16,9 @@ export interface ProxyConnection extends RequestHead {
   readonly isWebSocket: boolean
   /** How many data frames of the server have begun. */
   readonly frames: number
+  /** Bytes that were passed on to the upstream. */
   readonly bytesUp: number
+  /** Bytes that were passed on to the client. */
   readonly bytesDown: number
 }
 

@@ -12,6 +12,7 @@ import { checkSettings, directionsOf, noToxics, type ProxySettings, type Toxics 
 
 /** The direction a fault affects. */
 export interface FaultOptions {
+  /** `up` is from the client to the upstream, `down` the way back. The default is the method's. */
   readonly direction?: Directions
 }
 
@@ -23,6 +24,7 @@ export interface FaultProxy {
   readonly wsURL: string
   /** `127.0.0.1` */
   readonly host: string
+  /** The port that it listens on. */
   readonly port: number
   /** The open connections, in their order of arrival. */
   readonly connections: readonly ProxyConnection[]
@@ -60,6 +62,7 @@ export interface FaultProxy {
   corrupt(which?: WhichConnections, options?: FaultOptions & { readonly bits?: number }): number
   /** Ends everything, for good. */
   close(): Promise<void>
+  /** The same as `close`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 

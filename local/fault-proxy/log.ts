@@ -33,7 +33,9 @@ export interface ProxyEvent {
   readonly at: number
   /** The connection's number, from 1; undefined for events of the proxy as a whole. */
   readonly connection: number | undefined
+  /** What happened. */
   readonly event: ProxyEventName
+  /** The direction that it affects. */
   readonly direction: Direction | 'both' | undefined
   /** How many data frames of the server had begun. */
   readonly frame: number | undefined

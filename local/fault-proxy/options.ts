@@ -11,7 +11,14 @@ import { checkScript, type FaultRule, type Rule } from './rules.js'
 /** The options of `startFaultProxy`. */
 export interface FaultProxyOptions {
   /** The server behind the proxy: a URL, of which host and port count, or `{ host, port }`. */
-  readonly upstream: string | { readonly host: string; readonly port: number }
+  readonly upstream:
+    | string
+    | {
+        /** A name or an address. */
+        readonly host: string
+        /** 1 to 65535. */
+        readonly port: number
+      }
   /** The port it listens on; 0 is any free one. @default 0 */
   readonly port?: number
   /** Seeds everything random; a whole number. @default 1 */

@@ -1,5 +1,6 @@
 /** The first request of a connection; all undefined before its head is complete, or if it is not HTTP. */
 export interface RequestHead {
+  /** Upper case: `GET`. */
   readonly method: string | undefined
   /** Path and query. */
   readonly path: string | undefined

@@ -16,6 +16,7 @@ export type FaultKind = (typeof kinds)[number]
  * equal connections, frames and bytes.
  */
 export interface FaultRule {
+  /** The fault to cause. */
   readonly do: FaultKind
   /** The connection, by its order of arrival, from 1. @default every connection */
   readonly connection?: number

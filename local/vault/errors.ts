@@ -14,7 +14,9 @@ export class VaultError extends DataStreamsError {
 /** The codes of these errors. */
 declare module '../../core/errors.js' {
   interface ErrorClasses {
+    /** There is no such secret, it is another's, or too few shares are good; the message names each node. */
     VAULT: VaultError
+    /** Others may read or write a file that only its owner must. */
     PERMISSIONS: VaultError
   }
 }

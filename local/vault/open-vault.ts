@@ -32,6 +32,7 @@ export interface Vault {
   readonly directory: string
   /** How many nodes it takes to release a secret. */
   readonly threshold: number
+  /** The nodes, each with a share of the key, by index. */
   readonly nodes: readonly VaultNode[]
   /** The owner of secrets put without one: an address, as 40 lower-case hexadecimal digits. */
   readonly owner: string

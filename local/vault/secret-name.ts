@@ -5,13 +5,17 @@ import { ValidationError } from '../../core/errors.js'
 export interface SecretName {
   /** An address, as 40 hexadecimal digits. */
   readonly owner: string
+  /** A group of names, 1 to 64 bytes: `main` unless another is given. */
   readonly namespace: string
+  /** The name of the secret, 1 to 64 bytes. */
   readonly key: string
 }
 
 /** The name of a secret; the namespace defaults to main, the owner to that of the vault. */
 export interface SecretRef {
+  /** The name of the secret, 1 to 64 bytes. */
   readonly key: string
+  /** A group of names, 1 to 64 bytes. @default 'main' */
   readonly namespace?: string
   /** An address: 40 hexadecimal digits of either case, with or without 0x. */
   readonly owner?: string

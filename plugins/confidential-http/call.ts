@@ -59,7 +59,9 @@ export interface ConnectionRules {
 
 /** The answer to a confidential request, with any status. */
 export interface ConfidentialReply {
+  /** The HTTP status of the API's answer. */
   readonly status: number
+  /** The headers of the API's answer. */
   readonly multiHeaders: HeaderLines
   /** The whole body, bounded in size, and encrypted if the call asked for that. */
   readonly body: Uint8Array

@@ -31,18 +31,31 @@ declare module '../../core/errors.js' {
     readonly mayHaveBeenSent?: boolean
   }
   interface ErrorClasses {
+    /** The enclave could not be reached, did not answer in time, or failed inside. */
     ENCLAVE: EnclaveError
+    /** The time for the request was up before the enclave began; nothing was sent. */
     EXPIRED: EnclaveError
+    /** A placeholder is malformed or names a secret that was not asked for; nothing was sent. */
     TEMPLATE: EnclaveError
+    /** The request or the answer is larger than the enclave allows. */
     LIMIT: EnclaveError
+    /** The network policy forbids the target; nothing was sent. */
     POLICY: EnclaveError
+    /** The answer cannot be encrypted as the request asks; nothing was sent. */
     ENCRYPTION: EnclaveError
+    /** The API took longer than the request allows. */
     UPSTREAM_TIMEOUT: EnclaveError
+    /** The host of the API was not found. */
     UPSTREAM_HOST: EnclaveError
+    /** The API refused the connection, or could not be reached. */
     UPSTREAM_REFUSED: EnclaveError
+    /** The API closed the connection before its answer was complete. */
     UPSTREAM_CLOSED: EnclaveError
+    /** The certificate of the API does not verify, or TLS failed. */
     UPSTREAM_TLS: EnclaveError
+    /** The API answered with a redirect, or with what is no HTTP. */
     UPSTREAM_ANSWER: EnclaveError
+    /** A runtime was asked for a capability that it does not have. */
     CAPABILITY: EnclaveError
   }
 }

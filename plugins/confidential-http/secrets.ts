@@ -23,6 +23,7 @@ export interface SecretVault {
   readonly publicKey: PublicKey
   /** The number of nodes needed to release a secret. */
   readonly threshold: number
+  /** The nodes of the vault. */
   readonly nodes: readonly SecretNode[]
   /** The TDH2 ciphertext stored under a name, as JSON. */
   ciphertext(name: SecretName): Promise<string>
@@ -30,6 +31,7 @@ export interface SecretVault {
 
 /** One node of the vault. */
 export interface SecretNode {
+  /** Which share of the key the node holds, from 0. */
   readonly index: number
   /** The node's decryption share of a secret, as JSON sealed to an X25519 public key. */
   release(name: SecretName, recipient: Uint8Array): Promise<Uint8Array>
@@ -37,6 +39,7 @@ export interface SecretNode {
 
 /** Options of `secrets`. */
 export interface SecretsOptions {
+  /** The vault that has the secrets. */
   readonly vault: SecretVault
 }
 

@@ -1,20 +1,32 @@
 /** Whether a market is open, in reports of versions 4, 8, 10 and 14. Never infer it from timestamps. */
-export const MarketStatus: { readonly UNKNOWN: 0; readonly CLOSED: 1; readonly OPEN: 2 } =
-  Object.freeze({
-    UNKNOWN: 0,
-    CLOSED: 1,
-    OPEN: 2,
-  })
+export const MarketStatus: {
+  /** The status cannot be found out. */
+  readonly UNKNOWN: 0
+  /** The market is closed. */
+  readonly CLOSED: 1
+  /** The market is open. */
+  readonly OPEN: 2
+} = Object.freeze({
+  UNKNOWN: 0,
+  CLOSED: 1,
+  OPEN: 2,
+})
 /** Whether a market is open. Values that have no name yet are possible. */
 export type MarketStatus = (typeof MarketStatus)[keyof typeof MarketStatus] | (number & {})
 
 /** The session of a market with extended hours, in reports of version 11. */
 export const ExtendedMarketStatus: {
+  /** The status cannot be found out. */
   readonly UNKNOWN: 0
+  /** Before the regular session. */
   readonly PRE_MARKET: 1
+  /** The regular session. */
   readonly REGULAR: 2
+  /** After the regular session. */
   readonly POST_MARKET: 3
+  /** The session of the night. */
   readonly OVERNIGHT: 4
+  /** The market is closed, as on weekends. */
   readonly CLOSED: 5
 } = Object.freeze({
   UNKNOWN: 0,
@@ -30,7 +42,12 @@ export type ExtendedMarketStatus =
   | (number & {})
 
 /** Whether the values of a report may be used, in reports of versions 9 and 12. */
-export const Ripcord: { readonly NORMAL: 0; readonly PAUSED: 1 } = Object.freeze({
+export const Ripcord: {
+  /** The values may be used. */
+  readonly NORMAL: 0
+  /** The values must not be used. */
+  readonly PAUSED: 1
+} = Object.freeze({
   NORMAL: 0,
   PAUSED: 1,
 })

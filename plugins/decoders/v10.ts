@@ -3,6 +3,7 @@ import type { MarketStatus } from './statuses.js'
 
 /** A report of version 10: tokenized equities. */
 export interface V10 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V10'
   /** Time of the last price update in Unix nanoseconds, rounded to what a number holds. */
   readonly lastUpdateTimestamp: number

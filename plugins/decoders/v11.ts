@@ -3,14 +3,17 @@ import type { ExtendedMarketStatus } from './statuses.js'
 
 /** A report of version 11: equities with extended hours. */
 export interface V11 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V11'
   /** Mid price. */
   readonly mid: bigint
   /** Time at which `mid` was last seen, in Unix nanoseconds; it may go backwards. */
   readonly lastSeenTimestampNs: bigint
+  /** Median bid price. */
   readonly bid: bigint
   /** Volume at the bid; 0 where the market does not publish it. */
   readonly bidVolume: bigint
+  /** Median ask price. */
   readonly ask: bigint
   /** Volume at the ask; 0 where the market does not publish it. */
   readonly askVolume: bigint

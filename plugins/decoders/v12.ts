@@ -3,6 +3,7 @@ import type { Ripcord } from './statuses.js'
 
 /** A report of version 12: net asset value of funds, with the next one. */
 export interface V12 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V12'
   /** Net asset value per share. */
   readonly navPerShare: bigint

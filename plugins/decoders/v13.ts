@@ -2,13 +2,17 @@ import { type BaseFields, type Decoder, defineDecoder } from '../../report/decod
 
 /** A report of version 13: order books. */
 export interface V13 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V13'
+  /** The lowest price at which somebody sells. */
   readonly bestAsk: bigint
+  /** The highest price at which somebody buys. */
   readonly bestBid: bigint
   /** Volume at the best ask. */
   readonly askVolume: bigint
   /** Volume at the best bid. */
   readonly bidVolume: bigint
+  /** Price of the last trade. */
   readonly lastTradedPrice: bigint
 }
 

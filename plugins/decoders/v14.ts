@@ -3,9 +3,13 @@ import type { MarketStatus } from './statuses.js'
 
 /** A report of version 14: futures. */
 export interface V14 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V14'
+  /** Mid price of the contract. */
   readonly midPrice: bigint
+  /** Bid price of the contract. */
   readonly bidPrice: bigint
+  /** Ask price of the contract. */
   readonly askPrice: bigint
   /** Time at which the contract expires, in Unix seconds, as a number. */
   readonly expiryTime: number

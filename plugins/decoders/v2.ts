@@ -2,6 +2,7 @@ import { type BaseFields, type Decoder, defineDecoder } from '../../report/decod
 
 /** A report of version 2: one price. */
 export interface V2 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V2'
   /** Price, scaled by the feed's decimals. */
   readonly price: bigint

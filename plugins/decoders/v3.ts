@@ -2,6 +2,7 @@ import { type BaseFields, type Decoder, defineDecoder } from '../../report/decod
 
 /** A report of version 3: crypto streams. */
 export interface V3 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V3'
   /** Benchmark price, 18 decimals on most feeds. */
   readonly price: bigint

@@ -3,6 +3,7 @@ import type { MarketStatus } from './statuses.js'
 
 /** A report of version 4: real-world assets (deprecated for V8). */
 export interface V4 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V4'
   /** Benchmark price. */
   readonly price: bigint

@@ -2,6 +2,7 @@ import { type BaseFields, type Decoder, defineDecoder } from '../../report/decod
 
 /** A report of version 5: interest rates. */
 export interface V5 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V5'
   /** The rate, scaled by the feed's decimals. */
   readonly rate: bigint

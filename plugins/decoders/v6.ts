@@ -2,11 +2,17 @@ import { type BaseFields, type Decoder, defineDecoder } from '../../report/decod
 
 /** A report of version 6: several prices. */
 export interface V6 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V6'
+  /** The first price, scaled by the feed's decimals. What each price is of is said of the feed. */
   readonly price: bigint
+  /** The second price, scaled likewise. */
   readonly price2: bigint
+  /** The third price, scaled likewise. */
   readonly price3: bigint
+  /** The fourth price, scaled likewise. */
   readonly price4: bigint
+  /** The fifth price, scaled likewise. */
   readonly price5: bigint
 }
 

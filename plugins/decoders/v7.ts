@@ -2,6 +2,7 @@ import { type BaseFields, type Decoder, defineDecoder } from '../../report/decod
 
 /** A report of version 7: redemption rates. */
 export interface V7 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V7'
   /** Exchange rate, scaled by the feed's decimals. */
   readonly exchangeRate: bigint

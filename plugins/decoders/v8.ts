@@ -3,6 +3,7 @@ import type { MarketStatus } from './statuses.js'
 
 /** A report of version 8: real-world assets that are not traded over the counter. */
 export interface V8 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V8'
   /** Time of the last price update in Unix nanoseconds, rounded to what a number holds; it may go backwards. */
   readonly lastUpdateTimestamp: number

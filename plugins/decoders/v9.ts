@@ -3,6 +3,7 @@ import type { Ripcord } from './statuses.js'
 
 /** A report of version 9: net asset value of funds. */
 export interface V9 extends BaseFields {
+  /** Tells the shapes of decoded reports apart. */
   readonly version: 'V9'
   /** Net asset value per share. */
   readonly navPerShare: bigint

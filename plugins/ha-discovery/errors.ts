@@ -28,12 +28,18 @@ export class MultiConnectionError extends DataStreamsError {
 
 /** Some connections of a highly available stream failed; the others carry on. */
 export class PartialConnectionFailureError extends DataStreamsError {
+  /** How many connections can't be had. */
   readonly failedConnections: number
+  /** How many there should be. */
   readonly totalConnections: number
 
   constructor(
     message: string,
-    facts: ErrorFacts & { readonly failedConnections: number; readonly totalConnections: number },
+    facts: ErrorFacts & {
+      /** How many connections can't be had. */
+      readonly failedConnections: number /** How many there should be. */
+      readonly totalConnections: number
+    },
   ) {
     super(message, { code: 'SOME_CONNECTIONS', ...facts })
     this.failedConnections = facts.failedConnections
@@ -47,13 +53,17 @@ export class PartialConnectionFailureError extends DataStreamsError {
 
 /** Fewer connections are open than high availability needs. */
 export class InsufficientConnectionsError extends DataStreamsError {
+  /** How many connections are open. */
   readonly availableConnections: number
+  /** How many high availability needs: two. */
   readonly requiredConnections: number
 
   constructor(
     message: string,
     facts: ErrorFacts & {
+      /** How many connections are open. */
       readonly availableConnections: number
+      /** How many high availability needs: two. */
       readonly requiredConnections: number
     },
   ) {
@@ -70,9 +80,13 @@ export class InsufficientConnectionsError extends DataStreamsError {
 /** The codes of these errors. */
 declare module '../../core/errors.js' {
   interface ErrorClasses {
+    /** The origins could not be learned; the configured URL is used. */
     ORIGIN_DISCOVERY: OriginDiscoveryError
+    /** All connections failed for good, and the stream has ended. */
     ALL_CONNECTIONS: MultiConnectionError
+    /** Some connections can't be had; the others carry on. */
     SOME_CONNECTIONS: PartialConnectionFailureError
+    /** Fewer connections are open than high availability needs. */
     FEW_CONNECTIONS: InsufficientConnectionsError
   }
 }

@@ -1,8 +1,12 @@
 /** A logger with any of these functions, which get a message and an object of facts: console, pino, winston, … */
 export interface Logger {
+  /** Gets the lines of level `DEBUG`. */
   debug?(message: string, ...args: unknown[]): void
+  /** Gets the lines of level `INFO`. */
   info?(message: string, ...args: unknown[]): void
+  /** Gets the lines of level `WARN`. */
   warn?(message: string, ...args: unknown[]): void
+  /** Gets the lines of level `ERROR`. */
   error?(message: string, ...args: unknown[]): void
 }
 

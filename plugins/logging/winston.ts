@@ -3,7 +3,9 @@ import { type Logger, levels } from './logger.js'
 
 /** What is used of a winston logger: the names of its levels, and the function that takes a whole entry. */
 export interface WinstonLogger {
+  /** The levels of the logger, by name. */
   readonly levels: object
+  /** Writes an entry, whose further members are facts. */
   log(entry: { level: string; message: string }): unknown
 }
 

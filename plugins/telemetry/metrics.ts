@@ -31,10 +31,13 @@ export type MetricName =
 
 /** One row of the table of metrics. */
 export interface Metric {
+  /** The name by OpenTelemetry's rules: words with points between them. */
   readonly name: MetricName
+  /** How values become a series: added up, replaced, or counted in buckets. */
   readonly kind: MetricKind
   /** In the code of UCUM: `s`, or what is counted in braces. */
   readonly unit: string
+  /** What it counts or measures, in a sentence. */
   readonly description: string
   /** The attributes that it may have. */
   readonly attributes: readonly string[]

@@ -2,8 +2,11 @@ import type { Attributes, MetricName } from './metrics.js'
 
 /** A value of a metric, for some attributes. */
 export interface Observation {
+  /** The metric that it is of. */
   readonly metric: MetricName
+  /** What tells it from others of the metric. */
   readonly attributes: Attributes
+  /** The count or measure, in the unit of the metric. */
   readonly value: number
 }
 

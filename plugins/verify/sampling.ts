@@ -5,7 +5,13 @@ import { checkNumber, checkOptions } from '../../core/options.js'
  * Which reports are verified before you get them: `all`, a random one of n (`{ sample: n }`), or none until you call
  * `report.verify` (`on-demand`).
  */
-export type VerifyMode = 'all' | 'on-demand' | { readonly sample: number }
+export type VerifyMode =
+  | 'all'
+  | 'on-demand'
+  | {
+      /** One report of so many is verified, at random: a whole number from 1 to 1,000,000. */
+      readonly sample: number
+    }
 
 /** Checks a mode; returns n if it verifies one of n reports, infinity if none. */
 export function checkMode(mode: unknown): number {

@@ -7,10 +7,15 @@ import type { StreamCounters } from '../stream-api.js'
 
 /** Where a connection stands. */
 export const ConnectionStatus: {
+  /** Not connected, and not about to be. */
   readonly DISCONNECTED: 'disconnected'
+  /** The first attempt to open it is under way. */
   readonly CONNECTING: 'connecting'
+  /** Open. */
   readonly CONNECTED: 'connected'
+  /** Lost or not to be had, and tried again. */
   readonly RECONNECTING: 'reconnecting'
+  /** Given up for good. */
   readonly FAILED: 'failed'
 } = Object.freeze({
   DISCONNECTED: 'disconnected',
@@ -22,10 +27,15 @@ export const ConnectionStatus: {
 /** Where a connection stands. */
 export type ConnectionStatus = Name
 export declare namespace ConnectionStatus {
+  /** Not connected, and not about to be. */
   type DISCONNECTED = 'disconnected'
+  /** The first attempt to open it is under way. */
   type CONNECTING = 'connecting'
+  /** Open. */
   type CONNECTED = 'connected'
+  /** Lost or not to be had, and tried again. */
   type RECONNECTING = 'reconnecting'
+  /** Given up for good. */
   type FAILED = 'failed'
 }
 

@@ -9,12 +9,14 @@ export type EthereumClient = RequestingClient | SendingClient
 
 /** A client of viem, or a provider by EIP-1193. */
 export interface RequestingClient {
+  /** Sends a JSON-RPC request, `{ method, params }`, and resolves with its result. */
   // The types of viem’s `request` name each method that there is.
   request(args: never): Promise<unknown>
 }
 
 /** A provider of ethers. */
 export interface SendingClient {
+  /** Sends a JSON-RPC request, and resolves with its result. */
   send(method: string, params: unknown[]): Promise<unknown>
 }
 

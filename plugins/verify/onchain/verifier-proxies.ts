@@ -6,6 +6,7 @@ export interface VerifierProxy {
   readonly network: string
   /** Undefined where no source of both the name and the number is at hand. */
   readonly chainID: number | undefined
+  /** Whether the network is one for tests. */
   readonly isTestnet: boolean
   /** With the capitals of its checksum. */
   readonly address: Hex
