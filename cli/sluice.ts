@@ -2,12 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import type { Client } from '../client/client.js'
-import type { Feed } from '../client/rest.js'
 import { asError, ValidationError } from '../core/errors.js'
 import { VERSION } from '../core/version.js'
 import type { DataEngineOptions } from '../local/index.js'
 import { createClient } from '../presets/create-client.js'
-import { findFeed } from '../presets/feeds.js'
 import { formatReport } from '../presets/report.js'
 import { type DecodedReport, decodeReport } from '../presets/versions.js'
 import { ReportDecodingError } from '../report/errors.js'
@@ -19,7 +17,7 @@ import { exitCodeOf, hideKeys } from './errors.js'
 import { addNetworkOptions, type NetworkOptions, readNetwork } from './network.js'
 import { addVaultCommands } from './vault.js'
 import { addVerifyCommand } from './verify.js'
-import { createView } from './view.js'
+import { createView, describeFeed } from './view.js'
 
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
@@ -193,14 +191,6 @@ function connected(options: NetworkOptions): Client<DecodedReport> {
     throw new ValidationError('API_KEY and USER_SECRET must be set in the environment')
   }
   return createClient({ ...credentials, ...readNetwork(options, process.env) })
-}
-
-/** A feed in a line: its id, and what is known of it. The service's words are printed without control characters. */
-function describeFeed(feed: Feed): string {
-  const { feedID, name, decimals } = { ...findFeed(feed.feedID), ...feed }
-  const facts = [name, decimals === undefined ? undefined : `${decimals} decimals`]
-  const line = [feedID, ...facts.filter(fact => fact !== undefined)].join('  ')
-  return line.replace(/[^ -~]/g, '?')
 }
 
 program.parseAsync().catch((thrown: unknown) => {

@@ -1,4 +1,5 @@
 import pc from 'picocolors'
+import type { Feed } from '../client/rest.js'
 import { findFeed } from '../presets/feeds.js'
 import type { DecodedReport } from '../presets/versions.js'
 import { formatPrice } from '../report/price.js'
@@ -24,6 +25,14 @@ export const green: Colour = pc.green
 /** Shortens a feed id for a column. */
 export function shortID(feedID: string): string {
   return `${feedID.slice(0, 10)}…${feedID.slice(-4)}`
+}
+
+/** A feed in a line: its id, and what is known of it. The service's words are printed without control characters. */
+export function describeFeed(feed: Feed): string {
+  const { feedID, name, decimals } = { ...findFeed(feed.feedID), ...feed }
+  const facts = [name, decimals === undefined ? undefined : `${decimals} decimals`]
+  const line = [feedID, ...facts.filter(fact => fact !== undefined)].join('  ')
+  return line.replace(/[^ -~]/g, '?')
 }
 
 /** The decimals of most feeds, for those of which they are not known. */

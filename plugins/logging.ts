@@ -12,7 +12,7 @@ export { type WinstonLogger, winstonLogger } from './logging/winston.js'
 
 /** The levels of the log; each includes those after it. `LogLevel[0]` is `'DEBUG'`. */
 export const LogLevel: {
-  /** Feed id validation, decoding steps, requests and answers, origins of reports. */
+  /** Feed id validation, decoding steps, auth headers, requests and answers, origins of reports. */
   readonly DEBUG: 0
   /** Client initialization, successful calls, connections and their changes. */
   readonly INFO: 1
@@ -29,13 +29,9 @@ export const LogLevel: {
   /** The name of `LogLevel.ERROR`. */
   readonly 3: 'ERROR'
 } = Object.freeze({
-  /** Feed id validation, decoding steps, auth headers, requests and answers, origins of reports. */
   DEBUG: 0,
-  /** Client initialization, successful calls, connections and their changes. */
   INFO: 1,
-  /** Retries, reconnections, timeouts, invalid data. */
   WARN: 2,
-  /** Failed authentication, network, decoding and requests; crashes of handlers and plugins. */
   ERROR: 3,
   0: 'DEBUG',
   1: 'INFO',

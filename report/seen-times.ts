@@ -48,7 +48,7 @@ export interface SeenTimes {
   isMissing: ((time: number) => boolean) | undefined
   /** The last reports, whole. */
   readonly cache: (Report | undefined)[]
-  /** The newest reports, for comparison with copies. */
+  /** The place of the newest in `cache`. */
   cached: number
 }
 

@@ -35,7 +35,7 @@ declare module '../../core/errors.js' {
     ENCLAVE: EnclaveError
     /** The time for the request was up before the enclave began; nothing was sent. */
     EXPIRED: EnclaveError
-    /** A placeholder is malformed or names a secret that was not asked for; nothing was sent. */
+    /** A placeholder is malformed or has no value, or a filled header holds control characters; nothing was sent. */
     TEMPLATE: EnclaveError
     /** The request or the answer is larger than the enclave allows. */
     LIMIT: EnclaveError
@@ -45,9 +45,9 @@ declare module '../../core/errors.js' {
     ENCRYPTION: EnclaveError
     /** The API took longer than the request allows. */
     UPSTREAM_TIMEOUT: EnclaveError
-    /** The host of the API was not found. */
+    /** The host of the API could not be found or reached. */
     UPSTREAM_HOST: EnclaveError
-    /** The API refused the connection, or could not be reached. */
+    /** The API refused the connection. */
     UPSTREAM_REFUSED: EnclaveError
     /** The API closed the connection before its answer was complete. */
     UPSTREAM_CLOSED: EnclaveError

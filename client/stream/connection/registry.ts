@@ -7,13 +7,13 @@ import type { StreamCounters } from '../stream-api.js'
 
 /** Where a connection stands. */
 export const ConnectionStatus: {
-  /** Not connected, and not about to be. */
+  /** Not open: before the first attempt, or just lost. */
   readonly DISCONNECTED: 'disconnected'
-  /** The first attempt to open it is under way. */
+  /** An attempt to open it is under way. */
   readonly CONNECTING: 'connecting'
   /** Open. */
   readonly CONNECTED: 'connected'
-  /** Lost or not to be had, and tried again. */
+  /** Lost or not to be had; the next attempt is scheduled. */
   readonly RECONNECTING: 'reconnecting'
   /** Given up for good. */
   readonly FAILED: 'failed'
