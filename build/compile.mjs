@@ -1,5 +1,5 @@
 // Makes modules of the sources: esbuild compiles each file, and Rollup joins them into few, each named for a file in it.
-import { createRequire } from 'node:module'
+import { readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { decode, encode } from '@jridgewell/sourcemap-codec'
@@ -7,10 +7,25 @@ import { rollup } from '@rollup/wasm-node'
 import { transform } from 'esbuild'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const require = createRequire(import.meta.url)
 
-/** Packages that are ES modules only, which Node 20 can't require: CommonJS carries a copy of each. */
-export const copied = ['ky']
+/**
+ * Packages of which the build carries a copy of what it uses, so that nobody installs the rest of them: a tenth of the noble
+ * packages. (CommonJS would need one of ky anyway: Node 20 can't require an ES module.)
+ */
+export const copied = ['@noble/curves', '@noble/hashes', 'ky']
+
+/** The name of a package from what a file imports: `@noble/hashes` of `@noble/hashes/sha3`. */
+const packageOf = id => id.split('/', id.startsWith('@') ? 2 : 1).join('/')
+
+/** The file of an ES module of a package, for any platform. */
+function fileOf(id) {
+  const name = packageOf(id)
+  const folder = join(root, 'node_modules', name)
+  const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  let found = exports[`.${id.slice(name.length)}`] ?? exports
+  while (typeof found === 'object') found = found.import ?? found.default
+  return join(folder, found)
+}
 
 const settings = {
   target: 'node20.0',
@@ -18,7 +33,7 @@ const settings = {
 }
 
 /** Finds and compiles the sources; packages stay imports, but for those to copy. */
-function sources(format) {
+function sources() {
   return {
     name: 'sources',
     resolveId(id, importer) {
@@ -27,12 +42,14 @@ function sources(format) {
         const path = join(dirname(importer), id)
         return importer.endsWith('.ts') ? `${path.slice(0, -'.js'.length)}.ts` : path
       }
-      if (format === 'cjs' && copied.includes(id)) return require.resolve(id)
+      if (copied.includes(packageOf(id))) return fileOf(id)
       return { id, external: true }
     },
     async transform(source, id) {
       const isOurs = id.endsWith('.ts')
-      const options = { loader: isOurs ? 'ts' : 'js', sourcefile: id, sourcemap: isOurs }
+      const options = isOurs
+        ? { loader: 'ts', sourcefile: id, sourcemap: true }
+        : { loader: 'js', legalComments: 'none', minifyWhitespace: true }
       const { code, map } = await transform(source, { ...settings, ...options })
       return { code, map: isOurs ? map : { mappings: '' } }
     },
@@ -82,10 +99,12 @@ function keepLines(segments) {
   })
 }
 
-/** What a file is called within the repository: the path of a source without its ending, or the name of a package. */
+/** What a file is called within the repository: its path without its ending, or the name of its package. */
 function nameOf(id) {
-  const path = relative(root, id).split(sep)
-  return path[0] === 'node_modules' ? path[1] : path.join('/').replace(/\.ts$/, '')
+  const path = relative(root, id).split(sep).join('/')
+  return path.startsWith('node_modules/')
+    ? packageOf(path.slice('node_modules/'.length))
+    : path.replace(/\.ts$/, '')
 }
 
 const isCopied = id => copied.includes(nameOf(id))
@@ -97,7 +116,7 @@ const isCopied = id => copied.includes(nameOf(id))
 export async function compile(entries, format, dir) {
   const bundle = await rollup({
     input: Object.fromEntries(entries.map(entry => [entry, join(root, `${entry}.ts`)])),
-    plugins: [sources(format), ...(format === 'cjs' ? [requiring] : []), shortMaps],
+    plugins: [sources(), ...(format === 'cjs' ? [requiring] : []), shortMaps],
     // No file of ours is imported for what it does.
     treeshake: { moduleSideEffects: false },
     onLog(level, { message }) {
@@ -107,6 +126,8 @@ export async function compile(entries, format, dir) {
   await bundle.write({
     dir,
     format,
+    // A file holds code of ours or of one package.
+    manualChunks: id => (isCopied(id) ? nameOf(id) : undefined),
     chunkFileNames: ({ moduleIds }) => `shared/${nameOf(moduleIds.at(-1))}.js`,
     sourcemap: true,
     sourcemapExcludeSources: true,

@@ -33,6 +33,12 @@ const owners: Readonly<Record<string, RegExp>> = {
   picocolors: /^cli\//,
 }
 
+/** Packages that the build copies, so that nobody installs them. */
+const copied: readonly string[] = [
+  ...(/copied = \[(.*)\]/.exec(read('build/compile.mjs'))?.[1] ?? '').matchAll(/'([^']+)'/g),
+].map(([, name]) => name as string)
+const known: readonly string[] = [...Object.keys(manifest.dependencies), ...copied]
+
 /** The plugin that verifies, and the folder of what it is made of: threads among it. */
 const isVerification = (path: string): boolean => /^plugins\/verify(\/|\.ts$)/.test(path)
 
@@ -78,7 +84,7 @@ function wrongImports(path: string, text: string): string[] {
     const name = packageOf(from)
     if (name === 'sluice') return house === 'examples' ? [] : [`${found}: that is itself`]
     if (house === 'examples' && name in manifest.devDependencies) return []
-    if (!(name in manifest.dependencies || name in manifest.peerDependencies))
+    if (!(known.includes(name) || name in manifest.peerDependencies))
       return [`${found}: not a dependency`]
     return owners[name]?.test(path) === true ? [] : [`${found}: others know it`]
   })
@@ -121,7 +127,7 @@ describe('the house', () => {
     expect(wrongWords(path, read(path))).toEqual([])
   })
 
-  test.each(Object.keys(manifest.dependencies))('%s is known by one file of a house', name => {
+  test.each(known)('%s is known by one file of a house', name => {
     const knowing = sources.filter(path =>
       importsOf(read(path)).some(({ from }) => !isRelative(from) && packageOf(from) === name),
     )

@@ -6,6 +6,7 @@ import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { compileAll } from './compile.mjs'
 import { checkWorkflow } from './cre-sdk.mjs'
+import { checkInstalled } from './installed.mjs'
 import { checkOutside } from './outside/outside.mjs'
 import { installNodes, runAll } from './runtime.mjs'
 import { checkSizes } from './sizes.mjs'
@@ -59,6 +60,9 @@ async function checkAll(packed, checkGated, gate) {
     gate(() => checkWorkflow(packed, folder('cre-sdk'))),
     checkGated('publint', () => publint(packed)),
     checkGated('attw', () => attw(packed)),
+    checkGated('an installation takes at most a third of the official SDK’s', () =>
+      checkInstalled(packed, folder),
+    ),
     checkGated('every entry is within its budget', () => checkSizes(packed)),
   ])
 }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { copied } from '../../build/compile.mjs'
 
 /**
  * The most an entry may weigh: bytes of its own files, bundled, minified and gzipped, dependencies left out. When set, a
@@ -39,8 +40,19 @@ export const budgets = {
   './tdh2': 5700,
 }
 
-/** The weight of a file with what it imports; dependencies are left out unless `packages` is 'bundle'. */
-export async function weigh(file, packages = 'external') {
+/** Leaves out the packages that the build carries copies of, as those that are installed. */
+const withoutCopies = {
+  name: 'without-copies',
+  setup({ onResolve }) {
+    const copies = new RegExp(`/(${copied.join('|')})\\.js$`)
+    onResolve({ filter: copies }, ({ path, kind }) =>
+      kind === 'entry-point' ? undefined : { path, external: true },
+    )
+  },
+}
+
+/** The weight of a file with what it imports; dependencies are left out unless `packages` is 'bundle', then those of `external`. */
+export async function weigh(file, packages = 'external', external = []) {
   const { outputFiles } = await build({
     entryPoints: [file],
     bundle: true,
@@ -50,6 +62,8 @@ export async function weigh(file, packages = 'external') {
     platform: 'node',
     target: 'node20',
     packages,
+    external,
+    plugins: packages === 'external' ? [withoutCopies] : [],
     logLevel: 'silent',
   })
   return gzipSync(outputFiles[0].contents, { level: 9 }).byteLength
