@@ -25,6 +25,7 @@ const say = message => console.error(`sluice: ${message}`)
 /** From the bottom up: each may import what stands before it. */
 const folders = [
   'core',
+  'platform',
   'crypto',
   'report',
   'local',
@@ -114,12 +115,19 @@ function findEntries() {
   )
 }
 
+/** The modules of platform/ that have a form for the web. */
+function findForms() {
+  const web = walk('platform').filter(file => file.endsWith('.web.ts'))
+  return web.map(file => file.replace(/\.web\.ts$/, ''))
+}
+
 /** Makes the modules of a format; the command stays an ES module, whoever starts it. */
 async function compile(entries, format, folder) {
   const modules = await import('./build/compile.mjs')
   const own = format === 'cjs' ? programs.filter(isOfLibrary) : [...programs, command]
   try {
-    await modules.compile([...entries, ...own], format, folder)
+    const forms = findForms().flatMap(form => [form, `${form}.web`])
+    await modules.compile([...entries, ...forms, ...own], format, folder)
   } catch (error) {
     throw new BuildError(`${format}: ${error.message}`)
   }
@@ -182,11 +190,19 @@ async function buildInto(folder) {
 
   placeDeclarations(types, entries, esm, cjs)
   rmSync(types, { recursive: true })
-  // The nearest package.json says which format a file is of, and a declaration describes.
-  writeFileSync(join(esm, 'package.json'), '{ "type": "module", "sideEffects": false }\n')
-  writeFileSync(join(cjs, 'package.json'), '{ "type": "commonjs", "sideEffects": false }\n')
+  writeFileSync(join(cjs, 'package.json'), describeCommonJS())
   writeFileSync(join(folder, 'THIRD-PARTY-LICENSES'), await collectLicences())
   chmodSync(join(esm, `${command}.js`), 0o755)
+}
+
+/**
+ * The nearest package.json says which format a file is of. In this one a bundler for browsers reads which files have a form for
+ * the web; jest with jsdom does not, and so gets those for Node, which it runs on. ES modules have `imports` for that.
+ */
+function describeCommonJS() {
+  const browser = Object.fromEntries(findForms().map(form => [`./${form}.js`, `./${form}.web.js`]))
+  const manifest = { type: 'commonjs', sideEffects: false, browser }
+  return `${JSON.stringify(manifest, undefined, 2)}\n`
 }
 
 /** Builds beside dist, then changes places with it, so that nobody sees half a build. */

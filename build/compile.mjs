@@ -32,15 +32,22 @@ const settings = {
   tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
 }
 
-/** Finds and compiles the sources; packages stay imports, but for those to copy. */
-function sources() {
+/**
+ * Finds and compiles the sources; packages stay imports, but for those to copy. In ES modules, a module of platform/ that has a
+ * form for the web stays an import, too, where that is an entry: `imports` of package.json says which form is loaded.
+ */
+function sources(entries, format) {
   return {
     name: 'sources',
     resolveId(id, importer) {
       if (importer === undefined) return id
       if (id.startsWith('.')) {
         const path = join(dirname(importer), id)
-        return importer.endsWith('.ts') ? `${path.slice(0, -'.js'.length)}.ts` : path
+        if (!importer.endsWith('.ts')) return path
+        const source = `${path.slice(0, -'.js'.length)}.ts`
+        const name = nameOf(source)
+        const isChosen = format === 'es' && entries.includes(`${name}.web`)
+        return isChosen ? { id: `#${name}`, external: true } : source
       }
       if (copied.includes(packageOf(id))) return fileOf(id)
       return { id, external: true }
@@ -99,15 +106,22 @@ function keepLines(segments) {
   })
 }
 
-/** What a file is called within the repository: its path without its ending, or the name of its package. */
+/**
+ * What a file is called within the repository: its path without its ending, or the name of its package. The noble packages keep
+ * their files: a bundler leaves out a curve that a page does not use where that is in a file of its own.
+ */
 function nameOf(id) {
   const path = relative(root, id).split(sep).join('/')
-  return path.startsWith('node_modules/')
-    ? packageOf(path.slice('node_modules/'.length))
-    : path.replace(/\.ts$/, '')
+  if (!path.startsWith('node_modules/')) return path.replace(/\.ts$/, '')
+  const file = path.slice('node_modules/'.length)
+  const name = packageOf(file)
+  return name.startsWith('@noble/') ? file.replace('/esm/', '/').replace(/\.js$/, '') : name
 }
 
-const isCopied = id => copied.includes(nameOf(id))
+/** Whether a name of a file is of a package that is copied. */
+export const isOfCopied = name => copied.includes(packageOf(name))
+
+const isCopied = id => isOfCopied(nameOf(id))
 
 /**
  * Writes modules of a format into a folder: one for each of these sources, given without their ending, and what several have
@@ -116,7 +130,7 @@ const isCopied = id => copied.includes(nameOf(id))
 export async function compile(entries, format, dir) {
   const bundle = await rollup({
     input: Object.fromEntries(entries.map(entry => [entry, join(root, `${entry}.ts`)])),
-    plugins: [sources(), ...(format === 'cjs' ? [requiring] : []), shortMaps],
+    plugins: [sources(entries, format), ...(format === 'cjs' ? [requiring] : []), shortMaps],
     // No file of ours is imported for what it does.
     treeshake: { moduleSideEffects: false },
     onLog(level, { message }) {

@@ -36,7 +36,7 @@ import { openStream } from './stream/shards/shard.js'
 import { createStream } from './stream/stream.js'
 import type { ConnectionStatusCallback, Stream } from './stream/stream-api.js'
 import { createHttp, type Fetch } from './transport/http.js'
-import type { Connect } from './transport/ws.js'
+import type { Connect } from './transport/socket.js'
 
 /** What a client is made of. */
 export interface ClientOptions<Given extends Plugins = Plugins> extends EgressOptions {
@@ -52,7 +52,7 @@ export interface ClientOptions<Given extends Plugins = Plugins> extends EgressOp
   readonly connectionStatusCallback?: ConnectionStatusCallback
   /** Sends requests. @default the platform's fetch */
   readonly fetch?: Fetch
-  /** Opens streaming connections. @default through ws */
+  /** Opens streaming connections. @default through ws, or the platform's WebSocket where that is not Node */
   readonly connect?: Connect
   /** The wall clock, in milliseconds. @default Date.now */
   readonly now?: () => number

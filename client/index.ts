@@ -55,4 +55,4 @@ export type {
   StreamMetrics,
 } from './stream/stream-api.js'
 export type { Fetch } from './transport/http.js'
-export type { Connect, Socket, SocketEvents, Upgrade } from './transport/ws.js'
+export type { Connect, Socket, SocketEvents, Upgrade } from './transport/socket.js'

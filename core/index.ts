@@ -26,7 +26,6 @@ export {
   MAX_TIMER,
   type OptionNames,
 } from './options.js'
-export { setImmediate, TextEncoder } from './platform.js'
 export type { ClientScope, ScopeFacts, ServiceKey, StackEntry } from './scope.js'
 export { createSemaphore, type Semaphore } from './semaphore.js'
 export { setUp } from './set-up.js'

@@ -1,3 +1,6 @@
+import { ValidationError } from '../core/errors.js'
+import { loadWebCrypto } from '../platform/webcrypto.js'
+
 /** Bytes that no other thread can change. (In TypeScript 5.7 and later, `Uint8Array<ArrayBuffer>`.) */
 export type Bytes = Uint8Array & { readonly buffer: ArrayBuffer }
 
@@ -40,11 +43,14 @@ export interface WebCryptoKey {
 
 let provider: Promise<WebCrypto> | undefined
 
-/** Returns the default provider, @peculiar/webcrypto. Loads it at the first call. */
+/** Returns the default provider: @peculiar/webcrypto on Node, elsewhere the platform's. Loads it at the first call. */
 export function defaultCrypto(): Promise<WebCrypto> {
-  // Pinned to 1.7.0: early releases of Node 20 and 22 load the ES module of later releases as CommonJS.
-  provider ??= import('@peculiar/webcrypto').then(
-    ({ Crypto }) => new Crypto() as unknown as WebCrypto,
-  )
+  provider ??= loadWebCrypto().then(loaded => {
+    if (loaded === undefined)
+      throw new ValidationError(
+        'crypto is required: this platform has no WebCrypto, as a page over http: has none',
+      )
+    return loaded as WebCrypto
+  })
   return provider
 }

@@ -126,7 +126,8 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     }
     scope.cursors.limit(feed.seen.feedID, open.length > 0 ? Math.min(...open) : undefined)
     clearTimeout(feed.timer)
-    if (dueAt.length > 0) feed.timer = setTimeout(() => wake(feed), Math.min(...dueAt) - now)
+    if (dueAt.length > 0)
+      feed.timer = setTimeout(() => wake(feed), Math.max(0, Math.min(...dueAt) - now))
   }
 
   function wake(feed: Feed): void {

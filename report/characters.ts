@@ -1,3 +1,4 @@
+import { fromHex, viewBytes } from '../platform/bytes.js'
 import { areDigits as areDigitsOf } from './hex-digits.js'
 
 /** True if the characters from `from` to before `to` are hexadecimal digits; their number is a multiple of sixteen. */
@@ -57,7 +58,7 @@ export function createDigitCheck(
     if (typeof WebAssembly === 'undefined') return undefined
     const pages = Math.ceil(bytes / PAGE)
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages })
-    const code = Buffer.from(module.join('').replaceAll(' ', ''), 'hex')
+    const code = fromHex(module.join('').replaceAll(' ', ''))
     const { f } = new WebAssembly.Instance(new WebAssembly.Module(code), { '': { m: memory } })
       .exports
     return { memory: memory.buffer, check: (from, to) => f(from, to) === 1 }
@@ -79,8 +80,10 @@ const checked = createDigitCheck(MAX_LENGTH)
  * The characters of the report or message that is being read, one byte each. Reading is synchronous, so there is one buffer
  * for all: each reader overwrites what the one before has read.
  */
-export const buffer: Buffer =
-  checked === undefined ? Buffer.alloc(MAX_LENGTH) : Buffer.from(checked.memory, 0, MAX_LENGTH)
+export const buffer: Uint8Array = viewBytes(
+  checked?.memory ?? new ArrayBuffer(MAX_LENGTH),
+  MAX_LENGTH,
+)
 /** The same, as numbers. */
 export const characters: DataView = new DataView(buffer.buffer, buffer.byteOffset, MAX_LENGTH)
 

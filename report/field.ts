@@ -1,5 +1,5 @@
 import { ValidationError } from '../core/errors.js'
-import { TextDecoder } from '../core/platform.js'
+import { TextDecoder } from '../platform/globals.js'
 import type { ReportDecodingError } from './errors.js'
 import { type Blob, decodingError, readSafeUint } from './full-report.js'
 

@@ -28,6 +28,7 @@
  * An ABI encoding has one canonical form. Only that is accepted: every offset and length is then known beforehand, and no
  * byte of the report is left unread.
  */
+import { writeText } from '../platform/bytes.js'
 import { areDigits, buffer, characters } from './characters.js'
 import { ReportDecodingError } from './errors.js'
 import { feedResolution, feedVersion } from './feed-id.js'
@@ -102,7 +103,7 @@ export function readHead(fullReport: string, feedID: string): Head {
   const words = count / DIGITS
   if (words < LEAST_WORDS) throw decodingError(feedID, `it is cut short: ${words} words`)
   // A character beyond ASCII becomes several bytes. None of them is a digit, and the first is at its position or after it.
-  buffer.write(fullReport, 'utf8')
+  writeText(buffer, fullReport)
   const blobLength = checkEncoding(2, words, feedID)
   const start = 2 + BLOB_DIGITS
   const signedFor = fullReport.slice(start, start + DIGITS)

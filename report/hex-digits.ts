@@ -1,11 +1,9 @@
-import { TextEncoder } from '../core/platform.js'
-
 /** A bit that no byte has: the mark of characters that are no digits. */
 const NONE = 0x100
 
 /** The byte that two digits stand for, by their two characters, the first in the low byte; NONE where one is no digit. */
 const bytes = new Uint16Array(0x1_0000).fill(NONE)
-const digits = new TextEncoder().encode('0123456789abcdefABCDEF')
+const digits = Array.from('0123456789abcdefABCDEF', digit => digit.charCodeAt(0))
 const digitAt = (index: number): number => (index < 16 ? index : index - 6)
 digits.forEach((high, one) => {
   digits.forEach((low, other) => {

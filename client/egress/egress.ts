@@ -1,17 +1,20 @@
-// Node's own: only a client with the option `proxy` or `tls` loads it.
-import { X509Certificate } from 'node:crypto'
-import { once } from 'node:events'
-import { type IncomingMessage, request as startRequest } from 'node:http'
-import { connect, isIP, type Socket } from 'node:net'
-import {
-  createSecureContext,
-  type SecureContext,
-  type SecureContextOptions,
-  connect as startTLS,
-} from 'node:tls'
+// Only a client with the option `proxy` or `tls` loads it.
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { SecureContext, SecureContextOptions } from 'node:tls'
 import { foreignCause, isStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import { onAbort } from '../../core/on-abort.js'
+import {
+  connect,
+  createSecureContext,
+  isIP,
+  loadUndici,
+  once,
+  startRequest,
+  startTLS,
+  X509Certificate,
+} from '../../platform/net.js'
 import { ProxyError } from '../errors.js'
 import { adviseOn } from '../network-reason.js'
 import type { Fetch } from '../transport/http.js'
@@ -166,7 +169,7 @@ async function openTunnel(
   throw new ProxyError(`${refusal}: it answered ${status}${why}`, { statusCode: status })
 }
 
-type Undici = typeof import('undici')
+type Undici = Exclude<Awaited<ReturnType<typeof loadUndici>>, Error>
 
 /** A fetch whose connections are opened that way. */
 function createFetch(openSocket: Egress['openSocket'], closed: AbortSignal): Fetch {
@@ -176,7 +179,7 @@ function createFetch(openSocket: Egress['openSocket'], closed: AbortSignal): Fet
     readonly fetch: Undici['fetch']
     readonly dispatcher: InstanceType<Undici['Agent']>
   }> {
-    const { Agent, fetch } = await loadUndici()
+    const { Agent, fetch } = await requireUndici()
     const dispatcher = new Agent({
       connect({ protocol, host = '' }, callback) {
         openSocket(targetOf(new URL(`${protocol}//${host}`))).then(
@@ -204,13 +207,11 @@ function createFetch(openSocket: Egress['openSocket'], closed: AbortSignal): Fet
   }
 }
 
-async function loadUndici(): Promise<Undici> {
-  try {
-    return await import('undici')
-  } catch (thrown) {
-    throw new ValidationError(
-      'requests with the option proxy or tls need the package undici: npm install undici@7',
-      { cause: foreignCause(thrown) },
-    )
-  }
+async function requireUndici(): Promise<Undici> {
+  const loaded = await loadUndici()
+  if ('Agent' in loaded) return loaded
+  throw new ValidationError(
+    'requests with the option proxy or tls need the package undici: npm install undici@7',
+    { cause: foreignCause(loaded) },
+  )
 }

@@ -1,6 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkOptions, checkText, isBytes, type OptionNames } from '../../core/options.js'
-import { TextDecoder } from '../../core/platform.js'
+import { TextDecoder } from '../../platform/globals.js'
 import { type FindProxy, parseProxies } from './proxies.js'
 
 /** Text in PEM, or the bytes of a file of it. */

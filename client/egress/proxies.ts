@@ -1,7 +1,7 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkText } from '../../core/options.js'
-import { TextEncoder } from '../../core/platform.js'
 import { encodeBase64 } from '../../crypto/base64.js'
+import { TextEncoder } from '../../platform/globals.js'
 
 /** Where a connection leads. */
 export interface Target {
@@ -22,9 +22,6 @@ export interface ProxyServer extends Target {
 
 /** The proxy through which a target is reached; undefined for none. */
 export type FindProxy = (target: Target) => ProxyServer | undefined
-
-/** Opens a socket of Node to a target, through TLS and a proxy where it takes them. */
-export type OpenSocket = (target: Target, signal?: AbortSignal) => Promise<unknown>
 
 /** The target of a URL: of http, https, ws or wss. */
 export function targetOf({ protocol, hostname, port }: URL): Target {

@@ -1,8 +1,10 @@
 import { ValidationError } from '../../core/errors.js'
+import { opensSockets } from '../../platform/globals.js'
 import type { Fetch } from '../transport/http.js'
-import { type Connect, connectWithWs } from '../transport/ws.js'
+import { type Connect, connectSocket } from '../transport/socket.js'
 import type { Egress } from './egress.js'
 import { checkEgress, type EgressOptions, type EgressSettings } from './options.js'
+import { targetOf } from './proxies.js'
 
 /** What a client reaches the network through; without `fetch`, the platform's. */
 export interface Transport {
@@ -17,7 +19,11 @@ export function createTransport(
 ): Transport {
   const settings = checkEgress(options)
   if (settings === undefined)
-    return { fetch: options.fetch, connect: options.connect ?? connectWithWs }
+    return { fetch: options.fetch, connect: options.connect ?? connectSocket }
+  if (!opensSockets)
+    throw new ValidationError(
+      'proxy and tls are for Node: this platform opens connections its own way',
+    )
   for (const field of ['fetch', 'connect'] as const) {
     if (options[field] !== undefined)
       throw new ValidationError(
@@ -27,7 +33,11 @@ export function createTransport(
   const load = createLoader(settings, closed)
   return {
     fetch: async (...given) => (await load()).fetch(...given),
-    connect: async (upgrade, events) => connectWithWs(upgrade, events, (await load()).openSocket),
+    async connect(upgrade, events) {
+      const { openSocket } = await load()
+      const target = targetOf(new URL(upgrade.url))
+      return connectSocket(upgrade, events, signal => openSocket(target, signal))
+    },
   }
 }
 

@@ -1,5 +1,5 @@
 import { asError } from '../../core/errors.js'
-import { TextDecoder } from '../../core/platform.js'
+import { TextDecoder } from '../../platform/globals.js'
 import { EnvelopeError, toReport } from '../../report/envelope.js'
 import { isFeedID } from '../../report/feed-id.js'
 import type { DecoderTable, Report, ReportSource } from '../../report/report.js'

@@ -1,5 +1,5 @@
 import type { DataStreamsError } from '../../core/errors.js'
-import { TextDecoder } from '../../core/platform.js'
+import { TextDecoder } from '../../platform/globals.js'
 import { type Call, describeCall } from '../call.js'
 import { APIError, AuthenticationError, WebSocketError } from '../errors.js'
 import type { HttpAnswer } from '../transport/http.js'
@@ -32,7 +32,8 @@ export function errorFromAnswer(
       serverTime,
     })
   }
-  if (status >= 300 && status < 400)
+  // A browser shows nothing of a redirect, not even its status.
+  if (status === 0 || (status >= 300 && status < 400))
     facts.push('A redirect is not followed: the signature covers the URL it was made for.')
   const message = facts.join('\n  ')
   return call.kind === 'stream'

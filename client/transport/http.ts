@@ -1,5 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
-import { findGlobal } from '../../core/platform.js'
+import { findFetch } from '../../platform/globals.js'
 import { APIError } from '../errors.js'
 
 /** The platform's fetch, or one with its signature. */
@@ -62,9 +62,10 @@ export function createHttp(fetch?: Fetch): Http {
   }
 }
 
-/** The platform's fetch, where the globals are a browser's too. */
 async function platformFetch(): Promise<Fetch> {
-  return globalThis.fetch ?? ((await findGlobal('fetch')) as Fetch)
+  const found = await findFetch()
+  if (found === undefined) throw new ValidationError('fetch is required: this platform has none')
+  return found
 }
 
 /** Checks what is read of a Response, whichever library made it. */

@@ -1,8 +1,8 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkObject, checkOptions, checkText, type OptionNames } from '../../core/options.js'
-import { threadFile } from '../../core/thread-file.js'
 import type { PermissionOptions } from '../../local/vault/permissions.js'
 import { checkOwner } from '../../local/vault/secret-name.js'
+import { threadFile } from '../../platform/thread-file.js'
 import {
   limits as checkLimits,
   type LimitsOptions,

@@ -5,8 +5,8 @@ import {
   MAX_TIMER,
   type OptionNames,
 } from '../../core/options.js'
-import { threadFile } from '../../core/thread-file.js'
 import { parseKey } from '../../crypto/hex-key.js'
+import { threadFile } from '../../platform/thread-file.js'
 import { parsePublicKey } from '../keys.js'
 import type { RemoteSettings } from '../remote/ask-enclave.js'
 import { createRuntime, type Runtime, type RuntimeOptions, runtimeNames } from './runtime.js'

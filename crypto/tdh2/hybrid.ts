@@ -1,6 +1,6 @@
 import { foreignCause, ValidationError } from '../../core/errors.js'
 import { checkBytes, checkOptions, isBytes } from '../../core/options.js'
-import { TextDecoder, TextEncoder } from '../../core/platform.js'
+import { TextDecoder, TextEncoder } from '../../platform/globals.js'
 import { encodeBase64 } from '../base64.js'
 import { type Bytes, defaultCrypto, type WebCrypto } from '../crypto.js'
 import { checkThreshold } from './deal.js'

@@ -1,5 +1,6 @@
-import { TextEncoder } from '../../core/platform.js'
 import { defaultCrypto, type WebCrypto, type WebCryptoKey } from '../../crypto/crypto.js'
+import { toHex } from '../../platform/bytes.js'
+import { TextEncoder } from '../../platform/globals.js'
 
 /** Makes the headers that sign one request. */
 export type Signer = (
@@ -23,20 +24,21 @@ export function createSigner(apiKey: string, userSecret: string, crypto?: WebCry
       key = await subtle.importKey('raw', bytes(userSecret), algorithm, false, ['sign'])
     }
     const { pathname, search } = new URL(url)
-    const bodyHash = body.length === 0 ? NO_BODY : hex(await subtle.digest('SHA-256', bytes(body)))
+    const bodyHash =
+      body.length === 0
+        ? NO_BODY
+        : toHex(new Uint8Array(await subtle.digest('SHA-256', bytes(body))))
     const text = `${method.toUpperCase()} ${pathname}${search} ${bodyHash} ${apiKey} ${timestamp}`
     return {
       Authorization: apiKey,
       'X-Authorization-Timestamp': String(timestamp),
-      'X-Authorization-Signature-SHA256': hex(await subtle.sign('HMAC', key, bytes(text))),
+      'X-Authorization-Signature-SHA256': toHex(
+        new Uint8Array(await subtle.sign('HMAC', key, bytes(text))),
+      ),
     }
   }
 }
 
 function bytes(value: string | Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(typeof value === 'string' ? new TextEncoder().encode(value) : value)
-}
-
-function hex(buffer: ArrayBuffer): string {
-  return Buffer.from(buffer).toString('hex')
 }

@@ -1,4 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
+import { loadSecp256k1 } from '../../platform/secp256k1.js'
 import type { Rejection } from './rejection.js'
 
 /** The engine that recovers signers: `auto` is secp256k1 where it is installed, and noble elsewhere. */
@@ -16,45 +17,24 @@ export interface Engine {
 
 /** Loads an engine and its packages; undefined if it is not installed. */
 export async function loadEngine(choice: EngineChoice): Promise<Engine | undefined> {
-  const { keccak_256: keccak } = await import('@noble/hashes/sha3')
+  const { keccak } = await import('./keccak.js')
   const native = choice === 'noble' ? undefined : await loadNative()
   if (native !== undefined) return { keccak, recover: native }
   return choice === 'secp256k1' ? undefined : { keccak, recover: await loadNoble() }
 }
 
-/** The part of the package secp256k1 that is used. */
-interface Secp256k1 {
-  /** Throws where there is no key. */
-  ecdsaRecover(
-    signature: Uint8Array,
-    recoveryID: number,
-    hash: Uint8Array,
-    isCompressed: boolean,
-    output: Uint8Array,
-  ): Uint8Array
-}
-
 /** Loads libsecp256k1: about 0.06 ms a signature. Undefined if the package, or its binding for this machine, is missing. */
 export async function loadNative(): Promise<Engine['recover'] | undefined> {
-  let library: Secp256k1
-  try {
-    // The package itself falls back to a slow library in JavaScript without a word. Its binding alone does not.
-    // @ts-expect-error: it has no types, unless somebody installs them
-    const loaded: { default: Secp256k1 } = await import('secp256k1/bindings.js')
-    library = loaded.default
-  } catch {
-    return undefined
-  }
+  const library = await loadSecp256k1()
+  if (library === undefined) return undefined
   const key = new Uint8Array(65)
   return recovering((pair, v, hash) => library.ecdsaRecover(pair, v, hash, false, key))
 }
 
 /** Loads an engine in JavaScript: about 1.5 ms a signature. */
 export async function loadNoble(): Promise<Engine['recover']> {
-  const { Signature } = (await import('@noble/curves/secp256k1')).secp256k1
-  return recovering((pair, v, hash) =>
-    Signature.fromCompact(pair).addRecoveryBit(v).recoverPublicKey(hash).toRawBytes(false),
-  )
+  const { recoverKey } = await import('./curve.js')
+  return recovering(recoverKey)
 }
 
 /** Makes `recover` from a function that takes r and s in one array, and throws where there is no key. */

@@ -1,4 +1,4 @@
-import { setImmediate } from '../../core/platform.js'
+import { setImmediate } from '../../platform/globals.js'
 import { type Engine, type EngineChoice, loadEngine, noEngine } from './engine.js'
 import { type Recovered, recoverSigners } from './recover-signers.js'
 import { finish, type Job, type Recovery } from './recovery.js'

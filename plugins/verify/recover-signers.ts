@@ -1,3 +1,4 @@
+import { fromHex, toHex } from '../../platform/bytes.js'
 import type { Engine } from './engine.js'
 import type { Rejection } from './rejection.js'
 
@@ -8,13 +9,9 @@ const WORD = 32
 /** Words before the blob: the first three are the context, the seventh is rawVs, the last the blob's length. */
 const BLOB = 8
 const VS = 6
-/** The greatest s of a signer's signature: half the order of the curve. */
-const MAX_S: Uint8Array = Uint8Array.from(
-  Buffer.from('7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0', 'hex'),
-)
-const ORDER: Uint8Array = Uint8Array.from(
-  Buffer.from('fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141', 'hex'),
-)
+/** The greatest s of a signer's signature, half the order of the curve, and the order: as digits, which compare as numbers. */
+const MAX_S = '7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0'
+const ORDER = 'fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141'
 
 /**
  * Recovers the signers of a report, whose encoding must have been checked. They sign `keccak256(keccak256(blob) ‖ context)`,
@@ -25,9 +22,10 @@ export function recoverSigners(
   addresses: ReadonlySet<string>,
   { keccak, recover }: Engine,
 ): Recovered {
-  const bytes = Buffer.from(fullReport.slice(2), 'hex')
+  const bytes = fromHex(fullReport.slice(2))
   const wordAt = (index: number): Uint8Array => bytes.subarray(WORD * index, WORD * (index + 1))
-  const countAt = (index: number): number => bytes.readUInt32BE(WORD * (index + 1) - 4)
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const countAt = (index: number): number => view.getUint32(WORD * (index + 1) - 4)
   const blobLength = countAt(BLOB - 1)
   const rs = BLOB + blobLength / WORD
   const count = countAt(rs)
@@ -43,13 +41,14 @@ export function recoverSigners(
     const v = bytes[WORD * VS + i] as number
     if (v > 1)
       return { reason: 'bad-recovery-id', rule: `v of signature ${i} must be 0 or 1, not ${v}` }
-    if (Buffer.compare(s, MAX_S) > 0 && Buffer.compare(s, ORDER) < 0)
+    const digits = toHex(s)
+    if (digits > MAX_S && digits < ORDER)
       return { reason: 'high-s', rule: `s of signature ${i} is in the upper half` }
     const key = recover(hash, wordAt(rs + 1 + i), s, v)
     if (key === undefined)
       return { reason: 'bad-signature', rule: `signature ${i} belongs to no key` }
     // The address is the last 20 bytes of the hash of the key.
-    const signer = `0x${Buffer.from(keccak(key.subarray(1))).toString('hex', 12)}`
+    const signer = `0x${toHex(keccak(key.subarray(1)).subarray(12))}`
     if (!addresses.has(signer))
       return {
         reason: 'unknown-signer',

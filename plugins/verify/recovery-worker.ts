@@ -1,6 +1,4 @@
-import host from 'node:process'
-import { Worker } from 'node:worker_threads'
-import { threadFile } from '../../core/thread-file.js'
+import { startThread } from '../../platform/threads.js'
 import type { EngineChoice } from './engine.js'
 import type { Recovered } from './recover-signers.js'
 import type { Job, Task } from './recovery.js'
@@ -27,12 +25,12 @@ export interface WorkerEvents {
   exited(worker: RecoveryWorker, unanswered: readonly Batch[], hasAnswered: boolean): void
 }
 
-/** Starts a thread; undefined where the platform allows no more of them, as under Node's permissions. */
+/** Starts a thread; undefined where the platform allows no more of them. */
 export function startWorker(
   choice: EngineChoice,
   { answered, exited }: WorkerEvents,
 ): RecoveryWorker | undefined {
-  const thread = startThread(choice)
+  const thread = startThread('plugins/verify/recovery-thread.js', choice)
   if (thread === undefined) return undefined
   thread.unref()
   /** In the order of the answers. */
@@ -60,17 +58,4 @@ export function startWorker(
   thread.on('error', () => undefined)
   thread.on('exit', () => exited(worker, batches, hasAnswered))
   return worker
-}
-
-function startThread(choice: EngineChoice): Worker | undefined {
-  try {
-    return new Worker(threadFile('plugins/verify/recovery-thread.js'), {
-      workerData: choice,
-      name: 'sluice',
-      // Node passes its own arguments on, and a program in a file can't have --input-type.
-      ...(host.execArgv.some(each => each.startsWith('--input-type')) && { execArgv: [] }),
-    })
-  } catch {
-    return undefined
-  }
 }

@@ -1,5 +1,5 @@
-import { availableParallelism } from 'node:os'
-import { setImmediate } from '../../core/platform.js'
+import { setImmediate } from '../../platform/globals.js'
+import { countCores } from '../../platform/threads.js'
 import type { EngineChoice } from './engine.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Recovered } from './recover-signers.js'
@@ -17,7 +17,7 @@ const MAX_FAILED_STARTS = 2
 
 /** The number of cores less one for the event loop: 1 to 4. */
 export function defaultThreads(): number {
-  return Math.min(4, Math.max(1, availableParallelism() - 1))
+  return Math.min(4, Math.max(1, countCores() - 1))
 }
 
 /**

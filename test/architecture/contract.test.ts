@@ -31,7 +31,8 @@ function partsOf(path: string): string {
 }
 
 function mayImport(path: string, target: string): boolean {
-  if (/^(core|report|crypto)\//.test(target) || target.startsWith(partsOf(path))) return true
+  if (/^(core|platform|report|crypto)\//.test(target) || target.startsWith(partsOf(path)))
+    return true
   return isOfEnclave(path)
     ? enclaveContract.includes(target) || target in fromVault
     : contract.includes(target) || shared.includes(target)

@@ -43,15 +43,7 @@ test('the engine has at most 1,000 lines', () => {
 describe('the engine knows nothing of what it carries', () => {
   test.each(engine)('%s imports its own files alone', path => {
     const foreign = importsOf(read(path)).filter(({ from, isType }) => !isRelative(from) && !isType)
-    // One file holds what Node has and a browser lacks.
-    expect(foreign.filter(() => path !== 'core/platform.ts')).toEqual([])
-  })
-
-  test('the one file that imports modules of Node has no socket and no HTTP', () => {
-    const modules = importsOf(read('core/platform.ts')).map(({ from }) => from)
-    expect(new Set(modules)).toEqual(
-      new Set(['node:timers', 'node:path', 'node:url', 'node:util', 'node:vm']),
-    )
+    expect(foreign).toEqual([])
   })
 
   test.each(engine)('%s has no word of it', path => {

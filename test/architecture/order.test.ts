@@ -18,14 +18,14 @@ import {
 /** Third-party packages, and the files that know them. */
 const owners: Readonly<Record<string, RegExp>> = {
   ky: /^client\/transport\/http\.ts$/,
-  ws: /^(client\/transport\/ws|local\/websocket-server)\.ts$/,
+  ws: /^(platform\/socket|local\/websocket-server)\.ts$/,
   eventemitter3: /^client\/stream\/events\.ts$/,
-  '@peculiar/webcrypto': /^crypto\/crypto\.ts$/,
+  '@peculiar/webcrypto': /^platform\/webcrypto\.ts$/,
   tweetnacl: /^crypto\/sealed-box\.ts$/,
-  '@noble/curves': /^(local\/.*|crypto\/tdh2\/group|plugins\/verify\/engine)\.ts$/,
-  '@noble/hashes': /^(local\/.*|crypto\/(sealed-box|tdh2\/hash)|plugins\/verify\/engine)\.ts$/,
-  undici: /^client\/egress\/egress\.ts$/,
-  secp256k1: /^(local\/curve|plugins\/verify\/engine)\.ts$/,
+  '@noble/curves': /^(local\/.*|crypto\/tdh2\/group|plugins\/verify\/curve)\.ts$/,
+  '@noble/hashes': /^(local\/.*|crypto\/(sealed-box|tdh2\/hash)|plugins\/verify\/keccak)\.ts$/,
+  undici: /^platform\/net\.ts$/,
+  secp256k1: /^(local\/curve|platform\/secp256k1)\.ts$/,
   '@opentelemetry/api': /^plugins\/opentelemetry(\/.*)?\.ts$/,
   'prom-client': /^plugins\/prometheus\.ts$/,
   asn1js: /^local\/certificate\.ts$/,
@@ -39,8 +39,9 @@ const copied: readonly string[] = [
 ].map(([, name]) => name as string)
 const known: readonly string[] = [...Object.keys(manifest.dependencies), ...copied]
 
-/** The plugin that verifies, and the folder of what it is made of: threads among it. */
-const isVerification = (path: string): boolean => /^plugins\/verify(\/|\.ts$)/.test(path)
+/** The forms of modules for Node, and the program of a thread, which is started there alone. */
+const isOfNode = (path: string): boolean =>
+  /^platform\/[\w-]+\.ts$/.test(path) || path === 'plugins/verify/recovery-thread.ts'
 
 /** The folder of what a plugin is made of: plugins/retry for plugins/retry.ts and what is below it. */
 function ownFolder(path: string): string {
@@ -76,9 +77,7 @@ function wrongImports(path: string, text: string): string[] {
       const isFree =
         ['stores', 'local', 'confidential-http', 'cli', 'examples'].includes(house) ||
         path.startsWith('plugins/confidential-http/') ||
-        path === 'core/platform.ts' ||
-        path === 'client/egress/egress.ts' ||
-        isVerification(path)
+        isOfNode(path)
       return isFree || isType ? [] : [`${found}: types only`]
     }
     const name = packageOf(from)
@@ -90,16 +89,17 @@ function wrongImports(path: string, text: string): string[] {
   })
 }
 
-/** What Node has and a browser's globals may lack. The client runs there, too: it imports them. */
+/** What Node has and jsdom's globals lack. The client runs there, too: it imports them. */
 const nodeGlobals: readonly string[] = ['TextDecoder', 'TextEncoder', 'setImmediate']
 const isClient = (path: string): boolean =>
-  /^(core|crypto|report|client|plugins(?!\/confidential-http\/))\//.test(path) &&
-  path !== 'core/platform.ts'
+  /^(core|crypto|report|client|plugins(?!\/confidential-http\/)|presets)\//.test(path)
+/** Where there may be no Node at all. */
+const isPortable = (path: string): boolean => isClient(path) || path.endsWith('.web.ts')
 
 /** What is wrong with the words of a file. */
 function wrongWords(path: string, text: string): string[] {
   const lacksPlatform =
-    isClient(path) && !importsOf(text).some(({ from }) => /\/platform\.js$/.test(from))
+    isClient(path) && !importsOf(text).some(({ from }) => /\/platform\/globals\.js$/.test(from))
   const isLibrary = !['cli', 'examples'].includes(houseOf(path))
   return findNodes(text).flatMap(node => {
     if (ts.isEnumDeclaration(node)) return [`${path}: enum`]
@@ -113,6 +113,7 @@ function wrongWords(path: string, text: string): string[] {
     const isGlobal =
       node.text === 'process' ||
       node.text === 'console' ||
+      (node.text === 'Buffer' && isPortable(path)) ||
       (lacksPlatform && nodeGlobals.includes(node.text))
     return isGlobal && !isProperty ? [`${path}: ${node.text}`] : []
   })
@@ -152,6 +153,10 @@ describe('the house', () => {
     ['core/x.ts', "import { createHmac } from 'node:crypto'", 'types only'],
     ['core/x.ts', "import { TextDecoder } from 'node:util'", 'types only'],
     ['core/x.ts', "import { type Socket } from 'node:net'", 'types only'],
+    ['platform/x.web.ts', "import { TextDecoder } from 'node:util'", 'types only'],
+    ['plugins/verify/x.ts', "import { Worker } from 'node:worker_threads'", 'types only'],
+    ['client/x.ts', "import { WebSocket } from 'ws'", 'others know it'],
+    ['core/x.ts', "import { toHex } from '../platform/bytes.js'", 'not in that direction'],
     ['core/x.ts', "import ky from 'ky'", 'others know it'],
     ['core/x.ts', "import type { Options } from 'ky'", 'others know it'],
     ['core/x.ts', "import { ethers } from 'ethers'", 'others know it'],
@@ -190,7 +195,8 @@ describe('the house', () => {
     ['core/x.ts', "import { asError } from './errors.js'"],
     ['core/x.ts', "import type { IncomingMessage } from 'node:http'"],
     ['client/transport/http.ts', "import ky from 'ky'"],
-    ['core/platform.ts', "import { TextDecoder } from 'node:util'"],
+    ['platform/x.ts', "import { TextDecoder } from 'node:util'"],
+    ['platform/x.ts', "import { ValidationError } from '../core/errors.js'"],
     ['plugins/decoders/v99.ts', "import { MarketStatus } from './statuses.js'"],
     ['plugins/x.ts', "import { metrics } from './telemetry.js'"],
     ['local/x.ts', "import type { Report } from '../report/report.js'"],
@@ -199,7 +205,7 @@ describe('the house', () => {
     ['examples/x.ts', "import { createPublicClient } from 'viem'"],
     ['plugins/verify.ts', "import { createVerifier } from './verify/verifier.js'"],
     ['plugins/hmac-auth.ts', "import { createSigner } from './hmac-auth/signer.js'"],
-    ['plugins/verify/x.ts', "import { Worker } from 'node:worker_threads'"],
+    ['plugins/verify/recovery-thread.ts', "import { parentPort } from 'node:worker_threads'"],
   ])('would not mind: %s: %s', (path, text) => {
     expect(wrongImports(path, text)).toEqual([])
   })
@@ -211,6 +217,8 @@ describe('the house', () => {
     ['index.ts', 'const log = console', 'console'],
     ['core/x.ts', 'new TextDecoder()', 'TextDecoder'],
     ['plugins/verify/x.ts', 'setImmediate(run)', 'setImmediate'],
+    ['report/x.ts', "Buffer.from('')", 'Buffer'],
+    ['platform/x.web.ts', 'Buffer.alloc(1)', 'Buffer'],
     ['core/x.ts', 'enum Color { red }', 'enum'],
     ['core/x.ts', 'let x: any', 'any'],
     ['cli/x.ts', 'const x = y as any', 'any'],

@@ -36,8 +36,8 @@ const readSource = (file: string): string | undefined =>
 const findPublic = createPublicNames(readSource, entries)
 const findPublicOfEnclave = createPublicNames(readSource, enclaveEntries)
 
-/** Where the build puts the programs of threads: a plugin that is built by others has a place of its own. */
-const ofTheBuild = ['core/thread-file#threadFile']
+/** What the build chooses by the platform: a plugin that others build has the platform itself. */
+const ofTheBuild = /^platform\//
 /** The contract of the enclave's plugins, which is theirs together. */
 const contract = ['plugins/confidential-http/call', 'plugins/confidential-http/errors']
 
@@ -58,7 +58,7 @@ function privateImports(path: string, text: string): string[] {
     .flatMap(({ target, names }) =>
       names.flatMap(each => (find(target, each) === undefined ? `${target}#${each.name}` : [])),
     )
-  return [...others, ...named].filter(name => !ofTheBuild.includes(name))
+  return [...others, ...named].filter(name => !ofTheBuild.test(name))
 }
 
 const parts = sources.filter(path => path.startsWith('plugins/'))

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { copied } from '../../build/compile.mjs'
+import { root } from './steps.mjs'
 
 /**
  * The most an entry may weigh: bytes of its own files, bundled, minified and gzipped, dependencies left out. When set, a
@@ -32,7 +33,7 @@ export const budgets = {
   './plugins/verify': 13700,
   './plugins/verify/onchain': 12400,
   './presets/confidential': 13500,
-  './presets/default': 28000,
+  './presets/default': 30500,
   './presets/feeds': 2200,
   './presets/versions': 6200,
   './report': 9400,
@@ -44,11 +45,34 @@ export const budgets = {
 const withoutCopies = {
   name: 'without-copies',
   setup({ onResolve }) {
-    const copies = new RegExp(`/(${copied.join('|')})\\.js$`)
+    const copies = new RegExp(`/(${copied.join('|')})(/.+)?\\.js$`)
     onResolve({ filter: copies }, ({ path, kind }) =>
       kind === 'entry-point' ? undefined : { path, external: true },
     )
   },
+}
+
+/** The most that a bundler may make of these names in a page: for a browser, minified and gzipped, dependencies included. */
+export const pageBudgets = { decodeReport: 6000, 'decodeReport, verifyReport': 25_000 }
+
+/** What a bundler makes of names of the package in a page, in one file. */
+export async function weighPage(unpacked, names) {
+  const { outputFiles } = await build({
+    stdin: {
+      contents: `export { ${names} } from ${JSON.stringify(entryFile(unpacked, '.'))}`,
+      resolveDir: root,
+    },
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2022',
+    // An unpacked package has no packages beside it.
+    nodePaths: [join(root, 'node_modules')],
+    logLevel: 'silent',
+  })
+  return gzipSync(outputFiles[0].contents, { level: 9 }).byteLength
 }
 
 /** The weight of a file with what it imports; dependencies are left out unless `packages` is 'bundle', then those of `external`. */
@@ -106,12 +130,14 @@ export async function checkSizes({ unpacked }) {
   const rows = await Promise.all(
     Object.entries(budgets).map(async ([entry, budget]) => {
       const size = await weigh(entryFile(unpacked, entry))
-      return { entry, size, budget }
+      return { entry: `sluice${entry.slice(1)}`, size, budget }
     }),
   )
+  for (const [names, budget] of Object.entries(pageBudgets))
+    rows.push({ entry: `page: ${names}`, size: await weighPage(unpacked, names), budget })
   const lines = rows.map(({ entry, size, budget }) => {
     const verdict = size > budget ? '  OVER' : ''
-    return `${`sluice${entry.slice(1)}`.padEnd(30)} ${String(size).padStart(6)} of ${String(budget).padStart(6)} bytes${verdict}`
+    return `${entry.padEnd(30)} ${String(size).padStart(6)} of ${String(budget).padStart(6)} bytes${verdict}`
   })
   if (rows.some(({ size, budget }) => size > budget)) throw new Error(lines.join('\n'))
   return `\n${lines.join('\n').replace(/^/gm, '        ')}`

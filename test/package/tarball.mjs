@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
-import { copied } from '../../build/compile.mjs'
+import { isOfCopied } from '../../build/compile.mjs'
 import { npm, root, runScript, unpack } from './steps.mjs'
 
 const readManifest = unpacked => JSON.parse(readFileSync(join(unpacked, 'package.json'), 'utf8'))
@@ -32,7 +32,8 @@ function filesFrom(file, text) {
   // Comments may quote an import.
   const code = isDeclaration ? text.replace(/^ *\*.*$/gm, '') : text
   const imports = [...code.matchAll(/\b(?:from|import|require) *\(?["'](\.[^"']+)["']/g)]
-  const threads = [...code.matchAll(/\bthreadFile\)?\(["']([^"']+)["']\)/g)]
+  const forms = [...code.matchAll(/["']#(platform\/[\w-]+)["']/g)]
+  const threads = [...code.matchAll(/\b(?:threadFile|startThread)\)?\(["']([^"']+)["'][,)]/g)]
   const maps = [...code.matchAll(/^\/\/# sourceMappingURL=(.+)$/gm)]
   const programs = [...code.matchAll(/\bnew URL\(["']([^"']+\.js)["'], import\.meta\.url\)/g)]
   return [
@@ -42,6 +43,9 @@ function filesFrom(file, text) {
     }),
     ...maps.map(([, path]) => posix.join(posix.dirname(file), path)),
     ...threads.map(([, path]) => posix.join(...file.split('/', 2), path)),
+    ...forms.flatMap(([, path]) =>
+      ['.js', '.web.js'].map(ending => posix.join(...file.split('/', 2), `${path}${ending}`)),
+    ),
   ]
 }
 
@@ -58,8 +62,16 @@ export function checkFiles({ files, unpacked }) {
     'dist/THIRD-PARTY-LICENSES',
     'package.json',
   ]
-  const formats = ['dist/esm/package.json', 'dist/cjs/package.json']
-  const reached = new Set([...papers, ...formats, bin.sluice, ...named.map(posix.normalize)])
+  const format = 'dist/cjs/package.json'
+  const { browser } = JSON.parse(readFileSync(join(unpacked, format), 'utf8'))
+  const forTheWeb = Object.values(browser).map(path => posix.join('dist/cjs', path))
+  const reached = new Set([
+    ...papers,
+    format,
+    ...forTheWeb,
+    bin.sluice,
+    ...named.map(posix.normalize),
+  ])
   // A set that grows is read to its new end.
   for (const file of reached) {
     if (!files.includes(file)) continue
@@ -78,9 +90,7 @@ export function checkNames({ files }) {
   const shared = files.flatMap(
     file => /^dist\/(?:esm|cjs)\/shared\/(.+)\.js$/.exec(file)?.[1] ?? [],
   )
-  const unknown = shared.filter(
-    name => !copied.includes(name) && !existsSync(join(root, `${name}.ts`)),
-  )
+  const unknown = shared.filter(name => !isOfCopied(name) && !existsSync(join(root, `${name}.ts`)))
   assert.deepEqual(unknown, [])
   assert.ok(shared.length > 0, 'nothing is shared')
   return `${shared.length} shared files`

@@ -234,7 +234,7 @@ export const factories: Readonly<Record<string, readonly Case[]>> = {
 export const withoutOptions: readonly string[] = [
   'APIError AuthenticationError DataStreamsError EnclaveError InsufficientConnectionsError MultiConnectionError',
   'OriginDiscoveryError PartialConnectionFailureError ReportDecodingError ReportVerificationError ValidationError',
-  'ProxyError VaultError WebSocketError Report TextEncoder',
+  'ProxyError VaultError WebSocketError Report',
   'createDecodeReport createDecoderTable decodeReport decoders feedAccess fileCursors findFeed formatReport generateAuthHeaders',
   'getCurrentTimestamp getReportVersion isStreamsError parsePrice rootCertificates templates toJSON upstreamFailures',
   'encodeParameterPayload encodeVerify encodeVerifyBulk pinoLogger verifyArgs verifyBulkArgs winstonLogger',
@@ -242,7 +242,7 @@ export const withoutOptions: readonly string[] = [
   'boxKeys createKeys getHeader getHeaders httpRequest json ok openSealed parseKey readSecret requestSize text utf8Length',
   'abortable asError checkBoolean checkFunction checkNumber checkOptions checkPlugins checkSignal checkText composeCall',
   'composeReport connectionFacts createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall',
-  'describeStack kindOf onAbort parseOrigins rejectedFeeds setImmediate setUp sleep',
+  'describeStack kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
   'addTime cacheReport cachedReport createOverflowGaps feedResolution feedVersion followsOn hasTime isFeedID isFuture isIn',
   'isSameBlob newestTime parseFeedID parseFeedIDs readContext readHead refuteClaim seenIn timeBelow unseenIn',
   'createCiphertextReader createShare formatMasterSecret formatPrivateShare formatPublicKey ownerLabel parseCiphertext',

@@ -10,6 +10,7 @@ export const read = (path: string): string => readFileSync(join(root, path), 'ut
 /** The folders from the bottom up: each imports only what stands before it, types included. */
 export const order: readonly string[] = [
   'core',
+  'platform',
   'crypto',
   'report',
   'local',

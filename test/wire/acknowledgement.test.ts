@@ -250,12 +250,12 @@ describe("with acknowledge: 'manual'", () => {
   })
 
   test('a connection that cannot be paused ends the stream when twice as many are given out', async () => {
-    const { connectWithWs } = await import('../../client/transport/ws.js')
+    const { connectSocket } = await import('../../client/transport/socket.js')
     const { stream } = open(
       { acknowledge: 'manual', queue: 4 },
       {
-        connect: async (...given: Parameters<typeof connectWithWs>) => {
-          const { ping, close, terminate } = await connectWithWs(...given)
+        connect: async (...given: Parameters<typeof connectSocket>) => {
+          const { ping, close, terminate } = await connectSocket(...given)
           return { ping, close, terminate }
         },
       },

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { WebSocketServer } from 'ws'
-import { type Connect, connectWithWs, type Socket } from '../../client/transport/ws.js'
+import { type Connect, connectSocket, type Socket } from '../../client/transport/socket.js'
 import { createClient, type StreamOptions } from '../../index.js'
 import { startDataEngine } from '../../local/index.js'
 import { closeAfterEach } from '../support/closing.js'
@@ -22,7 +22,7 @@ async function open(options: StreamOptions, config: object = {}) {
 
 /** Connections through ws, of which some methods are left out or counted. */
 function connecting(change: (socket: Socket) => Socket): Connect {
-  return async (target, events) => change(await connectWithWs(target, events))
+  return async (target, events) => change(await connectSocket(target, events))
 }
 
 test('the other side of a paused connection still gets pongs and pings', async () => {
@@ -134,7 +134,7 @@ test('a peer that died while it was paused is noticed once it flows again', asyn
 })
 
 test('a connection that can not be paused carries on, and the stream ends when twice as many reports wait', async () => {
-  const connect = connecting(({ ping, close, terminate }) => ({ ping, close, terminate }))
+  const connect = connecting(({ pause: _, resume: _too, ...others }) => others)
   const { engine, stream } = await open({ queue: 10 }, { connect })
   const reading = stream.read()
   await until(() => engine.connections === 1)
@@ -199,7 +199,7 @@ test('a connection that yields continues in the next tick, unless it is paused',
     maxMessageBytes: 1e6,
   }
   const nothing = () => undefined
-  const socket = await connectWithWs(target, {
+  const socket = await connectSocket(target, {
     opened: nothing,
     message() {
       received++

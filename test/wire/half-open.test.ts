@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
-import { createClient } from '../../index.js'
+import { type Connect, connectSocket } from '../../client/transport/socket.js'
+import { createClient, defaultPreset } from '../../index.js'
 import { startDataEngine } from '../../local/index.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
@@ -21,3 +23,43 @@ test('with default options a half-open connection is noticed within 10 s', async
   // A peer that is merely slow must not be taken for dead at the first missing pong.
   expect(noticed).toBeGreaterThan(4000)
 })
+
+/** As a browser's WebSocket: it sends no pings, and shows none. */
+const withoutPings: Connect = async (upgrade, events) => {
+  const {
+    ping: _,
+    pong: _too,
+    ...socket
+  } = await connectSocket(upgrade, {
+    ...events,
+    alive: () => undefined,
+  })
+  return socket
+}
+
+test.each([
+  [connectSocket, 1],
+  [withoutPings, 0],
+])(
+  'a quiet connection is pinged, or left alone where there are no pings: %p',
+  async (connect, lost) => {
+    const engine = await startDataEngine({ feeds: [ethUsd], intervalMs: 0 })
+    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+    const plugins = defaultPreset({ apiKey, userSecret })
+    const client = createClient({ endpoint, wsEndpoint, plugins, connect })
+    try {
+      const stream = client.createStream(ethUsd, { pingInterval: 20, missedPings: 2 })
+      await stream.connect()
+      let count = 0
+      stream.on('disconnected', () => count++)
+      engine.blackhole(true)
+      await sleep(400)
+      engine.blackhole(false)
+      await sleep(100)
+      expect(count).toBe(lost)
+    } finally {
+      await client.close()
+      await engine.close()
+    }
+  },
+)

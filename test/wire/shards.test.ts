@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Connect, Plugin, StreamScope } from '../../client/index.js'
-import { connectWithWs } from '../../client/transport/ws.js'
+import { connectSocket } from '../../client/transport/socket.js'
 import {
   createClient,
   decoders,
@@ -45,7 +45,7 @@ function open(engine: DataEngine, feedIDs: readonly string[], options: StreamOpt
   const connect: Connect = async (target, events) => {
     connected.push(target.url)
     if (refused !== undefined && target.url.includes(refused)) throw new Error('no way')
-    const socket = await connectWithWs(target, {
+    const socket = await connectSocket(target, {
       ...events,
       ended(code, error) {
         sockets.delete(entry)

@@ -1,4 +1,4 @@
-import type { Socket } from '../../transport/ws.js'
+import type { Socket } from '../../transport/socket.js'
 
 /** Milliseconds in which nothing comes, before the peer's answer is no longer waited for, */
 const QUIET = 300

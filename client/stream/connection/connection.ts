@@ -6,7 +6,7 @@ import { WebSocketError } from '../../errors.js'
 import { adviseOn } from '../../network-reason.js'
 import { errorFromAnswer } from '../../request/http-error.js'
 import type { ConnectionFacts } from '../../status.js'
-import type { Connect, Socket } from '../../transport/ws.js'
+import type { Connect, Socket } from '../../transport/socket.js'
 import { startCloseHandshake } from './close-handshake.js'
 import type { FlowControl } from './flow-control.js'
 import { type Heartbeat, startHeartbeat } from './heartbeat.js'
@@ -120,7 +120,8 @@ export function openConnection(
       ...options,
       host: facts.host,
       isPaused: () => isPaused,
-      ping: () => socket?.ping(),
+      canPing: () => socket?.ping !== undefined,
+      ping: () => socket?.ping?.(),
       pong: () => socket?.pong?.(),
       log: message => log.connection?.(message, { ...facts }),
       answered: events.answered,

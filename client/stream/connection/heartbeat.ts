@@ -18,6 +18,8 @@ export interface HeartbeatParts {
   readonly missedPings: number
   /** The wall clock, in milliseconds. */
   readonly now: () => number
+  /** False where a connection of this platform sends no pings: it may be quiet and alive. */
+  canPing(): boolean
   /** Flow control has paused the connection, so nothing comes in. */
   isPaused(): boolean
   ping(): void
@@ -59,6 +61,7 @@ export function startHeartbeat(parts: HeartbeatParts): Heartbeat {
   function tick(): void {
     const before = ticked
     ticked = readClocks(parts)
+    if (!parts.canPing()) return
     const heldUpFor = longest(before, ticked)
     const isAlive = heartbeat.signs !== seen || parts.isPaused()
     seen = heartbeat.signs

@@ -1,3 +1,4 @@
+import { copyBytes, isSame } from '../../../platform/bytes.js'
 import type { Report } from '../../../report/report.js'
 
 /** A cache of messages and their reports, so that a copy is recognised by its bytes and not parsed again. */
@@ -16,7 +17,7 @@ export interface Place {
 }
 
 interface Entry {
-  bytes: Buffer
+  bytes: Uint8Array
   report: Report
 }
 
@@ -37,7 +38,7 @@ export function createCopyCache(): CopyCache {
   function compare(data: Uint8Array, number: number, place: Place): Report | undefined {
     if (number < count - SIZE || number >= count) return undefined
     const entry = ring[number & (SIZE - 1)] as Entry
-    if (entry.bytes.length !== data.length || !entry.bytes.equals(data)) return undefined
+    if (entry.bytes.length !== data.length || !isSame(entry.bytes, data)) return undefined
     place.next = number + 1
     place.lead = 0
     return entry.report
@@ -56,7 +57,7 @@ export function createCopyCache(): CopyCache {
       if (entry?.bytes.length === data.length) {
         entry.bytes.set(data)
         entry.report = report
-      } else ring[count & (SIZE - 1)] = { bytes: Buffer.from(data), report }
+      } else ring[count & (SIZE - 1)] = { bytes: copyBytes(data), report }
       count++
       place.next = count
       place.lead += data.length

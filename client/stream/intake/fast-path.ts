@@ -1,3 +1,4 @@
+import { readText } from '../../../platform/bytes.js'
 import { buffer, characters } from '../../../report/characters.js'
 import { feedVersion } from '../../../report/feed-id.js'
 import {
@@ -69,7 +70,7 @@ export function createMessageReader(
     const { observationsTimestamp: to, validFromTimestamp: from = to } = head
     if (observed !== -1 && observed !== to) return undefined
     if (validFrom !== -1 && validFrom !== from) return undefined
-    const fullReport = buffer.toString('latin1', reportAt - 2, reportAt + reportLength)
+    const fullReport = readText(buffer, reportAt - 2, reportAt + reportLength)
     keepFresh(fullReport, feedID, reportAt, head)
     feed.reports++
     return new Report(feedID, fullReport, from, to, origin, 'live', table)

@@ -1,3 +1,4 @@
+import { readText } from '../../../platform/bytes.js'
 import { buffer, characters } from '../../../report/characters.js'
 import { DIGITS } from '../../../report/full-report.js'
 import type { FeedState } from '../staleness.js'
@@ -50,7 +51,7 @@ export function createFeedIndex(
       const feed = known[index] as FeedState
       if (isOf(feed, index, at)) return feed
     }
-    const feed = feeds.get(buffer.toString('latin1', at - 2, at + DIGITS))
+    const feed = feeds.get(readText(buffer, at - 2, at + DIGITS))
     if (feed !== undefined) add(feed, hash, at)
     return feed
   }

@@ -1,6 +1,6 @@
 import { asError, DataStreamsError, isStreamsError } from '../../../core/errors.js'
 import type { Log } from '../../../core/log.js'
-import { setImmediate, TextDecoder } from '../../../core/platform.js'
+import { setImmediate, TextDecoder } from '../../../platform/globals.js'
 import { EnvelopeError, toReport } from '../../../report/envelope.js'
 import type { DecoderTable, Report } from '../../../report/report.js'
 import { WebSocketError } from '../../errors.js'
@@ -110,7 +110,7 @@ export function createIntake<Data>(parts: IntakeParts<Data>): Intake {
   }
 }
 
-const text = new TextDecoder('utf-8', { fatal: true })
+let text: InstanceType<typeof TextDecoder> | undefined
 
 /**
  * Parses a message, `{"report": {…}}` in text or binary, and returns the envelope in it, unchecked. Throws WebSocketError.
@@ -118,6 +118,7 @@ const text = new TextDecoder('utf-8', { fatal: true })
 export function parseFrame(data: Uint8Array): unknown {
   let frame: unknown
   try {
+    text ??= new TextDecoder('utf-8', { fatal: true })
     frame = JSON.parse(text.decode(data))
   } catch {
     throw badFrame(data, 'it is not JSON in UTF-8')

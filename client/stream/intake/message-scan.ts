@@ -1,4 +1,3 @@
-import { TextEncoder } from '../../../core/platform.js'
 import { characters } from '../../../report/characters.js'
 import { DIGITS, LEAST_DIGITS } from '../../../report/full-report.js'
 
@@ -127,7 +126,7 @@ function readTime(): number {
 
 function textOf(text: string): Text {
   const { length } = text
-  const view = new DataView(new TextEncoder().encode(text).buffer)
+  const view = new DataView(Uint8Array.from(text, character => character.charCodeAt(0)).buffer)
   const words = Int32Array.from({ length: Math.ceil(length / 4) }, (_, index) =>
     view.getInt32(Math.min(4 * index, length - 4), true),
   )

@@ -1,5 +1,5 @@
 import { DataStreamsError, ValidationError } from '../../../core/errors.js'
-import { setImmediate } from '../../../core/platform.js'
+import { setImmediate } from '../../../platform/globals.js'
 import type { Report } from '../../../report/report.js'
 import { createReportIterator } from './iterator.js'
 import type { Outstanding } from './outstanding.js'

@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals'
-import { connectWithWs } from '../../../client/transport/ws.js'
+import { connectSocket } from '../../../client/transport/socket.js'
 import {
   AuthenticationError,
   type Client,
@@ -100,7 +100,7 @@ export function listAfter(refusals: number): Pick<Config, 'connect' | 'fetch'> {
   let refused = 0
   return {
     connect: (target, events) =>
-      connectWithWs(target, {
+      connectSocket(target, {
         ...events,
         refused(...refusal) {
           refused++

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Connect } from '../../../client/index.js'
-import { connectWithWs } from '../../../client/transport/ws.js'
+import { connectSocket } from '../../../client/transport/socket.js'
 import { failureOf } from '../../support/waiting.js'
 import {
   a,
@@ -89,7 +89,7 @@ test('a network that fails when the stream connects with the other feeds is no f
   let connects = 0
   const connect: Connect = async (target, events) => {
     if (++connects === 2) throw new Error('no way')
-    return connectWithWs(target, events)
+    return connectSocket(target, events)
   }
   const { stream, seen } = open(engine, [a, b, c], {}, { connect })
   await stream.connect()

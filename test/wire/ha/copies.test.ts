@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { type Connect, connectWithWs } from '../../../client/transport/ws.js'
+import { type Connect, connectSocket } from '../../../client/transport/socket.js'
 import { pause, until } from '../../support/waiting.js'
 import { ethUsd, open, start } from '../../support/wire/ha.js'
 
@@ -94,7 +94,7 @@ test('a connection that is far ahead of the others lets them have their turn', a
   const engine = await start()
   let rests = 0
   const connect: Connect = async (target, events) => {
-    const socket = await connectWithWs(target, events)
+    const socket = await connectSocket(target, events)
     return {
       ...socket,
       rest() {

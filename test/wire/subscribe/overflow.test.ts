@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { type Connect, connectWithWs } from '../../../client/transport/ws.js'
+import { type Connect, connectSocket } from '../../../client/transport/socket.js'
 import { createClient, defaultPreset } from '../../../index.js'
 import { failureOf, until } from '../../support/waiting.js'
 import { a, b, closers, start } from '../../support/wire/subscribe.js'
@@ -9,7 +9,7 @@ function createSlowConnect(): Connect {
   let count = 0
   return function connectSlowly(upgrade, events) {
     const isFirst = count++ === 0
-    return connectWithWs(upgrade, {
+    return connectSocket(upgrade, {
       ...events,
       opened: () => void (isFirst ? events.opened() : setTimeout(events.opened, 150)),
       ended: (...given) => void setTimeout(() => events.ended(...given), isFirst ? 300 : 0),

@@ -1,4 +1,4 @@
-const { createClient, decodeReport, isStreamsError } = require('sluice')
+const { createClient, decodeReport, isStreamsError, verifyReport } = require('sluice')
 
 const client = createClient(JSON.parse(process.env.ENGINE))
 afterAll(() => client.close())
@@ -9,6 +9,17 @@ test('requests and decodes reports', async () => {
   expect(decodeReport(fullReport, feedID)).toEqual(decoded)
   const error = await client.getLatestReport(feedID.replace(/.$/, 'x')).catch(thrown => thrown)
   expect(isStreamsError(error, 'VALIDATION')).toBe(true)
+})
+
+test('verifies reports, and refuses what was changed', async () => {
+  const signers = JSON.parse(process.env.SIGNERS)
+  const [{ feedID }] = await client.listFeeds()
+  const { fullReport } = await client.getLatestReport(feedID)
+  const verified = await verifyReport(fullReport, { signers, engine: 'noble' })
+  expect(verified.feedID).toBe(feedID)
+  const changed = fullReport.slice(0, 700) + (fullReport[700] === '0' ? '1' : '0')
+  const checking = verifyReport(changed + fullReport.slice(701), { signers, engine: 'noble' })
+  await expect(checking).rejects.toMatchObject({ reason: 'unknown-signer' })
 })
 
 test('says what a stream lacks', async () => {

@@ -1,11 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { createConnection, Socket as NetSocket } from 'node:net'
 import type { RawData } from 'ws'
-import { ValidationError } from '../../core/errors.js'
-import { createLifetime } from '../../core/lifetime.js'
-import { setImmediate } from '../../core/platform.js'
-import { type OpenSocket, targetOf } from '../egress/proxies.js'
-import { MAX_REFUSAL_BYTES, REFUSAL_TIMEOUT } from './http.js'
+import { ValidationError } from '../core/errors.js'
+import { createLifetime } from '../core/lifetime.js'
+import { setImmediate } from './globals.js'
 
 /** The upgrade that opens a connection. */
 export interface Upgrade {
@@ -35,8 +33,10 @@ export interface SocketEvents {
 
 /** A connection. Every method may be called at any time, any number of times. */
 export interface Socket {
-  /** Sends a ping, which the other side has to answer. */
-  ping(): void
+  /**
+   * Sends a ping, which the other side has to answer. Without it, a dead connection is not noticed until its feeds are stale.
+   */
+  ping?(): void
   /** Sends an unsolicited pong, which needs no answer. */
   pong?(): void
   /**
@@ -59,12 +59,30 @@ export type Connect = (upgrade: Upgrade, events: SocketEvents) => Promise<Socket
 
 let loading: Promise<typeof import('ws')> | undefined
 
-/** Opens a WebSocket connection through ws; `openSocket`, where it is given, opens what it runs over. */
-export async function connectWithWs(
-  { url, headers, compression, maxMessageBytes }: Upgrade,
+/** How much of the body of a refused upgrade is read. */
+export interface RefusalLimits {
+  readonly bytes: number
+  readonly ms: number
+}
+
+/** Opens what a WebSocket runs over: a socket of Node. */
+export type OpenSocket = (signal: AbortSignal) => Promise<unknown>
+
+/** Opens a WebSocket of the platform's, over a socket of `openSocket` where that is given. */
+export type OpenWebSocket = (
+  upgrade: Upgrade,
   events: SocketEvents,
+  limits: RefusalLimits,
   openSocket?: OpenSocket,
-): Promise<Socket> {
+) => Promise<Socket>
+
+/** Opens a WebSocket through ws. */
+export const openWebSocket: OpenWebSocket = async function openWebSocket(
+  { url, headers, compression, maxMessageBytes },
+  events,
+  limits,
+  openSocket,
+) {
   loading ??= import('ws')
   const { WebSocket } = await loading
   if (WebSocket === undefined)
@@ -79,9 +97,7 @@ export async function connectWithWs(
     followRedirects: false,
     // The intake checks each byte of a message.
     skipUTF8Validation: true,
-    ...(openSocket === undefined
-      ? {}
-      : { createConnection: socketsOf(openSocket, url, life.signal) }),
+    ...(openSocket === undefined ? {} : { createConnection: socketsOf(openSocket, life.signal) }),
   })
   socket.binaryType = 'nodebuffer'
   let failure: Error | undefined
@@ -101,7 +117,7 @@ export async function connectWithWs(
     failure ??= error
   })
   socket.on('unexpected-response', (_request, response: IncomingMessage) => {
-    void readRefusal(response).then(body => {
+    void readRefusal(response, limits).then(body => {
       events.refused(response.statusCode ?? 0, headersOf(response), body)
       socket.terminate()
     })
@@ -138,24 +154,17 @@ export async function connectWithWs(
 }
 
 /** As `net.connect`, which may answer later too. */
-function socketsOf(
-  openSocket: OpenSocket,
-  url: string,
-  signal: AbortSignal,
-): typeof createConnection {
+function socketsOf(openSocket: OpenSocket, signal: AbortSignal): typeof createConnection {
   function createSocket(
     _options: unknown,
     callback: (error: unknown, socket?: NetSocket) => void,
   ): undefined {
-    openSocket(targetOf(new URL(url)), signal).then(
-      socket => callback(null, socket as NetSocket),
-      callback,
-    )
+    openSocket(signal).then(socket => callback(null, socket as NetSocket), callback)
   }
   return createSocket as unknown as typeof createConnection
 }
 
-function readRefusal(response: IncomingMessage): Promise<Uint8Array> {
+function readRefusal(response: IncomingMessage, limits: RefusalLimits): Promise<Uint8Array> {
   return new Promise(resolve => {
     const chunks: Buffer[] = []
     let size = 0
@@ -163,10 +172,10 @@ function readRefusal(response: IncomingMessage): Promise<Uint8Array> {
       clearTimeout(timer)
       resolve(Buffer.concat(chunks))
     }
-    const timer = setTimeout(finish, REFUSAL_TIMEOUT)
+    const timer = setTimeout(finish, limits.ms)
     response.on('data', (chunk: Buffer) => {
       size += chunk.length
-      if (size > MAX_REFUSAL_BYTES) response.destroy()
+      if (size > limits.bytes) response.destroy()
       else chunks.push(chunk)
     })
     response.on('error', () => undefined)

@@ -1,18 +1,15 @@
 // Node's own functions, taken from its modules: the globals may be a browser's, as they are in tests under jsdom. Their types
 // are those of the globals, so that the declarations of the package name no module of Node.
-import path from 'node:path'
 import { setImmediate as schedule } from 'node:timers'
-import url from 'node:url'
 import util from 'node:util'
 
-/** Joins the parts of a file's path. */
-export const join: (...parts: string[]) => string = path.join
-/** The path of a file from its URL. */
-export const fileURLToPath: (url: URL) => string = url.fileURLToPath
 /** Decodes UTF-8. */
 export const TextDecoder: typeof globalThis.TextDecoder = util.TextDecoder
 /** Encodes text as UTF-8. */
 export const TextEncoder: typeof globalThis.TextEncoder = util.TextEncoder
+
+/** Whether sockets can be opened by hand, through proxies and over TLS of one's own. */
+export const opensSockets: boolean = true
 
 /** Runs a task in the next iteration of the event loop. */
 export function setImmediate(task: () => void): void {
@@ -20,8 +17,10 @@ export function setImmediate(task: () => void): void {
   ;(globalThis.setImmediate ?? schedule)(task)
 }
 
-/** A global of the program that runs the tests: Node's own. */
-export async function findGlobal(name: keyof typeof globalThis): Promise<unknown> {
+/** The platform's fetch; undefined where it has none. */
+export async function findFetch(): Promise<typeof fetch | undefined> {
+  if (globalThis.fetch !== undefined) return globalThis.fetch
+  // That of the program that runs the tests.
   const { runInThisContext } = await import('node:vm')
-  return runInThisContext(name)
+  return runInThisContext('fetch') as typeof fetch
 }

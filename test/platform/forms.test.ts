@@ -1,0 +1,113 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import * as bytesOfNode from '../../platform/bytes.js'
+import * as bytesOfWeb from '../../platform/bytes.web.js'
+import type * as globalsOfNode from '../../platform/globals.js'
+import * as globalsOfWeb from '../../platform/globals.web.js'
+import type * as netOfNode from '../../platform/net.js'
+import * as netOfWeb from '../../platform/net.web.js'
+import type * as nativeOfNode from '../../platform/secp256k1.js'
+import * as nativeOfWeb from '../../platform/secp256k1.web.js'
+import type * as socketOfNode from '../../platform/socket.js'
+import * as socketOfWeb from '../../platform/socket.web.js'
+import type * as threadsOfNode from '../../platform/threads.js'
+import * as threadsOfWeb from '../../platform/threads.web.js'
+import type * as cryptoOfNode from '../../platform/webcrypto.js'
+import * as cryptoOfWeb from '../../platform/webcrypto.web.js'
+
+// The compiler holds each form for the web to the types of the one for Node.
+const web: readonly [
+  typeof bytesOfNode,
+  typeof globalsOfNode,
+  typeof cryptoOfNode,
+  typeof netOfNode,
+  typeof nativeOfNode,
+  Pick<typeof socketOfNode, 'openWebSocket'>,
+  typeof threadsOfNode,
+] = [bytesOfWeb, globalsOfWeb, cryptoOfWeb, netOfWeb, nativeOfWeb, socketOfWeb, threadsOfWeb]
+
+test('there are as many forms as the folder has', () => {
+  expect(web).toHaveLength(7)
+})
+
+describe('both forms of bytes', () => {
+  const text = fc.string({ unit: 'binary', maxLength: 100 })
+  const both = [bytesOfNode, bytesOfWeb] as const
+
+  test('write the same text, as much of it as fits', () => {
+    fc.assert(
+      fc.property(text, fc.nat(120), (written, size) => {
+        const [node, other] = both.map(form => {
+          const bytes = form.viewBytes(new ArrayBuffer(size + 8), size)
+          form.writeText(bytes, written)
+          return Uint8Array.from(bytes)
+        })
+        expect(other).toEqual(node)
+      }),
+    )
+  })
+
+  test('read the same characters', () => {
+    for (const form of both) {
+      const bytes = form.viewBytes(new ArrayBuffer(64), 64)
+      form.writeText(bytes, 'x0123456789abcdefABCDEFx')
+      expect(form.readText(bytes, 1, 23)).toBe('0123456789abcdefABCDEF')
+    }
+  })
+
+  test('agree on digits, and on what is the same', () => {
+    fc.assert(
+      fc.property(fc.uint8Array(), fc.uint8Array(), (one, other) => {
+        const digits = bytesOfNode.toHex(one)
+        expect(digits).toBe(Buffer.from(one).toString('hex'))
+        expect(bytesOfWeb.toHex(one)).toBe(digits)
+        for (const form of both) {
+          expect(Uint8Array.from(form.fromHex(digits))).toEqual(one)
+          const copy = form.copyBytes(one)
+          expect(form.isSame(copy, one)).toBe(true)
+          expect(form.isSame(copy, other)).toBe(Buffer.compare(one, other) === 0)
+          copy.fill(1)
+          expect(bytesOfNode.toHex(one)).toBe(digits)
+        }
+      }),
+    )
+  })
+})
+
+describe('setImmediate of the web', () => {
+  test('runs tasks in their order, later, and before timers that are due after it', async () => {
+    const order: number[] = []
+    await new Promise<void>(resolve => {
+      globalsOfWeb.setImmediate(() => order.push(2))
+      globalsOfWeb.setImmediate(() => {
+        order.push(3)
+        resolve()
+      })
+      order.push(1)
+    })
+    expect(order).toEqual([1, 2, 3])
+  })
+
+  test('waits for a timer where there are no channels', async () => {
+    const { MessageChannel } = globalThis
+    try {
+      Object.assign(globalThis, { MessageChannel: undefined })
+      await new Promise<void>(resolve => globalsOfWeb.setImmediate(resolve))
+    } finally {
+      Object.assign(globalThis, { MessageChannel })
+    }
+  })
+})
+
+describe('WebCrypto of the web', () => {
+  test('is the platform’s, or none where that is not secure', async () => {
+    expect(await cryptoOfWeb.loadWebCrypto()).toBe(globalThis.crypto)
+    const own = Object.getOwnPropertyDescriptor(globalThis, 'crypto') as PropertyDescriptor
+    try {
+      Object.defineProperty(globalThis, 'crypto', { value: {}, configurable: true })
+      expect(await cryptoOfWeb.loadWebCrypto()).toBeUndefined()
+    } finally {
+      Object.defineProperty(globalThis, 'crypto', own)
+    }
+  })
+})
