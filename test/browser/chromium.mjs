@@ -1,0 +1,51 @@
+// A Chromium to run a page in: that of the environment, one that is installed, or, for root on Debian and its like, one
+// that is installed now. There is no check without one: it fails, and says what to do.
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
+const places = [
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+  '/Applications/Chromium.app/Contents/MacOS/Chromium',
+  'C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe',
+]
+
+function isProgram(path) {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const onPath = name => (process.env.PATH ?? '').split(delimiter).map(folder => join(folder, name))
+
+const findInstalled = () => [...names.flatMap(onPath), ...places].find(isProgram)
+
+function install() {
+  const isRoot = process.getuid?.() === 0
+  if (!isRoot || !onPath('apt-get').some(isProgram)) return
+  console.log('browser: installs chromium')
+  const stdio = ['ignore', 'ignore', 'inherit']
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  const apt = (...args) => spawnSync('apt-get', ['-q', ...args], { stdio, env }).status === 0
+  const add = () => apt('install', '-y', '--no-install-recommends', 'chromium')
+  if (!add() && apt('update')) add()
+}
+
+/** The path of a Chromium. Throws where none can be had. */
+export function findChromium() {
+  const { CHROMIUM } = process.env
+  if (CHROMIUM !== undefined && !isProgram(CHROMIUM))
+    throw new Error(`CHROMIUM is ${CHROMIUM}, which is no program`)
+  const found = CHROMIUM ?? findInstalled()
+  if (found !== undefined) return found
+  install()
+  const installed = findInstalled()
+  if (installed !== undefined) return installed
+  throw new Error(
+    `there is no Chromium: none of ${names.join(', ')} is in PATH, and none could be installed. Install one, or set CHROMIUM to its path`,
+  )
+}
