@@ -231,7 +231,9 @@ function cutRanges(feed: Feed, time: number, below: number, isLive: boolean): Ra
 function addRange(feed: Feed, at: Interval, notBefore: number, rest: Partial<Range> = {}): void {
   if (!(at.from <= at.to && Number.isFinite(at.from))) return
   const openedAt = performance.now()
-  const soon = openedAt + LOOKS[0] + Math.max(0, -ageOf(feed, at.to))
+  // What a report names was published before it, whatever the clocks say; more may come of a time that is still to come.
+  const isNamed = rest.digest !== undefined
+  const soon = openedAt + LOOKS[0] + (isNamed ? 0 : Math.max(0, -ageOf(feed, at.to)))
   const dueAt = Math.max(soon, notBefore)
   const counts = { answers: 0, failures: 0, failuresWhileOpen: 0 }
   const range = { ...at, digest: undefined, openedAt, dueAt, ...counts }

@@ -58,15 +58,16 @@ async function storeLate(world) {
 export default [
   {
     row: '23',
-    fault: 'the stream leaves out every report for 1 s',
-    engine: { intervalMs: 100 },
+    fault: 'the stream leaves out every report for 3 s; 10 feeds',
+    feeds: 10,
+    engine: { intervalMs: 1000, runAhead: false },
     bound: { backfill: 2000, attempts: 0 },
-    seconds: 5,
+    seconds: 7,
     short: true,
     async run({ engine, begin, end, pause }) {
       begin()
       engine.origins[0].drop(1)
-      await pause(1000)
+      await pause(3000)
       engine.origins[0].drop(0)
       end()
       await pause(4000)

@@ -103,7 +103,7 @@ export default [
       await follow(world, feeds)
       await eachTick(70, 500, tick => {
         // The first ranges are asked for as named ones, until it shows that the reports name nothing.
-        if (tick === 30) world.begin()
+        if (tick === 40) world.begin()
         const at = feed.last + 2
         feed.publish({ at, from: at, streamed: tick % 5 !== 3 })
       })

@@ -16,10 +16,11 @@ export default [
   },
   {
     row: '2a',
-    fault: 'the only connection is reset; `reconnectInterval: 200`',
-    engine: { intervalMs: 100 },
+    fault: 'the only connection is reset; `reconnectInterval: 200`; 30 feeds',
+    feeds: 30,
+    engine: { intervalMs: 1000, runAhead: false },
     options: { reconnectInterval: 200 },
-    bound: { recover: 500, backfill: 1000, attempts: 1 },
+    bound: { recover: 500, backfill: 2000, attempts: 1 },
     seconds: 4,
     short: true,
     async run({ engine, begin, end, pause }) {
@@ -31,10 +32,11 @@ export default [
   },
   {
     row: '3a',
-    fault: 'both origins reset their connections, 300 ms apart',
-    engine: { origins: 2, intervalMs: 100 },
+    fault: 'both origins reset their connections, 300 ms apart; 30 feeds',
+    feeds: 30,
+    engine: { origins: 2, intervalMs: 1000, runAhead: false },
     config: { haMode: true },
-    bound: { recover: 400, backfill: 1000, attempts: 4 },
+    bound: { recover: 400, backfill: 2000, attempts: 4 },
     seconds: 5,
     short: true,
     async run({ engine, begin, end, pause }) {
