@@ -16,7 +16,8 @@ const folder = new URL('../rows/', import.meta.url)
  *   to `end`
  * @property {(world: object) => unknown} [prepare] runs before there is a client
  * @property {boolean} [connect] false where `run` itself starts and connects the client
- * @property {number} [feeds] how many feeds there are (3); `subscribed`, how many of them are subscribed to
+ * @property {number} [feeds] how many feeds there are (15, each of which reports once a second, or 3 that the row publishes);
+ *   `subscribed`, how many of them are subscribed to
  * @property {object} [engine] options of the engine, `config` and `options` those of the client and of its stream, `client`
  *   those of the program around it
  * @property {object | false} [official] what is otherwise for the official SDK; false where it has no such thing

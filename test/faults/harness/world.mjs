@@ -14,11 +14,11 @@ const feedIDs = count =>
 
 /** Starts an engine for a row. It publishes nothing yet, and there is no client. */
 export async function createWorld(row, sdk, seed) {
-  const feeds = feedIDs(row.feeds ?? 3)
+  // A feed publishes once a second; a row that publishes by itself needs fewer feeds.
+  const feeds = feedIDs(row.feeds ?? (row.engine?.intervalMs === 0 ? 3 : 15))
   const engine = await startDataEngine({
     feeds: row.feedSpecs?.(feeds) ?? feeds,
-    intervalMs: 200,
-    runAhead: true,
+    intervalMs: 1000,
     history: 0,
     compression: false,
     seed,

@@ -13,9 +13,9 @@ const answered = answers =>
     engine.publish(feed)
     const published = engine.publish(other)
     Object.assign(measured, { accepted: 0, untyped: 0 })
-    for (const failure of answers({ feed, published })) {
+    for (const { call = ['getLatestReport', feed], ...failure } of answers({ feed, published })) {
       engine.fail({ status: 200, ...failure })
-      const [method, ...args] = failure.call ?? ['getLatestReport', feed]
+      const [method, ...args] = call
       const { error } = await client.ask('call', { method, args }, 30_000)
       if (error === undefined) measured.accepted++
       else if (!error.isOwn) measured.untyped++

@@ -19,8 +19,7 @@ export default [
     row: '32a',
     fault:
       "100 reports/s, 100 ms for each during 12 s (in place of 1 s during 60 s); `overflow: 'block'`",
-    feeds: 5,
-    engine: { intervalMs: 50 },
+    feeds: 100,
     connect: false,
     options: { queue: 256 },
     official: { options: {} },
@@ -31,8 +30,7 @@ export default [
   {
     row: '32b',
     fault: "the same, `overflow: 'drop-oldest'`, `queue: 64`",
-    feeds: 5,
-    engine: { intervalMs: 50 },
+    feeds: 100,
     connect: false,
     options: { queue: 64, overflow: 'drop-oldest' },
     official: false,
@@ -43,8 +41,7 @@ export default [
   {
     row: '32c',
     fault: "the same, `overflow: 'latest-per-feed'`, `queue: 64`",
-    feeds: 5,
-    engine: { intervalMs: 50 },
+    feeds: 100,
     connect: false,
     options: { queue: 64, overflow: 'latest-per-feed' },
     official: false,

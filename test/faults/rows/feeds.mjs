@@ -5,7 +5,6 @@ export default [
     fault: '500 feeds (450, 50 more, 30 less) over as many connections as their URLs need',
     feeds: 500,
     subscribed: 450,
-    engine: { intervalMs: 1000 },
     bound: { attempts: 12, pages: 0 },
     seconds: 12,
     async run(world) {

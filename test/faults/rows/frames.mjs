@@ -142,7 +142,7 @@ export default [
     row: '19b',
     fault:
       'one to four bytes of every third frame are changed (without `verify`, so that changed values are delivered)',
-    engine: { intervalMs: 100 },
+    feeds: 30,
     bound: { attempts: 0, foreign: undefined },
     seconds: 8,
     async run({ engine, begin, end, pause }) {

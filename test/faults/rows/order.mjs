@@ -19,7 +19,8 @@ export default [
   {
     row: '20a',
     fault: 'two origins send every report twice',
-    engine: { origins: 2, intervalMs: 100 },
+    feeds: 30,
+    engine: { origins: 2 },
     config: { haMode: true },
     bound: { pages: 0 },
     seconds: 4,
@@ -46,7 +47,8 @@ export default [
   {
     row: '21a',
     fault: 'one of two origins drops 40 %, the other is 1.5 s late and out of order',
-    engine: { origins: 2, intervalMs: 100 },
+    feeds: 30,
+    engine: { origins: 2 },
     config: { haMode: true },
     bound: { disordered: undefined },
     seconds: 10,
@@ -58,7 +60,7 @@ export default [
     fault: "the same with a report a second of each feed, `order: 'sorted'`",
     feeds: 6,
     // What is dated later than the present waits in sorted order.
-    engine: { origins: 2, intervalMs: 1000, runAhead: false },
+    engine: { origins: 2 },
     config: { haMode: true, continuity: { order: 'sorted' } },
     official: { config: { haMode: true } },
     bound: { disordered: 0 },

@@ -48,7 +48,7 @@ export default [
     fault:
       'the service is away for 60 s (in place of 10 min and 6 h); `maxReconnectAttempts: Infinity`',
     feeds: 20,
-    engine: { intervalMs: 1000, rateLimit: 10 },
+    engine: { rateLimit: 10 },
     options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
     bound: { recover: 11_000, backfill: 10_000, attempts: 16 },
     seconds: 80,
@@ -59,7 +59,7 @@ export default [
     fault:
       'the service is away for 5 s and then accepts 10 requests/s; 200 feeds, over two connections',
     feeds: 200,
-    engine: { intervalMs: 1000, rateLimit: 10 },
+    engine: { rateLimit: 10 },
     bound: { recover: 8000, backfill: 60_000, attempts: 8 },
     seconds: 45,
     short: true,
@@ -108,7 +108,8 @@ export default [
   {
     row: '5b',
     fault: 'one of two origins is dead for 10 min: its port refuses connections',
-    engine: { origins: 2, intervalMs: 1000 },
+    feeds: 3,
+    engine: { origins: 2 },
     config: { haMode: true },
     prepare({ config, engine }) {
       config.wsEndpoint = engine.origins.map(({ wsEndpoint }) => wsEndpoint).join(',')

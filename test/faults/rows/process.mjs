@@ -63,7 +63,7 @@ export default [
     fault:
       'the process is killed three times (SIGKILL) and started again 1 s later; cursors where there are any',
     // No cursor passes the present, so no report may be dated later.
-    engine: { intervalMs: 1000, runAhead: false },
+    feeds: 3,
     connect: false,
     bound: { doubled: undefined, repeated: 2000 },
     seconds: 20,

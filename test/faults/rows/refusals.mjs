@@ -50,7 +50,7 @@ export default [
     row: '11c',
     fault:
       'a reset, and 401 for 8 s, longer than a blip: it connects once a minute then; `maxReconnectAttempts: Infinity`',
-    engine: { intervalMs: 1000 },
+    feeds: 3,
     options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
     bound: { recover: 64_000, backfill: 4000, attempts: 3 },
     seconds: 72,
@@ -82,7 +82,7 @@ export default [
   },
   {
     row: '12a',
-    fault: 'one feed of three may not be read: 401 for all',
+    fault: 'one feed of 15 may not be read: 401 for all',
     connect: false,
     bound: { connect: 2000, attempts: 2, errors: 1, isNamed: true, refusedAs: undefined },
     seconds: 4,

@@ -16,9 +16,8 @@ export default [
   },
   {
     row: '2a',
-    fault: 'the only connection is reset; `reconnectInterval: 200`; 30 feeds',
+    fault: 'the only connection is reset; `reconnectInterval: 200`',
     feeds: 30,
-    engine: { intervalMs: 1000, runAhead: false },
     options: { reconnectInterval: 200 },
     bound: { recover: 500, backfill: 2000, attempts: 1 },
     seconds: 4,
@@ -32,9 +31,9 @@ export default [
   },
   {
     row: '3a',
-    fault: 'both origins reset their connections, 300 ms apart; 30 feeds',
+    fault: 'both origins reset their connections, 300 ms apart',
     feeds: 30,
-    engine: { origins: 2, intervalMs: 1000, runAhead: false },
+    engine: { origins: 2 },
     config: { haMode: true },
     bound: { recover: 400, backfill: 2000, attempts: 4 },
     seconds: 5,
@@ -50,10 +49,9 @@ export default [
   },
   {
     row: '3b',
-    fault:
-      'four origins are killed and revived at random for 30 s, one lives; 25 feeds, up to 500 reports/s',
-    feeds: 25,
-    engine: { origins: 4, intervalMs: 50 },
+    fault: 'four origins are killed and revived at random for 30 s, one lives; 120 feeds',
+    feeds: 120,
+    engine: { origins: 4 },
     config: { haMode: true },
     options: { reconnectInterval: 200, maxReconnectAttempts: Number.POSITIVE_INFINITY },
     bound: {},

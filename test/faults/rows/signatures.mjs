@@ -65,7 +65,7 @@ export default [
     row: '38c',
     fault: 'three missed reports are forged over REST too, with `verify`',
     // A gap is announced once the present has passed it, so no report may be dated later.
-    engine: { intervalMs: 1000, runAhead: false },
+    feeds: 3,
     // Of each, the one that comes by REST is asked for four times.
     bound: { gaps: [3, 3], errors: [3, 12] },
     seconds: 14,
@@ -94,7 +94,7 @@ export default [
   {
     row: '38e',
     fault: 'one to four bytes of every third frame are changed, with `verify`',
-    engine: { intervalMs: 100 },
+    feeds: 30,
     bound: { attempts: 0, foreign: 0 },
     seconds: 8,
     prepare,

@@ -38,7 +38,7 @@ export default [
   {
     row: '6e',
     fault: 'the connection answers pings, and sends nothing any more',
-    engine: { intervalMs: 1000 },
+    feeds: 3,
     bound: { detect: 40_000, attempts: [1, 1], pages: 12 },
     seconds: 45,
     run: mute(45),
@@ -46,7 +46,7 @@ export default [
   {
     row: '6f',
     fault: 'the same, `staleAfter: 8000`',
-    engine: { intervalMs: 1000 },
+    feeds: 3,
     options: { staleAfter: 8000 },
     official: { options: {} },
     bound: { detect: 12_000, attempts: [1, 1], pages: 9 },

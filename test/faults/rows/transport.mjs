@@ -14,7 +14,7 @@ export default [
   {
     row: '2b',
     fault: 'a reset in the midst of a frame, three times',
-    engine: { intervalMs: 100 },
+    feeds: 30,
     bound: { attempts: [3, 3] },
     seconds: 12,
     prepare: through([{ do: 'reset', frame: 60, at: 'middle', times: 3 }]),
@@ -26,7 +26,7 @@ export default [
   {
     row: '6c',
     fault: 'the connection is closed by half: the service’s side ends, without a word',
-    bound: { recover: 1500, backfill: 1500, attempts: 1 },
+    bound: { recover: 1500, backfill: 2000, attempts: 1 },
     seconds: 6,
     prepare: through(),
     run: strike((proxy, number) => proxy.halfClose(number), 6000),
@@ -51,7 +51,7 @@ export default [
   {
     row: '8b',
     fault: 'the connection stalls in the midst of a frame',
-    engine: { intervalMs: 100 },
+    feeds: 30,
     bound: { attempts: 1 },
     seconds: 16,
     prepare: through([{ do: 'blackhole', connection: 1, frame: 60, at: 'middle' }]),
