@@ -25,6 +25,8 @@ export interface Range extends Interval {
   readonly isAbove: boolean
   /** Times of `performance.now`. */
   readonly openedAt: number
+  /** The last request comes no earlier: the service may store late what was published at the end of the range. */
+  readonly lastAt: number
   dueAt: number
   /** How often the service has shown all that it stores of the range, and failed to since; while it could be reached. */
   answers: number
@@ -76,13 +78,13 @@ export interface Feed {
   timer: ReturnType<typeof setTimeout> | undefined
 }
 
-/** Milliseconds after a range has opened at which the service is asked for it: it may store reports late. */
-const LOOKS = [250, 1000, 3000, 10_000] as const
+/** Milliseconds after a range has opened at which the service is asked for it, before the last time. */
+const LOOKS = [250, 1000, 3000] as const
 /** Milliseconds by which the clocks of the service and of this machine may differ. */
 const CLOCK_TOLERANCE = 5000
 /** Milliseconds in which a report may follow the newest one, after which an earlier one has come. */
 const FOLLOWS = 2000
-/** Milliseconds between two requests for what is only possible, at least; its last one is that long after it opened. */
+/** Milliseconds between two requests for what is only possible, at least; and from the end of a range to its last request. */
 export const INTERVAL = 10_000
 const MAX_STALE = 300_000
 /** Ranges of a feed; of more, two neighbours become one. */
@@ -233,10 +235,11 @@ function addRange(feed: Feed, at: Interval, notBefore: number, rest: Partial<Ran
   const openedAt = performance.now()
   // What a report names was published before it, whatever the clocks say; more may come of a time that is still to come.
   const isNamed = rest.digest !== undefined
-  const soon = openedAt + LOOKS[0] + (isNamed ? 0 : Math.max(0, -ageOf(feed, at.to)))
+  const endsAt = openedAt + Math.max(0, -ageOf(feed, at.to))
+  const soon = (isNamed ? openedAt : endsAt) + LOOKS[0]
   const dueAt = Math.max(soon, notBefore)
   const counts = { answers: 0, failures: 0, failuresWhileOpen: 0 }
-  const range = { ...at, digest: undefined, openedAt, dueAt, ...counts }
+  const range = { ...at, digest: undefined, openedAt, lastAt: endsAt + INTERVAL, dueAt, ...counts }
   insertRange(feed, { ...range, isAbove: false, delays: dueAt === soon, ...rest })
 }
 
@@ -249,6 +252,7 @@ function insertRange({ ranges }: Feed, range: Range): void {
   ranges.splice(0, 2, {
     ...oldest,
     to: Math.max(oldest.to, next.to),
+    lastAt: Math.max(oldest.lastAt, next.lastAt),
     digest: oldest.digest ?? next.digest,
   })
 }
@@ -270,7 +274,9 @@ function openPossible(feed: Feed, at: Interval, part?: Range): void {
 }
 
 function timesOf(part: Range | undefined): Partial<Range> {
-  return part === undefined ? {} : { openedAt: part.openedAt, dueAt: part.dueAt }
+  if (part === undefined) return {}
+  const { openedAt, lastAt, dueAt } = part
+  return { openedAt, lastAt, dueAt }
 }
 
 /** Has the service asked for what comes after the newest report, after so many milliseconds. */
@@ -322,19 +328,18 @@ export function isAnswered(feed: Feed, range: Range, at: number): boolean {
   range.answers++
   range.failures = 0
   range.failuresWhileOpen = 0
-  // The service may store late what is missing since earlier, but was published only now.
-  const openedAt = Math.max(range.openedAt, performance.now() - ageOf(feed, range.to))
+  const { openedAt, lastAt } = range
   const { above } = feed
   if (range.isAbove && above !== undefined)
     feed.above = { ...above, from: newestTime(feed.seen) + 1 }
   if (isBelieved(feed, range)) {
     if (range.answers === 2 && !isCertain(feed, range)) feed.unfounded++
     const next = LOOKS.find(look => openedAt + look > at)
-    range.dueAt = openedAt + (next ?? 0)
-    return next === undefined
+    range.dueAt = next === undefined ? lastAt : openedAt + next
+    return at >= lastAt
   }
   range.dueAt = at + INTERVAL
-  return at - openedAt >= INTERVAL || (range.isAbove && feed.above !== undefined)
+  return at >= lastAt || (range.isAbove && feed.above !== undefined)
 }
 
 /** Announces what was not seen of an interval up to the present, and was not announced before. */

@@ -87,7 +87,7 @@ describe('continuity', () => {
     await wait(60_000)
     expect(gaps).toEqual([upstream(present + 1, present + 4)])
     expect(limits.get(feedA)).toBeUndefined()
-    expect(requests.map(({ at }) => (at - opened) / 1000)).toEqual([0.25, 4.25, 5, 7, 14])
+    expect(requests.map(({ at }) => (at - opened) / 1000)).toEqual([0.25, 1, 3, 14])
     end()
   })
 
