@@ -118,6 +118,9 @@ export default [
     row: '25b',
     fault: 'an outage of more than two pages of each feed, while live reports come',
     engine: { intervalMs: 0 },
+    // 40 s of the network pass in each.
+    config: { continuity: { maxBackfill: 600_000 } },
+    official: { config: {} },
     connect: false,
     bound: { backfill: 5000 },
     seconds: 14,
