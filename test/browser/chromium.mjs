@@ -35,6 +35,9 @@ function install() {
   if (!add() && apt('update')) add()
 }
 
+/** There is no Chromium, and none can be installed. */
+export class NoChromium extends Error {}
+
 /** The path of a Chromium. Throws where none can be had. */
 export function findChromium() {
   const { CHROMIUM } = process.env
@@ -45,7 +48,7 @@ export function findChromium() {
   install()
   const installed = findInstalled()
   if (installed !== undefined) return installed
-  throw new Error(
+  throw new NoChromium(
     `there is no Chromium: none of ${names.join(', ')} is in PATH, and none could be installed. Install one, or set CHROMIUM to its path`,
   )
 }

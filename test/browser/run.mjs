@@ -7,10 +7,12 @@ import { join } from 'node:path'
 import { build } from 'esbuild'
 import { generateAuthHeaders } from '../../dist/esm/index.js'
 import { root } from '../package/steps.mjs'
-import { findChromium } from './chromium.mjs'
+import { findChromium, NoChromium } from './chromium.mjs'
 import { startRelay } from './relay.mjs'
 
 const PATIENCE = 45_000
+/** The exit code where there is no Chromium. */
+const UNAVAILABLE = 69
 const places = ['page', 'worker']
 
 const page = `<!doctype html><meta charset="utf-8"><title>sluice</title>
@@ -105,6 +107,7 @@ function stop({ pid }) {
 }
 
 let said = ''
+let failure
 const timer = setTimeout(() => finish(), PATIENCE)
 let chromium
 try {
@@ -112,7 +115,7 @@ try {
   chromium = startChromium()
   await isFinished
 } catch (error) {
-  said = error.message
+  failure = error
 } finally {
   clearTimeout(timer)
   if (chromium !== undefined) stop(chromium)
@@ -133,6 +136,9 @@ for (const place of places) {
     process.exitCode = 1
   }
 }
-if (process.exitCode === 1)
+if (failure !== undefined) {
+  console.log(`browser: FAILED\n${failure.message}`)
+  process.exitCode = failure instanceof NoChromium ? UNAVAILABLE : 1
+} else if (process.exitCode === 1)
   console.log(`browser: FAILED\n${results.size === places.length ? '' : said}`)
 else console.log(`browser: all checks passed, in a page and in a worker`)
