@@ -29,9 +29,9 @@ function nothing(): void {}
 const MAX_DIGESTS = 128
 /** Milliseconds that a lookup may take. */
 const MAX_LOOKUP = 10_000
-/** Milliseconds for which an answer without signers is valid: a rotation must be noticed soon. */
-const VALIDITY = 10_000
-/** Milliseconds before a source that failed is called again. */
+/** Milliseconds before a source that found no signers is called again: a rotation must be noticed soon. */
+const NONE_RETRY_AFTER = 10_000
+/** Milliseconds before a source is called again that failed, or found none for the time of a report. */
 const RETRY_AFTER = 1000
 
 /** Finds signers among given sets, or calls a function for them and caches its answers. Throws ValidationError. */
@@ -56,8 +56,10 @@ type LookUp = Extract<Signers, (...args: never) => unknown>
 /** An answer of the function. */
 interface Answer {
   readonly sets: readonly CheckedSet[] | Rejection
-  /** On the monotonic clock, in milliseconds. */
-  readonly validUntil: number
+  /** When the source is called again for a report that it rejects. On the monotonic clock, in milliseconds. */
+  readonly retryAt: number
+  /** When it is called again for any: the first of the sets has ended. On the same clock. */
+  readonly endsAt: number
 }
 
 interface Waiting {
@@ -104,12 +106,12 @@ function createLookupSource(lookUp: LookUp): SignerSource {
 
   function start(configDigest: string, report: UnverifiedReport, share: OriginShare): Lookup {
     const timer = setTimeout(() => {
-      finish(unavailable(`the source took over ${MAX_LOOKUP} ms`), RETRY_AFTER)
+      finish(unavailable(`the source took over ${MAX_LOOKUP} ms`))
     }, MAX_LOOKUP)
     const lookup: Lookup = { waiting: new Set(), timer }
     lookups.set(configDigest, lookup)
 
-    function finish(sets: Answer['sets'], validFor: number): void {
+    function finish(sets: Answer['sets']): void {
       if (lookups.get(configDigest) !== lookup) return
       clearTimeout(timer)
       lookups.delete(configDigest)
@@ -117,13 +119,12 @@ function createLookupSource(lookUp: LookUp): SignerSource {
       const all = [...lookup.waiting]
       lookup.waiting.clear()
       for (const each of all) each.share.leave()
-      answers.add(configDigest, { sets, validUntil: performance.now() + validFor })
+      answers.add(configDigest, toAnswer(sets))
       for (const each of all) each.found(choose(sets, configDigest, each.report))
     }
 
-    callSource(lookUp, configDigest, report).then(
-      sets => finish(sets, VALIDITY),
-      cause => finish({ ...unavailable('the source failed'), cause }, RETRY_AFTER),
+    callSource(lookUp, configDigest, report).then(finish, cause =>
+      finish({ ...unavailable('the source failed'), cause }),
     )
     return lookup
   }
@@ -153,6 +154,24 @@ async function callSource(
   return isNone ? [] : setsFor(checkSets('what the source of signers found', value), configDigest)
 }
 
+function hasSigners(sets: Answer['sets']): sets is readonly CheckedSet[] {
+  return !isRejection(sets) && sets.length > 0
+}
+
+function toAnswer(sets: Answer['sets']): Answer {
+  const now = performance.now()
+  const isNone = !isRejection(sets) && sets.length === 0
+  // The sets that have ended already are those of reports that are as old.
+  const times = hasSigners(sets)
+    ? sets.map(each => 1000 * each.activeUntil - Date.now()).filter(time => time > 0)
+    : []
+  return {
+    sets,
+    retryAt: now + (isNone ? NONE_RETRY_AFTER : RETRY_AFTER),
+    endsAt: now + Math.min(...times),
+  }
+}
+
 /** The answers of a function, by the digest of the configuration. */
 interface AnswerCache {
   /** The set of a report; undefined where it must be looked up. */
@@ -173,22 +192,28 @@ function createAnswerCache(): AnswerCache {
 
   return {
     find(configDigest, report) {
-      const answer = withSigners.get(configDigest) ?? without.get(configDigest)
+      const now = performance.now()
+      const found = withSigners.get(configDigest)
+      const answer = found !== undefined && now < found.endsAt ? found : without.get(configDigest)
       if (answer === undefined) return undefined
       const set = choose(answer.sets, configDigest, report)
-      if (isRejection(set)) return performance.now() < answer.validUntil ? set : undefined
+      if (isRejection(set)) return now < answer.retryAt ? set : undefined
       // Invented digests must not displace answers in use.
       put(withSigners, configDigest, answer)
       return set
     },
     add(configDigest, answer) {
       const old = withSigners.get(configDigest)
-      if (!isRejection(answer.sets) && answer.sets.length > 0) {
+      if (hasSigners(answer.sets)) {
         put(withSigners, configDigest, answer)
         without.delete(configDigest)
-      } else if (old === undefined) put(without, configDigest, answer)
-      // Sets that were found stay, even if a later lookup finds none.
-      else withSigners.set(configDigest, { ...old, validUntil: answer.validUntil })
+      } else if (old !== undefined && performance.now() < old.endsAt) {
+        // Until they end, no report for whose time there are none does away with the sets.
+        withSigners.set(configDigest, { ...old, retryAt: answer.retryAt })
+      } else {
+        withSigners.delete(configDigest)
+        put(without, configDigest, answer)
+      }
     },
   }
 }

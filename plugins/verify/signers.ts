@@ -39,10 +39,12 @@ export interface UnverifiedReport
  * The signers: one set, several (for several configurations, or for one at different times), or a function that is called
  * once for each new configuration. Of the sets that are active at a time, the one with the latest `activeFrom` is used.
  *
- * The sets that the function finds are cached for the life of the client. It is called again only for a report of a time at
- * which none of them is active: a set without `activeUntil` stays valid, even if it is revoked later. After `undefined`,
- * `null` or an empty list, which mean that there is no set, it is called again after ten seconds; after an error, or after
- * ten seconds without an answer, in one second. The error it throws is the `cause` of the report's.
+ * The sets that the function finds are cached until the first of them ends, by the clock of this machine: what it finds then
+ * takes their place, for reports of earlier times too, and if it finds none there are none. Before, it is called again only for
+ * a report of a time at which none of them is active, once a second at most. So a set without `activeUntil` stays valid, even if
+ * it is revoked later. After `undefined`, `null` or an empty list, which mean that there is no set, it is called again after
+ * ten seconds; after an error, or after ten seconds without an answer, in one second. The error it throws is the `cause` of
+ * the report's.
  *
  * Anyone can invent configurations. So each origin may cause four calls at a time, and eight in a row, then one a second;
  * reports beyond that are rejected as `signers-unavailable`. `verifyReport` may cause eight at a time.
@@ -66,6 +68,8 @@ export interface CheckedSet {
   readonly activeUntil: number
 }
 
+/** The last time that a report can have, in seconds. */
+export const MAX_TIME = 0xffff_ffff
 /** The limit of the verifier contracts. */
 const MAX_SIGNERS = 31
 const names: OptionNames<SignerSet> = {
@@ -149,7 +153,7 @@ function checkDigest(field: string, value: unknown): string {
 
 function checkTime(field: string, value: unknown): number | undefined {
   // The maximum rejects milliseconds, which would be a time in the far future.
-  return value === undefined ? undefined : checkNumber(field, value, { min: 0, max: 0xffff_ffff })
+  return value === undefined ? undefined : checkNumber(field, value, { min: 0, max: MAX_TIME })
 }
 
 /** The sets for a configuration: those that name it, or else those that name none. */

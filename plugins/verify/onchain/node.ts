@@ -34,6 +34,10 @@ export class NodeFailure extends Error {
 
 /** A log as a node sends it, checked. */
 export interface Log {
+  /** The number of its block. */
+  readonly block: number
+  /** Its place in the block. */
+  readonly index: number
   readonly topics: readonly string[]
   /** `0x` and digits, in lower case. */
   readonly data: string
@@ -106,7 +110,8 @@ export function createNode(client: EthereumClient, timeout: number): EthereumNod
       const found = await ask('eth_getLogs', [{ ...filter, ...range }])
       if (!Array.isArray(found) || found.length > MAX_LOGS)
         throw new NodeFailure('eth_getLogs was not answered with a list of logs')
-      return found.map(each => checkLog(each, filter, from, to))
+      const logs = found.map(each => checkLog(each, filter, from, to))
+      return logs.sort((one, other) => one.block - other.block || one.index - other.index)
     },
     blockNumber: async () => checkQuantity('eth_blockNumber', await ask('eth_blockNumber', [])),
     async parentBlockNumber(block) {
@@ -163,7 +168,12 @@ function checkLog(value: unknown, { address, topics }: LogFilter, from: number, 
     block <= to &&
     log.removed !== true
   if (!isAsked) throw new NodeFailure('eth_getLogs was answered with a log that was not asked for')
-  return { topics: found as string[], data: checkHex('the data of a log', log.data) }
+  return {
+    block,
+    index: checkQuantity('the index of a log', log.logIndex),
+    topics: found as string[],
+    data: checkHex('the data of a log', log.data),
+  }
 }
 
 /** Fields in which viem, ethers and wallets carry the error that the node sent. */

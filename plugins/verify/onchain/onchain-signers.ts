@@ -1,7 +1,7 @@
 import { ValidationError } from '../../../core/errors.js'
 import { checkNumber, checkOptions, checkText, type OptionNames } from '../../../core/options.js'
 import { ReportVerificationError } from '../../../report/verifier.js'
-import type { SignerSet } from '../signers.js'
+import { checkSets, MAX_TIME, type SignerSet } from '../signers.js'
 import { createContracts } from './contracts.js'
 import { createLogSearch } from './log-search.js'
 import { checkClient, createNode, type EthereumClient, NodeFailure } from './node.js'
@@ -95,9 +95,8 @@ export function onchainSigners(options: OnchainSignersOptions): OnchainSigners {
 
   /** A set that is valid for so long from now on. */
   function validFor(set: SignerSet, time: number): SignerSet {
-    return time === Number.POSITIVE_INFINITY
-      ? set
-      : { ...set, activeUntil: Math.ceil((Date.now() + time) / 1000) }
+    const activeUntil = Math.ceil((Date.now() + time) / 1000)
+    return activeUntil > MAX_TIME ? set : { ...set, activeUntil }
   }
 
   return async function findSigners(given) {
@@ -146,7 +145,17 @@ function createReader(
       )
     if (state !== undefined && state.f !== f)
       throw new NodeFailure(`the log has an f of ${f}, the contract one of ${state.f}`)
-    return { configDigest, signers: logged.signers, f }
+    return checked({ configDigest, signers: logged.signers, f })
+  }
+}
+
+/** A set that nobody can use must not be cached. */
+function checked(set: SignerSet): SignerSet {
+  try {
+    checkSets('what the contract has', set)
+    return set
+  } catch (thrown) {
+    throw new NodeFailure((thrown as ValidationError).message)
   }
 }
 

@@ -267,7 +267,7 @@ describe('a source that is a function', () => {
     expect(await ask()).toBe('not-active')
     expect(await ask(DIGEST, TIME - 1)).toBe('found')
     expect(calls.length).toBe(1)
-    await jest.advanceTimersByTimeAsync(10_001)
+    await jest.advanceTimersByTimeAsync(1001)
     answer = () => [
       { ...signers, activeUntil: TIME },
       { ...signers, activeFrom: TIME },
@@ -275,6 +275,24 @@ describe('a source that is a function', () => {
     expect(await ask()).toBe('found')
     expect(await ask(DIGEST, TIME - 1)).toBe('found')
     expect(calls.length).toBe(2)
+  })
+
+  test.each([
+    ['finds none', 'unknown-digest', () => undefined],
+    ['fails', 'signers-unavailable', () => Promise.reject(new Error('no network'))],
+  ] as const)('is called again once a set has ended, and where it then %s', async (...row) => {
+    const [, reason, then] = row
+    const now = Date.now() / 1000
+    answer = () => ({ ...signers, activeUntil: now + 5 })
+    expect(await ask(DIGEST, now)).toBe('found')
+    answer = then
+    await jest.advanceTimersByTimeAsync(4000)
+    expect(await ask(DIGEST, now + 9)).toBe(reason)
+    expect(await ask(DIGEST, now)).toBe('found')
+    await jest.advanceTimersByTimeAsync(1001)
+    expect(await ask(DIGEST, now)).toBe(reason)
+    expect(await ask(DIGEST, now)).toBe(reason)
+    expect(calls.length).toBe(3)
   })
 
   test('keeps its sets where a later call finds none, or fails', async () => {

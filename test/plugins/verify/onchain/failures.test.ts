@@ -63,6 +63,11 @@ describe('a node that answers wrongly is found out', () => {
     ['one of a later block', notAsked, changingLogs(log => ({ ...log, blockNumber: '0xffffff' }))],
     ['one that was removed', notAsked, changingLogs(log => ({ ...log, removed: true }))],
     ['one without topics', notAsked, changingLogs(log => ({ ...log, topics: undefined }))],
+    [
+      'one without its place in the block',
+      'the index of a log was not answered with a number in hexadecimal',
+      changingLogs(log => ({ ...log, logIndex: undefined })),
+    ],
     ['no log', /in hexadecimal$/, changingLogs(() => null)],
     [
       'no list',
@@ -160,17 +165,38 @@ describe('a node that answers wrongly is found out', () => {
     expect(await failureOf(source(digest))).toMatch(message)
   })
 
-  test('signers that break a rule of the contract', async () => {
-    const double = [...addresses.slice(0, 6), addresses[0] as string]
+  const zero = `0x${'0'.repeat(40)}`
+  const many = Array.from({ length: 40 }, (_, at) => `0x${word(`${at + 1}`).slice(24)}`)
+  test.each([
+    [
+      'one is twice',
+      /signers\[6\] must not be a duplicate/,
+      [...addresses.slice(0, 6), addresses[0]],
+    ],
+    ['one is zero', /signers\[6\] must not be zero/, [...addresses.slice(0, 6), zero]],
+    ['too few', /must be more than 3 f: 6 are too few/, addresses.slice(0, 6)],
+    ['too many', /must be at most 31, not 40/, many],
+  ])('signers that break a rule: %s', async (_name, message, list) => {
+    let isLying = true
     const { source } = await createSource(
       chain,
-      changingLogs(log => ({ ...log, data: encode(double, 2) })),
+      changingLogs(log => (isLying ? { ...log, data: encode(list as string[], 2) } : log)),
     )
-    const { fullReport } = makeReport({ digest: digest as Hex })
-    await expect(verifyReport(fullReport, { signers: source })).rejects.toMatchObject({
-      reason: 'signers-unavailable',
-      cause: { message: expect.stringMatching(/signers\[6\] must not be a duplicate/) },
-    })
+    expect(await failureOf(source(digest))).toMatch(message)
+    isLying = false
+    expect(await source(digest)).toEqual(setOf(digest))
+  })
+
+  test('logs in another order than that of the chain', async () => {
+    const first = { data: encode(addresses.slice(5, 12), 2), logIndex: '0x0' }
+    const { source } = await createSource(
+      chain,
+      changing('eth_getLogs', logs => [
+        { ...(logs as TestLog[])[0], logIndex: '0x1' },
+        { ...(logs as TestLog[])[0], ...first },
+      ]),
+    )
+    expect(await source(digest)).toEqual(setOf(digest))
   })
 
   test('signers of its own, where another node has those of the chain', async () => {
@@ -210,9 +236,25 @@ describe('a configuration is asked for again', () => {
     expect(lookups(node.asked)).toBe(1)
     jest.advanceTimersByTime(1000)
     await chain.setActive(digest, false)
+    // One of before as well: whoever has its keys can set the time back.
+    await expect(reportAt(3599)).rejects.toMatchObject({ reason: 'unknown-digest' })
     await expect(reportAt(3601)).rejects.toMatchObject({ reason: 'unknown-digest' })
-    // A report of before may still come.
-    await reportAt(3599)
+  })
+
+  test('at once where maxAge is a second, and no report is rejected meanwhile', async () => {
+    useClock()
+    jest.setSystemTime(TIME * 1000)
+    const { source } = await createSource(chain, undefined, { maxAge: 1000 })
+    for (let seconds = 0; seconds < 12; seconds++) {
+      const { fullReport } = makeReport({ digest: digest as Hex, time: TIME + seconds })
+      await verifyReport(fullReport, { signers: source })
+      jest.advanceTimersByTime(1000)
+    }
+  })
+
+  test('never where maxAge is longer than times can be', async () => {
+    const { source } = await createSource(chain, undefined, { maxAge: 3e12 })
+    expect(await source(digest)).toEqual(setOf(digest))
   })
 
   test('where the reports’ clock is ahead', async () => {
