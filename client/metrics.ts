@@ -4,7 +4,7 @@ import type { OriginTraffic, StreamCounters, StreamMetrics } from './stream/stre
 export interface ClientMetrics extends Readonly<StreamCounters> {
   /** Reports that could not be decoded. */
   readonly undecoded: number
-  /** What each origin has brought. */
+  /** What each origin has brought; those beyond 256 together, as `_OTHER`. */
   readonly origins: Readonly<Record<string, OriginTotals>>
   /** The metrics of each stream that has not ended. */
   readonly streams: readonly StreamMetrics[]
@@ -27,8 +27,10 @@ export interface Totals {
 }
 
 const originCounts = ['received', 'first', 'late', 'verified', 'unverified'] as const
-/** Origins that are remembered when no stream has them any more. */
+/** Origins that are told apart. */
 const MAX_ORIGINS = 256
+/** What others are called. */
+const OTHER = '_OTHER'
 
 /** A stream's counts, all zero. */
 export function createCounters(): StreamCounters {
@@ -52,11 +54,17 @@ export function createTotals(streams: () => readonly StreamMetrics[]): Totals {
   const ended = createCounters()
   const pastOrigins = new Map<string, Writable<OriginTotals>>()
   const running = new Set<Parameters<Totals['add']>>()
+  const names = new Set<string>()
   let undecoded = 0
 
+  /** An origin keeps its name, or else its counts would fall. */
+  function nameOf(origin: string): string {
+    if (names.size < MAX_ORIGINS) names.add(origin)
+    return names.has(origin) ? origin : OTHER
+  }
+
   function addOrigin(origin: string, traffic: OriginTotals): void {
-    if (pastOrigins.size < MAX_ORIGINS || pastOrigins.has(origin))
-      addTraffic(pastOrigins, origin, traffic)
+    addTraffic(pastOrigins, nameOf(origin), traffic)
   }
 
   return {
@@ -78,7 +86,7 @@ export function createTotals(streams: () => readonly StreamMetrics[]): Totals {
       const origins = new Map(Array.from(pastOrigins, ([origin, past]) => [origin, { ...past }]))
       for (const [counts, traffics] of running) {
         addCounters(counters, counts)
-        for (const [origin, traffic] of traffics) addTraffic(origins, origin, traffic)
+        for (const [origin, traffic] of traffics) addTraffic(origins, nameOf(origin), traffic)
       }
       return { ...counters, undecoded, origins: Object.fromEntries(origins), streams: streams() }
     },

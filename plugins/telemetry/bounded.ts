@@ -6,8 +6,11 @@ const MAX_FEEDS = 1000
 /** What other values are called: the semantic conventions' word. */
 const OTHER = '_OTHER'
 
+/** Bounds how many values each attribute has. */
+export type Bound = (attributes: Attributes) => Attributes
+
 /** Returns a function that bounds how many values each attribute has: what comes later is `_OTHER`. */
-export function createBounds(): (attributes: Attributes) => Attributes {
+export function createBounds(): Bound {
   const known = new Map<string, Set<string | number>>()
 
   function bound(name: string, value: string | number): string | number {

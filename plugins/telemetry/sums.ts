@@ -1,3 +1,4 @@
+import type { Bound } from './bounded.js'
 import type { Attributes, MetricName } from './metrics.js'
 
 /** A value of a metric, for some attributes. */
@@ -22,11 +23,12 @@ export interface Sums {
   readonly all: Iterable<Observation>
 }
 
-/** Makes sums; there are none at first. */
-export function createSums(): Sums {
+/** Makes sums; there are none at first. `bound` bounds the values of attributes. */
+export function createSums(bound: Bound): Sums {
   const sums = new Map<string, Sum>()
 
-  function of(metric: MetricName, attributes: Attributes = {}): Sum {
+  function of(metric: MetricName, given: Attributes = {}): Sum {
+    const attributes = bound(given)
     const key = [metric, ...Object.entries(attributes).flat()].join('\n')
     const known = sums.get(key)
     if (known !== undefined) return known

@@ -5,7 +5,7 @@ import type { ServiceKey } from '../../core/scope.js'
 import { sampleAges } from './age.js'
 import { createBounds } from './bounded.js'
 import { addCounts, addState } from './counts.js'
-import type { Attributes, MetricName } from './metrics.js'
+import { type Attributes, type MetricName, metrics } from './metrics.js'
 import { createSums, type Observation, type Sums } from './sums.js'
 
 /** The hooks that a plugin needs to be told everything. */
@@ -40,10 +40,10 @@ interface Watched {
 export function createTelemetry(addValue: AddValue): Telemetry {
   const bound = createBounds()
   /** What has happened, and what clients that have ended have counted. */
-  const past = createSums()
+  const past = createSums(bound)
   const clients = new Set<Watched>()
   const count = (metric: MetricName, attributes: Attributes = {}): void =>
-    past.add(metric, 1, bound(attributes))
+    past.add(metric, 1, attributes)
   const addBounded: AddValue = (metric, value, attributes) =>
     addValue(metric, value, bound(attributes))
 
@@ -86,7 +86,7 @@ export function createTelemetry(addValue: AddValue): Telemetry {
           const watched = meet(scope)
           if (scope.kind === 'request') return next
           if (watched !== undefined) countEvents(scope, watched, feedIDs, count)
-          const counted = feedIDs ? countByFeed(next, past, bound) : next
+          const counted = feedIDs ? countByFeed(next, past) : next
           return sampleAges(counted, scope, (age, { source, feedID }) => {
             const attributes = { 'sluice.report.source': source }
             const ofFeed = feedIDs ? { ...attributes, 'sluice.feed.id': feedID } : attributes
@@ -97,11 +97,13 @@ export function createTelemetry(addValue: AddValue): Telemetry {
     },
     observe() {
       forgetEnded()
-      const sums = createSums()
+      const sums = createSums(bound)
       sums.addAll(past.all)
-      for (const { metrics, stale } of clients) {
-        for (const feeds of stale) sums.add('sluice.feeds.stale', feeds.size)
-        const counted = metrics?.()
+      // OpenTelemetry repeats the last value of what is not observed.
+      for (const { name, kind } of metrics) if (kind === 'up-down-counter') sums.add(name, 0)
+      for (const client of clients) {
+        for (const feeds of client.stale) sums.add('sluice.feeds.stale', feeds.size)
+        const counted = client.metrics?.()
         if (counted === undefined) continue
         addCounts(sums, counted)
         addState(sums, counted)
@@ -144,13 +146,13 @@ function countEvents(
 }
 
 /** Counts the reports of each feed. */
-function countByFeed(next: Sink, past: Sums, bound: (attributes: Attributes) => Attributes): Sink {
+function countByFeed(next: Sink, past: Sums): Sink {
   const sums = new Map<string, { value: number }>()
   return function countReport(report) {
     const { feedID } = report
     let sum = sums.get(feedID)
     if (sum === undefined) {
-      sum = past.of('sluice.feed.reports', bound({ 'sluice.feed.id': feedID }))
+      sum = past.of('sluice.feed.reports', { 'sluice.feed.id': feedID })
       sums.set(feedID, sum)
     }
     sum.value++

@@ -48,8 +48,17 @@ test('the counts of streams that have ended are counted once', () => {
 test('origins that come and go without end are not all remembered', () => {
   const totals = createTotals(() => [])
   const origins = createOrigins(totals.addOrigin)
-  totals.add(createCounters(), origins.all)
+  const end = totals.add(createCounters(), origins.all)
   for (let at = 0; at < 1000; at++) origins.of(`wss://host#${at}`).received = 1
+  const before = totals.read().origins
+  expect(Object.keys(before)).toHaveLength(257)
+  expect(before._OTHER).toMatchObject({ received: 744 })
   origins.keep([])
-  expect(Object.keys(totals.read().origins)).toHaveLength(256)
+  expect(totals.read().origins).toEqual(before)
+  origins.of('wss://host#999').received = 2
+  end()
+  expect(totals.read().origins).toEqual({
+    ...before,
+    _OTHER: { ...before._OTHER, received: 746 },
+  })
 })

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { register as defaultRegister, Gauge, Registry } from 'prom-client'
+import { createCounters } from '../../../client/metrics.js'
 import type { StreamScope } from '../../../client/scope.js'
 import {
   type Client,
@@ -14,6 +15,8 @@ import { opentelemetry } from '../../../plugins/opentelemetry.js'
 import { prometheus } from '../../../plugins/prometheus.js'
 import { sampleAges } from '../../../plugins/telemetry/age.js'
 import { createBounds } from '../../../plugins/telemetry/bounded.js'
+import { addCounts } from '../../../plugins/telemetry/counts.js'
+import { createSums } from '../../../plugins/telemetry/sums.js'
 import { labelName, metrics, prometheusName } from '../../../plugins/telemetry.js'
 import type { Report } from '../../../report/report.js'
 import { closeAfterEach } from '../../support/closing.js'
@@ -124,6 +127,50 @@ describe('ids of feeds', () => {
     expect(bound({ 'error.type': 'v1' })).toEqual({ 'error.type': 'v1' })
     expect(bound({ 'error.type': 'v2000' })).toEqual({ 'error.type': '_OTHER' })
   })
+
+  test('origins among them', () => {
+    const sums = createSums(createBounds())
+    const traffic = { received: 1, first: 0, late: 0, verified: 0, unverified: 0 }
+    const origins = Object.fromEntries(Array.from({ length: 130 }, (_, at) => [`o${at}`, traffic]))
+    for (let times = 0; times < 2; times++)
+      addCounts(sums, { ...createCounters(), undecoded: 0, origins, streams: [] })
+    const received = [...sums.all].filter(({ metric }) => metric === 'sluice.reports.received')
+    expect(received).toHaveLength(101)
+    expect(received.at(-1)).toMatchObject({ attributes: { 'sluice.origin': '_OTHER' }, value: 60 })
+  })
+})
+
+test('the state of a stream that has ended is none, while its client is open and after', async () => {
+  const engine = await startEngine()
+  const register = new Registry()
+  const meters = startMeters()
+  closers.push(() => meters.close())
+  const client = open(engine, [
+    prometheus({ register }),
+    opentelemetry({ meterProvider: meters.provider }),
+  ])
+  const stream = client.createStream(feedID, { staleAfter: 200 })
+  let isStale = false
+  stream.on('status', ({ type }) => {
+    isStale ||= type === 'stale'
+  })
+  await stream.connect()
+  engine.publish(feedID)
+  await until(() => isStale)
+  const states = ['streams_open', 'connections_open', 'connections_configured', 'feeds_stale']
+  const expectAll = async (value: number): Promise<void> => {
+    for (const values of [
+      scrapedValues(await scrape(register)),
+      exportedValues(await meters.collect()),
+    ])
+      for (const name of [...states, 'queue_depth'])
+        expect([name, values.get(`sluice_${name}{}`)]).toEqual([name, value])
+  }
+  await expectAll(1)
+  await stream.close()
+  await expectAll(0)
+  await client.close()
+  await expectAll(0)
 })
 
 describe('the age of reports', () => {
