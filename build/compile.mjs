@@ -33,8 +33,9 @@ const settings = {
 }
 
 /**
- * Finds and compiles the sources; packages stay imports, but for those to copy. In ES modules, a module of platform/ that has a
- * form for the web stays an import, too, where that is an entry: `imports` of package.json says which form is loaded.
+ * Finds and compiles the sources; packages stay imports, but for those to copy. A module of platform/ that has a form for the web
+ * stays an import, too, where that is an entry, so that nothing of the form for Node is taken for granted: of ES modules,
+ * `imports` of package.json says which form is loaded, of CommonJS what a bundler reads in `browser`.
  */
 function sources(entries, format) {
   return {
@@ -46,8 +47,10 @@ function sources(entries, format) {
         if (!importer.endsWith('.ts')) return path
         const source = `${path.slice(0, -'.js'.length)}.ts`
         const name = nameOf(source)
-        const isChosen = format === 'es' && entries.includes(`${name}.web`)
-        return isChosen ? { id: `#${name}`, external: true } : source
+        if (!entries.includes(`${name}.web`)) return source
+        return format === 'es'
+          ? { id: `#${name}`, external: true }
+          : { id: path, external: 'relative' }
       }
       if (copied.includes(packageOf(id))) return fileOf(id)
       return { id, external: true }

@@ -34,7 +34,7 @@ const transient: readonly unknown[] = [
 /** True for what may fare better at another try: also for the answers 429 and 5xx. */
 function isTransient({ code, statusCode = 0 }: WireErrorFacts): boolean {
   if (code === 'API_STATUS' || code === 'WS_REFUSED') return statusCode === 429 || statusCode >= 500
-  if (code === 'PROXY') return statusCode === 0 || statusCode === 429 || statusCode >= 500
+  if (code === 'PROXY') return statusCode < 200 || statusCode === 429 || statusCode >= 500
   return transient.includes(code)
 }
 

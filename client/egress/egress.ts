@@ -18,7 +18,7 @@ import {
 import { ProxyError } from '../errors.js'
 import { adviseOn } from '../network-reason.js'
 import type { Fetch } from '../transport/http.js'
-import type { EgressSettings, TLSSettings } from './options.js'
+import { blocksOf, type EgressSettings, type TLSSettings } from './options.js'
 import { type ProxyServer, type Target, targetOf } from './proxies.js'
 
 /** The ways out of this machine, for requests and for streams. */
@@ -57,7 +57,7 @@ export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSi
 /** Certificates and keys as OpenSSL takes them. It ignores what is no certificate, so this does not. */
 function createContext({ ca, cert, key, passphrase }: TLSSettings): SecureContext {
   for (const [index, text] of (ca ?? []).entries()) {
-    for (const [each] of text.matchAll(/-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END \1-----/g))
+    for (const each of blocksOf(text))
       explained(`tls.ca[${index}]`, () => new X509Certificate(each))
   }
   const options = { ca, cert, key, passphrase } as SecureContextOptions
@@ -100,6 +100,8 @@ async function open(
         port,
         servername,
         secureContext: context,
+        // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+        rejectUnauthorized: true,
         ALPNProtocols: ['http/1.1'],
         ...(tunnel === undefined ? {} : { socket: tunnel }),
       })
@@ -155,17 +157,22 @@ async function openTunnel(
       headers: { host: path, ...(authorization && { 'proxy-authorization': authorization }) },
       createConnection: () => socket,
     })
-    const answered = once(request, 'connect') as Promise<[IncomingMessage]>
+    const answered = once(request, 'connect') as Promise<[IncomingMessage, Socket, Buffer]>
     request.end()
     await settled(socket, answered, signal)
-    status = (await answered)[0].statusCode ?? 0
+    const [answer, , head] = await answered
+    status = answer.statusCode ?? 0
+    // What came in one packet with the answer.
+    socket.unshift(head)
   } catch (thrown) {
     throw new ProxyError(`${refusal}: ${adviseOn(thrown)}`, { cause: foreignCause(thrown) })
   }
   if (status >= 200 && status <= 299) return socket
   socket.destroy()
   const wrong = authorization === undefined ? 'lacks' : 'has the wrong'
-  const why = status === 407 ? `: its URL ${wrong} user name and password` : ''
+  // Node takes an interim answer to CONNECT for the answer.
+  const interim = status < 200 ? ', which is an interim answer' : ''
+  const why = status === 407 ? `: its URL ${wrong} user name and password` : interim
   throw new ProxyError(`${refusal}: it answered ${status}${why}`, { statusCode: status })
 }
 

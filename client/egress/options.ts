@@ -90,12 +90,25 @@ function checkAuthorities(ca: PEM | readonly PEM[]): readonly string[] {
 function checkPEM(field: string, value: unknown, kind: string): string {
   if (typeof value !== 'string' && !isBytes(value))
     throw new ValidationError(`${field} must be text in PEM, or its bytes`)
-  const text = typeof value === 'string' ? value : new TextDecoder().decode(value)
+  const decoded = typeof value === 'string' ? value : new TextDecoder().decode(value)
+  // The mark of an encoding, with which some editors begin a file.
+  const text = decoded.replaceAll('\ufeff', '')
   if (!new RegExp(`^-----BEGIN ([A-Z0-9]+ )*${kind}-----`, 'm').test(text))
     throw new ValidationError(
       `${field} must be in PEM, with a line "-----BEGIN ${kind}-----": what a file holds, and not its path`,
     )
+  const [begun, ended] = ['BEGIN', 'END'].map(word => text.split(`-----${word} `).length - 1)
+  const whole = blocksOf(text).length
+  if (begun !== whole || ended !== whole)
+    throw new ValidationError(
+      `${field} must be whole: each line "-----BEGIN …-----" must have its line "-----END …-----"`,
+    )
   return text
+}
+
+/** The blocks of a text in PEM that are whole. */
+export function blocksOf(text: string): readonly string[] {
+  return text.match(/^-----BEGIN ([A-Z0-9 ]+)-----[^]*?^-----END \1-----/gm) ?? []
 }
 
 function checkHostName(value: unknown): string {

@@ -43,19 +43,26 @@ export function parseProxies(given: unknown): FindProxy | undefined {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The proxies that an environment names. Of two variables that differ in case, the one in lower case wins, as for curl. */
+/**
+ * The proxies that an environment names. Of two variables that differ in case, the one in lower case wins, as for curl. One that
+ * can't be used, as ALL_PROXY of SOCKS, is an error only for a target that it would be used for.
+ */
 export function proxiesOf(env: Environment): FindProxy | undefined {
-  function read(name: string): ProxyServer | undefined {
+  function read(name: string): (() => ProxyServer) | undefined {
     const found = [name, name.toUpperCase()].find(each => env[each])
     if (found === undefined) return undefined
     const text = env[found] as string
-    return parseProxy(found, /^[a-z][a-z\d+.-]*:\/\//i.test(text) ? text : `http://${text}`)
+    let proxy: ProxyServer | undefined
+    return function parseOnce() {
+      proxy ??= parseProxy(found, /^[a-z][a-z\d+.-]*:\/\//i.test(text) ? text : `http://${text}`)
+      return proxy
+    }
   }
   const secure = read('https_proxy') ?? read('all_proxy')
   const plain = read('http_proxy') ?? read('all_proxy')
   if (secure === undefined && plain === undefined) return undefined
   const isExcepted = parseExceptions(env.no_proxy || env.NO_PROXY || '')
-  return target => (isExcepted(target) ? undefined : target.isSecure ? secure : plain)
+  return target => (isExcepted(target) ? undefined : (target.isSecure ? secure : plain)?.())
 }
 
 /** No message quotes the URL: it may hold a password, even where it is no URL. */
@@ -102,7 +109,7 @@ function parseRule(entry: string): Rule {
   const name = normalizeHost(bracketed ?? bare.replace(/^\*?\./, ''))
   return (host, at) =>
     (port === undefined || Number(port) === at) &&
-    (host === name || (!isAddress(host) && host.endsWith(`.${name}`)))
+    (name === '*' || host === name || (!isAddress(host) && host.endsWith(`.${name}`)))
 }
 
 function inRange(range: string, bits: number): Rule {

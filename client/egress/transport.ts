@@ -17,13 +17,13 @@ export function createTransport(
   options: EgressOptions & Partial<Transport>,
   closed: AbortSignal,
 ): Transport {
-  const settings = checkEgress(options)
-  if (settings === undefined)
-    return { fetch: options.fetch, connect: options.connect ?? connectSocket }
-  if (!opensSockets)
+  if (!opensSockets && (options.proxy !== undefined || options.tls !== undefined))
     throw new ValidationError(
       'proxy and tls are for Node: this platform opens connections its own way',
     )
+  const settings = checkEgress(options)
+  if (settings === undefined)
+    return { fetch: options.fetch, connect: options.connect ?? connectSocket }
   for (const field of ['fetch', 'connect'] as const) {
     if (options[field] !== undefined)
       throw new ValidationError(

@@ -33,7 +33,8 @@ function bundle(contents: string): string {
 const bundleOf = (entry: string): string =>
   bundle(`export * from './${exported[entry]?.import.default.replace('./dist/esm/', '')}'`)
 /** The same in CommonJS, which says in another way what a browser gets. */
-const requiring = "export const { decodeReport, verifyReport } = require('../cjs/index.js')"
+const requiring =
+  "export const { createClient, decodeReport, verifyReport } = require('../cjs/index.js')"
 
 /** What runs code in a context with these globals alone; it hands over data as JSON, since objects have realms. */
 function createRealm(code: string, globals: object = {}): (expression: string) => unknown {
@@ -70,6 +71,9 @@ describe('the language alone', () => {
   })
 })
 
+/** What a client needs to be made. */
+const ofClients = { URL, Headers, AbortController, AbortSignal, setTimeout, clearTimeout }
+
 /** Decoded fields in decimal, as in the vectors. */
 const show = `
   const show = decoded => JSON.stringify(Object.fromEntries(
@@ -86,7 +90,18 @@ describe.each([
   ['ES modules', bundleOf('.')],
   ['CommonJS', bundle(requiring)],
 ])('with a decoder and an encoder of text, as %s', (_format, code) => {
-  const evaluate = createRealm(`${code}\n${show}`, { TextDecoder, TextEncoder })
+  const evaluate = createRealm(`${code}\n${show}`, { TextDecoder, TextEncoder, ...ofClients })
+
+  test.each(["proxy: 'http://proxy.example'", "proxy: 'env'", 'tls: {}'])(
+    'refuses { %s } at once: there are no sockets',
+    option => {
+      const urls = "endpoint: 'https://a.example', wsEndpoint: 'wss://a.example'"
+      expect(() =>
+        evaluate(`entry.createClient({ apiKey: 'a', userSecret: 'b', ${urls}, ${option} })`),
+      ).toThrow('proxy and tls are for Node')
+    },
+  )
+
   const others = readVectors<{ reports: readonly Vector[] }>('signed-reports.json').reports
   const vectors: readonly Vector[] = [...publishedReports, ...others]
 

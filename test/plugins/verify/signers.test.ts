@@ -278,8 +278,8 @@ describe('a source that is a function', () => {
   })
 
   test.each([
-    ['finds none', 'unknown-digest', () => undefined],
-    ['fails', 'signers-unavailable', () => Promise.reject(new Error('no network'))],
+    ['finds none', 'unknown-digest', (): Answer => undefined],
+    ['fails', 'signers-unavailable', () => Promise.reject<Answer>(new Error('no network'))],
   ] as const)('is called again once a set has ended, and where it then %s', async (...row) => {
     const [, reason, then] = row
     const now = Date.now() / 1000
