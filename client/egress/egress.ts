@@ -157,7 +157,7 @@ async function openTunnel(
       headers: { host: path, ...(authorization && { 'proxy-authorization': authorization }) },
       createConnection: () => socket,
     })
-    const answered = once(request, 'connect') as Promise<[IncomingMessage, Socket, Buffer]>
+    const answered = once(request, 'connect') as Promise<[IncomingMessage, Socket, Uint8Array]>
     request.end()
     await settled(socket, answered, signal)
     const [answer, , head] = await answered

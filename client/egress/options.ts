@@ -108,7 +108,7 @@ function checkPEM(field: string, value: unknown, kind: string): string {
 
 /** The blocks of a text in PEM that are whole. */
 export function blocksOf(text: string): readonly string[] {
-  return text.match(/^-----BEGIN ([A-Z0-9 ]+)-----[^]*?^-----END \1-----/gm) ?? []
+  return text.match(/^-----BEGIN ([A-Z0-9 ]+)-----[\s\S]*?^-----END \1-----/gm) ?? []
 }
 
 function checkHostName(value: unknown): string {

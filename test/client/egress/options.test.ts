@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { checkEgress } from '../../../client/egress/options.js'
 import { createClient } from '../../../index.js'
 import { pems } from '../../support/wire/egress.js'
 
@@ -39,11 +40,17 @@ describe('proxy', () => {
 describe('tls', () => {
   const inPEM = (kind: string): string =>
     `must be in PEM, with a line "-----BEGIN ${kind}-----": what a file holds, and not its path`
+  const whole = 'must be whole: each line "-----BEGIN …-----" must have its line "-----END …-----"'
   test.each([
     [[], 'tls takes an object of options, not an array'],
     [{ caa: ca }, "unknown option 'caa' of tls; did you mean 'ca'?"],
     [{ ca: 1 }, 'tls.ca must be text in PEM, or its bytes'],
     [{ ca: './ca.pem' }, `tls.ca ${inPEM('CERTIFICATE')}`],
+    [{ ca: ca.slice(0, -40) }, `tls.ca ${whole}`],
+    [{ ca: [ca, ca + ca.slice(0, 400)] }, `tls.ca[1] ${whole}`],
+    [{ ca: ca.slice(5) + ca }, `tls.ca ${whole}`],
+    [{ ca: ca + ca.replace(/^-/gm, ' -') }, `tls.ca ${whole}`],
+    [{ cert: cert.slice(0, 400), key }, `tls.cert ${whole}`],
     [{ ca: [ca, key] }, `tls.ca[1] ${inPEM('CERTIFICATE')}`],
     [{ ca: [] }, 'tls.ca must not be empty'],
     [{ cert }, 'tls.cert and tls.key must be given together'],
@@ -56,6 +63,13 @@ describe('tls', () => {
     [{ servername: 'https://a' }, 'tls.servername must be a host name'],
   ])('%#: %s', (tls, message) => {
     expect(messageOf({ tls })).toBe(message)
+  })
+
+  test('may begin with the mark of its encoding, as text and as bytes', () => {
+    const marked = `\ufeff${ca}`
+    for (const each of [marked, Buffer.from(marked)])
+      expect(checkEgress({ tls: { ca: each } })?.tls.ca).toEqual([ca])
+    expect(checkEgress({ tls: { ca: marked + marked } })?.tls.ca).toEqual([ca + ca])
   })
 
   test('takes what OpenSSL writes', () => {

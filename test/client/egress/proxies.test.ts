@@ -70,6 +70,10 @@ describe('NO_PROXY', () => {
     expect(isExcepted(targetOf(new URL('wss://a.example:8443')))).toBe(true)
     expect(isExcepted(targetOf(new URL('wss://a.example')))).toBe(false)
     expect(isExcepted(targetOf(new URL('wss://[::1]')))).toBe(true)
+    const isAtPort = parseExceptions('*:4711')
+    expect(isAtPort(targetOf(new URL('http://a.example:4711')))).toBe(true)
+    expect(isAtPort(targetOf(new URL('http://10.1.2.3:4711')))).toBe(true)
+    expect(isAtPort(targetOf(new URL('http://a.example:4712')))).toBe(false)
   })
 
   const testWithCurl = hasCurl() ? test : test.skip
@@ -140,9 +144,18 @@ describe('the variables', () => {
   })
 
   test('an error names the variable, and quotes nothing of it', () => {
-    expect(() => proxiesOf({ all_proxy: 'socks5://someone:word@p:1' })).toThrow(
-      /^all_proxy must begin with http:\/\/ or https:\/\/$/,
-    )
+    const env = { all_proxy: 'socks5://someone:word@p:1' }
+    for (let times = 0; times < 2; times++)
+      expect(() => of(env, 'https://a')).toThrow(
+        /^all_proxy must begin with http:\/\/ or https:\/\/$/,
+      )
+  })
+
+  test('one that is not used is no error', () => {
+    const env = { all_proxy: 'socks5://p:1', https_proxy: 'http://q:1', no_proxy: 'b.example' }
+    expect(of(env, 'https://a.example')).toBe('http://q:1')
+    expect(of(env, 'http://b.example')).toBeUndefined()
+    expect(() => of(env, 'http://a.example')).toThrow('all_proxy must begin with')
   })
 })
 

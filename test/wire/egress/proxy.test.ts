@@ -1,5 +1,8 @@
+import { once } from 'node:events'
 import { inspect } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { createEgress } from '../../../client/egress/egress.js'
+import { checkEgress } from '../../../client/egress/options.js'
 import { type Config, createClient } from '../../../index.js'
 import type { DataEngine } from '../../../local/index.js'
 import { failureOf, until } from '../../support/waiting.js'
@@ -236,6 +239,33 @@ describe('a proxy that is out of order', () => {
     expect(failure.message).toMatch(reason)
   })
 
+  test.each([100, 102, 103])('answers %d first: a ProxyError, tried again', async status => {
+    const server = await startServer(socket => {
+      socket.once('data', () =>
+        socket.write(`HTTP/1.1 ${status} First\r\n\r\nHTTP/1.1 200 OK\r\n\r\n`),
+      )
+    })
+    closing.push(server.close)
+    const client = clientOf({ proxy: `http://127.0.0.1:${server.port}` })
+    const failure = await failureOf(client.listFeeds())
+    expect(failure).toMatchObject({ code: 'PROXY', statusCode: status, isRetryable: true })
+    expect(failure.message).toMatch(/it answered 10\d, which is an interim answer$/)
+  })
+
+  test('passes on what comes with its answer', async () => {
+    const server = await startServer(socket => {
+      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\nfirst'))
+    })
+    closing.push(server.close)
+    const settings = checkEgress({ proxy: `http://127.0.0.1:${server.port}` })
+    if (settings === undefined) throw new Error('there are no settings')
+    const { openSocket } = createEgress(settings, new AbortController().signal)
+    const socket = await openSocket({ host: 'a.example', port: 80, isSecure: false })
+    const [first] = await once(socket, 'data')
+    expect(String(first)).toBe('first')
+    socket.destroy()
+  })
+
   test('keeps no connection of a request or stream that has been given up', async () => {
     let open = 0
     const mute = await startServer(socket => {
@@ -295,6 +325,23 @@ describe('the proxy of the environment', () => {
     await client.listFeeds()
     await streamOf(client)
     expect(proxy.asked).toEqual([])
+  })
+
+  test('is an error of a connection that would take one that can not be used', async () => {
+    const proxy = await proxyOf()
+    process.env.ALL_PROXY = 'socks5://someone:w0rd@127.0.0.1:1'
+    process.env.HTTPS_PROXY = proxy.url
+    await clientOf({ proxy: 'env' }).listFeeds()
+    delete process.env.HTTPS_PROXY
+    const client = clientOf({ proxy: 'env', retryAttempts: 5 })
+    const expected = {
+      code: 'VALIDATION',
+      message: 'ALL_PROXY must begin with http:// or https://',
+    }
+    expect(await failureOf(client.listFeeds())).toMatchObject(expected)
+    const stream = client.createStream(feedID)
+    stream.on('error', () => undefined)
+    expect(await failureOf(stream.connect())).toMatchObject(expected)
   })
 
   test('is none where no variable is set', async () => {

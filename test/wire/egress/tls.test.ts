@@ -1,6 +1,10 @@
+import { execFile } from 'node:child_process'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { type Config, createClient, type TLSOptions } from '../../../index.js'
 import type { DataEngine } from '../../../local/index.js'
+import { built } from '../../support/files.js'
 import { failureOf, until } from '../../support/waiting.js'
 import {
   pems,
@@ -65,6 +69,26 @@ async function failuresOf(client: ReturnType<typeof clientOf>) {
   stream.on('error', () => undefined)
   return [request, await failureOf(stream.connect())]
 }
+
+test('certificates are verified, whatever the environment says of that', async () => {
+  const program = `
+    import { createClient } from ${JSON.stringify(pathToFileURL(built('esm/index.js')))}
+    const client = createClient(JSON.parse(process.env.CONFIG))
+    const stream = client.createStream('${feedID}', { maxReconnectAttempts: 0 })
+    for (const { reason } of await Promise.allSettled([client.listFeeds(), stream.connect()]))
+      console.log(reason?.message ?? 'it was trusted')
+    await client.close()`
+  const config = {
+    ...{ apiKey: engine.apiKey, userSecret: engine.userSecret, retryAttempts: 0 },
+    endpoint: `https://localhost:${plain.port}`,
+    wsEndpoint: `wss://localhost:${plain.port}`,
+    tls: { ca: otherCa },
+  }
+  const env = { ...process.env, NODE_TLS_REJECT_UNAUTHORIZED: '0', CONFIG: JSON.stringify(config) }
+  const args = ['--no-warnings', '--input-type=module', '--eval', program]
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env })
+  expect(stdout.match(/tls\.ca/g)).toHaveLength(2)
+})
 
 describe('an authority of your own', () => {
   test.each([
