@@ -100,9 +100,11 @@ function checkDecimals(decimals: unknown): void {
 }
 
 function checkRounding(rounding: Rounding): Rounding {
-  if (Object.hasOwn(roundsAway, rounding)) return rounding
+  const isText = typeof rounding === 'string'
+  if (isText && Object.hasOwn(roundsAway, rounding)) return rounding
   const names = Object.keys(roundsAway).join(', ')
-  throw new ValidationError(`rounding must be one of ${names}, not ${String(rounding)}`)
+  const given = isText ? rounding : kindOf(rounding)
+  throw new ValidationError(`rounding must be one of ${names}, not ${given}`)
 }
 
 /** The value with `fewer` decimals less, rounded; with more, where that is negative. */

@@ -88,6 +88,8 @@ describe('formatPrice', () => {
     [[1n, 18, { digits: 256 }], /^digits must be at most 255/],
     [[1n, 18, { rounding: 'up' as never }], /^rounding must be one of halfExpand, .*, not up$/],
     [[1n, 18, { digits: 2, rounding: 'toString' as never }], /^rounding must be one of/],
+    [[1n, 18, { rounding: ['floor'] as never }], /^rounding must be one of .*, not an array$/],
+    [[1n, 18, { rounding: Object.create(null) as never }], /^rounding must be .*, not object$/],
     [[1n, 18, { digit: 2 } as never], /digits/],
     [[1n, 18, 2 as never], /^formatPrice takes an object of options, not number$/],
   ] as readonly [Parameters<typeof formatPrice>, RegExp][])('rejects %p', (given, message) => {
