@@ -70,6 +70,13 @@ export function continuity(given?: ContinuityOptions): Plugin<never> {
   }
   return {
     name: 'continuity',
+    setup({ stack }) {
+      const names = stack.map(({ name }) => name)
+      if (names.slice(0, names.indexOf('continuity')).includes('dedup'))
+        throw new ValidationError(
+          'dedup must stand below continuity, which takes each report that it has seen for delivered',
+        )
+    },
     report: (next, scope) => (scope.kind === 'request' ? next : passWhole(next, scope, settings)),
   }
 }

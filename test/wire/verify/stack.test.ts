@@ -54,6 +54,12 @@ describe('the plugin in a stack', () => {
       void createClient({ ...facts, plugins }).close()
   })
 
+  test('changes nothing of the rule that dedup stands below continuity', () => {
+    const plugins = [dedup(), continuity(), verify({ signers })]
+    expect(() => createClient({ ...facts, plugins: plugins.slice(0, 2) })).toThrow(ValidationError)
+    expect(() => createClient({ ...facts, plugins })).toThrow('dedup must stand below continuity')
+  })
+
   test('names what is wrong with its options', () => {
     const bad: [object | undefined, string][] = [
       [undefined, 'signers'],
