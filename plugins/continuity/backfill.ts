@@ -44,6 +44,8 @@ export function createBackfill(
 ): (feed: Feed) => Promise<void> {
   const { signal } = scope
   const permits = createSemaphore(REQUESTS, signal)
+  /** The codes of permanent errors that the user has been told. */
+  const told = new Set<string>()
   let nextReset = 0
 
   async function fetchPage({ seen }: Feed, start: number): Promise<readonly Report[]> {
@@ -141,6 +143,10 @@ export function createBackfill(
   function onFailed(feed: Feed, error: Error): void {
     const now = performance.now()
     scope.log.warn?.(`reports of feed ${feed.seen.feedID} could not be fetched: ${error.message}`)
+    if (isStreamsError(error) && !error.isRetryable && !told.has(error.code)) {
+      told.add(error.code)
+      scope.events.emit('error', error)
+    }
     const { retryAfter = 0 } = error as WireErrorFacts
     for (const range of feed.ranges.filter(({ dueAt }) => dueAt <= now)) {
       range.failures++

@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { APIError } from '../../../client/errors.js'
-import { DataStreamsError } from '../../../core/errors.js'
+import { DataStreamsError, ValidationError } from '../../../core/errors.js'
 import {
   feedA,
+  feedB,
   linkedStream,
   range,
   report,
@@ -95,6 +96,23 @@ describe('a fetch that fails', () => {
     await wait(120_000)
     expect(requests).toHaveLength(6)
     expect([gaps, limits.get(feedA)]).toEqual([[], undefined])
+    end()
+  })
+
+  test('is an error of the stream, once for each code, where another try may not help', async () => {
+    const all = linkedStream()
+    const { publish, failures, gaps, end } = all
+    const forGood = new ValidationError('a package is missing')
+    const forbidden = new APIError('404', { statusCode: 404 })
+    const errors = [new APIError('500', { statusCode: 500 }), forGood, forGood, forbidden]
+    all.service.page = () => {
+      throw errors.shift() ?? forGood
+    }
+    publish([102])
+    publish([102], { feedID: feedB, from: 100 })
+    await wait(120_000)
+    expect(failures).toEqual([forGood, forbidden])
+    expect(gaps).toContainEqual({ feedID: feedA, from: 101, to: 101, cause: 'unavailable' })
     end()
   })
 
