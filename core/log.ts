@@ -40,7 +40,7 @@ export function createLog(): {
       log[level] = function logged(message, facts) {
         before?.(message, facts)
         try {
-          const result: unknown = write.call(listener, message, facts)
+          const result: unknown = write.call(listener, toLine(message), facts)
           if (isThenable(result)) result.then(undefined, ignore)
         } catch {
           // A listener's failure must not change what it listens to.
@@ -49,6 +49,14 @@ export function createLog(): {
     }
   }
   return { log, listen }
+}
+
+/** A message on one line: those of errors may have several. */
+function toLine(message: string): string {
+  return message
+    .split(/[\r\n]+/)
+    .map(part => part.trim())
+    .join('; ')
 }
 
 function ignore(): void {}

@@ -124,7 +124,7 @@ function logAttempts(next: Handler): Handler {
       const write = call.kind === 'stream' && !call.signal.aborted ? log.error : log.debug
       const { name, code, statusCode } = (thrown ?? {}) as Partial<APIError>
       write?.(`attempt of ${operation} failed: ${asError(thrown).message}`, {
-        name,
+        errorName: name,
         code,
         statusCode,
       })

@@ -91,7 +91,7 @@ export async function runRequest<Data, Result>(
   } catch (thrown) {
     if (signal.aborted) throw signal.reason
     const error = isStreamsError(thrown) ? thrown : pluginThrew(call, thrown)
-    log.error?.(`${name} failed: ${error.message}`, { name: error.name, code: error.code })
+    log.error?.(`${name} failed: ${error.message}`, { errorName: error.name, code: error.code })
     throw error
   } finally {
     life.end()

@@ -15,13 +15,15 @@ afterAll(() => engine.close())
 /** A stream that takes lines of JSON, and what they hold. */
 function sink() {
   const entries: Record<string, unknown>[] = []
+  const texts: string[] = []
   const stream = new Writable({
     write(chunk, _encoding, done) {
+      texts.push(String(chunk))
       for (const line of String(chunk).trim().split('\n')) entries.push(JSON.parse(line))
       done()
     },
   })
-  return { entries, stream }
+  return { entries, texts, stream }
 }
 
 /** Makes a request that is answered 503 once, and one that is answered 401: lines at every level. */
@@ -49,7 +51,7 @@ const lines = {
   },
   debug: {
     message: expect.stringMatching(/^attempt of listFeeds failed: .* answered 503/),
-    facts: { name: 'APIError', code: 'API_STATUS', statusCode: 503 },
+    facts: { errorName: 'APIError', code: 'API_STATUS', statusCode: 503 },
   },
   warn: {
     message: expect.stringMatching(/^listFeeds: retry 1/),
@@ -57,7 +59,7 @@ const lines = {
   },
   error: {
     message: expect.stringMatching(/^listFeeds failed: /),
-    facts: { name: 'AuthenticationError', code: 'AUTHENTICATION' },
+    facts: { errorName: 'AuthenticationError', code: 'AUTHENTICATION' },
   },
   withoutFacts: expect.stringMatching(/^listFeeds succeeded in \d+ ms$/),
 }
@@ -72,6 +74,17 @@ describe('pino', () => {
     ['in pinoLogger', log => pinoLogger(log)],
     ['as a child', log => log.child({ service: 'prices' })],
   ]
+
+  test('gets one line, with no field that pino writes itself', async () => {
+    const { entries, stream, texts } = sink()
+    await work(pino({ level: 'debug', name: 'prices' }, stream))
+    for (const text of texts) expect(text.match(/"(name|level|time|pid|hostname)":/g)).toHaveLength(5)
+    for (const { name, msg } of entries) {
+      expect(name).toBe('prices')
+      expect(msg).not.toMatch(/[\r\n]/)
+    }
+    expect(texts.join('')).toContain('answered 401; The service says: ')
+  })
 
   test.each(handed)('keeps message, level and facts, handed over %s', async (_how, loggerOf) => {
     const { entries, log } = start()
