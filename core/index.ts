@@ -24,6 +24,7 @@ export {
   checkSignal,
   checkText,
   MAX_TIMER,
+  type NoOptions,
   type OptionNames,
 } from './options.js'
 export type { ClientScope, ScopeFacts, ServiceKey, StackEntry } from './scope.js'

@@ -135,6 +135,9 @@ export function checkOptions<Options extends object>(
   return value
 }
 
+/** The options of what has none: in JavaScript, someone may give some all the same. */
+export type NoOptions = Readonly<Record<string, never>>
+
 /** Those of the options that have one of the names. */
 export function pickOptions<Options extends object, Names extends keyof Options>(
   options: Options,

@@ -23,7 +23,9 @@ export function unknownName(
 /** Names the nearest of the known names, or all where none is near. */
 export function adviseName(name: string, known: readonly string[]): string {
   const meant = nearest(name.slice(0, MAX_SHOWN), known)
-  return meant === undefined ? `there is ${known.join(', ')}` : `did you mean '${meant}'?`
+  return meant === undefined
+    ? `there is ${known.length === 0 ? 'none' : known.join(', ')}`
+    : `did you mean '${meant}'?`
 }
 
 /** The name that takes the fewest edits, in either case; undefined where more than a few letters or half of them differ. */

@@ -3,6 +3,7 @@ import type { Handler, Plugin } from '../client/plugin.js'
 import { abortable } from '../core/abortable.js'
 import { asError, isStreamsError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
+import { checkOptions, type NoOptions } from '../core/options.js'
 
 /** Milliseconds the service has to list the feeds that may be read. */
 const PATIENCE = 5000
@@ -22,7 +23,8 @@ interface Listing {
  *
  * It stands between `retry` and `hmacAuth`.
  */
-export function feedAccess(): Plugin<never> {
+export function feedAccess(none?: NoOptions): Plugin<never> {
+  checkOptions('feedAccess', none, {})
   return { name: 'feed-access', attempt: nameFeeds }
 }
 

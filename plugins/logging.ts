@@ -94,7 +94,8 @@ type Listener = { -readonly [Level in keyof Log]: Log[Level] }
 function createListener(given: Logger | undefined, lowest: number): Listener {
   const listener: Listener = {}
   if (given === undefined) return listener
-  if ((typeof given !== 'object' && typeof given !== 'function') || given === null)
+  const isObject = (typeof given === 'object' || typeof given === 'function') && given !== null
+  if (!isObject || levels.every(level => given[level] === undefined))
     throw new ValidationError(
       'logging.logger must be an object with some of debug, info, warn and error',
     )

@@ -1,7 +1,7 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { DataStreamsError } from '../core/errors.js'
-import { checkText } from '../core/options.js'
+import { checkOptions, checkText, type NoOptions } from '../core/options.js'
 import { codeOf, draftPrefix, readText, writeWhole } from '../local/files.js'
 import { isFeedID } from '../report/feed-id.js'
 
@@ -22,7 +22,8 @@ const DRAFT_AGE = 60_000
  * Stores cursors in a JSON file, written whole or not at all, even when the process or the machine dies. A missing file
  * counts as empty; its folder must exist.
  */
-export function fileCursors(path: string): CursorStore {
+export function fileCursors(path: string, none?: NoOptions): CursorStore {
+  checkOptions('fileCursors', none, {})
   const file = resolve(checkText('path', path))
   return {
     async load() {

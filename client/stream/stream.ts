@@ -2,6 +2,7 @@ import { abortable } from '../../core/abortable.js'
 import { asyncDispose } from '../../core/dispose.js'
 import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
+import { checkOptions, type NoOptions } from '../../core/options.js'
 import type { DecoderTable } from '../../report/report.js'
 import { createCounters, type Totals } from '../metrics.js'
 import type { Handler, Plugins } from '../plugin.js'
@@ -177,7 +178,8 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     },
     closed: life.closed,
     ...handlers.methods(() => stream),
-    connect() {
+    connect(none?: NoOptions) {
+      checkOptions('connect', none, {})
       start()
       if (life.phase === 'running' || life.phase === 'failing') return life.opened
       return Promise.reject(life.closedError('the stream has ended; create another one'))

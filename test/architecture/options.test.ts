@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { describe, expect, jest, test } from '@jest/globals'
-import { type Case, factories, withoutOptions } from '../support/factories.js'
+import { feedAccess } from '../../index.js'
+import { fileCursors } from '../../stores/index.js'
+import { type Case, factories, openStream, withoutOptions } from '../support/factories.js'
 import { manifest, root } from '../support/sources.js'
 
 /** What an entry exports. */
@@ -35,6 +37,17 @@ async function failureOf(run: () => unknown): Promise<unknown> {
     return thrown
   }
 }
+
+test.each<[of: string, give: (options: never) => unknown]>([
+  ['feedAccess', options => feedAccess(options)],
+  ['fileCursors', options => fileCursors('cursors.json', options)],
+  ['connect', options => (openStream().connect as (options: never) => unknown)(options)],
+])('%s, which has no options, refuses one', async (of, give) => {
+  expect(await failureOf(() => give({ foo: 1 } as never))).toMatchObject({
+    name: 'ValidationError',
+    message: `unknown option 'foo' of ${of}; there is none`,
+  })
+})
 
 describe('a misspelt option is an error that names the right one', () => {
   test.each(cases)('%s: of %s, %s', async (_name, of, option, give) => {

@@ -36,6 +36,9 @@ const newVault = (): Promise<local.Vault> =>
 
 const client = (): main.Client => main.createClient(config)
 
+/** A stream that connects to nothing. */
+export const openStream = (): main.Stream => client().createStream(feedID)
+
 const clients: Readonly<Record<string, readonly Case[]>> = {
   createClient: [
     ['createClient', 'retryAttempts', more => main.createClient({ ...config, ...more })],

@@ -78,7 +78,8 @@ describe('pino', () => {
   test('gets one line, with no field that pino writes itself', async () => {
     const { entries, stream, texts } = sink()
     await work(pino({ level: 'debug', name: 'prices' }, stream))
-    for (const text of texts) expect(text.match(/"(name|level|time|pid|hostname)":/g)).toHaveLength(5)
+    for (const text of texts)
+      expect(text.match(/"(name|level|time|pid|hostname)":/g)).toHaveLength(5)
     for (const { name, msg } of entries) {
       expect(name).toBe('prices')
       expect(msg).not.toMatch(/[\r\n]/)
