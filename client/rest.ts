@@ -28,7 +28,7 @@ export type ReportsPage<Data = unknown> = Report<Data>[] & {
 
 /** Reports of several feeds, in the order of the request. */
 export type ReportsBulk<Data = unknown> = Report<Data>[] & {
-  /** The feeds for which the service had no report at that time. */
+  /** The feeds without a report here: the service had none at that time, or a plugin dropped it. */
   readonly missing: readonly string[]
 }
 

@@ -72,13 +72,18 @@ export function createRest<Data>(parts: RestParts<Data>): {
       const operation = { name: 'getReportsBulk', path, feedIDs, options } as const
       return runRequest(parts, operation, async (answer, passUp: PassUp<Data>) => {
         const received = readBulk(answer)
-        const found = new Set(received.map(report => report.feedID))
-        const missing = feedIDs.filter(feedID => !found.has(feedID))
-        if (missing.length > 0)
-          log.warn?.(`getReportsBulk: no report at ${timestamp} for ${missing.join(', ')}`, {
-            missing,
+        const unknown = feedsWithout(received)
+        if (unknown.length > 0)
+          log.warn?.(`getReportsBulk: no report at ${timestamp} for ${unknown.join(', ')}`, {
+            missing: unknown,
           })
-        return Object.assign(await passUp(received), { missing })
+        const reports = await passUp(received)
+        return Object.assign(reports, { missing: feedsWithout(reports) })
+
+        function feedsWithout(some: readonly Report[]): string[] {
+          const found = new Set(some.map(report => report.feedID))
+          return feedIDs.filter(feedID => !found.has(feedID))
+        }
       })
     },
   }

@@ -5,6 +5,7 @@ import {
   APIError,
   AuthenticationError,
   createClient,
+  defaultPreset,
   isStreamsError,
   type Plugin,
   ValidationError,
@@ -84,6 +85,20 @@ describe('the six operations', () => {
     const reports = await clientOf().getReportsBulk([emptyFeed, secondFeed, ethUsd], 1_700_000_010)
     expect(reports.map(report => report.feedID)).toEqual([secondFeed, ethUsd])
     expect(reports.missing).toEqual([emptyFeed])
+  })
+
+  test('getReportsBulk names a feed whose report a plugin drops as missing', async () => {
+    const picky: Plugin = {
+      name: 'picky',
+      report: next => report => report.feedID === ethUsd && next(report),
+    }
+    const { endpoint, wsEndpoint, apiKey, userSecret } = engine
+    const plugins = [picky, ...defaultPreset({ apiKey, userSecret })]
+    const client = createClient({ endpoint, wsEndpoint, plugins })
+    const reports = await client.getReportsBulk([secondFeed, ethUsd, emptyFeed], 1_700_000_010)
+    expect(reports.map(report => report.feedID)).toEqual([ethUsd])
+    expect(reports.missing).toEqual([secondFeed, emptyFeed])
+    await client.close()
   })
 })
 
