@@ -43,6 +43,12 @@ export class DataStreamsError extends Error {
     void this.stack
   }
 
+  /** What `JSON.stringify` writes: name, message and facts, without the stack and the cause. */
+  toJSON(): object {
+    const { name, message, isRetryable } = this
+    return Object.assign({ name, message, isRetryable }, this)
+  }
+
   static {
     DataStreamsError.prototype.name = 'DataStreamsError'
     const isRetryable = { value: false, writable: true }

@@ -1,7 +1,7 @@
 import { AuthenticationError, type Call } from '../client/call.js'
 import type { Handler, Plugin } from '../client/plugin.js'
-import { isStreamsError } from '../core/errors.js'
-import { checkFunction, checkOptions, type OptionNames } from '../core/options.js'
+import { isStreamsError, ValidationError } from '../core/errors.js'
+import { checkFunction, checkOptions, checkText, type OptionNames } from '../core/options.js'
 import type { ServiceKey } from '../core/scope.js'
 import type { WebCrypto } from '../crypto/crypto.js'
 import { serviceClock } from '../report/service-clock.js'
@@ -169,7 +169,7 @@ interface Signature {
  *
  * `url` is absolute; its path and query are signed as they are sent.
  */
-export function generateAuthHeaders(
+export async function generateAuthHeaders(
   apiKey: string,
   userSecret: string,
   method: string,
@@ -178,5 +178,8 @@ export function generateAuthHeaders(
   timestamp: number = Date.now(),
   crypto?: WebCrypto,
 ): Promise<Record<string, string>> {
+  checkText('method', method)
+  if (!URL.canParse(checkText('url', url)))
+    throw new ValidationError('url must be an absolute URL')
   return createSigner(apiKey, userSecret, crypto)(method, url, body, timestamp)
 }

@@ -2,6 +2,7 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from '@jest/globals'
+import { AuthenticationError } from '../../client/errors.js'
 import { DataStreamsError } from '../../core/errors.js'
 
 setFlagsFromString('--expose-gc')
@@ -12,6 +13,23 @@ class Socket {
     return new DataStreamsError('it was lost')
   }
 }
+
+test('an error in JSON has its name, its message and its facts, and neither stack nor cause', () => {
+  const cause = new Error('the cause')
+  const error = new AuthenticationError('no', { statusCode: 401, isRetryable: false, cause })
+  expect(JSON.parse(JSON.stringify({ error }))).toEqual({
+    error: {
+      name: 'AuthenticationError',
+      message: 'no',
+      code: 'AUTHENTICATION',
+      isRetryable: false,
+      statusCode: 401,
+      feedIDs: [],
+      isCorrected: false,
+    },
+  })
+  expect(Object.keys(error)).not.toContain('toJSON')
+})
 
 test('an error does not retain the socket in whose callback it was made', async () => {
   function fail() {

@@ -65,6 +65,15 @@ describe('generateAuthHeaders', () => {
     ).toEqual(expected)
   })
 
+  test.each([
+    ['GET', undefined, 'url is required'],
+    ['GET', '/api/v1/feeds', 'url must be an absolute URL'],
+    [undefined, 'https://api.example', 'method is required'],
+  ])('refuses %p %p', async (method, url, message) => {
+    const headers = generateAuthHeaders('key', 'secret', method as never, url as never)
+    await expect(headers).rejects.toMatchObject({ name: 'ValidationError', message })
+  })
+
   test('signs what the official client signs', async () => {
     const official = load('@chainlink/data-streams-sdk') as {
       generateAuthHeaders: typeof generateAuthHeaders
