@@ -1,6 +1,6 @@
 import { composeCall } from '../core/compose.js'
 import { asyncDispose } from '../core/dispose.js'
-import { DataStreamsError } from '../core/errors.js'
+import { DataStreamsError, pluginError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
 import { createLog } from '../core/log.js'
 import {
@@ -20,6 +20,7 @@ import type { DecoderTable, Report } from '../report/report.js'
 import { serviceClock } from '../report/service-clock.js'
 import { reportVerifier } from '../report/verifier.js'
 import type { Call, Reply } from './call.js'
+import { describeCall } from './describe-call.js'
 import type { EgressOptions } from './egress/options.js'
 import { createTransport } from './egress/transport.js'
 import { createTotals } from './metrics.js'
@@ -125,7 +126,7 @@ export function createClient<const Given extends Plugins>(
   const wire: Handler = async function carry(call) {
     return call.kind === 'request' ? send(call) : openStream(call)
   }
-  const handler = composeCall(plugins, wire, { isReply, copy })
+  const handler = composeCall(plugins, wire, { isReply, copy, failure })
   log.debug?.('configuration is valid', { endpoint, wsEndpoint, timeout })
   log.info?.('client initialized', {
     endpoint,
@@ -194,6 +195,13 @@ export function createClient<const Given extends Plugins>(
 /** True for a reply of the kind of its call. */
 function isReply(reply: unknown, { kind }: Call): boolean {
   return (reply as Reply | undefined)?.kind === kind
+}
+
+/** A caller that gives up gets the reason of its own signal. */
+function failure(thrown: unknown, plugin: string, call: Call): unknown {
+  return call.signal.aborted
+    ? thrown
+    : pluginError(`${describeCall(call)}: plugin ${plugin} threw`, thrown)
 }
 
 function copy(call: Call): Call {

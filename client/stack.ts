@@ -1,5 +1,5 @@
 import { checkMade } from '../core/compose.js'
-import { ValidationError } from '../core/errors.js'
+import { pluginError, ValidationError } from '../core/errors.js'
 import {
   checkPlugins,
   describeStack,
@@ -53,11 +53,23 @@ export function composeReport(
   return plugins.reduce((next, plugin) => {
     if (plugin.report === undefined) return next
     const stage = checkMade(plugin.name, 'report', plugin.report(next, scope))
-    if (stage.constructor.name !== 'AsyncFunction') return stage
-    throw new ValidationError(
-      `plugin ${plugin.name}: report must return a function that is not async`,
-    )
+    if (stage.constructor.name === 'AsyncFunction')
+      throw new ValidationError(
+        `plugin ${plugin.name}: report must return a function that is not async`,
+      )
+    return stage === next ? next : namePlugin(plugin.name, stage)
   }, sink)
+}
+
+/** A stage that throws only errors of this library: its own, or one that names the plugin. */
+function namePlugin(name: string, stage: Sink): Sink {
+  return function passUp(report) {
+    try {
+      stage(report)
+    } catch (thrown) {
+      throw pluginError(`plugin ${name} threw on a report of feed ${report.feedID}`, thrown)
+    }
+  }
 }
 
 /** The decoded reports that a stack of plugins can produce; unknown where the plugins don't say. */

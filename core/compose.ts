@@ -7,6 +7,8 @@ export interface CallRules<Call> {
   isReply(reply: unknown, call: Call): boolean
   /** Copies what layers may change in a call. */
   copy(call: Call): Call
+  /** What a call fails with where a plugin's layer threw. @default what it threw */
+  failure?(thrown: unknown, plugin: string, call: Call): unknown
 }
 
 /**
@@ -16,24 +18,29 @@ export interface CallRules<Call> {
 export function composeCall<Call, Reply>(
   plugins: readonly Hooks<Call, Reply>[],
   wire: Handler<Call, Reply>,
-  { isReply, copy }: CallRules<Call>,
+  rules: CallRules<Call>,
 ): Handler<Call, Reply> {
-  const attempt = composeLayers(plugins, 'attempt', wire, isReply)
-  return composeLayers(plugins, 'call', call => attempt(copy(call)), isReply)
+  const attempt = composeLayers(plugins, 'attempt', wire, rules)
+  return composeLayers(plugins, 'call', call => attempt(rules.copy(call)), rules)
 }
 
 function composeLayers<Call, Reply>(
   plugins: readonly Hooks<Call, Reply>[],
   hook: 'call' | 'attempt',
   wire: Handler<Call, Reply>,
-  isReply: CallRules<Call>['isReply'],
+  { isReply, failure = thrown => thrown }: CallRules<Call>,
 ): Handler<Call, Reply> {
   return plugins.reduceRight((next, { name, [hook]: layer }) => {
     if (layer === undefined) return next
     const handler = checkMade(name, hook, layer(next))
     // A missing `return next(call)` shows up here, with the name of its plugin.
     return async function checkReply(call) {
-      const reply = await handler(call)
+      let reply: Reply
+      try {
+        reply = await handler(call)
+      } catch (thrown) {
+        throw failure(thrown, name, call)
+      }
       if (isReply(reply, call)) return reply
       throw new DataStreamsError(
         `plugin ${name}: ${hook} must return the reply that next(call) gives`,

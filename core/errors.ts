@@ -68,6 +68,15 @@ export class ValidationError extends DataStreamsError {
   }
 }
 
+/** What a plugin threw, if it is an error of this library; otherwise one of code `PLUGIN` that says where it was thrown. */
+export function pluginError(where: string, thrown: unknown): DataStreamsError {
+  if (isStreamsError(thrown)) return thrown
+  return new DataStreamsError(`${where}: ${asError(thrown).message}`, {
+    code: 'PLUGIN',
+    cause: thrown,
+  })
+}
+
 /**
  * True for an error of this library, whichever copy of it (ES module or CommonJS) raised it; with `code`, only for
  * that one. Use it instead of `instanceof` where two copies may live in one process.

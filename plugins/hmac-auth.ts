@@ -179,7 +179,6 @@ export async function generateAuthHeaders(
   crypto?: WebCrypto,
 ): Promise<Record<string, string>> {
   checkText('method', method)
-  if (!URL.canParse(checkText('url', url)))
-    throw new ValidationError('url must be an absolute URL')
+  if (!URL.canParse(checkText('url', url))) throw new ValidationError('url must be an absolute URL')
   return createSigner(apiKey, userSecret, crypto)(method, url, body, timestamp)
 }

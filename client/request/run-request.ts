@@ -1,5 +1,5 @@
 import { abortable } from '../../core/abortable.js'
-import { asError, DataStreamsError, isStreamsError } from '../../core/errors.js'
+import { pluginError } from '../../core/errors.js'
 import { createLifetime, type Lifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
 import { checkOptions, checkSignal } from '../../core/options.js'
@@ -90,7 +90,7 @@ export async function runRequest<Data, Result>(
     return result
   } catch (thrown) {
     if (signal.aborted) throw signal.reason
-    const error = isStreamsError(thrown) ? thrown : pluginThrew(call, thrown)
+    const error = pluginError(`${describeCall(call)}: a plugin threw`, thrown)
     log.error?.(`${name} failed: ${error.message}`, { errorName: error.name, code: error.code })
     throw error
   } finally {
@@ -159,9 +159,4 @@ function createRequestScope(
     wait,
   }
   return { scope, finish }
-}
-
-function pluginThrew(call: RequestCall, cause: unknown): DataStreamsError {
-  const message = `${describeCall(call)}: a plugin threw: ${asError(cause).message}`
-  return new DataStreamsError(message, { code: 'PLUGIN', cause })
 }

@@ -1,4 +1,4 @@
-import { asError, DataStreamsError } from '../../core/errors.js'
+import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import type { Report } from '../../report/report.js'
 import type { Sink } from '../plugin.js'
@@ -41,10 +41,10 @@ export function createStreamScope(parts: StreamScopeParts): StreamScope {
     injected.set(report, works)
     try {
       parts.sink()(report)
-    } catch (cause) {
-      const message = `a plugin threw on a report of feed ${report.feedID}: ${asError(cause).message}`
-      parts.log.error?.(message)
-      parts.events.emit('error', new DataStreamsError(message, { code: 'PLUGIN', cause }))
+    } catch (thrown) {
+      const error = asError(thrown)
+      parts.log.error?.(error.message)
+      parts.events.emit('error', error)
     }
     // A stage that passes it on later may lead to another that does so, too.
     for (let work = works.shift(); work !== undefined; work = works.shift()) await work

@@ -1,7 +1,7 @@
 import type { Sink } from '../../client/plugin.js'
 import type { StreamScope } from '../../client/scope.js'
 import { createDeferred, type Deferred } from '../../core/deferred.js'
-import { asError, DataStreamsError, isStreamsError } from '../../core/errors.js'
+import { asError, isStreamsError } from '../../core/errors.js'
 import type { Report } from '../../report/report.js'
 import type { Observations, Slot } from './observations.js'
 
@@ -46,10 +46,10 @@ export function createOutcomes(
     if (scope.signal.aborted) return
     try {
       next(report)
-    } catch (cause) {
-      const message = `a plugin threw on a report of feed ${report.feedID}: ${asError(cause).message}`
-      scope.log.error?.(message)
-      scope.events.emit('error', new DataStreamsError(message, { code: 'PLUGIN', cause }))
+    } catch (thrown) {
+      const error = asError(thrown)
+      scope.log.error?.(error.message)
+      scope.events.emit('error', error)
     }
     settle(report)
   }

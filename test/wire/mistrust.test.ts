@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer, type Server } from 'node:net'
 import { inspect } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import { createClient, defaultPreset, isStreamsError, type Plugin } from '../../index.js'
+import { APIError, createClient, defaultPreset, isStreamsError, type Plugin } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { failureOf, until } from '../support/waiting.js'
 
@@ -225,22 +225,43 @@ describe('a plugin that goes wrong', () => {
       },
     }
     const client = stackOf([broken])
-    expect(await failureOf(client.listFeeds())).toMatchObject({ code: 'PLUGIN', cause })
-    expect(await failureOf(client.createStream(ethUsd).connect())).toMatchObject({
-      code: 'PLUGIN',
-      cause,
-    })
+    const failures = [client.listFeeds(), client.createStream(ethUsd).connect()].map(failureOf)
+    for (const error of await Promise.all(failures)) {
+      expect(error).toMatchObject({ code: 'PLUGIN', cause })
+      expect(error.message).toMatch(/^GET .*: plugin broken threw: mine$/)
+    }
     const picky: Plugin = {
       name: 'picky',
       report: () => () => {
         throw cause
       },
     }
-    expect(await failureOf(stackOf([picky]).getLatestReport(ethUsd))).toMatchObject({
-      code: 'PLUGIN',
-      cause,
-    })
+    for (const error of await failuresOn(picky)) {
+      expect(error).toMatchObject({ code: 'PLUGIN', cause })
+      expect(error.message).toBe(`plugin picky threw on a report of feed ${ethUsd}: mine`)
+    }
   })
+
+  test('by throwing an error of this library fails with that, in a request and in a stream', async () => {
+    const own = new APIError('too old', { code: 'API_RESPONSE' })
+    const strict: Plugin = {
+      name: 'strict',
+      report: () => () => {
+        throw own
+      },
+    }
+    expect(await failuresOn(strict)).toEqual([own, own])
+  })
+
+  /** What a request and a stream fail with where a plugin throws on a report. */
+  async function failuresOn(plugin: Plugin): Promise<Error[]> {
+    const client = stackOf([plugin])
+    const stream = client.createStream(ethUsd)
+    const failed = new Promise<Error>(resolve => stream.once('error', resolve))
+    await stream.connect()
+    engine.publish(ethUsd)
+    return [await failureOf(client.getLatestReport(ethUsd)), await failed]
+  }
 
   test('by being async where it must not be is refused', async () => {
     const { endpoint, wsEndpoint } = engine

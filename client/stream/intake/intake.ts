@@ -1,4 +1,4 @@
-import { asError, DataStreamsError, isStreamsError } from '../../../core/errors.js'
+import { asError, isStreamsError } from '../../../core/errors.js'
 import type { Log } from '../../../core/log.js'
 import { setImmediate, TextDecoder } from '../../../platform/globals.js'
 import { EnvelopeError, toReport } from '../../../report/envelope.js'
@@ -92,10 +92,10 @@ export function createIntake<Data>(parts: IntakeParts<Data>): Intake {
     source.junk = 0
     try {
       sink(report)
-    } catch (cause) {
-      const message = `a plugin threw on a report of feed ${report.feedID}: ${asError(cause).message}`
-      log.error?.(message)
-      fail(new DataStreamsError(message, { code: 'PLUGIN', cause }))
+    } catch (thrown) {
+      const error = asError(thrown)
+      log.error?.(error.message)
+      fail(error)
     }
   }
 

@@ -1,5 +1,5 @@
 import { createDeferred } from '../../../core/deferred.js'
-import { asError, DataStreamsError, isStreamsError } from '../../../core/errors.js'
+import { DataStreamsError, pluginError } from '../../../core/errors.js'
 import { createLifetime } from '../../../core/lifetime.js'
 import { VERSION } from '../../../core/version.js'
 import type { StreamCall, StreamReply } from '../../call.js'
@@ -269,14 +269,8 @@ async function run(
       signal: scope.signal,
       scope,
     })
-    return asStreamsError((await (reply as StreamReply).ended).error)
+    return pluginError('a plugin threw', (await (reply as StreamReply).ended).error)
   } catch (thrown) {
-    return asStreamsError(thrown)
+    return pluginError('a plugin threw', thrown)
   }
-}
-
-function asStreamsError(thrown: unknown): Error {
-  if (isStreamsError(thrown)) return thrown
-  const { message } = asError(thrown)
-  return new DataStreamsError(`a plugin threw: ${message}`, { code: 'PLUGIN', cause: thrown })
 }

@@ -46,7 +46,7 @@ describe('inject', () => {
       throw new Error('bug')
     }, [])
     await scope.inject(report)
-    expect(errors).toMatchObject([{ code: 'PLUGIN' }])
+    expect(errors).toEqual([new Error('bug')])
   })
 
   test('work on a report that is not injected changes nothing', async () => {
