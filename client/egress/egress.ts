@@ -145,12 +145,14 @@ async function openTunnel(
 ): Promise<Socket> {
   const host = target.host.includes(':') ? `[${target.host}]` : target.host
   const path = `${host}:${target.port}`
-  const refusal = `the proxy ${proxy.url} does not connect to ${path}`
+  const name = `the proxy ${proxy.url}`
+  const refusal = `${name} does not connect to ${path}`
   const authorization = proxy.authorization()
   let status: number
-  let socket: Socket
+  const socket = await open(proxy, { context }, signal).catch(thrown => {
+    throw proxyError(`${name} can't be reached`, thrown)
+  })
   try {
-    socket = await open(proxy, { context }, signal)
     const request = startRequest({
       method: 'CONNECT',
       path,
@@ -165,7 +167,7 @@ async function openTunnel(
     // What came in one packet with the answer.
     socket.unshift(head)
   } catch (thrown) {
-    throw new ProxyError(`${refusal}: ${adviseOn(thrown)}`, { cause: foreignCause(thrown) })
+    throw proxyError(refusal, thrown)
   }
   if (status >= 200 && status <= 299) return socket
   socket.destroy()
@@ -174,6 +176,10 @@ async function openTunnel(
   const interim = status < 200 ? ', which is an interim answer' : ''
   const why = status === 407 ? `: its URL ${wrong} user name and password` : interim
   throw new ProxyError(`${refusal}: it answered ${status}${why}`, { statusCode: status })
+}
+
+function proxyError(what: string, thrown: unknown): ProxyError {
+  return new ProxyError(`${what}: ${adviseOn(thrown)}`, { cause: foreignCause(thrown) })
 }
 
 type Undici = Exclude<Awaited<ReturnType<typeof loadUndici>>, Error>

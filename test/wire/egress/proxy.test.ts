@@ -220,7 +220,9 @@ describe('a proxy that is out of order', () => {
     const client = clientOf({ proxy: `http://127.0.0.1:${port}` })
     const failure = await failureOf(client.listFeeds())
     expect(failure).toMatchObject({ code: 'PROXY', statusCode: undefined, isRetryable: true })
-    expect(failure.message).toMatch(/: connect ECONNREFUSED 127\.0\.0\.1:\d+$/)
+    expect(failure.message).toMatch(
+      /^the proxy \S+ can't be reached: connect ECONNREFUSED 127\.0\.0\.1:\d+$/,
+    )
   })
 
   const answers = [
