@@ -1,15 +1,18 @@
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 import { type DataEngineOptions, startDataEngine } from '../local/index.js'
 import { bold } from './view.js'
 
-/** Runs a local data engine until `signal` aborts, and prints how to reach it. */
+/** Runs a local data engine until `signal` aborts, prints how to reach it, and writes its signers into a file where one is named. */
 export async function serve(
   options: DataEngineOptions,
   signal: AbortSignal,
   out: NodeJS.WriteStream,
+  signersFile?: string,
 ): Promise<number> {
   const engine = await startDataEngine(options)
   const { f, signers } = engine.network
+  if (signersFile !== undefined) await writeFile(signersFile, JSON.stringify(engine.network))
   out.write(
     [
       bold('A local data engine is running; Ctrl-C ends it'),

@@ -89,9 +89,10 @@ program
   .option('--feeds <ids>', 'feed ids, separated by commas')
   .option('--api-key <key>', 'the API key of its user')
   .option('--user-secret <secret>', 'the secret of its user')
+  .option('--signers <file>', 'write the signers into a JSON file, as sluice verify takes them')
   .option('--replay <file>', 'publish the recorded reports of an NDJSON file instead')
   .action(async (options: ServeOptions) => {
-    const { interval, feeds, ...others } = options
+    const { interval, feeds, signers, ...others } = options
     const engine: DataEngineOptions = {
       ...others,
       intervalMs: interval,
@@ -99,7 +100,7 @@ program
       ...(feeds === undefined ? {} : { feeds: feeds.split(',').map(id => id.trim()) }),
     }
     const { serve } = await import('./serve.js')
-    process.exitCode = await serve(engine, stop.signal, stdout)
+    process.exitCode = await serve(engine, stop.signal, stdout, signers)
   })
 
 interface ServeOptions
@@ -109,6 +110,7 @@ interface ServeOptions
   > {
   readonly interval: number
   readonly feeds?: string
+  readonly signers?: string
 }
 
 program

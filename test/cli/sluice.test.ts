@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { startCommand } from '../support/command.js'
@@ -67,6 +70,7 @@ describe('sluice demo', () => {
 
 describe('sluice serve', () => {
   test('runs an engine that another command can use', async () => {
+    const signers = join(mkdtempSync(join(tmpdir(), 'sluice-serve-')), 'signers.json')
     const { child, ended, output } = startCommand([
       'serve',
       '--port',
@@ -77,6 +81,8 @@ describe('sluice serve', () => {
       'secret',
       '--interval',
       '50',
+      '--signers',
+      signers,
     ])
     await until(() => /USER_SECRET=(.*)\n/.test(output.out))
     const env = Object.fromEntries(
@@ -95,8 +101,12 @@ describe('sluice serve', () => {
       version: 'V3',
       price: expect.stringMatching(/^\d+$/),
     })
+    const { fullReport } = JSON.parse(line as string)
+    const verified = await run(['verify', fullReport, '--signers', signers])
+    expect(verified.out).toMatch(/^verified: signed by 2, of whom 1 may be faulty/)
     child.kill('SIGTERM')
     expect((await ended).code).toBe(0)
+    rmSync(dirname(signers), { recursive: true })
   })
 })
 
