@@ -26,7 +26,7 @@ export interface HmacAuthOptions extends Credentials {
   readonly renewCredentials?: RenewCredentials
   /** The wall clock, in milliseconds; where it is more than 5 s off, the service's time is used. @default Date.now */
   readonly now?: () => number
-  /** Computes the signature. @default @peculiar/webcrypto */
+  /** Computes the signature. @default Node's own HMAC; elsewhere the platform's WebCrypto */
   readonly crypto?: WebCrypto
 }
 
@@ -58,9 +58,14 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   const signingClock: ServiceKey<ServiceClock> = { name: 'the clock of signatures' }
 
   function signed(next: Handler): Handler {
-    const ownClock = createServiceClock(now)
+    let clock: ServiceClock | undefined
     const keyring = createKeyring(credentials, renewCredentials, crypto)
     const corrections = createCorrections()
+
+    /** The clock of the client; in an enclave there is no client. */
+    function findClock({ scope }: Call): ServiceClock {
+      return scope.client?.find(signingClock) ?? createServiceClock(now)
+    }
 
     async function isCorrected(
       error: AuthenticationError,
@@ -78,8 +83,7 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
 
     return async function signAttempt(call) {
       const { keys } = keyring
-      // In an enclave there is no client.
-      const clock = call.scope.client?.find(signingClock) ?? ownClock
+      clock ??= findClock(call)
       const read = clock.read()
       const moment = { ...read, offset: corrections.take(call) ?? read.offset }
       const signature = await keys.sign(call.method, call.url, call.body, moment.at + moment.offset)

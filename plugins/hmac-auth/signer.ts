@@ -1,6 +1,7 @@
 import { defaultCrypto, type WebCrypto, type WebCryptoKey } from '../../crypto/crypto.js'
 import { toHex } from '../../platform/bytes.js'
 import { TextEncoder } from '../../platform/globals.js'
+import { sha256 } from '../../platform/sha256.js'
 
 /** Makes the headers that sign one request. */
 export type Signer = (
@@ -13,29 +14,40 @@ export type Signer = (
 /** SHA-256 of no bytes: most requests have no body. */
 const NO_BODY = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
-/** Creates a signer, which imports its key once. */
+/** Creates a signer: by the platform's own HMAC where it has one and no `crypto` is given, or else by WebCrypto. */
 export function createSigner(apiKey: string, userSecret: string, crypto?: WebCrypto): Signer {
-  let key: WebCryptoKey | undefined
+  const { hash, hmac } =
+    crypto === undefined && sha256 !== undefined ? sha256 : createWebSha256(crypto)
 
   return async function sign(method, url, body = '', timestamp) {
-    const { subtle } = crypto ?? (await defaultCrypto())
-    if (key === undefined) {
-      const algorithm = { name: 'HMAC', hash: 'SHA-256' }
-      key = await subtle.importKey('raw', bytes(userSecret), algorithm, false, ['sign'])
-    }
     const { pathname, search } = new URL(url)
-    const bodyHash =
-      body.length === 0
-        ? NO_BODY
-        : toHex(new Uint8Array(await subtle.digest('SHA-256', bytes(body))))
+    const bodyHash = body.length === 0 ? NO_BODY : await hash(body)
     const text = `${method.toUpperCase()} ${pathname}${search} ${bodyHash} ${apiKey} ${timestamp}`
     return {
       Authorization: apiKey,
       'X-Authorization-Timestamp': String(timestamp),
-      'X-Authorization-Signature-SHA256': toHex(
-        new Uint8Array(await subtle.sign('HMAC', key, bytes(text))),
-      ),
+      'X-Authorization-Signature-SHA256': await hmac(userSecret, text),
     }
+  }
+}
+
+/** SHA-256 by WebCrypto, for one key, which is imported once. */
+function createWebSha256(crypto: WebCrypto | undefined): {
+  hash(data: string | Uint8Array): Promise<string>
+  hmac(key: string, data: string): Promise<string>
+} {
+  let imported: WebCryptoKey | undefined
+  return {
+    async hash(data) {
+      const { subtle } = crypto ?? (await defaultCrypto())
+      return toHex(new Uint8Array(await subtle.digest('SHA-256', bytes(data))))
+    },
+    async hmac(key, data) {
+      const { subtle } = crypto ?? (await defaultCrypto())
+      const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+      imported ??= await subtle.importKey('raw', bytes(key), algorithm, false, ['sign'])
+      return toHex(new Uint8Array(await subtle.sign('HMAC', imported, bytes(data))))
+    },
   }
 }
 

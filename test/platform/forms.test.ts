@@ -8,6 +8,8 @@ import type * as netOfNode from '../../platform/net.js'
 import * as netOfWeb from '../../platform/net.web.js'
 import type * as nativeOfNode from '../../platform/secp256k1.js'
 import * as nativeOfWeb from '../../platform/secp256k1.web.js'
+import * as hashOfNode from '../../platform/sha256.js'
+import * as hashOfWeb from '../../platform/sha256.web.js'
 import type * as socketOfNode from '../../platform/socket.js'
 import * as socketOfWeb from '../../platform/socket.web.js'
 import type * as threadsOfNode from '../../platform/threads.js'
@@ -22,12 +24,22 @@ const web: readonly [
   typeof cryptoOfNode,
   typeof netOfNode,
   typeof nativeOfNode,
+  typeof hashOfNode,
   Pick<typeof socketOfNode, 'openWebSocket'>,
   typeof threadsOfNode,
-] = [bytesOfWeb, globalsOfWeb, cryptoOfWeb, netOfWeb, nativeOfWeb, socketOfWeb, threadsOfWeb]
+] = [
+  bytesOfWeb,
+  globalsOfWeb,
+  cryptoOfWeb,
+  netOfWeb,
+  nativeOfWeb,
+  hashOfWeb,
+  socketOfWeb,
+  threadsOfWeb,
+]
 
 test('there are as many forms as the folder has', () => {
-  expect(web).toHaveLength(7)
+  expect(web).toHaveLength(8)
 })
 
 describe('both forms of bytes', () => {
@@ -109,5 +121,12 @@ describe('WebCrypto of the web', () => {
     } finally {
       Object.defineProperty(globalThis, 'crypto', own)
     }
+  })
+})
+
+describe('SHA-256', () => {
+  test('is computed at once by Node alone', () => {
+    expect(hashOfNode.sha256).toBeDefined()
+    expect(hashOfWeb.sha256).toBeUndefined()
   })
 })

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
 import { createClient } from '../../client/client.js'
 import type { WebCrypto } from '../../crypto/crypto.js'
 import {
@@ -88,6 +89,18 @@ describe('generateAuthHeaders', () => {
     ] as const
     expect(await generateAuthHeaders(...request)).toEqual(
       await official.generateAuthHeaders(...request),
+    )
+  })
+
+  test('signs alike by Node and by WebCrypto, whatever the secret and the body', async () => {
+    const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 150 })
+    await fc.assert(
+      fc.asyncProperty(text, fc.oneof(text, fc.uint8Array()), async (secret, body) => {
+        const request = ['key', secret, 'POST', 'https://x.example/a?b=c', body, 7] as const
+        expect(await generateAuthHeaders(...request)).toEqual(
+          await generateAuthHeaders(...request, globalThis.crypto),
+        )
+      }),
     )
   })
 })
