@@ -38,19 +38,26 @@ export function rateLimit(given?: RateLimitOptions): Plugin<never> {
   const requests = checkNumber('requests', options.requests ?? 10, { min: 1, whole: true })
   const per = checkNumber('per', options.per ?? 1000, { min: 1, max: MAX_TIMER })
 
+  /** Takes a slot; undefined where none is free. */
+  function take({ freeAt }: Endpoint): number | undefined {
+    const now = performance.now()
+    const slot = freeAt.length < requests ? freeAt.length : indexOfLeast(freeAt)
+    if ((freeAt[slot] ?? now) > now) return undefined
+    freeAt[slot] = now + COUNTED + per
+    return slot
+  }
+
   function serve(endpoint: Endpoint): void {
     const { freeAt, waiting } = endpoint
     clearTimeout(endpoint.timer)
     endpoint.timer = undefined
     while (waiting.length > 0) {
-      const now = performance.now()
-      const slot = freeAt.length < requests ? freeAt.length : indexOfLeast(freeAt)
-      const wait = (freeAt[slot] ?? now) - now
-      if (wait > 0) {
+      const slot = take(endpoint)
+      if (slot === undefined) {
+        const wait = (freeAt[indexOfLeast(freeAt)] as number) - performance.now()
         endpoint.timer = setTimeout(serve, Math.ceil(wait), endpoint)
         return
       }
-      freeAt[slot] = now + COUNTED + per
       waiting.shift()?.(slot)
     }
   }
@@ -91,7 +98,8 @@ export function rateLimit(given?: RateLimitOptions): Plugin<never> {
       if (call.kind !== 'request') return next(call)
       const endpoint = endpointOf(call.method, call.url)
       const { freeAt } = endpoint
-      const slot = await enter(endpoint, call.signal)
+      const isFirst = endpoint.waiting.length === 0 && !call.signal.aborted
+      const slot = (isFirst ? take(endpoint) : undefined) ?? (await enter(endpoint, call.signal))
       const until = freeAt[slot] as number
       try {
         return await next(call)

@@ -1,4 +1,3 @@
-import { abortable } from '../../core/abortable.js'
 import { foreignCause, isStreamsError } from '../../core/errors.js'
 import { over } from '../../core/lifetime.js'
 import { onAbort } from '../../core/on-abort.js'
@@ -28,26 +27,38 @@ export function createSend({
   maxBodyBytes,
   now,
 }: SendOptions): (call: RequestCall) => Promise<RequestReply> {
+  /** Sends a call; its signal and the timeout end the attempt, whatever `http` does with the signal that it gets. */
+  function attempt(call: RequestCall): Promise<HttpAnswer> {
+    return new Promise((resolve, reject) => {
+      const controller = new AbortController()
+      const { signal } = controller
+
+      function settle(): void {
+        clearTimeout(timer)
+        forget()
+      }
+      function abort(reason: unknown): void {
+        settle()
+        controller.abort(reason)
+        reject(reason)
+      }
+      const forget = onAbort(call.signal, () => abort(call.signal.reason))
+      const timer = setTimeout(() => abort(timedOut(call, timeout)), timeout)
+      http({ ...call, signal }, maxBodyBytes).then(
+        answer => {
+          settle()
+          // An answer of success has been read to its end, so there is nothing to abort.
+          if (!isSuccess(answer)) controller.abort(over)
+          resolve(answer)
+        },
+        thrown => abort(isStreamsError(thrown) ? thrown : networkError(call, thrown)),
+      )
+    })
+  }
+
   return async function send(call) {
     if (call.signal.aborted) throw call.signal.reason
-    const attempt = new AbortController()
-    const forget = onAbort(call.signal, () => attempt.abort(call.signal.reason))
-    const timer = setTimeout(() => attempt.abort(timedOut(call, timeout)), timeout)
-    let answer: HttpAnswer | undefined
-    try {
-      answer = await abortable(
-        http({ ...call, signal: attempt.signal }, maxBodyBytes),
-        attempt.signal,
-      )
-    } catch (thrown) {
-      if (attempt.signal.aborted) throw attempt.signal.reason
-      throw isStreamsError(thrown) ? thrown : networkError(call, thrown)
-    } finally {
-      clearTimeout(timer)
-      forget()
-      // An answer of success has been read to its end, so there is nothing to abort.
-      if (answer === undefined || !isSuccess(answer)) attempt.abort(over)
-    }
+    const answer = await attempt(call)
     if (!isSuccess(answer)) throw errorFromAnswer(call, answer, now)
     return { kind: 'request', ...answer, repeatsSecret: text => repeatsHeader(text, call.headers) }
   }

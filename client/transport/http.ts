@@ -26,33 +26,18 @@ export type Http = (request: HttpRequest, maxBytes: number) => Promise<HttpAnswe
 
 let loading: Promise<typeof import('ky')> | undefined
 
-/**
- * HTTP through ky, with its retries, timeout and errors off: a retry would send a stale signature, and the other two are
- * `createSend`'s. Redirects are not followed, because the signature covers the URL it was made for.
- */
-export function createHttp(fetch?: Fetch): Http {
+/** Sends requests through a fetch that is given, or else through ky. Redirects are not followed: the signature covers the URL. */
+export function createHttp(fetch: Fetch = fetchThroughKy): Http {
   return async function http({ method, url, headers, body, signal }, maxBytes) {
-    const init = {
+    const response = await fetch(url, {
       method,
       headers,
       signal,
       redirect: 'manual' as const,
       ...(body === undefined ? {} : { body: body as NonNullable<RequestInit['body']> }),
-    }
-    // A fetch that a user gives gets the URL and the options, as callers of fetch pass them, and not a Request of ky's.
-    async function send(): Promise<Response> {
-      const response = await (fetch ?? (await platformFetch()))(url, init)
-      if (isResponse(response)) return response
+    })
+    if (!isResponse(response))
       throw new ValidationError('fetch must return a Response whose body has not been read')
-    }
-    async function sendThroughKy(): Promise<Response> {
-      // Each evaluation of import() resolves the module anew.
-      loading ??= import('ky')
-      const { default: ky } = await loading
-      return ky(url, { retry: 0, timeout: false, throwHttpErrors: false, fetch: send })
-    }
-    // Where the globals are a browser's, as under jsdom, Request may be missing, and ky needs it.
-    const response = await (globalThis.Request === undefined ? send() : sendThroughKy())
     const isSuccess = response.status >= 200 && response.status < 300
     return {
       status: response.status,
@@ -60,6 +45,19 @@ export function createHttp(fetch?: Fetch): Http {
       body: isSuccess ? await readBody(response, maxBytes) : await readRefusal(response),
     }
   }
+}
+
+/** Without ky's retries, timeout and errors: a retry would send a stale signature, and the other two are `createSend`'s. */
+const plain = { retry: 0, timeout: false, throwHttpErrors: false } as const
+
+/** ky; or the platform's fetch where the globals are a browser's, as under jsdom, and lack what ky needs. */
+async function fetchThroughKy(...[url, init]: Parameters<Fetch>): Promise<Response> {
+  if (globalThis.Request === undefined || globalThis.fetch === undefined)
+    return (await platformFetch())(url, init)
+  // Each evaluation of import() resolves the module anew.
+  loading ??= import('ky')
+  const { default: ky } = await loading
+  return ky(url, { ...init, ...plain })
 }
 
 async function platformFetch(): Promise<Fetch> {
@@ -112,6 +110,8 @@ async function readBody(response: Response, maxBytes: number): Promise<Uint8Arra
     }
     chunks.push(value)
   }
+  const [first] = chunks
+  if (first !== undefined && chunks.length === 1) return first
   const body = new Uint8Array(size)
   let at = 0
   for (const chunk of chunks) {
