@@ -28,6 +28,8 @@ export interface SeenTimes {
   pairs: Float64Array
   /** How many pairs there are. */
   count: number
+  /** Where in `pairs` the time was found that was looked for last. */
+  copied: number
   /** Times after this one are in the future, or the clock has not been asked for a while. */
   upTo: number
   /**
@@ -125,6 +127,7 @@ function createSeenTimes(
     hasRanges: feedVersion(feedID) !== 1,
     pairs: new Float64Array(32),
     count: 0,
+    copied: 0,
     upTo: advance === undefined ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY,
     advance: advance && (() => advance(seen)),
     future: [],
@@ -240,11 +243,12 @@ export function cacheReport(seen: SeenTimes, report: Report, hasCopies: boolean)
   seen.cache[seen.cached] = report
 }
 
-/** The cached report of a time. */
-export function cachedReport({ cache, cached }: SeenTimes, time: number): Report | undefined {
-  // Copies mostly follow the newest report.
-  for (let index = cached; index >= 0; index--)
-    if (cache[index]?.observationsTimestamp === time) return cache[index]
+/** The cached report of a time: mostly as far behind the newest as its time is. */
+export function cachedReport(seen: SeenTimes, time: number): Report | undefined {
+  const { cache, cached, count } = seen
+  const behind = count - 1 - indexOf(seen, time)
+  const likely = cache[cached >= behind ? cached - behind : cached - behind + cache.length]
+  if (likely?.observationsTimestamp === time) return likely
   return cache.find(report => report?.observationsTimestamp === time)
 }
 
@@ -258,17 +262,31 @@ function endOf(runs: readonly Interval[]): number {
   return last === undefined ? Number.NEGATIVE_INFINITY : last.to
 }
 
-/** The index of the first exact time that is not before this one. Copies follow closely, so it looks at the newest first. */
-function indexOf({ pairs, count }: SeenTimes, time: number): number {
+/**
+ * The index of the first exact time that is not before this one. It looks first where the time stands if all are as far apart as
+ * the newest two, and then behind the copy that it found last: copies come in the order of their reports.
+ */
+function indexOf(seen: SeenTimes, time: number): number {
+  const { pairs, count, copied } = seen
+  const end = 2 * count
+  const newest = pairs[end - 2] as number
+  const likely = end - 2 - 2 * Math.round((newest - time) / (newest - (pairs[end - 4] as number)))
+  if (pairs[likely] === time && likely < end) {
+    seen.copied = likely
+    return likely >> 1
+  }
+  if (pairs[copied + 2] === time && copied + 2 < end) {
+    seen.copied = copied + 2
+    return (copied >> 1) + 1
+  }
   let low = 0
   let high = count
-  let middle = count - 4
   while (low < high) {
-    if (middle < low) middle = (low + high) >> 1
+    const middle = (low + high) >> 1
     if ((pairs[2 * middle] as number) < time) low = middle + 1
     else high = middle
-    middle = (low + high) >> 1
   }
+  seen.copied = 2 * low
   return low
 }
 
