@@ -7,8 +7,8 @@ import { addTime, cachedReport, cacheReport, newestTime, seenIn } from '../repor
 /** Options of `dedup`. */
 export interface DedupOptions {
   /**
-   * How many of the newest observations of each feed are remembered exactly, at least, at 16 bytes each. Older ones are
-   * remembered as runs of reports each of which begins where the one before ended. @default 512
+   * How many of the newest observations of each feed are remembered exactly, at least, at 8 bytes each (16, of feeds in
+   * milliseconds). Older ones are remembered as runs of reports each of which begins where the one before ended. @default 512
    */
   readonly window?: number
 }

@@ -24,8 +24,11 @@ export interface SeenTimes {
   readonly window: number
   /** False for version 1, whose reports name blocks in place of the time from which on they hold. */
   readonly hasRanges: boolean
-  /** The newest times, exactly and ascending, each followed by the time from which on its report holds: `count` such pairs. */
-  pairs: Float64Array
+  /**
+   * The newest times, exactly and ascending, each followed by the time from which on its report holds: `count` such pairs. Of a feed
+   * in seconds, they fit into 32 bits.
+   */
+  pairs: Float64Array | Uint32Array
   /** How many pairs there are. */
   count: number
   /** Where in `pairs` the time was found that was looked for last. */
@@ -119,13 +122,14 @@ function createSeenTimes(
   cursor: number | undefined,
   { window, advance }: SeenFeeds,
 ): SeenTimes {
+  const second = feedResolution(feedID) === 's' ? 1 : 1000
   const seen: SeenTimes = {
     feedID,
     cursor,
-    second: feedResolution(feedID) === 's' ? 1 : 1000,
+    second,
     window,
     hasRanges: feedVersion(feedID) !== 1,
-    pairs: new Float64Array(32),
+    pairs: second === 1 ? new Uint32Array(32) : new Float64Array(32),
     count: 0,
     copied: 0,
     upTo: advance === undefined ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY,
@@ -153,8 +157,7 @@ export function addTime(seen: SeenTimes, since: number, time: number): boolean {
   const end = 2 * count
   const newest = count > 0 ? (pairs[end - 2] as number) : endOf(seen.runs)
   if (time > newest && end < pairs.length) {
-    pairs[end] = time
-    pairs[end + 1] = Math.min(since, time)
+    write(seen, end, since, time)
     seen.count = count + 1
     return true
   }
@@ -237,9 +240,14 @@ export function unseenIn(
   return parts
 }
 
-/** Caches a report whole: the last two, and more of them once copies may arrive. */
+/**
+ * Caches a report whole: the last one, and the one before where reports may be missing between them; more of them once copies
+ * may arrive.
+ */
 export function cacheReport(seen: SeenTimes, report: Report, hasCopies: boolean): void {
-  seen.cached = (seen.cached + 1) % (hasCopies ? MOST_CACHED : 2)
+  const { validFromTimestamp: since, observationsTimestamp: time } = report
+  if (hasCopies) seen.cached = (seen.cached + 1) % MOST_CACHED
+  else if (!followsOn(seen, since, time)) seen.cached ^= 1
   seen.cache[seen.cached] = report
 }
 
@@ -303,16 +311,27 @@ function insert(seen: SeenTimes, since: number, time: number): void {
   const { pairs, count } = seen
   const at = 2 * indexOf(seen, time)
   pairs.copyWithin(at + 2, at, 2 * count)
-  pairs[at] = time
-  pairs[at + 1] = Math.min(since, time)
+  write(seen, at, since, time)
   seen.count++
+}
+
+/** Writes a pair; if its times don't fit, all get more bits. */
+function write(seen: SeenTimes, at: number, since: number, time: number): void {
+  const { pairs } = seen
+  const from = Math.min(since, time)
+  pairs[at] = time
+  pairs[at + 1] = from
+  if ((pairs[at] === time && pairs[at + 1] === from) || pairs instanceof Float64Array) return
+  seen.pairs = Float64Array.from(pairs)
+  write(seen, at, since, time)
 }
 
 /** Enlarges the list, up to twice the window; then moves the older half to the runs. */
 function makeRoom(seen: SeenTimes): void {
   const { pairs, count, window } = seen
   if (count < 2 * window) {
-    seen.pairs = new Float64Array(Math.min(4 * count, 4 * window))
+    const length = Math.min(4 * count, 4 * window)
+    seen.pairs = pairs instanceof Uint32Array ? new Uint32Array(length) : new Float64Array(length)
     seen.pairs.set(pairs)
     return
   }

@@ -87,6 +87,20 @@ describe('the times seen', () => {
     )
   })
 
+  test('that take more than 32 bits are remembered, too, and so are those before them', () => {
+    const seen = feed()
+    addAll(seen, range(1, 20))
+    const late = 2 ** 32 + 7
+    expect([addTime(seen, 21, late), addTime(seen, 21, late), addTime(seen, 7, 7)]).toEqual([
+      true,
+      false,
+      false,
+    ])
+    expect(exactTimes(seen)).toEqual([...range(1, 20), late])
+    expect(addTime(seen, -3, 0)).toBe(true)
+    expect(unseenIn(seen, { from: -5, to: 22 }, [])).toEqual([{ from: -5, to: -4 }])
+  })
+
   test('agree with what each report says of the one before it, where the newest follows on', () => {
     const seen = feed()
     expect(followsOn(seen, 101, 100)).toBe(false)
