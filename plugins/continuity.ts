@@ -92,13 +92,14 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   const seen = seenIn(scope)
   const feeds = new Map<string, Feed>()
   const backfill = createBackfill(scope, maxBackfill / 1000, update)
+  const now = (): number => scope.client.now()
   let last: Feed | undefined
   seen.advance = ({ feedID }) => advance(feedOf(feedID))
 
   function feedOf(feedID: string): Feed {
     last = feeds.get(feedID)
     if (last !== undefined) return last
-    last = createFeed(seen.of(feedID), () => scope.client.now())
+    last = createFeed(seen.of(feedID), now)
     if (!isSorted) last.freeUpTo = Number.POSITIVE_INFINITY
     feeds.set(feedID, last)
     return last

@@ -39,7 +39,7 @@ export interface SeenTimes {
    * Brings `upTo` to the present, and adds what was in the future until then, and what is more of it than `window`. Without
    * it no time is in the future.
    */
-  readonly advance: (() => void) | undefined
+  readonly advance: ((seen: SeenTimes) => void) | undefined
   /** Reports dated in the future, ascending. The time of such a report may be wrong: it counts once the present reaches it. */
   readonly future: {
     /** The time from which on the report holds. */
@@ -133,7 +133,7 @@ function createSeenTimes(
     count: 0,
     copied: 0,
     upTo: advance === undefined ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY,
-    advance: advance && (() => advance(seen)),
+    advance,
     future: [],
     runs: [],
     isMissing: undefined,
@@ -210,7 +210,7 @@ export function followsOn({ pairs, count }: SeenTimes, since: number, time: numb
 
 /** Whether a time is in the future. */
 export function isFuture(seen: SeenTimes, time: number): boolean {
-  if (time > seen.upTo) seen.advance?.()
+  if (time > seen.upTo) seen.advance?.(seen)
   return time > seen.upTo
 }
 
@@ -303,7 +303,7 @@ function addFuture(seen: SeenTimes, since: number, time: number): boolean {
   if (hasTime(seen, time)) return false
   seen.future.push({ since, time })
   seen.future.sort((one, other) => one.time - other.time)
-  if (seen.future.length > seen.window) seen.advance?.()
+  if (seen.future.length > seen.window) seen.advance?.(seen)
   return true
 }
 

@@ -15,6 +15,7 @@ import {
   isCertain,
   openNamed,
   place,
+  presentOf,
   type Range,
   refute,
 } from './feed.js'
@@ -106,7 +107,7 @@ export function createBackfill(
     // A full page shows nothing beyond its last report that proved to be right: the time of another may be wrong.
     const right = reports.findLast(each => hasTime(seen, each.observationsTimestamp))
     if (reports.length >= PAGE) page.to = right?.observationsTimestamp ?? page.to
-    const late = feed.present() - (LATE / 1000) * seen.second
+    const late = presentOf(feed) - (LATE / 1000) * seen.second
     const isMute = range.isAbove && wanted.some(each => each.observationsTimestamp < late)
     if (!isMute || feed.above?.interval === undefined || performance.now() < nextReset) return
     nextReset = performance.now() + RESET_INTERVAL

@@ -48,8 +48,8 @@ interface Above {
 /** A feed of a stream, and what may be missing of it. */
 export interface Feed {
   readonly seen: SeenTimes
-  /** The present in the unit of the feed, by the clock of the service where that is known. */
-  readonly present: () => number
+  /** The present in milliseconds, by the clock of the service where that is known. */
+  readonly now: () => number
   /** What may be missing, ascending; a possible range may overlap with a named one. */
   readonly ranges: Range[]
   above: Above | undefined
@@ -99,23 +99,36 @@ export function createFeed(seen: SeenTimes, now: () => number): Feed {
   const ranges: Range[] = []
   seen.isMissing = time => ranges.some(range => range.digest !== undefined && isIn(range, time))
   const never = Number.NEGATIVE_INFINITY
-  const none = { above: undefined, linked: undefined, shown: undefined, timer: undefined }
-  const times = {
-    freeFrom: never,
-    freeUpTo: never,
+  return {
+    seen,
+    now,
+    ranges,
+    above: undefined,
     turnedAt: never,
     aheadAt: never,
     askedAt: never,
+    linked: undefined,
+    unfounded: 0,
+    gaps: [],
+    shown: undefined,
+    held: [],
+    freeFrom: never,
+    freeUpTo: never,
+    isAsking: false,
+    isOver: false,
+    timer: undefined,
   }
-  const state = { ...none, ...times, unfounded: 0, isAsking: false, isOver: false }
-  const present = () => (now() / 1000) * seen.second
-  return { seen, present, ranges, gaps: [], held: [], ...state }
+}
+
+/** The present in the unit of a feed. */
+export function presentOf({ now, seen }: Feed): number {
+  return (now() / 1000) * seen.second
 }
 
 /** Brings the clock of a feed to the present. What was dated in the future until then is compared with what came meanwhile. */
 export function advance(feed: Feed): void {
   const { seen } = feed
-  const present = Math.floor(feed.present() + (CLOCK_TOLERANCE / 1000) * seen.second)
+  const present = Math.floor(presentOf(feed) + (CLOCK_TOLERANCE / 1000) * seen.second)
   const excess = seen.future.length - seen.window
   const due = seen.future.filter(({ time }, at) => time <= present || at < excess)
   seen.future.splice(0, due.length)
@@ -258,8 +271,8 @@ function insertRange({ ranges }: Feed, range: Range): void {
 }
 
 /** Milliseconds since the present was at a time of a feed. */
-function ageOf({ present, seen }: Feed, time: number): number {
-  return Math.round(((present() - time) / seen.second) * 1000)
+function ageOf(feed: Feed, time: number): number {
+  return Math.round(((presentOf(feed) - time) / feed.seen.second) * 1000)
 }
 
 /** Opens a range in which a report is missing; `part` is the range, opened earlier, that it was a part of. */
@@ -309,7 +322,7 @@ export function openAbove(feed: Feed): void {
   if (from > above.from) return
   const open = ranges.find(range => range.isAbove)
   if (open !== undefined) closeRange(feed, open)
-  const to = Math.floor(feed.present())
+  const to = Math.floor(presentOf(feed))
   addRange(feed, { from, to }, 0, { isAbove: true, dueAt: now, delays: false })
   const { interval } = above
   if (interval === undefined) return
@@ -345,7 +358,7 @@ export function isAnswered(feed: Feed, range: Range, at: number): boolean {
 /** Announces what was not seen of an interval up to the present, and was not announced before. */
 export function giveUp(scope: StreamScope, feed: Feed, at: Interval, cause: GapCause): void {
   const { feedID } = feed.seen
-  const interval = { from: at.from, to: Math.min(at.to, Math.floor(feed.present())) }
+  const interval = { from: at.from, to: Math.min(at.to, Math.floor(presentOf(feed))) }
   for (const part of unseenIn(feed.seen, interval, feed.gaps)) {
     if (feed.isOver) return
     const { from, to } = part
