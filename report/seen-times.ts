@@ -71,6 +71,8 @@ export interface SeenFeeds {
   forget(feedIDs: readonly string[]): void
 }
 
+/** Pairs for which a feed has room at first. */
+const FIRST_PAIRS = 32
 /** Runs that are remembered of a feed; of more, the oldest two become one. */
 const MOST_RUNS = 256
 /** Reports that are cached of a feed, once copies may arrive. */
@@ -123,13 +125,14 @@ function createSeenTimes(
   { window, advance }: SeenFeeds,
 ): SeenTimes {
   const second = feedResolution(feedID) === 's' ? 1 : 1000
+  const length = 2 * Math.min(FIRST_PAIRS, 2 * window)
   const seen: SeenTimes = {
     feedID,
     cursor,
     second,
     window,
     hasRanges: feedVersion(feedID) !== 1,
-    pairs: second === 1 ? new Uint32Array(32) : new Float64Array(32),
+    pairs: second === 1 ? new Uint32Array(length) : new Float64Array(length),
     count: 0,
     copied: 0,
     upTo: advance === undefined ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY,
@@ -326,11 +329,11 @@ function write(seen: SeenTimes, at: number, since: number, time: number): void {
   write(seen, at, since, time)
 }
 
-/** Enlarges the list, up to twice the window; then moves the older half to the runs. */
+/** Enlarges the list by half, up to twice the window; then moves the older half to the runs. */
 function makeRoom(seen: SeenTimes): void {
   const { pairs, count, window } = seen
   if (count < 2 * window) {
-    const length = Math.min(4 * count, 4 * window)
+    const length = 2 * Math.min(count + Math.max(FIRST_PAIRS, count >> 1), 2 * window)
     seen.pairs = pairs instanceof Uint32Array ? new Uint32Array(length) : new Float64Array(length)
     seen.pairs.set(pairs)
     return
