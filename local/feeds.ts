@@ -74,12 +74,13 @@ export const defaultFeeds: readonly FeedSpec[] = [
   feed('0x0007c2b85e9f304d1a6b7c8d9e0f1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b'),
   feed('0x0008f3a92c6d105e4b8a7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a0b9c8d7e6f'),
   feed('0x0009d7e16a4b302f5c8d9eafb0c1d2e3f405162738495a6b7c8d9eafb0c1d2e3'),
-  feed('0x000ab84c7d5e2f10963a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f90', price(232n)),
-  feed('0x000be6f05a3c7d1249b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a1b0c9d8e7f6', { mid: 415n * e18 }),
+  feed('0x000ab84c7d5e2f10963a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f90'),
+  feed('0x000be6f05a3c7d1249b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a1b0c9d8e7f6'),
   feed('0x000c91a7f4e2d3b5608c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a1b0c9d8e7f60'),
   feed('0x000d3c58b1a9e7f2406d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a0b9c8d7e6f5a4b'),
   feed('0x000e7f20d4c5b6a3981e0f1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e', {
-    midPrice: 71n * e18,
+    // Below zero, as crude oil was in April 2020.
+    midPrice: -37_630_000_000_000_000_000n,
   }),
   // In milliseconds.
   feed('0x10035a7b9c1d3e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7', price(3_850n)),

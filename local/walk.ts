@@ -36,11 +36,10 @@ function bell(random: () => number): number {
   return random() + random() + random() + random() - 2
 }
 
-/** Some price from 1 to 10 000, 18 decimals. */
+/** Some price from 5000 to 1 200 000 with all its 18 decimals: 73 to 80 bits. */
 function somePrice(random: () => number): bigint {
-  return (
-    BigInt(10_000 + Math.floor(random() * 90_000)) * 10n ** BigInt(14 + Math.floor(random() * 4))
-  )
+  const whole = BigInt(5000 + Math.floor(random() * 1_195_000))
+  return whole * e18 + parts(random()) * e9 + parts(random())
 }
 
 /** Moves by at most twice the volatility per step, plus the drift. */
@@ -98,7 +97,8 @@ const models: Readonly<Record<number, Readonly<Record<string, Model>>>> = {
   3: { price: walk(0.0002), bid: below('price'), ask: above('price') },
   4: { price: walk(0.00005), marketStatus: open },
   5: {
-    rate: walk(0.0001, 43n * 10n ** 15n),
+    // Below zero, as the rates of some currencies have been.
+    rate: walk(0.0001, -5_312_604_118_273_905n),
     timestamp: ({ ms }) => seconds(ms),
     duration: fixed(() => 86_400n),
   },
@@ -165,7 +165,7 @@ const models: Readonly<Record<number, Readonly<Record<string, Model>>>> = {
 }
 
 const fees: Readonly<Record<string, Model>> = {
-  nativeFee: walk(0.0002, 25_600_000_000_000n),
+  nativeFee: walk(0.0002, 256_000_000_000_000n),
   linkFee: walk(0.0002, 3_500_000_000_000_000n),
 }
 
