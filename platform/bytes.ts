@@ -7,7 +7,7 @@ export function viewBytes(buffer: ArrayBuffer, length: number): Uint8Array {
 
 /** Writes text as UTF-8 to the start of bytes, as much of it as fits. */
 export function writeText(bytes: Uint8Array, text: string): void {
-  ;(bytes as Buffer).write(text, 'utf8')
+  ;(bytes as Buffer).write(text)
 }
 
 /** The ASCII characters from one place to before another. */

@@ -2,13 +2,10 @@ import { DataStreamsError, isStreamsError, ValidationError } from '../core/error
 import type { Log } from '../core/log.js'
 import type { DecodedBy, Decoder } from './decoder.js'
 import { ReportDecodingError } from './errors.js'
-import { feedVersion, parseFeedID } from './feed-id.js'
+import { feedVersion, parseKnownFeedID } from './feed-id.js'
 import { decodingError, openBlob } from './full-report.js'
 import type { DecoderTable, Report } from './report.js'
 import type { ReportVerifier } from './verifier.js'
-
-/** Feed ids whose normal form is cached. */
-const MAX_IDS = 4096
 
 /** Makes a table of decoders by version. Of two with one version, the first is used. */
 export function createDecoderTable<Each extends Decoder>(
@@ -69,20 +66,8 @@ export function createDecodeReport<Each extends Decoder>(
   decoders: Iterable<Each>,
 ): (fullReport: string, feedID: string) => DecodedBy<Each> {
   const table = createDecoderTable(decoders)
-  /** Normal forms of the ids that were given: most programs give a few, again and again. */
-  const ids = new Map<string, string>()
-
-  function normalID(feedID: string): string {
-    const known = ids.get(feedID)
-    if (known !== undefined) return known
-    const id = parseFeedID(feedID)
-    if (ids.size === MAX_IDS) ids.clear()
-    ids.set(feedID, id)
-    return id
-  }
-
   return function decodeReport(fullReport, feedID) {
-    const id = normalID(feedID)
+    const id = parseKnownFeedID(feedID)
     if (typeof fullReport !== 'string')
       throw decodingError(id, `it must be a string, not ${typeof fullReport}`)
     return table.decode(fullReport, id)

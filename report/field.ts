@@ -44,19 +44,24 @@ export function readerOf(name: string, type: FieldType | undefined): Reader {
 
 /** The widest integers that are decoded as numbers. */
 const EXACT_WIDTH = 48
+/** Bits of the values that are read faster than others. Those of reports have 80 at most. */
+const SHORT = 128
 
 function uintReader(width: number): Reader {
   const limit = 1n << BigInt(width)
   if (width <= EXACT_WIDTH) {
+    const most = 2 ** width - 1
     return (blob, at, name) => {
       const value = readSafeUint(blob.view, at)
-      if (!(value < Number(limit))) throw outside(blob, name, `uint${width}`)
+      if (!(value <= most)) throw outside(blob, name, `uint${width}`)
       return value
     }
   }
   return (blob, at, name) => {
-    const value = readBigUint(blob.view, at)
-    if (value >= limit) throw outside(blob, name, `uint${width}`)
+    const { view } = blob
+    const isShort = isExtended(view, at, 0)
+    const value = isShort ? readUint128(view, at + 16) : BigInt.asUintN(256, readInt256(view, at))
+    if (!(isShort && width >= SHORT) && value >= limit) throw outside(blob, name, `uint${width}`)
     return value
   }
 }
@@ -66,11 +71,11 @@ function intReader(width: number): Reader {
   const least = -limit
   const isSmall = width <= EXACT_WIDTH
   return (blob, at, name) => {
-    let value = readBigUint(blob.view, at)
-    if (blob.view.getInt8(at) < 0) {
-      value = BigInt.asIntN(256, value)
-      if (value < least) throw outside(blob, name, `int${width}`)
-    } else if (value >= limit) throw outside(blob, name, `int${width}`)
+    const { view } = blob
+    const isShort = isExtended(view, at, view.getInt32(at + 16) >> 31)
+    const value = isShort ? readInt128(view, at + 16) : readInt256(view, at)
+    if (!(isShort && width >= SHORT) && (value >= limit || value < least))
+      throw outside(blob, name, `int${width}`)
     return isSmall ? Number(value) : value
   }
 }
@@ -133,23 +138,31 @@ export function readString(blob: Blob, start: number, length: number, name: stri
   }
 }
 
-/** The word at byte `at`. Most values are short, and a short bigint is cheaper to make. */
-function readBigUint(view: DataView, at: number): bigint {
-  const low = view.getBigUint64(at + 24)
-  if ((view.getUint32(at + 16) | view.getUint32(at + 20)) === 0 && isZero128(view, at)) return low
-  const low128 = (view.getBigUint64(at + 16) << 64n) | low
-  if (isZero128(view, at)) return low128
-  return (view.getBigUint64(at) << 192n) | (view.getBigUint64(at + 8) << 128n) | low128
-}
-
-function isZero128(view: DataView, at: number): boolean {
+/** Whether the first half of the word at byte `at` has no bits but the sign of the second, 0 or -1. */
+function isExtended(view: DataView, at: number, sign: number): boolean {
   return (
-    (view.getUint32(at) |
-      view.getUint32(at + 4) |
-      view.getUint32(at + 8) |
-      view.getUint32(at + 12)) ===
+    ((view.getInt32(at) ^ sign) |
+      (view.getInt32(at + 4) ^ sign) |
+      (view.getInt32(at + 8) ^ sign) |
+      (view.getInt32(at + 12) ^ sign)) ===
     0
   )
+}
+
+function readUint128(view: DataView, at: number): bigint {
+  const low = view.getBigUint64(at + 8)
+  if ((view.getInt32(at) | view.getInt32(at + 4)) === 0) return low
+  return (view.getBigUint64(at) << 64n) | low
+}
+
+function readInt128(view: DataView, at: number): bigint {
+  const low = view.getBigUint64(at + 8)
+  if ((view.getInt32(at) | view.getInt32(at + 4)) === 0) return low
+  return (view.getBigInt64(at) << 64n) | low
+}
+
+function readInt256(view: DataView, at: number): bigint {
+  return (readInt128(view, at) << 128n) | readUint128(view, at + 16)
 }
 
 function outside(blob: Blob, name: string, type: string): ReportDecodingError {

@@ -29,10 +29,9 @@
  * byte of the report is left unread.
  */
 import { writeText } from '../platform/bytes.js'
-import { areDigits, buffer, characters } from './characters.js'
+import { buffer, bytes, decodeDigits, MAX_BYTES } from './digits/digits.js'
 import { ReportDecodingError } from './errors.js'
-import { feedResolution, feedVersion } from './feed-id.js'
-import { readBytes, readWord } from './hex-digits.js'
+import { feedResolution, feedVersion, feedWords } from './feed-id.js'
 
 /** The times of a blob, which are signed, unlike those of the envelope. */
 export interface Head {
@@ -65,8 +64,6 @@ const LEAST_WORDS = BLOB + 2
 export const HEAD_WORDS = 6
 /** rawVs has one byte per signature, and is one word. */
 const MAX_SIGNATURES = 32
-/** Far more than any report has. Longer ones are not read. */
-const MAX_BYTES = 65_536
 
 /** Hexadecimal digits of a word, and so of a feed id. */
 export const DIGITS = 64
@@ -75,17 +72,18 @@ export const BLOB_DIGITS: number = DIGITS * BLOB
 /** Digits of the shortest report. */
 export const LEAST_DIGITS: number = DIGITS * LEAST_WORDS
 
-/** The bytes of the last blob that was opened. */
-const blob = new DataView(new ArrayBuffer(MAX_BYTES))
+/** The bytes that were decoded last, from the first of their blob on. */
+const blob = new DataView(bytes.buffer, bytes.byteOffset + 32 * BLOB, MAX_BYTES - 32 * BLOB)
 
-/** The report whose digits are in the buffer and have been checked: most reports are decoded as soon as they arrive. */
+/** All bytes that were decoded last, as numbers in the order of the platform. */
+const ints = new Int32Array(bytes.buffer, bytes.byteOffset, MAX_BYTES / 4)
+
+/** The report whose bytes these are, where its encoding has been checked: most reports are decoded as soon as they arrive. */
 let fresh: FreshReport | undefined
 
 interface FreshReport {
   readonly fullReport: string
   readonly feedID: string
-  /** Position of its first digit. */
-  readonly at: number
   readonly blobLength: number
 }
 
@@ -94,10 +92,10 @@ interface FreshReport {
  * the blob. Throws ReportDecodingError.
  */
 export function readHead(fullReport: string, feedID: string): Head {
-  fresh = undefined
   const count = fullReport.length - 2
   if (count > 2 * MAX_BYTES) throw decodingError(feedID, `it is longer than ${MAX_BYTES} bytes`)
-  if (!fullReport.startsWith('0x')) throw decodingError(feedID, 'it does not start with 0x')
+  if (fullReport.charCodeAt(0) !== 48 || fullReport.charCodeAt(1) !== 120)
+    throw decodingError(feedID, 'it does not start with 0x')
   if (count % DIGITS !== 0)
     throw decodingError(feedID, `${count} hexadecimal digits are not whole words of 32 bytes`)
   const words = count / DIGITS
@@ -105,35 +103,33 @@ export function readHead(fullReport: string, feedID: string): Head {
   // A character beyond ASCII becomes several bytes. None of them is a digit, and the first is at its position or after it.
   writeText(buffer, fullReport)
   const blobLength = checkEncoding(2, words, feedID)
-  const start = 2 + BLOB_DIGITS
-  const signedFor = fullReport.slice(start, start + DIGITS)
-  if (!feedID.endsWith(signedFor) && !feedID.endsWith(signedFor.toLowerCase())) {
-    throw decodingError(feedID, `it is signed for feed 0x${signedFor}`)
+  if (!isSignedFor(feedID)) {
+    const start = 2 + BLOB_DIGITS
+    throw decodingError(
+      feedID,
+      `it is signed for feed 0x${fullReport.slice(start, start + DIGITS)}`,
+    )
   }
-  return readTimes(2, blobLength, feedID)
+  return readTimes(blobLength, feedID)
+}
+
+/** Compares the first word of the blob with a feed's id. */
+function isSignedFor(feedID: string): boolean {
+  const words = feedWords(feedID)
+  for (let index = 0; index < 8; index++)
+    if (blob.getInt32(4 * index) !== words[index]) return false
+  return true
 }
 
 /** As `readHead`, for a report of so many words whose digits are in the buffer from `at` on; its feed id is not checked. */
 export function readHeadAt(at: number, words: number, feedID: string): Head {
-  fresh = undefined
   if (words > MAX_BYTES / 32) throw decodingError(feedID, `it is longer than ${MAX_BYTES} bytes`)
-  return readTimes(at, checkEncoding(at, words, feedID), feedID)
-}
-
-/** Writes a message into the buffer. */
-export function takeMessage(message: Uint8Array): void {
-  fresh = undefined
-  buffer.set(message)
+  return readTimes(checkEncoding(at, words, feedID), feedID)
 }
 
 /** Names the report whose head was read last, so that `openBlob` need not check it again. */
-export function keepFresh(
-  fullReport: string,
-  feedID: string,
-  at: number,
-  { blobLength }: Head,
-): void {
-  fresh = { fullReport, feedID, at, blobLength }
+export function keepFresh(fullReport: string, feedID: string, { blobLength }: Head): void {
+  fresh = { fullReport, feedID, blobLength }
 }
 
 /**
@@ -141,16 +137,12 @@ export function keepFresh(
  * ReportDecodingError.
  */
 export function openBlob(fullReport: string, feedID: string): Blob {
-  let at = 2
-  let length: number
-  if (fresh?.fullReport === fullReport && fresh.feedID === feedID) {
-    at = fresh.at
-    length = fresh.blobLength
-  } else {
-    length = readHead(fullReport, feedID).blobLength
-  }
-  readBytes(characters, at + BLOB_DIGITS, length, blob)
-  return { feedID, view: blob, length }
+  const kept = fresh
+  // Whoever reads the bytes may write into them, so they are good for one time.
+  fresh = undefined
+  const isFresh = kept?.fullReport === fullReport && kept.feedID === feedID
+  const { blobLength } = isFresh ? kept : readHead(fullReport, feedID)
+  return { feedID, view: blob, length: blobLength }
 }
 
 /** The digits of a report's blob. The encoding must have been checked. */
@@ -177,13 +169,13 @@ export function decodingError(feedID: string, rule: string, cause?: unknown): Re
   )
 }
 
-function readTimes(at: number, blobLength: number, feedID: string): Head {
-  const first = readUint(at, BLOB + 1)
+function readTimes(blobLength: number, feedID: string): Head {
+  const first = readSafeUint(blob, 32)
   if (isBlockBased(feedID)) {
     const observationsTimestamp = checkTime(first, 'observationsTimestamp', feedID)
     return { validFromTimestamp: undefined, observationsTimestamp, blobLength }
   }
-  const second = readUint(at, BLOB + 2)
+  const second = readSafeUint(blob, 64)
   return {
     validFromTimestamp: checkTime(first, 'validFromTimestamp', feedID),
     observationsTimestamp: checkTime(second, 'observationsTimestamp', feedID),
@@ -191,21 +183,23 @@ function readTimes(at: number, blobLength: number, feedID: string): Head {
   }
 }
 
+/** Only version 1 has a block number where all others have a time. */
 function isBlockBased(feedID: string): boolean {
   return feedVersion(feedID) < 2
 }
 
 /** Checks every digit, offset and length, and that the blob has a head; returns the blob's length in bytes. */
 function checkEncoding(at: number, words: number, feedID: string): number {
-  if (!areDigits(at, at + DIGITS * words))
+  fresh = undefined
+  if (!decodeDigits(at, DIGITS * words))
     throw decodingError(feedID, 'it has a character that is no hexadecimal digit')
-  // NaN, for a number over 2^53 - 1, fails each of these comparisons.
-  const blobLength = readUint(at, BLOB - 1)
+  // NaN, for a number that is too large, fails each of these comparisons.
+  const blobLength = readSafeUint(bytes, 32 * (BLOB - 1))
   if (blobLength % 32 !== 0)
     throw decodingError(feedID, 'the length of its blob is not whole words of 32 bytes')
   const rs = BLOB + blobLength / 32
   if (!(rs < words)) throw decodingError(feedID, 'the length of its blob goes past the end')
-  const signatures = readUint(at, rs)
+  const signatures = readSmall(rs)
   if (!(signatures <= MAX_SIGNATURES))
     throw decodingError(feedID, `it has more than ${MAX_SIGNATURES} signatures`)
   const ss = rs + 1 + signatures
@@ -215,13 +209,8 @@ function checkEncoding(at: number, words: number, feedID: string): number {
       `its parts take ${ss + 1 + signatures} words, but there are ${words}`,
     )
   }
-  if (readUint(at, ss) !== signatures)
-    throw decodingError(feedID, 'rawRs and rawSs differ in length')
-  if (
-    readUint(at, 3) !== 32 * (BLOB - 1) ||
-    readUint(at, 4) !== 32 * rs ||
-    readUint(at, 5) !== 32 * ss
-  ) {
+  if (readSmall(ss) !== signatures) throw decodingError(feedID, 'rawRs and rawSs differ in length')
+  if (readSmall(3) !== 32 * (BLOB - 1) || readSmall(4) !== 32 * rs || readSmall(5) !== 32 * ss) {
     throw decodingError(feedID, 'an offset does not point where its part begins')
   }
   if (blobLength < 32 * (isBlockBased(feedID) ? 2 : HEAD_WORDS))
@@ -240,17 +229,26 @@ function checkTime(value: number, field: string, feedID: string): number {
 /** The word at `at` as a number, or NaN if it is over 2^53 - 1. */
 export function readSafeUint(view: DataView, at: number): number {
   const high =
-    view.getUint32(at) |
-    view.getUint32(at + 4) |
-    view.getUint32(at + 8) |
-    view.getUint32(at + 12) |
-    view.getUint32(at + 16) |
-    view.getUint32(at + 20)
+    view.getInt32(at) |
+    view.getInt32(at + 4) |
+    view.getInt32(at + 8) |
+    view.getInt32(at + 12) |
+    view.getInt32(at + 16) |
+    view.getInt32(at + 20)
   const value = view.getUint32(at + 24) * 0x1_0000_0000 + view.getUint32(at + 28)
   return high === 0 && value <= Number.MAX_SAFE_INTEGER ? value : Number.NaN
 }
 
-/** A word of the report in the buffer as a number, or NaN if it is over 2^53 - 1. */
-function readUint(at: number, word: number): number {
-  return readWord(characters, at + DIGITS * word)
+/** A word of the report as a number, or NaN if it has more than 32 bits. */
+function readSmall(word: number): number {
+  const at = 8 * word
+  const high =
+    (ints[at] as number) |
+    (ints[at + 1] as number) |
+    (ints[at + 2] as number) |
+    (ints[at + 3] as number) |
+    (ints[at + 4] as number) |
+    (ints[at + 5] as number) |
+    (ints[at + 6] as number)
+  return high === 0 ? bytes.getUint32(32 * word + 28) : Number.NaN
 }

@@ -5,7 +5,8 @@ import { atLeast, printTable, short } from './table.mjs'
 
 const versions = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
 const sides = ['ours', 'official', 'viem', 'ethers']
-const rivals = { official: 200, viem: 20 }
+/** How many times as fast as others: on V3, and on the version where we are nearest to them. */
+const rivals = { official: { v3: 500, worst: 300 }, viem: { v3: 45, worst: 30 } }
 const names = { official: 'the official SDK', viem: 'viem' }
 /** The versions the official SDK has no decoder for. */
 const unknown = { official: [14] }
@@ -37,12 +38,12 @@ export default async function bench() {
     return [
       {
         work: `decode V3, hex string to typed object, against ${names[rival]}`,
-        ...atLeast(goal, times(3, rival)),
+        ...atLeast(goal.v3, times(3, rival)),
         detail: detail(3),
       },
       {
         work: `decode V${others.at(0)} to V${others.at(-1)}, the worst of them (V${hardest}), against ${names[rival]}`,
-        ...atLeast(goal, times(hardest, rival)),
+        ...atLeast(goal.worst, times(hardest, rival)),
         detail: detail(hardest),
       },
     ]

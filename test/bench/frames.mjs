@@ -28,21 +28,38 @@ function createWords(seed) {
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
     return (mixed ^ (mixed >>> 14)) >>> 0
   }
-  return (words = 8) =>
-    Array.from({ length: words }, () => next().toString(16).padStart(8, '0')).join('')
+  return () => Array.from({ length: 8 }, () => next().toString(16).padStart(8, '0')).join('')
 }
 
-/** A report with random values; nobody looks at the signatures. */
-export function makeReport({ id = feedID(0), version = 3, time = START, seed = 1 }) {
+/** Makes the values of one report, of the sizes that reports have; a decoder's time depends on them. */
+function createValues(time, seed) {
   const word = createWords(seed)
+  const between = (least, most) => least + (BigInt(`0x${word()}`) % (most - least))
+  let signed = seed
+
+  return {
+    word,
+    makeValue({ name, type }) {
+      // 18 decimals: 72 to 80 bits. Of three in a row one is negative.
+      if (type === 'int192') return between(2n ** 71n, 2n ** 80n) * (signed++ % 3 === 1 ? -1n : 1n)
+      if (type === 'uint192') return between(10n ** 14n, 10n ** 16n)
+      if (type === 'uint64')
+        return /volume/i.test(name)
+          ? between(10n ** 18n, 10n ** 19n)
+          : BigInt(time) * 1_000_000_000n + between(0n, 10n ** 9n)
+      if (/status|ripcord/i.test(name)) return 1
+      return /time/i.test(name) ? time : Number(between(1n, 13n))
+    },
+  }
+}
+
+/** A report whose values are like those of the service; nobody looks at the signatures. */
+export function makeReport({ id = feedID(0), version = 3, time = START, seed = 1 }) {
+  const { word, makeValue } = createValues(time, seed)
   const times = { validFromTimestamp: time, observationsTimestamp: time, expiresAt: time + 86_400 }
   const values = { feedId: id, ...times }
-  for (const { name, type } of reportSchema(version, 's')) {
-    if (name in values) continue
-    if (type === 'string') values[name] = 'H'
-    else if (/status|ripcord/i.test(name)) values[name] = 1
-    else values[name] = BigInt(`0x${word(type === 'uint32' ? 1 : 2)}`)
-  }
+  for (const field of reportSchema(version, 's'))
+    if (!(field.name in values)) values[field.name] = makeValue(field)
   const words = count => Array.from({ length: count }, () => word())
   const fullReport = encodeFullReport({
     context: [word(), word(), word()],

@@ -1,13 +1,7 @@
 import { readText } from '../../../platform/bytes.js'
-import { buffer, characters } from '../../../report/characters.js'
+import { buffer, characters } from '../../../report/digits/digits.js'
 import { feedVersion } from '../../../report/feed-id.js'
-import {
-  BLOB_DIGITS,
-  DIGITS,
-  keepFresh,
-  readHeadAt,
-  takeMessage,
-} from '../../../report/full-report.js'
+import { BLOB_DIGITS, DIGITS, keepFresh, readHeadAt } from '../../../report/full-report.js'
 import { type DecoderTable, Report } from '../../../report/report.js'
 import type { FeedState } from '../staleness.js'
 import type { OriginTraffic } from '../stream-api.js'
@@ -58,7 +52,7 @@ export function createMessageReader(
 
   function read(data: Uint8Array, origin: string): Report | undefined {
     if (data.length > buffer.length) return undefined
-    takeMessage(data)
+    buffer.set(data)
     const fields = scanMessage(data.length)
     if (fields === undefined) return undefined
     const { feedAt, reportAt, reportLength, validFrom, observed } = fields
@@ -71,7 +65,7 @@ export function createMessageReader(
     if (observed !== -1 && observed !== to) return undefined
     if (validFrom !== -1 && validFrom !== from) return undefined
     const fullReport = readText(buffer, reportAt - 2, reportAt + reportLength)
-    keepFresh(fullReport, feedID, reportAt, head)
+    keepFresh(fullReport, feedID, head)
     feed.reports++
     return new Report(feedID, fullReport, from, to, origin, 'live', table)
   }

@@ -1,5 +1,5 @@
 import { readText } from '../../../platform/bytes.js'
-import { buffer, characters } from '../../../report/characters.js'
+import { buffer, characters } from '../../../report/digits/digits.js'
 import { DIGITS } from '../../../report/full-report.js'
 import type { FeedState } from '../staleness.js'
 

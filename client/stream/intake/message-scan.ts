@@ -1,4 +1,4 @@
-import { characters } from '../../../report/characters.js'
+import { characters } from '../../../report/digits/digits.js'
 import { DIGITS, LEAST_DIGITS } from '../../../report/full-report.js'
 
 /** ASCII text, as the 32-bit numbers that four characters each make; the last number may overlap the one before. */
