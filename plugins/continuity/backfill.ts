@@ -45,8 +45,8 @@ export function createBackfill(
 ): (feed: Feed) => Promise<void> {
   const { signal } = scope
   const permits = createSemaphore(REQUESTS, signal)
-  /** The codes of permanent errors that the user has been told. */
-  const told = new Set<string>()
+  /** The codes of permanent errors that were reported. */
+  const reported = new Set<string>()
   let nextReset = 0
 
   async function fetchPage({ seen }: Feed, start: number): Promise<readonly Report[]> {
@@ -144,8 +144,8 @@ export function createBackfill(
   function onFailed(feed: Feed, error: Error): void {
     const now = performance.now()
     scope.log.warn?.(`reports of feed ${feed.seen.feedID} could not be fetched: ${error.message}`)
-    if (isStreamsError(error) && !error.isRetryable && !told.has(error.code)) {
-      told.add(error.code)
+    if (isStreamsError(error) && !error.isRetryable && !reported.has(error.code)) {
+      reported.add(error.code)
       scope.events.emit('error', error)
     }
     const { retryAfter = 0 } = error as WireErrorFacts
