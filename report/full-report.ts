@@ -137,11 +137,11 @@ export function keepFresh(fullReport: string, feedID: string, { blobLength }: He
  * ReportDecodingError.
  */
 export function openBlob(fullReport: string, feedID: string): Blob {
-  const kept = fresh
+  const cached = fresh
   // Whoever reads the bytes may write into them, so they are good for one time.
   fresh = undefined
-  const isFresh = kept?.fullReport === fullReport && kept.feedID === feedID
-  const { blobLength } = isFresh ? kept : readHead(fullReport, feedID)
+  const isFresh = cached?.fullReport === fullReport && cached.feedID === feedID
+  const { blobLength } = isFresh ? cached : readHead(fullReport, feedID)
   return { feedID, view: blob, length: blobLength }
 }
 

@@ -110,7 +110,8 @@ test('a report enters each file of its way once, in that order', async () => {
       })
       void stream.connect()
     })
-    const passed = filesOf(trace)
+    // Between the plugins stands what gives an error the name of the one that threw.
+    const passed = filesOf(trace).filter(file => file !== 'client/stack.ts')
     expect(passed.length).toBeGreaterThan(8)
     const way = tableUnder('The way of a report', document).map(row => codeOf(row, 'file'))
     expect(passed).toEqual(way.filter(file => passed.includes(file)))
