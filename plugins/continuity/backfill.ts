@@ -1,7 +1,7 @@
 import type { WireErrorFacts } from '../../client/call.js'
 import type { StreamScope } from '../../client/scope.js'
 import { abortable } from '../../core/abortable.js'
-import { asError, isStreamsError } from '../../core/errors.js'
+import { asError, isStreamsError, ValidationError } from '../../core/errors.js'
 import { createSemaphore } from '../../core/semaphore.js'
 import { isSameBlob } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'
@@ -45,8 +45,8 @@ export function createBackfill(
 ): (feed: Feed) => Promise<void> {
   const { signal } = scope
   const permits = createSemaphore(REQUESTS, signal)
-  /** The codes of permanent errors that were reported. */
-  const reported = new Set<string>()
+  /** Whether it was reported that no request can be sent. */
+  let isReported = false
   let nextReset = 0
 
   async function fetchPage({ seen }: Feed, start: number): Promise<readonly Report[]> {
@@ -144,8 +144,9 @@ export function createBackfill(
   function onFailed(feed: Feed, error: Error): void {
     const now = performance.now()
     scope.log.warn?.(`reports of feed ${feed.seen.feedID} could not be fetched: ${error.message}`)
-    if (isStreamsError(error) && !error.isRetryable && !reported.has(error.code)) {
-      reported.add(error.code)
+    // Something is wrong with the client, and stays so.
+    if (error instanceof ValidationError && !isReported) {
+      isReported = true
       scope.events.emit('error', error)
     }
     const { retryAfter = 0 } = error as WireErrorFacts

@@ -99,7 +99,7 @@ describe('a fetch that fails', () => {
     end()
   })
 
-  test('is an error of the stream, once for each code, where another try may not help', async () => {
+  test('is an error of the stream, once, where no request can be sent', async () => {
     const all = linkedStream()
     const { publish, failures, gaps, end } = all
     const forGood = new ValidationError('a package is missing')
@@ -111,7 +111,7 @@ describe('a fetch that fails', () => {
     publish([102])
     publish([102], { feedID: feedB, from: 100 })
     await wait(120_000)
-    expect(failures).toEqual([forGood, forbidden])
+    expect(failures).toEqual([forGood])
     expect(gaps).toContainEqual({ feedID: feedA, from: 101, to: 101, cause: 'unavailable' })
     end()
   })
