@@ -75,6 +75,7 @@ async function pretendNode({ configDigest, signers, f }: SignerSet) {
       [signers as readonly Address[], f],
     ),
     blockNumber: '0x10',
+    logIndex: '0x0',
     removed: false,
   }
 
