@@ -236,7 +236,7 @@ describe.each([
           ({ code }) => code,
         ),
       )
-      await pause(wait)
+      if (wait > 0) await pause(wait)
       await stream.close()
       const before = seen.reports.length
       const ends = await Promise.all(changes)
