@@ -1,6 +1,7 @@
 // What the chain of plugins costs: frames into the default stack, and into one function that does the same, in turns and
 // without a network between.
 import { createLap, feedIDs, START } from './frames.mjs'
+import { openStack } from './open-stack.mjs'
 import { spread } from './rounds.mjs'
 import { createClient, createStraight } from './straight.mjs'
 import { atMost, printTable, short } from './table.mjs'
@@ -11,31 +12,7 @@ const lapsPerRound = 40
 /** So many frames go into one side, and then into the other: whatever else the machine does hits both, or few of them. */
 const SLICE = 80
 
-/** The default stack, with frames handed to it as ws would. */
-async function openStack(ids, listener) {
-  const wire = {}
-  const client = createClient({
-    apiKey: 'key',
-    userSecret: 'secret',
-    endpoint: 'http://localhost',
-    wsEndpoint: 'ws://localhost',
-    connect(_target, events) {
-      wire.events = events
-      queueMicrotask(events.opened)
-      const end = () => events.ended(1000)
-      return Promise.resolve({ ping() {}, close: end, terminate: end })
-    },
-  })
-  const stream = client.createStream(ids)
-  stream.on('report', listener)
-  stream.on('error', error => console.error(error))
-  await stream.connect()
-  return {
-    receive: data => wire.events.message(data),
-    accepted: () => stream.getMetrics().accepted,
-    close: () => client.close(),
-  }
-}
+const credentials = { apiKey: 'key', userSecret: 'secret' }
 
 function openStraight(ids, listener) {
   const { receive, counters } = createStraight(ids, 'ws://localhost', listener)
@@ -80,7 +57,10 @@ export default async function bench() {
 
   const results = []
   for (let round = -warmup; round < rounds; round++) {
-    const sides = { stack: await openStack(ids, listener), straight: openStraight(ids, listener) }
+    const sides = {
+      stack: await openStack(createClient, credentials, ids, listener),
+      straight: openStraight(ids, listener),
+    }
     const times = feedAlternately(sides)
     const expected = lapsPerRound * lap.frames
     for (const { accepted } of Object.values(sides))

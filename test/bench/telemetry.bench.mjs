@@ -9,6 +9,7 @@ import {
 import { Registry } from 'prom-client'
 import { createLap, feedIDs, START } from './frames.mjs'
 import { fromSource } from './from-source.mjs'
+import { openStack } from './open-stack.mjs'
 import { spread } from './rounds.mjs'
 import { atMost, printTable, short } from './table.mjs'
 
@@ -40,31 +41,6 @@ const sides = {
   'with feed ids': () => [prometheus({ register, feedIDs: true })],
 }
 const names = Object.keys(sides)
-
-/** A stack, with frames handed to it as ws would. */
-async function open(plugins, ids, listener) {
-  const wire = {}
-  const client = createClient({
-    endpoint: 'http://localhost',
-    wsEndpoint: 'ws://localhost',
-    plugins: [...plugins, ...defaultPreset({ apiKey: 'key', userSecret: 'secret' })],
-    connect(_target, events) {
-      wire.events = events
-      queueMicrotask(events.opened)
-      const end = () => events.ended(1000)
-      return Promise.resolve({ ping() {}, close: end, terminate: end })
-    },
-  })
-  const stream = client.createStream(ids)
-  stream.on('report', listener)
-  stream.on('error', error => console.error(error))
-  await stream.connect()
-  return {
-    receive: data => wire.events.message(data),
-    accepted: () => stream.getMetrics().accepted,
-    close: () => client.close(),
-  }
-}
 
 export default async function bench() {
   const ids = feedIDs(40)
@@ -102,7 +78,10 @@ export default async function bench() {
   const results = []
   for (let round = -warmup; round < rounds; round++) {
     const opened = {}
-    for (const name of names) opened[name] = await open(sides[name](), ids, listener)
+    for (const name of names) {
+      const plugins = [...sides[name](), ...defaultPreset({ apiKey: 'key', userSecret: 'secret' })]
+      opened[name] = await openStack(createClient, { plugins }, ids, listener)
+    }
     const times = feedAlternately(opened)
     const expected = (warmLaps + lapsPerRound) * lap.frames
     for (const { accepted } of Object.values(opened))
