@@ -33,12 +33,14 @@ const folders = [
   'client',
   'plugins',
   'presets',
+  'nats',
   'confidential-http',
   'cli',
 ]
 const settings = [
   'build.mjs',
   'build/compile.mjs',
+  'build/pure.mjs',
   'package.json',
   'package-lock.json',
   'tsconfig.json',
@@ -49,6 +51,7 @@ const programs = [
   'cli/confidential-demo',
   'cli/demo-upstream',
   'confidential-http/enclave/enclave-thread',
+  'confidential-http/remote/curve-thread',
   'confidential-http/remote/remote-thread',
   'plugins/verify/recovery-thread',
 ]

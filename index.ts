@@ -7,7 +7,7 @@ export type { HistoryOptions } from './client/request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './client/rest.js'
 export type { PluginClient, RequestScope, StreamScope } from './client/scope.js'
 export type { ConnectionFacts, ReconnectingInfo, Status } from './client/status.js'
-export { ConnectionStatus } from './client/stream/connection/registry.js'
+export { ConnectionStatus } from './client/stream/connection/connection-status.js'
 export type { StreamOptions } from './client/stream/options.js'
 export type { AcknowledgeMode } from './client/stream/queue/outstanding.js'
 export type { OverflowPolicy } from './client/stream/queue/queue.js'
@@ -70,10 +70,12 @@ export { type RetryOptions, retry } from './plugins/retry.js'
 export type { SignerSet, Signers, UnverifiedReport } from './plugins/verify/signers.js'
 export {
   type Verification,
+  type VerifyMode,
+  type VerifyOptions,
   type VerifyReportOptions,
+  verify,
   verifyReport,
-} from './plugins/verify/verify-report.js'
-export { type VerifyMode, type VerifyOptions, verify } from './plugins/verify.js'
+} from './plugins/verify.js'
 export { type Config, createClient } from './presets/create-client.js'
 export type {
   DataStream,

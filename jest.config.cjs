@@ -1,4 +1,5 @@
 const isLong = process.env.TEST_LONG === '1'
+const hasNats = process.env.TEST_NATS === '1'
 
 const common = {
   testEnvironment: 'node',
@@ -13,18 +14,23 @@ const common = {
   },
   modulePathIgnorePatterns: ['<rootDir>/dist'],
   // Run by `npm run test:long`.
-  testPathIgnorePatterns: ['/node_modules/', ...(isLong ? [] : ['\\.long\\.test\\.ts$'])],
+  testPathIgnorePatterns: [
+    '/node_modules/',
+    ...(isLong ? [] : ['\\.long\\.test\\.ts$']),
+    // Run by `npm run test:nats`.
+    ...(hasNats ? [] : ['\\.nats\\.test\\.ts$']),
+  ],
 }
 
 /** Folders whose tests wait for sockets and processes more than they compute. */
-const waiting = '(cli|confidential-http|local|support|wire)/'
+const waiting = '(cli|confidential-http|local|nats|support|wire)/'
 
 /** The projects run one after the other, each with its own workers. */
 module.exports = {
   // By default jest leaves one core idle: half of a machine with two.
   maxWorkers: '100%',
   // One timeout for all: jest ignores that of a project.
-  testTimeout: isLong ? 60_000 : 20_000,
+  testTimeout: isLong || hasNats ? 60_000 : 20_000,
   projects: [
     {
       ...common,

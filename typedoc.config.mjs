@@ -9,6 +9,11 @@ const parts = (of, names) => names.split(' ').map(name => `${of}.${name}`)
 const described = [
   'index.formatReport.Given.__type.version',
   ...parts('index.Status.__type', 'type feedIDs staleMs queued'),
+  'plugins/confidential-http/audit.AuditEvent.__type.type',
+  ...parts('confidential-http.AuditContent.__type', 'type cut after'),
+  'confidential-http.VerifiedAudit.cuts.__type.file',
+  ...parts('client.AesGcm', 'name iv'),
+  'client.Bytes.__type.buffer',
   ...parts('index.StreamScope.flow.__type.pause.__type', 'leaks resume'),
   ...parts('client.ConnectionChange.__type', 'type error'),
   ...parts('client.Connections.carried.__type', 'since until'),

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { decode, encode } from '@jridgewell/sourcemap-codec'
 import { rollup } from '@rollup/wasm-node'
 import { transform } from 'esbuild'
+import { markPure } from './pure.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -12,7 +13,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
  * Packages of which the build carries a copy of what it uses, so that nobody installs the rest of them: a tenth of the noble
  * packages. (CommonJS would need one of ky anyway: Node 20 can't require an ES module.)
  */
-export const copied = ['@noble/curves', '@noble/hashes', 'ky']
+export const copied = ['@noble/curves', '@noble/hashes', 'eventemitter3', 'ky']
 
 /** The name of a package from what a file imports: `@noble/hashes` of `@noble/hashes/sha3`. */
 const packageOf = id => id.split('/', id.startsWith('@') ? 2 : 1).join('/')
@@ -22,6 +23,8 @@ function fileOf(id) {
   const name = packageOf(id)
   const folder = join(root, 'node_modules', name)
   const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  // It is CommonJS that its ES module imports: what its bundle of both exports is no other.
+  if (id === 'eventemitter3') return join(folder, 'dist', 'eventemitter3.esm.js')
   let found = exports[`.${id.slice(name.length)}`] ?? exports
   while (typeof found === 'object') found = found.import ?? found.default
   return join(folder, found)
@@ -61,7 +64,9 @@ function sources(entries, format) {
         ? { loader: 'ts', sourcefile: id, sourcemap: true }
         : { loader: 'js', legalComments: 'none', minifyWhitespace: true }
       const { code, map } = await transform(source, { ...settings, ...options })
-      return { code, map: isOurs ? map : { mappings: '' } }
+      return isOurs
+        ? { code: markPure(code, this.parse(code)), map }
+        : { code, map: { mappings: '' } }
     },
   }
 }
@@ -127,12 +132,51 @@ export const isOfCopied = name => copied.includes(packageOf(name))
 const isCopied = id => isOfCopied(nameOf(id))
 
 /**
+ * What the default entry needs is in few files, as opening one takes longer than reading it. They are named for folders: two are
+ * loaded at once, `report` with what stands at the bottom and `client` with the rest, and one with the first call.
+ */
+const bottom = ['core', 'crypto', 'report']
+const groups = ['report', 'client', 'client/transport']
+const withFirstCall = [
+  'client/request/operations',
+  'client/request/send',
+  'client/stream/shards/running-shards',
+]
+
+/** Returns a function that finds the group of a module; undefined for one that is in none. */
+function createGrouping() {
+  let group
+  return function groupOf(id, { getModuleInfo }) {
+    if (group === undefined) {
+      const atOnce = reachedFrom(['index'], getModuleInfo)
+      group = new Map(
+        Array.from(reachedFrom(withFirstCall, getModuleInfo), each => [each, groups[2]]),
+      )
+      for (const each of atOnce)
+        group.set(each, bottom.includes(nameOf(each).split('/')[0]) ? groups[0] : groups[1])
+      group.delete(sourceOf('index'))
+    }
+    return group.get(id)
+  }
+}
+
+/** These modules, and all that they import to begin with. */
+function reachedFrom(names, getModuleInfo) {
+  const reached = new Set(names.map(sourceOf))
+  for (const each of reached)
+    for (const next of getModuleInfo(each)?.importedIds ?? []) reached.add(next)
+  return reached
+}
+
+const sourceOf = name => join(root, `${name}.ts`)
+
+/**
  * Writes modules of a format into a folder: one for each of these sources, given without their ending, and what several have
  * in common in shared/, once. A shared module has the name of its last source, the one that imports the others.
  */
 export async function compile(entries, format, dir) {
   const bundle = await rollup({
-    input: Object.fromEntries(entries.map(entry => [entry, join(root, `${entry}.ts`)])),
+    input: Object.fromEntries(entries.map(entry => [entry, sourceOf(entry)])),
     plugins: [sources(entries, format), ...(format === 'cjs' ? [requiring] : []), shortMaps],
     // No file of ours is imported for what it does.
     treeshake: { moduleSideEffects: false },
@@ -140,12 +184,14 @@ export async function compile(entries, format, dir) {
       if (level !== 'debug') throw new Error(message)
     },
   })
+  const groupOf = createGrouping()
   await bundle.write({
     dir,
     format,
     // A file holds code of ours or of one package.
-    manualChunks: id => (isCopied(id) ? nameOf(id) : undefined),
-    chunkFileNames: ({ moduleIds }) => `shared/${nameOf(moduleIds.at(-1))}.js`,
+    manualChunks: (id, graph) => (isCopied(id) ? nameOf(id) : groupOf(id, graph)),
+    chunkFileNames: ({ name, moduleIds }) =>
+      `shared/${groups.includes(name) ? name : nameOf(moduleIds.at(-1))}.js`,
     sourcemap: true,
     sourcemapExcludeSources: true,
     // As Node does where an ES module imports CommonJS.

@@ -9,6 +9,23 @@ export function number(text: string): number {
   return value
 }
 
+/** Collects the values of an option that may be repeated. */
+export function collect(text: string, before: readonly string[]): readonly string[] {
+  return [...before, text]
+}
+
+const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** Reads a date, or a time from now on, as Unix milliseconds. */
+export function when(text: string): number {
+  const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? []
+  if (unit !== undefined) return Date.now() + Number(count) * (UNITS[unit] as number)
+  const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(time))
+    throw new InvalidArgumentError('must be a date such as 2027-01-31, or a time such as 90d')
+  return time
+}
+
 /** Rejects an option that is given twice, because only the last would count. Options that are lists may be repeated. */
 export function rejectRepeats(command: Command): void {
   for (const option of command.options) {

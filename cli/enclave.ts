@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import type { Command } from 'commander'
 import type { EnclaveServerOptions } from '../confidential-http/index.js'
 import { ValidationError } from '../core/errors.js'
-import type { Log } from '../core/log.js'
 import { formatKey, parseKey, shownKey } from '../crypto/hex-key.js'
-import { number } from './arguments.js'
+import { collect, number } from './arguments.js'
 import { rejectInstrumentation } from './instrumentation.js'
-import { insecurePermissionsText } from './vault.js'
+import { standardError } from './standard-error.js'
+import { insecurePermissionsText, seenText } from './vault-command.js'
 import { bold } from './view.js'
 
 /** Adds `enclave` and `keygen`. */
@@ -19,7 +19,7 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
     .argument('<file>')
     .action(async (file: string) => {
       const { createKeys } = await import('../confidential-http/index.js')
-      const { writeKeyFile } = await import('../confidential-http/key-file.js')
+      const { writeKeyFile } = await import('../local/key-file.js')
       const { publicKey, secretKey } = createKeys()
       writeKeyFile(file, secretKey)
       process.stdout.write(`${publicKey}\n`)
@@ -29,11 +29,15 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
     .command('enclave')
     .description('run an enclave for remote callers, with a vault of this machine')
     .requiredOption('--key <file>', 'the file of its secret key, made by keygen')
-    .requiredOption(
+    .option(
       '--caller <key[=owner]>',
       'the public key of a caller, and the owner of the secrets it uses (default: the owner of the vault); may be repeated',
       collect,
       [],
+    )
+    .option(
+      '--callers <file>',
+      'a JSON file of callers and owners in place of --caller, which may be changed meanwhile',
     )
     .option('--vault <dir>', 'its directory', './vault')
     .option('--port <n>', 'the port', number, 7443)
@@ -45,9 +49,23 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
       'how many of them from one address (default: 256); behind a reverse proxy, as many as --max-connections',
       number,
     )
+    .option(
+      '--requests-per-second <n>',
+      'how many requests of a caller, on average (default: no limit)',
+      number,
+    )
+    .option('--requests-at-once <n>', 'how many requests of a caller', number, 64)
+    .option(
+      '--bytes-per-second <n>',
+      'how many bytes of a caller’s requests and answers, on average (default: no limit)',
+      number,
+    )
+    .option('--audit <file>', 'record each request in this file; sluice audit verify reads it')
+    .option('--require-policies', 'refuse secrets that were stored without a policy')
     .option('--loopback', 'allow requests to this machine too')
     .option('--private-networks', 'allow requests to private networks too')
     .option('--insecure-permissions', insecurePermissionsText)
+    .option('--seen <file>', seenText)
     .option(
       '--allow-instrumentation',
       'start even if NODE_DEBUG, a preload, an inspector or an engine of OpenSSL can see the secrets',
@@ -58,11 +76,17 @@ export function addEnclaveCommands(program: Command, signal: AbortSignal): void 
 interface EnclaveCommandOptions
   extends Pick<
     EnclaveServerOptions,
-    'vault' | 'port' | 'host' | 'maxConnections' | 'maxConnectionsPerAddress'
+    'vault' | 'seen' | 'port' | 'host' | 'maxConnections' | 'maxConnectionsPerAddress'
   > {
   readonly key: string
   readonly caller: readonly string[]
+  readonly callers?: string
   readonly maxTimeout: number
+  readonly requestsPerSecond?: number
+  readonly requestsAtOnce: number
+  readonly bytesPerSecond?: number
+  readonly audit?: string
+  readonly requirePolicies?: boolean
   readonly loopback?: boolean
   readonly privateNetworks?: boolean
   readonly insecurePermissions?: boolean
@@ -73,7 +97,12 @@ async function runEnclave(
   {
     key,
     caller,
+    callers,
     maxTimeout,
+    requestsPerSecond,
+    requestsAtOnce,
+    bytesPerSecond,
+    audit,
     loopback = false,
     privateNetworks = false,
     insecurePermissions = false,
@@ -85,14 +114,23 @@ async function runEnclave(
   if (!allowInstrumentation) rejectInstrumentation(process.env, process.execArgv)
   const { openVault } = await import('../local/index.js')
   const { readKeyFile, startEnclaveServer } = await import('../confidential-http/index.js')
-  const { owner } = await openVault(others.vault, { insecurePermissions })
+  const { owner } = await openVault(others.vault, {
+    insecurePermissions,
+    ...(others.seen === undefined ? {} : { seen: others.seen }),
+  })
   const server = await startEnclaveServer({
     ...others,
     insecurePermissions,
     key: readKeyFile(key, { insecurePermissions }),
-    callers: readCallers(caller, owner),
+    callers: whichCallers(caller, callers, owner),
     network: { loopback, privateNetworks },
     limits: { maxTimeout, defaultTimeout: Math.min(5000, maxTimeout) },
+    callerLimits: {
+      requestsAtOnce,
+      ...(requestsPerSecond === undefined ? {} : { requestsPerSecond }),
+      ...(bytesPerSecond === undefined ? {} : { bytesPerSecond }),
+    },
+    ...(audit === undefined ? {} : { audit: { file: audit, insecurePermissions } }),
     log: standardError,
   })
   process.stdout.write(
@@ -102,10 +140,16 @@ async function runEnclave(
   await server.close()
 }
 
-const line = (level: string) => (message: string) =>
-  void process.stderr.write(`${new Date().toISOString()} ${level} ${message}\n`)
-
-const standardError: Log = { info: line('info'), warn: line('warn'), error: line('error') }
+/** The callers of the options, or the path of a file of callers. */
+function whichCallers(
+  texts: readonly string[],
+  file: string | undefined,
+  vaultOwner: string,
+): string | Readonly<Record<string, string>> {
+  if ((file === undefined) === (texts.length === 0))
+    throw new ValidationError('either --caller or --callers must be given')
+  return file ?? readCallers(texts, vaultOwner)
+}
 
 /** Reads the owner of each caller's key. Rejects a repeated key, which would silently use the secrets of the last owner. */
 function readCallers(
@@ -121,8 +165,4 @@ function readCallers(
     callers.set(key, owner.length === 0 ? vaultOwner : owner.join('='))
   }
   return Object.fromEntries(callers)
-}
-
-function collect(text: string, before: readonly string[]): readonly string[] {
-  return [...before, text]
 }

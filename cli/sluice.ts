@@ -11,10 +11,12 @@ import { type DecodedReport, decodeReport } from '../presets/versions.js'
 import { ReportDecodingError } from '../report/errors.js'
 import { isFeedID } from '../report/feed-id.js'
 import { number, rejectRepeats } from './arguments.js'
+import { addAuditCommands } from './audit.js'
 import { findCredentials } from './credentials.js'
 import { addEnclaveCommands } from './enclave.js'
 import { exitCodeOf, hideKeys } from './errors.js'
 import { addNetworkOptions, type NetworkOptions, readNetwork } from './network.js'
+import { addRelayCommand } from './relay.js'
 import { addVaultCommands } from './vault.js'
 import { addVerifyCommand } from './verify.js'
 import { createView, describeFeed } from './view.js'
@@ -47,7 +49,8 @@ Examples:
   $ sluice serve --port 8080 --interval 250
   $ sluice decode 0x0006f9b5… --json
   $ sluice verify 0x0006f9b5… --signers signers.json
-  $ sluice vault put API_KEY < key.txt
+  $ sluice relay --nats nats://127.0.0.1:4222 --feeds 0x0003…,0x0003… --create
+  $ sluice vault put API_KEY --host api.example.com < key.txt
   $ sluice stream 0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782 --json
 
 Ends with 0 when all went well, 2 for wrong arguments, 3 when not authorised, 4 for the network or the service, 5 for an invalid
@@ -180,7 +183,9 @@ addVaultCommands(program, {
   signal: stop.signal,
 })
 addEnclaveCommands(program, stop.signal)
+addAuditCommands(program, stdout)
 addVerifyCommand(program, stdout)
+addRelayCommand(program, stop.signal, text => process.stderr.write(`sluice: ${text}\n`), stdout)
 rejectRepeats(program)
 
 interface ReadOptions extends NetworkOptions {

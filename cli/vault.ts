@@ -1,25 +1,20 @@
-import { addAbortSignal, type Readable } from 'node:stream'
+import { addAbortSignal } from 'node:stream'
 import type { Command } from 'commander'
 import { ValidationError } from '../core/errors.js'
-import type { SecretRef, Vault, VaultOptions } from '../local/index.js'
-import { number } from './arguments.js'
+import type { SecretInfo, SecretRef, SecretUse, Vault, VaultOptions } from '../local/index.js'
+import { collect, number, when as whenOf } from './arguments.js'
+import {
+  type Add,
+  type InVault,
+  insecurePermissionsText,
+  keyText,
+  openVaultOf,
+  seenText,
+  type Terminal,
+} from './vault-command.js'
+import { addKeyCommands } from './vault-keys.js'
+import { addNodeCommand } from './vault-node.js'
 import { bold } from './view.js'
-
-/** The streams of a command, its environment, and the signal that stops it. */
-export interface Terminal {
-  readonly input: Readable & { readonly isTTY?: boolean }
-  readonly out: NodeJS.WriteStream
-  /** Writes a line to standard error. */
-  warn(text: string): void
-  readonly env: Readonly<Record<string, string | undefined>>
-  readonly signal: AbortSignal
-}
-
-/** The options that every command of a vault has. */
-interface InVault {
-  readonly vault: string
-  readonly insecurePermissions?: boolean
-}
 
 interface InNamespace {
   readonly namespace?: string
@@ -33,78 +28,168 @@ interface ValueSource {
   readonly empty?: boolean
 }
 
+/** Where a secret may go, and until when. */
+interface PutOptions {
+  readonly host: readonly string[]
+  readonly method: readonly string[]
+  readonly in: readonly string[]
+  readonly customRoots?: boolean
+  readonly anywhere?: boolean
+  readonly expires?: number
+}
+
+/** The secret that encrypts answers, and is put into no request. */
+const AES_KEY = 'san_marino_aes_gcm_encryption_key'
+
 /** The longest value is shorter: the vault's error can say by how much a value is too long. */
 const MAX_VALUE_BYTES = 65_536
 const MAX_RESPONSE_BYTES = 1_048_576
 
-/** The description of `--insecure-permissions`. */
-export const insecurePermissionsText = 'go on even if others can read or write the files'
-
 /** Adds `vault` and its commands. */
 export function addVaultCommands(program: Command, terminal: Terminal): void {
-  const { out } = terminal
   const vault = program
     .command('vault')
     .description('store secrets for confidential requests, encrypted, in a directory')
-  const add = (name: string, description: string): Command =>
+  const add: Add = (name, description) =>
     vault
       .command(name)
       .description(description)
       .option('--vault <dir>', 'its directory', './vault')
       .option('--insecure-permissions', insecurePermissionsText)
+      .option('--seen <file>', seenText)
 
   add('init', 'make a vault')
     .option('--nodes <n>', 'how many nodes have a share of the key', number, 3)
     .option('--threshold <n>', 'how many of them release a secret (default: 2, or 1 of 1)', number)
     .option('--owner <address>', 'the default owner of its secrets (default: a random address)')
-    .action(async ({ vault: directory, ...options }: VaultOptions & InVault) => {
-      await initVault(directory, options, out)
+    .action(async ({ vault: directory, seen: _, ...options }: VaultOptions & InVault) => {
+      await initVault(directory, options, terminal.out)
     })
+  addSecretCommands(add, terminal)
+  addKeyCommands(add, terminal)
+  addNodeCommand(vault, terminal)
+}
 
+/** Adds the commands for a vault's secrets. */
+function addSecretCommands(add: Add, terminal: Terminal): void {
+  const { out } = terminal
   add('put', 'store a secret; its value is read from standard input, less a line break at its end')
     .argument('<key>')
     .option('--namespace <name>', 'the namespace (default: main)')
     .option('--owner <address>', 'its owner (default: the owner of the vault)')
+    .option(
+      '--host <host>',
+      'a host it may go to, or a suffix of hosts (.example.com); may be repeated',
+      collect,
+      [],
+    )
+    .option(
+      '--method <method>',
+      'a method it may go with (default: every one); may be repeated',
+      collect,
+      [],
+    )
+    .option(
+      '--in <place>',
+      'where in a request: body, header, or header:NAME (default: all); may be repeated',
+      collect,
+      [],
+    )
+    .option('--custom-roots', 'allow requests that bring their own root certificates')
+    .option('--anywhere', 'allow it to go anywhere')
     .option('--env <name>', 'take the value from this environment variable')
     .option('--empty', 'allow an empty value')
-    .action(async (key: string, options: InNamespace & InVault & ValueSource) => {
-      const opened = await open(options)
+    .option('--expires <when>', 'a date, or a time from now on such as 90d, 12h or 30m', whenOf)
+    .action(async (key: string, options: InNamespace & InVault & ValueSource & PutOptions) => {
+      const policy = readPolicy(key, options)
+      const opened = await openVaultOf(options)
+      const { expires } = options
       const value = await readValue(options, terminal)
       if (value.length === 0 && options.empty !== true)
         throw new ValidationError('the value is empty: say --empty if that is meant')
-      await opened.put(refOf(key, options), value)
+      await opened.put(refOf(key, options), value, {
+        ...(policy === undefined ? {} : { policy }),
+        ...(expires === undefined ? {} : { expiresAt: expires }),
+      })
     })
 
-  add('list', 'list the secrets by owner, namespace and key')
+  add('list', 'list the secrets by owner, namespace and key, with version and expiry')
     .option('--namespace <name>', 'only those of this namespace')
     .option('--owner <address>', 'only those of this owner')
     .option('--json', 'print NDJSON')
     .action(async (options: InNamespace & InVault & { json?: boolean }) => {
-      await listSecrets(await open(options), options, terminal)
+      await listSecrets(await openVaultOf(options), options, terminal)
     })
 
-  add('rm', 'delete a secret')
+  add('get', 'show the versions of a secret, but not its value')
+    .argument('<key>')
+    .option('--namespace <name>', 'the namespace (default: main)')
+    .option('--owner <address>', 'its owner (default: the owner of the vault)')
+    .option('--json', 'print NDJSON')
+    .action(async (key: string, options: InNamespace & InVault & { json?: boolean }) => {
+      const opened = await openVaultOf(options)
+      for (const info of await opened.versions(refOf(key, options)))
+        out.write(options.json ? `${JSON.stringify(info)}\n` : `${versionText(info)}\n`)
+    })
+
+  add('restore', 'make an older version of a secret the newest one')
+    .argument('<key>')
+    .argument('<version>', 'as get shows it', number)
+    .option('--namespace <name>', 'the namespace (default: main)')
+    .option('--owner <address>', 'its owner (default: the owner of the vault)')
+    .action(async (key: string, older: number, options: InNamespace & InVault) => {
+      const opened = await openVaultOf(options)
+      const version = await opened.restore(refOf(key, options), older)
+      out.write(`version ${version} has the value of version ${older}\n`)
+    })
+
+  add('rm', 'delete a secret with all its versions')
     .argument('<key>')
     .option('--namespace <name>', 'the namespace (default: main)')
     .option('--owner <address>', 'its owner (default: the owner of the vault)')
     .action(async (key: string, options: InNamespace & InVault) => {
-      const opened = await open(options)
+      const opened = await openVaultOf(options)
       await opened.remove(refOf(key, options))
     })
 
-  add(
-    'decrypt',
-    "decrypt a response's body that was encrypted for the vault, from standard input",
-  ).action(async (options: InVault) => {
-    const opened = await open(options)
-    const body = await readInput('the response is read', MAX_RESPONSE_BYTES, terminal)
-    out.write(await opened.decryptResponse(body))
-  })
+  add('decrypt', "decrypt a response's body that was encrypted for the vault, from standard input")
+    .option('--key <file>', keyText)
+    .action(async (options: InVault) => {
+      const opened = await openVaultOf(options)
+      const body = await readInput('the response is read', MAX_RESPONSE_BYTES, terminal)
+      out.write(await opened.decryptResponse(body))
+    })
 }
 
-async function open({ vault, insecurePermissions = false }: InVault): Promise<Vault> {
-  const { openVault } = await import('../local/index.js')
-  return await openVault(vault, { insecurePermissions })
+/** The version of a secret, when it was put and when it expires. */
+function versionText({ version, putAt, expiresAt }: SecretInfo): string {
+  const expiry = expiresAt === undefined ? '' : `  expires ${new Date(expiresAt).toISOString()}`
+  return `version ${version}  put ${new Date(putAt).toISOString()}${expiry}`
+}
+
+/** Reads where a secret may go, which has to be said. */
+function readPolicy(
+  key: string,
+  { host: hosts, method: methods, in: places, customRoots = false, anywhere }: PutOptions,
+): SecretUse | undefined {
+  const isNamed = hosts.length + methods.length + places.length > 0 || customRoots
+  if (anywhere === true) {
+    if (!isNamed) return 'anywhere'
+    throw new ValidationError(
+      '--anywhere must not be given with --host, --method, --in or --custom-roots',
+    )
+  }
+  if (!isNamed && key === AES_KEY) return undefined
+  if (hosts.length === 0)
+    throw new ValidationError(
+      'where the secret may go must be said: --host api.example.com (with --method, --in), or --anywhere',
+    )
+  return {
+    hosts,
+    ...(methods.length === 0 ? {} : { methods }),
+    ...(places.length === 0 ? {} : { in: places }),
+    ...(customRoots ? { customRoots } : {}),
+  }
 }
 
 function refOf(key: string, { namespace, owner }: InNamespace): SecretRef {
@@ -128,6 +213,7 @@ async function initVault(
       `directory   ${vault.directory}`,
       `owner       0x${vault.owner}`,
       `public key  ${vault.publicKeyHex}`,
+      `writer      ${vault.writerKey}`,
       '',
     ].join('\n'),
   )
@@ -141,10 +227,12 @@ async function listSecrets(
 ): Promise<void> {
   const ofOwner = owner === undefined ? {} : { owner }
   const filter = { ...ofOwner, ...(namespace === undefined ? {} : { namespace }) }
-  for (const name of await vault.list(filter))
+  for (const info of await vault.list(filter)) {
+    const { owner: of, namespace: space, key } = info
     out.write(
-      json ? `${JSON.stringify(name)}\n` : `0x${name.owner}  ${name.namespace}  ${name.key}\n`,
+      json ? `${JSON.stringify(info)}\n` : `0x${of}  ${space}  ${key}  ${versionText(info)}\n`,
     )
+  }
   const damaged = await vault.listDamaged(ofOwner)
   for (const { error } of damaged) warn(`damaged: ${error.message}`)
   if (damaged.length > 0) process.exitCode = 1

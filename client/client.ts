@@ -26,17 +26,16 @@ import { createTransport } from './egress/transport.js'
 import { createTotals } from './metrics.js'
 import type { Handler, Plugins } from './plugin.js'
 import { type HistoryOptions, iterateHistory } from './request/history.js'
-import { createRest } from './request/operations.js'
-import { runPluginRequest } from './request/run-request.js'
-import { createSend } from './request/send.js'
+import { createLateOperations } from './request/late-operations.js'
+import type { Send, SendOptions } from './request/send.js'
 import type { Rest } from './rest.js'
 import type { PluginClient, RequestScope, StreamScope } from './scope.js'
 import { createStack, type DataOf } from './stack.js'
 import type { StreamOptions } from './stream/options.js'
-import { openStream } from './stream/shards/shard.js'
+import { openStream } from './stream/shards/open-stream.js'
 import { createStream } from './stream/stream.js'
 import type { ConnectionStatusCallback, Stream } from './stream/stream-api.js'
-import { createHttp, type Fetch } from './transport/http.js'
+import type { Fetch } from './transport/http.js'
 import type { Connect } from './transport/socket.js'
 
 /** What a client is made of. */
@@ -117,14 +116,11 @@ export function createClient<const Given extends Plugins>(
   const table = createDecoderTable(decoders, log, verifier, totals.countUndecoded) as DecoderTable<
     DataOf<Given>
   >
-  const send = createSend({
-    http: createHttp(fetch),
-    timeout,
-    maxBodyBytes: MAX_BODY_BYTES,
-    now,
-  })
+  let send: Send | undefined
   const wire: Handler = async function carry(call) {
-    return call.kind === 'request' ? send(call) : openStream(call)
+    if (call.kind === 'stream') return openStream(call)
+    send ??= await loadSend({ fetch, timeout, maxBodyBytes: MAX_BODY_BYTES, now })
+    return send(call)
   }
   const handler = composeCall(plugins, wire, { isReply, copy, failure })
   log.debug?.('configuration is valid', { endpoint, wsEndpoint, timeout })
@@ -140,17 +136,16 @@ export function createClient<const Given extends Plugins>(
   }
 
   const restParts = { endpoint, handler, plugins, table, log, signal, clientOf }
-  const { rest } = createRest(restParts)
+  const { rest } = createLateOperations(restParts)
   const serviceNow = services.find(serviceClock) ?? now
 
   /** The client, for the plugins of a request or a stream. */
   function clientOf(parent: RequestScope | StreamScope): PluginClient {
-    const parts = { ...restParts, parent }
-    const { rest, fetchPage } = createRest(parts)
+    const { rest, fetchPage, request } = createLateOperations({ ...restParts, parent })
     return {
       ...rest,
       fetchPage,
-      request: (...request) => runPluginRequest(parts, ...request),
+      request,
       metrics: totals.read,
       now: serviceNow,
       find: services.find,
@@ -190,6 +185,12 @@ export function createClient<const Given extends Plugins>(
     close,
     [asyncDispose]: close,
   }
+}
+
+/** Loads what sends requests, for a client's first one. */
+async function loadSend(options: SendOptions): Promise<Send> {
+  const { createSend } = await import('./request/send.js')
+  return createSend(options)
 }
 
 /** True for a reply of the kind of its call. */

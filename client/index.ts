@@ -1,6 +1,12 @@
 export * from '../core/index.js'
 export { VERSION } from '../core/version.js'
-export { defaultCrypto, type WebCrypto, type WebCryptoKey } from '../crypto/crypto.js'
+export {
+  type AesGcm,
+  type Bytes,
+  defaultCrypto,
+  type WebCrypto,
+  type WebCryptoKey,
+} from '../crypto/crypto.js'
 export * from '../report/index.js'
 export type {
   Call,
@@ -42,7 +48,7 @@ export type {
   ReconnectingInfo,
   Status,
 } from './status.js'
-export { ConnectionStatus } from './stream/connection/registry.js'
+export { ConnectionStatus } from './stream/connection/connection-status.js'
 export type { StreamOptions } from './stream/options.js'
 export type { AcknowledgeMode } from './stream/queue/outstanding.js'
 export type { OverflowPolicy } from './stream/queue/queue.js'

@@ -13,6 +13,7 @@ import type { RequestScope, StreamScope } from './scope.js'
 const members: PluginMembers<Plugin> = {
   ...engineMembers,
   report: 'hook',
+  taken: 'hook',
   decoders: 'data',
   events: 'data',
 }

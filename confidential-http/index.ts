@@ -1,11 +1,22 @@
 export { isStreamsError, ValidationError } from '../core/errors.js'
 export { parseKey } from '../crypto/hex-key.js'
+export { createKeys, type KeyPair } from '../crypto/keys.js'
 export { type BoxKeys, boxKeys, openSealed } from '../crypto/sealed-box.js'
+export { readKeyFile } from '../local/key-file.js'
 export { VaultError } from '../local/vault/errors.js'
 export type { SecretName } from '../local/vault/secret-name.js'
 export {
+  findViolation,
+  type OpenedSecret,
+  readUse,
+  type SecretPolicy,
+  type SecretTarget,
+  type SecretUse,
+} from '../local/vault/secret-policy.js'
+export {
   type ConfidentialCall,
   type ConfidentialReply,
+  type ConnectionRules,
   type EnclavePlugin,
   type HeaderLines,
   requestSize,
@@ -15,6 +26,28 @@ export { EnclaveError } from '../plugins/confidential-http/errors.js'
 export type { LimitsOptions } from '../plugins/confidential-http/limits.js'
 export type { NetworkPolicyOptions } from '../plugins/confidential-http/network-policy.js'
 export { type ConfidentialPresetOptions, confidentialPreset } from '../presets/confidential.js'
+export type {
+  AttestationPolicy,
+  AttestedKeys,
+  Attestor,
+  Evidence,
+  PresentedEvidence,
+} from './attestation/evidence.js'
+export {
+  measureCode,
+  type SoftwareAttestor,
+  type SoftwareAttestorOptions,
+  type SoftwarePolicyOptions,
+  softwareAttestor,
+  softwarePolicy,
+} from './attestation/software.js'
+export { type AuditLogOptions, type OpenAuditLog, openAuditLog } from './audit/audit-log.js'
+export type { AuditContent, AuditCut, AuditHead, AuditRecord } from './audit/record.js'
+export {
+  type VerifiedAudit,
+  type VerifyAuditOptions,
+  verifyAudit,
+} from './audit/verify-audit.js'
 export type { CapabilityCall, CapabilityReply, CapabilityRuntime, Result } from './capability.js'
 export { ConfidentialHTTPClient, type ConfidentialHTTPClientOptions } from './client.js'
 export {
@@ -23,8 +56,7 @@ export {
   type Enclave,
   type EnclaveOptions,
 } from './enclave/enclave.js'
-export { readKeyFile } from './key-file.js'
-export { createKeys, type KeyPair } from './keys.js'
+export type { CallerLimits } from './remote/caller-limits.js'
 export {
   type EnclaveServer,
   type EnclaveServerOptions,

@@ -36,6 +36,13 @@ interface HTTPRequestFields<Bytes, Header, Time> {
   readonly timeout?: Time | undefined
   /** Whether the body of the response is encrypted inside the enclave. @default false */
   readonly encryptOutput?: boolean | undefined
+  /**
+   * How a body that is encrypted under an AES key is laid out: as the reference does, bound to nothing, or bound to its status
+   * and to `requestId`. @default 'reference'
+   */
+  readonly outputLayout?: 'reference' | 'bound-v1' | undefined
+  /** What the body is bound to: 1 to 128 visible characters of ASCII, another for each request. */
+  readonly requestId?: string | undefined
 }
 
 /** A request to an external API. The body is one of `bodyString` and `bodyBytes`, or a message's `body`. */

@@ -29,10 +29,12 @@ export interface WebCrypto {
   getRandomValues(array: Bytes): Bytes
 }
 
-/** AES-GCM with a 12-byte nonce, a 16-byte tag after the ciphertext, and no associated data. */
+/** AES-GCM with a 12-byte nonce and a 16-byte tag after the ciphertext. */
 export interface AesGcm {
   readonly name: 'AES-GCM'
   readonly iv: Bytes
+  /** The associated data. @default none */
+  readonly additionalData?: Bytes
 }
 
 /** A key of a provider. */

@@ -2,6 +2,13 @@ import { blake2b } from '@noble/hashes/blake2b'
 import nacl from 'tweetnacl'
 import { ValidationError } from '../core/errors.js'
 import { isBytes } from '../core/options.js'
+import {
+  exportX25519,
+  generateX25519,
+  importX25519,
+  multiplyX25519,
+  type X25519Key,
+} from '../platform/x25519.js'
 import { formatKey } from './hex-key.js'
 
 /** An X25519 key pair. */
@@ -45,9 +52,69 @@ export function checkPublicKey(field: string, key: unknown): Uint8Array {
   return key
 }
 
-/** Makes a fresh key pair, or the pair of a given secret key. */
+/** Makes a fresh key pair, or the pair of a given secret key. A secret key of zeros is one that was wiped: `secretKey.fill(0)`. */
 export function boxKeys(secretKey?: Uint8Array): BoxKeys {
-  return secretKey === undefined ? nacl.box.keyPair() : nacl.box.keyPair.fromSecretKey(secretKey)
+  if (secretKey !== undefined) return nacl.box.keyPair.fromSecretKey(secretKey)
+  const pair = generateX25519()
+  if (pair === undefined) return nacl.box.keyPair()
+  const exported = exportX25519(pair.key)
+  imported.set(exported, pair.key)
+  return { publicKey: pair.publicKey, secretKey: exported }
+}
+
+/** The platform's own keys, by their bytes. */
+const imported = new WeakMap<Uint8Array, X25519Key>()
+
+function importKey(secretKey: Uint8Array): X25519Key | undefined {
+  if (secretKey.every(byte => byte === 0)) {
+    imported.delete(secretKey)
+    return undefined
+  }
+  const key = imported.get(secretKey) ?? importX25519(secretKey)
+  if (key !== undefined) imported.set(secretKey, key)
+  return key
+}
+
+/** The untyped part of the library that is used: HSalsa20, which makes a key of a product. */
+const { crypto_core_hsalsa20: hsalsa20 } = (
+  nacl as unknown as {
+    readonly lowlevel: {
+      crypto_core_hsalsa20(
+        key: Uint8Array,
+        input: Uint8Array,
+        product: Uint8Array,
+        constant: Uint8Array,
+      ): void
+    }
+  }
+).lowlevel
+const HSALSA20_INPUT = new Uint8Array(16)
+const HSALSA20_CONSTANT = Uint8Array.from('expand 32-byte k', char => char.charCodeAt(0))
+
+/** NaCl's shared key of two parties, as `nacl.box.before` computes it: by the platform's X25519 where it has one. */
+export function sharedKey(other: Uint8Array, secretKey: Uint8Array): Uint8Array {
+  const native = importKey(secretKey)
+  const product = native === undefined ? undefined : multiplyX25519(native, other)
+  return product === undefined ? nacl.box.before(other, secretKey) : hashProduct(product)
+}
+
+function hashProduct(product: Uint8Array): Uint8Array {
+  const key = new Uint8Array(nacl.box.sharedKeyLength)
+  hsalsa20(key, HSALSA20_INPUT, product, HSALSA20_CONSTANT)
+  product.fill(0)
+  return key
+}
+
+function sealWith(key: Uint8Array, message: Uint8Array, nonce: Uint8Array): Uint8Array {
+  const sealed = nacl.box.after(message, nonce, key)
+  key.fill(0)
+  return sealed
+}
+
+function openWith(key: Uint8Array, boxed: Uint8Array, nonce: Uint8Array): Uint8Array | undefined {
+  const opened = nacl.box.open.after(boxed, nonce, key)
+  key.fill(0)
+  return opened ?? undefined
 }
 
 /**
@@ -56,10 +123,20 @@ export function boxKeys(secretKey?: Uint8Array): BoxKeys {
  */
 export function seal(message: Uint8Array, recipient: Uint8Array): Uint8Array {
   checkPublicKey('recipient', recipient)
-  const fresh = nacl.box.keyPair()
-  const box = nacl.box(message, sealNonce(fresh.publicKey, recipient), recipient, fresh.secretKey)
-  fresh.secretKey.fill(0)
-  return concat(fresh.publicKey, box)
+  const { publicKey, key } = freshKey(recipient)
+  return concat(publicKey, sealWith(key, message, sealNonce(publicKey, recipient)))
+}
+
+/** A fresh public key, and what its secret key shares with the recipient. Nobody needs the secret key again. */
+function freshKey(recipient: Uint8Array): { publicKey: Uint8Array; key: Uint8Array } {
+  const pair = generateX25519()
+  const product = pair && multiplyX25519(pair.key, recipient)
+  if (pair !== undefined && product !== undefined)
+    return { publicKey: pair.publicKey, key: hashProduct(product) }
+  const { publicKey, secretKey } = nacl.box.keyPair()
+  const key = nacl.box.before(recipient, secretKey)
+  secretKey.fill(0)
+  return { publicKey, key }
 }
 
 /** Opens an anonymous box; undefined if it was sealed to another key or changed. */
@@ -68,7 +145,7 @@ export function openSealed(sealed: Uint8Array, keys: BoxKeys): Uint8Array | unde
   const sender = sealed.subarray(0, nacl.box.publicKeyLength)
   if (!isPublicKey(sender)) return undefined
   const box = sealed.subarray(nacl.box.publicKeyLength)
-  return nacl.box.open(box, sealNonce(sender, keys.publicKey), sender, keys.secretKey) ?? undefined
+  return openWith(sharedKey(sender, keys.secretKey), box, sealNonce(sender, keys.publicKey))
 }
 
 function sealNonce(sender: Uint8Array, recipient: Uint8Array): Uint8Array {
@@ -79,7 +156,7 @@ function sealNonce(sender: Uint8Array, recipient: Uint8Array): Uint8Array {
 export function box(message: Uint8Array, recipient: Uint8Array, sender: BoxKeys): Uint8Array {
   checkPublicKey('recipient', recipient)
   const nonce = nacl.randomBytes(nacl.box.nonceLength)
-  return concat(nonce, nacl.box(message, nonce, recipient, sender.secretKey))
+  return concat(nonce, sealWith(sharedKey(recipient, sender.secretKey), message, nonce))
 }
 
 /** Opens a box; undefined if another sender made it or it was changed. */
@@ -91,9 +168,7 @@ export function openBox(
   if (boxed.byteLength < nacl.box.nonceLength + nacl.box.overheadLength) return undefined
   if (!isPublicKey(sender)) return undefined
   const nonce = boxed.subarray(0, nacl.box.nonceLength)
-  return (
-    nacl.box.open(boxed.subarray(nacl.box.nonceLength), nonce, sender, keys.secretKey) ?? undefined
-  )
+  return openWith(sharedKey(sender, keys.secretKey), boxed.subarray(nacl.box.nonceLength), nonce)
 }
 
 /** Joins two byte arrays. */

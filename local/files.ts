@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Stats } from 'node:fs'
-import { constants, type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { constants, type FileHandle, link, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 
 /** The start of the names of a file's drafts; 16 hexadecimal digits follow. */
 export const draftPrefix = (path: string): string => `.${basename(path)}.`
@@ -11,9 +10,32 @@ export const draftPrefix = (path: string): string => `.${basename(path)}.`
  * Writes a file whole or not at all, even when the process or the machine dies: a draft beside it is renamed. Only its
  * owner can read it. `prepare` runs before anything is written into the draft.
  */
-export async function writeWhole(
+export function writeWhole(
   path: string,
   text: string,
+  prepare?: (draft: FileHandle) => Promise<void>,
+): Promise<void> {
+  return writeDraft(path, text, rename, prepare)
+}
+
+/** As `writeWhole`, but rejects with EEXIST where the file exists: of several writers at once, one succeeds. */
+export function writeNew(
+  path: string,
+  text: string,
+  prepare?: (draft: FileHandle) => Promise<void>,
+): Promise<void> {
+  return writeDraft(path, text, linkOnce, prepare)
+}
+
+async function linkOnce(draft: string, path: string): Promise<void> {
+  await link(draft, path)
+  await rm(draft)
+}
+
+async function writeDraft(
+  path: string,
+  text: string,
+  publish: (draft: string, path: string) => Promise<void>,
   prepare?: (draft: FileHandle) => Promise<void>,
 ): Promise<void> {
   const folder = dirname(path)
@@ -27,7 +49,7 @@ export async function writeWhole(
     } finally {
       await file.close()
     }
-    await rename(draft, path)
+    await publish(draft, path)
   } catch (error) {
     await rm(draft, { force: true }).catch(() => undefined)
     throw error
@@ -64,11 +86,24 @@ export async function readText(
     const stats = await file.stat()
     if (!stats.isFile()) throw fail('is not a file')
     check?.(stats)
-    const bytes = await buffer(file.createReadStream({ end: maxBytes, autoClose: false }))
+    const bytes = await readAtMost(file, stats.size, maxBytes + 1)
     if (bytes.length > maxBytes) throw fail(`has more than ${maxBytes} bytes`)
     return bytes.toString()
   } finally {
     await file.close()
+  }
+}
+
+/** Reads an open file of about this size, at most so many bytes. A stream would take several times as long for a small file. */
+async function readAtMost(file: FileHandle, size: number, most: number): Promise<Buffer> {
+  let bytes = Buffer.alloc(Math.min(size + 1, most))
+  for (let length = 0; ; ) {
+    const { bytesRead } = await file.read(bytes, length, bytes.length - length)
+    length += bytesRead
+    const isWhole = bytesRead === 0 || (length >= size && length < bytes.length)
+    if (isWhole || length === most) return bytes.subarray(0, length)
+    // It has grown meanwhile.
+    if (length === bytes.length) bytes = Buffer.concat([bytes], Math.min(2 * length, most))
   }
 }
 

@@ -1,13 +1,17 @@
 // Bytes and text, by Buffer: what these functions make is a Buffer, and what they write to or compare was made by them.
 
+import { TextEncoder } from './globals.js'
+
 /** The first bytes of a buffer. */
 export function viewBytes(buffer: ArrayBuffer, length: number): Uint8Array {
   return Buffer.from(buffer, 0, length)
 }
 
+const encoder = new TextEncoder()
+
 /** Writes text as UTF-8 to the start of bytes, as much of it as fits. */
 export function writeText(bytes: Uint8Array, text: string): void {
-  ;(bytes as Buffer).write(text)
+  encoder.encodeInto(text, bytes)
 }
 
 /** The ASCII characters from one place to before another. */

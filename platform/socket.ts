@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http'
-import type { createConnection, Socket as NetSocket } from 'node:net'
 import type { RawData } from 'ws'
 import { ValidationError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
 import { setImmediate } from './globals.js'
+import { createCarrier } from './socket/carrier.js'
+import { connectionsOf } from './socket/connections.js'
 
 /** The upgrade that opens a connection. */
 export interface Upgrade {
@@ -59,6 +60,10 @@ export type Connect = (upgrade: Upgrade, events: SocketEvents) => Promise<Socket
 
 let loading: Promise<typeof import('ws')> | undefined
 
+/** Node's http takes any stream, and its sockets read into one buffer. Bun and Deno have sockets for ws alone. */
+const { bun, deno } = globalThis.process.versions
+const canCarry = bun === undefined && deno === undefined
+
 /** How much of the body of a refused upgrade is read. */
 export interface RefusalLimits {
   readonly bytes: number
@@ -90,6 +95,7 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
       'the package ws was resolved for a browser, where it cannot connect: resolve packages with the condition node',
     )
   const life = createLifetime()
+  const carrier = canCarry ? createCarrier(maxMessageBytes) : undefined
   const socket = new WebSocket(url, {
     headers: Object.fromEntries(headers),
     perMessageDeflate: compression,
@@ -97,24 +103,35 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
     followRedirects: false,
     // The intake checks each byte of a message.
     skipUTF8Validation: true,
-    ...(openSocket === undefined ? {} : { createConnection: socketsOf(openSocket, life.signal) }),
+    createConnection: connectionsOf({
+      isSecure: url.startsWith('wss:'),
+      carrier,
+      openSocket,
+      signal: life.signal,
+    }),
   })
   socket.binaryType = 'nodebuffer'
   let failure: Error | undefined
+  const reading = carrier ?? socket
   let isPaused = false
   let isResting = false
 
   function endRest(): void {
     isResting = false
-    if (!isPaused) socket.resume()
+    if (!isPaused) reading.resume()
   }
 
-  socket.on('open', () => events.opened())
+  socket.on('open', () => {
+    events.opened()
+    if (socket.extensions === '') carrier?.readMessages(events.message)
+    else carrier?.handOverAll()
+  })
   socket.on('message', (data: RawData) => events.message(data as Buffer))
   socket.on('ping', () => events.alive())
   socket.on('pong', () => events.alive())
   socket.on('error', error => {
     failure ??= error
+    carrier?.handOverAll()
   })
   socket.on('unexpected-response', (_request, response: IncomingMessage) => {
     void readRefusal(response, limits).then(body => {
@@ -136,32 +153,21 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
     },
     pause() {
       isPaused = true
-      socket.pause()
+      reading.pause()
     },
     resume() {
       isPaused = false
-      if (!isResting) socket.resume()
+      if (!isResting) reading.resume()
     },
     rest() {
       if (isResting) return
       isResting = true
-      socket.pause()
+      reading.pause()
       setImmediate(endRest)
     },
     close: () => socket.close(1000),
     terminate: () => socket.terminate(),
   }
-}
-
-/** As `net.connect`, which may answer later too. */
-function socketsOf(openSocket: OpenSocket, signal: AbortSignal): typeof createConnection {
-  function createSocket(
-    _options: unknown,
-    callback: (error: unknown, socket?: NetSocket) => void,
-  ): undefined {
-    openSocket(signal).then(socket => callback(null, socket as NetSocket), callback)
-  }
-  return createSocket as unknown as typeof createConnection
 }
 
 function readRefusal(response: IncomingMessage, limits: RefusalLimits): Promise<Uint8Array> {

@@ -1,11 +1,8 @@
-import { connectionFacts, type Reply, type StreamCall } from '../client/call.js'
 import type { Handler, Plugin } from '../client/plugin.js'
-import { asError, ValidationError } from '../core/errors.js'
-import { createLifetime } from '../core/lifetime.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
-import { sleep } from '../core/sleep.js'
-import { InsufficientConnectionsError, OriginDiscoveryError } from './ha-discovery/errors.js'
-import { createFanOut, type FanOut } from './ha-discovery/fan-out.js'
+import type { Settings } from './ha-discovery/origins.js'
+
+export { parseOrigins } from './ha-discovery/parse-origins.js'
 
 /** Options of `haDiscovery`. */
 export interface HaDiscoveryOptions {
@@ -22,13 +19,6 @@ const names: OptionNames<HaDiscoveryOptions> = {
   refreshInterval: true,
   stagger: true,
 }
-
-type Settings = Required<HaDiscoveryOptions>
-
-/** The most origins to connect to: a hostile list must not cause a storm of connections. */
-const MAX_ORIGINS = 16
-/** Milliseconds before the list is requested again after a failure. */
-const SOON = 30_000
 
 /**
  * Opens one connection per origin of the service, each with its own retry, and follows the list as origins come and
@@ -49,137 +39,13 @@ export function haDiscovery(options?: HaDiscoveryOptions): Plugin<never> {
     stagger: checkNumber('stagger', given.stagger ?? 100, { min: 0, max: MAX_TIMER }),
   }
   function perOrigin(next: Handler): Handler {
-    return function openEachOrigin(call) {
-      return call.kind === 'stream' ? carry(next, call, settings) : next(call)
+    return async function openEachOrigin(call) {
+      if (call.kind !== 'stream') return next(call)
+      // Most streams have one connection.
+      const { openOrigins } = await import('./ha-discovery/origins.js')
+      call.signal.throwIfAborted()
+      return openOrigins(next, call, settings)
     }
   }
   return { name: 'ha-discovery', call: perOrigin }
-}
-
-function carry(next: Handler, call: StreamCall, settings: Settings): Promise<Reply> {
-  const fanOut = createFanOut(next, call)
-  const life = createLifetime(call.signal)
-  void fanOut.ended.then(() => life.end())
-  followList(fanOut, { ...call, signal: life.signal }, settings).catch(() => undefined)
-  return fanOut.opened
-}
-
-/** Joins and leaves origins as the list says, until the signal of the call aborts. */
-async function followList(fanOut: FanOut, call: StreamCall, settings: Settings): Promise<void> {
-  const { scope, signal } = call
-  let listed: readonly StreamCall[] = []
-  let isDueSoon = false
-  scope.defer(
-    scope.connections.watch(({ type }) => {
-      if (type === 'reconnecting' || type === 'failed') isDueSoon = true
-      if (type === 'connected') leaveOthers(fanOut, call, listed)
-    }),
-  )
-  for (let isFirst = true; ; isFirst = false) {
-    const found = await findCalls(call, settings, isFirst)
-    listed = found.calls ?? listed
-    for (const [index, each] of listed.entries()) fanOut.join(each, index * settings.stagger)
-    leaveOthers(fanOut, call, listed)
-    const foundAt = performance.now()
-    isDueSoon = found.isDueSoon
-    do await sleep(Math.min(settings.refreshInterval, SOON), signal)
-    while (!isDueSoon && performance.now() - foundAt < settings.refreshInterval)
-  }
-}
-
-/** Leaves an origin that is no longer listed once another one is open, or when there are too many. */
-function leaveOthers(fanOut: FanOut, { scope }: StreamCall, listed: readonly StreamCall[]): void {
-  const names = new Set(listed.map(call => connectionFacts(call).origin))
-  const isOpen = (origin: string) => (scope.connections.of(origin)?.open ?? 0) > 0
-  const isCarried = fanOut.origins.some(origin => names.has(origin) && isOpen(origin))
-  for (const origin of fanOut.origins) {
-    if (names.size === 0 || names.has(origin)) continue
-    if (isCarried || fanOut.origins.length > 2 * MAX_ORIGINS) fanOut.leave(origin)
-  }
-}
-
-interface Found {
-  /** A call per origin; undefined where the list was not available. */
-  readonly calls: readonly StreamCall[] | undefined
-  /** Whether the list should be requested again soon. */
-  readonly isDueSoon: boolean
-}
-
-/** Makes a call per origin. Without a list, it uses the configured URL at first, and keeps the known calls later. */
-async function findCalls(call: StreamCall, settings: Settings, isFirst: boolean): Promise<Found> {
-  const { scope, url, urls } = call
-  const { connectTimeout } = settings
-  if (urls.length > 1)
-    return { calls: urls.map(each => ({ ...call, url: each, connectTimeout })), isDueSoon: false }
-  const alone = { ...call, connectTimeout }
-  try {
-    const originIDs = await discoverOrigins(call, connectTimeout)
-    scope.log.debug?.(`origins discovered: ${originIDs.join(', ')}`, { originIDs })
-    if (isFirst && originIDs.length === 1) reportLoneOrigin(call)
-    const calls = originIDs.map(originID => {
-      const headers = new Headers(call.headers)
-      headers.set('x-cll-origin', originID)
-      return { ...alone, originID, headers }
-    })
-    return { calls, isDueSoon: false }
-  } catch (thrown) {
-    if (call.signal.aborted) throw thrown
-    const cause = asError(thrown)
-    const instead = isFirst
-      ? 'the configured URL is used instead'
-      : 'the connections stay as they are'
-    const message = `the origins of ${new URL(url).host} could not be discovered: ${cause.message}; ${instead}`
-    scope.log.warn?.(`fallback to static origins: ${message}`)
-    if (isFirst) scope.events.emit('error', new OriginDiscoveryError(message, { cause }))
-    return { calls: isFirst ? [alone] : undefined, isDueSoon: true }
-  }
-}
-
-/** Requests the origins from the service. Rejects where the answer has none. */
-async function discoverOrigins(call: StreamCall, timeout: number): Promise<readonly string[]> {
-  const life = createLifetime(call.signal)
-  const timer = setTimeout(() => life.end(new Error(`no answer within ${timeout} ms`)), timeout)
-  const url = new URL('/', call.url)
-  url.protocol = url.protocol === 'wss:' ? 'https:' : 'http:'
-  try {
-    const { headers, repeatsSecret } = await call.scope.client.request('HEAD', url.href, {
-      operation: 'discoverOrigins',
-      headers: call.headers,
-      signal: life.signal,
-    })
-    return parseOrigins(headers.get('x-cll-available-origins'), repeatsSecret)
-  } finally {
-    clearTimeout(timer)
-    life.end()
-  }
-}
-
-/**
- * Reads the origins in the header X-Cll-Available-Origins, `{001,002}` with or without braces. An id is sent as a header and
- * shown, so ids with unsafe characters and those that repeat a secret are dropped. Throws where no id is left.
- */
-export function parseOrigins(
-  header: string | null,
-  repeatsSecret: (text: string) => boolean = () => false,
-): readonly string[] {
-  if (header === null) throw new ValidationError('the answer has no X-Cll-Available-Origins')
-  const ids = header
-    .slice(0, 4096)
-    .replace(/^\s*\{|\}\s*$/g, '')
-    .split(',')
-    .map(id => id.trim())
-    .filter(id => /^[A-Za-z0-9._-]{1,64}$/.test(id) && !repeatsSecret(id))
-  if (ids.length === 0) throw new ValidationError('X-Cll-Available-Origins names no origin')
-  return [...new Set(ids)].slice(0, MAX_ORIGINS)
-}
-
-function reportLoneOrigin({ scope, url }: StreamCall): void {
-  const { hostname } = new URL(url)
-  const isTestnet = hostname.includes('testnet-dataengine')
-  const message = `${hostname} offers one origin only: there is no redundancy${isTestnet ? '; high availability exists on mainnet only' : ''}`
-  scope.log.warn?.(message)
-  scope.events.emit(
-    'error',
-    new InsufficientConnectionsError(message, { availableConnections: 1, requiredConnections: 2 }),
-  )
 }

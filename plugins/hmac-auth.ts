@@ -13,7 +13,6 @@ import {
   type RenewCredentials,
 } from './hmac-auth/keyring.js'
 import { createServiceClock, type Moment, type ServiceClock } from './hmac-auth/service-clock.js'
-import { createSigner } from './hmac-auth/signer.js'
 
 export type { Credentials }
 
@@ -184,5 +183,6 @@ export async function generateAuthHeaders(
 ): Promise<Record<string, string>> {
   checkText('method', method)
   if (!URL.canParse(checkText('url', url))) throw new ValidationError('url must be an absolute URL')
+  const { createSigner } = await import('./hmac-auth/signer.js')
   return createSigner(apiKey, userSecret, crypto)(method, url, body, timestamp)
 }

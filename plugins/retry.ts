@@ -1,7 +1,6 @@
 import type { Handler, Plugin } from '../client/plugin.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
 import { createDelays } from './retry/delay.js'
-import { reconnect } from './retry/reconnect.js'
 import { retryRequest } from './retry/request.js'
 
 /** Options of `retry`. */
@@ -75,7 +74,9 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
     return function retryCall(call) {
       return call.kind === 'request'
         ? retryRequest(next, call, { attempts, delay, maxRetryAfter, delays })
-        : reconnect(next, call, { healthyAfter, delays })
+        : import('./retry/reconnect.js').then(({ reconnect }) =>
+            reconnect(next, call, { healthyAfter, delays }),
+          )
     }
   }
   return { name: 'retry', call: withRetry }

@@ -4,19 +4,21 @@ import { ValidationError } from '../core/errors.js'
 import { checkFunction, checkNumber, checkOptions, type OptionNames } from '../core/options.js'
 import type { ClientScope, ServiceKey } from '../core/scope.js'
 import { reportVerifier } from '../report/verifier.js'
+import { createLateVerifier } from './verify/late-verifier.js'
 import { verifyAnswer } from './verify/request-stage.js'
 import { checkMode, createSecureRandom, type VerifyMode } from './verify/sampling.js'
 import { verifyStream } from './verify/stream-stage.js'
 import { createVerdicts } from './verify/verdicts.js'
-import { createVerifier, type VerifierOptions, verifierNames } from './verify/verifier.js'
+import {
+  checkVerifierOptions,
+  type VerifierOptions,
+  verifierNames,
+} from './verify/verifier-options.js'
+import type { Verification, VerifyReportOptions } from './verify/verify-report.js'
 
 export type { VerifyMode } from './verify/sampling.js'
 export type { SignerSet, Signers, UnverifiedReport } from './verify/signers.js'
-export {
-  type Verification,
-  type VerifyReportOptions,
-  verifyReport,
-} from './verify/verify-report.js'
+export type { Verification, VerifyReportOptions } from './verify/verify-report.js'
 
 /** Options of `verify`. */
 export interface VerifyOptions extends VerifierOptions {
@@ -59,12 +61,11 @@ export function verify(given: VerifyOptions): Plugin<never> {
   if (source !== undefined) checkFunction('random', source)
   const random = source ?? createSecureRandom()
   const isChosen = share === 1 ? () => true : () => random() * share < 1
-  // Throws for wrong options at once, and not when the client is created.
-  createVerifier(options).end()
+  checkVerifierOptions(options)
 
   function setup(scope: ClientScope): void {
     const isDeduplicated = checkPlace(scope)
-    const verdicts = createVerdicts(createVerifier(options))
+    const verdicts = createVerdicts(createLateVerifier(options))
     scope.provide(reportVerifier, verdicts)
     scope.provide(stackFacts, { isDeduplicated })
     scope.defer(verdicts.end)
@@ -81,6 +82,18 @@ export function verify(given: VerifyOptions): Plugin<never> {
 
   const isOnDemand = share === Number.POSITIVE_INFINITY
   return { name: 'verify', setup, ...(isOnDemand ? {} : { report: verifyReports }) }
+}
+
+/**
+ * Verifies the signatures of a report as the verifier contracts do, in this process and this thread. Rejects with a
+ * ReportVerificationError and its `reason`, with a ValidationError for wrong options, or with the signal's reason.
+ */
+export async function verifyReport(
+  fullReport: string,
+  options: VerifyReportOptions,
+): Promise<Verification> {
+  const loaded = await import('./verify/verify-report.js')
+  return loaded.verifyReport(fullReport, options)
 }
 
 /** Checks the place in the stack; true where `dedup` is above. */

@@ -18,14 +18,17 @@ export interface ConfidentialPresetOptions {
   readonly vault: SecretVault
   /** The addresses that requests may go to. @default public addresses, over HTTPS */
   readonly network?: NetworkPolicyOptions
+  /** Refuses secrets that were stored without a policy. @default false */
+  readonly requirePolicies?: boolean
   /** The limits of sizes and times. */
   readonly limits?: LimitsOptions
 }
 
 /** The stack of an enclave. */
 export function confidentialPreset(options: ConfidentialPresetOptions): readonly EnclavePlugin[] {
-  const { vault } = checkOptions('confidentialPreset', options, {
+  const { vault, requirePolicies = false } = checkOptions('confidentialPreset', options, {
     vault: true,
+    requirePolicies: true,
     network: true,
     limits: true,
   })
@@ -36,7 +39,7 @@ export function confidentialPreset(options: ConfidentialPresetOptions): readonly
     secrets({ vault }),
     responseEncryption({ publicKey: vault.publicKey }),
     upstreamFailures(),
-    templates(),
+    templates({ requirePolicies }),
     networkPolicy(options.network),
     rootCertificates(),
   ]

@@ -125,7 +125,7 @@ function createSeenTimes(
   { window, advance }: SeenFeeds,
 ): SeenTimes {
   const second = feedResolution(feedID) === 's' ? 1 : 1000
-  const length = 2 * Math.min(FIRST_PAIRS, 2 * window)
+  const length = 2 * Math.min(FIRST_PAIRS, window)
   const seen: SeenTimes = {
     feedID,
     cursor,
@@ -329,11 +329,12 @@ function write(seen: SeenTimes, at: number, since: number, time: number): void {
   write(seen, at, since, time)
 }
 
-/** Enlarges the list by half, up to twice the window; then moves the older half to the runs. */
+/** Enlarges the list by half, up to a fourth more than the window; then moves the oldest fourth to the runs. */
 function makeRoom(seen: SeenTimes): void {
   const { pairs, count, window } = seen
-  if (count < 2 * window) {
-    const length = 2 * Math.min(count + Math.max(FIRST_PAIRS, count >> 1), 2 * window)
+  const most = window + (window >> 2)
+  if (count < most) {
+    const length = 2 * Math.min(count + Math.max(FIRST_PAIRS, count >> 1), most)
     seen.pairs = pairs instanceof Uint32Array ? new Uint32Array(length) : new Float64Array(length)
     seen.pairs.set(pairs)
     return

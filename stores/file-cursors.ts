@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { DataStreamsError } from '../core/errors.js'
 import { checkOptions, checkText, type NoOptions } from '../core/options.js'
 import { codeOf, draftPrefix, readText, writeWhole } from '../local/files.js'
-import { isFeedID } from '../report/feed-id.js'
+import { noCursors, readCursors } from './read-cursors.js'
 
 /** Stores cursors: for each feed the time, in its unit, up to which every report has been received. */
 export interface CursorStore {
@@ -28,7 +28,7 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
   return {
     async load() {
       await removeDrafts(file)
-      return readCursors(file)
+      return loadCursors(file)
     },
     async save(cursors) {
       try {
@@ -40,31 +40,15 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
   }
 }
 
-async function readCursors(file: string): Promise<Readonly<Record<string, number>>> {
+async function loadCursors(file: string): Promise<Readonly<Record<string, number>>> {
   let text: string
   try {
-    text = await readText(file, MAX_BYTES, rule => invalid(file, `it ${rule}`))
+    text = await readText(file, MAX_BYTES, rule => noCursors(file, `it ${rule}`))
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return {}
     throw error instanceof DataStreamsError ? error : failed('read', file, error)
   }
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (cause) {
-    throw invalid(file, 'it is not JSON', { cause })
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw invalid(file, 'it is not an object')
-  const cursors: Record<string, number> = {}
-  for (const [feedID, cursor] of Object.entries(value)) {
-    const name = JSON.stringify(feedID.slice(0, 80))
-    if (!isFeedID(feedID)) throw invalid(file, `${name} is no feed id`)
-    if (!Number.isSafeInteger(cursor) || cursor < 0)
-      throw invalid(file, `the cursor of ${name} is no time`)
-    cursors[feedID.toLowerCase()] = cursor
-  }
-  return cursors
+  return readCursors(text, file)
 }
 
 /** Removes the drafts that killed processes have left. */
@@ -81,14 +65,6 @@ async function removeDrafts(file: string): Promise<void> {
   } catch {
     // A draft that stays does no harm, and another process may have removed it.
   }
-}
-
-function invalid(
-  file: string,
-  rule: string,
-  facts?: { readonly cause: unknown },
-): DataStreamsError {
-  return new DataStreamsError(`${file} holds no cursors: ${rule}`, facts)
 }
 
 function failed(done: 'read' | 'written', file: string, cause: unknown): DataStreamsError {

@@ -19,11 +19,13 @@ const suites = [
   'test/plugins/confidential-http/secrets/secret-search',
   'test/confidential-http/runtime/blocking',
   'test/fuzz/',
-  'test/local/vault/node',
+  'test/local/vault/(chaos|killed|node)',
+  'test/crypto/tdh2/reshare',
   'test/model/',
   'test/wire/(consumption|continuity|resumption)\\.test',
 ]
 const counts = {
+  CHAOS_SECONDS: 60,
   CONSUMPTION_SECONDS: 60,
   CONTINUITY_SECONDS: 300,
   DECODER_REPORTS: 10_000,
@@ -31,6 +33,7 @@ const counts = {
   MODEL_RUNS: 10_000,
   REDACTION_RUNS: 2000,
   RESUMPTION_KILLS: 50,
+  VAULT_KILLS: 60,
   WORLD_RUNS: 100_000,
 }
 

@@ -18,6 +18,7 @@ import {
 import { ProxyError } from '../errors.js'
 import { adviseOn } from '../network-reason.js'
 import type { Fetch } from '../transport/http.js'
+import { type Connect, connectSocket } from '../transport/socket.js'
 import { blocksOf, type EgressSettings, type TLSSettings } from './options.js'
 import { type ProxyServer, type Target, targetOf } from './proxies.js'
 
@@ -25,6 +26,7 @@ import { type ProxyServer, type Target, targetOf } from './proxies.js'
 export interface Egress {
   readonly fetch: Fetch
   readonly openSocket: (target: Target, signal?: AbortSignal) => Promise<Socket>
+  readonly connect: Connect
 }
 
 /** Milliseconds until a connection must be open. */
@@ -51,7 +53,14 @@ export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSi
       life.end()
     }
   }
-  return { openSocket, fetch: createFetch(openSocket, closed) }
+  return {
+    openSocket,
+    fetch: createFetch(openSocket, closed),
+    connect(upgrade, events) {
+      const target = targetOf(new URL(upgrade.url))
+      return connectSocket(upgrade, events, signal => openSocket(target, signal))
+    },
+  }
 }
 
 /** Certificates and keys as OpenSSL takes them. It ignores what is no certificate, so this does not. */

@@ -1,20 +1,19 @@
 import { ValidationError } from '../../core/errors.js'
 import { opensSockets } from '../../platform/globals.js'
 import type { Fetch } from '../transport/http.js'
-import { type Connect, connectSocket } from '../transport/socket.js'
+import type { Connect } from '../transport/socket.js'
 import type { Egress } from './egress.js'
 import { checkEgress, type EgressOptions, type EgressSettings } from './options.js'
-import { targetOf } from './proxies.js'
 
-/** What a client reaches the network through; without `fetch`, the platform's. */
+/** What a client reaches the network through; without `fetch` or `connect`, the platform's. */
 export interface Transport {
   readonly fetch?: Fetch | undefined
-  readonly connect: Connect
+  readonly connect?: Connect | undefined
 }
 
 /** Takes the functions that are given, or makes those that obey `proxy` and `tls`. */
 export function createTransport(
-  options: EgressOptions & Partial<Transport>,
+  options: EgressOptions & Transport,
   closed: AbortSignal,
 ): Transport {
   if (!opensSockets && (options.proxy !== undefined || options.tls !== undefined))
@@ -22,8 +21,7 @@ export function createTransport(
       'proxy and tls are for Node: this platform opens connections its own way',
     )
   const settings = checkEgress(options)
-  if (settings === undefined)
-    return { fetch: options.fetch, connect: options.connect ?? connectSocket }
+  if (settings === undefined) return { fetch: options.fetch, connect: options.connect }
   for (const field of ['fetch', 'connect'] as const) {
     if (options[field] !== undefined)
       throw new ValidationError(
@@ -33,11 +31,7 @@ export function createTransport(
   const load = createLoader(settings, closed)
   return {
     fetch: async (...given) => (await load()).fetch(...given),
-    async connect(upgrade, events) {
-      const { openSocket } = await load()
-      const target = targetOf(new URL(upgrade.url))
-      return connectSocket(upgrade, events, signal => openSocket(target, signal))
-    },
+    connect: async (...given) => (await load()).connect(...given),
   }
 }
 

@@ -15,16 +15,29 @@ import {
   readPage,
   readReport,
 } from './answer.js'
-import { type Operation, type PassUp, type RestParts, runRequest } from './run-request.js'
+import {
+  type Operation,
+  type PassUp,
+  type RestParts,
+  runPluginRequest,
+  runRequest,
+} from './run-request.js'
 
 /** The status of an answer that lacks some of what was requested. */
 const PARTIAL = 206
 
-/** Makes the operations of the REST interface, and `fetchPage`, by which streams fetch missing reports. */
-export function createRest<Data>(parts: RestParts<Data>): {
+/** The operations of a client. */
+export interface Operations<Data> {
+  /** Those of the REST interface. */
   readonly rest: Rest<Data>
+  /** By which streams fetch missing reports. */
   readonly fetchPage: PluginClient['fetchPage']
-} {
+  /** The requests of plugins. */
+  readonly request: PluginClient['request']
+}
+
+/** Makes the operations of a client. */
+export function createOperations<Data>(parts: RestParts<Data>): Operations<Data> {
   const { log } = parts
 
   function logValid(feedIDs: readonly string[]): readonly string[] {
@@ -88,7 +101,11 @@ export function createRest<Data>(parts: RestParts<Data>): {
     },
   }
 
-  return { rest, fetchPage: (...page) => fetchPage(parts, ...page) }
+  return {
+    rest,
+    fetchPage: (...page) => fetchPage(parts, ...page),
+    request: (...request) => runPluginRequest(parts, ...request),
+  }
 }
 
 async function passUpOne<Data>(answer: Answer, passUp: PassUp<Data>): Promise<Report<Data>> {

@@ -4,12 +4,13 @@ import { onAbort } from '../../core/on-abort.js'
 import { describeCall, type RequestCall, type RequestReply } from '../call.js'
 import { APIError } from '../errors.js'
 import { adviseOn } from '../network-reason.js'
-import type { Http, HttpAnswer } from '../transport/http.js'
+import { createHttp, type Fetch, type HttpAnswer } from '../transport/http.js'
 import { errorFromAnswer, repeatsHeader } from './http-error.js'
 
 /** What requests are sent with, and their limits. */
 export interface SendOptions {
-  readonly http: Http
+  /** Sends requests. @default the platform's */
+  readonly fetch?: Fetch | undefined
   /** Milliseconds from sending the request to the last byte of the answer. */
   readonly timeout: number
   readonly maxBodyBytes: number
@@ -17,16 +18,16 @@ export interface SendOptions {
   readonly now: () => number
 }
 
+/** Sends a request call over the wire. */
+export type Send = (call: RequestCall) => Promise<RequestReply>
+
 /**
  * Sends request calls over the wire: resolves with an answer of success, its body read to the end; rejects with APIError or
  * AuthenticationError, or with the reason of `call.signal`.
  */
-export function createSend({
-  http,
-  timeout,
-  maxBodyBytes,
-  now,
-}: SendOptions): (call: RequestCall) => Promise<RequestReply> {
+export function createSend({ fetch, timeout, maxBodyBytes, now }: SendOptions): Send {
+  const http = createHttp(fetch)
+
   /** Sends a call; its signal and the timeout end the attempt, whatever `http` does with the signal that it gets. */
   function attempt(call: RequestCall): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {

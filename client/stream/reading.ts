@@ -1,7 +1,7 @@
 import type { Log } from '../../core/log.js'
 import { createOverflowGaps } from '../../report/overflow-gaps.js'
 import type { Report } from '../../report/report.js'
-import type { Sink } from '../plugin.js'
+import type { Plugins, Sink } from '../plugin.js'
 import type { ScopeEvents } from '../scope.js'
 import type { FlowControl } from './connection/flow-control.js'
 import { type Cursors, createCursors } from './cursors.js'
@@ -36,6 +36,7 @@ export interface ReadingParts<Data> {
   /** The present, in milliseconds of Unix time. */
   readonly now: () => number
   readonly life: Lifecycle
+  readonly plugins: Plugins
   readonly options: CheckedStreamOptions
   readonly handlers: StreamHandlers<Data>
   readonly events: ScopeEvents
@@ -62,9 +63,16 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
       failed: error => events.emit('error', error),
       earliest: feedID => outstanding?.earliest(feedID),
     })
-  /** Without cursors nobody asks which reports are taken, unless they are to be acknowledged. */
+  const hooks = parts.plugins.flatMap(({ taken }) => taken ?? [])
+
+  function taken(report: Report): void {
+    cursors?.taken(report)
+    for (const hook of hooks) hook(report)
+  }
+
+  /** Without cursors and hooks nobody asks which reports are taken, unless they are to be acknowledged. */
   const outstanding: Outstanding | undefined =
-    cursors === undefined && options.acknowledge === 'automatic'
+    cursors === undefined && hooks.length === 0 && options.acknowledge === 'automatic'
       ? undefined
       : createOutstanding({
           acknowledge: options.acknowledge,
@@ -72,7 +80,7 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
           flowControl,
           queued: () => consumption.queued,
           arrived: report => cursors?.arrived(report),
-          taken: report => cursors?.taken(report),
+          taken,
           slow,
           overflowed: parts.fail,
         })
@@ -114,7 +122,7 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
     cursors,
     deliver(report: Report) {
       // A plugin may have kept it until its feed was no longer subscribed.
-      if (handlers.isClosed || !staleness.feeds.has(report.feedID)) return
+      if (handlers.isClosed || (staleness.hasRemoved && !staleness.feeds.has(report.feedID))) return
       if (life.phase === 'failing') {
         excess.add(report)
         leaveToAnother(report)

@@ -5,11 +5,15 @@ export interface FeedState {
   readonly feedID: string
   /** Reports received. The hot path only counts; `check` compares. */
   reports: number
+  /** False once it was removed. */
+  isSubscribed: boolean
 }
 
 /** Watches for feeds that bring no reports any more. */
 export interface StalenessWatch {
   readonly feeds: ReadonlyMap<string, FeedState>
+  /** Whether a feed was ever removed: reports of it may still be on their way. */
+  readonly hasRemoved: boolean
   add(feedIDs: readonly string[]): void
   remove(feedIDs: readonly string[]): void
   /** Takes back the count of a report that proved to be invalid. */
@@ -28,6 +32,7 @@ export function createStalenessWatch(
   isPaused: () => boolean,
 ): StalenessWatch {
   const feeds = new Map<string, FeedState & { seen: number; quietChecks: number }>()
+  let hasRemoved = false
   let timer: ReturnType<typeof setInterval> | undefined
 
   function check(): void {
@@ -49,12 +54,20 @@ export function createStalenessWatch(
 
   return {
     feeds,
+    get hasRemoved() {
+      return hasRemoved
+    },
     add(feedIDs) {
       for (const feedID of feedIDs)
-        feeds.set(feedID, { feedID, reports: 0, seen: 0, quietChecks: 0 })
+        feeds.set(feedID, { feedID, reports: 0, isSubscribed: true, seen: 0, quietChecks: 0 })
     },
     remove(feedIDs) {
-      for (const feedID of feedIDs) feeds.delete(feedID)
+      hasRemoved = true
+      for (const feedID of feedIDs) {
+        const state = feeds.get(feedID)
+        if (state !== undefined) state.isSubscribed = false
+        feeds.delete(feedID)
+      }
     },
     uncount(feedID) {
       const state = feeds.get(feedID)

@@ -8,14 +8,11 @@ import { createCounters, type Totals } from '../metrics.js'
 import type { Handler, Plugins } from '../plugin.js'
 import type { PluginClient, StreamScope } from '../scope.js'
 import { composeReport } from '../stack.js'
-import type { ConnectionOptions } from './connection/connection.js'
 import { createFlowControl } from './connection/flow-control.js'
 import { createStreamConnections, type StreamConnections } from './connection/stream-connections.js'
 import { createConnectionEvents } from './connection-events.js'
 import { createEnding, type Ending } from './ending.js'
 import { createStreamHandlers, type StreamHandlers } from './events.js'
-import { createFastPath } from './intake/fast-path.js'
-import { createIntake } from './intake/intake.js'
 import { createLifecycle } from './lifecycle.js'
 import { createMetrics } from './metrics.js'
 import { checkStreamOptions, type StreamOptions } from './options.js'
@@ -23,6 +20,7 @@ import { createOrigins } from './origins.js'
 import { createReading, type Reading } from './reading.js'
 import { createScopeEvents } from './scope-events.js'
 import { maxShards, shardCapacity } from './shards/plan.js'
+import type { ShardsParts } from './shards/running-shards.js'
 import type { Shard } from './shards/shard.js'
 import { createShards, type Shards } from './shards/shards.js'
 import { createSubscription } from './shards/subscription.js'
@@ -48,7 +46,7 @@ export interface StreamParts<Data> {
   readonly now: () => number
   /** Of the client. */
   readonly totals: Totals
-  readonly transport: Pick<ConnectionOptions, 'connect' | 'now'>
+  readonly transport: Pick<ShardsParts['connection'], 'connect' | 'now'>
   readonly connectionStatusCallback?: ConnectionStatusCallback | undefined
 }
 
@@ -91,6 +89,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const connections: StreamConnections<Shard> = createStreamConnections<Shard>(log, user)
   const reading: Reading<Data> = createReading({
     ...common,
+    plugins: parts.plugins,
     now: parts.now,
     options,
     handlers,
@@ -118,15 +117,14 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     connection: { ...options, ...transport, flowControl, maxMessageBytes: MAX_MESSAGE_BYTES },
     reconnect: options,
     ...common,
-    intake: createIntake({
+    intake: {
       ...common,
       table: parts.table,
       now: transport.now,
       feeds: staleness.feeds,
-      fastPath: createFastPath(staleness.feeds, parts.table),
       sink: report => sink(report),
       fail: error => events.emit('error', error),
-    }),
+    },
     onRejected: (shard, error) => subscription.reject(shard, error),
     onEnded: error => ending.end(error),
   })
@@ -163,11 +161,8 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       feedIDs,
     })
     staleness.start()
-    if (reading.cursors === undefined) subscription.start()
-    else
-      abortable(reading.load(feedIDs), life.signal).then(subscription.start, () =>
-        ending.end(asError(life.signal.reason)),
-      )
+    const loading = Promise.all([shards.load(), reading.load(feedIDs)])
+    abortable(loading, life.signal).then(subscription.start, thrown => ending.end(asError(thrown)))
   }
 
   const ending: Ending = createEnding({ ...common, handlers, reading, shards, user })

@@ -1,5 +1,5 @@
 import { composeCall } from '../../core/compose.js'
-import { DataStreamsError } from '../../core/errors.js'
+import { DataStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import { createLog, type Log } from '../../core/log.js'
 import { checkOptions, type OptionNames } from '../../core/options.js'
@@ -29,6 +29,8 @@ export interface EnclaveOptions {
 
 /** The party that a request is made for. */
 export interface Caller {
+  /** Who makes the request, for audits: a text of at most 128 visible characters of ASCII, such as a public key. */
+  readonly name?: string
   /** The owner of the secrets that may be used: an address, as 40 hexadecimal digits, with or without 0x. */
   readonly owner: string
   /** When the request was made, in milliseconds of Unix time. @default now */
@@ -38,6 +40,7 @@ export interface Caller {
 }
 
 const callerNames: OptionNames<Caller> = {
+  name: true,
   owner: true,
   startedAt: true,
   signal: true,
@@ -87,7 +90,9 @@ export function createEnclave(options: EnclaveOptions): Enclave {
     }
     try {
       const message = normalizeRequest(input)
-      const owner = checkOwner('caller.owner', checkOptions('caller', caller, callerNames).owner)
+      const { owner: given, name } = checkOptions('caller', caller, callerNames)
+      const owner = checkOwner('caller.owner', given)
+      if (name !== undefined) checkName(name)
       if (signal.aborted) throw signal.reason
       const call = {
         ...toCall(message, { ...caller, owner }, scope),
@@ -117,6 +122,11 @@ export function createEnclave(options: EnclaveOptions): Enclave {
   }
 }
 
+function checkName(name: unknown): void {
+  if (typeof name !== 'string' || !/^[!-~]{1,128}$/.test(name))
+    throw new ValidationError('caller.name must be 1 to 128 visible characters of ASCII')
+}
+
 function isReply(reply: unknown): boolean {
   return typeof reply === 'object' && reply !== null && 'status' in reply && 'body' in reply
 }
@@ -135,7 +145,7 @@ function toCall(
   scope: ScopeFacts,
 ): ConfidentialCall {
   const { body, timeout, customRootCaCertPem: pem } = request
-  const { owner } = caller
+  const { owner, name } = caller
   return {
     operation: 'SendRequest',
     method: request.method,
@@ -145,6 +155,7 @@ function toCall(
       Object.entries(request.multiHeaders).map(([name, { values }]) => [name, values]),
     ),
     ...(body.case === undefined ? {} : { body: body.value }),
+    ...(name === undefined ? {} : { caller: name }),
     owner,
     secrets: vaultDonSecrets.map(({ key, namespace, owner: named }) => ({
       key,
@@ -152,11 +163,13 @@ function toCall(
       owner: named === undefined ? owner : named.replace(/^0x/i, '').toLowerCase(),
     })),
     released: new Map(),
+    policies: new Map(),
     publicValues: new Map(Object.entries(request.templatePublicValues)),
     ...(pem.length === 0 ? {} : { customRootCaCertPem: new TextDecoder().decode(pem) }),
     ...(timeout === undefined ? {} : { timeout: durationMs(timeout) }),
     startedAt: caller.startedAt ?? Date.now(),
     encryptOutput: request.encryptOutput,
+    ...(request.requestId === undefined ? {} : { boundTo: request.requestId }),
     connection: {},
     signal: scope.signal,
     scope,

@@ -1,10 +1,11 @@
-import { asError, foreignCause, ValidationError } from '../../core/errors.js'
 import type { OptionNames } from '../../core/options.js'
-import { openVault, type Vault } from '../../local/vault/open-vault.js'
+import { openVault } from '../../local/vault/open-vault.js'
+import type { Vault } from '../../local/vault/vault.js'
 import type { EnclavePlugin } from '../../plugins/confidential-http/call.js'
 import type { LimitsOptions } from '../../plugins/confidential-http/limits.js'
 import type { NetworkPolicyOptions } from '../../plugins/confidential-http/network-policy.js'
 import { type ConfidentialPresetOptions, confidentialPreset } from '../../presets/confidential.js'
+import { loadFunction } from '../load-function.js'
 import { createEnclave, type Enclave } from './enclave.js'
 
 /** The settings of an enclave, which can be sent to another thread. */
@@ -15,8 +16,14 @@ export interface EnclaveSettings {
   readonly network?: NetworkPolicyOptions
   /** The limits of size and time. */
   readonly limits?: LimitsOptions
+  /** Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning. @default false */
+  readonly requirePolicies?: boolean
   /** The URL of a module whose default export makes the stack, called like `confidentialPreset`. @default `confidentialPreset` */
   readonly stack?: string
+  /** A file that remembers the newest state of the vault, as of `openVault`. @default none */
+  readonly seen?: string
+  /** The secret key that the vault's nodes know this enclave by, where they are processes. @default none */
+  readonly callerKey?: string
   /** Opens a vault even if other users can read or write its files. @default false */
   readonly insecurePermissions?: boolean
 }
@@ -26,7 +33,10 @@ export const settingNames: OptionNames<EnclaveSettings> = {
   vault: true,
   network: true,
   limits: true,
+  requirePolicies: true,
   stack: true,
+  seen: true,
+  callerKey: true,
   insecurePermissions: true,
 }
 
@@ -37,38 +47,29 @@ export interface OpenEnclave {
   readonly owner: string
 }
 
-/** Opens the vault and makes an enclave that uses it. */
-export async function openEnclave(settings: EnclaveSettings): Promise<OpenEnclave> {
-  const { vault: directory, network, limits, stack, insecurePermissions = false } = settings
-  const vault = await openVault(directory, { insecurePermissions })
-  const makePlugins = stack === undefined ? confidentialPreset : await loadStack(stack)
+/** Opens the vault and makes an enclave that uses it, with plugins above its stack. */
+export async function openEnclave(
+  settings: EnclaveSettings,
+  above: readonly EnclavePlugin[] = [],
+): Promise<OpenEnclave> {
+  const { vault: directory, network, limits, requirePolicies, stack, seen, callerKey } = settings
+  const { insecurePermissions = false } = settings
+  const vault = await openVault(directory, {
+    insecurePermissions,
+    ...(seen === undefined ? {} : { seen }),
+    ...(callerKey === undefined ? {} : { callerKey }),
+  })
+  const makePlugins =
+    stack === undefined ? confidentialPreset : await loadFunction<MakePlugins>('stack', stack)
   const plugins = await makePlugins({
     vault,
     ...(network === undefined ? {} : { network }),
     ...(limits === undefined ? {} : { limits }),
+    ...(requirePolicies === undefined ? {} : { requirePolicies }),
   })
-  return { enclave: createEnclave({ plugins }), vault, owner: vault.owner }
+  return { enclave: createEnclave({ plugins: [...above, ...plugins] }), vault, owner: vault.owner }
 }
 
 type MakePlugins = (
   options: ConfidentialPresetOptions,
 ) => readonly EnclavePlugin[] | Promise<readonly EnclavePlugin[]>
-
-async function load(url: string): Promise<{ default?: unknown }> {
-  try {
-    return (await import(url)) as { default?: unknown }
-  } catch (thrown) {
-    const { code } = thrown as { code?: unknown }
-    const why = typeof code === 'string' ? code : asError(thrown).name
-    throw new ValidationError(`stack could not be loaded: ${why}`, { cause: foreignCause(thrown) })
-  }
-}
-
-async function loadStack(url: string): Promise<MakePlugins> {
-  const module = await load(url)
-  // The default export of an imported CommonJS module is its `exports`.
-  const { default: exported } = module
-  const make = (exported as { default?: unknown } | undefined)?.default ?? exported
-  if (typeof make === 'function') return make as MakePlugins
-  throw new ValidationError('stack must be a module whose default export is a function')
-}

@@ -2,6 +2,7 @@ import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns'
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
+import { createSecureContext, type SecureContext } from 'node:tls'
 import { createGunzip } from 'node:zlib'
 import type {
   ConfidentialCall,
@@ -27,6 +28,7 @@ export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialR
     call.method !== 'HEAD' && !hasHeader(call, 'accept-encoding') && !hasHeader(call, 'range')
   try {
     call.signal.throwIfAborted()
+    call.connection.checkTarget?.({ method: call.method, url: call.url })
     const answer = await send(call, acceptsGzip)
     const wrong = wrongHead(answer)
     if (wrong !== undefined) {
@@ -78,7 +80,7 @@ function send(call: ConfidentialCall, acceptsGzip: boolean): Promise<IncomingMes
       maxHeaderSize: MAX_HEADER_BYTES,
       // An environment variable can change the default.
       rejectUnauthorized: true,
-      ...(ca === undefined ? {} : { ca: [...ca] }),
+      ...(ca === undefined ? {} : { secureContext: contextOf(ca) }),
     })
     // `maxHeaderSize` bounds the headers; Node would silently drop those beyond a count.
     request.maxHeadersCount = 0
@@ -104,6 +106,15 @@ function send(call: ConfidentialCall, acceptsGzip: boolean): Promise<IncomingMes
     }
     request.end(body)
   })
+}
+
+const contexts = new WeakMap<readonly string[], SecureContext>()
+
+/** What trusts these root certificates alone. It has no state of a connection. */
+function contextOf(ca: readonly string[]): SecureContext {
+  const context = contexts.get(ca) ?? createSecureContext({ ca: [...ca] })
+  contexts.set(ca, context)
+  return context
 }
 
 /** Resolves a host as the platform does, and drops the addresses that are not allowed. */

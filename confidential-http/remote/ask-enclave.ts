@@ -7,6 +7,8 @@ import { MAX_TIMER } from '../../core/options.js'
 import { formatKey, parseKey } from '../../crypto/hex-key.js'
 import { type BoxKeys, boxKeys } from '../../crypto/sealed-box.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
+import { checkEvidence } from '../attestation/evidence.js'
+import { loadPolicy, type PolicySettings } from '../attestation/load-policy.js'
 import { durationMs } from '../request/duration.js'
 import { normalizeResponse } from '../response/normalize-response.js'
 import { withSent } from '../sent.js'
@@ -39,6 +41,8 @@ export interface RemoteSettings {
   readonly enclaveKey: string
   /** The caller's secret key. */
   readonly callerKey: string
+  /** What the enclave's evidence is held against. @default none is asked for */
+  readonly attestation?: PolicySettings
 }
 
 const MAX_ANSWER_BYTES = 16_777_216
@@ -63,7 +67,13 @@ interface Exchange {
 }
 
 /** Asks a remote enclave: seals each request to the enclave's boot key, and accepts only answers from that boot key. */
-export function createAskEnclave({ url, enclaveKey, callerKey }: RemoteSettings): Answer {
+export async function createAskEnclave({
+  url,
+  enclaveKey,
+  callerKey,
+  attestation,
+}: RemoteSettings): Promise<Answer> {
+  const policy = attestation === undefined ? undefined : await loadPolicy(attestation)
   const enclave = parseKey('enclaveKey', enclaveKey)
   const { host } = new URL(url)
   const http = createHttp()
@@ -72,8 +82,11 @@ export function createAskEnclave({ url, enclaveKey, callerKey }: RemoteSettings)
     const headers = new Headers({ 'content-type': 'application/octet-stream' })
     return http({ method: 'POST', url: `${url}${path}`, headers, body, signal }, MAX_ANSWER_BYTES)
   }
-  const bootKeys = createBootKeys(enclave, host, (asker, signal) =>
-    tryTwice(() => post(BOOT_KEY_PATH, asker, signal), signal),
+  const bootKeys = createBootKeys(
+    enclave,
+    host,
+    (asker, signal) => tryTwice(() => post(BOOT_KEY_PATH, asker, signal), signal),
+    policy && ((given, keys) => checkEvidence(given, keys, policy, host)),
   )
   const remote: Remote = { host, caller: boxKeys(parseKey('callerKey', callerKey)), bootKeys, post }
 
@@ -198,7 +211,8 @@ function isUnconnected(thrown: unknown): boolean {
 }
 
 function toError(thrown: unknown, host: string, hasLeft: boolean): EnclaveError {
-  if (isStreamsError(thrown, 'ENCLAVE') || isStreamsError(thrown, 'LIMIT')) return thrown
+  for (const code of ['ENCLAVE', 'LIMIT', 'ATTESTATION'] as const)
+    if (isStreamsError(thrown, code)) return thrown
   if (isStreamsError(thrown))
     return new EnclaveError(`the answer from ${host} is invalid: ${thrown.message}`)
   const what = hasLeft ? 'the connection to the enclave at' : 'the enclave at'

@@ -6,6 +6,7 @@ import { createLifetime } from '../../core/lifetime.js'
 import { parseKey } from '../../crypto/hex-key.js'
 import { boxKeys } from '../../crypto/sealed-box.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
+import type { AttestedKeys } from '../attestation/evidence.js'
 import { versionMismatch } from './rejection.js'
 import { openBootKey, parseObject, VERSION } from './sealing.js'
 
@@ -39,8 +40,16 @@ export const NOT_IN_TIME = 'did not answer in time when asked for its boot key: 
 /** Milliseconds to wait for the boot key. */
 const MAX_WAIT = 10_000
 
+/** Checks what an enclave presents with its boot key. Rejects with EnclaveError. */
+export type CheckEvidence = (given: unknown, keys: AttestedKeys) => Promise<void>
+
 /** All concurrent callers share one question, which is cancelled when none of them waits any more. */
-export function createBootKeys(enclave: Uint8Array, host: string, post: PostAsker): BootKeys {
+export function createBootKeys(
+  enclave: Uint8Array,
+  host: string,
+  post: PostAsker,
+  check: CheckEvidence = async () => undefined,
+): BootKeys {
   let cached: BootKey | undefined
   let asking: Promise<BootKey> | undefined
   let life = createLifetime()
@@ -68,7 +77,13 @@ export function createBootKeys(enclave: Uint8Array, host: string, post: PostAske
     asker.secretKey.fill(0)
     if (json === undefined)
       throw failed(`the answer from ${host} is not of the enclave with the pinned key`)
-    return { ...readBootKey(json, host), answeredAt, aliveAt: askedAt }
+    const read = readBootKey(json, host)
+    const { publicKey: bootKey, evidence } = read
+    await abortable(
+      check(evidence, { enclaveKey: enclave, bootKey, nonce: asker.publicKey }),
+      signal,
+    )
+    return { ...read, answeredAt, aliveAt: askedAt }
   }
 
   function start(): Promise<BootKey> {
@@ -111,17 +126,20 @@ function reasonOf(thrown: unknown, signal: AbortSignal): string {
 }
 
 /** Reads the boot key that an enclave has sealed. */
-export function readBootKey(json: string, host: string): Pick<BootKey, 'publicKey' | 'upFor'> {
+export function readBootKey(
+  json: string,
+  host: string,
+): Pick<BootKey, 'publicKey' | 'upFor'> & { readonly evidence: unknown } {
   const answer = parseObject(json)
   if (answer === undefined) throw failed(`the answer from ${host} is not JSON`)
-  const { version, bootKey, upFor } = answer
+  const { version, bootKey, upFor, evidence } = answer
   if (version !== VERSION)
     throw failed(`the enclave at ${host} speaks version ${String(version)}, not ${VERSION}`)
   if (typeof upFor !== 'number' || !(upFor >= 0))
     throw failed(`the enclave at ${host} does not say how long it has been up`)
   if (typeof bootKey !== 'string' || !/^[0-9a-f]{64}$/.test(bootKey))
     throw failed(`the boot key of the enclave at ${host} is not a key`)
-  return { publicKey: parseKey('bootKey', bootKey), upFor }
+  return { publicKey: parseKey('bootKey', bootKey), upFor, evidence }
 }
 
 /** The drift allowed between two clocks, as a share of the measured time. */

@@ -12,6 +12,10 @@ export interface ConnectionLimits {
 export interface Connections {
   /** Whether this connection has brought an authentic request. */
   isProven(socket: Socket): boolean
+  /** The address of a connection: an IPv6 network of 64 bits counts as one. */
+  addressOf(socket: Socket): string
+  /** Whether authentic requests have come from an address. */
+  isKnown(address: string): boolean
   /** Marks a connection that has brought an authentic request. */
   prove(socket: Socket): void
 }
@@ -81,6 +85,8 @@ export function boundConnections(
 
   return {
     isProven: socket => proven.has(socket),
+    addressOf: socket => addresses.get(socket) ?? '',
+    isKnown: address => known.has(address),
     prove(socket) {
       const address = addresses.get(socket) ?? ''
       proven.add(socket)

@@ -1,12 +1,20 @@
-import { isBytes } from '../../core/options.js'
-import { type BoxKeys, box, concat, openBox, openSealed, seal } from '../../crypto/sealed-box.js'
+import type { BoxKeys } from '../../crypto/sealed-box.js'
+import {
+  boxJSON,
+  isSealedTo,
+  openJSON,
+  openRequestJSON,
+  sealRequestJSON,
+} from '../../local/sealed-message.js'
+
+export { parseObject, toJSON } from '../../local/sealed-message.js'
 
 /*
  * The protocol between a caller and a remote enclave. All keys are X25519, all boxes are NaCl's. An enclave has two key pairs:
  * the enclave key, whose public key callers pin, and a boot key, made at each start and never stored.
  *
  *   POST /v2/boot-key   asker: the public key of a pair that the caller made for this question (32 bytes)
- *     answer            box from the enclave key to asker of: 'K' ‖ JSON { version, bootKey, upFor }
+ *     answer            box from the enclave key to asker of: 'K' ‖ JSON { version, bootKey, upFor, evidence? }
  *   POST /v2/requests   boot key (32 bytes) ‖ sealed box to the boot key of:
  *                         the caller's public key (32 bytes) ‖ box from the caller to the boot key of: 'Q' ‖ JSON
  *                         { version, enclave, id, issuedAt, replyTo, request }
@@ -18,6 +26,8 @@ import { type BoxKeys, box, concat, openBox, openSealed, seal } from '../../cryp
  * Security properties:
  * - Only the holder of the enclave key can answer a question for the boot key, and an answer opens only for its own question,
  *   so a replayed answer opens for nobody. The enclave key authenticates boot keys and nothing else.
+ * - Evidence, { format, bytes in base64 }, holds a hash of the enclave key, the boot key and the asker (attestation/evidence.ts):
+ *   an earlier one, or that of another enclave, is none for this question.
  * - A request opens only at one start of one enclave. After a restart nobody can open a recorded request, with whatever other
  *   keys; nor can another enclave with the same enclave key. So a replay can only reach the start that the request was made
  *   for, which remembers its id (replay-guard.ts).
@@ -44,12 +54,14 @@ export const MAX_SEALED_BYTES = 4_194_304
 /** The length of a key, in bytes. */
 export const KEY_BYTES = 32
 
-/** The kinds of boxes: the answer with a boot key (K), a request (Q), an answer to it (A). */
-type Kind = 'K' | 'Q' | 'A'
+/** The length of a request of no JSON: three keys, a nonce, two tags and a letter. */
+export const MIN_SEALED_BYTES: number = 3 * KEY_BYTES + 24 + 2 * 16 + 1
+
+// The kinds of boxes: the answer with a boot key (K), a request (Q), an answer to it (A).
 
 /** Seals a boot key's JSON to the asker. */
 export function sealBootKey(json: string, asker: Uint8Array, enclave: BoxKeys): Uint8Array {
-  return box(write('K', json), asker, enclave)
+  return boxJSON('K', json, asker, enclave)
 }
 
 /** Opens a boot key's JSON; undefined if it is not from this enclave key to this asker. */
@@ -58,20 +70,17 @@ export function openBootKey(
   enclave: Uint8Array,
   asker: BoxKeys,
 ): string | undefined {
-  return read('K', openBox(answer, enclave, asker))
+  return openJSON('K', answer, enclave, asker)
 }
 
 /** Seals a request's JSON. */
 export function sealRequest(json: string, bootKey: Uint8Array, caller: BoxKeys): Uint8Array {
-  return concat(
-    bootKey,
-    seal(concat(caller.publicKey, box(write('Q', json), bootKey, caller)), bootKey),
-  )
+  return sealRequestJSON('Q', json, bootKey, caller)
 }
 
 /** True if a request claims to be sealed to this boot key. */
-export function isFor(sealed: Uint8Array, { publicKey }: BoxKeys): boolean {
-  return publicKey.every((byte, index) => byte === sealed[index])
+export function isFor(sealed: Uint8Array, boot: BoxKeys): boolean {
+  return isSealedTo(sealed, boot)
 }
 
 /** Opens a request and identifies its caller; undefined if it was not sealed to this boot key. */
@@ -79,17 +88,13 @@ export function openRequest(
   sealed: Uint8Array,
   boot: BoxKeys,
 ): { readonly caller: Uint8Array; readonly json: string } | undefined {
-  if (!isFor(sealed, boot)) return undefined
-  const message = openSealed(sealed.subarray(KEY_BYTES), boot)
-  if (message === undefined || message.byteLength < KEY_BYTES) return undefined
-  const caller = message.slice(0, KEY_BYTES)
-  const json = read('Q', openBox(message.subarray(KEY_BYTES), caller, boot))
-  return json === undefined ? undefined : { caller, json }
+  const opened = openRequestJSON('Q', sealed, boot)
+  return opened === undefined ? undefined : { caller: opened.sender, json: opened.json }
 }
 
 /** Seals an answer's JSON. */
 export function sealAnswer(json: string, replyTo: Uint8Array, boot: BoxKeys): Uint8Array {
-  return box(write('A', json), replyTo, boot)
+  return boxJSON('A', json, replyTo, boot)
 }
 
 /** Opens an answer's JSON; undefined if it is not from this boot key to this key. */
@@ -98,37 +103,5 @@ export function openAnswer(
   bootKey: Uint8Array,
   replyTo: BoxKeys,
 ): string | undefined {
-  return read('A', openBox(answer, bootKey, replyTo))
-}
-
-/** Writes a message as protobuf's JSON: bytes in base64, big integers as strings. */
-export function toJSON(message: unknown): string {
-  return JSON.stringify(
-    message,
-    function write(this: Readonly<Record<string, unknown>>, key, value) {
-      // `value` is what a Buffer's toJSON returned.
-      const given = this[key]
-      if (isBytes(given)) return Buffer.from(given).toString('base64')
-      return typeof given === 'bigint' ? String(given) : value
-    },
-  )
-}
-
-function write(kind: Kind, json: string): Uint8Array {
-  return new TextEncoder().encode(kind + json)
-}
-
-function read(kind: Kind, opened: Uint8Array | undefined): string | undefined {
-  return opened !== undefined && opened[0] === kind.charCodeAt(0)
-    ? new TextDecoder().decode(opened.subarray(1))
-    : undefined
-}
-
-/** Parses JSON that should be an object; undefined if it is not JSON. */
-export function parseObject(json: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    return JSON.parse(json) ?? {}
-  } catch {
-    return undefined
-  }
+  return openJSON('A', answer, bootKey, replyTo)
 }

@@ -16,7 +16,13 @@ import { type Field, nameKind, openMessage, readMap, readString } from './fields
 export interface HTTPRequestOptions
   extends Pick<
     HTTPRequest,
-    'url' | 'bodyString' | 'bodyBytes' | 'customRootCaCertPem' | 'encryptOutput'
+    | 'url'
+    | 'bodyString'
+    | 'bodyBytes'
+    | 'customRootCaCertPem'
+    | 'encryptOutput'
+    | 'outputLayout'
+    | 'requestId'
   > {
   /** The HTTP method. @default 'GET' */
   readonly method?: string | undefined
@@ -51,6 +57,8 @@ const OPTIONS = {
     'customRootCaCertPem',
     'timeout',
     'encryptOutput',
+    'outputLayout',
+    'requestId',
   ],
   hints: {
     templatePublicValues: 'give templateValues',
@@ -67,6 +75,8 @@ export function httpRequest(options: HTTPRequestOptions): HTTPRequestJson {
     option(name).value as Value | undefined
   const templatePublicValues = given<HTTPRequestJson['templatePublicValues']>('templateValues')
   const encryptOutput = given<boolean>('encryptOutput')
+  const outputLayout = given<HTTPRequestJson['outputLayout']>('outputLayout')
+  const requestId = given<string>('requestId')
   const certificate = option('customRootCaCertPem')
   const timeout = option('timeout')
   const multiHeaders = {
@@ -84,6 +94,8 @@ export function httpRequest(options: HTTPRequestOptions): HTTPRequestJson {
     }),
     ...(timeout.value !== undefined && { timeout: toDuration(timeout) }),
     ...(encryptOutput !== undefined && { encryptOutput }),
+    ...(outputLayout !== undefined && { outputLayout }),
+    ...(requestId !== undefined && { requestId }),
   }
 }
 

@@ -1,3 +1,4 @@
+import type { BOUND_LAYOUT } from '../../plugins/confidential-http/response-encryption/bound-layout.js'
 import type { HeaderValues, HTTPRequestBody, MessageName } from '../types.js'
 
 const PACKAGE = 'capabilities.networking.confidentialhttp.v1alpha' as const
@@ -43,6 +44,9 @@ export interface HTTPRequestMessage {
   /** More than 0. */
   readonly timeout?: DurationMessage
   readonly encryptOutput: boolean
+  /** Both or neither. */
+  readonly outputLayout?: typeof BOUND_LAYOUT
+  readonly requestId?: string
 }
 
 /** The normal form of a SecretIdentifier. */

@@ -1,4 +1,6 @@
 import { foreignCause, ValidationError } from '../../core/errors.js'
+import { BOUND_LAYOUT } from '../../plugins/confidential-http/response-encryption/bound-layout.js'
+import { checkRequestId, REFERENCE_LAYOUT } from '../output-layout.js'
 import type { HTTPRequestBody } from '../types.js'
 import { readBytes, readCertificate } from './byte-fields.js'
 import { parseDuration } from './duration.js'
@@ -34,6 +36,8 @@ const HTTP_REQUEST = {
     'customRootCaCertPem',
     'timeout',
     'encryptOutput',
+    'outputLayout',
+    'requestId',
   ],
   hints: {
     headers: 'give multiHeaders, with { values: […] } for each name',
@@ -98,7 +102,29 @@ function readHTTPRequest(request: Field): HTTPRequestMessage {
     customRootCaCertPem: readCertificate(field('customRootCaCertPem')),
     ...(timeout.value !== undefined && { timeout: parseDuration(timeout.path, timeout.value) }),
     encryptOutput: readBoolean(field('encryptOutput')),
+    ...readLayout(field),
   }
+}
+
+function readLayout(
+  field: HTTPRequestField,
+): Pick<HTTPRequestMessage, 'outputLayout' | 'requestId'> {
+  const [layout, id] = [field('outputLayout'), field('requestId')]
+  const { value: name = REFERENCE_LAYOUT } = layout
+  if (name === REFERENCE_LAYOUT) {
+    if (id.value === undefined) return {}
+    throw new ValidationError(
+      `${id.path} must not be given: only the layout ${BOUND_LAYOUT} of ${layout.path} is bound to it`,
+    )
+  }
+  if (name !== BOUND_LAYOUT)
+    throw new ValidationError(`${layout.path} must be '${REFERENCE_LAYOUT}' or '${BOUND_LAYOUT}'`)
+  const requestId = checkRequestId(id.path, id.value)
+  if (field('encryptOutput').value !== true)
+    throw new ValidationError(
+      `${layout.path} must not be ${BOUND_LAYOUT} unless encryptOutput is true`,
+    )
+  return { outputLayout: BOUND_LAYOUT, requestId }
 }
 
 function readURL(field: Field): string {

@@ -1,5 +1,12 @@
 import { ValidationError } from '../../core/errors.js'
-import { checkObject, checkOptions, checkText, type OptionNames } from '../../core/options.js'
+import {
+  checkBoolean,
+  checkObject,
+  checkOptions,
+  checkText,
+  type OptionNames,
+} from '../../core/options.js'
+import { formatKey, parseKey } from '../../crypto/hex-key.js'
 import type { PermissionOptions } from '../../local/vault/permissions.js'
 import { checkOwner } from '../../local/vault/secret-name.js'
 import { threadFile } from '../../platform/thread-file.js'
@@ -29,6 +36,8 @@ export interface LocalRuntimeOptions<Config = unknown, Report = never>
   readonly owner?: string
   /** Where requests may go. @default public addresses and this machine's own, over HTTPS */
   readonly network?: NetworkPolicyOptions
+  /** Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning. @default false */
+  readonly requirePolicies?: boolean
   /** The limits of size and time. */
   readonly limits?: LimitsOptions
   /**
@@ -36,6 +45,10 @@ export interface LocalRuntimeOptions<Config = unknown, Report = never>
    * it. @default `confidentialPreset`
    */
   readonly stack?: string | URL
+  /** A file that remembers the newest state of the vault, to reject an older one whenever this process was started. @default none */
+  readonly seen?: string
+  /** The secret key that the vault's nodes know this process by, where they are processes (`sluice vault node`). @default none */
+  readonly callerKey?: string
   /** Environment variables for `stack`. The enclave's thread has none of this process but those for proxies and certificates. */
   readonly env?: Readonly<Record<string, string>>
 }
@@ -46,8 +59,11 @@ const names: OptionNames<LocalRuntimeOptions> = {
   owner: true,
   network: true,
   limits: true,
+  requirePolicies: true,
   stack: true,
   env: true,
+  seen: true,
+  callerKey: true,
   insecurePermissions: true,
 }
 
@@ -58,19 +74,20 @@ const names: OptionNames<LocalRuntimeOptions> = {
 export function createLocalRuntime<Config = unknown, Report = never>(
   options: LocalRuntimeOptions<Config, Report>,
 ): Runtime<Config, Report> {
-  const { vault, owner, network, limits, stack, env, insecurePermissions } = checkOptions(
-    'createLocalRuntime',
-    options,
-    names,
-  )
+  const given = checkOptions('createLocalRuntime', options, names)
+  const { vault, owner, network, limits, stack, env, seen, callerKey, insecurePermissions } = given
+  const requirePolicies = checkBoolean('requirePolicies', given.requirePolicies ?? false)
   checkNetwork(network)
   checkLimits(limits)
   const settings: LocalThreadSettings = {
     vault: checkText('vault', typeof vault === 'object' ? vault?.directory : vault),
     network: { ...network, loopback: network?.loopback ?? true },
     ...(limits === undefined ? {} : { limits }),
+    ...(requirePolicies ? { requirePolicies } : {}),
     ...(owner === undefined ? {} : { owner: checkOwner('owner', owner) }),
     ...(stack === undefined ? {} : { stack: String(stack) }),
+    ...(seen === undefined ? {} : { seen: checkText('seen', seen) }),
+    ...(callerKey === undefined ? {} : { callerKey: formatKey(parseKey('callerKey', callerKey)) }),
     ...(insecurePermissions === true ? { insecurePermissions } : {}),
   }
   if (settings.stack !== undefined && !URL.canParse(settings.stack))

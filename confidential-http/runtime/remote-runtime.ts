@@ -6,8 +6,10 @@ import {
   type OptionNames,
 } from '../../core/options.js'
 import { parseKey } from '../../crypto/hex-key.js'
+import { parsePublicKey } from '../../crypto/keys.js'
 import { threadFile } from '../../platform/thread-file.js'
-import { parsePublicKey } from '../keys.js'
+import { checkPolicy } from '../attestation/load-policy.js'
+import type { SoftwarePolicyOptions } from '../attestation/software.js'
 import type { RemoteSettings } from '../remote/ask-enclave.js'
 import { createRuntime, type Runtime, type RuntimeOptions, runtimeNames } from './runtime.js'
 
@@ -20,6 +22,12 @@ export interface RemoteRuntimeOptions<Config = unknown, Report = never>
   readonly enclaveKey: string
   /** The caller's secret key, 64 hexadecimal digits. The enclave knows the caller's public key. */
   readonly callerKey: string
+  /**
+   * What the enclave's evidence is held against before anything is sent: the URL of a module whose default export is an
+   * `AttestationPolicy`, which the runtime's thread loads, or what is expected of a software attestor. @default no evidence is
+   * asked for
+   */
+  readonly attestation?: string | URL | SoftwarePolicyOptions
   /** The timeout of a request that names none, in milliseconds. @default 5000 */
   readonly defaultTimeout?: number
 }
@@ -29,6 +37,7 @@ const names: OptionNames<RemoteRuntimeOptions> = {
   url: true,
   enclaveKey: true,
   callerKey: true,
+  attestation: true,
   defaultTimeout: true,
 }
 
@@ -40,6 +49,7 @@ export function createRemoteRuntime<Config = unknown, Report = never>(
     url,
     enclaveKey,
     callerKey,
+    attestation,
     defaultTimeout: given,
   } = checkOptions('createRemoteRuntime', options, names)
   parsePublicKey('enclaveKey', enclaveKey)
@@ -49,6 +59,7 @@ export function createRemoteRuntime<Config = unknown, Report = never>(
     url: checkURL('url', url, ['http:', 'https:']),
     enclaveKey,
     callerKey,
+    ...(attestation === undefined ? {} : { attestation: checkPolicy(attestation) }),
   }
   return createRuntime({
     file: threadFile('confidential-http/remote/remote-thread.js'),

@@ -16,12 +16,18 @@ export interface Failure {
   readonly message: string
   /** Whether the external server may have been sent the request. */
   readonly mayHaveBeenSent: boolean
+  /** Milliseconds after which another try may help. */
+  readonly retryAfter?: number
 }
 
 /** Converts an error for the outside. Messages of other libraries stay inside, because they may repeat a secret. */
 export function toFailure(thrown: unknown): Failure {
   const mayHaveBeenSent = sentOf(thrown)
-  if (isStreamsError(thrown)) return { code: thrown.code, message: thrown.message, mayHaveBeenSent }
+  if (isStreamsError(thrown)) {
+    const { code, message } = thrown
+    const { retryAfter } = thrown as EnclaveError
+    return { code, message, mayHaveBeenSent, ...(retryAfter === undefined ? {} : { retryAfter }) }
+  }
   const message = `the enclave failed inside, with ${kindOfError(thrown)}`
   return { code: 'ENCLAVE', message: describeSent(message, mayHaveBeenSent), mayHaveBeenSent }
 }
@@ -55,15 +61,21 @@ const classes: ReadonlyMap<ErrorCode, ErrorClass> = new Map<ErrorCode, ErrorClas
 ])
 
 /** Restores the error outside. */
-export function fromFailure({ code, message, mayHaveBeenSent }: Failure): DataStreamsError {
+export function fromFailure(failure: Failure): DataStreamsError {
+  const { code, message, mayHaveBeenSent, retryAfter } = failure
   const ErrorOfCode = classes.get(code) ?? EnclaveError
-  return Object.assign(new ErrorOfCode(message, { code }), { mayHaveBeenSent })
+  const error = Object.assign(new ErrorOfCode(message, { code }), { mayHaveBeenSent })
+  return retryAfter === undefined ? error : Object.assign(error, { retryAfter, isRetryable: true })
 }
 
 /** True for a value that has the shape of a Failure. */
 export function isFailure(value: unknown): value is Failure {
-  const { code, message, mayHaveBeenSent } = (value ?? {}) as Partial<Failure>
+  const { code, message, mayHaveBeenSent, retryAfter = 0 } = (value ?? {}) as Partial<Failure>
   return (
-    typeof code === 'string' && typeof message === 'string' && typeof mayHaveBeenSent === 'boolean'
+    typeof code === 'string' &&
+    typeof message === 'string' &&
+    typeof mayHaveBeenSent === 'boolean' &&
+    typeof retryAfter === 'number' &&
+    retryAfter >= 0
   )
 }

@@ -12,7 +12,7 @@ import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { withSent } from '../sent.js'
 import { fromFailure, kindOfError } from './failure.js'
 import { createPending, type Entry, type Outcome, type Pending } from './pending.js'
-import type { FromThread, Question, ToThread } from './thread-messages.js'
+import type { FromThread, Question, ThreadData, ToThread } from './thread-messages.js'
 import { startWorker, stopWorker, type WorkerSettings } from './worker.js'
 
 /** A question that was sent. */
@@ -155,7 +155,8 @@ function openChannel<Settings>({ log, settings, ...program }: ThreadOptions<Sett
   const { port1, port2 } = new MessageChannel()
   const counter = new SharedArrayBuffer(4)
   const listened = levels.filter(level => log[level] !== undefined)
-  const worker = startWorker(program, { settings, port: port2, counter, levels: listened })
+  const data: ThreadData<Settings> = { settings, port: port2, counter, levels: listened }
+  const worker = startWorker(program, data, [port2])
   return { worker, port: port1, counter }
 }
 

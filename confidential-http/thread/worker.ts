@@ -1,6 +1,5 @@
-import { Worker, type WorkerOptions } from 'node:worker_threads'
+import { type MessagePort, Worker, type WorkerOptions } from 'node:worker_threads'
 import { isRejectedFlag, threadEnvironment } from './thread-environment.js'
-import type { ThreadData } from './thread-messages.js'
 
 /** The program of a thread, and its resources. */
 export interface WorkerSettings {
@@ -12,14 +11,15 @@ export interface WorkerSettings {
 }
 
 /** Starts a worker that does not keep the process alive. */
-export function startWorker<Settings>(
+export function startWorker(
   { file, memoryMb, env }: WorkerSettings,
-  workerData: ThreadData<Settings>,
+  workerData: unknown,
+  transferList: MessagePort[] = [],
 ): Worker {
   const { execArgv, ...environment } = threadEnvironment(env)
   const options: WorkerOptions = {
     workerData,
-    transferList: [workerData.port],
+    transferList,
     resourceLimits: { maxOldGenerationSizeMb: memoryMb },
     name: 'sluice',
     ...environment,

@@ -86,11 +86,12 @@ function deal(
 }
 
 /** Evaluates the polynomial by Horner’s rule. */
-function evaluate(coefficients: readonly bigint[], x: bigint): bigint {
+export function evaluate(coefficients: readonly bigint[], x: bigint): bigint {
   return coefficients.reduceRight((value, coefficient) => modOrder(value * x + coefficient), 0n)
 }
 
-function checkDeal(
+/** Checks how a secret is split. */
+export function checkDeal(
   of: string,
   options: DealOptions,
 ): Pick<DealOptions, 'threshold' | 'nodes'> & { readonly draw: ScalarSource } {

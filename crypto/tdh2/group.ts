@@ -1,7 +1,9 @@
 import { p256 } from '@noble/curves/nist'
 import { ValidationError } from '../../core/errors.js'
 import { checkFunction } from '../../core/options.js'
-import { formatKey } from '../hex-key.js'
+import { toHex } from '../../platform/bytes.js'
+import { importP256 } from '../../platform/p256.js'
+import { type Curve, nativeProduct, readCoordinates } from './native-product.js'
 
 declare const group: unique symbol
 
@@ -13,7 +15,8 @@ export interface Point {
 
 type CurvePoint = typeof p256.Point.BASE
 
-const { BASE, ZERO, Fn } = p256.Point
+const { BASE, ZERO, Fn, Fp } = p256.Point
+const curve: Curve = { ...Fp, b: p256.Point.CURVE().b }
 
 /** The name of the group in every encoded object. */
 export const GROUP = 'P256'
@@ -48,10 +51,48 @@ export function invert(scalar: bigint): bigint {
 
 /** Multiplies a point by a scalar from 1 to n - 1, in constant time. */
 export function multiply(point: Point, scalar: bigint): Point {
-  return asPoint(curvePoint(point).multiply(scalar))
+  return multiplyNatively(point, scalar) ?? asPoint(curvePoint(point).multiply(scalar))
 }
 
-/** Makes the first product of a point cache its multiples. */
+/** As `multiply`, with the platform's P-256; undefined where it has none. */
+export function multiplyNatively(point: Point, scalar: bigint): Point | undefined {
+  const bytes = Fn.toBytes(scalar)
+  const native = importP256(bytes)
+  bytes.fill(0)
+  if (native === undefined) return undefined
+  const given = curvePoint(point)
+  const { point: encoded, plusBase } = encodings.get(given) ?? encode(given)
+  try {
+    const product = p256.Point.fromAffine(
+      plusBase === undefined
+        ? readCoordinates(native.product)
+        : nativeProduct(curve, native, encoded, plusBase),
+    )
+    // Whatever the platform got wrong, the result would be no point of the curve.
+    product.assertValidity()
+    return asPoint(plusBase === undefined && !given.equals(BASE) ? product.negate() : product)
+  } catch {
+    return undefined
+  }
+}
+
+/** A point and the point plus G, as the platform reads them; of G and -G it needs neither. */
+interface Encodings {
+  readonly point: Uint8Array
+  readonly plusBase?: Uint8Array
+}
+
+const encodings = new WeakMap<CurvePoint, Encodings>()
+
+function encode(given: CurvePoint): Encodings {
+  const isBase = given.equals(BASE) || given.equals(BASE.negate())
+  const point = given.toBytes(false)
+  const made = isBase ? { point } : { point, plusBase: given.add(BASE).toBytes(false) }
+  encodings.set(given, made)
+  return made
+}
+
+/** Makes the first product of a point that the library computes cache its multiples. */
 export function prepare(point: Point): void {
   if (prepared.has(point)) return
   prepared.add(point)
@@ -68,10 +109,14 @@ const prepared = new WeakSet<Point>([G])
 export function sumOfProducts(
   terms: readonly (readonly [scalar: bigint, point: Point])[],
 ): Point | undefined {
-  const parts = terms.map(([scalar, point]) => ({
-    digits: signedDigits(scalar),
-    multiples: oddMultiples(curvePoint(point)),
-  }))
+  const parts = terms.map(([scalar, point]) => {
+    // The same product, where the other scalar is the shorter one.
+    const isLong = scalar > ORDER >> 1n
+    const given = curvePoint(point)
+    const digits = signedDigits(isLong ? ORDER - scalar : scalar)
+    const highest = digits.reduce((most, digit) => Math.max(most, Math.abs(digit)), 1)
+    return { digits, multiples: oddMultiples(isLong ? given.negate() : given, highest) }
+  })
   let sum = ZERO
   for (let at = Math.max(0, ...parts.map(part => part.digits.length)) - 1; at >= 0; at--) {
     sum = sum.double()
@@ -83,6 +128,11 @@ export function sumOfProducts(
     }
   }
   return sum.is0() ? undefined : asPoint(sum)
+}
+
+/** Multiplies a point by a public scalar from 1 to n - 1, in whichever way is the fastest. */
+export function multiplyPublic(point: Point, scalar: bigint): Point {
+  return multiplyNatively(point, scalar) ?? (sumOfProducts([[scalar, point]]) as Point)
 }
 
 /** The commitment f B - e P that a proof of P = x B with the answer f and the challenge e must reproduce. */
@@ -104,11 +154,12 @@ function signedDigits(scalar: bigint): number[] {
   return digits
 }
 
-/** The products of the point and 1, 3, 5 … 15. */
-function oddMultiples(point: CurvePoint): CurvePoint[] {
-  const twice = point.double()
+/** The products of the point and 1, 3, 5 … up to the highest digit, which is 15 at most. */
+function oddMultiples(point: CurvePoint, highest: number): CurvePoint[] {
   const multiples = [point]
-  for (let last = point; multiples.length < 1 << (DIGIT_BITS - 2); multiples.push(last))
+  if (highest === 1) return multiples
+  const twice = point.double()
+  for (let last = point; 2 * multiples.length < highest; multiples.push(last))
     last = last.add(twice)
   return multiples
 }
@@ -157,7 +208,7 @@ export function reduceDigest(digest: Uint8Array): bigint {
 }
 
 function toInteger(bytes: Uint8Array): bigint {
-  return BigInt(`0x${formatKey(bytes)}`)
+  return BigInt(`0x${toHex(bytes)}`)
 }
 
 /** Checks a point from a caller. */

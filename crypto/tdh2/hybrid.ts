@@ -143,7 +143,10 @@ export async function combine(
 /** The number of cached ciphertexts. */
 const CACHED = 100
 
-/** Makes a `parseCiphertext` that caches the last hundred verified ciphertexts by their text. */
+/**
+ * Makes a `parseCiphertext` that caches the last hundred verified ciphertexts by their text. The proof is one of the whole text and
+ * the key, so a changed text is verified anew: who can edit what is read gains nothing by the cache.
+ */
 export function createCiphertextReader(publicKey: PublicKey): (json: string) => Ciphertext {
   checkPublicKey(publicKey)
   const cache = new Map<string, Ciphertext>()

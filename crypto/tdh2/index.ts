@@ -25,5 +25,20 @@ export {
   parsePrivateShare,
   parsePublicKey,
 } from './key.js'
+export {
+  addSubShares,
+  checkFreshDealing,
+  checkReshareDealing,
+  checkSubShare,
+  combineSubShares,
+  type DealingCommitments,
+  dealFresh,
+  dealReshare,
+  formatDealing,
+  freshKey,
+  parseDealing,
+  resharedKey,
+  type ShareDealing,
+} from './reshare.js'
 export { createShare, type DecryptionShare, parseDecryptionShare, verifyShare } from './share.js'
 export { ownerLabel, type WrappedKey } from './wrapped-key.js'

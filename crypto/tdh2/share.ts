@@ -18,6 +18,7 @@ import {
   invert,
   modOrder,
   multiply,
+  multiplyPublic,
   type Point,
   prepare,
   type ScalarSource,
@@ -118,13 +119,39 @@ export function interpolate(shares: readonly DecryptionShare[], threshold: numbe
     throw rejection('combination', `too few shares: ${distinct.size} of ${threshold}`)
   const chosen = [...distinct].sort(([one], [other]) => one - other).slice(0, threshold)
   const indexes = chosen.map(([index]) => index)
-  const sum = sumOfProducts(chosen.map(([index, ui]) => [lagrange(index, indexes), ui] as const))
+  const { factors, divisor } = shortFactors(indexes.map(index => lagrange(index, indexes)))
+  const sum = sumOfProducts(chosen.map(([, ui], at) => [factors[at] as bigint, ui] as const))
   if (sum === undefined)
     throw rejection('combination', 'the shares add up to the point at infinity')
-  return sum
+  return divisor === 1n ? sum : multiplyPublic(sum, invert(divisor))
 }
 
-function lagrange(index: number, indexes: readonly number[]): bigint {
+/** The most that coefficients are multiplied by to make whole numbers of them. */
+const MAX_DIVISOR = 64n
+const SHORT_BITS = 64n
+
+/**
+ * Lagrange's coefficients are fractions of small numbers. Whole ones take far fewer doublings than scalars do, so this finds what
+ * to multiply all of them by: 1 where the holders are the first ones, as usual; or leaves them as they are.
+ */
+function shortFactors(coefficients: readonly bigint[]): {
+  readonly factors: readonly bigint[]
+  readonly divisor: bigint
+} {
+  for (let divisor = 1n; divisor <= MAX_DIVISOR; divisor++) {
+    const factors = coefficients.map(each => modOrder(each * divisor))
+    if (factors.every(isShort)) return { factors, divisor }
+  }
+  return { factors: coefficients, divisor: 1n }
+}
+
+/** True for a scalar that is a small number, or the negative of one. */
+function isShort(scalar: bigint): boolean {
+  return scalar >> SHORT_BITS === 0n || modOrder(-scalar) >> SHORT_BITS === 0n
+}
+
+/** Lagrange’s coefficient of a holder for the value at 0, given the indexes of all holders that take part. */
+export function lagrange(index: number, indexes: readonly number[]): bigint {
   let numerator = 1n
   let denominator = 1n
   for (const other of indexes) {

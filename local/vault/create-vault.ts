@@ -5,11 +5,15 @@ import { generateKeys } from '../../crypto/tdh2/index.js'
 import { codeOf } from '../files.js'
 import { VaultError } from './errors.js'
 import { createVaultFolder, fileError, makeFolder, type VaultFolder } from './files.js'
-import { MANIFEST_FILE, MAX_NODES, readManifest, writeManifest } from './manifest.js'
-import { NODES_FOLDER, writeShare } from './node.js'
-import { checkDirectory, openVault, type Vault } from './open-vault.js'
+import { readIdentity, VAULT_FILE, writeIdentity } from './identity.js'
+import { MAX_NODES } from './manifest.js'
+import { MANIFESTS_FOLDER, writeFirst } from './manifest-log.js'
+import { checkDirectory, openVault } from './open-vault.js'
 import { createPermissions, type PermissionOptions, permissionNames } from './permissions.js'
 import { checkOwner, randomOwner } from './secret-name.js'
+import { claimGeneration, NODES_FOLDER, writeShare } from './share-files.js'
+import type { Vault } from './vault.js'
+import { createWriter, WRITER_FILE } from './writer.js'
 
 /** The options of `createVault`. */
 export interface VaultOptions extends PermissionOptions {
@@ -34,9 +38,11 @@ const names: OptionNames<VaultOptions> = {
  * Makes a vault with a fresh key in a directory, which may exist but must not be a vault. Anybody who can read the
  * directory can decrypt its secrets: this is a vault for development, with every node on one machine.
  *
- *     vault.json                             threshold, nodes, owner, public key
- *     nodes/0.json …                         a node's private share, as TDH2's JSON
- *     secrets/<owner>/<namespace>/<key>.json owner, namespace, key, ciphertext
+ *     vault.json                              owner, and the public key that manifests are signed with
+ *     writer.json                             the secret key that manifests are signed with
+ *     manifests/1.json …                      threshold, nodes, public key, versions of secrets; the highest number counts
+ *     nodes/1/0.json …                        a node's private share of a generation, as TDH2's JSON
+ *     secrets/<owner>/<namespace>/<key>.<digest>.json  owner, namespace, key, ciphertext
  *
  * In file names an upper-case X is written -x. Names that begin with a dot are drafts of files being written; they can
  * be deleted while no process writes. Only their owner can read the files.
@@ -60,9 +66,14 @@ export async function createVault(directory: string, options: VaultOptions = {})
     permissions.checkFolder(path, [])
     await claim(folder)
     const { publicKey, shares } = generateKeys({ threshold, nodes })
-    for (const share of shares) await writeShare(folder, share)
+    const generation = await claimGeneration(folder, 0)
+    for (const share of shares) await writeShare(folder, generation, share)
+    await makeFolder(join(path, MANIFESTS_FOLDER))
+    const { writer, text } = createWriter()
+    await folder.write(WRITER_FILE, text)
+    await writeFirst(folder, writer, { generation, threshold, publicKey, secrets: [] })
     // Last, so that a directory is a vault only when it is complete.
-    await writeManifest(folder, { threshold, owner, publicKey })
+    await writeIdentity(folder, { owner, writer: writer.publicKey })
   } catch (error) {
     throw error instanceof VaultError ? error : fileError(path, 'written', error)
   }
@@ -73,15 +84,15 @@ export async function createVault(directory: string, options: VaultOptions = {})
 async function claim(folder: VaultFolder): Promise<void> {
   const { directory } = folder
   const nodes = join(directory, NODES_FOLDER)
-  if ((await readManifest(folder).catch(() => true)) !== undefined)
-    throw new VaultError(`${directory} is a vault already: it has ${MANIFEST_FILE}`)
+  if ((await readIdentity(folder).catch(() => true)) !== undefined)
+    throw new VaultError(`${directory} is a vault already: it has ${VAULT_FILE}`)
   try {
     await mkdir(nodes, { mode: 0o700 })
     await chmod(nodes, 0o700)
   } catch (cause) {
     if (codeOf(cause) !== 'EEXIST') throw cause
     throw new VaultError(
-      `${directory} has nodes but no ${MANIFEST_FILE}: it is being made, or incomplete`,
+      `${directory} has nodes but no ${VAULT_FILE}: it is being made, or incomplete`,
       { cause },
     )
   }

@@ -1,6 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import { isBytes } from '../../core/options.js'
-import { boxKeys, openSealed } from '../../crypto/sealed-box.js'
+import { type BoxKeys, boxKeys, openSealed } from '../../crypto/sealed-box.js'
 import {
   type Ciphertext,
   combine,
@@ -11,16 +11,39 @@ import {
   verifyShare,
 } from '../../crypto/tdh2/index.js'
 import { VaultError } from './errors.js'
-import type { Manifest } from './manifest.js'
 import type { RespondingNode } from './node.js'
+
+/** What it takes to decrypt: a vault's key and its nodes. */
+export interface Decrypting {
+  readonly publicKey: PublicKey
+  readonly threshold: number
+  readonly nodes: readonly RespondingNode[]
+}
 
 /** Decrypts an encrypted response with the first `threshold` valid shares of the nodes. */
 export async function decryptResponse(
-  { publicKey, threshold }: Pick<Manifest, 'publicKey' | 'threshold'>,
-  nodes: readonly RespondingNode[],
+  decrypting: Decrypting,
   body: Uint8Array | string,
 ): Promise<Uint8Array> {
   const text = textOf(body)
+  try {
+    return await decryptWithNodes(decrypting, text, (node, recipient) =>
+      node.releaseResponse(text, recipient),
+    )
+  } catch (error) {
+    if (error instanceof VaultError) throw error
+    throw new VaultError(`the response can't be decrypted: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
+/** Decrypts a ciphertext with the first `threshold` valid shares, which `ask` gets of the nodes. */
+export async function decryptWithNodes(
+  { publicKey, threshold, nodes }: Decrypting,
+  text: string,
+  ask: (node: RespondingNode, recipient: Uint8Array) => Promise<Uint8Array>,
+): Promise<Uint8Array> {
   const recipient = boxKeys()
   try {
     const ciphertext = parseCiphertext(publicKey, text)
@@ -29,9 +52,8 @@ export async function decryptResponse(
     for (const node of nodes) {
       if (shares.length === threshold) break
       try {
-        const sealed = await node.releaseResponse(ciphertext, recipient.publicKey)
-        const opened = openSealed(sealed, recipient)
-        shares.push(readShare(opened, publicKey, ciphertext, node.index))
+        const sealed = await ask(node, recipient.publicKey)
+        shares.push(readShare(sealed, recipient, publicKey, ciphertext, node.index))
       } catch (error) {
         failures.add((error as Error).message)
       }
@@ -41,11 +63,6 @@ export async function decryptResponse(
         `${shares.length} of the ${threshold} nodes needed gave a share: ${[...failures].join('; ')}`,
       )
     return await combine(ciphertext, shares, { threshold })
-  } catch (error) {
-    if (error instanceof VaultError) throw error
-    throw new VaultError(`the response can't be decrypted: ${(error as Error).message}`, {
-      cause: error,
-    })
   } finally {
     recipient.secretKey.fill(0)
   }
@@ -58,11 +75,13 @@ function textOf(body: Uint8Array | string): string {
 }
 
 function readShare(
-  opened: Uint8Array | undefined,
+  sealed: Uint8Array,
+  recipient: BoxKeys,
   publicKey: PublicKey,
   ciphertext: Ciphertext,
   index: number,
 ): DecryptionShare {
+  const opened = openSealed(sealed, recipient)
   if (opened === undefined) throw new VaultError(`node ${index} sealed its share to somebody else`)
   const share = parseDecryptionShare(Buffer.from(opened).toString())
   if (share.index !== index) throw new VaultError(`node ${index} gave the share of ${share.index}`)

@@ -18,5 +18,9 @@ declare module '../../core/errors.js' {
     VAULT: VaultError
     /** Others may read or write a file that only its owner must. */
     PERMISSIONS: VaultError
+    /** The secret has expired; the message names it. */
+    SECRET_EXPIRED: VaultError
+    /** The vault is older than it was when it was last seen, or has another history. */
+    ROLLBACK: VaultError
   }
 }

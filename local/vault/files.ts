@@ -1,6 +1,6 @@
-import { chmod, mkdir } from 'node:fs/promises'
+import { chmod, type FileHandle, mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { codeOf, readText, syncFolder, writeWhole } from '../files.js'
+import { codeOf, readText, syncFolder, writeNew, writeWhole } from '../files.js'
 import { VaultError } from './errors.js'
 import type { Content, Permissions } from './permissions.js'
 
@@ -29,6 +29,8 @@ export interface VaultFolder {
     content: Content,
   ) => Promise<Readonly<Record<string, unknown>> | undefined>
   readonly write: (file: string, text: string) => Promise<void>
+  /** As `write`; rejects with EEXIST where the file exists. */
+  readonly writeNew: (file: string, text: string) => Promise<void>
 }
 
 /** Opens the files below a directory. */
@@ -50,10 +52,14 @@ export function createVaultFolder(directory: string, permissions: Permissions): 
         throw error instanceof VaultError ? error : fileError(file, 'read', error)
       }
     },
-    write: (file, text) =>
-      // The umask may have removed bits.
-      writeWhole(join(directory, file), `${text}\n`, draft => draft.chmod(0o600)),
+    write: (file, text) => writeWhole(join(directory, file), `${text}\n`, setMode),
+    writeNew: (file, text) => writeNew(join(directory, file), `${text}\n`, setMode),
   }
+}
+
+/** The umask may have removed bits. */
+function setMode(draft: FileHandle): Promise<void> {
+  return draft.chmod(0o600)
 }
 
 function parseObject(text: string, file: string): Readonly<Record<string, unknown>> {

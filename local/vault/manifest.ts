@@ -1,50 +1,131 @@
+import { createHash } from 'node:crypto'
 import { formatPublicKey, type PublicKey, parsePublicKey } from '../../crypto/tdh2/index.js'
 import { VaultError } from './errors.js'
-import type { VaultFolder } from './files.js'
-import { checkOwner } from './secret-name.js'
+import { checkName, type SecretName } from './secret-name.js'
+import { isSigned, type Writer } from './writer.js'
 
-/** The contents of a vault's vault.json. */
-export interface Manifest {
-  readonly threshold: number
-  readonly owner: string
-  readonly publicKey: PublicKey
+/** One version of a secret. */
+export interface SecretVersion extends SecretName {
+  /** From 1 on; the highest of a secret is the one in use. */
+  readonly version: number
+  /** When it was put, in Unix milliseconds. */
+  readonly putAt: number
+  /** From then on it is not released, in Unix milliseconds. */
+  readonly expiresAt?: number
+  /** SHA-256 of its ciphertext, as hexadecimal digits. */
+  readonly digest: string
 }
 
-const VERSION = 1
-const MAX_BYTES = 65_536
+/** Where a node that is a process of its own is asked, and its public key: 64 hexadecimal digits. */
+export interface NodeAddress {
+  /** The URL, `http:` or `https:`. */
+  readonly url: string
+  /** The public key. */
+  readonly key: string
+}
+
+/** The state of a vault. Each change makes the next one. */
+export interface Manifest {
+  /** How many changes there were. */
+  readonly sequence: number
+  /** The digests of the manifests before, the latest first: at most HISTORY. */
+  readonly history: readonly string[]
+  /** Which shares are in use: each resharing and each rotation makes another generation. */
+  readonly generation: number
+  /** How many nodes it takes to release a secret. */
+  readonly threshold: number
+  readonly publicKey: PublicKey
+  /** The nodes that are processes; undefined where all are in the directory. */
+  readonly addresses?: readonly NodeAddress[]
+  /** Sorted by name, the highest version of a secret first. */
+  readonly secrets: readonly SecretVersion[]
+}
+
+/** A manifest that was read, with its digest. */
+export interface SignedManifest extends Manifest {
+  /** SHA-256 of its signed text, as hexadecimal digits. */
+  readonly digest: string
+  /** The text of its file. */
+  readonly text: string
+}
+
+/** Who has seen one of so many manifests before can tell that this one descends from it. */
+export const HISTORY = 64
 /** The most nodes a vault may have. */
 export const MAX_NODES = 31
-/** The file that makes a directory a vault. */
-export const MANIFEST_FILE = 'vault.json'
+/** The longest text of a manifest: some 50,000 versions of secrets. */
+export const MAX_MANIFEST_BYTES = 16_777_216
 
-/** Writes the manifest of a vault. */
-export async function writeManifest(
-  folder: VaultFolder,
-  { threshold, owner, publicKey }: Manifest,
-): Promise<void> {
-  const nodes = publicKey.hArray.length
-  const fields = { version: VERSION, threshold, nodes, owner, publicKey: hexOf(publicKey) }
-  await folder.write(MANIFEST_FILE, JSON.stringify(fields, null, 2))
+/** Writes a manifest: JSON with the body, and the writer's signature of the body's JSON. */
+export function signManifest(manifest: Manifest, writer: Writer): SignedManifest {
+  const { publicKey, addresses, secrets, ...others } = manifest
+  const body = {
+    ...others,
+    publicKey: hexOf(publicKey),
+    ...(addresses === undefined ? {} : { addresses }),
+    secrets,
+  }
+  const signed = JSON.stringify(body)
+  const text = JSON.stringify({ body, signature: writer.sign(signed) })
+  if (Buffer.byteLength(text) > MAX_MANIFEST_BYTES)
+    throw new VaultError('the vault has too many secrets')
+  return { ...manifest, digest: digestOf(signed), text }
 }
 
-/** Reads the manifest of a vault; undefined if the directory is not a vault. */
-export async function readManifest(folder: VaultFolder): Promise<Manifest | undefined> {
-  const fields = await folder.read(MANIFEST_FILE, MAX_BYTES, 'public')
-  if (fields === undefined) return undefined
-  const { version, threshold, nodes } = fields
-  if (version !== VERSION) throw wrong(`its version is not ${VERSION}`)
-  const publicKey = readPublicKey(fields.publicKey)
-  if (nodes !== publicKey.hArray.length)
-    throw wrong(`nodes is not the number that publicKey has, ${publicKey.hArray.length}`)
-  if (nodes > MAX_NODES) throw wrong(`there are more than ${MAX_NODES} nodes`)
-  if (
-    typeof threshold !== 'number' ||
-    !Number.isInteger(threshold) ||
-    threshold < 1 ||
-    threshold > nodes
+/** Reads a manifest that a writer has signed; `shown` names it in errors. */
+export function readManifest(text: string, writer: string, shown: string): SignedManifest {
+  const { body, signature } = objectOf(text, shown)
+  if (typeof body !== 'object' || body === null || typeof signature !== 'string')
+    throw new VaultError(`${shown} is not a manifest`)
+  const signed = JSON.stringify(body)
+  if (!isSigned(signed, signature, writer))
+    throw new VaultError(`${shown} is not signed by the vault's writer`)
+  // From here on the text is the writer's own.
+  const fields = body as Omit<Manifest, 'publicKey'> & { readonly publicKey: string }
+  const publicKey = publicKeyOf(fields.publicKey)
+  checkShape(fields, publicKey, shown)
+  return { ...fields, publicKey, digest: digestOf(signed), text }
+}
+
+/** A writer of another version of this library may have signed something else. */
+function checkShape(
+  { sequence, history, generation, threshold, addresses, secrets }: Omit<Manifest, 'publicKey'>,
+  { hArray }: PublicKey,
+  shown: string,
+): void {
+  const isCount = (value: unknown, max = Number.MAX_SAFE_INTEGER): boolean =>
+    Number.isInteger(value) && (value as number) >= 1 && (value as number) <= max
+  const rules: readonly (readonly [boolean, string])[] = [
+    [isCount(sequence), 'sequence is not a whole number from 1 on'],
+    [
+      Array.isArray(history) && history.length >= Math.min(sequence - 1, HISTORY),
+      'history is not that of its sequence',
+    ],
+    [isCount(generation), 'generation is not a whole number from 1 on'],
+    [isCount(hArray.length, MAX_NODES), `there are not 1 to ${MAX_NODES} nodes`],
+    [isCount(threshold, hArray.length), `threshold is not a whole number of 1 to ${hArray.length}`],
+    [
+      addresses === undefined || addresses.length === hArray.length,
+      'addresses are not as many as the nodes',
+    ],
+    [Array.isArray(secrets) && secrets.every(isVersion), 'secrets are not versions of secrets'],
+  ]
+  const [, rule] = rules.find(([isRight]) => !isRight) ?? []
+  if (rule !== undefined) throw new VaultError(`${shown}: ${rule}`)
+}
+
+function isVersion(entry: SecretVersion): boolean {
+  try {
+    checkName(entry)
+  } catch {
+    return false
+  }
+  return (
+    Number.isInteger(entry.version) &&
+    Number.isFinite(entry.putAt) &&
+    (entry.expiresAt === undefined || Number.isFinite(entry.expiresAt)) &&
+    /^[0-9a-f]{64}$/.test(entry.digest)
   )
-    throw wrong(`threshold is not a whole number of 1 to ${nodes}`)
-  return { threshold, owner: readOwner(fields.owner), publicKey }
 }
 
 /** The published form of a public key: lower-case hexadecimal digits of its JSON text. */
@@ -52,24 +133,23 @@ export function hexOf(publicKey: PublicKey): string {
   return Buffer.from(formatPublicKey(publicKey)).toString('hex')
 }
 
-function readOwner(owner: unknown): string {
-  try {
-    return checkOwner('owner', owner)
-  } catch (error) {
-    throw wrong((error as Error).message, error)
-  }
+let latest: { readonly hex: string; readonly key: PublicKey } | undefined
+
+/** Most manifests have the key of the one before, whose points are prepared. */
+function publicKeyOf(hex: string): PublicKey {
+  if (latest?.hex !== hex) latest = { hex, key: parsePublicKey(Buffer.from(hex, 'hex').toString()) }
+  return latest.key
 }
 
-function readPublicKey(hex: unknown): PublicKey {
-  if (typeof hex !== 'string' || !/^([0-9a-f]{2})+$/.test(hex))
-    throw wrong('publicKey is not lower-case hexadecimal digits')
-  try {
-    return parsePublicKey(Buffer.from(hex, 'hex').toString())
-  } catch (error) {
-    throw wrong(`publicKey is none: ${(error as Error).message}`, error)
-  }
+/** SHA-256 of a text, as hexadecimal digits. */
+export function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
 }
 
-function wrong(what: string, cause?: unknown): VaultError {
-  return new VaultError(`${MANIFEST_FILE}: ${what}`, cause === undefined ? {} : { cause })
+function objectOf(text: string, shown: string): Readonly<Record<string, unknown>> {
+  try {
+    return (JSON.parse(text) ?? {}) as Record<string, unknown>
+  } catch {
+    throw new VaultError(`${shown} is not JSON`)
+  }
 }

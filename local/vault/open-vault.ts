@@ -1,79 +1,56 @@
-import { isUtf8 } from 'node:buffer'
 import { resolve } from 'node:path'
 import { ValidationError } from '../../core/errors.js'
-import { checkOptions, isBytes, type OptionNames } from '../../core/options.js'
-import { encrypt, ownerLabel, type PublicKey } from '../../crypto/tdh2/index.js'
+import { checkOptions, checkText, type OptionNames } from '../../core/options.js'
+import { parseKey } from '../../crypto/hex-key.js'
+import { boxKeys } from '../../crypto/sealed-box.js'
+import {
+  type KeyChange,
+  type ReshareOptions,
+  removeDropped,
+  reshare,
+  rotate,
+} from './change-key.js'
 import { decryptResponse } from './decrypt-response.js'
 import { VaultError } from './errors.js'
 import { createVaultFolder } from './files.js'
-import { hexOf, MANIFEST_FILE, readManifest } from './manifest.js'
-import { checkShareFiles, createNode, NODES_FOLDER, type VaultNode } from './node.js'
+import { readIdentity, VAULT_FILE } from './identity.js'
+import { hexOf, type SignedManifest } from './manifest.js'
+import { type Change, createManifestLog, MANIFESTS_FOLDER } from './manifest-log.js'
 import { createPermissions, type PermissionOptions, permissionNames } from './permissions.js'
-import {
-  checkName,
-  checkNamespace,
-  checkOwner,
-  type SecretName,
-  type SecretRef,
-} from './secret-name.js'
-import {
-  createSecretStore,
-  type DamagedSecret,
-  MAX_CIPHERTEXT_BYTES,
-  SECRETS_FOLDER,
-} from './secret-store.js'
-
-/**
- * Secrets in a directory, encrypted with a key whose secret half is split: each node holds a share, and it takes a
- * threshold of nodes to release a secret.
- */
-export interface Vault {
-  /** Absolute. */
-  readonly directory: string
-  /** How many nodes it takes to release a secret. */
-  readonly threshold: number
-  /** The nodes, each with a share of the key, by index. */
-  readonly nodes: readonly VaultNode[]
-  /** The owner of secrets put without one: an address, as 40 lower-case hexadecimal digits. */
-  readonly owner: string
-  /** The key that secrets are encrypted with. */
-  readonly publicKey: PublicKey
-  /** The published form of the public key: lower-case hexadecimal digits of its JSON text. */
-  readonly publicKeyHex: string
-  /** Encrypts a secret and stores it in place of an older one. A value is UTF-8 of at most 1022 bytes. */
-  put(name: SecretRef, value: string | Uint8Array): Promise<void>
-  /**
-   * The names of the secrets, sorted; with a filter, those of an owner or namespace only. Damaged ones are not among
-   * them: `listDamaged` names those.
-   */
-  list(filter?: {
-    readonly owner?: string
-    readonly namespace?: string
-  }): Promise<readonly SecretName[]>
-  /** The files that should hold a secret and don't, of an owner or of all: put the secret again, or delete the file. */
-  listDamaged(filter?: { readonly owner?: string }): Promise<readonly DamagedSecret[]>
-  /** Deletes a secret. */
-  remove(name: SecretRef): Promise<void>
-  /** The ciphertext of a secret: JSON text that anybody may see. */
-  ciphertext(name: SecretName): Promise<string>
-  /**
-   * Decrypts the body of a response that was encrypted with the vault's key, as its receiver does. Nodes reject secrets
-   * here by their label.
-   */
-  decryptResponse(body: Uint8Array | string): Promise<Uint8Array>
-}
+import type { SecretName } from './secret-name.js'
+import { createSecretStore, SECRETS_FOLDER } from './secret-store.js'
+import { createSecrets } from './secrets.js'
+import { createSeen } from './seen.js'
+import { checkShareFiles } from './share-files.js'
+import type { Vault } from './vault.js'
+import { createStates } from './vault-state.js'
+import { checkWriterFile, readWriter } from './writer.js'
 
 /** The options of `openVault`. */
-export interface OpenVaultOptions extends PermissionOptions {}
-
-const nameParts: OptionNames<SecretRef> = {
-  key: true,
-  namespace: true,
-  owner: true,
+export interface OpenVaultOptions extends PermissionOptions {
+  /**
+   * A file that remembers the newest state of the vault, best on another disk: an older state is rejected (`ROLLBACK`), whenever
+   * this process was started. @default none: remembered while the process runs
+   */
+  readonly seen?: string
+  /**
+   * The secret key that nodes which are processes know this process by, 64 hexadecimal digits: `readKeyFile('enclave.key')`.
+   * @default none: such nodes release nothing
+   */
+  readonly callerKey?: string
 }
 
-/** The length of a value whose ciphertext has MAX_CIPHERTEXT_BYTES. */
-const MAX_VALUE_BYTES = 1022
+const names: OptionNames<OpenVaultOptions> = {
+  ...permissionNames,
+  seen: true,
+  callerKey: true,
+}
+
+const reshareNames: OptionNames<ReshareOptions> = {
+  nodes: true,
+  threshold: true,
+  addresses: true,
+}
 
 /**
  * Opens a vault. A missing or wrong share is found only when its node is asked, as the other nodes may suffice. Rejects
@@ -85,62 +62,93 @@ const MAX_VALUE_BYTES = 1022
  */
 export async function openVault(directory: string, options: OpenVaultOptions = {}): Promise<Vault> {
   const path = checkDirectory(directory)
-  const permissions = createPermissions(checkOptions('openVault', options, permissionNames))
+  const { seen, callerKey, ...permissionOptions } = checkOptions('openVault', options, names)
+  const permissions = createPermissions(permissionOptions)
   const folder = createVaultFolder(path, permissions)
-  const manifest = await readManifest(folder)
-  if (manifest === undefined)
-    throw new VaultError(`${path} is not a vault: it has no ${MANIFEST_FILE}`)
-  permissions.checkFolder(path, [NODES_FOLDER, SECRETS_FOLDER])
-  const { threshold, owner, publicKey } = manifest
-  await checkShareFiles(folder, publicKey.hArray.length)
+  const identity = await readIdentity(folder)
+  if (identity === undefined)
+    throw new VaultError(`${path} is not a vault: it has no ${VAULT_FILE}`)
+  permissions.checkFolder(path, [MANIFESTS_FOLDER, SECRETS_FOLDER])
+  const { owner, writer: writerKey } = identity
+  const log = createManifestLog(
+    folder,
+    writerKey,
+    createSeen(checkSeen(seen), permissions, writerKey),
+  )
   const store = createSecretStore(folder)
-  const nodes = publicKey.hArray.map((_, index) => createNode(index, folder, publicKey, store))
+  const caller = callerKey === undefined ? undefined : boxKeys(parseKey('callerKey', callerKey))
+  const stateOf = createStates(folder, store, ciphertext, caller)
+  let latest = stateOf(await log.head())
+  if ((await log.head()).addresses === undefined)
+    await checkShareFiles(folder, latest.generation, latest.publicKey.hArray.length)
+  await checkWriterFile(folder)
 
-  function nameOf(given: SecretRef): SecretName {
-    const name = checkName(given, owner)
-    checkOptions('name', given, nameParts)
-    return name
+  async function head(): Promise<SignedManifest> {
+    const manifest = await log.head()
+    latest = stateOf(manifest)
+    return manifest
+  }
+
+  async function ciphertext(name: SecretName): Promise<string> {
+    await head()
+    return latest.ciphertext(name)
+  }
+
+  async function change(
+    make: (base: SignedManifest) => Change | Promise<Change>,
+  ): Promise<SignedManifest> {
+    const { base, next } = await log.commit(await readWriter(folder, writerKey), make)
+    latest = stateOf(next)
+    await removeDropped(store, base, next)
+    return next
+  }
+
+  async function changeKey(
+    work: (vault: Parameters<typeof rotate>[0]) => Promise<KeyChange>,
+  ): Promise<KeyChange> {
+    const writer = await readWriter(folder, writerKey)
+    const changed = await work({ folder, log, store, writer, stateOf })
+    await head()
+    return changed
   }
 
   return {
     directory: path,
-    threshold,
-    nodes: nodes.map(({ index, release }) => ({ index, release })),
     owner,
-    publicKey,
-    publicKeyHex: hexOf(publicKey),
-    async put(given, value) {
-      const name = nameOf(given)
-      const label = ownerLabel(name.owner)
-      const ciphertext = await encrypt(publicKey, bytesOf(name, value), { label })
-      if (Buffer.byteLength(ciphertext) > MAX_CIPHERTEXT_BYTES)
-        throw new VaultError(`a ciphertext came out longer than ${MAX_CIPHERTEXT_BYTES} bytes`)
-      await store.write(name, ciphertext)
+    writerKey,
+    get threshold() {
+      return latest.threshold
     },
-    async list(given) {
-      const filter = checkOptions('list', given, { owner: true, namespace: true })
-      const wanted = filter.namespace === undefined ? undefined : checkNamespace(filter.namespace)
-      const { names } = await store.list(optionalOwner(filter.owner))
-      return names.filter(({ namespace }) => wanted === undefined || namespace === wanted)
+    get nodes() {
+      return latest.nodes
     },
-    async listDamaged(given) {
-      const filter = checkOptions('listDamaged', given, { owner: true })
-      return (await store.list(optionalOwner(filter.owner))).damaged
+    get generation() {
+      return latest.generation
     },
-    async remove(given) {
-      await store.remove(nameOf(given))
+    get publicKey() {
+      return latest.publicKey
     },
-    async ciphertext(given) {
-      return store.read(checkName(given))
+    get publicKeyHex() {
+      return hexOf(latest.publicKey)
     },
-    decryptResponse(body) {
-      return decryptResponse(manifest, nodes, body)
+    async current() {
+      await head()
+      return latest
     },
+    ...createSecrets({ owner, store, head, change }),
+    ciphertext,
+    async decryptResponse(body) {
+      await head()
+      return decryptResponse(latest, body)
+    },
+    reshare: given =>
+      changeKey(vault => reshare(vault, checkOptions('reshare', given, reshareNames))),
+    rotate: () => changeKey(rotate),
   }
 }
 
-function optionalOwner(owner: string | undefined): string | undefined {
-  return owner === undefined ? undefined : checkOwner('owner', owner)
+function checkSeen(seen: string | undefined): string | undefined {
+  return seen === undefined ? undefined : resolve(checkText('seen', seen))
 }
 
 /** The absolute path of a directory. */
@@ -148,18 +156,4 @@ export function checkDirectory(directory: unknown): string {
   if (typeof directory !== 'string' || directory === '')
     throw new ValidationError('directory must be a path')
   return resolve(directory)
-}
-
-/** A copy of a value's bytes. Error messages show only the size of a value. */
-function bytesOf({ key }: SecretName, value: unknown): Uint8Array {
-  if (typeof value !== 'string' && !isBytes(value))
-    throw new ValidationError(`the value of ${key} must be a string or a Uint8Array`)
-  const bytes = typeof value === 'string' ? Buffer.from(value) : Uint8Array.from(value)
-  const isText = typeof value === 'string' ? !/\p{Surrogate}/u.test(value) : isUtf8(bytes)
-  if (!isText) throw new ValidationError(`the value of ${key} must be well-formed Unicode text`)
-  if (bytes.byteLength > MAX_VALUE_BYTES)
-    throw new ValidationError(
-      `the value of ${key} must have at most ${MAX_VALUE_BYTES} bytes, not ${bytes.byteLength}`,
-    )
-  return bytes
 }

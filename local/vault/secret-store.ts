@@ -1,21 +1,18 @@
-import { readdir, rm } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { ValidationError } from '../../core/errors.js'
-import { syncFolder } from '../files.js'
 import { VaultError } from './errors.js'
 import { fileError, isAbsence, makeFolder, type VaultFolder } from './files.js'
-import { checkName, fileNameOf, formatName, type SecretName } from './secret-name.js'
+import { digestOf, type SecretVersion } from './manifest.js'
+import { fileNameOf, type SecretName } from './secret-name.js'
 
-/** The ciphertexts of a vault's secrets, one file each. */
+/** The ciphertexts of a vault's secrets: a file for each version, which never changes. */
 export interface SecretStore {
-  write(name: SecretName, ciphertext: string): Promise<void>
-  read(name: SecretName): Promise<string>
-  /** The names of one owner's secrets, or of all, and the files that are damaged. */
-  list(owner?: string): Promise<{
-    readonly names: readonly SecretName[]
-    readonly damaged: readonly DamagedSecret[]
-  }>
-  remove(name: SecretName): Promise<void>
+  /** Writes a file of its own, which the manifest does not name yet. Returns the ciphertext's digest. */
+  write(name: SecretName, ciphertext: string): Promise<string>
+  read(version: SecretVersion): Promise<string>
+  /** Removes the file of a version that the manifest no longer names. */
+  remove(version: SecretVersion): Promise<void>
 }
 
 /** A file that should hold a secret, and does not. */
@@ -28,8 +25,6 @@ export interface DamagedSecret {
   readonly error: VaultError
 }
 
-/** The most secrets of an owner. */
-export const MAX_SECRETS = 100
 /** The most bytes of a ciphertext. */
 export const MAX_CIPHERTEXT_BYTES = 2000
 /** A ciphertext, the name and their quoting. */
@@ -37,126 +32,92 @@ const MAX_FILE_BYTES = 8192
 /** The folder with the secrets. */
 export const SECRETS_FOLDER = 'secrets'
 
-interface SecretFile {
-  readonly name: SecretName
-  readonly ciphertext: string
+/** The file of a version, below the vault's directory. */
+export function fileOfVersion({
+  owner,
+  namespace,
+  key,
+  digest,
+}: Pick<SecretVersion, keyof SecretName | 'digest'>): string {
+  const folder = `${SECRETS_FOLDER}/${owner}/${fileNameOf(namespace)}`
+  return `${folder}/${fileNameOf(key)}.${digest.slice(0, 16)}.json`
 }
 
-const fileOf = ({ owner, namespace, key }: SecretName): string =>
-  `${SECRETS_FOLDER}/${owner}/${fileNameOf(namespace)}/${fileNameOf(key)}.json`
+/** So many ciphertexts stay in memory, the last ones that were read. */
+const CACHED = 100
+
+/** A ciphertext that was checked, and its file then. */
+interface CachedCiphertext {
+  readonly stamp: string
+  readonly digest: string
+  readonly ciphertext: string
+}
 
 /** The store below a vault's directory. */
 export function createSecretStore(folder: VaultFolder): SecretStore {
   const { directory } = folder
-  const pathOf = (name: SecretName): string => join(directory, fileOf(name))
-  let writing: Promise<unknown> = Promise.resolve()
+  const cache = new Map<string, CachedCiphertext>()
 
-  async function write(name: SecretName, ciphertext: string): Promise<void> {
-    const files = await filesOf(directory, name.owner)
-    if (files.length >= MAX_SECRETS && !files.includes(fileOf(name)))
-      throw new ValidationError(
-        `owner 0x${name.owner} has ${MAX_SECRETS} secrets already, which is all an owner may have`,
-      )
-    try {
-      await makeFolder(dirname(pathOf(name)))
-      await folder.write(fileOf(name), JSON.stringify({ ...name, ciphertext }, null, 2))
-    } catch (error) {
-      throw fileError(fileOf(name), 'written', error)
-    }
+  /** What the file's entry is now, whose permissions are those of a public file. */
+  async function stampOf(file: string): Promise<string | undefined> {
+    const entry = await stat(join(directory, file)).catch(() => undefined)
+    if (entry === undefined) return undefined
+    folder.permissions.checkFile(file, entry, 'public')
+    return stampText(entry)
+  }
+
+  function remember(file: string, cached: CachedCiphertext): void {
+    cache.delete(file)
+    cache.set(file, cached)
+    const [oldest] = cache.keys()
+    if (cache.size > CACHED && oldest !== undefined) cache.delete(oldest)
   }
 
   return {
-    write(name, ciphertext) {
-      // One after another, so that the limit holds.
-      const done = writing.then(() => write(name, ciphertext))
-      writing = done.catch(() => undefined)
-      return done
-    },
-    async read(name) {
-      const file = await readSecret(folder, fileOf(name))
-      if (file === undefined) throw missing(name)
-      return file.ciphertext
-    },
-    async list(owner) {
-      const owners = owner === undefined ? await ownersIn(directory) : [owner]
-      const files = await Promise.all(owners.map(each => filesOf(directory, each)))
-      const names: SecretName[] = []
-      const damaged: DamagedSecret[] = []
-      async function addFile(file: string): Promise<void> {
-        try {
-          const secret = await readSecret(folder, file)
-          // It may have been deleted meanwhile.
-          if (secret !== undefined) names.push(secret.name)
-        } catch (error) {
-          if (!(error instanceof VaultError)) throw error
-          damaged.push({ file, owner: file.split('/')[1] as string, error })
-        }
-      }
-      await Promise.all(files.flat().map(addFile))
-      return {
-        names: names.sort((one, other) => (formatName(one) < formatName(other) ? -1 : 1)),
-        damaged: damaged.sort((one, other) => (one.file < other.file ? -1 : 1)),
-      }
-    },
-    async remove(name) {
+    async write({ owner, namespace, key }, ciphertext) {
+      const digest = digestOf(ciphertext)
+      const file = fileOfVersion({ owner, namespace, key, digest })
       try {
-        await rm(pathOf(name))
+        await makeFolder(dirname(join(directory, file)))
+        await folder.write(file, JSON.stringify({ owner, namespace, key, ciphertext }, null, 2))
       } catch (error) {
-        throw isAbsence(error) ? missing(name) : fileError(fileOf(name), 'removed', error)
+        throw fileError(file, 'written', error)
       }
-      await syncFolder(dirname(pathOf(name)))
+      return digest
+    },
+    async read(version) {
+      const file = fileOfVersion(version)
+      const stamp = await stampOf(file)
+      const cached = cache.get(file)
+      // The digest is that of a signed manifest: who forges the entry of a file has the right ciphertext used all the same.
+      if (cached !== undefined && cached.stamp === stamp && cached.digest === version.digest) {
+        remember(file, cached)
+        return cached.ciphertext
+      }
+      const fields = await folder.read(file, MAX_FILE_BYTES, 'public')
+      if (fields === undefined) throw new VaultError(`${file} is missing`)
+      const { ciphertext, owner, namespace, key } = fields
+      if (typeof ciphertext !== 'string') throw new VaultError(`${file} has no ciphertext`)
+      if (Buffer.byteLength(ciphertext) > MAX_CIPHERTEXT_BYTES)
+        throw new VaultError(`${file}: ciphertext has more than ${MAX_CIPHERTEXT_BYTES} bytes`)
+      if (owner !== version.owner || namespace !== version.namespace || key !== version.key)
+        throw new VaultError(`${file} is not the file of the secret it names`)
+      if (digestOf(ciphertext) !== version.digest)
+        throw new VaultError(`${file} does not hold the ciphertext that was put`)
+      if (stamp !== undefined) remember(file, { stamp, digest: version.digest, ciphertext })
+      return ciphertext
+    },
+    async remove(version) {
+      const file = fileOfVersion(version)
+      try {
+        await rm(join(directory, file))
+      } catch (error) {
+        if (!isAbsence(error)) throw fileError(file, 'removed', error)
+      }
     },
   }
 }
 
-async function entriesOf(directory: string, ...folders: string[]): Promise<readonly string[]> {
-  try {
-    const entries = await readdir(join(directory, SECRETS_FOLDER, ...folders))
-    // Drafts begin with a dot, and so do the files that some systems add.
-    return entries.filter(entry => !entry.startsWith('.')).sort()
-  } catch (error) {
-    if (isAbsence(error)) return []
-    throw fileError([SECRETS_FOLDER, ...folders].join('/'), 'read', error)
-  }
-}
-
-async function ownersIn(directory: string): Promise<readonly string[]> {
-  return (await entriesOf(directory)).filter(entry => /^[0-9a-f]{40}$/.test(entry))
-}
-
-async function filesOf(directory: string, owner: string): Promise<readonly string[]> {
-  const namespaces = await entriesOf(directory, owner)
-  const files = await Promise.all(
-    namespaces.map(async function filesIn(namespace) {
-      const entries = await entriesOf(directory, owner, namespace)
-      return entries.map(entry => `${SECRETS_FOLDER}/${owner}/${namespace}/${entry}`)
-    }),
-  )
-  return files.flat().filter(file => file.endsWith('.json'))
-}
-
-/** Reads and checks the file of a secret; undefined if there is none. */
-async function readSecret(folder: VaultFolder, file: string): Promise<SecretFile | undefined> {
-  const fields = await folder.read(file, MAX_FILE_BYTES, 'public')
-  if (fields === undefined) return undefined
-  const { ciphertext, owner, namespace, key } = fields
-  if (typeof ciphertext !== 'string') throw new VaultError(`${file} has no ciphertext`)
-  if (Buffer.byteLength(ciphertext) > MAX_CIPHERTEXT_BYTES)
-    throw new VaultError(`${file}: ciphertext has more than ${MAX_CIPHERTEXT_BYTES} bytes`)
-  const name = readName({ owner, namespace, key })
-  if (name === undefined || fileOf(name) !== file)
-    throw new VaultError(`${file} is not the file of the secret it names`)
-  return { name, ciphertext }
-}
-
-function readName(fields: Readonly<Record<string, unknown>>): SecretName | undefined {
-  try {
-    return checkName(fields as unknown as SecretName)
-  } catch {
-    return undefined
-  }
-}
-
-function missing(name: SecretName): VaultError {
-  return new VaultError(`key does not exist: ${formatName(name)}`)
+function stampText({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
+  return [dev, ino, size, mtimeMs, ctimeMs].join(' ')
 }

@@ -1,6 +1,7 @@
 import type { Hooks } from '../../core/hooks.js'
 import type { ScopeFacts } from '../../core/scope.js'
 import type { SecretName } from '../../local/vault/secret-name.js'
+import type { SecretUse } from '../../local/vault/secret-policy.js'
 
 /** One part of an enclave's stack. */
 export type EnclavePlugin = Hooks<ConfidentialCall, ConfidentialReply>
@@ -21,12 +22,16 @@ export interface ConfidentialCall {
   readonly signal: AbortSignal
   /** Every line of each header, named and ordered by the caller. A header in `headers` replaces the lines of its name. */
   readonly multiHeaders: HeaderLines
+  /** Who makes the request: the public key of a remote caller. */
+  readonly caller?: string
   /** The owner of the secrets that may be used: an address, as 40 hexadecimal digits. */
   readonly owner: string
   /** The requested secrets. */
   readonly secrets: readonly SecretName[]
   /** The values of the released secrets, by key. */
   readonly released: ReadonlyMap<string, string>
+  /** Where the released secrets may go, by key; those that were stored without a policy are not in it. */
+  readonly policies: ReadonlyMap<string, SecretUse>
   /** Values that fill placeholders and are not secret. */
   readonly publicValues: ReadonlyMap<string, string>
   /** Certificates in PEM that replace the platform's root certificates. */
@@ -37,6 +42,8 @@ export interface ConfidentialCall {
   readonly startedAt: number
   /** Whether the answer's body still has to be encrypted: the layer that encrypts passes false on, the wire rejects true. */
   readonly encryptOutput: boolean
+  /** What the encrypted body is bound to besides its status; absent where it is to be in the reference's layout. */
+  readonly boundTo?: string
   /** How the wire connects. */
   readonly connection: ConnectionRules
   /** Called by the wire when it is connected: from then on the request may have been sent. Layers pass it on. */
@@ -49,6 +56,8 @@ export interface ConfidentialCall {
 export interface ConnectionRules {
   /** Root certificates in PEM. @default those of the platform */
   readonly ca?: readonly string[]
+  /** Throws where the wire must not send this request: layers below the templates may have changed it. @default it may be sent */
+  readonly checkTarget?: (target: { readonly method: string; readonly url: string }) => void
   /** Whether the wire may connect to an address. @default it may connect to every address */
   readonly mayConnect?: (address: string) => boolean
   /** The largest size of a request with its placeholders filled, in bytes. @default 1024000 */

@@ -4,16 +4,21 @@ import { DataStreamsError, type ErrorFacts } from '../../core/errors.js'
 export interface EnclaveErrorFacts extends ErrorFacts {
   /** @default true */
   readonly mayHaveBeenSent?: boolean
+  /** Milliseconds after which another try may help. */
+  readonly retryAfter?: number
 }
 
 /** The enclave rejected a confidential request, failed to carry it out, or could not be reached. */
 export class EnclaveError extends DataStreamsError {
   /** False only if nothing was sent to the external server for certain. */
   declare readonly mayHaveBeenSent: boolean
+  /** Milliseconds after which another try may help, where that is known. */
+  declare readonly retryAfter?: number
 
   constructor(message: string, facts: EnclaveErrorFacts = {}) {
     super(message, { code: 'ENCLAVE', ...facts })
     this.mayHaveBeenSent = facts.mayHaveBeenSent ?? true
+    if (facts.retryAfter !== undefined) this.retryAfter = facts.retryAfter
   }
 
   static {
@@ -35,12 +40,20 @@ declare module '../../core/errors.js' {
     ENCLAVE: EnclaveError
     /** The time for the request was up before the enclave began; nothing was sent. */
     EXPIRED: EnclaveError
+    /** The caller has made too many requests, or sent too many bytes; `retryAfter` says when to ask again. Nothing was sent. */
+    RATE_LIMIT: EnclaveError
     /** A placeholder is malformed or has no value, or a filled header holds control characters; nothing was sent. */
     TEMPLATE: EnclaveError
     /** The request or the answer is larger than the enclave allows. */
     LIMIT: EnclaveError
     /** The network policy forbids the target; nothing was sent. */
     POLICY: EnclaveError
+    /** The caller's policy rejects the evidence of the enclave, or there is none; nothing was sent. */
+    ATTESTATION: EnclaveError
+    /** A request can't be recorded, or an audit log is not what was written. */
+    AUDIT: EnclaveError
+    /** A secret's policy does not allow where the request would put it; nothing was sent. */
+    SECRET_POLICY: EnclaveError
     /** The answer cannot be encrypted as the request asks; nothing was sent. */
     ENCRYPTION: EnclaveError
     /** The API took longer than the request allows. */

@@ -1,8 +1,10 @@
 import { checkOptions } from '../../core/options.js'
 import { parseKey } from '../../crypto/hex-key.js'
 import { encrypt, MAX_PLAINTEXT, type PublicKey } from '../../crypto/tdh2/index.js'
-import type { EnclavePlugin } from './call.js'
+import type { ConfidentialReply, EnclavePlugin } from './call.js'
+import { EnclaveError } from './errors.js'
 import { sealAesGcm } from './response-encryption/aes-gcm.js'
+import { BOUND_LAYOUT, sealBound } from './response-encryption/bound-layout.js'
 
 /** The secret that holds the caller's AES key, as 64 hexadecimal digits. It fills no placeholder. */
 export const AES_KEY_SECRET = 'san_marino_aes_gcm_encryption_key'
@@ -16,7 +18,7 @@ export interface ResponseEncryptionOptions {
 /**
  * Encrypts the body of the answer if the request asks for it (`encryptOutput`): with AES-256-GCM under the secret
  * `san_marino_aes_gcm_encryption_key` if the request lists it, else with TDH2 under the vault's master public key. Status
- * and headers stay readable. TDH2 encrypts answers of at most 768000 bytes.
+ * and headers stay readable; the key's body is bound to status and request if the request says so (`outputLayout`). TDH2 encrypts answers of at most 768000 bytes.
  */
 export function responseEncryption(options: ResponseEncryptionOptions): EnclavePlugin {
   const { publicKey } = checkOptions('responseEncryption', options, { publicKey: true })
@@ -35,6 +37,21 @@ export function responseEncryption(options: ResponseEncryptionOptions): EnclaveP
           return next({ ...call, released })
         }
         const key = digits === undefined ? undefined : parseKey(`secret ${AES_KEY_SECRET}`, digits)
+        const { boundTo: requestId } = call
+        if (requestId !== undefined && key === undefined)
+          throw new EnclaveError(
+            `the layout ${BOUND_LAYOUT} must have a key: list ${AES_KEY_SECRET} in vaultDonSecrets`,
+            { code: 'ENCRYPTION' },
+          )
+        async function encryptBody(
+          { body, status }: ConfidentialReply,
+          aesKey: Uint8Array | undefined,
+        ): Promise<Uint8Array> {
+          if (aesKey === undefined) return new TextEncoder().encode(await encrypt(publicKey, body))
+          return requestId === undefined
+            ? sealAesGcm(aesKey, body)
+            : sealBound(aesKey, body, { requestId, status })
+        }
         const { maxResponseBytes = MAX_PLAINTEXT } = call.connection
         const connection = {
           ...call.connection,
@@ -42,11 +59,7 @@ export function responseEncryption(options: ResponseEncryptionOptions): EnclaveP
         }
         try {
           const reply = await next({ ...call, connection, released, encryptOutput: false })
-          const body =
-            key === undefined
-              ? new TextEncoder().encode(await encrypt(publicKey, reply.body))
-              : await sealAesGcm(key, reply.body)
-          return { ...reply, body }
+          return { ...reply, body: await encryptBody(reply, key) }
         } finally {
           key?.fill(0)
         }

@@ -4,19 +4,33 @@ import type { EnclavePlugin } from './call.js'
 
 const certificate = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 const MAX_CERTIFICATES = 64
+/** So many different texts stay read: a workflow names the same ones with each request. */
+const CACHED = 32
 
 /**
  * Lets a request bring the root certificates that verify the external server. For that request they replace the platform's,
  * so a server that they do not verify is rejected.
  */
 export function rootCertificates(): EnclavePlugin {
+  const cache = new Map<string, readonly string[]>()
+
+  /** The same array for the same text, by which the wire knows what it has prepared. */
+  function read(pem: string): readonly string[] {
+    const certificates = cache.get(pem) ?? readPem(pem)
+    cache.delete(pem)
+    cache.set(pem, certificates)
+    const [oldest] = cache.keys()
+    if (cache.size > CACHED && oldest !== undefined) cache.delete(oldest)
+    return certificates
+  }
+
   return {
     name: 'root-certificates',
     attempt: next =>
       async function trustRoots(call) {
         const { customRootCaCertPem, connection } = call
         if (customRootCaCertPem === undefined) return next(call)
-        return next({ ...call, connection: { ...connection, ca: readPem(customRootCaCertPem) } })
+        return next({ ...call, connection: { ...connection, ca: read(customRootCaCertPem) } })
       },
   }
 }

@@ -1,21 +1,28 @@
 import { abortable } from '../../core/abortable.js'
-import { asError, isStreamsError } from '../../core/errors.js'
+import { isStreamsError } from '../../core/errors.js'
 import { checkOptions } from '../../core/options.js'
-import { type BoxKeys, boxKeys, openSealed } from '../../crypto/sealed-box.js'
+import { boxKeys } from '../../crypto/sealed-box.js'
 import {
   type Ciphertext,
   combine,
   createCiphertextReader,
-  type DecryptionShare,
   ownerLabel,
   type PublicKey,
-  parseDecryptionShare,
-  verifyShare,
 } from '../../crypto/tdh2/index.js'
 import { VaultError } from '../../local/vault/errors.js'
 import type { SecretName } from '../../local/vault/secret-name.js'
+import { readUse, type SecretUse } from '../../local/vault/secret-policy.js'
 import type { EnclavePlugin } from './call.js'
+import { EnclaveError } from './errors.js'
+import {
+  type FailureTimes,
+  gatherShares,
+  type SecretNode,
+  type ShareRequest,
+} from './secrets/gather-shares.js'
 import { createRedactor } from './secrets/redact.js'
+
+export type { SecretNode }
 
 /** The part of a threshold vault that an enclave uses. */
 export interface SecretVault {
@@ -27,14 +34,8 @@ export interface SecretVault {
   readonly nodes: readonly SecretNode[]
   /** The TDH2 ciphertext stored under a name, as JSON. */
   ciphertext(name: SecretName): Promise<string>
-}
-
-/** One node of the vault. */
-export interface SecretNode {
-  /** Which share of the key the node holds, from 0. */
-  readonly index: number
-  /** The node's decryption share of a secret, as JSON sealed to an X25519 public key. */
-  release(name: SecretName, recipient: Uint8Array): Promise<Uint8Array>
+  /** The vault as it is now, for one whose key and nodes change: the same object until they do. */
+  current?(): Promise<SecretVault>
 }
 
 /** Options of `secrets`. */
@@ -45,22 +46,27 @@ export interface SecretsOptions {
 
 /**
  * Gets the secrets that a request names from the vault, for that request only: the nodes seal their decryption shares to a key
- * made for the request, and the shares are verified and combined here. Redacts errors, log lines and headers of the answer
+ * made for the request, and the shares are combined here, and verified if they do not combine. Redacts errors, log lines and headers of the answer
  * that repeat a secret.
  */
 export function secrets(options: SecretsOptions): EnclavePlugin {
   const { vault } = checkOptions('secrets', options, { vault: true })
-  const read = createCiphertextReader(vault.publicKey)
+  const { release } = createReleasing(vault)
   return {
     name: 'secrets',
     call: next =>
       async function releaseSecrets(call) {
         const released = new Map<string, string>()
+        const policies = new Map<string, SecretUse>()
         const keys = boxKeys()
         try {
           for (const name of call.secrets) {
             checkOwner(name, call.owner)
-            released.set(name.key, await abortable(release(vault, read, name, keys), call.signal))
+            const { signal, scope } = call
+            const asked = release({ name, keys, signal, log: scope.log })
+            const { value, use } = await abortable(asked, signal)
+            released.set(name.key, value)
+            if (use !== undefined) policies.set(name.key, use)
           }
         } catch (thrown) {
           // The vault took too long: nothing was sent to the external server yet.
@@ -75,7 +81,7 @@ export function secrets(options: SecretsOptions): EnclavePlugin {
         const redactor = createRedactor(released.values())
         const log = redactor.log(call.scope.log)
         try {
-          const reply = await next({ ...call, released, scope: { ...call.scope, log } })
+          const reply = await next({ ...call, released, policies, scope: { ...call.scope, log } })
           const multiHeaders = redactor.headers(reply.multiHeaders)
           if (multiHeaders !== reply.multiHeaders)
             log.warn?.(`${call.operation}: headers of the answer repeat a secret and are redacted`)
@@ -91,7 +97,12 @@ export function secrets(options: SecretsOptions): EnclavePlugin {
 export async function readSecret(vault: SecretVault, name: SecretName): Promise<string> {
   const keys = boxKeys()
   try {
-    return await release(vault, createCiphertextReader(vault.publicKey), name, keys)
+    const { value, use = 'anywhere' } = await createReleasing(vault).release({ name, keys })
+    if (use === 'anywhere') return value
+    throw new EnclaveError(
+      `secret ${name.key} has a policy, and so is put into requests alone: no workflow gets its value`,
+      { code: 'SECRET_POLICY', mayHaveBeenSent: false },
+    )
   } finally {
     keys.secretKey.fill(0)
   }
@@ -107,55 +118,68 @@ function checkOwner({ owner, key }: SecretName, caller: string): void {
 
 type ReadCiphertext = ReturnType<typeof createCiphertextReader>
 
-async function release(
-  vault: SecretVault,
-  read: ReadCiphertext,
-  name: SecretName,
-  keys: BoxKeys,
-): Promise<string> {
-  const { threshold } = vault
-  const ciphertext = checkCiphertext(read, name, await vault.ciphertext(name))
-  const shares = await gatherShares(vault, name, ciphertext, keys)
-  const bytes = await combine(ciphertext, shares, { threshold })
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    throw new VaultError(`secret ${name.key}: its value is not valid UTF-8`)
-  } finally {
-    bytes.fill(0)
-  }
+/** How often a secret is asked for again because the vault has changed meanwhile. */
+const MAX_CHANGES = 10
+
+/** A value, and where it may go if that was said. */
+interface Released {
+  readonly value: string
+  readonly use?: SecretUse
 }
 
-/** Collects `threshold` valid shares. Asks so many nodes at once, and another one for each that fails. */
-async function gatherShares(
-  { publicKey, threshold, nodes }: SecretVault,
-  name: SecretName,
-  ciphertext: Ciphertext,
-  keys: BoxKeys,
-): Promise<readonly DecryptionShare[]> {
-  async function askNode(node: SecretNode): Promise<DecryptionShare> {
-    const opened = openSealed(await node.release(name, keys.publicKey), keys)
-    if (opened === undefined) throw new VaultError('its share does not open')
-    const share = parseDecryptionShare(new TextDecoder().decode(opened))
-    if (share.index !== node.index) throw new VaultError(`its share is that of node ${share.index}`)
-    verifyShare(publicKey, ciphertext, share)
-    return share
-  }
+/** Gets secrets from a vault. */
+interface Releasing {
+  /** Gets one secret, sealed to these keys. */
+  release(request: Omit<ShareRequest, 'ciphertext'>): Promise<Released>
+}
 
-  const valid: DecryptionShare[] = []
-  const failed: string[] = []
-  for (let asked = 0; valid.length < threshold && asked < nodes.length; ) {
-    const batch = nodes.slice(asked, asked + threshold - valid.length)
-    asked += batch.length
-    const answers = await Promise.allSettled(batch.map(askNode))
-    for (const [index, answer] of answers.entries()) {
-      if (answer.status === 'fulfilled') valid.push(answer.value)
-      else failed.push(`node ${batch[index]?.index}: ${reasonOf(answer.reason)}`)
+function createReleasing(vault: SecretVault): Releasing {
+  const readers = new WeakMap<PublicKey, ReadCiphertext>()
+  const failures: FailureTimes = new Map()
+
+  async function releaseFrom(
+    now: SecretVault,
+    request: Omit<ShareRequest, 'ciphertext'>,
+  ): Promise<Released> {
+    const { publicKey, threshold } = now
+    const { name } = request
+    const read = readers.get(publicKey) ?? createCiphertextReader(publicKey)
+    readers.set(publicKey, read)
+    const ciphertext = checkCiphertext(read, name, await now.ciphertext(name))
+    const asked = { ...request, ciphertext }
+    const shares = await gatherShares(now, asked, failures)
+    const bytes = await combine(ciphertext, shares, { threshold }).catch(async () => {
+      // Either a node lies or the message was changed.
+      const verified = await gatherShares(now, { ...asked, suspects: shares }, failures)
+      return combine(ciphertext, verified, { threshold })
+    })
+    try {
+      const { value, use } = readUse(bytes)
+      const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value)
+      return { value: text, ...(use === undefined ? {} : { use }) }
+    } catch (thrown) {
+      const why = thrown instanceof VaultError ? thrown.message : 'its value is not valid UTF-8'
+      throw new VaultError(`secret ${name.key}: ${why}`)
+    } finally {
+      bytes.fill(0)
     }
   }
-  if (valid.length === threshold) return valid
-  const rule = `secret ${name.key}: ${valid.length} of the ${threshold} shares it takes are good`
-  throw new VaultError([rule, ...failed].join('\n  '))
+
+  return {
+    async release(request) {
+      let now = (await vault.current?.()) ?? vault
+      for (let changes = 0; ; changes++) {
+        try {
+          return await releaseFrom(now, request)
+        } catch (thrown) {
+          const later = request.signal?.aborted ? now : ((await vault.current?.()) ?? vault)
+          // Its nodes have other shares now, or the secret another version.
+          if (later === now || changes === MAX_CHANGES) throw thrown
+          now = later
+        }
+      }
+    },
+  }
 }
 
 function checkCiphertext(
@@ -171,9 +195,4 @@ function checkCiphertext(
   }
   if (Buffer.compare(ciphertext.label, ownerLabel(owner)) === 0) return ciphertext
   throw new VaultError(`secret ${key}: its ciphertext was not made for ${owner}`)
-}
-
-/** Quotes errors of this library only: messages of others may hold a secret. */
-function reasonOf(thrown: unknown): string {
-  return isStreamsError(thrown) ? thrown.message : `it failed with ${asError(thrown).name}`
 }

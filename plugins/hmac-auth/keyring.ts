@@ -5,7 +5,7 @@ import type { Log } from '../../core/log.js'
 import { checkText } from '../../core/options.js'
 import { sleep } from '../../core/sleep.js'
 import type { WebCrypto } from '../../crypto/crypto.js'
-import { createSigner, type Signer } from './signer.js'
+import type { createSigner, Signer } from './signer.js'
 
 /** The key and secret that sign requests. */
 export interface Credentials {
@@ -47,7 +47,7 @@ export function createKeyring(
   let asking: Promise<void> | undefined
 
   function makeKeys({ apiKey, userSecret }: Credentials): Keys {
-    return { apiKey, userSecret, sign: createSigner(apiKey, userSecret, crypto) }
+    return { apiKey, userSecret, sign: createLateSigner(apiKey, userSecret, crypto) }
   }
 
   async function ask(now: number, log: Log): Promise<void> {
@@ -130,4 +130,17 @@ function checkKey(field: string, value: unknown): string {
   if (!/^[\x21-\x7e]+$/.test(key))
     throw new ValidationError(`${field} must be printable ASCII without spaces`)
   return key
+}
+
+/** A signer that is loaded with the first signature. */
+function createLateSigner(...given: Parameters<typeof createSigner>): Signer {
+  let signer: Signer | undefined
+
+  async function load(): Promise<Signer> {
+    const loaded = await import('./signer.js')
+    signer ??= loaded.createSigner(...given)
+    return signer
+  }
+  return (...request) =>
+    signer === undefined ? load().then(sign => sign(...request)) : signer(...request)
 }

@@ -1,4 +1,3 @@
-import { ValidationError } from '../../core/errors.js'
 import { loadSecp256k1 } from '../../platform/secp256k1.js'
 import type { Rejection } from './rejection.js'
 
@@ -57,11 +56,4 @@ function recovering(
 export const noEngine: Rejection = {
   reason: 'engine-unavailable',
   rule: 'the package secp256k1, or its binding for this machine, is not installed',
-}
-
-/** Checks the option `engine`. */
-export function checkEngine(value: EngineChoice = 'auto'): EngineChoice {
-  if (value !== 'auto' && value !== 'noble' && value !== 'secp256k1')
-    throw new ValidationError('engine must be auto, noble or secp256k1')
-  return value
 }

@@ -1,4 +1,4 @@
-import { isStreamsError, ValidationError } from '../../core/errors.js'
+import { isStreamsError } from '../../core/errors.js'
 import { kindOf } from '../../core/kind.js'
 import { feedResolution, feedVersion, isFeedID } from '../../report/feed-id.js'
 import { BLOB_DIGITS, DIGITS, HEAD_WORDS, readHead } from '../../report/full-report.js'
@@ -103,11 +103,4 @@ export function checkCount(
   return signatures > most
     ? { reason: 'too-many-signatures', rule: `it has ${signatures} signatures, more than ${most}` }
     : undefined
-}
-
-/** Checks the option `count`. */
-export function checkCountRule(value: CountRule = 'at-least'): CountRule {
-  if (value !== 'at-least' && value !== 'exactly')
-    throw new ValidationError('count must be at-least or exactly')
-  return value
 }

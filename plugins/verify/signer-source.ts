@@ -1,11 +1,11 @@
-import { ValidationError } from '../../core/errors.js'
-import { kindOf } from '../../core/kind.js'
 import { createOriginShares, type OriginShare } from './origin-share.js'
 import { isRejection, type Rejection } from './rejection.js'
 import {
   type CheckedSet,
   checkSets,
+  checkSigners,
   chooseSet,
+  type LookUp,
   type Signers,
   setsFor,
   type UnverifiedReport,
@@ -36,12 +36,8 @@ const RETRY_AFTER = 1000
 
 /** Finds signers among given sets, or calls a function for them and caches its answers. Throws ValidationError. */
 export function createSignerSource(signers: Signers): SignerSource {
-  if (typeof signers === 'function') return createLookupSource(signers)
-  if (signers === null || (signers !== undefined && typeof signers !== 'object'))
-    throw new ValidationError(
-      `signers must be a set, a list of sets or a function, not ${kindOf(signers)}`,
-    )
-  const sets = checkSets('signers', signers)
+  const sets = checkSigners(signers)
+  if (typeof sets === 'function') return createLookupSource(sets)
   return {
     find(configDigest, report, found) {
       found(chooseSet(setsFor(sets, configDigest), configDigest, report))
@@ -50,8 +46,6 @@ export function createSignerSource(signers: Signers): SignerSource {
     end: nothing,
   }
 }
-
-type LookUp = Extract<Signers, (...args: never) => unknown>
 
 /** An answer of the function. */
 interface Answer {

@@ -81,6 +81,19 @@ const names: OptionNames<SignerSet> = {
 }
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
+/** A source of signers. */
+export type LookUp = Extract<Signers, (...args: never) => unknown>
+
+/** Checks the option `signers`: its sets, or the function. Throws ValidationError. */
+export function checkSigners(signers: Signers): readonly CheckedSet[] | LookUp {
+  if (typeof signers === 'function') return signers
+  if (signers === null || (signers !== undefined && typeof signers !== 'object'))
+    throw new ValidationError(
+      `signers must be a set, a list of sets or a function, not ${kindOf(signers)}`,
+    )
+  return checkSets('signers', signers)
+}
+
 /** Checks one set or a list of them, not empty. */
 export function checkSets(field: string, value: unknown): readonly CheckedSet[] {
   if (!Array.isArray(value)) return [checkSet(field, value)]

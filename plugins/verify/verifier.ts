@@ -1,58 +1,16 @@
-import {
-  checkBoolean,
-  checkFunction,
-  checkNumber,
-  checkOptions,
-  type OptionNames,
-} from '../../core/options.js'
 import type { Report } from '../../report/report.js'
 import type { ReportVerificationError } from '../../report/verifier.js'
-import { checkEngine, type EngineChoice } from './engine.js'
+import type { EngineChoice } from './engine.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Job, Recovery } from './recovery.js'
 import { isRejection, type Rejection, toError } from './rejection.js'
-import {
-  type Claim,
-  type CountRule,
-  checkClaim,
-  checkCount,
-  checkCountRule,
-  readClaim,
-} from './rule.js'
+import { type Claim, checkClaim, checkCount, readClaim } from './rule.js'
 import { createSignerSource } from './signer-source.js'
-import type { CheckedSet, Signers } from './signers.js'
+import type { CheckedSet } from './signers.js'
+import { checkVerifierOptions, type VerifierOptions } from './verifier-options.js'
 
-/** The rules for a verified report, and the engine that checks them. */
-export interface VerifierOptions {
-  /** The addresses that may sign. */
-  readonly signers: Signers
-  /**
-   * How many signatures a report needs.
-   * @default 'at-least'
-   */
-  readonly count?: CountRule
-  /**
-   * Whether a report that has expired is rejected.
-   * @default false
-   */
-  readonly checkExpiry?: boolean
-  /**
-   * The engine that recovers the signers: `secp256k1` (an optional peer dependency, 0.06 ms a signature), `noble` (1.5 ms), or
-   * the first of them that is installed.
-   * @default 'auto'
-   */
-  readonly engine?: EngineChoice
-  /**
-   * The number of threads that recover. With 0, the thread of the event loop recovers: a report of two signatures blocks it
-   * for 0.25 ms with secp256k1 and for 3 ms with noble.
-   * @default the number of cores less one, 1 to 4
-   */
-  readonly workers?: number
-  /** Unix time in milliseconds, for expiry. @default Date.now */
-  readonly now?: () => number
-}
-
-type Settled = (failure: ReportVerificationError | undefined) => void
+/** Called with undefined if the report is verified, or with the error. */
+export type Settled = (failure: ReportVerificationError | undefined) => void
 
 /** Verifies reports as they arrive. */
 export interface Verifier {
@@ -65,26 +23,11 @@ export interface Verifier {
   end(): void
 }
 
-/** The names of these options. */
-export const verifierNames: OptionNames<VerifierOptions> = {
-  signers: true,
-  count: true,
-  checkExpiry: true,
-  engine: true,
-  workers: true,
-  now: true,
-}
-
 /** Makes a verifier, which loads its engine and starts threads with the first report. Throws ValidationError. */
 export function createVerifier(options: VerifierOptions): Verifier {
-  const given = checkOptions('verify', options, verifierNames)
+  const { count: rule, checkExpiry: checksExpiry, ...given } = checkVerifierOptions(options)
+  const { engine: choice, workers, now } = given
   const source = createSignerSource(given.signers)
-  const rule = checkCountRule(given.count)
-  const checksExpiry = checkBoolean('checkExpiry', given.checkExpiry ?? false)
-  const choice = checkEngine(given.engine)
-  const { workers, now = Date.now } = given
-  if (workers !== undefined) checkNumber('workers', workers, { min: 0, max: 64, whole: true })
-  checkFunction('now', now)
   let recovery: Recovery | undefined
   let isEnded = false
   /** Jobs that wait for the recovery to be loaded. */

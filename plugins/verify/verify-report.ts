@@ -8,13 +8,13 @@ import {
 } from '../../core/options.js'
 import { parseFeedID } from '../../report/feed-id.js'
 import { readContext } from '../../report/report-context.js'
-import { checkEngine, loadEngine, noEngine } from './engine.js'
+import { loadEngine, noEngine } from './engine.js'
 import { recoverSigners } from './recover-signers.js'
 import { isRejection, type Rejection, toError } from './rejection.js'
-import { checkClaim, checkCount, checkCountRule, readClaim } from './rule.js'
+import { checkClaim, checkCount, readClaim } from './rule.js'
 import { createSignerSource, type SignerSource } from './signer-source.js'
 import type { CheckedSet, Signers, UnverifiedReport } from './signers.js'
-import type { VerifierOptions } from './verifier.js'
+import { checkCountRule, checkEngine, type VerifierOptions } from './verifier-options.js'
 
 /** Options of `verifyReport`. The answers of a function in `signers` are cached as long as that function exists. */
 export interface VerifyReportOptions
@@ -61,10 +61,7 @@ const names: OptionNames<VerifyReportOptions> = {
 /** The sources of functions, which cache their answers. */
 const sources = new WeakMap<object, SignerSource>()
 
-/**
- * Verifies the signatures of a report as the verifier contracts do, in this process and this thread. Rejects with a
- * ReportVerificationError and its `reason`, with a ValidationError for wrong options, or with the signal's reason.
- */
+/** Verifies a report: the work of the public `verifyReport`, which loads it with the first call. */
 export async function verifyReport(
   fullReport: string,
   options: VerifyReportOptions,

@@ -28,6 +28,9 @@ const owners: Readonly<Record<string, RegExp>> = {
   secp256k1: /^(local\/curve|platform\/secp256k1)\.ts$/,
   '@opentelemetry/api': /^plugins\/opentelemetry(\/.*)?\.ts$/,
   'prom-client': /^plugins\/prometheus\.ts$/,
+  '@nats-io/jetstream': /^nats\//,
+  '@nats-io/kv': /^nats\//,
+  '@nats-io/transport-node': /^(nats\/|cli\/relay\.ts$)/,
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
   picocolors: /^cli\//,
@@ -41,7 +44,7 @@ const known: readonly string[] = [...Object.keys(manifest.dependencies), ...copi
 
 /** The forms of modules for Node, and the program of a thread, which is started there alone. */
 const isOfNode = (path: string): boolean =>
-  /^platform\/[\w-]+\.ts$/.test(path) || path === 'plugins/verify/recovery-thread.ts'
+  /^platform\/[\w/-]+\.ts$/.test(path) || path === 'plugins/verify/recovery-thread.ts'
 
 /** The folder of what a plugin is made of: plugins/retry for plugins/retry.ts and what is below it. */
 function ownFolder(path: string): string {
@@ -56,7 +59,7 @@ function wrongImports(path: string, text: string): string[] {
   const house = houseOf(path)
   return importsOf(text).flatMap(({ from, isType }) => {
     const found = `${path} imports ${from}`
-    if (from === NOT_LITERAL && path === 'confidential-http/enclave/open-enclave.ts') return []
+    if (from === NOT_LITERAL && path === 'confidential-http/load-function.ts') return []
     if (isRelative(from)) {
       if (!from.endsWith('.js')) return [`${found} without its extension`]
       const target = targetOf(path, from)

@@ -3,7 +3,13 @@ import ts from 'typescript'
 import { findNodes, importsOf, isRelative, read, sources, targetOf } from '../support/sources.js'
 
 /** Modules of which Node's form alone is needed: what imports them is Node's, too. */
-const nodeAlone = ['platform/thread-file.ts']
+const nodeAlone = [
+  'platform/socket/answer.ts',
+  'platform/socket/carrier.ts',
+  'platform/socket/connections.ts',
+  'platform/socket/frames.ts',
+  'platform/thread-file.ts',
+]
 
 const files = sources.filter(path => path.startsWith('platform/'))
 const web = files.filter(path => path.endsWith('.web.ts'))

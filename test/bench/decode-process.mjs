@@ -50,25 +50,33 @@ function time(decode, reports, times) {
   return user + system
 }
 
-/** Microseconds that each side takes for a decode. */
-function runRound(sides, decoders, reports) {
-  const sums = Object.fromEntries(sides.map(side => [side, 0]))
-  for (let batch = 0; batch < BATCHES; batch++)
-    for (const side of sides) sums[side] += time(decoders[side], reports, BATCH[side])
-  return Object.fromEntries(sides.map(side => [side, sums[side] / (BATCHES * BATCH[side])]))
-}
+let sides = []
+let reports = []
+let decoders = {}
 
 answer({
-  /** The microseconds of processor time that each of these sides takes for a decode, for every round. */
-  measure({ version, sides, rounds, warmup }) {
+  /** Makes reports of a version, and returns them, with the numbers that ethers finds in each. */
+  prepare(given) {
+    sides = given.sides
+    const { version } = given
     const made = Array.from({ length: 64 }, (_, seed) =>
       makeReport({ id: feedID(seed, version), version, seed }),
     )
     // As an answer of the service brings them: strings of one piece.
-    const reports = JSON.parse(JSON.stringify(made))
-    const decoders = decodersOf(version)
-    return Array.from({ length: warmup + rounds }, () => runRound(sides, decoders, reports)).slice(
-      warmup,
-    )
+    reports = JSON.parse(JSON.stringify(made))
+    decoders = decodersOf(version)
+    return reports.map(({ fullReport }) => ({
+      fullReport,
+      numbers: Object.values(decoders.ethers(fullReport))
+        .filter(value => typeof value === 'bigint')
+        .map(String),
+    }))
+  },
+  /** The microseconds of processor time that each of the sides takes for a decode. */
+  round() {
+    const sums = Object.fromEntries(sides.map(side => [side, 0]))
+    for (let batch = 0; batch < BATCHES; batch++)
+      for (const side of sides) sums[side] += time(decoders[side], reports, BATCH[side])
+    return Object.fromEntries(sides.map(side => [side, sums[side] / (BATCHES * BATCH[side])]))
   },
 })

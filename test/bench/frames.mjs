@@ -13,9 +13,9 @@ export const START = 1_700_000_000
 const SIGNATURES = 2
 const WINDOW = 640
 
-/** The id of the n-th feed of a version. */
+/** The id of the n-th feed of a version: a hash, but for the version. */
 export const feedID = (index, version = 3) =>
-  `0x000${version.toString(16)}${(index + 1).toString(16).padStart(60, '0')}`
+  `0x000${version.toString(16)}${createWords(index + 1)().slice(4)}`
 
 export const feedIDs = count => Array.from({ length: count }, (_, index) => feedID(index))
 
@@ -37,16 +37,20 @@ function createValues(time, seed) {
   const between = (least, most) => least + (BigInt(`0x${word()}`) % (most - least))
   let signed = seed
 
+  function makeLong(name) {
+    if (/volume/i.test(name)) return between(10n ** 18n, 10n ** 19n)
+    // Of a contract: in seconds. All others are in nanoseconds.
+    if (/expiry|notice/i.test(name)) return BigInt(time) + between(10n ** 6n, 10n ** 7n)
+    return BigInt(time) * 1_000_000_000n + between(0n, 10n ** 9n)
+  }
+
   return {
     word,
     makeValue({ name, type }) {
       // 18 decimals: 72 to 80 bits. Of three in a row one is negative.
       if (type === 'int192') return between(2n ** 71n, 2n ** 80n) * (signed++ % 3 === 1 ? -1n : 1n)
       if (type === 'uint192') return between(10n ** 14n, 10n ** 16n)
-      if (type === 'uint64')
-        return /volume/i.test(name)
-          ? between(10n ** 18n, 10n ** 19n)
-          : BigInt(time) * 1_000_000_000n + between(0n, 10n ** 9n)
+      if (type === 'uint64') return makeLong(name)
       if (/status|ripcord/i.test(name)) return 1
       return /time/i.test(name) ? time : Number(between(1n, 13n))
     },

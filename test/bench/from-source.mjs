@@ -8,11 +8,9 @@ import { root } from '../package/steps.mjs'
 export async function fromSource(...paths) {
   // Within the repository, where packages are found, and for this process alone.
   const folder = join(root, 'node_modules', '.cache', `sluice-bench-${process.pid}`)
-  try {
-    await compile(paths, 'es', folder)
-    const modules = paths.map(path => import(pathToFileURL(join(folder, `${path}.js`)).href))
-    return Object.assign({}, ...(await Promise.all(modules)))
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  // What is loaded at the first use is needed later.
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  await compile(paths, 'es', folder)
+  const modules = paths.map(path => import(pathToFileURL(join(folder, `${path}.js`)).href))
+  return Object.assign({}, ...(await Promise.all(modules)))
 }

@@ -1,26 +1,52 @@
-// Four origins that send copies of the same reports: how many reports come out, once each.
+// Four origins that send copies of the same reports: how many reports come out, once each. First all are in step, then one of
+// them is 50 ms behind the others, as an origin at another distance is.
 import { startFlood } from './flood.mjs'
 import { alternate } from './rounds.mjs'
+import { titleOf } from './sisters.mjs'
 import { compareRates, printSides } from './table.mjs'
 
 const rounds = 11
+const origins = 4
+const lagMs = 50
+/** Of each side so many that they take some tenths of a second at least. */
+const reports = { go: 16_000 }
+/** The clock starts when a late origin is long there, so that the copies of each that fall into the time are as many. */
+const warmup = 1 / 4
 
-export default async function bench() {
-  const flood = await startFlood()
-  const sides = await alternate(['ours', 'ws-nothing', 'official'], { rounds }, side =>
-    flood.run(side, { reports: 60_000, origins: 4 }),
-  )
-  printSides('four origins, unique reports', sides)
+export default async function bench({ sisters }) {
+  const flood = await startFlood(sisters)
+  const others = Object.keys(sisters)
+  const measure = options =>
+    alternate(['ours', 'ws-nothing', 'official', ...others], { rounds }, side =>
+      flood.run(side, { reports: reports[side] ?? 100_000, origins, warmup, ...options }),
+    )
+  const inStep = await measure({})
+  printSides('four origins in step, unique reports', inStep)
+  const behind = await measure({ lagMs })
+  printSides(`four origins, one of them ${lagMs} ms behind, unique reports`, behind)
   flood.stop()
 
+  const title = `one of the four ${lagMs} ms behind`
   return [
     {
       work: 'four origins sending copies, unique reports out, against the official SDK',
-      ...compareRates(2, sides.ours, sides.official),
+      ...compareRates(2, inStep.ours, inStep.official),
     },
     {
       work: 'the same, against ws frames received and not looked at',
-      ...compareRates(0.6, sides.ours, sides['ws-nothing']),
+      ...compareRates(0.65, inStep.ours, inStep['ws-nothing']),
     },
+    ...others.map(name => ({
+      work: `the same, against ${titleOf(name)}`,
+      ...compareRates(undefined, inStep.ours, inStep[name]),
+    })),
+    {
+      work: `${title}, against ws frames received and not looked at`,
+      ...compareRates(0.6, behind.ours, behind['ws-nothing']),
+    },
+    ...['official', ...others].map(side => ({
+      work: `${title}, against ${side === 'official' ? 'the official SDK' : titleOf(side)}`,
+      ...compareRates(undefined, behind.ours, behind[side]),
+    })),
   ]
 }

@@ -3,6 +3,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from './load.mjs'
 import { answer } from './rpc.mjs'
+import { watchSockets } from './socket-reads.mjs'
 
 const { open, decode } = await import(`./sides/${process.argv[2]}.mjs`)
 
@@ -48,9 +49,13 @@ function watchDelay() {
   }
 }
 
-/** Receives `count` reports, `skip` of them before the clock starts, or what comes in `forMs` milliseconds from then on. */
-async function measure({ count, skip, read, forMs, ...options }) {
+/**
+ * Receives `count` reports, `skip` of them before the clock starts, or what comes in `forMs` milliseconds from then on;
+ * with `latency`, measures how long each took from the socket's read.
+ */
+async function measure({ count, skip, read, forMs, latency, ...options }) {
   const look = reads[read]
+  const reading = latency ? watchSockets() : undefined
   const before = memory()
   let seen = 0
   let result
@@ -60,10 +65,16 @@ async function measure({ count, skip, read, forMs, ...options }) {
       let load
       let delay
       function finish() {
-        result ??= { ...load(), delay: delay?.(), reports: seen - skip }
+        result ??= {
+          ...load(),
+          delay: delay?.(),
+          latency: reading?.percentiles(skip),
+          reports: seen - skip,
+        }
         resolve()
       }
       function take(report) {
+        reading?.handled(report)
         look(report)
         seen++
         if (seen === skip) {
@@ -83,9 +94,9 @@ async function measure({ count, skip, read, forMs, ...options }) {
     result.memory = memory() - before
   } finally {
     await close?.()
+    reading?.stop()
   }
-  const { reports, ms, cpuMs } = result
-  return { ...result, rate: (1000 * reports) / ms, cpuPerReport: (1000 * cpuMs) / reports }
+  return result
 }
 
 async function idle(ms) {

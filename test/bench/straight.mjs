@@ -36,6 +36,7 @@ export function createStraight(feedIDs, origin, listener) {
       {
         feedID,
         reports: 0,
+        isSubscribed: true,
         ring: new Float64Array(WINDOW),
         count: 0,
         recent: [],

@@ -10,22 +10,26 @@ export function short(value) {
   return String(Number(value.toPrecision(3)))
 }
 
-function compare(sign, goal, unit, { median, min, max, rounds }, isMet) {
+const signs = { more: '≥', less: '≤' }
+
+/** A figure beside its goal: as texts for tables, and its numbers, of which `better` says which way they should go. */
+function compare(better, goal, unit, { median, min, max, rounds }, isMet) {
   return {
-    goal: goal === undefined ? '' : `${sign} ${goal}${unit}`,
+    goal: goal === undefined ? '' : `${signs[better]} ${goal}${unit}`,
     figure: `${short(median)}${unit}`,
     spread: rounds === undefined ? '' : `${short(min)} to ${short(max)}, ${rounds} rounds`,
     isMet: goal === undefined ? undefined : isMet,
+    ...{ median, min, max, rounds, unit: unit.trim(), better },
   }
 }
 
 /** A figure that should be the goal or more; `times` by default. Without a goal it is told all the same. */
 export const atLeast = (goal, figure, unit = ' times') =>
-  compare('≥', goal, unit, figure, figure.median >= goal)
+  compare('more', goal, unit, figure, figure.median >= goal)
 
 /** A figure that should be the goal or less. */
 export const atMost = (goal, figure, unit = '') =>
-  compare('≤', goal, unit, figure, figure.median <= goal)
+  compare('less', goal, unit, figure, figure.median <= goal)
 
 /** Rows of text in columns. The first column is that of the names. */
 export function printTable(title, head, rows) {
@@ -40,7 +44,7 @@ export function printTable(title, head, rows) {
   console.log()
 }
 
-/** What the sides received in a second, and that they were busy, and the server was not. */
+/** What the sides received in a second, and that they were busy, and the server was not. Native threads may be busier than 100 %. */
 export function printSides(title, sides) {
   printTable(
     title,

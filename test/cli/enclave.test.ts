@@ -77,7 +77,17 @@ describe('sluice enclave', () => {
   }, 60_000)
 
   test.each<[string, readonly string[], RegExp]>([
-    ['no caller', [], /callers must name at least one public key/],
+    ['no caller', [], /either --caller or --callers must be given/],
+    [
+      'callers in two ways',
+      ['--caller', '5a'.repeat(32), '--callers', 'callers.json'],
+      /either --caller or --callers must be given/,
+    ],
+    [
+      'a file of callers that is not there',
+      ['--callers', 'none.json'],
+      /none\.json can't be read: ENOENT/,
+    ],
     [
       'a caller that is no key',
       ['--caller', 'me'],

@@ -153,7 +153,10 @@ describe('an option given twice', () => {
 describe('an error of the arguments', () => {
   const key = '5a'.repeat(32)
   test.each([
-    [['enclave', '--key', 'x', `--callers=${key}`], /^error: unknown option '--callers=…'\n$/],
+    [
+      ['enclave', '--key', 'x', `--caller-keys=${key}`],
+      /^error: unknown option '--caller-keys=…'\n$/,
+    ],
     [
       ['enclave', '--key', 'x', `--caller${key}`],
       /unknown option '--caller\[64 hexadecimal digits\]'/,

@@ -10,7 +10,8 @@ import {
   parseDecryptionShare,
   parsePrivateShare,
 } from '../../crypto/tdh2/index.js'
-import { createVault, openVault, type Vault } from '../../local/index.js'
+import { createVault, openVault, type SecretUse, type Vault } from '../../local/index.js'
+import { readUse } from '../../local/vault/secret-policy.js'
 import { startCommand } from '../support/command.js'
 import { pause } from '../support/waiting.js'
 
@@ -39,18 +40,23 @@ const start = (
 const run = (args: readonly string[], input?: string | Uint8Array, env?: Record<string, string>) =>
   start(args, input, env).ended
 
-/** The value that is kept. */
-async function readValue(key: string, namespace = 'main', owner = OWNER): Promise<string> {
+/** What is stored of a secret. */
+async function readStored(
+  key: string,
+  namespace = 'main',
+  owner = OWNER,
+): Promise<{ readonly value: string; readonly use?: SecretUse }> {
   const ciphertext = parseCiphertext(
     vault.publicKey,
     await vault.ciphertext({ owner, namespace, key }),
   )
   const shares = [0, 1].map(function shareOf(index) {
-    const file = join(vault.directory, 'nodes', `${index}.json`)
+    const file = join(vault.directory, 'nodes', '1', `${index}.json`)
     const share = parsePrivateShare(readFileSync(file, 'utf8'))
     return parseDecryptionShare(createShare(ciphertext, share))
   })
-  return Buffer.from(await combine(ciphertext, shares, { threshold: 2 })).toString()
+  const { value, use } = readUse(await combine(ciphertext, shares, { threshold: 2 }))
+  return { value: Buffer.from(value).toString(), ...(use === undefined ? {} : { use }) }
 }
 
 describe('sluice vault init', () => {
@@ -64,6 +70,7 @@ describe('sluice vault init', () => {
         `directory   ${made.directory}`,
         `owner       0x${made.owner}`,
         `public key  ${made.publicKeyHex}`,
+        `writer      ${made.writerKey}`,
         '',
       ].join('\n'),
     )
@@ -90,6 +97,9 @@ describe('sluice vault init', () => {
   })
 })
 
+const readValue = async (...name: Parameters<typeof readStored>): Promise<string> =>
+  (await readStored(...name)).value
+
 describe('sluice vault put', () => {
   test('keeps what is on standard input, less one line break, and prints nothing', async () => {
     const inputs = [
@@ -101,7 +111,7 @@ describe('sluice vault put', () => {
     ] as const
     await Promise.all(
       inputs.map(async function putAndCompare([key, input, value]) {
-        expect(await run(['put', key], input)).toEqual({ code: 0, out: '', err: '' })
+        expect(await run(['put', key, '--anywhere'], input)).toEqual({ code: 0, out: '', err: '' })
         expect(await readValue(key)).toBe(value)
       }),
     )
@@ -110,7 +120,9 @@ describe('sluice vault put', () => {
   test('takes a value from the environment as it is, a namespace and an owner', async () => {
     const where = ['--namespace', 'other', '--owner', `0x${OTHER.toUpperCase()}`]
     const env = { THE_VALUE: `${VALUE}\n` }
-    expect(await run(['put', 'key', '--env', 'THE_VALUE', ...where], 'unused', env)).toEqual({
+    expect(
+      await run(['put', 'key', '--anywhere', '--env', 'THE_VALUE', ...where], 'unused', env),
+    ).toEqual({
       code: 0,
       out: '',
       err: '',
@@ -120,10 +132,12 @@ describe('sluice vault put', () => {
 
   test('keeps an empty value only when it is told to', async () => {
     const refused = { code: 2, err: 'sluice: the value is empty: say --empty if that is meant\n' }
-    expect(await run(['put', 'key'], '\n')).toMatchObject(refused)
-    expect(await run(['put', 'key', '--env', 'NONE'], '', { NONE: '' })).toMatchObject(refused)
+    expect(await run(['put', 'key', '--anywhere'], '\n')).toMatchObject(refused)
+    expect(
+      await run(['put', 'key', '--anywhere', '--env', 'NONE'], '', { NONE: '' }),
+    ).toMatchObject(refused)
     expect(await vault.list()).toEqual([])
-    expect(await run(['put', 'key', '--empty'], '')).toMatchObject({ code: 0 })
+    expect(await run(['put', 'key', '--anywhere', '--empty'], '')).toMatchObject({ code: 0 })
     expect(await readValue('key')).toBe('')
   })
 
@@ -156,15 +170,56 @@ describe('sluice vault put', () => {
     ['a directory that is no vault', ['key', '--vault', '.'], VALUE, 1, /is not a vault/],
     ['a value among the arguments', ['key', VALUE], VALUE, 2, /too many arguments/],
   ])('refuses %s, without saying it', async (_name, args, input, expected, message) => {
-    const { code, out, err } = await run(['put', ...args], input)
+    const { code, out, err } = await run(['put', '--anywhere', ...args], input)
     expect(err).toMatch(message)
     expect([code, out]).toEqual([expected, ''])
     expect(err).not.toContain(VALUE)
     expect(await vault.list()).toEqual([])
   })
 
+  test.each<[readonly string[], unknown]>([
+    [['--host', 'api.example.com'], { hosts: ['api.example.com'] }],
+    [
+      [
+        ...['--host', 'api.example.com', '--host', '.example.com', '--method', 'post'],
+        ...['--in', 'header:Authorization', '--in', 'body', '--custom-roots'],
+      ],
+      {
+        hosts: ['api.example.com', '.example.com'],
+        methods: ['POST'],
+        in: ['header:authorization', 'body'],
+        customRoots: true,
+      },
+    ],
+    [['--anywhere'], 'anywhere'],
+  ])('stores with %j the policy that it says', async (args, policy) => {
+    expect(await run(['put', 'key', ...args], VALUE)).toEqual({ code: 0, out: '', err: '' })
+    expect(await readStored('key')).toEqual({ value: VALUE, use: policy })
+  })
+
+  test('has a secret’s place said, but for that of the key of answers, which goes nowhere', async () => {
+    const message = /^sluice: where the secret may go must be said: --host api\.example\.com/
+    for (const args of [[], ['--method', 'GET'], ['--in', 'body'], ['--custom-roots']]) {
+      const { code, err } = await run(['put', 'key', ...args], VALUE)
+      expect([code, err]).toEqual([2, expect.stringMatching(message)])
+    }
+    const both = await run(['put', 'key', '--anywhere', '--host', 'a'], VALUE)
+    expect([both.code, both.err]).toEqual([
+      2,
+      expect.stringMatching(/--anywhere must not be given/),
+    ])
+    const wrong = await run(['put', 'key', '--host', 'https://a'], VALUE)
+    expect([wrong.code, wrong.err]).toEqual([
+      2,
+      expect.stringMatching(/policy\.hosts\[0\] must be/),
+    ])
+    expect(await vault.list()).toEqual([])
+    const key = 'san_marino_aes_gcm_encryption_key'
+    expect(await run(['put', key], VALUE)).toMatchObject({ code: 0 })
+  })
+
   test('does not end with 0 when it is interrupted before the value came', async () => {
-    const { child, ended } = start(['put', 'key'], null)
+    const { child, ended } = start(['put', 'key', '--anywhere'], null)
     await pause(1500)
     child.kill('SIGINT')
     expect(await ended).toEqual({ code: 1, out: '', err: '' })
@@ -173,25 +228,114 @@ describe('sluice vault put', () => {
 })
 
 describe('sluice vault list and rm', () => {
-  test('print and forget names', async () => {
+  test('print and forget names, with versions', async () => {
     await vault.put({ key: 'b' }, VALUE)
     await vault.put({ key: 'A', namespace: 'other' }, VALUE)
     await vault.put({ key: 'b', owner: OTHER }, VALUE)
-    expect(await run(['list'])).toEqual({
-      code: 0,
-      out: `0x${OWNER}  main  b\n0x${OWNER}  other  A\n0x${OTHER}  main  b\n`,
-      err: '',
-    })
+    const listed = await run(['list'])
+    expect(listed).toMatchObject({ code: 0, err: '' })
+    expect(listed.out.replace(/put \d[^ \n]+/g, 'put TIME')).toBe(
+      [`0x${OWNER}  main  b`, `0x${OWNER}  other  A`, `0x${OTHER}  main  b`]
+        .map(each => `${each}  version 1  put TIME\n`)
+        .join(''),
+    )
     const json = await run(['list', '--json', '--owner', OTHER, '--namespace', 'main'])
-    expect(json.out).toBe(`{"owner":"${OTHER}","namespace":"main","key":"b"}\n`)
+    expect(JSON.parse(json.out)).toEqual({
+      ...{ owner: OTHER, namespace: 'main', key: 'b', version: 1 },
+      putAt: expect.any(Number),
+    })
     expect(await run(['rm', 'b'])).toEqual({ code: 0, out: '', err: '' })
     expect(await run(['rm', 'A', '--namespace', 'other'])).toMatchObject({ code: 0 })
-    expect(await vault.list()).toEqual([{ owner: OTHER, namespace: 'main', key: 'b' }])
+    expect(await vault.list()).toMatchObject([{ owner: OTHER, namespace: 'main', key: 'b' }])
     expect(await run(['rm', 'b'])).toEqual({
       code: 1,
       out: '',
       err: `sluice: key does not exist: 0x${OWNER}::main::b\n`,
     })
+  })
+})
+
+describe('sluice vault get, restore, reshare and rotate', () => {
+  test('show versions and expiry, and go back to an older one', async () => {
+    await vault.put({ key: 'key' }, 'old')
+    expect(await run(['put', 'key', '--anywhere', '--expires', '90d'], VALUE)).toMatchObject({
+      code: 0,
+    })
+    const shown = await run(['get', 'key'])
+    expect(shown.out.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')).toBe(
+      'version 2  put TIME  expires TIME\nversion 1  put TIME\n',
+    )
+    expect(shown.out).not.toContain(VALUE)
+    const [newest] = await vault.versions({ key: 'key' })
+    expect(Number(newest?.expiresAt) - Date.now()).toBeGreaterThan(89 * 86_400_000)
+    expect(await run(['restore', 'key', '1'])).toMatchObject({
+      out: 'version 3 has the value of version 1\n',
+    })
+    expect(await readValue('key')).toBe('old')
+    expect(await run(['restore', 'key', '9'])).toMatchObject({ code: 1 })
+    for (const expires of ['yesterday', '2020-01-01'])
+      expect(await run(['put', 'key', '--anywhere', '--expires', expires], VALUE)).toMatchObject({
+        code: 2,
+      })
+  })
+
+  test('change shares and key, and say so', async () => {
+    await vault.put({ key: 'key' }, VALUE)
+    const reshared = await run(['reshare', '--nodes', '4', '--threshold', '2'])
+    expect(reshared).toEqual({
+      code: 0,
+      out: expect.stringMatching(
+        /^Generation 2: 4 nodes; 2 of them release a secret\npublic key {2}/,
+      ),
+      err: '',
+    })
+    rmSync(join(vault.directory, 'nodes', '2', '0.json'))
+    const rotated = await run(['rotate'])
+    expect(rotated.out).toMatch(/^Generation 3: 4 nodes; 2 of them release a secret\n/)
+    expect(await run(['reshare', '--threshold', '5'])).toMatchObject({ code: 2 })
+    expect(await vault.list()).toHaveLength(1)
+    expect(vault.generation).toBe(3)
+  })
+
+  test('reject a vault that was put back', async () => {
+    await vault.put({ key: 'key' }, VALUE)
+    expect(await run(['list', '--seen', 'seen'])).toMatchObject({ code: 0 })
+    rmSync(join(vault.directory, 'manifests', '2.json'))
+    expect(await run(['list', '--seen', 'seen'])).toEqual({
+      code: 1,
+      out: '',
+      err: `sluice: ${vault.directory} is older than it was: change 2 was seen, and this is 1\n`,
+    })
+  })
+})
+
+describe('sluice vault node', () => {
+  const lineOf = (text: string, name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(text)?.[1]
+
+  test('runs a node that has a share after reshare, and says where it is', async () => {
+    await vault.put({ key: 'key' }, VALUE)
+    const trust = ['--writer', vault.writerKey]
+    const args = ['node', '--dir', 'node-0', '--listen', '127.0.0.1:0']
+    const { child, output, ended } = start([...args, ...trust], null)
+    while (!output.out.includes('NODE_KEY=')) await pause(50)
+    const [url, key] = ['NODE_URL', 'NODE_KEY'].map(name => lineOf(output.out, name))
+    expect(await run(['reshare', '--threshold', '1', '--node', `${url}=${key}`])).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^Generation 2: 1 nodes; 1 of them release a secret\n/),
+      err: '',
+    })
+    expect(readdirSync(join(vault.directory, '../node-0/shares'))).toEqual(['2.json'])
+    expect(readdirSync(join(vault.directory, 'nodes'))).toEqual([])
+    child.kill('SIGINT')
+    expect(await ended).toMatchObject({ code: 0 })
+    expect(await run([...args, ...trust])).toMatchObject({
+      code: 2,
+      err: 'sluice: node.json says whom the node trusts: change that file\n',
+    })
+    expect(await run([...args, '--peer', 'ab'.repeat(32)])).toMatchObject({ code: 2 })
+    expect(await run(['node', '--dir', 'node-1'])).toMatchObject({ code: 1 })
+    expect(await run(['node', '--dir', 'node-1', '--listen', 'here'])).toMatchObject({ code: 2 })
+    expect(await run(['reshare', '--node', 'http://127.0.0.1:1'])).toMatchObject({ code: 2 })
   })
 })
 

@@ -90,7 +90,26 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
   ['local/data-engine.ts', 'DataEngine', 'testing', ['member of an engine']],
   ['local/origin.ts', 'EngineOrigin', 'testing', ['member of an origin']],
   ['local/vault/create-vault.ts', 'VaultOptions', 'vault', ['option of `createVault`']],
-  ['local/vault/open-vault.ts', 'Vault', 'vault', ['member of a vault']],
+  ['local/vault/vault.ts', 'Vault', 'vault', ['member of a vault']],
+  [
+    'confidential-http/remote/caller-limits.ts',
+    'CallerLimits',
+    'enclave',
+    ['option of `callerLimits`'],
+  ],
+  ['local/vault/secret-policy.ts', 'SecretPolicy', 'vault', ['option of a policy']],
+  [
+    'confidential-http/attestation/evidence.ts',
+    'PresentedEvidence',
+    'enclave',
+    ['field of presented evidence'],
+  ],
+  [
+    'confidential-http/audit/audit-log.ts',
+    'AuditLogOptions',
+    'enclave',
+    ['option of `openAuditLog`, and of `audit`'],
+  ],
   [
     'plugins/confidential-http/call.ts',
     'ConfidentialCall',

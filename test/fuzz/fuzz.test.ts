@@ -18,6 +18,7 @@ const HOUR = 3_600_000
 const GROWTH = 4_194_304
 
 const names = [
+  'frames of a connection',
   'messages of the stream',
   'signed reports, V2 to V14',
   'report contexts',

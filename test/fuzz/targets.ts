@@ -4,10 +4,12 @@ import { cursors } from './targets/cursors.js'
 import { contexts, decoding, frames, verifying } from './targets/reports.js'
 import { answers, headersRead, refusal } from './targets/rest.js'
 import { tdh2 } from './targets/tdh2.js'
+import { connections } from './targets/websocket.js'
 
 /** All targets, by name. */
 export async function allTargets(): Promise<ReadonlyMap<string, Target<unknown>>> {
   const targets = [
+    connections,
     frames(),
     decoding,
     contexts,

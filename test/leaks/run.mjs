@@ -101,7 +101,11 @@ function message(child, isIt) {
 const world = fork(join(support, 'world-process.mjs'), {
   silent: true,
   execArgv: [],
-  env: { PATH: process.env.PATH, SECRETS: JSON.stringify([{ apiKey: secret }, {}]) },
+  env: {
+    PATH: process.env.PATH,
+    SECRETS: JSON.stringify([{ apiKey: secret }, {}]),
+    POLICIES: JSON.stringify({ apiKey: { hosts: ['localhost', '127.0.0.1'], customRoots: true } }),
+  },
 })
 const worldPrinted = collect(world)
 const { ready } = await message(world, said => said.ready !== undefined)
@@ -213,6 +217,15 @@ try {
   await searchEnclave()
   const lines = message(world, said => said.lines !== undefined)
   world.send('lines')
+  const vaultFiles = readdirSync(join(ready.vault, 'secrets'), { recursive: true })
+  search(
+    'the vault: its files, of secrets with policies',
+    vaultFiles
+      .filter(name => name.endsWith('.json'))
+      .map(name => readFileSync(join(ready.vault, 'secrets', name))),
+    { hasDecoy: false },
+  )
+  search('the remote enclave: its audit log', [readFileSync(ready.audit)], { hasDecoy: false })
   search('the remote enclave: its log', [Buffer.from(JSON.stringify((await lines).lines))], {
     hasDecoy: false,
   })

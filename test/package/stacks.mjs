@@ -35,7 +35,7 @@ async function checkMapped(node, folder, format) {
 async function checkUnmapped(node, folder, format) {
   const frames = await findFrames(node, folder, format, [])
   assert.ok(frames.length > 3, `the stack has ${frames.length} frames`)
-  assert.equal(frames[0].file, `dist/${format}/shared/core/options.js`)
+  assert.equal(frames[0].file, `dist/${format}/shared/report.js`)
 }
 
 /** The checks; `folder` is where the package is installed. */

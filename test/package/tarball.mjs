@@ -33,7 +33,7 @@ function filesFrom(file, text) {
   const code = isDeclaration ? text.replace(/^ *\*.*$/gm, '') : text
   const imports = [...code.matchAll(/\b(?:from|import|require) *\(?["'](\.[^"']+)["']/g)]
   const forms = [...code.matchAll(/["']#(platform\/[\w-]+)["']/g)]
-  const threads = [...code.matchAll(/\b(?:threadFile|startThread)\)?\(["']([^"']+)["'][,)]/g)]
+  const threads = [...code.matchAll(/\b(?:threadFile|startThread)\)?\(["']([^"']+\.js)["'][,)]/g)]
   const maps = [...code.matchAll(/^\/\/# sourceMappingURL=(.+)$/gm)]
   const programs = [...code.matchAll(/\bnew URL\(["']([^"']+\.js)["'], import\.meta\.url\)/g)]
   return [
@@ -85,22 +85,24 @@ export function checkFiles({ files, unpacked }) {
   return `${files.length} files`
 }
 
-/** A file that several entries share is named for a source, or for a package that is copied, and not by a hash. */
+/** A file that several entries share is named for a source, a folder, or a package that is copied, and not by a hash. */
 export function checkNames({ files }) {
   const shared = files.flatMap(
     file => /^dist\/(?:esm|cjs)\/shared\/(.+)\.js$/.exec(file)?.[1] ?? [],
   )
-  const unknown = shared.filter(name => !isOfCopied(name) && !existsSync(join(root, `${name}.ts`)))
+  const isKnown = name => existsSync(join(root, `${name}.ts`)) || existsSync(join(root, name))
+  const unknown = shared.filter(name => !isOfCopied(name) && !isKnown(name))
   assert.deepEqual(unknown, [])
   assert.ok(shared.length > 0, 'nothing is shared')
   return `${shared.length} shared files`
 }
 
-/** The plugins that are for a package speak of its types. */
-const peers = {
-  'dist/cjs/plugins/opentelemetry.d.ts': "'@opentelemetry/api'",
-  'dist/cjs/plugins/prometheus.d.ts': "'prom-client'",
-}
+/** What is for a package speaks of its types. */
+const peers = [
+  ['dist/cjs/nats/', "'@nats-io/"],
+  ['dist/cjs/plugins/opentelemetry.d.ts', "'@opentelemetry/api'"],
+  ['dist/cjs/plugins/prometheus.d.ts', "'prom-client'"],
+]
 
 /** The other declarations name no package: a consumer needs no types but ours and the platform's. */
 export function checkDeclarations({ files, unpacked }) {
@@ -114,7 +116,7 @@ export function checkDeclarations({ files, unpacked }) {
         .filter(line => isForeign(line) && !/^\s*(\*|\/\/ )/.test(line))
         // What runs on the platform's own servers may speak of them.
         .filter(line => !(/\/(local|confidential-http)\//.test(file) && /['"]node:/.test(line)))
-        .filter(line => !(file in peers && line.includes(peers[file])))
+        .filter(line => !peers.some(([path, name]) => file.startsWith(path) && line.includes(name)))
         .map(line => `${file}: ${line}`),
     )
   assert.deepEqual(foreign, [])

@@ -6,6 +6,8 @@ import type * as globalsOfNode from '../../platform/globals.js'
 import * as globalsOfWeb from '../../platform/globals.web.js'
 import type * as netOfNode from '../../platform/net.js'
 import * as netOfWeb from '../../platform/net.web.js'
+import type * as p256OfNode from '../../platform/p256.js'
+import * as p256OfWeb from '../../platform/p256.web.js'
 import type * as nativeOfNode from '../../platform/secp256k1.js'
 import * as nativeOfWeb from '../../platform/secp256k1.web.js'
 import * as hashOfNode from '../../platform/sha256.js'
@@ -16,6 +18,8 @@ import type * as threadsOfNode from '../../platform/threads.js'
 import * as threadsOfWeb from '../../platform/threads.web.js'
 import type * as cryptoOfNode from '../../platform/webcrypto.js'
 import * as cryptoOfWeb from '../../platform/webcrypto.web.js'
+import type * as x25519OfNode from '../../platform/x25519.js'
+import * as x25519OfWeb from '../../platform/x25519.web.js'
 
 // The compiler holds each form for the web to the types of the one for Node.
 const web: readonly [
@@ -27,6 +31,8 @@ const web: readonly [
   typeof hashOfNode,
   Pick<typeof socketOfNode, 'openWebSocket'>,
   typeof threadsOfNode,
+  typeof p256OfNode,
+  typeof x25519OfNode,
 ] = [
   bytesOfWeb,
   globalsOfWeb,
@@ -36,10 +42,12 @@ const web: readonly [
   hashOfWeb,
   socketOfWeb,
   threadsOfWeb,
+  p256OfWeb,
+  x25519OfWeb,
 ]
 
 test('there are as many forms as the folder has', () => {
-  expect(web).toHaveLength(8)
+  expect(web).toHaveLength(10)
 })
 
 describe('both forms of bytes', () => {

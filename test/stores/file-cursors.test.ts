@@ -116,6 +116,7 @@ describe('fileCursors', () => {
       compile(`core/${name}.ts`, `${name}.mjs`, flat)
     compile('local/files.ts', 'files.mjs', flat)
     compile('report/feed-id.ts', 'feed-id.mjs', flat)
+    compile('stores/read-cursors.ts', 'read-cursors.mjs', flat)
     compile('stores/file-cursors.ts', 'file-cursors.mjs', flat)
     writeFileSync(
       join(folder, 'program.mjs'),

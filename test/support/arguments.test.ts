@@ -26,7 +26,7 @@ const nothing = join(folder, 'no-such-folder', 'figures.json')
 test.each([
   ['faults', 'rows seed short ours-only at-once bound json markdown record'],
   ['faults soak', 'minutes every feeds seed slope json samples'],
-  ['bench', 'json record'],
+  ['bench', 'sides json record'],
 ])(
   '%s: --help prints the options; one that is not there, or no file to write, is an error',
   (command, options) => {
@@ -56,6 +56,10 @@ test.each([
   ['faults', ['--bound', 'lost'], '--bound must be a name and a number'],
   ['faults soak', ['--seed', '1.5'], '--seed must be a whole number'],
   ['faults soak', ['--minutes', 'ten'], '--minutes must be a number above 0'],
+  ['bench', ['--sides', 'go,perl'], '--sides must be of go,rust: there is no "perl"'],
+  ['bench', ['--sides', ''], '--sides must be of go,rust: there is no ""'],
+  ['bench', ['compare', 'A.json'], 'compare needs two files that --json wrote'],
+  ['bench', ['compare', 'A.json', 'B.json', '--record'], '--record is of a run, not of compare'],
 ])('%s %j is refused: %s', (command, args, message) => {
   const { code, err } = run(command, ...args)
   expect([code, err]).toEqual([2, expect.stringContaining(message)])

@@ -6,10 +6,13 @@ import * as confidential from '../../confidential-http/index.js'
 import * as tdh2 from '../../crypto/tdh2/index.js'
 import * as main from '../../index.js'
 import * as local from '../../local/index.js'
+import * as nats from '../../nats/index.js'
+import { audit } from '../../plugins/confidential-http/audit.js'
 import { limits } from '../../plugins/confidential-http/limits.js'
 import { networkPolicy } from '../../plugins/confidential-http/network-policy.js'
 import { responseEncryption } from '../../plugins/confidential-http/response-encryption.js'
 import { secrets } from '../../plugins/confidential-http/secrets.js'
+import { templates } from '../../plugins/confidential-http/templates.js'
 import { opentelemetry } from '../../plugins/opentelemetry.js'
 import { prometheus } from '../../plugins/prometheus.js'
 import { onchainSigners } from '../../plugins/verify/onchain.js'
@@ -97,6 +100,27 @@ const plugins: Readonly<Record<string, readonly Case[]>> = {
   ],
 }
 
+/** A connection of NATS that leads nowhere. */
+const connection = as({ publish: String, subscribe: String, rtt: String })
+const relay = { connection, feedIDs: feedID, config }
+
+const logs: Readonly<Record<string, readonly Case[]>> = {
+  natsWire: [
+    ['natsWire', 'lateness', more => nats.natsWire(connection, more)],
+    ['share', 'index', more => nats.natsWire(connection, { share: { index: 0, of: 1, ...more } })],
+  ],
+  feedsOfShare: [['share', 'index', more => nats.feedsOfShare([], { index: 0, of: 1, ...more })]],
+  natsCursors: [
+    ['natsCursors', 'bucket', more => nats.natsCursors(connection, { key: 'k', ...more })],
+  ],
+  createRelay: [
+    ['createRelay', 'maxUnacknowledged', more => nats.createRelay({ ...relay, ...more })],
+    ['create', 'replicas', more => nats.createRelay({ ...relay, create: more })],
+  ],
+  workerPreset: [['workerPreset', 'continuity', more => nats.workerPreset(more)]],
+  queuePreset: [['queuePreset', 'logging', more => nats.queuePreset(more)]],
+}
+
 const enclaves: Readonly<Record<string, readonly Case[]>> = {
   ConfidentialHTTPClient: [
     [
@@ -155,8 +179,29 @@ const enclaves: Readonly<Record<string, readonly Case[]>> = {
   ],
   startEnclaveServer: [
     ['startEnclaveServer', 'maxConnections', more => confidential.startEnclaveServer(as(more))],
+    [
+      'callerLimits',
+      'requestsAtOnce',
+      more =>
+        confidential.startEnclaveServer({
+          vault: 'v',
+          key: '1'.repeat(64),
+          callers: { ['5a'.repeat(32)]: owner },
+          callerLimits: more,
+        }),
+    ],
     ['startEnclaveServer', 'network', more => confidential.startEnclaveServer(as(more))],
   ],
+  openAuditLog: [['openAuditLog', 'onRecord', more => confidential.openAuditLog(as(more))]],
+  verifyAudit: [['verifyAudit', 'head', more => confidential.verifyAudit('f', as(more))]],
+  softwareAttestor: [
+    ['softwareAttestor', 'measurement', more => confidential.softwareAttestor(as(more))],
+  ],
+  softwarePolicy: [
+    ['softwarePolicy', 'measurements', more => confidential.softwarePolicy(as(more))],
+  ],
+  templates: [['templates', 'requirePolicies', more => templates(more)]],
+  audit: [['audit', 'log', more => audit(as(more))]],
   limits: [['limits', 'defaultTimeout', more => limits(more)]],
   networkPolicy: [['network', 'loopback', more => networkPolicy(more)]],
   secrets: [['secrets', 'vault', more => secrets(as(more))]],
@@ -164,6 +209,18 @@ const enclaves: Readonly<Record<string, readonly Case[]>> = {
   generateKeys: [
     ['generateKeys', 'randomScalar', more => tdh2.generateKeys({ ...dealing, ...more })],
   ],
+  dealReshare: [
+    [
+      'dealReshare',
+      'threshold',
+      more =>
+        tdh2.dealReshare(tdh2.generateKeys(dealing).shares[0] as tdh2.PrivateShare, {
+          ...dealing,
+          ...more,
+        }),
+    ],
+  ],
+  dealFresh: [['dealFresh', 'nodes', more => tdh2.dealFresh(0, { ...dealing, ...more })]],
   redeal: [['redeal', 'nodes', more => tdh2.redeal(as({}), 1n, { ...dealing, ...more })]],
   encrypt: [['encrypt', 'label', more => tdh2.encrypt(as({}), new Uint8Array(1), more)]],
   combine: [['combine', 'crypto', more => tdh2.combine(as({}), [], { threshold: 1, ...more })]],
@@ -215,12 +272,24 @@ const engines: Readonly<Record<string, readonly Case[]>> = {
       async more => (await local.createCertificateAuthority()).issue({ hosts: ['a'], ...more }),
     ],
   ],
+  startVaultNode: [
+    ['startVaultNode', 'directory', more => local.startVaultNode({ directory: 'node', ...more })],
+  ],
   createVault: [['createVault', 'threshold', more => local.createVault('./vault', more)]],
   openVault: [
     ['openVault', 'insecurePermissions', more => local.openVault('./vault', more)],
     ['list', 'namespace', async more => (await newVault()).list(more)],
     ['listDamaged', 'owner', async more => (await newVault()).listDamaged(more)],
     ['name', 'namespace', async more => (await newVault()).put({ key: 'a', ...more }, 'value')],
+    ['put', 'policy', async more => (await newVault()).put({ key: 'a' }, 'value', more)],
+    [
+      'policy',
+      'methods',
+      async more =>
+        (await newVault()).put({ key: 'a' }, 'value', { policy: as({ hosts: ['a'], ...more }) }),
+    ],
+    ['put', 'expiresAt', async more => (await newVault()).put({ key: 'a' }, 'value', more)],
+    ['reshare', 'threshold', async more => (await newVault()).reshare(more)],
     ['name', 'owner', async more => (await newVault()).remove({ key: 'a', ...more })],
   ],
 }
@@ -231,23 +300,25 @@ export const factories: Readonly<Record<string, readonly Case[]>> = {
   ...plugins,
   ...enclaves,
   ...engines,
+  ...logs,
 }
 
 /** Every public function that takes none; those of a request's fields have messages of their own. */
 export const withoutOptions: readonly string[] = [
   'APIError AuthenticationError DataStreamsError EnclaveError InsufficientConnectionsError MultiConnectionError',
   'OriginDiscoveryError PartialConnectionFailureError ReportDecodingError ReportVerificationError ValidationError',
-  'ProxyError VaultError WebSocketError Report',
+  'LogError ProxyError VaultError WebSocketError Report queueDeliveries',
   'createDecodeReport createDecoderTable decodeReport decoders feedAccess fileCursors findFeed formatReport generateAuthHeaders',
-  'getCurrentTimestamp getReportVersion isStreamsError parsePrice rootCertificates templates toJSON upstreamFailures',
+  'getCurrentTimestamp getReportVersion isStreamsError parsePrice rootCertificates toJSON upstreamFailures',
   'encodeParameterPayload encodeVerify encodeVerifyBulk pinoLogger verifyArgs verifyBulkArgs winstonLogger',
   'createTelemetry failureAttributes labelName prometheusName requestAttributes statusOf',
-  'boxKeys createKeys getHeader getHeaders httpRequest json ok openSealed parseKey readSecret requestSize text utf8Length',
+  'measureCode boxKeys createKeys getHeader getHeaders httpRequest json ok openSealed parseKey readSecret requestSize text utf8Length',
   'abortable asError checkBoolean checkFunction checkNumber checkOptions checkPlugins checkSignal checkText composeCall',
-  'composeReport connectionFacts createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall',
+  'composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall',
   'describeStack kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
   'addTime cacheReport cachedReport createOverflowGaps feedResolution feedVersion followsOn hasTime isFeedID isFuture isIn',
   'isSameBlob newestTime parseFeedID parseFeedIDs readContext readHead refuteClaim seenIn timeBelow unseenIn',
+  'addSubShares checkFreshDealing checkReshareDealing checkSubShare combineSubShares formatDealing freshKey parseDealing resharedKey',
   'createCiphertextReader createShare formatMasterSecret formatPrivateShare formatPublicKey ownerLabel parseCiphertext',
   'parseDecryptionShare parseMasterSecret parsePrivateShare parsePublicKey verifyShare',
 ].flatMap(line => line.split(' '))

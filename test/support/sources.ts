@@ -18,6 +18,7 @@ export const order: readonly string[] = [
   'client',
   'plugins',
   'presets',
+  'nats',
   'index.ts',
   'confidential-http',
   'cli',

@@ -22,7 +22,7 @@ export function createFeedIndex(
   function isOf(feed: FeedState, index: number, at: number): boolean {
     for (let word = 0; word < WORDS; word++)
       if (characters.getInt32(at + 4 * word, true) !== digits[WORDS * index + word]) return false
-    return feeds.get(feed.feedID) === feed
+    return feed.isSubscribed
   }
 
   function add(feed: FeedState, hash: number, at: number): void {

@@ -1,5 +1,5 @@
 import { createDeferred } from '../../../core/deferred.js'
-import { DataStreamsError, pluginError } from '../../../core/errors.js'
+import { pluginError } from '../../../core/errors.js'
 import { createLifetime } from '../../../core/lifetime.js'
 import { VERSION } from '../../../core/version.js'
 import type { StreamCall, StreamReply } from '../../call.js'
@@ -9,6 +9,7 @@ import type { StreamScope } from '../../scope.js'
 import type { ConnectionChange, Status } from '../../status.js'
 import { createRegistry, type Registry, type RegistryParts } from '../connection/registry.js'
 import type { StreamCounters } from '../stream-api.js'
+import { openKey, type ShardScope } from './open-stream.js'
 import { streamURL } from './plan.js'
 import {
   openShardConnection,
@@ -53,21 +54,6 @@ export interface Shard {
   /** Closes its open connections, as if they had failed. */
   reset(): void
   end(reason: Error): void
-}
-
-/** The key of a shard's scope under which a call opens its connection. */
-const openKey = Symbol('open')
-
-interface ShardScope extends StreamScope {
-  readonly [openKey]: (call: StreamCall) => Promise<StreamReply>
-}
-
-/** Opens the connection of a stream call: the wire below all layers. */
-export function openStream(call: StreamCall): Promise<StreamReply> {
-  const open = (call.scope as Partial<ShardScope>)[openKey]
-  if (open !== undefined) return open(call)
-  const message = 'only the scope of a call opens its connection'
-  return Promise.reject(new DataStreamsError(message, { code: 'PLUGIN' }))
 }
 
 /** Starts a shard for these feeds. */

@@ -1,5 +1,11 @@
 import { ValidationError } from '../../../core/errors.js'
-import { defaultCrypto, type WebCrypto, type WebCryptoKey } from '../../../crypto/crypto.js'
+import {
+  type AesGcm,
+  type Bytes,
+  defaultCrypto,
+  type WebCrypto,
+  type WebCryptoKey,
+} from '../../../crypto/crypto.js'
 import { EnclaveError } from '../errors.js'
 
 /** In bytes. */
@@ -18,10 +24,11 @@ export async function sealAesGcm(
   key: Uint8Array,
   plaintext: Uint8Array,
   crypto?: WebCrypto,
+  associatedData?: Bytes,
 ): Promise<Uint8Array> {
   const provider = crypto ?? (await defaultCrypto())
   const iv = provider.getRandomValues(new Uint8Array(NONCE))
-  const algorithm = { name: 'AES-GCM', iv } as const
+  const algorithm = algorithmOf(iv, associatedData)
   const imported = await importKey(provider, key, 'encrypt')
   const sealed = await provider.subtle.encrypt(algorithm, imported, new Uint8Array(plaintext))
   const blob = new Uint8Array(NONCE + sealed.byteLength)
@@ -35,20 +42,29 @@ export async function openAesGcm(
   key: Uint8Array,
   blob: Uint8Array,
   crypto?: WebCrypto,
+  associatedData?: Bytes,
 ): Promise<Uint8Array> {
   const provider = crypto ?? (await defaultCrypto())
   if (blob.byteLength < NONCE + TAG)
     throw notOpened(
       `encrypted bytes must be at least ${NONCE + TAG}, nonce and tag, not ${blob.byteLength}`,
     )
-  const algorithm = { name: 'AES-GCM', iv: new Uint8Array(blob.subarray(0, NONCE)) } as const
+  const algorithm = algorithmOf(new Uint8Array(blob.subarray(0, NONCE)), associatedData)
   const imported = await importKey(provider, key, 'decrypt')
   try {
     const sealed = new Uint8Array(blob.subarray(NONCE))
     return new Uint8Array(await provider.subtle.decrypt(algorithm, imported, sealed))
   } catch {
-    throw notOpened('encrypted bytes do not open: the key is another, or they were changed')
+    throw notOpened(
+      associatedData === undefined
+        ? 'encrypted bytes do not open: the key is another, or they were changed'
+        : 'encrypted bytes do not open: the key, the status or the id of the request is another, or they were changed',
+    )
   }
+}
+
+function algorithmOf(iv: Bytes, additionalData: Bytes | undefined): AesGcm {
+  return { name: 'AES-GCM', iv, ...(additionalData === undefined ? {} : { additionalData }) }
 }
 
 function importKey(

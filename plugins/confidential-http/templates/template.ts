@@ -1,19 +1,15 @@
 import { utf8Length } from '../call.js'
 import { EnclaveError } from '../errors.js'
+import { type Action, readAction } from './action.js'
+import { functions } from './functions.js'
 
 /** Returns the value of a name, or undefined. */
 export type FindValue = (name: string) => string | undefined
 
-/** `{{.name}}`, with optional spaces around the name and optional trim markers, each separated by a space. */
-const placeholder =
-  /\{\{(-[ \t\r\n])?[ \t\r\n]*\.((?![0-9])[_\p{L}\p{Nd}]+)(?:([ \t\r\n]+-)|[ \t\r\n]*)\}\}/uy
-const commentStart = /\{\{(-[ \t\r\n])?\/\*/uy
-const commentEnd = /\*\/([ \t\r\n]-)?\}\}/uy
-
 /**
  * Fills a template of Go's text/template in one pass: placeholders inside values are not filled. Of the language it supports
- * `{{.name}}`, comments, spaces inside the braces and trim markers; any other action is an error, and so is a result of more
- * than `maxBytes` bytes in UTF-8.
+ * `{{.name}}`, the functions of `functions`, pipes to them, comments, spaces inside the braces and trim markers; any other
+ * action is an error, and so is a result of more than `maxBytes` bytes in UTF-8.
  */
 export function renderTemplate(
   field: string,
@@ -22,15 +18,32 @@ export function renderTemplate(
   maxBytes: number = Number.POSITIVE_INFINITY,
 ): string {
   const parts: string[] = []
-  let bytes = 0
+  let left = maxBytes
+  function tooLong(): EnclaveError {
+    const rule = `${field}: with its placeholders filled, the request is too long`
+    return new EnclaveError(rule, { code: 'LIMIT' })
+  }
   function push(part: string): void {
-    bytes += utf8Length(part)
-    if (bytes > maxBytes)
-      throw new EnclaveError(`${field}: with its placeholders filled, the request is too long`, {
-        code: 'LIMIT',
-      })
+    left -= utf8Length(part)
+    if (left < 0) throw tooLong()
     parts.push(part)
   }
+  function findValue(name: string): string {
+    const value = find(name)
+    if (value === undefined) throw noValue(field, name)
+    return value
+  }
+  function evaluate({ steps }: Action): string | undefined {
+    let value: string | undefined
+    for (const { run, names } of steps) {
+      const values = [...names.map(findValue), ...(value === undefined ? [] : [value])]
+      // Escaping only lengthens, so what is too long on the way is too long at the end.
+      if (values.reduce((sum, { length }) => sum + length, 0) > left) throw tooLong()
+      value = run === undefined ? (values[0] ?? '') : run(field, values)
+    }
+    return value
+  }
+
   let at = 0
   let trimNext = false
   for (;;) {
@@ -44,50 +57,11 @@ export function renderTemplate(
     const action = readAction(template, start)
     if (action === undefined) throw unknownAction(field, template, start)
     push(action.trimBefore ? trimEnd(rest) : rest)
-    if (action.name !== undefined) {
-      const value = find(action.name)
-      if (value === undefined) throw noValue(field, action.name)
-      push(value)
-    }
+    const value = evaluate(action)
+    if (value !== undefined) push(value)
     trimNext = action.trimAfter
     at = action.end
   }
-}
-
-interface Action {
-  /** Absent for a comment. */
-  readonly name?: string
-  readonly trimBefore: boolean
-  readonly trimAfter: boolean
-  readonly end: number
-}
-
-function readAction(template: string, start: number): Action | undefined {
-  const found = matchAt(placeholder, template, start)
-  if (found !== null) {
-    const [all, left, name, right] = found
-    return {
-      ...(name === undefined ? {} : { name }),
-      trimBefore: left !== undefined,
-      trimAfter: right !== undefined,
-      end: start + all.length,
-    }
-  }
-  const opened = matchAt(commentStart, template, start)
-  if (opened === null) return undefined
-  const close = template.indexOf('*/', start + opened[0].length)
-  const closed = close === -1 ? null : matchAt(commentEnd, template, close)
-  if (closed === null) return undefined
-  return {
-    trimBefore: opened[1] !== undefined,
-    trimAfter: closed[1] !== undefined,
-    end: close + closed[0].length,
-  }
-}
-
-function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
-  pattern.lastIndex = at
-  return pattern.exec(text)
 }
 
 function trimEnd(text: string): string {
@@ -114,7 +88,7 @@ function unknownAction(field: string, template: string, start: number): EnclaveE
   const close = template.indexOf('}}', start)
   const action = template.slice(start, close === -1 ? undefined : close + 2)
   return new EnclaveError(
-    `${field}: ${JSON.stringify(shorten(action))} is no placeholder: write {{.name}}, a letter or underscore first and then letters, digits and underscores`,
+    `${field}: ${JSON.stringify(shorten(action))} is no placeholder: write {{.name}}, a letter or underscore first and then letters, digits and underscores, or a function before it (${[...functions.keys()].join(', ')}), as in {{json .name}}`,
     { code: 'TEMPLATE' },
   )
 }

@@ -12,6 +12,7 @@ import {
 } from '../../../confidential-http/index.js'
 import { createVault, type Vault } from '../../../local/index.js'
 import { AES_KEY_SECRET } from '../../../plugins/confidential-http/response-encryption.js'
+import { functions } from '../../../plugins/confidential-http/templates/functions.js'
 import { confidentialPreset } from '../../../presets/confidential.js'
 import { type RawServer, startRawServer } from '../../support/confidential-http/raw-server.js'
 import { failureOf } from '../../support/waiting.js'
@@ -84,6 +85,11 @@ describe('a secret that the API repeats', () => {
     ['in base64, as Basic has it', `Basic ${BASIC}`],
     ['in a cookie', `k=${encodeURIComponent(SECRET)}; Path=/`],
     ['in JSON', JSON.stringify({ key: SECRET })],
+    ['as the template function js spells it', functions.get('js')?.('', [`<${SECRET}>`]) ?? ''],
+    [
+      'as the template function urlquery spells it',
+      functions.get('urlquery')?.('', [SECRET]) ?? '',
+    ],
     ['in hexadecimal digits', Buffer.from(SECRET).toString('hex')],
     ['in part', SECRET.slice(3, 17)],
   ] as const

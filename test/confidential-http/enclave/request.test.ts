@@ -7,6 +7,7 @@ import {
   external,
   lineOf,
   type Received,
+  SECRETS,
   server,
   textOf,
   valuesOf,
@@ -102,6 +103,23 @@ describe('a confidential request', () => {
       { secrets: ['apiKey', 'quoted'] },
     )
     expect(external.received[0]?.body.toString()).toBe('P sk-"live"\\4242')
+  })
+
+  test('puts a secret with quotes into JSON, a form and a header, where functions say so', async () => {
+    await ask(
+      {
+        method: 'POST',
+        bodyString: '{"key":{{json .quoted}},"form":"k={{.quoted | urlquery}}"}',
+        multiHeaders: { Authorization: { values: ['Basic {{basicAuth .user .quoted}}'] } },
+        templatePublicValues: { user: 'me' },
+      },
+      { secrets: ['quoted'] },
+    )
+    expect(JSON.parse(String(external.received[0]?.body))).toEqual({
+      key: SECRETS.quoted,
+      form: new URLSearchParams({ k: SECRETS.quoted }).toString(),
+    })
+    expect(lineOf('Authorization')).toEqual([`Basic ${btoa(`me:${SECRETS.quoted}`)}`])
   })
 
   test('is filled in one pass', async () => {

@@ -17,6 +17,7 @@ import {
   server,
   vault,
 } from '../../support/confidential-http/enclave.js'
+import { plant } from '../../support/local/plant.js'
 import { failureOf } from '../../support/waiting.js'
 
 describe('secrets', () => {
@@ -71,15 +72,9 @@ describe('secrets', () => {
 
   test('that are no UTF-8 are refused', async () => {
     await vault.put({ key: 'bytes' }, 'x')
-    const file = join(vault.directory, 'secrets', OWNER, 'main', 'bytes.json')
-    const stored = JSON.parse(readFileSync(file, 'utf8'))
     const value = Buffer.from('sk-live-4242\xff', 'latin1')
     const ciphertext = await encrypt(vault.publicKey, value, { label: ownerLabel(OWNER) })
-    const isText = typeof stored.ciphertext === 'string'
-    writeFileSync(
-      file,
-      JSON.stringify({ ...stored, ciphertext: isText ? ciphertext : JSON.parse(ciphertext) }),
-    )
+    await plant(vault, { owner: OWNER, namespace: 'main', key: 'bytes' }, ciphertext)
     expect(await failureOf(ask({}, { secrets: ['bytes'] }))).toMatchObject({
       name: 'VaultError',
       message: 'secret bytes: its value is not valid UTF-8',
@@ -92,7 +87,7 @@ describe('secrets', () => {
     const enclave = enclaveOf({ vault: threefold })
     const request = { method: 'POST', bodyString: '{{.apiKey}}' }
     const asking = { enclave, secrets: ['apiKey'] }
-    const shareOf = (index: number): string => join(threefold.directory, `nodes/${index}.json`)
+    const shareOf = (index: number): string => join(threefold.directory, `nodes/1/${index}.json`)
     rmSync(shareOf(0))
     await ask(request, asking)
     expect(external.received[0]?.body.toString()).toBe('sk-live-4242')
@@ -101,8 +96,8 @@ describe('secrets', () => {
       name: 'VaultError',
       message: [
         'secret apiKey: 1 of the 2 shares it takes are good',
-        '  node 0: nodes/0.json is missing',
-        '  node 1: nodes/1.json is the share of node 2',
+        '  node 0: nodes/1/0.json is missing',
+        '  node 1: nodes/1/1.json is the share of node 2',
       ].join('\n'),
     })
     expect(external.received).toHaveLength(1)

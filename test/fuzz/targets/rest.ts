@@ -1,6 +1,6 @@
 import type { RequestCall, StreamCall } from '../../../client/call.js'
 import { errorFromAnswer, parseRetryAfter } from '../../../client/request/http-error.js'
-import { createRest } from '../../../client/request/operations.js'
+import { createOperations } from '../../../client/request/operations.js'
 import type { Rest } from '../../../client/rest.js'
 import type { PluginClient } from '../../../client/scope.js'
 import { isStreamsError } from '../../../core/errors.js'
@@ -20,7 +20,7 @@ const headers = new Headers({ authorization: 'a-secret-key', 'user-agent': 'slui
 export function answers(): readonly Target<string>[] {
   let body = new Uint8Array()
   let status = 200
-  const { rest, fetchPage } = createRest({
+  const { rest, fetchPage } = createOperations({
     endpoint: 'https://api.example',
     handler: async () => ({ kind: 'request', status, headers: new Headers(), body }),
     plugins: [],

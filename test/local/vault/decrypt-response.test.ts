@@ -2,7 +2,7 @@ import { cpSync, rmSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { encrypt, ownerLabel } from '../../../crypto/tdh2/index.js'
 import { createVault } from '../../../local/index.js'
-import { at, nameOf, OTHER, place, shown, VALUE, vault } from '../../support/local/vault.js'
+import { nameOf, OTHER, place, shareFile, shown, VALUE, vault } from '../../support/local/vault.js'
 import { failureOf } from '../../support/waiting.js'
 
 describe('a response', () => {
@@ -32,12 +32,12 @@ describe('a response', () => {
   })
 
   test('is not decrypted when too few nodes give a share', async () => {
-    rmSync(at('nodes', '0.json'))
-    cpSync(at('nodes', '1.json'), at('nodes', '2.json'))
+    rmSync(shareFile(0))
+    cpSync(shareFile(1), shareFile(2))
     expect(await failureOf(vault.decryptResponse(await response(VALUE)))).toMatchObject({
       code: 'VAULT',
       message:
-        '1 of the 2 nodes needed gave a share: nodes/0.json is missing; nodes/2.json is the share of node 1',
+        '1 of the 2 nodes needed gave a share: nodes/1/0.json is missing; nodes/1/2.json is the share of node 1',
     })
   })
 

@@ -1,13 +1,15 @@
 import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { boxKeys, openSealed } from '../../../crypto/sealed-box.js'
 import { encrypt, ownerLabel } from '../../../crypto/tdh2/index.js'
 import { createVault, openVault } from '../../../local/index.js'
 import type { SecretName } from '../../../local/vault/secret-name.js'
+import { plant } from '../../support/local/plant.js'
 import {
   at,
   edit,
+  infoOf,
   nameOf,
   OTHER,
   OWNER,
@@ -15,6 +17,7 @@ import {
   release,
   reveal,
   secretFile,
+  shareFile,
   shown,
   storedValue,
   VALUE,
@@ -25,59 +28,55 @@ import { failureOf } from '../../support/waiting.js'
 
 describe('a node', () => {
   const broken: [string, () => void, RegExp][] = [
-    ['is missing', () => rmSync(at('nodes', '1.json')), /^nodes\/1\.json is missing$/],
-    [
-      'is empty',
-      () => writeFileSync(at('nodes', '1.json'), ''),
-      /^nodes\/1\.json is not a JSON object$/,
-    ],
+    ['is missing', () => rmSync(shareFile(1)), /^nodes\/1\/1\.json is missing$/],
+    ['is empty', () => writeFileSync(shareFile(1), ''), /^nodes\/1\/1\.json is not a JSON object$/],
     [
       'lacks quotes',
       () => {
-        const text = readFileSync(at('nodes', '1.json'), 'utf8')
-        writeFileSync(at('nodes', '1.json'), text.replace('"V":"', '"V":?'))
+        const text = readFileSync(shareFile(1), 'utf8')
+        writeFileSync(shareFile(1), text.replace('"V":"', '"V":?'))
       },
-      /^nodes\/1\.json is not a JSON object$/,
+      /^nodes\/1\/1\.json is not a JSON object$/,
     ],
     [
       'is too long',
-      () => writeFileSync(at('nodes', '1.json'), `{${' '.repeat(1100)}}`),
-      /^nodes\/1\.json has more than 1024 bytes$/,
+      () => writeFileSync(shareFile(1), `{${' '.repeat(1100)}}`),
+      /^nodes\/1\/1\.json has more than 1024 bytes$/,
     ],
     [
       'is a folder',
       () => {
-        rmSync(at('nodes', '1.json'))
-        mkdirSync(at('nodes', '1.json'))
+        rmSync(shareFile(1))
+        mkdirSync(shareFile(1))
       },
-      /^nodes\/1\.json (is not a file|can't be read: E\w+)$/,
+      /^nodes\/1\/1\.json (is not a file|can't be read: E\w+)$/,
     ],
     [
       'has no scalar',
-      () => edit(at('nodes', '1.json'), fields => ({ ...fields, V: 'AAAA' })),
-      /^nodes\/1\.json is not a private share$/,
+      () => edit(shareFile(1), fields => ({ ...fields, V: 'AAAA' })),
+      /^nodes\/1\/1\.json is not a private share$/,
     ],
     [
       'has another scalar',
       () =>
-        edit(at('nodes', '1.json'), fields => ({
+        edit(shareFile(1), fields => ({
           ...fields,
           V: Buffer.alloc(32, 7).toString('base64'),
         })),
-      /^nodes\/1\.json is not the share of this vault's node 1$/,
+      /^nodes\/1\/1\.json is not the share of this vault's node 1$/,
     ],
     [
       'is that of another node',
-      () => cpSync(at('nodes', '0.json'), at('nodes', '1.json')),
-      /^nodes\/1\.json is the share of node 0$/,
+      () => cpSync(shareFile(0), shareFile(1)),
+      /^nodes\/1\/1\.json is the share of node 0$/,
     ],
     [
       'is that of another node in disguise',
       () => {
-        cpSync(at('nodes', '0.json'), at('nodes', '1.json'))
-        edit(at('nodes', '1.json'), fields => ({ ...fields, Index: 1 }))
+        cpSync(shareFile(0), shareFile(1))
+        edit(shareFile(1), fields => ({ ...fields, Index: 1 }))
       },
-      /^nodes\/1\.json is not the share of this vault's node 1$/,
+      /^nodes\/1\/1\.json is not the share of this vault's node 1$/,
     ],
   ]
 
@@ -85,7 +84,7 @@ describe('a node', () => {
     'fails when its share %s, and the others do not',
     async (_name, spoil, message) => {
       await vault.put({ key: 'key' }, VALUE)
-      const { V: share } = JSON.parse(readFileSync(at('nodes', '1.json'), 'utf8'))
+      const { V: share } = JSON.parse(readFileSync(shareFile(1), 'utf8'))
       spoil()
       const again = await openVault(vault.directory)
       for (const opened of [vault, again]) {
@@ -105,37 +104,37 @@ describe('a node', () => {
   test('fails when its share is of another vault', async () => {
     await vault.put({ key: 'key' }, VALUE)
     const other = await createVault(place())
-    cpSync(join(other.directory, 'nodes', '1.json'), at('nodes', '1.json'))
+    cpSync(join(other.directory, 'nodes', '1', '1.json'), shareFile(1))
     expect(await failureOf(release(vault, 1, nameOf('key')))).toMatchObject({
       code: 'VAULT',
-      message: "nodes/1.json is not the share of this vault's node 1",
+      message: "nodes/1/1.json is not the share of this vault's node 1",
     })
   })
 
   test('fails when its share has changed places with another', async () => {
     await vault.put({ key: 'key' }, VALUE)
-    renameSync(at('nodes', '0.json'), at('kept'))
-    renameSync(at('nodes', '2.json'), at('nodes', '0.json'))
-    renameSync(at('kept'), at('nodes', '2.json'))
+    renameSync(shareFile(0), at('kept'))
+    renameSync(shareFile(2), shareFile(0))
+    renameSync(at('kept'), shareFile(2))
     for (const [index, holder] of [
       [0, 2],
       [2, 0],
     ] as const)
       expect(await failureOf(release(vault, index, nameOf('key')))).toMatchObject({
-        message: `nodes/${index}.json is the share of node ${holder}`,
+        message: `nodes/1/${index}.json is the share of node ${holder}`,
       })
   })
 
   test('refuses a ciphertext that was copied to another owner', async () => {
     await vault.put({ key: 'key' }, VALUE)
     mkdirSync(at('secrets', OTHER, 'main'), { recursive: true })
-    cpSync(secretFile('key'), secretFile('key', OTHER))
-    const error = await failureOf(release(vault, 0, nameOf('key', OTHER)))
-    expect(error.message).toBe(
-      `secrets/${OTHER}/main/key.json is not the file of the secret it names`,
-    )
-    edit(secretFile('key', OTHER), fields => ({ ...fields, owner: OTHER }))
-    expect(await vault.list({ owner: OTHER })).toEqual([nameOf('key', OTHER)])
+    cpSync(secretFile('key'), join(at('secrets', OTHER, 'main'), basename(secretFile('key'))))
+    expect(await failureOf(release(vault, 0, nameOf('key', OTHER)))).toMatchObject({
+      message: `key does not exist: 0x${OTHER}::main::key`,
+    })
+    // Somebody who has the key of the writer.
+    await plant(vault, nameOf('key', OTHER), await vault.ciphertext(nameOf('key')))
+    expect(await vault.list({ owner: OTHER })).toEqual([infoOf(nameOf('key', OTHER))])
     for (const index of [0, 1, 2])
       expect(await failureOf(release(vault, index, nameOf('key', OTHER)))).toMatchObject({
         code: 'VAULT',
@@ -146,7 +145,7 @@ describe('a node', () => {
   test('refuses a response in the place of a secret', async () => {
     await vault.put({ key: 'key' }, VALUE)
     const ciphertext = await encrypt(vault.publicKey, Buffer.from('response'))
-    edit(secretFile(), fields => ({ ...fields, ciphertext }))
+    await plant(vault, nameOf('key'), ciphertext)
     expect(await failureOf(release(vault, 0, nameOf('key')))).toMatchObject({
       code: 'VAULT',
       message: expect.stringContaining('was encrypted for another owner'),
@@ -155,13 +154,11 @@ describe('a node', () => {
 
   test('refuses a ciphertext whose label was changed', async () => {
     await vault.put({ key: 'key' }, VALUE)
-    edit(secretFile(), fields => {
-      const outer = JSON.parse(fields.ciphertext as string)
-      const inner = JSON.parse(Buffer.from(outer.TDH2Ctxt, 'base64').toString())
-      inner.Label = Buffer.from(ownerLabel(OTHER)).toString('base64')
-      outer.TDH2Ctxt = Buffer.from(JSON.stringify(inner)).toString('base64')
-      return { ...fields, ciphertext: JSON.stringify(outer) }
-    })
+    const outer = JSON.parse(await vault.ciphertext(nameOf('key')))
+    const inner = JSON.parse(Buffer.from(outer.TDH2Ctxt, 'base64').toString())
+    inner.Label = Buffer.from(ownerLabel(OTHER)).toString('base64')
+    outer.TDH2Ctxt = Buffer.from(JSON.stringify(inner)).toString('base64')
+    await plant(vault, nameOf('key'), JSON.stringify(outer))
     expect(await failureOf(release(vault, 0, nameOf('key')))).toMatchObject({
       code: 'VAULT',
       message: `0x${OWNER}::main::key: the TDH2 ciphertext is rejected: E: wrong e`,
@@ -180,27 +177,27 @@ describe('a node', () => {
     [
       'has no ciphertext',
       () => edit(secretFile(), ({ ciphertext, ...fields }) => fields),
-      /key\.json has no ciphertext$/,
+      /key\.\w+\.json has no ciphertext$/,
     ],
     [
       'has a ciphertext that is too long',
       () => edit(secretFile(), fields => ({ ...fields, ciphertext: 'x'.repeat(2001) })),
-      /key\.json: ciphertext has more than 2000 bytes$/,
+      /key\.\w+\.json: ciphertext has more than 2000 bytes$/,
     ],
     [
       'has a ciphertext that is none',
       () => edit(secretFile(), fields => ({ ...fields, ciphertext: '{}' })),
-      /::main::key: the ciphertext is rejected/,
+      /key\.\w+\.json does not hold the ciphertext that was put$/,
     ],
     [
       'names another key',
       () => edit(secretFile(), fields => ({ ...fields, key: 'other' })),
-      /key\.json is not the file of the secret it names$/,
+      /key\.\w+\.json is not the file of the secret it names$/,
     ],
     [
       'names none',
       () => edit(secretFile(), fields => ({ ...fields, key: '../key' })),
-      /key\.json is not the file of the secret it names$/,
+      /key\.\w+\.json is not the file of the secret it names$/,
     ],
   ])('refuses a secret whose file %s', async (_name, spoil, message) => {
     await vault.put({ key: 'key' }, 'old')

@@ -43,7 +43,7 @@ function release(of: Vault): Promise<unknown> {
 const onPosix = process.platform === 'win32' ? describe.skip : describe
 
 onPosix('a vault that others may touch', () => {
-  test.each(['', 'nodes', 'secrets'])(
+  test.each(['', 'nodes', 'nodes/1', 'manifests', 'secrets'])(
     'is not opened where others may write in its folder %j',
     async entry => {
       for (const mode of [0o770, 0o702, 0o777]) {
@@ -135,14 +135,14 @@ onPosix('a vault that others may touch', () => {
   })
 
   test('releases nothing with a share that others may read', async () => {
-    const share = join(vault.directory, 'nodes/0.json')
+    const share = join(vault.directory, 'nodes/1/0.json')
     await release(vault)
     for (const mode of [0o640, 0o604, 0o620]) {
       chmodSync(share, mode)
       expect(await failureOf(release(vault))).toMatchObject({
         code: 'PERMISSIONS',
         message: expect.stringMatching(
-          /^nodes\/0\.json has the mode 06..: others may read or write .* make it 0600/,
+          /^nodes\/1\/0\.json has the mode 06..: others may read or write .* make it 0600/,
         ),
       })
     }
@@ -153,13 +153,15 @@ onPosix('a vault that others may touch', () => {
 
   test('is not opened where others may read the share of any node', async () => {
     for (const { index } of vault.nodes) {
-      const share = join(vault.directory, `nodes/${index}.json`)
+      const share = join(vault.directory, `nodes/1/${index}.json`)
       for (const mode of [0o644, 0o640, 0o604]) {
         chmodSync(share, mode)
         expect(await failureOf(openVault(vault.directory))).toMatchObject({
           name: 'VaultError',
           code: 'PERMISSIONS',
-          message: expect.stringContaining(`nodes/${index}.json has the mode 0${mode.toString(8)}`),
+          message: expect.stringContaining(
+            `nodes/1/${index}.json has the mode 0${mode.toString(8)}`,
+          ),
         })
       }
       await openVault(vault.directory, { insecurePermissions: true })
@@ -168,14 +170,14 @@ onPosix('a vault that others may touch', () => {
   })
 
   test('is opened where a share is missing, or a folder stands in its place', async () => {
-    rmSync(join(vault.directory, 'nodes/0.json'))
-    rmSync(join(vault.directory, 'nodes/1.json'))
-    mkdirSync(join(vault.directory, 'nodes/1.json'))
+    rmSync(join(vault.directory, 'nodes/1/0.json'))
+    rmSync(join(vault.directory, 'nodes/1/1.json'))
+    mkdirSync(join(vault.directory, 'nodes/1/1.json'))
     expect((await openVault(vault.directory)).owner).toBe(vault.owner)
   })
 
   test('keeps sluice vault list and sluice enclave from starting', () => {
-    chmodSync(join(vault.directory, 'nodes/1.json'), 0o644)
+    chmodSync(join(vault.directory, 'nodes/1/1.json'), 0o644)
     const run = (...args: readonly string[]) =>
       spawnSync(process.execPath, [command, ...args, '--vault', vault.directory], {
         encoding: 'utf8',
@@ -186,18 +188,24 @@ onPosix('a vault that others may touch', () => {
     ]) {
       const { status, stdout, stderr } = run(...args)
       expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-      expect(stderr).toMatch(/nodes\/1\.json has the mode 0644: .*--insecure-permissions/)
+      expect(stderr).toMatch(/nodes\/1\/1\.json has the mode 0644: .*--insecure-permissions/)
     }
     expect(run('vault', 'list', '--insecure-permissions').status).toBe(0)
   })
 
   test('takes no ciphertext, and no manifest, that others may write', async () => {
-    const secret = join(vault.directory, 'secrets', vault.owner, 'main', 'api-key.json')
+    const folder = join(vault.directory, 'secrets', vault.owner, 'main')
+    const secret = join(folder, readdirSync(folder)[0] as string)
     chmodSync(secret, 0o646)
     expect(await failureOf(release(vault))).toMatchObject({ code: 'PERMISSIONS' })
     chmodSync(secret, 0o644)
     await release(vault)
-    chmodSync(join(vault.directory, 'vault.json'), 0o664)
+    for (const file of ['vault.json', 'manifests/2.json']) {
+      chmodSync(join(vault.directory, file), 0o664)
+      expect(await failureOf(openVault(vault.directory))).toMatchObject({ code: 'PERMISSIONS' })
+      chmodSync(join(vault.directory, file), 0o600)
+    }
+    chmodSync(join(vault.directory, 'writer.json'), 0o640)
     expect(await failureOf(openVault(vault.directory))).toMatchObject({ code: 'PERMISSIONS' })
   })
 })
@@ -216,7 +224,8 @@ onPosix('what is made', () => {
       )
     const place = `made-${umask}/deep/vault`
     expect(run('vault', 'init', '--vault', place)).toMatchObject({ status: 0, stderr: '' })
-    expect(run('vault', 'put', 'apiKey', '--vault', place)).toMatchObject({ status: 0, stderr: '' })
+    const put = run('vault', 'put', 'apiKey', '--anywhere', '--vault', place)
+    expect(put).toMatchObject({ status: 0, stderr: '' })
     expect(run('keygen', `${umask}.key`)).toMatchObject({ status: 0, stderr: '' })
     const modes = readdirSync(at(`made-${umask}`), { recursive: true, withFileTypes: true }).map(
       entry =>

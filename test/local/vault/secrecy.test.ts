@@ -1,16 +1,23 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
-import { at, nameOf, shown, storedValue, VALUE, vault, walk } from '../../support/local/vault.js'
+import {
+  at,
+  nameOf,
+  shareFile,
+  shown,
+  storedValue,
+  VALUE,
+  vault,
+  walk,
+} from '../../support/local/vault.js'
 import { failureOf } from '../../support/waiting.js'
 
 describe('what must not be seen', () => {
   test('is neither in the vault nor in the directory, in any form', async () => {
     await vault.put({ key: 'key' }, VALUE)
     await storedValue(vault, nameOf('key'))
-    const shares = [0, 1, 2].map(
-      index => JSON.parse(readFileSync(at('nodes', `${index}.json`), 'utf8')).V,
-    )
+    const shares = [0, 1, 2].map(index => JSON.parse(readFileSync(shareFile(index), 'utf8')).V)
     const scalars = shares.map(each => BigInt(`0x${Buffer.from(each, 'base64').toString('hex')}`))
     // The master secret, from the shares of the nodes 0 and 1: 2 f(1) - f(2).
     const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
@@ -28,7 +35,7 @@ describe('what must not be seen', () => {
     const files = walk(vault.directory)
       .filter(entry => entry.endsWith('.json'))
       .map(entry => readFileSync(at(entry), 'utf8'))
-    expect(files).toHaveLength(5)
+    expect(files).toHaveLength(8)
     for (const secret of [VALUE, Buffer.from(VALUE).toString('base64'), ...forms(master)])
       expect(files.join()).not.toContain(secret)
   })

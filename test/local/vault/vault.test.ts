@@ -3,23 +3,27 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { createVault, openVault } from '../../../local/index.js'
 import type { SecretName } from '../../../local/vault/secret-name.js'
 import {
   at,
   edit,
+  infoOf,
   nameOf,
   OTHER,
   OWNER,
   place,
   release,
   reveal,
+  secretFile,
+  shareFile,
   storedValue,
   VALUE,
   vault,
@@ -69,7 +73,7 @@ describe('a vault', () => {
       owner: OWNER,
       publicKeyHex: vault.publicKeyHex,
     })
-    expect(await again.list()).toEqual([nameOf('key')])
+    expect(await again.list()).toEqual([infoOf(nameOf('key'))])
     expect(await reveal(again, nameOf('key'))).toBe(VALUE)
   })
 
@@ -115,8 +119,12 @@ describe('a vault', () => {
     await vault.put({ key: 'key', namespace: 'other' }, 'elsewhere')
     await vault.put({ key: 'Key', namespace: '' }, 'of another case')
     await vault.put({ key: 'key', owner: OTHER }, 'theirs')
-    const mine = [nameOf('Key'), nameOf('key'), nameOf('key', OWNER, 'other')]
-    expect(await vault.list()).toEqual([...mine, nameOf('key', OTHER)])
+    const mine = [
+      infoOf(nameOf('Key')),
+      infoOf(nameOf('key'), 2),
+      infoOf(nameOf('key', OWNER, 'other')),
+    ]
+    expect(await vault.list()).toEqual([...mine, infoOf(nameOf('key', OTHER))])
     expect(await vault.list({ owner: `0x${OWNER}` })).toEqual(mine)
     expect(await vault.list({ namespace: '' })).toHaveLength(3)
     expect(await vault.list({ owner: OWNER, namespace: 'other' })).toEqual([mine[2]])
@@ -126,11 +134,11 @@ describe('a vault', () => {
     await vault.remove({ key: 'key' })
     expect(await vault.list({ owner: OWNER })).toEqual([mine[0], mine[2]])
     for (const gone of [
-      vault.remove({ key: 'key' }),
-      vault.ciphertext(nameOf('key')),
-      release(vault, 0, nameOf('key')),
+      () => vault.remove({ key: 'key' }),
+      () => vault.ciphertext(nameOf('key')),
+      () => release(vault, 0, nameOf('key')),
     ])
-      expect(await failureOf(gone)).toMatchObject({
+      expect(await failureOf(gone())).toMatchObject({
         code: 'VAULT',
         message: `key does not exist: 0x${OWNER}::main::key`,
       })
@@ -152,7 +160,8 @@ describe('a vault', () => {
     ])
     const [some] = await vault.list()
     expect(await vault.list()).toHaveLength(100)
-    await vault.put(some as SecretName, 'replaced')
+    const { owner, namespace, key } = some as SecretName
+    await vault.put({ owner, namespace, key }, 'replaced')
     await vault.put({ key: 'key', owner: OTHER }, 'of another owner')
     await vault.remove(some as SecretName)
     await vault.put({ key: 'instead' }, '')
@@ -216,7 +225,7 @@ describe('a vault', () => {
   })
 
   test('is made only where there is none', async () => {
-    const before = readFileSync(at('nodes', '0.json'), 'utf8')
+    const before = readFileSync(shareFile(0), 'utf8')
     expect(await failureOf(createVault(vault.directory))).toMatchObject({
       code: 'VAULT',
       message: `${vault.directory} is a vault already: it has vault.json`,
@@ -226,7 +235,7 @@ describe('a vault', () => {
       code: 'VAULT',
       message: expect.stringMatching(/has nodes but no vault\.json/),
     })
-    expect(readFileSync(at('nodes', '0.json'), 'utf8')).toBe(before)
+    expect(readFileSync(shareFile(0), 'utf8')).toBe(before)
     const directory = place()
     const made = await Promise.allSettled([1, 2, 3].map(() => createVault(directory)))
     expect(made.filter(each => each.status === 'fulfilled')).toHaveLength(1)
@@ -240,22 +249,33 @@ describe('a vault', () => {
     mkdirSync(directory)
     writeFileSync(join(directory, 'README'), 'mine')
     await createVault(directory)
-    expect(readdirSync(directory).sort()).toEqual(['README', 'nodes', 'vault.json'])
+    expect(readdirSync(directory).sort()).toEqual([
+      'README',
+      'manifests',
+      'nodes',
+      'vault.json',
+      'writer.json',
+    ])
   })
 
   test('lets nobody else read its files, and leaves no drafts', async () => {
     await vault.put({ key: 'key' }, VALUE)
     const entries = walk(vault.directory)
     expect([...entries].sort()).toEqual([
+      'manifests',
+      'manifests/1.json',
+      'manifests/2.json',
       'nodes',
-      'nodes/0.json',
-      'nodes/1.json',
-      'nodes/2.json',
+      'nodes/1',
+      'nodes/1/0.json',
+      'nodes/1/1.json',
+      'nodes/1/2.json',
       'secrets',
       `secrets/${OWNER}`,
       `secrets/${OWNER}/main`,
-      `secrets/${OWNER}/main/key.json`,
+      `secrets/${OWNER}/main/${basename(secretFile())}`,
       'vault.json',
+      'writer.json',
     ])
     for (const entry of ['.', ...entries]) {
       const stats = statSync(at(entry))
@@ -268,21 +288,38 @@ describe('opening', () => {
   const spoil = (change: (fields: Record<string, unknown>) => object) => () =>
     edit(at('vault.json'), change)
   test.each([
-    ['no manifest', () => rmSync(at('vault.json')), /is not a vault: it has no vault\.json$/],
-    ['half a manifest', () => writeFileSync(at('vault.json'), '{"v'), /is not a JSON object$/],
+    ['no vault.json', () => rmSync(at('vault.json')), /is not a vault: it has no vault\.json$/],
+    ['half of vault.json', () => writeFileSync(at('vault.json'), '{"v'), /is not a JSON object$/],
     [
-      'too long a manifest',
+      'too long a vault.json',
       () => writeFileSync(at('vault.json'), ' '.repeat(70_000)),
-      /^vault\.json has more than 65536 bytes$/,
+      /^vault\.json has more than 4096 bytes$/,
     ],
-    ['another version', spoil(all => ({ ...all, version: 2 })), /^vault\.json: its version is not/],
-    ['a threshold of 0', spoil(all => ({ ...all, threshold: 0 })), /threshold is not a whole/],
-    ['a threshold above', spoil(all => ({ ...all, threshold: 4 })), /a whole number of 1 to 3$/],
-    ['a threshold as text', spoil(all => ({ ...all, threshold: '2' })), /threshold is not/],
-    ['another number of nodes', spoil(all => ({ ...all, nodes: 2 })), /nodes is not the number/],
+    ['another version', spoil(all => ({ ...all, version: 3 })), /^vault\.json: its version is not/],
+    ['version 1', spoil(all => ({ ...all, version: 1 })), /of sluice 0\.1: make a vault, and put/],
     ['no owner', spoil(({ owner, ...all }) => all), /^vault\.json: owner must be an address/],
-    ['no key', spoil(({ publicKey, ...all }) => all), /publicKey is not lower-case hex/],
-    ['no point', spoil(all => ({ ...all, publicKey: '7b7d' })), /publicKey is none: the public/],
+    ['no key of a writer', spoil(({ writer, ...all }) => all), /writer is not 64 lower-case/],
+    [
+      'the key of another writer',
+      spoil(all => ({ ...all, writer: 'ab'.repeat(32) })),
+      /^manifests\/1\.json is not signed by the vault's writer$/,
+    ],
+    [
+      'a manifest that was changed',
+      () => edit(at('manifests', '1.json'), all => ({ ...all, body: { threshold: 1 } })),
+      /^manifests\/1\.json is not signed by the vault's writer$/,
+    ],
+    [
+      'half a manifest',
+      () => writeFileSync(at('manifests', '1.json'), '{"body'),
+      /^manifests\/1\.json is not JSON$/,
+    ],
+    [
+      'a manifest under another number',
+      () => renameSync(at('manifests', '1.json'), at('manifests', '2.json')),
+      /^manifests\/2\.json is not that of its number$/,
+    ],
+    ['no manifest', () => rmSync(at('manifests', '1.json')), /^manifests has no manifest$/],
   ])('refuses %s', async (_name, change, message) => {
     change()
     expect(await failureOf(openVault(vault.directory))).toMatchObject({

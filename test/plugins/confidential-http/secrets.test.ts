@@ -5,6 +5,7 @@ import { boxKeys, seal } from '../../../crypto/sealed-box.js'
 import {
   createShare,
   encrypt,
+  formatPublicKey,
   generateKeys,
   ownerLabel,
   parseCiphertext,
@@ -121,8 +122,6 @@ describe('secrets', () => {
       const fields = JSON.parse(Buffer.from(honest).toString()) as Record<string, string>
       return seal(Uint8Array.from(Buffer.from(JSON.stringify(change(fields)))), recipient)
     }
-  const flipped = (text: string | undefined): string =>
-    `${text?.startsWith('A') ? 'B' : 'A'}${text?.slice(1)}`
   const otherShare =
     (make: () => Promise<string>): Trick =>
     async (_honest, recipient) =>
@@ -177,8 +176,8 @@ describe('secrets', () => {
     ],
     [
       'tampers with its share',
-      tampered(share => ({ ...share, F_i: flipped(share.F_i) })),
-      /node 1: /,
+      tampered(share => ({ ...share, U_i: JSON.parse(formatPublicKey(publicKey)).H })),
+      /node 1: .*verif/,
     ],
     ['fails', () => Promise.reject(new VaultError('node is down')), /node 1: node is down/],
     [
@@ -211,6 +210,41 @@ describe('secrets', () => {
     expect(shown(error)).not.toContain('sk-live')
     expect(few.asked).toEqual([0, 1, 2])
     expect(failed.sent).toEqual([])
+  })
+
+  test('names the node that lied in the log, and verifies nothing where the shares combine', async () => {
+    // The proof is wrong, but the share is right.
+    const wrongProof = tampered(share => ({ ...share, F_i: share.E_i as string }))
+    const wrongShare = tampered(share => ({
+      ...share,
+      U_i: JSON.parse(formatPublicKey(publicKey)).H,
+    }))
+    for (const [trick, asks, warnings] of [
+      [wrongProof, [0, 1], 0],
+      [wrongShare, [0, 1, 2], 1],
+    ] as const) {
+      const { vault, asked } = await vaultOf({ apiKey: SECRET }, { 1: trick })
+      const { log, lines } = keepLog()
+      const { reply, sent } = ask(vault, { scope: { ...callOf().scope, log } })
+      await reply
+      expect(sent[0]?.released.get('apiKey')).toBe(SECRET)
+      expect(asked).toEqual(asks)
+      const lied = lines.filter(line => line.startsWith('node 1 gave no share of secret apiKey: '))
+      expect(lied).toHaveLength(warnings)
+    }
+  })
+
+  test('blames no node where the message was changed', async () => {
+    const { vault, asked } = await vaultOf()
+    const stored = JSON.parse(await vault.ciphertext(nameOf('apiKey'))) as { SymCtxt: string }
+    const message = Buffer.from(stored.SymCtxt, 'base64').map(byte => byte ^ 1)
+    const changed = JSON.stringify({ ...stored, SymCtxt: Buffer.from(message).toString('base64') })
+    const { log, lines } = keepLog()
+    const call = { scope: { ...callOf().scope, log } }
+    const error = await failureOf(ask({ ...vault, ciphertext: async () => changed }, call).reply)
+    expect(error).toMatchObject({ code: 'TDH2' })
+    expect(error.message).toMatch(/SymCtxt: message authentication failed/)
+    expect([asked, lines]).toEqual([[0, 1], []])
   })
 
   test('rejects a secret of another owner without reading it', async () => {

@@ -26,10 +26,11 @@ const vectorsOf = (file: string): Vectors =>
 const actionsOf = (template: string): readonly string[] =>
   template.match(/\{\{\/\*.*?\*\/.*?\}\}|\{\{.*?(\}\}|$)/gs) ?? []
 
-/** Actions other than fields of the data and comments are not covered, nor are names without a value. */
+/** Actions other than fields of the data, js of one and comments are not covered, nor are names without a value. */
 function isCovered(action: string, data: Vectors['data']): boolean {
   const inner = action.replace(/^\{\{(-\s)?/, '').replace(/(\s-)?\}\}$/, '')
-  return inner.startsWith('/*') || Object.hasOwn(data, inner.trim().replace('.', ''))
+  const name = inner.trim().replace(/^js \./, '.')
+  return inner.startsWith('/*') || Object.hasOwn(data, name.replace('.', ''))
 }
 
 const rows = ['go-template.json', 'go-template-edges.json'].flatMap(file => {

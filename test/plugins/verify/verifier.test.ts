@@ -3,11 +3,8 @@ import { join } from 'node:path'
 import * as threads from 'node:worker_threads'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { SignerSet } from '../../../plugins/verify/signers.js'
-import {
-  createVerifier,
-  type Verifier,
-  type VerifierOptions,
-} from '../../../plugins/verify/verifier.js'
+import { createVerifier, type Verifier } from '../../../plugins/verify/verifier.js'
+import type { VerifierOptions } from '../../../plugins/verify/verifier-options.js'
 import type { Report } from '../../../report/report.js'
 import type { ReportVerificationError } from '../../../report/verifier.js'
 import {

@@ -9,7 +9,11 @@ const [secrets, otherSecrets] = JSON.parse(process.env.SECRETS)
 const directory = mkdtempSync(join(tmpdir(), 'sluice-world-'))
 const vault = await createVault(join(directory, 'vault'))
 const otherOwner = 'ab'.repeat(20)
-for (const [key, value] of Object.entries(secrets)) await vault.put({ key }, value)
+const policies = JSON.parse(process.env.POLICIES ?? '{}')
+for (const [key, value] of Object.entries(secrets)) {
+  const policy = policies[key]
+  await vault.put({ key }, value, policy === undefined ? {} : { policy })
+}
 for (const [key, value] of Object.entries(otherSecrets))
   await vault.put({ key, owner: otherOwner }, value)
 
@@ -63,6 +67,7 @@ const enclaveOptions = {
   callers: { [caller.publicKey]: vault.owner, [otherCaller.publicKey]: otherOwner },
   network: { loopback: true },
   stack: new URL('faulty-stack.cjs', import.meta.url).href,
+  audit: { file: join(directory, 'audit.jsonl') },
   log,
 }
 let enclave = await startEnclaveServer(enclaveOptions)
@@ -79,7 +84,7 @@ process.on('message', async message => {
     enclave = await startEnclaveServer({ ...enclaveOptions, port })
     process.send({ restart: enclave.url })
   } else if (message === 'startAnother') {
-    const { url } = await startEnclaveServer(enclaveOptions)
+    const { url } = await startEnclaveServer({ ...enclaveOptions, audit: undefined })
     process.send({ startAnother: url })
   } else if (message === 'connections') process.send({ connections: connections.size })
   else if (message === 'lines') process.send({ lines })
@@ -94,6 +99,7 @@ process.send({
     otherOwner,
     url: server.url,
     ca: server.ca,
+    audit: enclaveOptions.audit.file,
     enclaveURL: enclave.url,
     enclaveKey: enclave.publicKey,
     callerKey: caller.secretKey,

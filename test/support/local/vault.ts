@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
-import { afterAll, beforeEach } from '@jest/globals'
+import { afterAll, beforeEach, expect } from '@jest/globals'
 import { boxKeys, openSealed } from '../../../crypto/sealed-box.js'
 import {
   combine,
@@ -12,7 +12,7 @@ import {
   parsePrivateShare,
   verifyShare,
 } from '../../../crypto/tdh2/index.js'
-import { createVault, type Vault } from '../../../local/index.js'
+import { createVault, type SecretInfo, type Vault } from '../../../local/index.js'
 import type { SecretName } from '../../../local/vault/secret-name.js'
 
 const places: string[] = []
@@ -67,7 +67,7 @@ export async function reveal(
 export async function storedValue(vault: Vault, name: SecretName): Promise<string> {
   const ciphertext = parseCiphertext(vault.publicKey, await vault.ciphertext(name))
   const shares = [0, 1].map(function shareOf(index) {
-    const file = join(vault.directory, 'nodes', `${index}.json`)
+    const file = join(vault.directory, 'nodes', String(vault.generation), `${index}.json`)
     const share = parsePrivateShare(readFileSync(file, 'utf8'))
     return parseDecryptionShare(createShare(ciphertext, share))
   })
@@ -101,8 +101,23 @@ beforeEach(async () => {
 
 export const at = (...path: readonly string[]): string => join(vault.directory, ...path)
 
-export const secretFile = (key = 'key', owner: string = OWNER): string =>
-  at('secrets', owner, 'main', `${key}.json`)
+/** The path of a node's share, in the first generation. */
+export const shareFile = (index: number): string => at('nodes', '1', `${index}.json`)
+
+/** The file of a secret's only version, or of `KEY` where there is none. */
+export function secretFile(key = 'key', owner: string = OWNER): string {
+  const folder = at('secrets', owner, 'main')
+  const found = readdirSync(folder).filter(each => each.startsWith(`${key}.`))
+  if (found.length > 1) throw new Error(`${key} has several versions`)
+  return join(folder, found[0] ?? `${key}.json`)
+}
+
+/** The name and the version of a secret, as a vault lists it. */
+export const infoOf = (name: SecretName, version = 1): SecretInfo => ({
+  ...name,
+  version,
+  putAt: expect.any(Number) as unknown as number,
+})
 
 export const edit = (path: string, change: (fields: Record<string, unknown>) => object): void =>
   writeFileSync(path, JSON.stringify(change(JSON.parse(readFileSync(path, 'utf8')))))

@@ -19,6 +19,7 @@ export function callOf(fields: Partial<ConfidentialCall> = {}): ConfidentialCall
     owner: OWNER,
     secrets: [],
     released: new Map(),
+    policies: new Map(),
     publicValues: new Map(),
     startedAt: Date.now(),
     encryptOutput: false,

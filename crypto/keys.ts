@@ -1,6 +1,6 @@
 import { ValidationError } from '../core/errors.js'
-import { formatKey, parseKey } from '../crypto/hex-key.js'
-import { boxKeys, checkPublicKey } from '../crypto/sealed-box.js'
+import { formatKey, parseKey } from './hex-key.js'
+import { boxKeys, checkPublicKey } from './sealed-box.js'
 
 /** A key pair of a caller or an enclave, both keys as 64 hexadecimal digits. */
 export interface KeyPair {

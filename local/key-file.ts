@@ -2,11 +2,7 @@ import { closeSync, fchmodSync, fstatSync, openSync, readSync, rmSync, writeSync
 import { ValidationError } from '../core/errors.js'
 import { checkOptions } from '../core/options.js'
 import { formatKey, parseKey } from '../crypto/hex-key.js'
-import {
-  createPermissions,
-  type PermissionOptions,
-  permissionNames,
-} from '../local/vault/permissions.js'
+import { createPermissions, type PermissionOptions, permissionNames } from './vault/permissions.js'
 
 /** More than a key and a line break. */
 const MAX_BYTES = 256

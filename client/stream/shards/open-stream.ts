@@ -1,0 +1,19 @@
+import { DataStreamsError } from '../../../core/errors.js'
+import type { StreamCall, StreamReply } from '../../call.js'
+import type { StreamScope } from '../../scope.js'
+
+/** The key of a shard's scope under which a call opens its connection. */
+export const openKey: unique symbol = Symbol('open')
+
+/** The scope of a shard's call. */
+export interface ShardScope extends StreamScope {
+  readonly [openKey]: (call: StreamCall) => Promise<StreamReply>
+}
+
+/** Opens the connection of a stream call: the wire below all layers. */
+export function openStream(call: StreamCall): Promise<StreamReply> {
+  const open = (call.scope as Partial<ShardScope>)[openKey]
+  if (open !== undefined) return open(call)
+  const message = 'only the scope of a call opens its connection'
+  return Promise.reject(new DataStreamsError(message, { code: 'PLUGIN' }))
+}

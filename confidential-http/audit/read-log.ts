@@ -1,0 +1,147 @@
+import { createReadStream, readdirSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import {
+  type AuditCut,
+  type AuditHead,
+  auditError,
+  hashOf,
+  MAX_LINE,
+  NO_HEAD,
+  parseRecord,
+} from './record.js'
+
+/** What is read of a log. */
+export interface AuditReading {
+  /** The last record. */
+  readonly head: AuditHead
+  /** The number of the first record; more than 1 where earlier files were moved away. */
+  readonly first: number
+  /** The requests without an answer: they were under way when the enclave ended, or are. */
+  readonly unanswered: readonly number[]
+  /** The cut lines that a later start names. */
+  readonly cuts: readonly (AuditCut & { readonly file: string })[]
+  /** The last line, if it has no end. */
+  readonly openEnd?: AuditCut & { readonly file: string }
+  /** Whether the last record is that of an enclave that was closed. */
+  readonly isStopped: boolean
+}
+
+/** The files of a log, the oldest first: those of past rotations, and the one that is written to. */
+export function filesOf(file: string): { readonly past: readonly string[]; readonly next: number } {
+  const name = basename(file)
+  const numbers = readdirSync(dirname(file))
+    .flatMap(each => {
+      const number = each.startsWith(`${name}.`) ? each.slice(name.length + 1) : ''
+      return /^[1-9][0-9]{0,8}$/.test(number) ? [Number(number)] : []
+    })
+    .sort((a, b) => a - b)
+  return {
+    past: numbers.map(number => join(dirname(file), `${name}.${number}`)),
+    next: (numbers.at(-1) ?? 0) + 1,
+  }
+}
+
+interface Line {
+  readonly bytes: Uint8Array
+  /** The place of its first byte. */
+  readonly at: number
+  /** Whether a line break follows. */
+  readonly isWhole: boolean
+}
+
+async function* linesOf(file: string): AsyncGenerator<Line> {
+  let rest: Buffer = Buffer.alloc(0)
+  let at = 0
+  for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    let from = 0
+    for (let end = rest.indexOf(10); end !== -1; end = rest.indexOf(10, from)) {
+      yield { bytes: rest.subarray(from, end), at: at + from, isWhole: true }
+      from = end + 1
+    }
+    at += from
+    rest = rest.subarray(from)
+    if (rest.length > MAX_LINE)
+      throw auditError(`${file}: a line of more than ${MAX_LINE} bytes begins at byte ${at}`)
+  }
+  if (rest.length > 0) yield { bytes: rest, at, isWhole: false }
+}
+
+/** Reads logs, file by file. */
+export interface AuditReader {
+  /** Reads a file; throws EnclaveError (`AUDIT`) at the first line that does not follow. */
+  read(file: string): Promise<void>
+  reading(): AuditReading
+}
+
+/** Checks each line against the one before; `seen` is a head that was stored elsewhere, which the log must have. */
+export function createAuditReader(seen?: AuditHead): AuditReader {
+  let head = NO_HEAD
+  let first: number | undefined
+  let last = ''
+  let openEnd: AuditReading['openEnd']
+  const unanswered = new Set<number>()
+  const cuts: (AuditCut & { readonly file: string })[] = []
+
+  async function read(file: string): Promise<void> {
+    if (openEnd !== undefined) throw auditError(`${openEnd.file} ends in the midst of a line`)
+    let number = 0
+    /** The line before: it is no record, so only a start that names it may follow. */
+    let broken: string | undefined
+    let before: AuditCut | undefined
+    for await (const { bytes, at, isWhole } of linesOf(file)) {
+      const where = `${file}, line ${++number}`
+      const cut = { at, bytes: bytes.length, sha256: hashOf(bytes) }
+      if (!isWhole) openEnd = { ...cut, file }
+      const record = parseRecord(bytes)
+      const wrong = record === undefined ? 'is no record' : whyWrong(record)
+      if (record === undefined || wrong !== undefined) {
+        if (broken !== undefined) throw auditError(broken)
+        broken = `${where} ${wrong}`
+        before = cut
+        continue
+      }
+      const named = record.type === 'start' ? record.cut : undefined
+      if (broken !== undefined && named === undefined) throw auditError(broken)
+      if (named !== undefined) {
+        if (
+          named.at !== before?.at ||
+          named.bytes !== before.bytes ||
+          named.sha256 !== before.sha256
+        )
+          throw auditError(`${where} names a cut line that is not the one before`)
+        cuts.push({ ...named, file })
+      }
+      broken = undefined
+      before = cut
+      first ??= record.seq
+      head = { seq: record.seq, hash: cut.sha256 }
+      last = record.type
+      if (record.type === 'request') unanswered.add(record.seq)
+      if (record.type === 'answer') unanswered.delete(record.request)
+      if (seen?.seq === head.seq && seen.hash !== head.hash)
+        throw auditError(`${where}: record ${head.seq} is another than the one that was seen`)
+    }
+    if (broken !== undefined && openEnd === undefined) throw auditError(broken)
+  }
+
+  /** Why a record can't follow the head; undefined if it can. */
+  function whyWrong({ seq, previous }: { seq: number; previous: string }): string | undefined {
+    if (first === undefined && seq > 1) return undefined
+    if (seq !== head.seq + 1) return `has the number ${seq}, and not ${head.seq + 1}`
+    if (previous === head.hash) return undefined
+    return 'does not follow the one before: that one was changed, or others were'
+  }
+
+  return {
+    read,
+    reading: () => ({
+      head,
+      first: first ?? 1,
+      unanswered: [...unanswered],
+      cuts,
+      ...(openEnd === undefined ? {} : { openEnd }),
+      isStopped: last === 'stop',
+    }),
+  }
+}

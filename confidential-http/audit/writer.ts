@@ -1,0 +1,151 @@
+import { constants, type FileHandle, open, rename } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+import { isStreamsError } from '../../core/errors.js'
+import { codeOf, syncFolder } from '../../local/files.js'
+import type { Permissions } from '../../local/vault/permissions.js'
+import { createAuditReader, filesOf } from './read-log.js'
+import {
+  type AuditContent,
+  type AuditCut,
+  type AuditHead,
+  auditError,
+  formatRecord,
+  hashOf,
+} from './record.js'
+
+/** A record to write. */
+export interface Draft {
+  readonly content: AuditContent
+  readonly time: string
+}
+
+/** A record that was written. */
+export interface Written {
+  readonly line: string
+  readonly head: AuditHead
+}
+
+/** Writes records to the end of a file. After an error of one of its methods it must not be used any more. */
+export interface Writer {
+  readonly head: AuditHead
+  /** The line that the file ended with, where that had no end. */
+  readonly cut?: AuditCut
+  isFull(): boolean
+  /** Renames the file and begins another; returns the new name of the old one. */
+  rotate(): Promise<string>
+  write(drafts: readonly Draft[]): Promise<readonly Written[]>
+  close(): Promise<void>
+}
+
+/** Options of `openWriter`. */
+export interface WriterOptions {
+  readonly maxBytes: number
+  /** Whether records are on the disk before they count as written. */
+  readonly isSynced: boolean
+  readonly permissions: Permissions
+}
+
+const { O_APPEND, O_CREAT, O_NONBLOCK = 0, O_WRONLY } = constants
+/** Without O_NONBLOCK, opening a named pipe would wait for a reader. */
+const FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK
+
+/** Opens a file to append to, after checking all that it holds. */
+export async function openWriter(
+  file: string,
+  { maxBytes, isSynced, permissions }: WriterOptions,
+): Promise<Writer> {
+  const { past } = filesOf(file)
+  let handle = await openFile(file, permissions)
+  let size = 0
+  let head: AuditHead
+  let cut: AuditCut | undefined
+  try {
+    size = (await handle.stat()).size
+    const reader = createAuditReader()
+    // The process may have ended between the two steps of a rotation.
+    const latest = size > 0 ? file : past.at(-1)
+    if (latest !== undefined) await reader.read(latest)
+    const reading = reader.reading()
+    head = reading.head
+    if (reading.openEnd !== undefined) {
+      const { at, bytes, sha256 } = reading.openEnd
+      cut = { at, bytes, sha256 }
+    }
+  } catch (thrown) {
+    await handle.close()
+    throw wrap(thrown)
+  }
+  let needsBreak = cut !== undefined
+
+  async function write(drafts: readonly Draft[]): Promise<readonly Written[]> {
+    const written: Written[] = []
+    for (const { content, time } of drafts) {
+      const line = formatRecord(content, time, written.at(-1)?.head ?? head)
+      const seq = (written.at(-1)?.head ?? head).seq + 1
+      written.push({ line, head: { seq, hash: hashOf(line) } })
+    }
+    const text = `${needsBreak ? '\n' : ''}${written.map(({ line }) => `${line}\n`).join('')}`
+    try {
+      if ((await handle.stat()).size !== size)
+        throw auditError(`${file} was written by somebody else: no more records are`)
+      await handle.appendFile(text)
+      if (isSynced) await handle.datasync()
+    } catch (thrown) {
+      throw wrap(thrown)
+    }
+    size += Buffer.byteLength(text)
+    needsBreak = false
+    head = written.at(-1)?.head ?? head
+    return written
+  }
+
+  async function rotate(): Promise<string> {
+    const name = `${file}.${filesOf(file).next}`
+    try {
+      await handle.close()
+      await rename(file, name)
+      handle = await openFile(file, permissions)
+      size = 0
+      return basename(name)
+    } catch (thrown) {
+      throw wrap(thrown)
+    }
+  }
+
+  function wrap(thrown: unknown): Error {
+    return isStreamsError(thrown)
+      ? thrown
+      : auditError(`${file} can't be written: ${codeOf(thrown)}`)
+  }
+
+  return {
+    get head() {
+      return head
+    },
+    ...(cut === undefined ? {} : { cut }),
+    isFull: () => size >= maxBytes,
+    rotate,
+    write,
+    close: () => handle.close().catch(() => undefined),
+  }
+}
+
+async function openFile(file: string, permissions: Permissions): Promise<FileHandle> {
+  let handle: FileHandle
+  try {
+    handle = await open(file, FLAGS, 0o600)
+  } catch (thrown) {
+    throw auditError(`${file} can't be written: ${codeOf(thrown)}`)
+  }
+  try {
+    const stats = await handle.stat()
+    if (!stats.isFile()) throw auditError(`${file} is not a file`)
+    permissions.checkFile(file, stats, 'secret')
+    permissions.checkParents(file)
+    await syncFolder(dirname(file))
+    return handle
+  } catch (thrown) {
+    await handle.close()
+    throw thrown
+  }
+}

@@ -1,0 +1,254 @@
+import { ValidationError } from '../../core/errors.js'
+import { checkNumber, checkObject } from '../../core/options.js'
+import { checkDeal, checkThreshold, type DealOptions, evaluate } from './deal.js'
+import { parseGroupFields, pointText, readIndex, readPoints, rejection } from './fields.js'
+import {
+  checkPoint,
+  checkScalar,
+  G,
+  GROUP,
+  isSamePoint,
+  modOrder,
+  multiply,
+  type Point,
+  sumOfProducts,
+} from './group.js'
+import {
+  checkPrivateShare,
+  checkPublicKey,
+  MAX_NODES,
+  makePrivateShare,
+  makePublicKey,
+  type PrivateShare,
+  type PublicKey,
+} from './key.js'
+import { lagrange } from './share.js'
+
+/*
+ * Resharing, by Desmedt and Jajodia (“Redistributing Secret Shares to New Access Structures and Its Applications”), made
+ * verifiable with Feldman's commitments; where the holders and the threshold stay the same, it is the proactive refresh of
+ * Herzberg, Jarecki, Krawczyk and Yung.
+ *
+ * The master secret x is the value at 0 of a polynomial f, holder i has f(i + 1). To reshare,
+ *
+ *   1. each old holder i draws a polynomial gᵢ of degree threshold - 1 with gᵢ(0) = f(i + 1), publishes the commitments
+ *      gᵢₘ G to its coefficients, and sends gᵢ(j + 1) to each new holder j, in secret (`dealReshare`);
+ *   2. everybody checks that the first commitment is hᵢ, the holder's entry of the old public key (`checkReshareDealing`), and
+ *      each new holder that its value lies on the committed polynomial (`checkSubShare`). A dealer that fails is left out;
+ *   3. of as many dealers as the old threshold is, new holder j adds up λᵢ gᵢ(j + 1), with Lagrange's coefficients for the value
+ *      at 0 (`combineSubShares`). These are the values of f' = ∑ λᵢ gᵢ, a random polynomial with f'(0) = x. The new public
+ *      key has the same H and Ḡ, and new hⱼ = f'(j + 1) G, which the commitments yield (`resharedKey`).
+ *
+ * Nobody computes x. Fewer old shares than the old threshold, together with fewer new ones than the new, say nothing of it.
+ *
+ * A fresh key is made in the same way: each dealer draws gᵢ(0) too, and all λᵢ are 1 (Pedersen's generation of keys). Nobody
+ * can choose a commitment in view of the others' without knowing its logarithm, as its values must lie on it.
+ */
+
+/** What a dealer publishes of its polynomial: the coefficients times G, from the lowest on. */
+export interface DealingCommitments {
+  /** The dealer's index among the old holders. */
+  readonly dealer: number
+  /** As many points as the new threshold. */
+  readonly commitments: readonly Point[]
+}
+
+/** A dealer's contribution to the shares of new holders. */
+export interface ShareDealing extends DealingCommitments {
+  /** What each new holder gets, by index. Secret: seal each to its holder. */
+  readonly subShares: readonly PrivateShare[]
+}
+
+/** Deals a holder's share to new holders. Draws the coefficients except the lowest. */
+export function dealReshare(share: PrivateShare, options: DealOptions): ShareDealing {
+  const { index, v } = checkPrivateShare(share)
+  const { threshold, nodes, draw } = checkDeal('dealReshare', options)
+  return makeDealing(index, [v, ...Array.from({ length: threshold - 1 }, draw)], nodes)
+}
+
+/** Deals a random secret, as one of the dealers of a fresh key. Draws the coefficients from the lowest on. */
+export function dealFresh(dealer: number, options: DealOptions): ShareDealing {
+  checkNumber('dealer', dealer, { min: 0, whole: true })
+  const { threshold, nodes, draw } = checkDeal('dealFresh', options)
+  return makeDealing(dealer, Array.from({ length: threshold }, draw), nodes)
+}
+
+function makeDealing(dealer: number, coefficients: readonly bigint[], nodes: number): ShareDealing {
+  const commitments = coefficients.map(each => multiply(G, each))
+  const subShares = Array.from({ length: nodes }, (_, index) =>
+    makePrivateShare(
+      index,
+      checkScalar('every sub-share', evaluate(coefficients, BigInt(index) + 1n)),
+    ),
+  )
+  return Object.freeze({ dealer, commitments: Object.freeze(commitments), subShares })
+}
+
+/**
+ * Checks what a dealer has published: as many commitments as the new threshold, the first of them the dealer's own entry of the
+ * old public key. Throws TDH2Error that names the dealer.
+ */
+export function checkReshareDealing(
+  publicKey: PublicKey,
+  dealing: DealingCommitments,
+  threshold: number,
+): void {
+  const { hArray } = checkPublicKey(publicKey)
+  const { dealer, commitments } = checkDealing(dealing, threshold)
+  const h = hArray[dealer]
+  if (h === undefined) throw wrong(dealer, 'there is no such holder')
+  if (!isSamePoint(commitments[0] as Point, h))
+    throw wrong(dealer, 'it is not of the share that the public key has')
+}
+
+/** Checks what a dealer of a fresh key has published: as many commitments as the threshold. Throws TDH2Error. */
+export function checkFreshDealing(dealing: DealingCommitments, threshold: number): void {
+  checkDealing(dealing, threshold)
+}
+
+/** Checks that a sub-share is that of the dealer's commitments. Throws TDH2Error that names the dealer and the new holder. */
+export function checkSubShare(
+  { dealer, commitments }: DealingCommitments,
+  subShare: PrivateShare,
+): void {
+  const { index, v } = checkPrivateShare(subShare)
+  const expected = valueAt(commitments, index)
+  if (expected === undefined || !isSamePoint(multiply(G, v), expected))
+    throw wrong(dealer, `the sub-share of holder ${index} is not that of the commitments`)
+}
+
+/** Makes a new holder's share of what the chosen dealers have sent it, by dealer: the same dealers for every holder. */
+export function combineSubShares(subShares: ReadonlyMap<number, PrivateShare>): PrivateShare {
+  const { dealers, index } = holderOf(subShares)
+  return addUp(index, subShares, dealer => lagrange(dealer, dealers))
+}
+
+/** As `combineSubShares`, of the dealers of a fresh key. */
+export function addSubShares(subShares: ReadonlyMap<number, PrivateShare>): PrivateShare {
+  return addUp(holderOf(subShares).index, subShares, () => 1n)
+}
+
+/**
+ * The public key after resharing: the same but for the entries of the new holders. Throws TDH2Error where the chosen dealers are
+ * fewer than the old threshold: what they have does not make the master secret.
+ */
+export function resharedKey(
+  publicKey: PublicKey,
+  dealings: readonly DealingCommitments[],
+  nodes: number,
+): PublicKey {
+  const { gBar, h } = checkPublicKey(publicKey)
+  const dealers = dealings.map(({ dealer }) => dealer)
+  const committed = combineCommitments(dealings, dealer => lagrange(dealer, dealers))
+  if (!isSamePoint(committed[0] as Point, h))
+    throw rejection('resharing', `${dealers.length} dealers are too few for this public key`)
+  return makePublicKey(gBar, h, entriesOf(committed, nodes))
+}
+
+/** The public key of a fresh secret, with the second generator of another key. */
+export function freshKey(
+  { gBar }: Pick<PublicKey, 'gBar'>,
+  dealings: readonly DealingCommitments[],
+  nodes: number,
+): PublicKey {
+  const committed = combineCommitments(dealings, () => 1n)
+  return makePublicKey(gBar, committed[0] as Point, entriesOf(committed, nodes))
+}
+
+function combineCommitments(
+  dealings: readonly DealingCommitments[],
+  weightOf: (dealer: number) => bigint,
+): readonly Point[] {
+  const threshold = checkObject('dealings[0]', dealings[0] as DealingCommitments).commitments.length
+  checkDistinct(dealings.map(({ dealer }) => dealer))
+  return Array.from({ length: threshold }, (_, power) =>
+    known(
+      sumOfProducts(
+        dealings.map(each => {
+          const { dealer, commitments } = checkDealing(each, threshold)
+          return [weightOf(dealer), commitments[power] as Point] as const
+        }),
+      ),
+    ),
+  )
+}
+
+function entriesOf(committed: readonly Point[], nodes: number): readonly Point[] {
+  return Array.from({ length: nodes }, (_, index) => known(valueAt(committed, index)))
+}
+
+/** The committed polynomial's value for a holder, times G. */
+function valueAt(commitments: readonly Point[], index: number): Point | undefined {
+  const x = BigInt(index) + 1n
+  let power = 1n
+  return sumOfProducts(
+    commitments.map(point => {
+      const term = [power, point] as const
+      power = modOrder(power * x)
+      return term
+    }),
+  )
+}
+
+/** The points of honest dealers add up to infinity with no probability that counts. */
+function known(point: Point | undefined): Point {
+  if (point === undefined)
+    throw rejection('resharing', 'the commitments add up to the point at infinity')
+  return point
+}
+
+function addUp(
+  index: number,
+  subShares: ReadonlyMap<number, PrivateShare>,
+  weightOf: (dealer: number) => bigint,
+): PrivateShare {
+  let sum = 0n
+  for (const [dealer, { v }] of subShares) sum = modOrder(sum + weightOf(dealer) * v)
+  return makePrivateShare(index, checkScalar('every share', sum))
+}
+
+function holderOf(subShares: ReadonlyMap<number, PrivateShare>): {
+  readonly dealers: readonly number[]
+  readonly index: number
+} {
+  const holders = new Set([...subShares.values()].map(share => checkPrivateShare(share).index))
+  const [index] = holders
+  if (index === undefined || holders.size > 1)
+    throw new ValidationError('subShares must be those of one holder')
+  return { dealers: [...subShares.keys()], index }
+}
+
+function checkDistinct(dealers: readonly number[]): void {
+  if (new Set(dealers).size < dealers.length)
+    throw new ValidationError('dealings must be of different dealers')
+}
+
+function checkDealing(dealing: DealingCommitments, threshold: number): DealingCommitments {
+  const { dealer, commitments } = checkObject('dealing', dealing)
+  checkNumber('dealing.dealer', dealer, { min: 0, whole: true })
+  checkThreshold(threshold)
+  if (!Array.isArray(commitments) || commitments.length !== threshold)
+    throw wrong(dealer, `it must have ${threshold} commitments, as many as the threshold`)
+  for (const [at, point] of commitments.entries()) checkPoint(`dealing.commitments[${at}]`, point)
+  return dealing
+}
+
+function wrong(dealer: number, rule: string): Error {
+  return rejection(`dealing of holder ${dealer}`, rule)
+}
+
+const NAME = 'dealing'
+
+/** Writes what a dealer publishes as JSON. */
+export function formatDealing({ dealer, commitments }: DealingCommitments): string {
+  return JSON.stringify({ Group: GROUP, Index: dealer, Commitments: commitments.map(pointText) })
+}
+
+/** Reads what a dealer has published; nothing is checked but the form. Throws TDH2Error. */
+export function parseDealing(json: string): DealingCommitments {
+  const fields = parseGroupFields(NAME, json)
+  return {
+    dealer: readIndex(fields),
+    commitments: readPoints(fields, 'Commitments', MAX_NODES),
+  }
+}

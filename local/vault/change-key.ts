@@ -1,0 +1,265 @@
+import { ValidationError } from '../../core/errors.js'
+import { checkNumber, checkURL } from '../../core/options.js'
+import { formatKey } from '../../crypto/hex-key.js'
+import { parsePublicKey } from '../../crypto/keys.js'
+import { encrypt, ownerLabel, type PublicKey } from '../../crypto/tdh2/index.js'
+import { decryptWithNodes } from './decrypt-response.js'
+import { embeddedDealers, embeddedReceivers } from './embedded-holders.js'
+import { VaultError } from './errors.js'
+import type { VaultFolder } from './files.js'
+import {
+  MAX_NODES,
+  type Manifest,
+  type NodeAddress,
+  type SecretVersion,
+  type SignedManifest,
+} from './manifest.js'
+import type { ManifestLog } from './manifest-log.js'
+import { readInvitation } from './process/holder-resharing.js'
+import { signOrder } from './process/order.js'
+import { keysOf, remoteDealers, remoteReceivers, sendManifest } from './process/remote-nodes.js'
+import { type Dealer, type Receiver, type Reshared, reasonOf, reshareKey } from './resharing.js'
+import type { SecretStore } from './secret-store.js'
+import { claimGeneration, removeOldShares, removeShares } from './share-files.js'
+import type { VaultState } from './vault-state.js'
+import { newestOf } from './versions.js'
+import type { Writer } from './writer.js'
+
+/** Options of a vault's `reshare`. */
+export interface ReshareOptions {
+  /** How many nodes there will be, at most 31. @default as many as there are */
+  readonly nodes?: number
+  /** How many of them will release a secret. @default as many as it takes now */
+  readonly threshold?: number
+  /** The nodes, where they are to be processes (`sluice vault node`). @default those that the vault has */
+  readonly addresses?: readonly NodeAddress[]
+}
+
+/** What came of a resharing or a rotation. */
+export interface KeyChange {
+  /** The generation of the shares that are in use now. */
+  readonly generation: number
+  /** The nodes that did not deal, or lied, each with the reason. */
+  readonly leftOut: readonly string[]
+}
+
+/** A vault whose key is changed. */
+export interface ChangingVault {
+  readonly folder: VaultFolder
+  readonly log: ManifestLog
+  readonly store: SecretStore
+  readonly writer: Writer
+  stateOf(manifest: SignedManifest): VaultState
+}
+
+/** The next generation of shares. */
+interface Next extends Reshared {
+  readonly generation: number
+  readonly threshold: number
+}
+
+/**
+ * Gives each node a new share of the same key. The new shares are on the disk before the manifest names them, and the old ones
+ * are removed after it does: a process that is killed leaves either the old generation or the new one.
+ */
+export async function reshare(vault: ChangingVault, options: ReshareOptions): Promise<KeyChange> {
+  const base = await vault.log.head()
+  const addresses = checkAddresses(options.addresses) ?? base.addresses
+  if (options.addresses !== undefined && options.nodes !== undefined)
+    throw new ValidationError('nodes must not be given besides addresses')
+  if (options.nodes !== undefined && addresses !== undefined)
+    throw new ValidationError('nodes must be given as addresses: those of the vault are processes')
+  const nodes = addresses?.length ?? options.nodes ?? base.publicKey.hArray.length
+  checkNumber('nodes', nodes, { min: 1, max: MAX_NODES, whole: true })
+  const threshold = options.threshold ?? base.threshold
+  checkNumber('threshold', threshold, { min: 1, max: nodes, whole: true })
+  return changeKey(
+    vault,
+    base,
+    { nodes, threshold, isFresh: false, addresses },
+    next => async now => {
+      checkGeneration(base, now)
+      const { generation, publicKey } = next
+      return { generation, threshold, publicKey, ...(addresses === undefined ? {} : { addresses }) }
+    },
+  )
+}
+
+/**
+ * Makes a new key, and encrypts the newest version of each secret with it. Older versions and expired secrets go. Crash-safe as
+ * `reshare` is.
+ */
+export async function rotate(vault: ChangingVault): Promise<KeyChange> {
+  const base = await vault.log.head()
+  const nodes = base.publicKey.hArray.length
+  const { threshold, addresses } = base
+  const split = { nodes, threshold, isFresh: true, addresses }
+  return changeKey(vault, base, split, ({ publicKey, generation }) => {
+    const made = new Map<string, SecretVersion>()
+    return async now => {
+      checkGeneration(base, now)
+      const secrets: SecretVersion[] = []
+      for (const version of newestOf(now.secrets)) {
+        if (version.expiresAt !== undefined && version.expiresAt <= Date.now()) continue
+        // Where another process was first, only what it has put is left to do.
+        const again =
+          made.get(version.digest) ?? (await encryptAgain(vault, now, version, publicKey))
+        made.set(version.digest, again)
+        secrets.push(again)
+      }
+      return { generation, publicKey, secrets }
+    }
+  })
+}
+
+/** Removes the shares of a change that failed, unless the vault uses them: it may have failed after the manifest was written. */
+async function removeUnused({ folder, log }: ChangingVault, generation: number): Promise<void> {
+  const now = await log.head().catch(() => undefined)
+  if (now !== undefined && now.generation !== generation) await removeShares(folder, generation)
+}
+
+/** The holders of the old generation and of the next one. */
+interface Holders {
+  readonly generation: number
+  readonly dealers: readonly Dealer[]
+  readonly receivers: readonly Receiver[]
+}
+
+interface Split {
+  readonly nodes: number
+  readonly threshold: number
+  readonly isFresh: boolean
+  /** Where the next nodes are, if they are processes. */
+  readonly addresses?: readonly NodeAddress[] | undefined
+}
+
+async function changeKey(
+  vault: ChangingVault,
+  base: SignedManifest,
+  split: Split,
+  changeTo: (next: Next) => (now: SignedManifest) => Promise<Partial<Manifest>>,
+): Promise<KeyChange> {
+  const { folder, log, writer } = vault
+  const { threshold, isFresh } = split
+  const { generation, dealers, receivers } = await holdersOf(vault, base, split)
+  let reshared: Reshared
+  let done: { readonly base: SignedManifest; readonly next: SignedManifest }
+  try {
+    const { publicKey, threshold: oldThreshold } = base
+    reshared = await reshareKey({ publicKey, oldThreshold, threshold, isFresh, dealers, receivers })
+    done = await log.commit(writer, changeTo({ ...reshared, generation, threshold }))
+  } catch (error) {
+    if (split.addresses === undefined) await removeUnused(vault, generation)
+    throw error
+  }
+  const late = await sendToAll(done.next, [...(base.addresses ?? []), ...(split.addresses ?? [])])
+  await removeDropped(vault.store, done.base, done.next)
+  await removeOldShares(folder, generation)
+  return { generation, leftOut: [...reshared.leftOut, ...late] }
+}
+
+async function holdersOf(
+  { folder, writer }: ChangingVault,
+  base: SignedManifest,
+  { nodes, threshold, isFresh, addresses }: Split,
+): Promise<Holders> {
+  const { addresses: old } = base
+  if (addresses === undefined) {
+    const generation = await claimGeneration(folder, base.generation)
+    const count = isFresh ? nodes : base.publicKey.hArray.length
+    const dealers = embeddedDealers(folder, base, { count, threshold, isFresh })
+    const keys = dealers.map(({ key }) => key)
+    const receivers = embeddedReceivers(folder, generation, nodes, keys, isFresh)
+    return { generation, dealers, receivers }
+  }
+  const unreached = await sendToAll(base, addresses)
+  if (unreached.length > 0) throw new VaultError(unreached.join('\n  '))
+  if (old !== undefined) await sendToAll(base, old)
+  const receiverKeys = addresses.map(({ key }) => key)
+  const { generation } = base
+  const order = signOrder({ generation, threshold, isFresh, receivers: receiverKeys }, writer)
+  const boxes = keysOf(addresses)
+  const embedded =
+    old === undefined && !isFresh
+      ? embeddedDealers(
+          folder,
+          base,
+          { count: base.publicKey.hArray.length, threshold, isFresh },
+          (invitation, receiver, keys) =>
+            readInvitation(invitation, boxes[receiver] as Uint8Array, keys, order.id),
+        )
+      : undefined
+  const asked = isFresh ? addresses : (old ?? [])
+  const dealerKeys = embedded?.map(({ key }) => formatKey(key)) ?? asked.map(({ key }) => key)
+  return {
+    generation: generation + 1,
+    dealers: embedded ?? remoteDealers(asked, order),
+    receivers: remoteReceivers(addresses, order, dealerKeys),
+  }
+}
+
+/** Sends a manifest to nodes. Returns those that could not be reached; they get it with the next request. */
+async function sendToAll(
+  manifest: SignedManifest,
+  addresses: readonly NodeAddress[],
+): Promise<readonly string[]> {
+  const distinct = [...new Map(addresses.map(each => [each.key, each])).values()]
+  const failures = await Promise.all(
+    distinct.map(async function send(address) {
+      try {
+        await sendManifest(address, manifest)
+        return []
+      } catch (thrown) {
+        const why = reasonOf(thrown)
+        return [`the node at ${address.url} has not got change ${manifest.sequence} yet: ${why}`]
+      }
+    }),
+  )
+  return failures.flat()
+}
+
+function checkAddresses(
+  addresses: ReshareOptions['addresses'],
+): readonly NodeAddress[] | undefined {
+  const checked = addresses?.map(({ url, key }, at) => ({
+    url: checkURL(`addresses[${at}].url`, url, ['http:', 'https:']),
+    key: formatKey(parsePublicKey(`addresses[${at}].key`, key)),
+  }))
+  if (new Set(checked?.map(({ key }) => key)).size !== (checked?.length ?? 0))
+    throw new ValidationError('addresses must be of nodes with a key each')
+  return checked
+}
+
+function checkGeneration(base: SignedManifest, now: SignedManifest): void {
+  if (now.generation !== base.generation)
+    throw new VaultError('the key was changed meanwhile, by another process: nothing was done')
+}
+
+async function encryptAgain(
+  { store, stateOf }: ChangingVault,
+  now: SignedManifest,
+  version: SecretVersion,
+  publicKey: PublicKey,
+): Promise<SecretVersion> {
+  const { owner, namespace, key } = version
+  const name = { owner, namespace, key }
+  const value = await decryptWithNodes(stateOf(now), await store.read(version), (node, recipient) =>
+    node.release(name, recipient),
+  )
+  try {
+    const ciphertext = await encrypt(publicKey, value, { label: ownerLabel(owner) })
+    return { ...version, digest: await store.write(name, ciphertext) }
+  } finally {
+    value.fill(0)
+  }
+}
+
+/** Removes the files of the versions that a change has left out. */
+export async function removeDropped(
+  store: SecretStore,
+  base: Manifest,
+  next: Manifest,
+): Promise<void> {
+  const named = new Set(next.secrets.map(({ digest }) => digest))
+  for (const version of base.secrets) if (!named.has(version.digest)) await store.remove(version)
+}

@@ -1,0 +1,131 @@
+import { readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  formatPrivateShare,
+  type PrivateShare,
+  type PublicKey,
+  parsePrivateShare,
+} from '../../../crypto/tdh2/index.js'
+import { readText, syncFolder } from '../../files.js'
+import { VaultError } from '../errors.js'
+import { isAbsence, makeFolder, type VaultFolder } from '../files.js'
+import { MAX_MANIFEST_BYTES, readManifest, type SignedManifest } from '../manifest.js'
+import { isShareOf, readShare } from '../share-files.js'
+import { isWriterKey } from '../writer.js'
+
+/** Whom a node trusts: the contents of its node.json. */
+export interface NodeTrust {
+  /** The public key of the vault's writer. */
+  readonly writer: string
+  /** The public keys of the callers that may have secrets released: enclaves, and commands that rotate. */
+  readonly callers: readonly string[]
+  /** The public keys of the nodes that it deals its share to. */
+  readonly peers: readonly string[]
+}
+
+/** The file that says whom a node trusts. It may be changed while the node runs. */
+export const TRUST_FILE = 'node.json'
+
+const MANIFEST_FILE = 'manifest.json'
+const SHARES_FOLDER = 'shares'
+const MAX_BYTES = 65_536
+/** The number of shares that wait for their manifest: more are of resharings that came to nothing. */
+const MAX_PENDING = 4
+
+/** The files of a node that is a process of its own. */
+export interface NodeFiles {
+  readTrust(): Promise<NodeTrust>
+  readManifest(writer: string): Promise<SignedManifest | undefined>
+  writeManifest(manifest: SignedManifest): Promise<void>
+  readShare(generation: number, publicKey: PublicKey, index: number): Promise<PrivateShare>
+  /** Stores the share of a generation that no manifest names yet. */
+  addPending(id: string, share: PrivateShare): Promise<void>
+  /** Makes the pending share of this public key, if there is one, that of the generation. */
+  adopt(generation: number, publicKey: PublicKey, index: number): Promise<void>
+  /** Removes all shares but that of the generation. */
+  removeOthers(generation: number | undefined): Promise<void>
+}
+
+/** Opens the files of a node. */
+export function createNodeFiles(folder: VaultFolder): NodeFiles {
+  const { directory } = folder
+  const shares = join(directory, SHARES_FOLDER)
+
+  async function list(): Promise<string[]> {
+    try {
+      return (await readdir(shares)).filter(each => !each.startsWith('.'))
+    } catch (error) {
+      if (isAbsence(error)) return []
+      throw error
+    }
+  }
+
+  async function pendingFiles(): Promise<string[]> {
+    const files = (await list()).filter(each => each.startsWith('pending-'))
+    const dated = await Promise.all(
+      files.map(async file => [file, (await stat(join(shares, file))).mtimeMs] as const),
+    )
+    return dated.sort(([, one], [, other]) => other - one).map(([file]) => file)
+  }
+
+  return {
+    async readTrust() {
+      const fields = await folder.read(TRUST_FILE, MAX_BYTES, 'public')
+      if (fields === undefined) throw new VaultError(`${TRUST_FILE} is missing`)
+      return checkTrust(fields)
+    },
+    async readManifest(writer) {
+      let text: string
+      try {
+        text = await readText(
+          join(directory, MANIFEST_FILE),
+          MAX_MANIFEST_BYTES,
+          rule => new VaultError(`${MANIFEST_FILE} ${rule}`),
+          stats => folder.permissions.checkFile(MANIFEST_FILE, stats, 'public'),
+        )
+      } catch (error) {
+        if (isAbsence(error)) return undefined
+        throw error
+      }
+      return readManifest(text.trimEnd(), writer, MANIFEST_FILE)
+    },
+    writeManifest: ({ text }) => folder.write(MANIFEST_FILE, text),
+    readShare: (generation, publicKey, index) =>
+      readShare(folder, `${SHARES_FOLDER}/${generation}.json`, publicKey, index),
+    async addPending(id, share) {
+      await makeFolder(shares)
+      const [...waiting] = await pendingFiles()
+      for (const file of waiting.slice(MAX_PENDING - 1)) await rm(join(shares, file))
+      await folder.write(`${SHARES_FOLDER}/pending-${id}.json`, formatPrivateShare(share))
+    },
+    async adopt(generation, publicKey, index) {
+      for (const file of await pendingFiles()) {
+        const fields = await folder.read(`${SHARES_FOLDER}/${file}`, MAX_BYTES, 'secret')
+        const share = parsePrivateShare(JSON.stringify(fields))
+        if (share.index !== index || !isShareOf(publicKey, share)) continue
+        await rename(join(shares, file), join(shares, `${generation}.json`))
+        await syncFolder(shares)
+        return
+      }
+    },
+    async removeOthers(generation) {
+      for (const file of await list())
+        if (file !== `${generation}.json`) await rm(join(shares, file), { force: true })
+    },
+  }
+}
+
+/** Checks whom a node is said to trust. */
+export function checkTrust(fields: Readonly<Record<string, unknown>>): NodeTrust {
+  const { writer, callers = [], peers = [] } = fields
+  if (!isWriterKey(writer))
+    throw new VaultError(`${TRUST_FILE}: writer is not 64 lower-case hexadecimal digits`)
+  for (const [name, keys] of Object.entries({ callers, peers })) {
+    const isList = Array.isArray(keys) && keys.every(key => /^[0-9a-f]{64}$/.test(String(key)))
+    if (!isList)
+      throw new VaultError(
+        `${TRUST_FILE}: ${name} are not keys of 64 lower-case hexadecimal digits`,
+      )
+  }
+  return { writer, callers: callers as string[], peers: peers as string[] }
+}

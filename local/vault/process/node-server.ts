@@ -1,0 +1,123 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { setImmediate as nextTick } from 'node:timers/promises'
+import { asyncDispose } from '../../../core/dispose.js'
+import { isStreamsError } from '../../../core/errors.js'
+import type { Log } from '../../../core/log.js'
+import { formatKey } from '../../../crypto/hex-key.js'
+import type { BoxKeys } from '../../../crypto/sealed-box.js'
+import { VaultError } from '../errors.js'
+import type { Holder } from './holder.js'
+import { MAX_REQUEST_BYTES, NODE_PATH, openNodeRequest, sealNodeAnswer } from './protocol.js'
+
+/** A running node. */
+export interface RunningVaultNode extends AsyncDisposable {
+  /** The URL that it is asked at: `http://HOST:PORT`. */
+  readonly url: string
+  /** The node's public key: 64 hexadecimal digits. */
+  readonly publicKey: string
+  /** Ends every connection, and the server. */
+  close(): Promise<void>
+}
+
+/** What a server of a node answers with, and where. */
+export interface NodeServing {
+  readonly holder: Holder
+  readonly keys: BoxKeys
+  readonly host: string
+  readonly port: number
+  readonly log: Log
+}
+
+/** A node is asked by enclaves and by who changes the vault. */
+const MAX_CONNECTIONS = 256
+/** A longer request has a manifest in it: few of these are read at once, because they take memory. */
+const LONG = 1_048_576
+const MAX_LONG = 2
+/** Milliseconds for a whole request to arrive. */
+const REQUEST_TIMEOUT = 10_000
+
+/** Serves what a node answers. */
+export async function serveNode({
+  holder,
+  keys,
+  host,
+  port,
+  log,
+}: NodeServing): Promise<RunningVaultNode> {
+  let long = 0
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method !== 'POST' || request.url !== NODE_PATH) return reject(response, 404)
+    const length = Number(request.headers['content-length'] ?? MAX_REQUEST_BYTES + 1)
+    if (!(length <= MAX_REQUEST_BYTES)) return reject(response, 413)
+    const isLong = length > LONG
+    if (isLong && long >= MAX_LONG) return reject(response, 503)
+    if (isLong) long++
+    try {
+      const sealed = await buffer(request)
+      // After a while without the processor, many of those who asked are gone: their requests are not worth its time.
+      await nextTick()
+      if (response.destroyed) return
+      const opened = openNodeRequest(sealed, keys)
+      if (opened === undefined) return reject(response, 400)
+      const { replyTo } = opened
+      const answer = await answerWith(holder, opened, log)
+      response
+        .writeHead(200, { 'content-type': 'application/octet-stream' })
+        .end(sealNodeAnswer(answer, replyTo, keys))
+    } catch {
+      reject(response, 500)
+    } finally {
+      if (isLong) long--
+    }
+  }
+
+  const server = createServer(
+    { requestTimeout: REQUEST_TIMEOUT, headersTimeout: 5000, connectionsCheckingInterval: 1000 },
+    (request, response) => void serve(request, response),
+  )
+  server.maxConnections = MAX_CONNECTIONS
+  await new Promise<void>((done, fail) => {
+    server.on('error', fail)
+    server.listen(port, host, done)
+  })
+  const { address, family, port: bound } = server.address() as AddressInfo
+
+  async function close(): Promise<void> {
+    const closed = new Promise(done => server.close(done))
+    server.closeAllConnections()
+    await closed
+    keys.secretKey.fill(0)
+  }
+  return {
+    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}`,
+    publicKey: formatKey(keys.publicKey),
+    close,
+    [asyncDispose]: close,
+  }
+}
+
+async function answerWith(
+  holder: Holder,
+  { request, asker }: { request: Parameters<Holder>[0]; asker: string },
+  log: Log,
+): Promise<object> {
+  const shown = `${request.kind} of ${asker.slice(0, 8)}...`
+  try {
+    const answer = await holder(request, asker)
+    log.debug?.(`answered: ${shown}`)
+    return { answer }
+  } catch (thrown) {
+    // What others throw may quote a file.
+    const error = isStreamsError(thrown) ? thrown : new VaultError('the node failed')
+    log.warn?.(`rejected: ${shown}: ${error.message}`)
+    return { failure: { code: error.code, message: error.message } }
+  }
+}
+
+function reject(response: ServerResponse, status: number): void {
+  if (response.headersSent || response.destroyed) return
+  response.writeHead(status, { connection: 'close' }).end()
+}

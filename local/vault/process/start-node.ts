@@ -1,0 +1,67 @@
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { ValidationError } from '../../../core/errors.js'
+import type { Log } from '../../../core/log.js'
+import { checkNumber, checkOptions, checkText, type OptionNames } from '../../../core/options.js'
+import { parseKey } from '../../../crypto/hex-key.js'
+import { createKeys } from '../../../crypto/keys.js'
+import { boxKeys } from '../../../crypto/sealed-box.js'
+import { readKeyFile, writeKeyFile } from '../../key-file.js'
+import { createVaultFolder, makeFolder } from '../files.js'
+import { createPermissions, type PermissionOptions, permissionNames } from '../permissions.js'
+import { createHolder } from './holder.js'
+import { checkTrust, createNodeFiles, type NodeTrust, TRUST_FILE } from './node-files.js'
+import { type RunningVaultNode, serveNode } from './node-server.js'
+
+/** Options of `startVaultNode`. */
+export interface VaultNodeOptions extends PermissionOptions {
+  /** The node's own directory: its key, whom it trusts, its share. It is made if it is not there. */
+  readonly directory: string
+  /** Whom a new node trusts: what its file `node.json` will hold. @default what the file holds */
+  readonly trust?: Partial<NodeTrust>
+  /** @default 0, any free one */
+  readonly port?: number
+  /** @default '127.0.0.1' */
+  readonly host?: string
+  /** Receives the node's log. No line holds a secret. */
+  readonly log?: Log
+}
+
+const names: OptionNames<VaultNodeOptions> = {
+  ...permissionNames,
+  directory: true,
+  trust: true,
+  port: true,
+  host: true,
+  log: true,
+}
+
+const KEY_FILE = 'node.key'
+
+/**
+ * Runs a node of a vault: it holds one share of the key, and releases its part of secrets to the callers that it trusts.
+ *
+ * @example
+ * const node = await startVaultNode({ directory: './node-0', port: 7500 })
+ */
+export async function startVaultNode(given: VaultNodeOptions): Promise<RunningVaultNode> {
+  const options = checkOptions('startVaultNode', given, names)
+  const port = checkNumber('port', options.port ?? 0, { min: 0, max: 65_535, whole: true })
+  const directory = resolve(checkText('directory', options.directory))
+  const { insecurePermissions = false, log = {} } = options
+  const permissions = createPermissions({ insecurePermissions })
+  const folder = createVaultFolder(directory, permissions)
+  await makeFolder(directory)
+  permissions.checkFolder(directory, ['shares'])
+  const keyFile = join(directory, KEY_FILE)
+  if (!existsSync(keyFile)) writeKeyFile(keyFile, createKeys().secretKey)
+  const keys = boxKeys(parseKey('key', readKeyFile(keyFile, { insecurePermissions })))
+  if (options.trust !== undefined) {
+    if (existsSync(join(directory, TRUST_FILE)))
+      throw new ValidationError(`${TRUST_FILE} says whom the node trusts: change that file`)
+    const trust = checkTrust(options.trust as Readonly<Record<string, unknown>>)
+    await folder.write(TRUST_FILE, JSON.stringify(trust, null, 2))
+  }
+  const holder = await createHolder(createNodeFiles(folder), keys)
+  return serveNode({ holder, keys, port, host: options.host ?? '127.0.0.1', log })
+}

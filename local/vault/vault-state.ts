@@ -1,0 +1,68 @@
+import type { BoxKeys } from '../../crypto/sealed-box.js'
+import type { PublicKey } from '../../crypto/tdh2/index.js'
+import type { VaultFolder } from './files.js'
+import type { SignedManifest } from './manifest.js'
+import { createNode, type RespondingNode } from './node.js'
+import { createRemoteNode } from './process/remote-nodes.js'
+import { checkName, type SecretName } from './secret-name.js'
+import type { SecretStore } from './secret-store.js'
+import { usableOf } from './versions.js'
+
+/** A vault as it is between two changes. */
+export interface VaultState {
+  /** How many changes there were. */
+  readonly sequence: number
+  /** Which shares are in use: each resharing and each rotation makes another generation. */
+  readonly generation: number
+  /** How many nodes it takes to release a secret. */
+  readonly threshold: number
+  /** The key that secrets are encrypted with. */
+  readonly publicKey: PublicKey
+  /** The nodes, each with a share of the key, by index. */
+  readonly nodes: readonly RespondingNode[]
+  /** The ciphertext of a secret's newest version. Rejects if there is none, or it has expired. */
+  ciphertext(name: SecretName): Promise<string>
+}
+
+/** Makes the states of a vault, the same one for the same manifest. */
+export function createStates(
+  folder: VaultFolder,
+  store: SecretStore,
+  ciphertextNow: (name: SecretName) => Promise<string>,
+  caller: BoxKeys | undefined,
+): (manifest: SignedManifest) => VaultState {
+  let latest: { readonly manifest: SignedManifest; readonly state: VaultState } | undefined
+
+  function stateOf(manifest: SignedManifest): VaultState {
+    const { sequence, generation, threshold, publicKey, secrets } = manifest
+    const ciphertext = (name: SecretName): Promise<string> => store.read(usableOf(secrets, name))
+    const { addresses } = manifest
+    const isSameKey =
+      latest?.manifest.generation === generation && latest.manifest.publicKey === publicKey
+    const makeNode = (index: number): RespondingNode =>
+      createNode(index, folder, { generation, publicKey }, ciphertextNow)
+    const nodes =
+      addresses !== undefined
+        ? addresses.map((address, index) =>
+            // Its own ciphertext, which is that of the manifest it sends.
+            createRemoteNode(index, address, manifest, caller, ciphertext),
+          )
+        : isSameKey && latest !== undefined
+          ? latest.state.nodes
+          : publicKey.hArray.map((_, index) => makeNode(index))
+    const state: VaultState = {
+      sequence,
+      generation,
+      threshold,
+      publicKey,
+      nodes,
+      ciphertext: async given => ciphertext(checkName(given)),
+    }
+    return state
+  }
+
+  return function toState(manifest) {
+    if (latest?.manifest !== manifest) latest = { manifest, state: stateOf(manifest) }
+    return latest.state
+  }
+}

@@ -1,0 +1,108 @@
+import type { Consumer, ConsumerMessages } from '@nats-io/jetstream'
+import { LogError } from './errors.js'
+import { accessLog, type ReportLog, readInfo, streamError } from './log.js'
+import { subjectOf } from './subjects.js'
+
+/** Opens a consumer of JetStream: its messages, and the number of the first that can come. */
+export type OpenConsumer = () => Promise<{
+  readonly messages: ConsumerMessages
+  readonly first: number
+}>
+
+/** Messages that are requested ahead. They bound what a paused connection holds. */
+const AHEAD = 1000
+/** Milliseconds of one request for messages. The server gives a sign of life in half of them. */
+const EXPIRES = 4000
+/** Milliseconds after which the server forgets a consumer that nobody reads. */
+const FORGOTTEN_AFTER = 30_000
+
+/** What consumers are read with. */
+export const consumeOptions: { readonly max_messages: number; readonly expires: number } = {
+  max_messages: AHEAD,
+  expires: EXPIRES,
+}
+
+/**
+ * A consumer of one reader's own, in the order of the log: from where the reader was before, or from now on. Where the log has
+ * been emptied since, or is another, it begins with what there is.
+ */
+export function openBroadcast(
+  log: ReportLog,
+  feedIDs: readonly string[],
+  place: number | undefined,
+): OpenConsumer {
+  return async function open() {
+    const { state } = await readInfo(log)
+    const end = state.last_seq + 1
+    const first = place === undefined ? end : place > end ? state.first_seq : place
+    const { client } = await accessLog(log.connection)
+    try {
+      const consumer: Consumer = await client.consumers.get(log.stream, {
+        filter_subjects: feedIDs.map(feedID => subjectOf(log.prefix, feedID)),
+        deliver_policy: 'by_start_sequence',
+        opt_start_seq: Math.max(1, first),
+        inactive_threshold: FORGOTTEN_AFTER,
+      })
+      return { messages: await consumer.consume({ ...consumeOptions }), first }
+    } catch (thrown) {
+      throw streamError(log.stream, thrown)
+    }
+  }
+}
+
+/** Milliseconds without a message and without a sign of life, after which a consumer is given up. */
+const QUIET_LIMIT = 10_000
+const CHECK_INTERVAL = 1000
+
+/** Watches over a consumer that is read. */
+export interface ConsumerWatch {
+  /** A message came, or reading goes on after a pause. */
+  sign(): void
+  /** While nothing is read, nothing is asked for, and no sign comes. */
+  isPaused: boolean
+  stop(): void
+}
+
+/**
+ * Calls back when the server no longer has the consumer, or gives no sign of it. The library waits for a consumer that was lost with
+ * its server until that is back; another can be had at once.
+ */
+export function watchConsumer(
+  messages: ConsumerMessages,
+  lost: (error: LogError) => void,
+): ConsumerWatch {
+  let seenAt = performance.now()
+  const timer = setInterval(() => {
+    if (!watch.isPaused && performance.now() - seenAt > QUIET_LIMIT) lose('no sign of life')
+  }, CHECK_INTERVAL)
+  timer.unref?.()
+
+  function lose(why: string): void {
+    watch.stop()
+    lost(new LogError(`the log no longer brings reports: ${why}`, { isRetryable: true }))
+  }
+
+  async function follow(): Promise<void> {
+    for await (const { type } of messages.status()) {
+      if (type === 'heartbeat') seenAt = performance.now()
+      else if (fatal.has(type)) lose(type.replaceAll('_', ' '))
+    }
+  }
+
+  const watch: ConsumerWatch = {
+    sign() {
+      seenAt = performance.now()
+    },
+    isPaused: false,
+    stop: () => clearInterval(timer),
+  }
+  void follow()
+  return watch
+}
+
+/** What the library says of a consumer that will bring nothing. */
+const fatal: ReadonlySet<string> = new Set([
+  'heartbeats_missed',
+  'stream_not_found',
+  'consumer_deleted',
+])

@@ -1,0 +1,13 @@
+export { type NatsCursorsOptions, natsCursors } from './cursors.js'
+export { LogError } from './errors.js'
+export { queueDeliveries } from './queue-deliveries.js'
+export { createRelay, type Relay, type RelayMetrics, type RelayOptions } from './relay.js'
+export type { CreateOptions } from './stream-settings.js'
+export { feedsOfShare, type Share } from './subjects.js'
+export { type NatsWire, type NatsWireOptions, natsWire } from './wire.js'
+export {
+  type QueuePresetOptions,
+  queuePreset,
+  type WorkerPresetOptions,
+  workerPreset,
+} from './worker-preset.js'

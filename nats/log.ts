@@ -1,0 +1,78 @@
+import type { JetStreamClient, JetStreamManager, StreamInfo } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { ValidationError } from '../core/errors.js'
+import { LogError, logError } from './errors.js'
+import { loadJetStream } from './library.js'
+
+/** A stream of JetStream, which holds reports. */
+export interface ReportLog {
+  readonly connection: NatsConnection
+  /** Its name. */
+  readonly stream: string
+  /** What its subjects begin with. */
+  readonly prefix: string
+}
+
+/** The library's view of a log. */
+export interface LogAccess {
+  readonly client: JetStreamClient
+  readonly manager: JetStreamManager
+}
+
+/** Milliseconds that the log may take to answer: a stream waits 5000 for its connection. */
+const TIMEOUT = 4000
+
+const opened = new WeakMap<NatsConnection, Promise<LogAccess>>()
+
+/** Access to the JetStream of a connection, made once. */
+export function accessLog(connection: NatsConnection): Promise<LogAccess> {
+  let access = opened.get(connection)
+  if (access === undefined) {
+    access = open(connection)
+    opened.set(connection, access)
+  }
+  return access
+}
+
+async function open(connection: NatsConnection): Promise<LogAccess> {
+  const { jetstream, jetstreamManager } = await loadJetStream()
+  const options = { timeout: TIMEOUT, checkAPI: false }
+  return {
+    client: jetstream(connection, options),
+    manager: await jetstreamManager(connection, options),
+  }
+}
+
+/** What the server says of the stream. Throws LogError where it is missing, or the log is away. */
+export async function readInfo({ connection, stream }: ReportLog): Promise<StreamInfo> {
+  const { manager } = await accessLog(connection)
+  try {
+    return await manager.streams.info(stream)
+  } catch (thrown) {
+    throw streamError(stream, thrown)
+  }
+}
+
+/** The error of a request about a stream. */
+export function streamError(stream: string, thrown: unknown): LogError {
+  if (isAPIError(thrown, 10_059))
+    return new LogError(`stream ${stream} does not exist: a relay creates it with create`, {
+      isRetryable: true,
+    })
+  return logError(`stream ${stream} did not answer`, thrown)
+}
+
+/** True for an answer of the server with this code of error. */
+export function isAPIError(thrown: unknown, code: number): boolean {
+  return (thrown as { readonly code?: unknown } | null)?.code === code
+}
+
+/** A connection of `@nats-io/transport-node`, or of another transport of the same library. */
+export function checkConnection(value: unknown): NatsConnection {
+  const { publish, subscribe, rtt } = (value ?? {}) as Partial<NatsConnection>
+  if ([publish, subscribe, rtt].every(method => typeof method === 'function'))
+    return value as NatsConnection
+  throw new ValidationError(
+    'connection must be a connection of NATS, as connect of @nats-io/transport-node opens it',
+  )
+}

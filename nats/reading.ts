@@ -1,0 +1,99 @@
+import type { JsMsg } from '@nats-io/jetstream'
+import type { Socket, SocketEvents } from '../client/transport/socket.js'
+import { createDeferred, type Deferred } from '../core/deferred.js'
+import { asError } from '../core/errors.js'
+import { setImmediate } from '../platform/globals.js'
+import { type OpenConsumer, watchConsumer } from './consumers.js'
+import { logError } from './errors.js'
+import type { ReportLog } from './log.js'
+import { deliverOfQueue } from './queue-deliveries.js'
+
+/** How a reading ends, and how its messages are delivered. */
+export interface ReadingParts {
+  readonly isQueue: boolean
+  /** The number of the message at which another reading has to go on; undefined where it was closed. */
+  ended(next: number | undefined): void
+}
+
+const NORMAL = 1000
+const LOST = 1006
+
+/** Opens a consumer of the log as a connection, whose messages are the service's frames. */
+export async function openReading(
+  { connection, stream }: ReportLog,
+  open: OpenConsumer,
+  events: SocketEvents,
+  { isQueue, ended }: ReadingParts,
+): Promise<Socket> {
+  const { messages, first } = await open()
+  let next = first
+  let failure: Error | undefined
+  let isClosed = false
+  let isOver = false
+  let gate: Deferred<void> | undefined
+
+  function end(code: number): void {
+    if (isOver) return
+    isOver = true
+    watch.stop()
+    messages.close().catch(() => undefined)
+    gate?.resolve()
+    if (!isQueue) ended(isClosed ? undefined : next)
+    events.ended(code, failure)
+  }
+
+  function deliver(message: JsMsg): void {
+    next = message.seq + 1
+    watch.sign()
+    if (isQueue) deliverOfQueue(message, () => events.message(message.data))
+    else events.message(message.data)
+  }
+
+  async function read(): Promise<void> {
+    try {
+      for await (const message of messages) {
+        if (gate !== undefined) await gate.promise
+        if (isOver) return
+        deliver(message)
+      }
+    } catch (thrown) {
+      failure ??= logError(`stream ${stream} can no longer be read`, asError(thrown))
+    }
+    end(isClosed ? NORMAL : LOST)
+  }
+
+  const watch = watchConsumer(messages, error => {
+    failure ??= error
+    end(LOST)
+  })
+  setImmediate(() => {
+    if (isOver) return
+    events.opened()
+    void read()
+  })
+
+  return {
+    ping() {
+      connection.rtt().then(
+        () => isOver || events.alive(),
+        () => undefined,
+      )
+    },
+    pause() {
+      gate ??= createDeferred()
+      watch.isPaused = true
+    },
+    resume() {
+      gate?.resolve()
+      gate = undefined
+      watch.isPaused = false
+      watch.sign()
+    },
+    close() {
+      isClosed = true
+      // What has come by now is read to the end.
+      messages.close().catch(() => undefined)
+    },
+    terminate: () => end(LOST),
+  }
+}

@@ -1,0 +1,47 @@
+import type { Report } from '../../report/report.js'
+import { toError } from './rejection.js'
+import type { Settled, Verifier } from './verifier.js'
+import type { VerifierOptions } from './verifier-options.js'
+
+/** Makes a verifier of options that have been checked. All that it needs is loaded with its first report. */
+export function createLateVerifier(options: VerifierOptions): Verifier {
+  let verifier: Verifier | undefined
+  let loading: Promise<Verifier> | undefined
+  let isEnded = false
+
+  async function load(): Promise<Verifier> {
+    const { createVerifier } = await import('./verifier.js')
+    verifier = createVerifier(options)
+    if (isEnded) verifier.end()
+    return verifier
+  }
+
+  function checkLater(report: Report, settled: Settled): () => void {
+    let isWanted = true
+    let leave: (() => void) | undefined
+    loading ??= load()
+    loading.then(
+      loaded => {
+        if (isWanted) leave = loaded.check(report, settled)
+      },
+      cause => {
+        const rule = 'what verifies it could not be loaded'
+        const rejection = { reason: 'engine-unavailable', rule, cause } as const
+        if (isWanted && !isEnded) settled(toError(rejection, report.feedID, report))
+      },
+    )
+    return function cancel() {
+      isWanted = false
+      leave?.()
+    }
+  }
+
+  return {
+    check: (report, settled) =>
+      verifier === undefined ? checkLater(report, settled) : verifier.check(report, settled),
+    end() {
+      isEnded = true
+      verifier?.end()
+    },
+  }
+}

@@ -1,0 +1,211 @@
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { createKeys } from '../../../crypto/keys.js'
+import { boxKeys } from '../../../crypto/sealed-box.js'
+import { type NodeAddress, openVault, startVaultNode, type Vault } from '../../../local/index.js'
+import { sealRequestJSON } from '../../../local/sealed-message.js'
+import { askNode, type NodeRequest } from '../../../local/vault/process/protocol.js'
+import { nameOf, place, reveal, VALUE, vault } from '../../support/local/vault.js'
+import { failureOf } from '../../support/waiting.js'
+
+const caller = createKeys()
+const running: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  await Promise.all(running.splice(0).map(each => each.close()))
+})
+
+interface Node extends NodeAddress {
+  readonly directory: string
+  stop(): Promise<void>
+  start(): Promise<void>
+}
+
+/** Starts nodes that trust each other. */
+async function startNodes(count: number, writer: string): Promise<Node[]> {
+  const made = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const directory = place()
+      const trust = { writer, callers: [caller.publicKey] }
+      const first = await startVaultNode({ directory, trust })
+      running.push(first)
+      const port = Number(new URL(first.url).port)
+      let node = first
+      return {
+        ...{ url: first.url, key: first.publicKey, directory },
+        stop: () => node.close(),
+        async start() {
+          node = await startVaultNode({ directory, port })
+          running.push(node)
+        },
+      }
+    }),
+  )
+  introduce(made)
+  return made
+}
+
+function introduce(nodes: readonly Node[]): void {
+  for (const { directory } of nodes) {
+    const file = join(directory, 'node.json')
+    const peers = nodes.map(({ key }) => key)
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), peers }))
+  }
+}
+
+const addressesOf = (nodes: readonly Node[]): NodeAddress[] =>
+  nodes.map(({ url, key }) => ({ url, key }))
+const open = (): Promise<Vault> => openVault(vault.directory, { callerKey: caller.secretKey })
+const sharesOf = ({ directory }: Node) => readdirSync(join(directory, 'shares'))
+
+let nodes: Node[]
+let remote: Vault
+beforeEach(async () => {
+  await vault.put({ key: 'key' }, VALUE)
+  nodes = await startNodes(3, vault.writerKey)
+  expect(await vault.reshare({ addresses: addressesOf(nodes) })).toEqual({
+    generation: 2,
+    leftOut: [],
+  })
+  remote = await open()
+})
+
+describe('nodes that are processes', () => {
+  test('hold the shares from a resharing on, and the directory none', async () => {
+    expect(readdirSync(join(vault.directory, 'nodes'))).toEqual([])
+    expect(nodes.map(sharesOf)).toEqual([['2.json'], ['2.json'], ['2.json']])
+    for (const pair of [
+      [0, 1],
+      [1, 2],
+    ])
+      expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
+    await remote.put({ key: 'later' }, 'put later')
+    expect(await reveal(remote, nameOf('later'), [2, 0])).toBe('put later')
+    await (nodes[1] as Node).stop()
+    expect(await failureOf(reveal(remote, nameOf('key'), [0, 1]))).toMatchObject({
+      message: 'it could not be reached: ECONNREFUSED',
+    })
+    await (nodes[1] as Node).start()
+    expect(await reveal(remote, nameOf('later'), [0, 1])).toBe('put later')
+  })
+
+  test('reshare among themselves and to others, and their old shares go', async () => {
+    const others = await startNodes(2, vault.writerKey)
+    const [first] = nodes as [Node, ...Node[]]
+    const next = [...others, first]
+    const strange = await failureOf(remote.reshare({ addresses: addressesOf(next) }))
+    expect(strange.message).toMatch(/^0 of the 2 nodes it takes have dealt\n/)
+    expect(strange.message).toMatch(/node 0 at \S+: [0-9a-f]{8}\.\.\. is not among the peers of/)
+    introduce([...nodes, ...others])
+    const done = await remote.reshare({ addresses: addressesOf(next), threshold: 3 })
+    expect(done).toEqual({ generation: 3, leftOut: [] })
+    expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
+    expect(nodes.map(sharesOf)).toEqual([['3.json'], [], []])
+    expect(others.map(sharesOf)).toEqual([['3.json'], ['3.json']])
+    expect(await remote.reshare({ threshold: 2 })).toMatchObject({ generation: 4 })
+    expect(await reveal(remote, nameOf('key'), [1, 2])).toBe(VALUE)
+  })
+
+  test('reshare without one that is gone, which is named', async () => {
+    const [first, second, gone] = nodes as [Node, Node, Node]
+    await gone.stop()
+    const addresses = addressesOf([first, second])
+    const { generation, leftOut } = await remote.reshare({ addresses })
+    expect(generation).toBe(3)
+    expect(leftOut).toEqual([
+      `node 2 at ${gone.url}: it could not be reached: ECONNREFUSED`,
+      `the node at ${gone.url} has not got change 4 yet: it could not be reached: ECONNREFUSED`,
+    ])
+    expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
+    expect(await failureOf(remote.reshare({ addresses: addressesOf(nodes) }))).toMatchObject({
+      message: `the node at ${gone.url} has not got change 4 yet: it could not be reached: ECONNREFUSED`,
+    })
+  })
+
+  test('make a new key together, which encrypts every secret', async () => {
+    const { publicKeyHex } = remote
+    expect(await remote.rotate()).toEqual({ generation: 3, leftOut: [] })
+    expect(remote.publicKeyHex).not.toBe(publicKeyHex)
+    expect(await reveal(remote, nameOf('key'), [0, 2])).toBe(VALUE)
+    expect(nodes.map(sharesOf)).toEqual([['3.json'], ['3.json'], ['3.json']])
+  })
+
+  test('release to the callers of their file, which may change while they run', async () => {
+    const stranger = createKeys()
+    const strange = await openVault(vault.directory, { callerKey: stranger.secretKey })
+    const unknown = { code: 'VAULT', message: 'the node does not know this caller' }
+    expect(await failureOf(reveal(strange, nameOf('key')))).toMatchObject(unknown)
+    expect(await failureOf(reveal(vault, nameOf('key')))).toMatchObject({
+      message: expect.stringMatching(/give the secret key that they know this caller by/),
+    })
+    for (const { directory } of nodes) {
+      const file = join(directory, 'node.json')
+      const trust = JSON.parse(readFileSync(file, 'utf8'))
+      writeFileSync(file, JSON.stringify({ ...trust, callers: [stranger.publicKey] }))
+    }
+    expect(await reveal(strange, nameOf('key'))).toBe(VALUE)
+    expect(await failureOf(reveal(remote, nameOf('key')))).toMatchObject(unknown)
+  })
+
+  test('reject an older store, also after a restart', async () => {
+    await remote.put({ key: 'key' }, 'new')
+    expect(await reveal(remote, nameOf('key'))).toBe('new')
+    rmSync(join(vault.directory, 'manifests', '4.json'))
+    const older = await open()
+    for (const [at, node] of nodes.slice(0, 2).entries()) {
+      await node.stop()
+      await node.start()
+      expect(await failureOf(reveal(older, nameOf('key'), [at]))).toMatchObject({
+        code: 'ROLLBACK',
+        message: `0x${vault.owner}::main::key: version 2 is in use, and this is another`,
+      })
+    }
+    await older.put({ key: 'other' }, 'another history')
+    expect(await failureOf(reveal(older, nameOf('other'), [0]))).toMatchObject({
+      code: 'ROLLBACK',
+      message: 'the vault has another history than was seen: its change 4 was another',
+    })
+  })
+
+  test('answer strangers and nonsense with an error, and go on', async () => {
+    const [{ url, key }] = nodes as [Node, ...Node[]]
+    const post = async (path: string, body: string | Uint8Array): Promise<number> => {
+      const { status } = await fetch(`${url}${path}`, { method: 'POST', body: body as string })
+      return status
+    }
+    expect((await fetch(`${url}/v1/node`)).status).toBe(404)
+    expect(await post('/v2/node', 'x')).toBe(404)
+    for (const body of ['', 'x', new Uint8Array(200), Buffer.from(key, 'hex')])
+      expect(await post('/v1/node', body)).toBe(400)
+    const sealed = (json: string) => sealRequestJSON('N', json, Buffer.from(key, 'hex'), boxKeys())
+    for (const json of ['', '[]', '{"version":2}', '{"version":1,"kind":"x","replyTo":"00"}'])
+      expect(await post('/v1/node', sealed(json))).toBe(400)
+    const ask = (request: NodeRequest) => failureOf(askNode({ url, key }, keys, request))
+    const keys = boxKeys(Buffer.from(caller.secretKey, 'hex'))
+    const { sequence, generation } = await remote.current()
+    const { digest } = JSON.parse(
+      readFileSync(join(vault.directory, 'manifests', '3.json'), 'utf8'),
+    )
+    const releasing = { kind: 'release', sequence, generation, digest }
+    for (const [request, message] of [
+      [{ kind: 'toString' }, 'the node knows no such request'],
+      [{ kind: 'manifest' }, 'text must be a string'],
+      [{ kind: 'manifest', text: '{}' }, 'the manifest is not a manifest'],
+      [
+        { kind: 'manifest', text: '{"body":{},"signature":"x"}' },
+        "the manifest is not signed by the vault's writer",
+      ],
+      [
+        { kind: 'deal', order: '{}', signature: '' },
+        "the order is not signed by the vault's writer",
+      ],
+      [releasing, 'the vault has another history than was seen: its change 3 was another'],
+    ] as const)
+      expect(await ask(request)).toMatchObject({ name: 'VaultError', message })
+    const other = createKeys().publicKey
+    expect(await failureOf(askNode({ url, key: other }, keys, { kind: 'x' }))).toMatchObject({
+      message: 'it answered 400',
+    })
+    expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
+  })
+})

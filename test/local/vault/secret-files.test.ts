@@ -1,0 +1,33 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { createVault } from '../../../local/index.js'
+import { failureOf } from '../../support/waiting.js'
+
+test('a change of a file that was read before is noticed', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'sluice-secret-files-'))
+  try {
+    const vault = await createVault(join(directory, 'vault'))
+    await vault.put({ key: 'apiKey' }, 'value')
+    const name = { key: 'apiKey', namespace: 'main', owner: vault.owner }
+    const folder = join(vault.directory, 'secrets', vault.owner, 'main')
+    const [entry = ''] = readdirSync(folder)
+    const text = readFileSync(join(folder, entry), 'utf8')
+    const ciphertext = await vault.ciphertext(name)
+    expect(await vault.ciphertext(name)).toBe(ciphertext)
+
+    writeFileSync(join(folder, entry), text.replace('Nonce', 'nonce'))
+    expect(await failureOf(vault.ciphertext(name))).toMatchObject({
+      message: expect.stringMatching(/does not hold the ciphertext that was put$/),
+    })
+    writeFileSync(join(folder, entry), text)
+    expect(await vault.ciphertext(name)).toBe(ciphertext)
+    rmSync(join(folder, entry))
+    expect(await failureOf(vault.ciphertext(name))).toMatchObject({
+      message: expect.stringMatching(/is missing$/),
+    })
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+})

@@ -1,0 +1,74 @@
+import { expect, test } from '@jest/globals'
+import { natsCursors } from '../../nats/index.js'
+import { feed, keyOf, startWorld } from '../support/nats/world.js'
+import { failureOf, until } from '../support/waiting.js'
+
+test('are what was saved last, on any connection', async () => {
+  const world = await startWorld()
+  const here = natsCursors(await world.connect(), { key: 'worker-1' })
+  expect(await here.load()).toEqual({})
+  await here.save({ [feed(1)]: 1 })
+  await here.save({ [feed(1)]: 2, [feed(2)]: 3 })
+  const there = natsCursors(await world.connect(), { key: 'worker-1' })
+  expect(await there.load()).toEqual({ [feed(1)]: 2, [feed(2)]: 3 })
+  const other = natsCursors(await world.connect(), { key: 'worker-2' })
+  expect(await other.load()).toEqual({})
+})
+
+test('are never taken back by a process that another has replaced', async () => {
+  const world = await startWorld()
+  const first = natsCursors(await world.connect(), { key: 'k' })
+  await first.load()
+  await first.save({ [feed(1)]: 1 })
+  const second = natsCursors(await world.connect(), { key: 'k' })
+  await second.load()
+  await second.save({ [feed(1)]: 5 })
+  const error = await failureOf(first.save({ [feed(1)]: 2 }))
+  expect(error).toMatchObject({ code: 'LOG' })
+  expect(error.message).toContain(
+    'key k of bucket sluice-cursors was saved by another process, and each stream needs a key of its own',
+  )
+  expect(await second.load()).toEqual({ [feed(1)]: 5 })
+  // Whoever loads last goes on.
+  await first.load()
+  await first.save({ [feed(1)]: 6 })
+  await failureOf(second.save({ [feed(1)]: 7 }))
+})
+
+test('that are no cursors, and a store that is away, are errors', async () => {
+  const world = await startWorld()
+  const connection = await world.connect()
+  const { Kvm } = await import('@nats-io/kv')
+  const bucket = await new Kvm(connection).create('sluice-cursors')
+  await bucket.put('k', '{"0x1":1}')
+  const cursors = natsCursors(connection, { key: 'k' })
+  expect((await failureOf(cursors.load())).message).toContain(
+    'key k of bucket sluice-cursors holds no cursors: "0x1" is no feed id',
+  )
+  const [node] = world.servers.nodes
+  await node.kill()
+  expect((await failureOf(cursors.save({}))).message).toContain("can't be written")
+}, 30_000)
+
+test('let a worker on another machine go on where the first was, with every report once', async () => {
+  const world = await startWorld()
+  const engine = await world.engine()
+  const relay = await world.relay(engine)
+  const stream = async () => ({
+    cursors: natsCursors(await world.connect(), { key: 'w' }),
+    saveInterval: 0,
+  })
+  const first = await world.worker({ stream: await stream() })
+  for (let at = 0; at < 20; at++) engine.publish(feed(1 + (at % 2)))
+  await until(() => first.reports.length === 20)
+  await first.client.close()
+  for (let at = 0; at < 30; at++) engine.publish(feed(1 + (at % 2)))
+  await until(() => relay.getMetrics().stored === 50)
+  const second = await world.worker({ stream: await stream() })
+  engine.publish(feed(1))
+  await until(() => second.reports.length === 31)
+  const all = [...first.reports, ...second.reports].map(keyOf)
+  expect(new Set(all).size).toBe(51)
+  expect(second.gaps).toEqual([])
+  expect([...first.errors, ...second.errors]).toEqual([])
+})

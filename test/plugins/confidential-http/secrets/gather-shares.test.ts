@@ -1,0 +1,120 @@
+import { describe, expect, test } from '@jest/globals'
+import { boxKeys, seal } from '../../../../crypto/sealed-box.js'
+import {
+  createShare,
+  encrypt,
+  generateKeys,
+  type PrivateShare,
+  parseCiphertext,
+} from '../../../../crypto/tdh2/index.js'
+import {
+  type FailureTimes,
+  gatherShares,
+  HEDGE_AFTER,
+  type SecretNode,
+} from '../../../../plugins/confidential-http/secrets/gather-shares.js'
+import { failureOf } from '../../../support/waiting.js'
+
+const name = { owner: '11'.repeat(20), namespace: 'main', key: 'key' }
+const { publicKey, shares } = generateKeys({ threshold: 2, nodes: 4 })
+const threshold = 2
+
+/** Nodes that answer so; undefined of one stands for its honest share. */
+async function nodesOf(
+  answers: readonly ((count: number) => Promise<Uint8Array | undefined>)[],
+  isProcess = true,
+) {
+  const keys = boxKeys()
+  const ciphertext = parseCiphertext(publicKey, await encrypt(publicKey, Buffer.from('value')))
+  const asked: number[] = []
+  const warnings: string[] = []
+  const sealed = (index: number): Uint8Array =>
+    seal(Buffer.from(createShare(ciphertext, shares[index] as PrivateShare)), keys.publicKey)
+  const nodes: SecretNode[] = answers.map((answer, index) => ({
+    index,
+    ...(isProcess ? { url: `http://node-${index}` } : {}),
+    async release() {
+      asked.push(index)
+      return (await answer(asked.filter(each => each === index).length)) ?? sealed(index)
+    },
+  }))
+  const gather = (failures?: FailureTimes, signal?: AbortSignal) =>
+    gatherShares(
+      { publicKey, threshold, nodes },
+      {
+        ...{ name, ciphertext, keys, log: { warn: text => void warnings.push(text) } },
+        ...(signal === undefined ? {} : { signal }),
+      },
+      failures,
+    )
+  return { gather, asked, warnings, sealed }
+}
+
+const honest = async () => undefined
+const never = () => new Promise<undefined>(() => undefined)
+const dead = async (): Promise<undefined> => {
+  throw new TypeError('some detail that may be secret')
+}
+const indexes = (valid: readonly { readonly index: number }[]) =>
+  valid.map(({ index }) => index).sort()
+
+describe('gathering shares', () => {
+  test('asks as many nodes as it takes, and no more', async () => {
+    const { gather, asked, warnings } = await nodesOf([honest, honest, honest])
+    expect(indexes(await gather())).toEqual([0, 1])
+    expect([asked, warnings]).toEqual([[0, 1], []])
+  })
+
+  test('replaces one that fails or lies, names it, and asks it last from then on', async () => {
+    const { gather, asked, warnings, sealed } = await nodesOf([
+      dead,
+      async () => sealed(3),
+      honest,
+      honest,
+    ])
+    const failures: FailureTimes = new Map()
+    expect(indexes(await gather(failures))).toEqual([2, 3])
+    expect(warnings).toEqual([
+      'node 0 at http://node-0 gave no share of secret key: it failed with TypeError',
+      'node 1 at http://node-1 gave no share of secret key: its share is that of node 3',
+    ])
+    asked.length = 0
+    expect(indexes(await gather(failures))).toEqual([2, 3])
+    expect(asked).toEqual([2, 3])
+  })
+
+  test('asks another where one is slow, and does not wait for it', async () => {
+    const { gather, warnings } = await nodesOf([never, honest, honest])
+    const began = performance.now()
+    expect(indexes(await gather())).toEqual([1, 2])
+    expect(performance.now() - began).toBeGreaterThan(HEDGE_AFTER * 0.9)
+    expect(warnings).toEqual([])
+  })
+
+  test('asks a process once more when no other is left', async () => {
+    const atFirst = (count: number) => (count === 1 ? dead() : honest())
+    const { gather, asked } = await nodesOf([atFirst, honest, dead])
+    expect(indexes(await gather())).toEqual([0, 1])
+    expect(asked.filter(each => each === 0)).toHaveLength(2)
+  })
+
+  test('names every node where too few are good', async () => {
+    const { gather } = await nodesOf([dead, honest, async () => new Uint8Array(99)], false)
+    expect(await failureOf(gather())).toMatchObject({
+      code: 'VAULT',
+      message: [
+        'secret key: 1 of the 2 shares it takes are good',
+        '  node 0: it failed with TypeError',
+        '  node 2: its share does not open',
+      ].join('\n'),
+    })
+  })
+
+  test('ends with its signal', async () => {
+    const { gather } = await nodesOf([never, never])
+    const controller = new AbortController()
+    const gathering = gather(new Map(), controller.signal)
+    controller.abort(new Error('over'))
+    expect(await failureOf(gathering)).toMatchObject({ message: 'over' })
+  })
+})

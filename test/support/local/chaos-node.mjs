@@ -1,0 +1,60 @@
+// A node of a vault, in a process of its own, which lies while a file says so. Run by chaos.mjs.
+import { existsSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+const [, , sources, directory, port] = process.argv
+const load = path => import(pathToFileURL(join(sources, `${path}.js`)).href)
+const [
+  { createHolder },
+  { createNodeFiles },
+  { serveNode },
+  files,
+  permissions,
+  box,
+  keyFile,
+  tdh2,
+] = await Promise.all(
+  [
+    'local/vault/process/holder',
+    'local/vault/process/node-files',
+    'local/vault/process/node-server',
+    'local/vault/files',
+    'local/vault/permissions',
+    'crypto/sealed-box',
+    'local/key-file',
+    'crypto/tdh2/index',
+  ].map(load),
+)
+const keys = box.boxKeys(Buffer.from(keyFile.readKeyFile(join(directory, 'node.key')), 'hex'))
+const folder = files.createVaultFolder(directory, permissions.createPermissions())
+const honest = await createHolder(createNodeFiles(folder), keys)
+const say = line => writeSync(1, `${JSON.stringify(line)}\n`)
+
+/** A share of the right form that is not of this node's part of the key, or no share at all. */
+function lieAbout({ sealed }, { recipient }) {
+  if (sealed === undefined) return { sealed }
+  say({ lied: 'release' })
+  const to = Buffer.from(recipient, 'base64')
+  const [wrong] = tdh2.generateKeys({ threshold: 1, nodes: 1 }).shares
+  const scalar = Buffer.from(JSON.parse(tdh2.formatPrivateShare(wrong)).V, 'base64')
+  return { sealed: Math.random() < 0.5 ? box.seal(scalar, to) : Buffer.from(scalar) }
+}
+
+async function holder(request, asker) {
+  const answer = await honest(request, asker)
+  if (!existsSync(join(directory, 'lie'))) return answer
+  if (request.kind === 'release') return lieAbout(answer, request)
+  if (request.kind === 'deal') {
+    say({ lied: 'deal' })
+    return {
+      ...answer,
+      dealing: answer.dealing.replace(/"Commitments":\["....../, '"Commitments":["AAAAAA'),
+    }
+  }
+  return answer
+}
+
+const log = process.env.VERBOSE ? { warn: text => say({ warn: text }) } : {}
+const node = await serveNode({ holder, keys, host: '127.0.0.1', port: Number(port), log })
+say({ url: node.url, key: node.publicKey })
