@@ -27,15 +27,12 @@ test('a sister whose language is not there is left out, with the reason', () => 
 })
 
 test('the sisters take their SDKs from the registries of their languages, at the versions that the page names', () => {
-  const sources = [...read('rust/Cargo.lock').matchAll(/^source = "(.*)"$/gm)].map(each => each[1])
-  expect(sources.length).toBeGreaterThan(100)
-  expect(new Set(sources)).toEqual(
-    new Set(['registry+https://github.com/rust-lang/crates.io-index']),
-  )
   const manifest = read('rust/Cargo.toml')
+  // A source of its own, or a range of versions, would be no exact string.
+  expect(manifest).not.toMatch(/\[(patch|replace|source|registries)/)
   const [rust] = ['chainlink-data-streams-sdk', 'chainlink-data-streams-report'].map(name => {
-    const [, version] = new RegExp(`^${name} = "=(.+)"$`, 'm').exec(manifest) ?? []
-    expect(read('rust/Cargo.lock')).toContain(`name = "${name}"\nversion = "${version}"\n`)
+    const [, version] = new RegExp(`^${name} = "=([\\d.]+)"$`, 'm').exec(manifest) ?? []
+    expect(version).toBeDefined()
     return version
   })
   const [, go] = /data-streams-sdk\/go v(\S+)/.exec(read('go/go.mod')) ?? []
