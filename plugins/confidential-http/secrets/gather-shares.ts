@@ -45,6 +45,8 @@ export const HEDGE_AFTER = 250
 export const RELEASE_TIMEOUT = 5000
 /** A node that failed, or was slow, is asked after the others for so long, in milliseconds. */
 const AVOIDED_FOR = 10_000
+/** So often a process is asked again, each time after twice as long: the last time before RELEASE_TIMEOUT. */
+const MAX_AGAIN = 4
 
 /** When each node, by its URL or its index, last failed or was slow. */
 export type FailureTimes = Map<string, number>
@@ -53,7 +55,8 @@ export type FailureTimes = Map<string, number>
  * Collects `threshold` shares. Asks so many nodes at once; another one for each that fails or lies, and for each that is slow.
  * Whether the shares are right is for the tag of the ciphertext to say, which costs nothing: only if it is wrong, gather again
  * with the shares as `suspects`, which verifies their proofs and finds who lied.
- * A process is asked once more when no other is left.
+ * A process that could not be reached, or lied, is asked again when no other is left: it may be about to start. One that refuses
+ * is not.
  * Names the nodes that failed or lied: in the log, and in the error if too few are left.
  */
 export function gatherShares(
@@ -74,7 +77,8 @@ export function gatherShares(
     const failed = new Map<SecretNode, string>()
     const late = new Set<SecretNode>()
     const slow = new Set<SecretNode>()
-    const again = new Set<SecretNode>()
+    const again = new Map<SecretNode, number>()
+    let refused = 0
     let asked = 0
     let pausing = 0
 
@@ -87,7 +91,6 @@ export function gatherShares(
 
     function fail(): void {
       end()
-      for (const node of late) failed.set(node, 'it did not answer in time')
       reject(tooFew(name, valid.length, threshold, failed))
     }
 
@@ -96,15 +99,19 @@ export function gatherShares(
       reject(signal?.reason)
     }
 
-    /** A process that was being started, or lied, may have a good share after all when no other has. */
     function askAgain(node: SecretNode): void {
-      again.add(node)
+      const times = again.get(node) ?? 0
+      if (times === MAX_AGAIN) return
+      again.set(node, times + 1)
       pausing++
-      const timer = setTimeout(() => {
-        pausing--
-        waiting.push(node)
-        if (asked - slow.size + valid.length < threshold) askNext()
-      }, HEDGE_AFTER)
+      const timer = setTimeout(
+        () => {
+          pausing--
+          waiting.push(node)
+          if (asked - slow.size + valid.length < threshold) askNext()
+        },
+        HEDGE_AFTER * 2 ** times,
+      )
       timers.add(timer)
     }
 
@@ -137,21 +144,26 @@ export function gatherShares(
           (thrown: unknown) => {
             if (stop.signal.aborted) return
             const why = reasonOf(thrown)
+            const text = `${shownNode(node)} gave no share of secret ${name.key}: ${why}`
+            if (failed.get(node) !== why) log.warn?.(text, { node: node.index })
             failed.set(node, why)
             failures.set(keyOf(node), Date.now())
-            log.warn?.(`${shownNode(node)} gave no share of secret ${name.key}: ${why}`, {
-              node: node.index,
-            })
-            if (node.url !== undefined && !again.has(node)) askAgain(node)
+            if (refuses(node, thrown)) refused++
+            else askAgain(node)
             askNext()
-            if (asked === 0 && pausing === 0) fail()
+            const isHopeless = nodes.length - refused < threshold
+            if (isHopeless || (asked === 0 && pausing === 0)) fail()
           },
         )
     }
 
     if (signal?.aborted) return onAbort()
     signal?.addEventListener('abort', onAbort)
-    timers.add(setTimeout(fail, RELEASE_TIMEOUT))
+    const giveUp = setTimeout(() => {
+      for (const node of late) failed.set(node, 'it did not answer in time')
+      fail()
+    }, RELEASE_TIMEOUT)
+    timers.add(giveUp)
     for (let at = 0; at < threshold; at++) askNext()
     if (asked === 0) fail()
   })
@@ -180,17 +192,23 @@ async function askNode(
   given?: DecryptionShare,
 ): Promise<DecryptionShare> {
   const share = given ?? openShare(await node.release(name, keys.publicKey, signal), keys)
-  if (share.index !== node.index) throw new VaultError(`its share is that of node ${share.index}`)
+  if (share.index !== node.index)
+    throw new VaultError(`its share is that of node ${share.index}`, { isRetryable: true })
   if (suspects !== undefined) verifyShare(publicKey, ciphertext, share)
   return share
 }
 
 function openShare(sealed: Uint8Array, keys: BoxKeys): DecryptionShare {
   const opened = openSealed(sealed, keys)
-  if (opened === undefined) throw new VaultError('its share does not open')
+  if (opened === undefined) throw new VaultError('its share does not open', { isRetryable: true })
   const share = parseDecryptionShare(new TextDecoder().decode(opened))
   opened.fill(0)
   return share
+}
+
+/** True where a node will fail again: one of the vault's own directory, and a process that says why it releases nothing. */
+function refuses({ url }: SecretNode, thrown: unknown): boolean {
+  return url === undefined || (thrown instanceof VaultError && !thrown.isRetryable)
 }
 
 /** Nodes that failed of late come last. */
