@@ -9,11 +9,13 @@ import {
 } from '../../../../crypto/tdh2/index.js'
 import { VaultError } from '../../../../local/vault/errors.js'
 import {
-  type FailureTimes,
   gatherShares,
   HEDGE_AFTER,
-  type SecretNode,
 } from '../../../../plugins/confidential-http/secrets/gather-shares.js'
+import type {
+  FailureTimes,
+  SecretNode,
+} from '../../../../plugins/confidential-http/secrets/node-order.js'
 import { failureOf } from '../../../support/waiting.js'
 
 const name = { owner: '11'.repeat(20), namespace: 'main', key: 'key' }
