@@ -9,7 +9,7 @@ test('a change of a file that was read before is noticed', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'sluice-secret-files-'))
   try {
     const vault = await createVault(join(directory, 'vault'))
-    await vault.put({ key: 'apiKey' }, 'value')
+    await vault.put({ key: 'apiKey' }, 'value', { policy: 'anywhere' })
     const name = { key: 'apiKey', namespace: 'main', owner: vault.owner }
     const folder = join(vault.directory, 'secrets', vault.owner, 'main')
     const [entry = ''] = readdirSync(folder)

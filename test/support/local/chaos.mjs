@@ -46,7 +46,7 @@ process.on('exit', () => {
 
 const caller = createKeys()
 const writer = await createVault(join(work, 'vault'), { nodes: NODES, threshold: THRESHOLD })
-await writer.put({ key: 'apiKey' }, 'the value')
+await writer.put({ key: 'apiKey' }, 'the value', { policy: 'anywhere' })
 
 /** Starts the process of a node, and resolves when it listens. */
 async function start(node) {
