@@ -85,10 +85,6 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys): Promise<Hol
     return maker
   }
 
-  function checkCaller({ callers }: NodeTrust, asker: string): void {
-    if (!callers.includes(asker)) throw new VaultError('the node does not know this caller')
-  }
-
   const resharing = createHolderResharing({ files, keys, known, indexIn })
   const kinds: Kinds = {
     manifest: (request, trust) => inOrder(() => take(textOf(request, 'text'), trust)),
@@ -121,4 +117,8 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys): Promise<Hol
     if (answerKind === undefined) throw new ValidationError('the node knows no such request')
     return answerKind(request, await files.readTrust(), asker)
   }
+}
+
+function checkCaller({ callers }: NodeTrust, asker: string): void {
+  if (!callers.includes(asker)) throw new VaultError('the node does not know this caller')
 }
