@@ -38,7 +38,7 @@ export async function confidentialDemo(out: NodeJS.WriteStream): Promise<number>
       `vault       ${vault.nodes.length} nodes, ${vault.threshold} of them release a secret; another process put ${SECRET} in`,
     )
     const aesKey = randomBytes(32).toString('hex')
-    await vault.put({ key: AES_KEY }, aesKey)
+    await vault.put({ key: AES_KEY }, aesKey, { policy: 'anywhere' })
     const authorization = `Bearer {{.${SECRET}}}`
     say(`caller      sends “${authorization}” to ${url}`)
     const response = await new ConfidentialHTTPClient().sendRequestAsync(runtime, {

@@ -6,7 +6,7 @@ import { openVault, startHTTPSServer } from '../local/index.js'
 
 const [directory = '', key = ''] = process.argv.slice(2)
 const secret = `sk_demo_${randomBytes(12).toString('hex')}`
-await (await openVault(directory)).put({ key }, secret)
+await (await openVault(directory)).put({ key }, secret, { policy: 'anywhere' })
 
 const { url, ca } = await startHTTPSServer({
   handler(request, response) {

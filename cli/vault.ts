@@ -108,7 +108,7 @@ function addSecretCommands(add: Add, terminal: Terminal): void {
       if (value.length === 0 && options.empty !== true)
         throw new ValidationError('the value is empty: say --empty if that is meant')
       await opened.put(refOf(key, options), value, {
-        ...(policy === undefined ? {} : { policy }),
+        policy,
         ...(expires === undefined ? {} : { expiresAt: expires }),
       })
     })
@@ -171,7 +171,7 @@ function versionText({ version, putAt, expiresAt }: SecretInfo): string {
 function readPolicy(
   key: string,
   { host: hosts, method: methods, in: places, customRoots = false, anywhere }: PutOptions,
-): SecretUse | undefined {
+): SecretUse {
   const isNamed = hosts.length + methods.length + places.length > 0 || customRoots
   if (anywhere === true) {
     if (!isNamed) return 'anywhere'
@@ -179,7 +179,8 @@ function readPolicy(
       '--anywhere must not be given with --host, --method, --in or --custom-roots',
     )
   }
-  if (!isNamed && key === AES_KEY) return undefined
+  // It encrypts answers, and no request gets it.
+  if (!isNamed && key === AES_KEY) return 'anywhere'
   if (hosts.length === 0)
     throw new ValidationError(
       'where the secret may go must be said: --host api.example.com (with --method, --in), or --anywhere',

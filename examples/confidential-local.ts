@@ -21,9 +21,10 @@ const api = await startHTTPSServer({
 // In production `sluice vault put` does this in a separate process. Here this process knows the secret.
 const folder = await mkdtemp(join(tmpdir(), 'sluice-example-'))
 const vault = await createVault(join(folder, 'vault'))
-await vault.put({ key: 'apiKey' }, 'the-secret')
+const policy = { hosts: [new URL(api.url).host], in: ['header'], customRoots: true }
+await vault.put({ key: 'apiKey' }, 'the-secret', { policy })
 const aesKey = randomBytes(32).toString('hex')
-await vault.put({ key: 'san_marino_aes_gcm_encryption_key' }, aesKey)
+await vault.put({ key: 'san_marino_aes_gcm_encryption_key' }, aesKey, { policy: 'anywhere' })
 
 const runtime = createLocalRuntime({ vault })
 const client = new ConfidentialHTTPClient()

@@ -19,7 +19,8 @@ const api = await startHTTPSServer({
 // The other host: `sluice vault init`, `sluice vault put` and `sluice enclave` do this.
 const folder = await mkdtemp(join(tmpdir(), 'sluice-example-'))
 const vault = await createVault(join(folder, 'vault'))
-await vault.put({ key: 'apiKey' }, 'the-secret')
+const policy = { hosts: [new URL(api.url).host], in: ['header'], customRoots: true }
+await vault.put({ key: 'apiKey' }, 'the-secret', { policy })
 const caller = createKeys()
 const enclave = await startEnclaveServer({
   vault: vault.directory,

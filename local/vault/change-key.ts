@@ -254,7 +254,7 @@ async function encryptAgain(
   }
 }
 
-/** Removes the files of the versions that a change has left out. */
+/** Removes the files of the versions that a change has left out, and those that killed processes have left. */
 export async function removeDropped(
   store: SecretStore,
   base: Manifest,
@@ -262,4 +262,5 @@ export async function removeDropped(
 ): Promise<void> {
   const named = new Set(next.secrets.map(({ digest }) => digest))
   for (const version of base.secrets) if (!named.has(version.digest)) await store.remove(version)
+  await store.removeLeftOver(next.secrets)
 }

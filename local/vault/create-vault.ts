@@ -49,7 +49,7 @@ const names: OptionNames<VaultOptions> = {
  *
  * @example
  * const vault = await createVault('./vault')
- * await vault.put({ key: 'API_KEY' }, value)
+ * await vault.put({ key: 'API_KEY' }, value, { policy: { hosts: ['api.example.com'] } })
  */
 export async function createVault(directory: string, options: VaultOptions = {}): Promise<Vault> {
   const path = checkDirectory(directory)

@@ -3,6 +3,7 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, readText } from '../files.js'
+import { createBatch } from './batch.js'
 import { VaultError } from './errors.js'
 import { fileError, isAbsence, type VaultFolder } from './files.js'
 import {
@@ -111,7 +112,10 @@ export function createManifestLog(folder: VaultFolder, writerKey: string, seen: 
   const { numbers, read, link, prune } = createManifestFiles(folder, writerKey)
   let cached: SignedManifest | undefined
 
-  async function head(): Promise<SignedManifest> {
+  /** Of all requests that are under way at once, so that they read the folder once. */
+  const head = createBatch(readHead)
+
+  async function readHead(): Promise<SignedManifest> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       // Before the listing: meanwhile others may see a newer state.
       const newest = await seen.newest()

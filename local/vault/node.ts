@@ -7,6 +7,7 @@ import {
   type PrivateShare,
   type PublicKey,
 } from '../../crypto/tdh2/index.js'
+import { createBatch } from './batch.js'
 import { VaultError } from './errors.js'
 import type { VaultFolder } from './files.js'
 import { checkName, formatName, type SecretName } from './secret-name.js'
@@ -87,7 +88,8 @@ export function createNode(
   const file = shareFile(generation, index)
   const maker = createShareMaker({
     publicKey,
-    readShare: () => readShare(folder, file, publicKey, index),
+    // Requests at once share it, and it is in memory no longer than they take.
+    readShare: createBatch(() => readShare(folder, file, publicKey, index)),
   })
   return {
     index,

@@ -58,7 +58,7 @@ const reshareNames: OptionNames<ReshareOptions> = {
  *
  * @example
  * const vault = await openVault('./vault')
- * await vault.put({ key: 'API_KEY' }, value)
+ * await vault.put({ key: 'API_KEY' }, value, { policy: { hosts: ['api.example.com'] } })
  */
 export async function openVault(directory: string, options: OpenVaultOptions = {}): Promise<Vault> {
   const path = checkDirectory(directory)

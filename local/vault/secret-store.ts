@@ -1,6 +1,6 @@
 import type { Stats } from 'node:fs'
-import { rm, stat } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { readdir, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import { VaultError } from './errors.js'
 import { fileError, isAbsence, makeFolder, type VaultFolder } from './files.js'
 import { digestOf, type SecretVersion } from './manifest.js'
@@ -13,6 +13,8 @@ export interface SecretStore {
   read(version: SecretVersion): Promise<string>
   /** Removes the file of a version that the manifest no longer names. */
   remove(version: SecretVersion): Promise<void>
+  /** Removes the files that killed processes have left: no version has them, and they are older than any change takes. */
+  removeLeftOver(versions: readonly SecretVersion[]): Promise<void>
 }
 
 /** A file that should hold a secret, and does not. */
@@ -42,6 +44,11 @@ export function fileOfVersion({
   const folder = `${SECRETS_FOLDER}/${owner}/${fileNameOf(namespace)}`
   return `${folder}/${fileNameOf(key)}.${digest.slice(0, 16)}.json`
 }
+
+/** A change takes far less: files that no version has were left over, and are older. In milliseconds. */
+export const LEFT_OVER = 3_600_000
+/** The name of a version's file, or of a draft of one. */
+const OWN_FILE = /\.[0-9a-f]{16}\.json$|^\..+\.[0-9a-f]{16}$/
 
 /** So many ciphertexts stay in memory, the last ones that were read. */
 const CACHED = 100
@@ -115,6 +122,34 @@ export function createSecretStore(folder: VaultFolder): SecretStore {
         if (!isAbsence(error)) throw fileError(file, 'removed', error)
       }
     },
+    removeLeftOver: versions => removeLeftOver(directory, versions),
+  }
+}
+
+async function removeLeftOver(
+  directory: string,
+  versions: readonly SecretVersion[],
+): Promise<void> {
+  const named = new Set(versions.map(fileOfVersion))
+  const list = (path: string): Promise<string[]> =>
+    readdir(join(directory, path)).then(
+      entries => entries.map(entry => `${path}/${entry}`),
+      () => [],
+    )
+  for (const owner of await list(SECRETS_FOLDER))
+    for (const namespace of await list(owner))
+      for (const file of await list(namespace))
+        if (!named.has(file) && OWN_FILE.test(basename(file)))
+          await removeOld(join(directory, file))
+}
+
+/** The change was made: what can't be removed now is by the next one. */
+async function removeOld(path: string): Promise<void> {
+  try {
+    const { mtimeMs } = await stat(path)
+    if (mtimeMs < Date.now() - LEFT_OVER) await rm(path)
+  } catch {
+    return
   }
 }
 

@@ -144,13 +144,12 @@ function checkExpiry(expiresAt: PutOptions['expiresAt']): number | undefined {
   return time
 }
 
-/** A value with its policy, where it has one. */
-function addPolicy(
-  { key }: SecretName,
-  value: Uint8Array,
-  policy: SecretUse | undefined,
-): Uint8Array {
-  if (policy === undefined) return value
+/** A value with its policy. */
+function addPolicy({ key }: SecretName, value: Uint8Array, policy: SecretUse): Uint8Array {
+  if (policy === undefined)
+    throw new ValidationError(
+      `policy must say where ${key} may go: { hosts: ['api.example.com'] }, or 'anywhere'`,
+    )
   const bytes = withUse(checkUse('policy', policy), value)
   if (bytes.byteLength > MAX_VALUE_BYTES)
     throw new ValidationError(

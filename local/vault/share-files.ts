@@ -11,13 +11,12 @@ import {
 import { codeOf, syncFolder } from '../files.js'
 import { VaultError } from './errors.js'
 import type { VaultFolder } from './files.js'
+import { LEFT_OVER } from './secret-store.js'
 
 /** The folder of the shares, with a folder for each generation. */
 export const NODES_FOLDER = 'nodes'
 
 const MAX_BYTES = 1024
-/** A process that reshares takes far less: shares that were left over are older. In milliseconds. */
-const LEFT_OVER = 3_600_000
 
 /** The file of a node's share. */
 export function shareFile(generation: number, index: number): string {

@@ -18,8 +18,8 @@ export interface SecretInfo extends SecretName {
 
 /** Options of a vault's `put`. */
 export interface PutOptions {
-  /** Where the secret may go. @default anywhere, with a warning at each enclave that uses it, unless that refuses it */
-  readonly policy?: SecretUse
+  /** Where the secret may go: `{ hosts: ['api.example.com'] }`, or `'anywhere'`. */
+  readonly policy: SecretUse
   /** From then on the secret is not released: a date, or Unix milliseconds. @default never */
   readonly expiresAt?: Date | number
 }
@@ -51,7 +51,7 @@ export interface Vault {
    * Encrypts a secret and stores it as its newest version. A value is UTF-8 of at most 1022 bytes, with its policy, which is
    * encrypted with it.
    */
-  put(name: SecretRef, value: string | Uint8Array, options?: PutOptions): Promise<void>
+  put(name: SecretRef, value: string | Uint8Array, options: PutOptions): Promise<void>
   /** The versions of a secret that are stored, the one in use first; no value. */
   versions(name: SecretRef): Promise<readonly SecretInfo[]>
   /** Makes an older version of a secret the newest one, and returns its number. It expires when the older one does. */

@@ -14,12 +14,8 @@ import type { SecretName } from '../../local/vault/secret-name.js'
 import { readUse, type SecretUse } from '../../local/vault/secret-policy.js'
 import type { EnclavePlugin } from './call.js'
 import { EnclaveError } from './errors.js'
-import {
-  type FailureTimes,
-  gatherShares,
-  type SecretNode,
-  type ShareRequest,
-} from './secrets/gather-shares.js'
+import { gatherShares } from './secrets/gather-shares.js'
+import type { FailureTimes, SecretNode, ShareRequest } from './secrets/node-order.js'
 import { createRedactor } from './secrets/redact.js'
 
 export type { SecretNode }

@@ -14,7 +14,7 @@ let vault: Vault
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-enclave-'))
   vault = await createVault(join(folder, 'vault'))
-  await vault.put({ key: 'token' }, SECRET)
+  await vault.put({ key: 'token' }, SECRET, { policy: 'anywhere' })
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 

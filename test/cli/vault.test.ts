@@ -229,9 +229,9 @@ describe('sluice vault put', () => {
 
 describe('sluice vault list and rm', () => {
   test('print and forget names, with versions', async () => {
-    await vault.put({ key: 'b' }, VALUE)
-    await vault.put({ key: 'A', namespace: 'other' }, VALUE)
-    await vault.put({ key: 'b', owner: OTHER }, VALUE)
+    await vault.put({ key: 'b' }, VALUE, { policy: 'anywhere' })
+    await vault.put({ key: 'A', namespace: 'other' }, VALUE, { policy: 'anywhere' })
+    await vault.put({ key: 'b', owner: OTHER }, VALUE, { policy: 'anywhere' })
     const listed = await run(['list'])
     expect(listed).toMatchObject({ code: 0, err: '' })
     expect(listed.out.replace(/put \d[^ \n]+/g, 'put TIME')).toBe(
@@ -257,7 +257,7 @@ describe('sluice vault list and rm', () => {
 
 describe('sluice vault get, restore, reshare and rotate', () => {
   test('show versions and expiry, and go back to an older one', async () => {
-    await vault.put({ key: 'key' }, 'old')
+    await vault.put({ key: 'key' }, 'old', { policy: 'anywhere' })
     expect(await run(['put', 'key', '--anywhere', '--expires', '90d'], VALUE)).toMatchObject({
       code: 0,
     })
@@ -280,7 +280,7 @@ describe('sluice vault get, restore, reshare and rotate', () => {
   })
 
   test('change shares and key, and say so', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const reshared = await run(['reshare', '--nodes', '4', '--threshold', '2'])
     expect(reshared).toEqual({
       code: 0,
@@ -298,7 +298,7 @@ describe('sluice vault get, restore, reshare and rotate', () => {
   })
 
   test('reject a vault that was put back', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     expect(await run(['list', '--seen', 'seen'])).toMatchObject({ code: 0 })
     rmSync(join(vault.directory, 'manifests', '2.json'))
     expect(await run(['list', '--seen', 'seen'])).toEqual({
@@ -313,7 +313,7 @@ describe('sluice vault node', () => {
   const lineOf = (text: string, name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(text)?.[1]
 
   test('runs a node that has a share after reshare, and says where it is', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const trust = ['--writer', vault.writerKey]
     const args = ['node', '--dir', 'node-0', '--listen', '127.0.0.1:0']
     const { child, output, ended } = start([...args, ...trust], null)
@@ -346,7 +346,7 @@ describe('sluice vault decrypt', () => {
   })
 
   test('refuses a secret, and what is no response', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const secret = await vault.ciphertext({ owner: OWNER, namespace: 'main', key: 'key' })
     expect(await run(['decrypt'], secret)).toMatchObject({
       code: 1,

@@ -88,7 +88,7 @@ test('no key of low order is pinned, known as a caller, answered or given a shar
   try {
     const vault = await createVault(directory, { owner: 'ab'.repeat(20), nodes: 1 })
     const name = { key: 'apiKey', namespace: 'main', owner: vault.owner }
-    await vault.put({ key: 'apiKey' }, 'sk-live')
+    await vault.put({ key: 'apiKey' }, 'sk-live', { policy: 'anywhere' })
     for (const [digits, key] of lowOrder.slice(4, 6)) {
       const invalid = (field: string) => ({ code: 'VALIDATION', message: `${field} ${refusal}` })
       const released = vault.nodes[0]?.release(name, key) as Promise<unknown>

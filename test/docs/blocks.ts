@@ -48,8 +48,8 @@ void aesKey
 `
 const vault = `
 const docsVault = await createDocsVault('./vault')
-await docsVault.put({ key: 'apiKey' }, 'a-secret')
-await docsVault.put({ key: 'san_marino_aes_gcm_encryption_key' }, aesKey)
+await docsVault.put({ key: 'apiKey' }, 'a-secret', { policy: 'anywhere' })
+await docsVault.put({ key: 'san_marino_aes_gcm_encryption_key' }, aesKey, { policy: 'anywhere' })
 `
 const apiURL = /url: 'https:\/\/api\.example\.com(\/[^']*)'/g
 

@@ -4,6 +4,7 @@ import { cursors } from './targets/cursors.js'
 import { contexts, decoding, frames, verifying } from './targets/reports.js'
 import { answers, headersRead, refusal } from './targets/rest.js'
 import { tdh2 } from './targets/tdh2.js'
+import { vaultNodes } from './targets/vault-nodes.js'
 import { connections } from './targets/websocket.js'
 
 /** All targets, by name. */
@@ -20,6 +21,7 @@ export async function allTargets(): Promise<ReadonlyMap<string, Target<unknown>>
     ...tdh2,
     ...confidential,
     ...(await sealed()),
+    ...(await vaultNodes()),
     cursors(),
   ] as unknown as readonly Target<unknown>[]
   return new Map(targets.map(target => [target.name, target]))

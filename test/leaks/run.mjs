@@ -98,35 +98,68 @@ function message(child, isIt) {
   })
 }
 
-const world = fork(join(support, 'world-process.mjs'), {
-  silent: true,
-  execArgv: [],
-  env: {
-    PATH: process.env.PATH,
-    SECRETS: JSON.stringify([{ apiKey: secret }, {}]),
-    POLICIES: JSON.stringify({ apiKey: { hosts: ['localhost', '127.0.0.1'], customRoots: true } }),
-  },
+const everything = 'http,https,http2,tls,net,stream,worker,undici,fs,module,esm,timer,fetch'
+const requireOf = file => `--require ${join(support, file)}`
+const planting = requireOf('../../leaks/plant.cjs')
+
+/** The environment of nodes whose every step is seen. */
+const nodeEnvironment = {
+  PATH: process.env.PATH,
+  DECOY: decoy,
+  NODE_DEBUG: everything,
+  NODE_OPTIONS: planting,
+}
+
+/** A server, a vault and an enclave, in a process that holds the secret. */
+async function startWorld(environment = {}) {
+  const child = fork(join(support, 'world-process.mjs'), {
+    silent: true,
+    execArgv: [],
+    env: {
+      PATH: process.env.PATH,
+      SECRETS: JSON.stringify([{ apiKey: secret }, {}]),
+      POLICIES: JSON.stringify({
+        apiKey: { hosts: ['localhost', '127.0.0.1'], customRoots: true },
+      }),
+      ...environment,
+    },
+  })
+  const printed = collect(child)
+  const { ready } = await message(child, said => said.ready !== undefined)
+  const ask = async name => {
+    const answer = message(child, said => said[name] !== undefined)
+    child.send(name)
+    return (await answer)[name]
+  }
+  async function close() {
+    if (child.exitCode !== null) return
+    const ended = once(child, 'exit')
+    child.disconnect()
+    await ended
+  }
+  return { child, ready, printed, ask, close }
+}
+
+const embedded = await startWorld()
+const spread = await startWorld({
+  NODES: JSON.stringify(nodeEnvironment),
+  CALLER_LIMITS: JSON.stringify({ requestsAtOnce: 2, bytesPerSecond: 1_000_000 }),
 })
-const worldPrinted = collect(world)
-const { ready } = await message(world, said => said.ready !== undefined)
-const input = {
+const inputOf = ({ url, ca }) => ({
   vaultDonSecrets: [{ key: 'apiKey' }],
   request: {
-    url: `${ready.url}/`,
+    url: `${url}/`,
     method: 'POST',
     bodyString: 'key={{.apiKey}}',
     multiHeaders: { Authorization: { values: ['Bearer {{.apiKey}}'] } },
-    customRootCaCertPem: btoa(ready.ca),
+    customRootCaCertPem: btoa(ca),
     timeout: '10s',
   },
-}
-const everything = 'http,https,http2,tls,net,stream,worker,undici,fs,module,esm,timer,fetch'
+})
 
-async function searchCaller(kind) {
+/** Searches a caller whose request is under way while `meanwhile` takes place. */
+async function searchCaller(kind, { child: world, ready }, meanwhile = () => {}) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-leaks-'))
-  const preloads = ['spy.cjs', '../../leaks/plant.cjs'].map(
-    file => `--require ${join(support, file)}`,
-  )
   const held = message(world, said => said.hit?.path === '/hold')
   const caller = fork(join(support, 'isolated-caller.cjs'), {
     silent: true,
@@ -136,12 +169,12 @@ async function searchCaller(kind) {
       DECOY: decoy,
       NODE_DEBUG: everything,
       NODE_DEBUG_NATIVE: 'http,worker',
-      NODE_OPTIONS: preloads.join(' '),
+      NODE_OPTIONS: `${requireOf('spy.cjs')} ${planting}`,
       CALLER: JSON.stringify({
         kind,
         folder,
         marker: digits(),
-        input,
+        input: inputOf(ready),
         local: {
           vault: ready.vault,
           stack: new URL('../support/confidential-http/faulty-stack.cjs', import.meta.url).href,
@@ -155,6 +188,7 @@ async function searchCaller(kind) {
     await held
     caller.send('held')
     await message(caller, said => said === 'release')
+    await meanwhile()
     world.send('release')
     await message(caller, said => said === 'ready')
     const files = readdirSync(folder)
@@ -165,7 +199,10 @@ async function searchCaller(kind) {
       read('.heapsnapshot'),
     )
     search(`${kind}: buffers of the caller`, read('.buffers'))
-    search(`${kind}: logs of all levels, errors with their causes, responses`, read('output'))
+    const output = read('output')
+    const isLimited = output.some(each => each.includes('RATE_LIMIT'))
+    if (isLimited !== (kind === 'remote')) throw new Error('the limits of callers were not met')
+    search(`${kind}: logs of all levels, errors with their causes, responses`, output)
     const lines = printed().toString('latin1').split('\n')
     const seen = lines.filter(line => line.startsWith('spy ')).join('\n')
     const rest = lines.filter(line => !line.startsWith('spy ')).join('\n')
@@ -193,7 +230,7 @@ async function searchCaller(kind) {
 }
 
 /** An enclave in a process that was started with NODE_DEBUG, in spite of all. */
-async function searchEnclave() {
+async function searchEnclave({ ready }) {
   const child = fork(join(here, 'enclave.mjs'), {
     silent: true,
     execArgv: [],
@@ -202,7 +239,7 @@ async function searchEnclave() {
       DECOY: decoy,
       NODE_DEBUG: everything,
       NODE_DEBUG_NATIVE: 'http',
-      ENCLAVE: JSON.stringify({ vault: ready.vault, input }),
+      ENCLAVE: JSON.stringify({ vault: ready.vault, input: inputOf(ready) }),
     },
   })
   const printed = collect(child)
@@ -211,33 +248,57 @@ async function searchEnclave() {
   search('an enclave: stdout and stderr, with NODE_DEBUG', [printed()])
 }
 
-try {
-  await searchCaller('local')
-  await searchCaller('remote')
-  await searchEnclave()
-  const lines = message(world, said => said.lines !== undefined)
-  world.send('lines')
-  const vaultFiles = readdirSync(join(ready.vault, 'secrets'), { recursive: true })
-  search(
-    'the vault: its files, of secrets with policies',
-    vaultFiles
-      .filter(name => name.endsWith('.json'))
-      .map(name => readFileSync(join(ready.vault, 'secrets', name))),
-    { hasDecoy: false },
-  )
-  search('the remote enclave: its audit log', [readFileSync(ready.audit)], { hasDecoy: false })
-  search('the remote enclave: its log', [Buffer.from(JSON.stringify((await lines).lines))], {
-    hasDecoy: false,
-  })
-  const printed = worldPrinted()
-  if (printed.length > 0)
-    search('the remote enclave: stdout and stderr', [printed], { hasDecoy: false })
-} finally {
-  if (world.exitCode === null) {
-    const ended = once(world, 'exit')
-    world.disconnect()
-    await ended
+/** Every file below a directory. */
+function filesOf(directory) {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => readFileSync(join(entry.parentPath ?? entry.path, entry.name)))
+}
+
+/** Processes that hold a share of the key, of a vault that was reshared and rotated, and may not hold a secret. */
+async function searchNodes({ ask }) {
+  const nodes = await ask('nodes')
+  const printed = nodes.map(node => Buffer.from(node.printed, 'latin1'))
+  // Each is asked at least by the resharing.
+  if (!printed.every(each => each.includes('SERVER new http connection')))
+    throw new Error('a node printed no connection')
+  search('nodes that are processes: stdout and stderr, with NODE_DEBUG', printed)
+  const place = 'nodes that are processes: whole memory'
+  if (process.platform !== 'linux') return skip(place, 'only Linux shows it')
+  try {
+    for (const [index, { pid }] of nodes.entries()) search(`${place}, ${index}`, readMemory(pid))
+  } catch (error) {
+    skip(place, `it can't be read here (${error.code ?? error.message})`)
   }
+}
+
+/** What a remote enclave leaves. */
+async function searchEnclaveElsewhere({ ready, ask, printed }) {
+  const without = { hasDecoy: false }
+  search('the remote enclave: its audit log', [readFileSync(ready.audit)], without)
+  search('the remote enclave: its log', [Buffer.from(JSON.stringify(await ask('lines')))], without)
+  if (printed().length > 0) search('the remote enclave: stdout and stderr', [printed()], without)
+}
+
+try {
+  await searchCaller('local', embedded)
+  await searchEnclave(embedded)
+  await searchCaller('remote', spread, async () => {
+    const leftOut = await spread.ask('changeKey')
+    if (leftOut.length > 0) throw new Error(`nodes were left out: ${leftOut}`)
+  })
+  await searchNodes(spread)
+  await searchEnclaveElsewhere(spread)
+  const files = { hasDecoy: false }
+  search('a vault in its directory: all files', filesOf(embedded.ready.directory), files)
+  search(
+    'a vault of processes: all files, of its nodes too',
+    filesOf(spread.ready.directory),
+    files,
+  )
+} finally {
+  await embedded.close()
+  await spread.close()
 }
 
 console.table(rows)

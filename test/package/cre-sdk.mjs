@@ -14,7 +14,7 @@ const host = `
   import { fork } from 'node:child_process'
   import { createVault, startHTTPSServer } from 'sluice/local'
   const vault = await createVault('vault')
-  await vault.put({ key: 'apiKey' }, 'the-value')
+  await vault.put({ key: 'apiKey' }, 'the-value', { policy: 'anywhere' })
   const server = await startHTTPSServer({ async handler(request, response) {
     let body = ''
     for await (const chunk of request) body += chunk

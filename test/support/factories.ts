@@ -280,15 +280,24 @@ const engines: Readonly<Record<string, readonly Case[]>> = {
     ['openVault', 'insecurePermissions', more => local.openVault('./vault', more)],
     ['list', 'namespace', async more => (await newVault()).list(more)],
     ['listDamaged', 'owner', async more => (await newVault()).listDamaged(more)],
-    ['name', 'namespace', async more => (await newVault()).put({ key: 'a', ...more }, 'value')],
-    ['put', 'policy', async more => (await newVault()).put({ key: 'a' }, 'value', more)],
+    [
+      'name',
+      'namespace',
+      async more => (await newVault()).put({ key: 'a', ...more }, 'value', { policy: 'anywhere' }),
+    ],
+    ['put', 'policy', async more => (await newVault()).put({ key: 'a' }, 'value', as(more))],
     [
       'policy',
       'methods',
       async more =>
         (await newVault()).put({ key: 'a' }, 'value', { policy: as({ hosts: ['a'], ...more }) }),
     ],
-    ['put', 'expiresAt', async more => (await newVault()).put({ key: 'a' }, 'value', more)],
+    [
+      'put',
+      'expiresAt',
+      async more =>
+        (await newVault()).put({ key: 'a' }, 'value', as({ policy: 'anywhere', ...more })),
+    ],
     ['reshare', 'threshold', async more => (await newVault()).reshare(more)],
     ['name', 'owner', async more => (await newVault()).remove({ key: 'a', ...more })],
   ],

@@ -87,8 +87,8 @@ export function createHolderResharing({ files, keys, known, indexIn }: Resharing
     const texts = textsOf(request, 'dealings')
     const sealed = textsOf(request, 'sealed')
     const commitments = texts.map(text => {
-      const { Index: dealer } = parseObject(text) as { Index?: number }
-      return readDealing(text, Number(dealer), threshold, publicKey, isFresh)
+      const dealer = parseObject(text)?.Index as number
+      return readDealing(text, dealer, threshold, publicKey, isFresh)
     })
     const index = receivers.indexOf(ownKey)
     const received = receiveDealings(

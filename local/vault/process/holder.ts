@@ -1,4 +1,5 @@
 import { ValidationError } from '../../../core/errors.js'
+import { checkNumber } from '../../../core/options.js'
 import { formatKey } from '../../../crypto/hex-key.js'
 import type { BoxKeys } from '../../../crypto/sealed-box.js'
 import { VaultError } from '../errors.js'
@@ -62,8 +63,9 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys): Promise<Hol
 
   /** Undefined where the asker has a newer manifest, which it must send. */
   function current(request: NodeRequest): SignedManifest | undefined {
-    const { sequence, generation, digest } = request
-    if (manifest === undefined || Number(sequence) > manifest.sequence) return undefined
+    const { generation, digest } = request
+    const sequence = checkNumber('sequence', request.sequence, { min: 0, whole: true })
+    if (manifest === undefined || sequence > manifest.sequence) return undefined
     if (sequence === manifest.sequence && digest !== manifest.digest)
       throw rollback(
         `the vault has another history than was seen: its change ${manifest.sequence} was another`,
@@ -81,10 +83,6 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys): Promise<Hol
       readShare: () => files.readShare(generation, publicKey, index),
     })
     return maker
-  }
-
-  function checkCaller({ callers }: NodeTrust, asker: string): void {
-    if (!callers.includes(asker)) throw new VaultError('the node does not know this caller')
   }
 
   const resharing = createHolderResharing({ files, keys, known, indexIn })
@@ -119,4 +117,8 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys): Promise<Hol
     if (answerKind === undefined) throw new ValidationError('the node knows no such request')
     return answerKind(request, await files.readTrust(), asker)
   }
+}
+
+function checkCaller({ callers }: NodeTrust, asker: string): void {
+  if (!callers.includes(asker)) throw new VaultError('the node does not know this caller')
 }

@@ -82,7 +82,7 @@ export async function askNode(
     const body = await postTwice(url, sealed, life.signal)
     const opened = openJSON('M', body, node, replyTo)
     const answer = opened === undefined ? undefined : parseObject(opened)
-    if (answer === undefined) throw new VaultError('the answer is not of the node with this key')
+    if (answer === undefined) throw unanswered('the answer is not of the node with this key')
     if (answer.failure !== undefined) throw failureOf(answer.failure)
     return objectOf(answer.answer)
   } finally {
@@ -116,13 +116,13 @@ async function post(url: string, body: Uint8Array, signal: AbortSignal): Promise
   })
   if (response.status !== 200) {
     await response.body?.cancel()
-    throw new VaultError(`it answered ${response.status}`)
+    throw unanswered(`it answered ${response.status}`)
   }
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
     size += chunk.byteLength
-    if (size > MAX_ANSWER_BYTES) throw new VaultError('its answer is too long')
+    if (size > MAX_ANSWER_BYTES) throw unanswered('its answer is too long')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
@@ -130,10 +130,15 @@ async function post(url: string, body: Uint8Array, signal: AbortSignal): Promise
 
 function unreached(thrown: unknown, signal: AbortSignal): VaultError {
   if (thrown instanceof VaultError) return thrown
-  if (signal.aborted) return new VaultError('it did not answer in time')
+  if (signal.aborted) return unanswered('it did not answer in time')
   const { cause } = thrown as { readonly cause?: { readonly code?: unknown } }
   const code = typeof cause?.code === 'string' ? cause.code : 'the connection failed'
-  return new VaultError(`it could not be reached: ${code}`)
+  return unanswered(`it could not be reached: ${code}`)
+}
+
+/** The error where the node itself has said nothing, and may do so later. */
+function unanswered(why: string): VaultError {
+  return new VaultError(why, { isRetryable: true })
 }
 
 /** What a node says of a failure is shown only if it is plain text, as it may lie. */

@@ -35,7 +35,7 @@ let heads: AuditHead[] = []
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-audited-'))
   vault = await createVault(join(folder, 'vault'), { nodes: 1 })
-  await vault.put({ key: 'apiKey' }, SECRET)
+  await vault.put({ key: 'apiKey' }, SECRET, { policy: 'anywhere' })
   api = await startHTTPSServer({
     handler: (request, response) => void request.resume().on('end', () => response.end(SECRET)),
   })

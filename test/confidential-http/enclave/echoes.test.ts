@@ -31,9 +31,9 @@ let received = ''
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'sluice-echoes-'))
   vault = await createVault(join(directory, 'vault'), { owner: OWNER, nodes: 1 })
-  await vault.put({ key: 'apiKey' }, SECRET)
-  await vault.put({ key: 'pin' }, '42')
-  await vault.put({ key: AES_KEY_SECRET }, DIGITS)
+  await vault.put({ key: 'apiKey' }, SECRET, { policy: 'anywhere' })
+  await vault.put({ key: 'pin' }, '42', { policy: 'anywhere' })
+  await vault.put({ key: AES_KEY_SECRET }, DIGITS, { policy: 'anywhere' })
   server = await startRawServer(function answer(socket, first) {
     received = first
     socket.on('data', more => {

@@ -74,7 +74,7 @@ describe('the encryption of the answer', () => {
 
   test('takes no key but 64 hexadecimal digits, and asks before anything is sent', async () => {
     for (const value of [DIGITS.slice(2), `${DIGITS}0`, 'a passphrase of thirty-two bytes']) {
-      await vault.put({ key: AES_KEY_SECRET, namespace: 'wrong' }, value)
+      await vault.put({ key: AES_KEY_SECRET, namespace: 'wrong' }, value, { policy: 'anywhere' })
       const input = {
         request: { url: server.url, method: 'GET', encryptOutput: true },
         vaultDonSecrets: [{ key: AES_KEY_SECRET, namespace: 'wrong' }],

@@ -17,6 +17,7 @@ import {
   vault,
 } from '../../support/confidential-http/enclave.js'
 import { plant } from '../../support/local/plant.js'
+import { putWithoutPolicy } from '../../support/local/put-without-policy.js'
 import { keepLog } from '../../support/plugins/confidential-http.js'
 import { failureOf } from '../../support/waiting.js'
 
@@ -178,20 +179,29 @@ describe('a policy is stored with its secret', () => {
 })
 
 describe('a secret without a policy', () => {
+  beforeAll(() => putWithoutPolicy(vault, 'old', VALUE))
+
+  test('is not stored any more', async () => {
+    await expect(vault.put({ key: 'new' }, 'x', {} as never)).rejects.toThrow(
+      /^policy must say where new may go: /,
+    )
+    await expect(vault.put({ key: 'new' }, 'x', undefined as never)).rejects.toThrow(/^policy must/)
+  })
+
   test('goes on working, with one warning for each enclave', async () => {
     const enclave = enclaveOf()
     const { log, lines } = keepLog()
     enclave.listen(log)
-    for (const _ of [1, 2]) await ask(inHeader('apiKey'), { enclave, secrets: ['apiKey'] })
+    for (const _ of [1, 2]) await ask(inHeader('old'), { enclave, secrets: ['old'] })
     const warnings = lines.filter(line => line.includes('has no policy'))
-    expect(warnings).toEqual(['secret apiKey has no policy: it may go anywhere undefined'])
+    expect(warnings).toEqual(['secret old has no policy: it may go anywhere undefined'])
     await ask(inHeader('free'), { enclave, secrets: ['free'] })
     expect(lines.filter(line => line.includes('has no policy'))).toHaveLength(1)
   })
 
   test('is refused where policies are required, unless it is said that it may go anywhere', async () => {
     const enclave = enclaveOf({ requirePolicies: true })
-    const error = await failureOf(ask(inHeader('apiKey'), { enclave, secrets: ['apiKey'] }))
+    const error = await failureOf(ask(inHeader('old'), { enclave, secrets: ['old'] }))
     expect(error).toMatchObject({ code: 'SECRET_POLICY', mayHaveBeenSent: false })
     expect(error.message).toMatch(/it has no policy, which this enclave asks for/)
     expect((await ask(inHeader('free'), { enclave, secrets: ['free'] })).statusCode).toBe(200)

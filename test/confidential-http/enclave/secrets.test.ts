@@ -71,7 +71,7 @@ describe('secrets', () => {
   })
 
   test('that are no UTF-8 are refused', async () => {
-    await vault.put({ key: 'bytes' }, 'x')
+    await vault.put({ key: 'bytes' }, 'x', { policy: 'anywhere' })
     const value = Buffer.from('sk-live-4242\xff', 'latin1')
     const ciphertext = await encrypt(vault.publicKey, value, { label: ownerLabel(OWNER) })
     await plant(vault, { owner: OWNER, namespace: 'main', key: 'bytes' }, ciphertext)
@@ -83,7 +83,7 @@ describe('secrets', () => {
 
   test('are released while enough nodes are well, and not with too few', async () => {
     const threefold = await createVault(join(directory, 'threefold'), { owner: OWNER })
-    await threefold.put({ key: 'apiKey' }, SECRETS.apiKey)
+    await threefold.put({ key: 'apiKey' }, SECRETS.apiKey, { policy: 'anywhere' })
     const enclave = enclaveOf({ vault: threefold })
     const request = { method: 'POST', bodyString: '{{.apiKey}}' }
     const asking = { enclave, secrets: ['apiKey'] }
@@ -107,7 +107,7 @@ describe('secrets', () => {
     const enclave = enclaveOf()
     const asking = { enclave, secrets: ['changing'] }
     for (const value of ['one', 'other']) {
-      await vault.put({ key: 'changing' }, value)
+      await vault.put({ key: 'changing' }, value, { policy: 'anywhere' })
       await ask({ method: 'POST', bodyString: '{{.changing}}' }, asking)
     }
     expect(external.received.map(({ body }) => body.toString())).toEqual(['one', 'other'])

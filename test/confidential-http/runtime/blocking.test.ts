@@ -195,7 +195,7 @@ describe('a local runtime whose enclave fails', () => {
     expect(failing(send('/').result).error).toMatchObject(expected)
     expect(await failureOf(sendAsync('/'))).toMatchObject(expected)
     rmSync(vault, { recursive: true, force: true })
-    await (await createVault(vault)).put({ key: 'apiKey' }, 'value')
+    await (await createVault(vault)).put({ key: 'apiKey' }, 'value', { policy: 'anywhere' })
     expect(send('/').result().statusCode).toBe(200)
   })
 

@@ -17,9 +17,11 @@ interface Outcome {
 
 /** Fewer lies may all have come when others had answered already. */
 const ENOUGH_LIES = 5
-/** In a second, or fewer where the machine can't bear so many. */
+/** Requests in a second. */
 const RATE = 20
 const seconds = Number(process.env.CHAOS_SECONDS ?? 5)
+/** A short run takes place beside other tests, which may leave it no time for all of them. */
+const isShort = process.env.CHAOS_SECONDS === undefined
 
 test(`nodes that are killed, stopped and lie for ${seconds} s cost no request, and liars are named`, async () => {
   const program = join(__dirname, '../../support/local/chaos.mjs')
@@ -30,7 +32,7 @@ test(`nodes that are killed, stopped and lie for ${seconds} s cost no request, a
   expect(failures).toEqual([])
   expect(twice).toEqual([])
   expect([served, received]).toEqual([requests, requests])
-  expect(requests).toBeGreaterThan(seconds)
+  expect(requests).toBeGreaterThanOrEqual(isShort ? seconds : seconds * RATE)
   for (const [index, count] of lies.entries()) {
     if (count >= ENOUGH_LIES) expect([index, named[index]]).not.toEqual([index, 0])
     if (count === 0) expect([index, named[index]]).toEqual([index, 0])

@@ -13,8 +13,9 @@ let secrets: string
 let files: readonly string[]
 beforeAll(async () => {
   vault = await createVault(join(folder, 'vault'))
-  for (const key of ['first', 'second', 'third']) await vault.put({ key }, 'value')
-  await vault.put({ key: 'fourth', owner: other }, 'value')
+  for (const key of ['first', 'second', 'third'])
+    await vault.put({ key }, 'value', { policy: 'anywhere' })
+  await vault.put({ key: 'fourth', owner: other }, 'value', { policy: 'anywhere' })
   secrets = `secrets/${vault.owner}/main`
   files = readdirSync(join(vault.directory, secrets))
   const fileOf = (key: string): string => join(vault.directory, secrets, nameOf(key))
@@ -63,7 +64,7 @@ test('sluice vault list prints the names, warns of the damaged, and ends with 1'
 })
 
 test('a damaged secret can be put again, and removed', async () => {
-  await vault.put({ key: 'second' }, 'value')
+  await vault.put({ key: 'second' }, 'value', { policy: 'anywhere' })
   await vault.remove({ key: 'third' })
   expect(await vault.listDamaged()).toEqual([])
   expect(keysOf(await vault.list({ owner: vault.owner }))).toEqual(['first', 'second'])

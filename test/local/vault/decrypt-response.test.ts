@@ -18,7 +18,7 @@ describe('a response', () => {
   })
 
   test('is not decrypted when it is a secret of anybody', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const bodies = [
       await vault.ciphertext(nameOf('key')),
       await response(VALUE, ownerLabel(OTHER)),

@@ -77,7 +77,7 @@ test(`a vault that is changed by processes which are killed, ${KILLS} of them, l
     const shares = readdirSync(join(vault.directory, 'nodes', String(opened.generation)))
     expect(shares.filter(each => !each.startsWith('.'))).toHaveLength(opened.nodes.length)
   }
-  await vault.put({ key: 'a' }, 'after')
+  await vault.put({ key: 'a' }, 'after', { policy: 'anywhere' })
   expect(await reveal(vault, nameOf('a'))).toBe('after')
   if (KILLS >= MANY) expect([...kinds].sort()).toEqual(['put', 'reshare', 'rm', 'rotate'])
 }, 300_000)

@@ -39,7 +39,7 @@ const files = (folder: string) => readdirSync(at(folder)).sort()
 
 describe('resharing', () => {
   test('to other nodes and another threshold changes neither the key nor what is stored', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const response = await encrypt(vault.publicKey, Buffer.from('response'))
     const { H, G_bar } = JSON.parse(Buffer.from(vault.publicKeyHex, 'hex').toString())
     const old = readFileSync(shareFile(0))
@@ -79,7 +79,7 @@ describe('resharing', () => {
   })
 
   test('is noticed by a vault that is open elsewhere, between two releases', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const other = await openVault(vault.directory)
     const before = await other.current()
     expect(await other.current()).toBe(before)
@@ -93,7 +93,7 @@ describe('resharing', () => {
   })
 
   test('by two processes at once is done by one of them', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const vaults = [vault, await openVault(vault.directory), await openVault(vault.directory)]
     const settled = await Promise.allSettled(vaults.map(each => each.reshare()))
     const failed = settled.filter(each => each.status === 'rejected')
@@ -105,7 +105,7 @@ describe('resharing', () => {
   })
 
   test('that fails after its manifest was written leaves its shares', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const seen = place()
     mkdirSync(seen, { recursive: true })
     const unlucky = await openVault(vault.directory, { seen: join(seen, 'seen') })
@@ -130,10 +130,13 @@ describe('resharing', () => {
 
 describe('rotation', () => {
   test('makes a new key, and encrypts the newest version of each secret with it', async () => {
-    await vault.put({ key: 'key' }, 'old')
-    await vault.put({ key: 'key' }, VALUE)
-    await vault.put({ key: 'short' }, 'lived', { expiresAt: Date.now() + 60_000 })
-    await vault.put({ key: 'theirs', owner: OTHER }, 'their value')
+    await vault.put({ key: 'key' }, 'old', { policy: 'anywhere' })
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
+    await vault.put({ key: 'short' }, 'lived', {
+      policy: 'anywhere',
+      expiresAt: Date.now() + 60_000,
+    })
+    await vault.put({ key: 'theirs', owner: OTHER }, 'their value', { policy: 'anywhere' })
     const before = { ...(await vault.current()) }
     const response = await encrypt(vault.publicKey, Buffer.from('response'))
     later(60_000)
@@ -149,7 +152,7 @@ describe('rotation', () => {
   })
 
   test('leaves the vault as it was where a secret can not be decrypted', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     rmSync(secretFile())
     expect(await failureOf(vault.rotate())).toMatchObject({
       message: expect.stringMatching(/key\.\w+\.json is missing$/),
@@ -159,9 +162,11 @@ describe('rotation', () => {
 
   test('while others put loses nothing', async () => {
     const other = await openVault(vault.directory)
-    await vault.put({ key: 'first' }, VALUE)
+    await vault.put({ key: 'first' }, VALUE, { policy: 'anywhere' })
     const puts = Promise.all(
-      Array.from({ length: 8 }, (_, i) => other.put({ key: `key${i}` }, `value ${i}`)),
+      Array.from({ length: 8 }, (_, i) =>
+        other.put({ key: `key${i}` }, `value ${i}`, { policy: 'anywhere' }),
+      ),
     )
     await vault.rotate()
     await puts
@@ -173,7 +178,8 @@ describe('rotation', () => {
 
 describe('versions', () => {
   test('count up, and the oldest of more than three goes', async () => {
-    for (const value of ['one', 'two', 'three', 'four']) await vault.put({ key: 'key' }, value)
+    for (const value of ['one', 'two', 'three', 'four'])
+      await vault.put({ key: 'key' }, value, { policy: 'anywhere' })
     expect(await vault.versions({ key: 'key' })).toEqual(
       [4, 3, 2].map(version => infoOf(nameOf('key'), version)),
     )
@@ -192,7 +198,7 @@ describe('versions', () => {
 
   test('expire, and the error names the secret', async () => {
     const expiresAt = new Date(Date.now() + 60_000)
-    await vault.put({ key: 'key' }, VALUE, { expiresAt })
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere', expiresAt })
     expect(await vault.list()).toEqual([
       { ...infoOf(nameOf('key')), expiresAt: expiresAt.getTime() },
     ])
@@ -204,18 +210,21 @@ describe('versions', () => {
     }
     expect(await failureOf(vault.ciphertext(nameOf('key')))).toMatchObject(expired)
     expect(await failureOf(release(vault, 0, nameOf('key')))).toMatchObject(expired)
-    await vault.put({ key: 'key' }, 'again')
+    await vault.put({ key: 'key' }, 'again', { policy: 'anywhere' })
     expect(await reveal(vault, nameOf('key'))).toBe('again')
   })
 
   test('expire in the future only, and not by a name', async () => {
-    const put = (options: object) => failureOf(vault.put({ key: 'key' }, VALUE, options))
+    const put = (options: object) =>
+      failureOf(vault.put({ key: 'key' }, VALUE, { policy: 'anywhere', ...options }))
     expect(await put({ expiresAt: 1 })).toMatchObject({
       message: 'expiresAt must be in the future',
     })
     expect(await put({ expiresAt: new Date('x') })).toMatchObject({ code: 'VALIDATION' })
     expect(
-      await failureOf(vault.put({ key: 'key', expiresAt: 9e15 } as never, VALUE)),
+      await failureOf(
+        vault.put({ key: 'key', expiresAt: 9e15 } as never, VALUE, { policy: 'anywhere' }),
+      ),
     ).toMatchObject({ message: expect.stringMatching(/unknown option 'expiresAt' of name/) })
   })
 })
@@ -233,11 +242,11 @@ describe('a rollback', () => {
   }
 
   test('is noticed by who has seen a newer state, also after a restart', async () => {
-    await vault.put({ key: 'key' }, 'old')
+    await vault.put({ key: 'key' }, 'old', { policy: 'anywhere' })
     const seen = join(vault.directory, '..', 'seen')
     const before = copy()
     const holder = await openVault(vault.directory, { seen })
-    await vault.put({ key: 'key' }, 'new')
+    await vault.put({ key: 'key' }, 'new', { policy: 'anywhere' })
     await holder.list()
     expect(readFileSync(seen, 'utf8')).toMatch(/^3 [0-9a-f]{64} [0-9a-f]{64}\n$/)
     putBack(before)
@@ -247,17 +256,19 @@ describe('a rollback', () => {
     }
     expect(await failureOf(holder.ciphertext(nameOf('key')))).toMatchObject(older)
     expect(await failureOf(release(holder, 0, nameOf('key')))).toMatchObject(older)
-    expect(await failureOf(holder.put({ key: 'key' }, 'x'))).toMatchObject(older)
+    expect(await failureOf(holder.put({ key: 'key' }, 'x', { policy: 'anywhere' }))).toMatchObject(
+      older,
+    )
     expect(await failureOf(openVault(vault.directory, { seen }))).toMatchObject(older)
     // Another history of the same length is no better.
     const fresh = await openVault(vault.directory)
-    await fresh.put({ key: 'other' }, 'x')
+    await fresh.put({ key: 'other' }, 'x', { policy: 'anywhere' })
     const other = {
       code: 'ROLLBACK',
       message: `${vault.directory} has another history than was seen: its change 3 was another`,
     }
     expect(await failureOf(openVault(vault.directory, { seen }))).toMatchObject(other)
-    await fresh.put({ key: 'other' }, 'x')
+    await fresh.put({ key: 'other' }, 'x', { policy: 'anywhere' })
     expect(await failureOf(openVault(vault.directory, { seen }))).toMatchObject(other)
   })
 
@@ -273,9 +284,9 @@ describe('a rollback', () => {
   })
 
   test('of a single secret is noticed by everybody', async () => {
-    await vault.put({ key: 'key' }, 'old')
+    await vault.put({ key: 'key' }, 'old', { policy: 'anywhere' })
     const old = readFileSync(secretFile())
-    await vault.put({ key: 'key' }, 'new')
+    await vault.put({ key: 'key' }, 'new', { policy: 'anywhere' })
     const { digest } = JSON.parse(readFileSync(at('manifests', '3.json'), 'utf8')).body.secrets[0]
     writeFileSync(at('secrets', vault.owner, 'main', `key.${digest.slice(0, 16)}.json`), old)
     expect(await failureOf(vault.ciphertext(nameOf('key')))).toMatchObject({
@@ -301,12 +312,12 @@ describe('a rollback', () => {
 })
 
 test('a vault without the key of its writer is read, and not changed', async () => {
-  await vault.put({ key: 'key' }, VALUE)
+  await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
   rmSync(at('writer.json'))
   const reader = await openVault(vault.directory)
   expect(await reveal(reader, nameOf('key'))).toBe(VALUE)
   for (const change of [
-    () => reader.put({ key: 'key' }, VALUE),
+    () => reader.put({ key: 'key' }, VALUE, { policy: 'anywhere' }),
     () => reader.remove({ key: 'key' }),
     () => reader.reshare(),
     () => reader.rotate(),

@@ -61,7 +61,7 @@ const sharesOf = ({ directory }: Node) => readdirSync(join(directory, 'shares'))
 let nodes: Node[]
 let remote: Vault
 beforeEach(async () => {
-  await vault.put({ key: 'key' }, VALUE)
+  await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
   nodes = await startNodes(3, vault.writerKey)
   expect(await vault.reshare({ addresses: addressesOf(nodes) })).toEqual({
     generation: 2,
@@ -79,7 +79,7 @@ describe('nodes that are processes', () => {
       [1, 2],
     ])
       expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
-    await remote.put({ key: 'later' }, 'put later')
+    await remote.put({ key: 'later' }, 'put later', { policy: 'anywhere' })
     expect(await reveal(remote, nameOf('later'), [2, 0])).toBe('put later')
     await (nodes[1] as Node).stop()
     expect(await failureOf(reveal(remote, nameOf('key'), [0, 1]))).toMatchObject({
@@ -148,7 +148,7 @@ describe('nodes that are processes', () => {
   })
 
   test('reject an older store, also after a restart', async () => {
-    await remote.put({ key: 'key' }, 'new')
+    await remote.put({ key: 'key' }, 'new', { policy: 'anywhere' })
     expect(await reveal(remote, nameOf('key'))).toBe('new')
     rmSync(join(vault.directory, 'manifests', '4.json'))
     const older = await open()
@@ -160,7 +160,7 @@ describe('nodes that are processes', () => {
         message: `0x${vault.owner}::main::key: version 2 is in use, and this is another`,
       })
     }
-    await older.put({ key: 'other' }, 'another history')
+    await older.put({ key: 'other' }, 'another history', { policy: 'anywhere' })
     expect(await failureOf(reveal(older, nameOf('other'), [0]))).toMatchObject({
       code: 'ROLLBACK',
       message: 'the vault has another history than was seen: its change 4 was another',

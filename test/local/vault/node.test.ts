@@ -83,7 +83,7 @@ describe('a node', () => {
   test.each(isLong ? broken : broken.slice(-2))(
     'fails when its share %s, and the others do not',
     async (_name, spoil, message) => {
-      await vault.put({ key: 'key' }, VALUE)
+      await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
       const { V: share } = JSON.parse(readFileSync(shareFile(1), 'utf8'))
       spoil()
       const again = await openVault(vault.directory)
@@ -102,7 +102,7 @@ describe('a node', () => {
   )
 
   test('fails when its share is of another vault', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const other = await createVault(place())
     cpSync(join(other.directory, 'nodes', '1', '1.json'), shareFile(1))
     expect(await failureOf(release(vault, 1, nameOf('key')))).toMatchObject({
@@ -112,7 +112,7 @@ describe('a node', () => {
   })
 
   test('fails when its share has changed places with another', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     renameSync(shareFile(0), at('kept'))
     renameSync(shareFile(2), shareFile(0))
     renameSync(at('kept'), shareFile(2))
@@ -126,7 +126,7 @@ describe('a node', () => {
   })
 
   test('refuses a ciphertext that was copied to another owner', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     mkdirSync(at('secrets', OTHER, 'main'), { recursive: true })
     cpSync(secretFile('key'), join(at('secrets', OTHER, 'main'), basename(secretFile('key'))))
     expect(await failureOf(release(vault, 0, nameOf('key', OTHER)))).toMatchObject({
@@ -143,7 +143,7 @@ describe('a node', () => {
   })
 
   test('refuses a response in the place of a secret', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const ciphertext = await encrypt(vault.publicKey, Buffer.from('response'))
     await plant(vault, nameOf('key'), ciphertext)
     expect(await failureOf(release(vault, 0, nameOf('key')))).toMatchObject({
@@ -153,7 +153,7 @@ describe('a node', () => {
   })
 
   test('refuses a ciphertext whose label was changed', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const outer = JSON.parse(await vault.ciphertext(nameOf('key')))
     const inner = JSON.parse(Buffer.from(outer.TDH2Ctxt, 'base64').toString())
     inner.Label = Buffer.from(ownerLabel(OTHER)).toString('base64')
@@ -200,18 +200,18 @@ describe('a node', () => {
       /key\.\w+\.json is not the file of the secret it names$/,
     ],
   ])('refuses a secret whose file %s', async (_name, spoil, message) => {
-    await vault.put({ key: 'key' }, 'old')
+    await vault.put({ key: 'key' }, 'old', { policy: 'anywhere' })
     spoil()
     expect(await failureOf(release(vault, 0, nameOf('key')))).toMatchObject({
       code: 'VAULT',
       message: expect.stringMatching(message),
     })
-    await vault.put({ key: 'key' }, 'new')
+    await vault.put({ key: 'key' }, 'new', { policy: 'anywhere' })
     expect(await storedValue(vault, nameOf('key'))).toBe('new')
   })
 
   test('checks name and recipient', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const [node] = vault.nodes
     for (const recipient of [new Uint8Array(31), new Uint8Array(33), 'x'.repeat(32), undefined])
       expect(
@@ -226,7 +226,7 @@ describe('a node', () => {
   })
 
   test('seals its share to the recipient alone, differently each time', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const [keys, others] = [boxKeys(), boxKeys()]
     const [one, two] = await Promise.all([
       vault.nodes[0]?.release(nameOf('key'), keys.publicKey),

@@ -31,7 +31,7 @@ let vault: Vault
 let count = 0
 beforeEach(async () => {
   vault = await createVault(at(`vault-${++count}`))
-  await vault.put(name, 'value')
+  await vault.put(name, 'value', { policy: 'anywhere' })
 })
 
 /** What node 0 answers when it is asked for its share of the secret. */

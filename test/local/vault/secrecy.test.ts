@@ -15,7 +15,7 @@ import { failureOf } from '../../support/waiting.js'
 
 describe('what must not be seen', () => {
   test('is neither in the vault nor in the directory, in any form', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     await storedValue(vault, nameOf('key'))
     const shares = [0, 1, 2].map(index => JSON.parse(readFileSync(shareFile(index), 'utf8')).V)
     const scalars = shares.map(each => BigInt(`0x${Buffer.from(each, 'base64').toString('hex')}`))
@@ -43,13 +43,13 @@ describe('what must not be seen', () => {
   test('is in no error', async () => {
     const value = `${VALUE} `.repeat(40)
     const errors = [
-      await failureOf(vault.put({ key: 'key' }, value)),
-      await failureOf(vault.put({ key: 'key' }, Buffer.from(value))),
-      await failureOf(vault.put({ key: 'key' }, `${VALUE}\ud83d`)),
-      await failureOf(vault.put({ key: '-' }, VALUE)),
+      await failureOf(vault.put({ key: 'key' }, value, { policy: 'anywhere' })),
+      await failureOf(vault.put({ key: 'key' }, Buffer.from(value), { policy: 'anywhere' })),
+      await failureOf(vault.put({ key: 'key' }, `${VALUE}\ud83d`, { policy: 'anywhere' })),
+      await failureOf(vault.put({ key: '-' }, VALUE, { policy: 'anywhere' })),
     ]
     writeFileSync(at('secrets'), '')
-    errors.push(await failureOf(vault.put({ key: 'key' }, VALUE)))
+    errors.push(await failureOf(vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })))
     expect(errors.map(error => error.code)).toEqual([...Array(4).fill('VALIDATION'), 'VAULT'])
     for (const error of errors) expect(shown(error)).not.toContain(VALUE)
   })

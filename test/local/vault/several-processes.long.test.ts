@@ -41,8 +41,8 @@ describe('several processes', () => {
   test('put at once, and every secret is whole', async () => {
     const putting = [0, 1, 2, 3].map(i =>
       child(`for (let j = 0; j < 5; j++) {
-        await vault.put({ key: 'shared' }, 'shared by ${i}')
-        await vault.put({ key: 'own_${i}_' + j }, 'own ${i} ' + j)
+        await vault.put({ key: 'shared' }, 'shared by ${i}', { policy: 'anywhere' })
+        await vault.put({ key: 'own_${i}_' + j }, 'own ${i} ' + j, { policy: 'anywhere' })
       }`),
     )
     expect(await Promise.all(putting.map(each => each.ended))).toEqual([0, 0, 0, 0])
@@ -57,11 +57,11 @@ describe('several processes', () => {
 
   test('are killed while they put, and the secret is the old one or the new one', async () => {
     const [old, fresh] = ['old '.repeat(250), 'new '.repeat(250)]
-    await vault.put({ key: 'key' }, old)
+    await vault.put({ key: 'key' }, old, { policy: 'anywhere' })
     for (let round = 0; round < 8; round++) {
       const { running, ended, started } = child(`
         for (let i = 0; ; i++) {
-          await vault.put({ key: 'key' }, (i % 2 ? 'old ' : 'new ').repeat(250))
+          await vault.put({ key: 'key' }, (i % 2 ? 'old ' : 'new ').repeat(250), { policy: 'anywhere' })
           if (i === 0) process.stdout.write('started')
         }`)
       await started
@@ -77,7 +77,7 @@ describe('several processes', () => {
       expect([old, fresh]).toContain(value)
       expect(await vault.list()).toMatchObject([nameOf('key')])
     }
-    await vault.put({ key: 'key' }, 'after')
+    await vault.put({ key: 'key' }, 'after', { policy: 'anywhere' })
     expect(await storedValue(vault, nameOf('key'))).toBe('after')
   })
 })

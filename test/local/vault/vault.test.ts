@@ -40,7 +40,7 @@ describe('a vault', () => {
   ])('of %i nodes releases a secret by any %i of them', async (nodes, threshold) => {
     const made = await createVault(place(), { nodes, threshold })
     expect(made.nodes.map(node => node.index)).toEqual([...Array(nodes).keys()])
-    await made.put({ key: 'key' }, VALUE)
+    await made.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const name = nameOf('key', made.owner)
     const all = [...Array(nodes).keys()]
     for (const indexes of [all, all.slice(-threshold)])
@@ -65,7 +65,7 @@ describe('a vault', () => {
   })
 
   test('is the same when it is opened again', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const again = await openVault(vault.directory)
     expect(again).toMatchObject({
       directory: vault.directory,
@@ -77,21 +77,27 @@ describe('a vault', () => {
     expect(await reveal(again, nameOf('key'))).toBe(VALUE)
   })
 
-  test('keeps every kind of text of up to 1022 bytes, and nothing longer', async () => {
-    const values = ['', 'a', '\n', '\ufeffmarked', 'ключ 🔑', '\0', 'x'.repeat(1022)]
+  test('stores every kind of text of up to 1022 bytes with its policy, and nothing longer', async () => {
+    const longest = 'x'.repeat(1022 - 6 - JSON.stringify('anywhere').length)
+    const values = ['', 'a', '\n', '\ufeffmarked', 'ключ 🔑', '\0', longest]
     for (const value of values) {
-      await vault.put({ key: 'text' }, value)
+      await vault.put({ key: 'text' }, value, { policy: 'anywhere' })
       expect(await storedValue(vault, nameOf('text'))).toBe(value)
     }
-    await vault.put({ key: 'bytes' }, Buffer.from('\ufeffключ'))
+    await vault.put({ key: 'bytes' }, Buffer.from('\ufeffключ'), { policy: 'anywhere' })
     expect(await storedValue(vault, nameOf('bytes'))).toBe('\ufeffключ')
     expect(Buffer.byteLength(await vault.ciphertext(nameOf('text')))).toBe(1999)
     for (const value of ['x'.repeat(1023), 'é'.repeat(512)])
-      expect(await failureOf(vault.put({ key: 'text' }, value))).toMatchObject({
+      expect(
+        await failureOf(vault.put({ key: 'text' }, value, { policy: 'anywhere' })),
+      ).toMatchObject({
         code: 'VALIDATION',
         message: `the value of text must have at most 1022 bytes, not ${Buffer.byteLength(value)}`,
       })
-    expect(await storedValue(vault, nameOf('text'))).toBe('x'.repeat(1022))
+    expect(
+      await failureOf(vault.put({ key: 'text' }, `${longest}x`, { policy: 'anywhere' })),
+    ).toMatchObject({ message: expect.stringMatching(/at most 1022 bytes together, not 1023$/) })
+    expect(await storedValue(vault, nameOf('text'))).toBe(longest)
   })
 
   test.each([
@@ -100,25 +106,29 @@ describe('a vault', () => {
     ['a number', 12, /must be a string or a Uint8Array/],
     ['nothing', undefined, /must be a string or a Uint8Array/],
   ])('refuses %s as a value', async (_name, value, message) => {
-    const error = await failureOf(vault.put({ key: 'key' }, value as string))
+    const error = await failureOf(
+      vault.put({ key: 'key' }, value as string, { policy: 'anywhere' }),
+    )
     expect(error).toMatchObject({ code: 'VALIDATION', message: expect.stringMatching(message) })
     expect(await vault.list()).toEqual([])
   })
 
   test('takes the value as it was when it was put', async () => {
     const value = Buffer.from('before')
-    const done = vault.put({ key: 'key' }, value)
+    const done = vault.put({ key: 'key' }, value, { policy: 'anywhere' })
     value.write('after!')
     await done
     expect(await storedValue(vault, nameOf('key'))).toBe('before')
   })
 
   test('replaces, lists and forgets', async () => {
-    await vault.put({ key: 'key' }, 'old')
-    await vault.put({ key: 'key', namespace: 'main', owner: `0x${OWNER.toUpperCase()}` }, 'new')
-    await vault.put({ key: 'key', namespace: 'other' }, 'elsewhere')
-    await vault.put({ key: 'Key', namespace: '' }, 'of another case')
-    await vault.put({ key: 'key', owner: OTHER }, 'theirs')
+    await vault.put({ key: 'key' }, 'old', { policy: 'anywhere' })
+    await vault.put({ key: 'key', namespace: 'main', owner: `0x${OWNER.toUpperCase()}` }, 'new', {
+      policy: 'anywhere',
+    })
+    await vault.put({ key: 'key', namespace: 'other' }, 'elsewhere', { policy: 'anywhere' })
+    await vault.put({ key: 'Key', namespace: '' }, 'of another case', { policy: 'anywhere' })
+    await vault.put({ key: 'key', owner: OTHER }, 'theirs', { policy: 'anywhere' })
     const mine = [
       infoOf(nameOf('Key')),
       infoOf(nameOf('key'), 2),
@@ -146,7 +156,7 @@ describe('a vault', () => {
 
   test('keeps 100 secrets of an owner, over all namespaces, and not one more', async () => {
     const puts = Array.from({ length: 101 }, (_, i) =>
-      vault.put({ key: `key${i}`, namespace: `n${i % 3}` }, ''),
+      vault.put({ key: `key${i}`, namespace: `n${i % 3}` }, '', { policy: 'anywhere' }),
     )
     const settled = await Promise.allSettled(puts)
     expect(settled.filter(each => each.status === 'rejected')).toEqual([
@@ -161,10 +171,10 @@ describe('a vault', () => {
     const [some] = await vault.list()
     expect(await vault.list()).toHaveLength(100)
     const { owner, namespace, key } = some as SecretName
-    await vault.put({ owner, namespace, key }, 'replaced')
-    await vault.put({ key: 'key', owner: OTHER }, 'of another owner')
+    await vault.put({ owner, namespace, key }, 'replaced', { policy: 'anywhere' })
+    await vault.put({ key: 'key', owner: OTHER }, 'of another owner', { policy: 'anywhere' })
     await vault.remove(some as SecretName)
-    await vault.put({ key: 'instead' }, '')
+    await vault.put({ key: 'instead' }, '', { policy: 'anywhere' })
     expect(await vault.list({ owner: OWNER })).toHaveLength(100)
   })
 
@@ -184,7 +194,7 @@ describe('a vault', () => {
     ['no name', null, /^name must be an object/],
   ])('refuses %s', async (_name, name, message) => {
     for (const refused of [
-      vault.put(name as { key: string }, VALUE),
+      vault.put(name as { key: string }, VALUE, { policy: 'anywhere' }),
       vault.remove(name as { key: string }),
     ])
       expect(await failureOf(refused)).toMatchObject({
@@ -196,7 +206,7 @@ describe('a vault', () => {
 
   test('takes names of 64 bytes in any letters, even those that systems keep for themselves', async () => {
     const keys = ['K'.repeat(64), '_', '0', 'NUL', 'nul', 'com1', 'Con']
-    for (const key of keys) await vault.put({ key, namespace: key }, key)
+    for (const key of keys) await vault.put({ key, namespace: key }, key, { policy: 'anywhere' })
     for (const key of keys) expect(await storedValue(vault, nameOf(key, OWNER, key))).toBe(key)
     const folders = readdirSync(at('secrets', OWNER))
     expect(new Set(folders.map(folder => folder.toLowerCase())).size).toBe(keys.length)
@@ -239,7 +249,7 @@ describe('a vault', () => {
     const directory = place()
     const made = await Promise.allSettled([1, 2, 3].map(() => createVault(directory)))
     expect(made.filter(each => each.status === 'fulfilled')).toHaveLength(1)
-    await (await openVault(directory)).put({ key: 'key' }, VALUE)
+    await (await openVault(directory)).put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     writeFileSync(`${directory}.file`, '')
     expect(await failureOf(createVault(`${directory}.file`))).toMatchObject({ code: 'VAULT' })
   })
@@ -259,7 +269,7 @@ describe('a vault', () => {
   })
 
   test('lets nobody else read its files, and leaves no drafts', async () => {
-    await vault.put({ key: 'key' }, VALUE)
+    await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const entries = walk(vault.directory)
     expect([...entries].sort()).toEqual([
       'manifests',

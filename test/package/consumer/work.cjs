@@ -89,7 +89,7 @@ async function talkInConfidence(load) {
   const { ConfidentialHTTPClient, createKeys, text } = confidential
   const folder = mkdtempSync(join(tmpdir(), 'sluice-consumer-'))
   const vault = await createVault(join(folder, 'vault'))
-  await vault.put({ key: 'token' }, 'of-the-consumer')
+  await vault.put({ key: 'token' }, 'of-the-consumer', { policy: 'anywhere' })
   const api = await startHTTPSServer({
     handler: (request, response) =>
       void response.end(request.headers.authorization === 'of-the-consumer' ? 'right' : 'wrong'),

@@ -110,7 +110,7 @@ module.exports = function defineTests({ sluice, local, confidential }) {
   test('keeps a secret in the thread of an enclave, and in an enclave elsewhere', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-consumer-'))
     const vault = await local.createVault(join(folder, 'vault'))
-    await vault.put({ key: 'token' }, 'of-the-consumer')
+    await vault.put({ key: 'token' }, 'of-the-consumer', { policy: 'anywhere' })
     const api = await local.startHTTPSServer({
       handler: (request, response) => void response.end(request.headers.authorization),
     })

@@ -92,7 +92,8 @@ beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'sluice-enclave-'))
   // One node, because X25519 is slow in here; how nodes are asked is shown elsewhere.
   vault = await createVault(join(directory, 'vault'), { owner: OWNER, nodes: 1 })
-  for (const [key, value] of Object.entries(SECRETS)) await vault.put({ key }, value)
+  for (const [key, value] of Object.entries(SECRETS))
+    await vault.put({ key }, value, { policy: 'anywhere' })
   server = await startHTTPSServer({ handler: record })
 })
 

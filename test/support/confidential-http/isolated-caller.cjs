@@ -85,6 +85,9 @@ async function main() {
   const held = client.sendRequestAsync(runtime, to('hold'))
   await until('held')
   look('during')
+  // So many at once that a limit ends some.
+  const many = Array.from({ length: 4 }, () => client.sendRequestAsync(runtime, to('')))
+  note(await Promise.allSettled(many))
   process.send('release')
   note(await held)
   look('after')

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createKeys, startEnclaveServer } from '../../../dist/cjs/confidential-http/index.js'
-import { createVault, startHTTPSServer } from '../../../dist/cjs/local/index.js'
+import { createVault, openVault, startHTTPSServer } from '../../../dist/cjs/local/index.js'
+import { startNodes } from './vault-nodes.mjs'
 
 const [secrets, otherSecrets] = JSON.parse(process.env.SECRETS)
 const directory = mkdtempSync(join(tmpdir(), 'sluice-world-'))
@@ -11,11 +12,10 @@ const vault = await createVault(join(directory, 'vault'))
 const otherOwner = 'ab'.repeat(20)
 const policies = JSON.parse(process.env.POLICIES ?? '{}')
 for (const [key, value] of Object.entries(secrets)) {
-  const policy = policies[key]
-  await vault.put({ key }, value, policy === undefined ? {} : { policy })
+  await vault.put({ key }, value, { policy: policies[key] ?? 'anywhere' })
 }
 for (const [key, value] of Object.entries(otherSecrets))
-  await vault.put({ key, owner: otherOwner }, value)
+  await vault.put({ key, owner: otherOwner }, value, { policy: 'anywhere' })
 
 let released
 let hold = new Promise(resolve => {
@@ -68,8 +68,27 @@ const enclaveOptions = {
   network: { loopback: true },
   stack: new URL('faulty-stack.cjs', import.meta.url).href,
   audit: { file: join(directory, 'audit.jsonl') },
+  callerLimits: JSON.parse(process.env.CALLER_LIMITS ?? '{}'),
   log,
 }
+// With an environment for them, the vault's nodes are processes.
+const nodes =
+  process.env.NODES === undefined
+    ? []
+    : await startNodes({
+        ...{ directory, writer: vault.writerKey, caller: enclaveKeys.publicKey },
+        env: JSON.parse(process.env.NODES),
+      })
+if (nodes.length > 0) await vault.reshare({ addresses: nodes.map(({ address }) => address) })
+
+/** The life of the vault's key goes on while the enclave runs. */
+async function changeKey() {
+  const writer = await openVault(vault.directory, { callerKey: enclaveKeys.secretKey })
+  const { leftOut } = await writer.reshare()
+  await writer.rotate()
+  return leftOut
+}
+
 let enclave = await startEnclaveServer(enclaveOptions)
 const port = Number(new URL(enclave.url).port)
 
@@ -88,12 +107,16 @@ process.on('message', async message => {
     process.send({ startAnother: url })
   } else if (message === 'connections') process.send({ connections: connections.size })
   else if (message === 'lines') process.send({ lines })
+  else if (message === 'changeKey') process.send({ changeKey: await changeKey() })
+  else if (message === 'nodes')
+    process.send({ nodes: nodes.map(({ pid, printed }) => ({ pid, printed: printed() })) })
 })
 process.on('disconnect', () => process.exit())
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
 
 process.send({
   ready: {
+    directory,
     vault: vault.directory,
     owner: vault.owner,
     otherOwner,

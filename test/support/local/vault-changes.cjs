@@ -14,7 +14,7 @@ async function run() {
     const kind = pick(['put', 'put', 'put', 'rm', 'reshare', 'rotate'])
     say({ begin: kind, key, value })
     try {
-      if (kind === 'put') await vault.put({ key }, value)
+      if (kind === 'put') await vault.put({ key }, value, { policy: 'anywhere' })
       else if (kind === 'rm') await vault.remove({ key })
       else if (kind === 'reshare') await vault.reshare({ nodes: pick([2, 3, 4]), threshold: 2 })
       else await vault.rotate()

@@ -14,6 +14,7 @@ import {
 } from '../../../crypto/tdh2/index.js'
 import { createVault, type SecretInfo, type Vault } from '../../../local/index.js'
 import type { SecretName } from '../../../local/vault/secret-name.js'
+import { readUse } from '../../../local/vault/secret-policy.js'
 
 const places: string[] = []
 
@@ -60,7 +61,7 @@ export async function reveal(
       }),
   )
   const { threshold } = vault
-  return Buffer.from(await combine(ciphertext, shares, { threshold })).toString()
+  return textOf(await combine(ciphertext, shares, { threshold }))
 }
 
 /** The stored value of a secret, decrypted without the nodes: tweetnacl is slow in jest. */
@@ -71,7 +72,12 @@ export async function storedValue(vault: Vault, name: SecretName): Promise<strin
     const share = parsePrivateShare(readFileSync(file, 'utf8'))
     return parseDecryptionShare(createShare(ciphertext, share))
   })
-  return Buffer.from(await combine(ciphertext, shares, { threshold: 2 })).toString()
+  return textOf(await combine(ciphertext, shares, { threshold: 2 }))
+}
+
+/** The value, without its policy. */
+function textOf(stored: Uint8Array): string {
+  return Buffer.from(readUse(stored).value).toString()
 }
 
 export const release = (

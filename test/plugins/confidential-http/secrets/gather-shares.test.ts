@@ -7,12 +7,15 @@ import {
   type PrivateShare,
   parseCiphertext,
 } from '../../../../crypto/tdh2/index.js'
+import { VaultError } from '../../../../local/vault/errors.js'
 import {
-  type FailureTimes,
   gatherShares,
   HEDGE_AFTER,
-  type SecretNode,
 } from '../../../../plugins/confidential-http/secrets/gather-shares.js'
+import type {
+  FailureTimes,
+  SecretNode,
+} from '../../../../plugins/confidential-http/secrets/node-order.js'
 import { failureOf } from '../../../support/waiting.js'
 
 const name = { owner: '11'.repeat(20), namespace: 'main', key: 'key' }
@@ -91,11 +94,27 @@ describe('gathering shares', () => {
     expect(warnings).toEqual([])
   })
 
-  test('asks a process once more when no other is left', async () => {
-    const atFirst = (count: number) => (count === 1 ? dead() : honest())
-    const { gather, asked } = await nodesOf([atFirst, honest, dead])
-    expect(indexes(await gather())).toEqual([0, 1])
-    expect(asked.filter(each => each === 0)).toHaveLength(2)
+  test('asks processes again, as long as they may be starting, when no other is left', async () => {
+    const atFirst = (count: number) => (count < 3 ? dead() : honest())
+    const { gather, asked, warnings } = await nodesOf([atFirst, dead, atFirst])
+    expect(indexes(await gather())).toEqual([0, 2])
+    expect(asked.filter(each => each === 0)).toHaveLength(3)
+    expect(warnings).toHaveLength(3)
+  })
+
+  test('does not ask one that refuses again, and waits for no other where too many do', async () => {
+    const refusing = async (): Promise<undefined> => {
+      throw new VaultError('it has another generation')
+    }
+    const { gather, asked } = await nodesOf([refusing, never, refusing])
+    expect(await failureOf(gather())).toMatchObject({
+      message: [
+        'secret key: 0 of the 2 shares it takes are good',
+        '  node 0 at http://node-0: it has another generation',
+        '  node 2 at http://node-2: it has another generation',
+      ].join('\n'),
+    })
+    expect(asked).toEqual([0, 1, 2])
   })
 
   test('names every node where too few are good', async () => {

@@ -1,0 +1,46 @@
+// The nodes of a vault, each a process: `sluice vault node`.
+import { spawn } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createKeys } from '../../../dist/cjs/confidential-http/index.js'
+
+const command = fileURLToPath(new URL('../../../dist/esm/cli/sluice.js', import.meta.url))
+const NODES = 3
+
+/** Starts nodes below a directory, with this environment. They know each other, the vault's writer and the caller. */
+export function startNodes({ directory, writer, caller, env }) {
+  const nodes = Array.from({ length: NODES }, (_, index) => ({
+    directory: join(directory, `node-${index}`),
+    keys: createKeys(),
+  }))
+  const known = nodes.flatMap(({ keys }) => ['--peer', keys.publicKey])
+  return Promise.all(
+    nodes.map(async ({ directory: own, keys }) => {
+      mkdirSync(own, { mode: 0o700 })
+      writeFileSync(join(own, 'node.key'), `${keys.secretKey}\n`, { mode: 0o600 })
+      const options = ['--dir', own, '--listen', '127.0.0.1:0', '--allow-instrumentation']
+      const trust = ['--writer', writer, '--caller', caller, ...known]
+      const child = spawn(process.execPath, [command, 'vault', 'node', ...options, ...trust], {
+        env,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      process.on('exit', () => child.kill('SIGKILL'))
+      const printed = []
+      const url = await new Promise((resolve, reject) => {
+        for (const stream of [child.stdout, child.stderr])
+          stream.on('data', chunk => {
+            printed.push(chunk)
+            const [, found] = /NODE_URL=(\S+)\n/.exec(Buffer.concat(printed).toString()) ?? []
+            if (found !== undefined) resolve(found)
+          })
+        child.on('exit', code => reject(new Error(`a node ended with ${code}`)))
+      })
+      return {
+        address: { url, key: keys.publicKey },
+        pid: child.pid,
+        printed: () => Buffer.concat(printed).toString('latin1'),
+      }
+    }),
+  )
+}
