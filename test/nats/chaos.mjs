@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { startDataEngine } from 'sluice/local'
 import { natsCursors } from 'sluice/nats'
@@ -154,9 +155,11 @@ while (performance.now() < end) {
       if (performance.now() > end) return
       const node = nats.nodes[Math.floor(random() * nats.nodes.length)]
       nodeKills++
+      console.log(`${new Date().toISOString()} kills ${node.name}`)
       await node.kill()
       await sleep(between(500, 3000))
       await node.start()
+      console.log(`${new Date().toISOString()} started ${node.name}`)
       await sleep(4000)
     })
   } else {
@@ -176,6 +179,31 @@ await until(
   () => workers.every(worker => missing([worker]) === 0) && missing(queue) === 0,
   60_000,
   'all reports with all workers',
+)
+/** What the log itself holds, by a consumer that reads all of it. */
+async function readLog() {
+  const reader = await connect({ servers: nats.servers })
+  const consumer = await jetstream(reader, { timeout: 10_000 }).consumers.get('SLUICE')
+  const { num_pending: count } = await consumer.info()
+  const times = []
+  if (count > 0)
+    for await (const { data, info } of await consumer.consume({ max_messages: 5000 })) {
+      const { report } = JSON.parse(new TextDecoder().decode(data))
+      times.push([keyOf(report), info.timestamp])
+      if (info.pending === 0) break
+    }
+  await reader.close()
+  return times
+}
+
+console.log(nats.folder)
+const stored = await readLog().catch(e => {
+  console.log('log unreadable', e.message)
+  return []
+})
+const storedKeys = new Set(stored.map(([key]) => key))
+console.log(
+  `the log holds ${stored.length}: lost ${ledger.filter(key => !storedKeys.has(key)).length}, doubled ${stored.length - storedKeys.size}`,
 )
 const rows = [...workers.map(worker => [worker]), queue].map(readings => {
   const files = readings.flatMap(({ lines }) => lines().map(reportsOf))
@@ -233,5 +261,9 @@ if (!isGood)
     )
 await Promise.all([...relays, ...readers].map(each => each.end()))
 await engine.close()
+if (process.env.KEEP) {
+  console.log(nats.folder)
+  await sleep(+process.env.KEEP)
+}
 await nats.close()
 process.exitCode = isGood ? 0 : 1
