@@ -205,9 +205,15 @@ const sides = {
       load: async () => Object.fromEntries(feeds.map(feedID => [feedID, begin])),
       save: async () => undefined,
     }
+    const wire = natsWire(connection)
+    let pages = 0
     const client = createClient({
-      ...natsWire(connection, {}),
-      plugins: workerPreset({ continuity: { maxBackfill: 7_200_000 } }),
+      ...wire,
+      fetch(...request) {
+        pages++
+        return wire.fetch(...request)
+      },
+      plugins: workerPreset(),
     })
     const stream = client.createStream(feeds, { cursors })
     let received = 0
@@ -226,7 +232,7 @@ const sides = {
     const seconds = (performance.now() - started) / 1000
     const cpu = cpuOf(start)
     await client.close()
-    return { reports: received, seconds, cpu, requests: 0 }
+    return { reports: received, seconds, cpu, pages }
   },
 }
 

@@ -1,7 +1,7 @@
 // Starts real servers of NATS, one or a cluster, on loopback.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -38,7 +38,6 @@ ${config}`,
       started.once('exit', code => reject(new Error(`nats-server ended with ${code}:\n${output}`)))
       started.stderr.on('data', data => {
         output = (output + data).slice(-20_000)
-        appendFileSync(join(folder, `${name}.log`), data)
         if (output.includes('Server is ready')) resolve()
       })
     })
