@@ -36,7 +36,7 @@ export function openBroadcast(
   return async function open() {
     const info = await readInfo(log)
     const place = await findPlace(log, feedIDs, places, info)
-    const isTaken = createTakenCheck(feedIDs, places, place, info.state.last_seq + 1)
+    const isTaken = createTakenCheck(feedIDs, places, info.created, info.state.last_seq + 1)
     const { client } = await accessLog(log.connection)
     try {
       const consumer: Consumer = await client.consumers.get(log.stream, {
@@ -61,7 +61,7 @@ const CHECK_INTERVAL = 1000
 export interface ConsumerWatch {
   /** A message came, or reading goes on after a pause. */
   sign(): void
-  /** While nothing is read, nothing is asked for, and no sign comes. */
+  /** Nothing is read, so no sign is awaited. */
   isPaused: boolean
   stop(): void
 }
@@ -88,7 +88,9 @@ export function watchConsumer(
   async function follow(): Promise<void> {
     for await (const { type } of messages.status()) {
       if (type === 'heartbeat') seenAt = performance.now()
-      else if (fatal.has(type)) lose(type.replaceAll('_', ' '))
+      // While nothing is read, nothing is asked for, and nothing is missed.
+      else if (fatal.has(type) && !(watch.isPaused && type === MISSED))
+        lose(type.replaceAll('_', ' '))
     }
   }
 
@@ -103,9 +105,6 @@ export function watchConsumer(
   return watch
 }
 
+const MISSED = 'heartbeats_missed'
 /** What the library says of a consumer that will bring nothing. */
-const fatal: ReadonlySet<string> = new Set([
-  'heartbeats_missed',
-  'stream_not_found',
-  'consumer_deleted',
-])
+const fatal: ReadonlySet<string> = new Set([MISSED, 'stream_not_found', 'consumer_deleted'])

@@ -21,27 +21,44 @@ export interface StreamPlaces {
 /** True for a message that a reading need not deliver. */
 export type IsTaken = (message: JsMsg) => boolean
 
-/** Finds out whether the messages of a reading that begins here have been taken before: by their numbers, and by the cursors. */
+/** What of a feed was taken before: what lies before a number, and before another what lies below the cursor. */
+interface Taken {
+  readonly next: number
+  readonly oldUpTo: number
+  readonly cursor: number
+}
+
+/** Finds out whether the messages of a reading that begins now have been taken before; `end` is where the log ends. */
 export function createTakenCheck(
   feedIDs: readonly string[],
-  { cursors, feeds }: StreamPlaces,
-  { created, oldUpTo }: Place,
+  places: StreamPlaces,
+  created: string,
   end: number,
 ): IsTaken {
-  const starts = new Map(
-    feedIDs.map(feedID => {
-      const place = feeds.get(feedID)
-      const next = place?.created === created ? place.next : 0
-      return [feedID, { next, cursor: cursors?.get(feedID) ?? -1 }]
-    }),
+  const feeds = new Map(feedIDs.map(feedID => [feedID, takenOf(feedID, places, created, end)]))
+  const last = Math.max(
+    ...Array.from(feeds.values(), ({ next, oldUpTo }) => Math.max(next, oldUpTo)),
   )
-  const last = Math.max(oldUpTo, end)
   return function isTaken({ seq, subject, data }) {
     if (seq >= last) return false
-    const start = starts.get(subject.slice(subject.lastIndexOf('.') + 1))
-    if (start === undefined) return false
-    return seq < start.next || (seq < oldUpTo && timeAtEnd(data) <= start.cursor)
+    const taken = feeds.get(subject.slice(subject.lastIndexOf('.') + 1))
+    if (taken === undefined) return false
+    return seq < taken.next || (seq < taken.oldUpTo && timeAtEnd(data) <= taken.cursor)
   }
+}
+
+function takenOf(feedID: string, places: StreamPlaces, created: string, end: number): Taken {
+  const cursor = places.cursors?.get(feedID) ?? -1
+  const place = places.feeds.get(feedID)
+  if (place !== undefined)
+    return place.created === created ? { ...place, cursor } : { next: 0, oldUpTo: 0, cursor }
+  // Without a place and a cursor it begins with now.
+  return { next: isResumed(feedID, places) ? 0 : end, oldUpTo: end, cursor }
+}
+
+/** Whether a feed has not been read yet, and has a cursor. */
+export function isResumed(feedID: string, { cursors, feeds }: StreamPlaces): boolean {
+  return !feeds.has(feedID) && cursors?.get(feedID) !== undefined
 }
 
 const KEY = new TextEncoder().encode('"observationsTimestamp":')

@@ -2,7 +2,7 @@ import type { StreamInfo } from '@nats-io/jetstream'
 import { feedResolution } from '../report/feed-id.js'
 import { CLOCK_MARGIN, readNewest } from './newest.js'
 import { accessLog, type ReportLog, streamError } from './log.js'
-import { type Place, type StreamPlaces, timeAtEnd } from './places.js'
+import { isResumed, type Place, type StreamPlaces, timeAtEnd } from './places.js'
 
 /** Nanoseconds after which the server forgets a consumer that was made for its number. */
 const FORGOTTEN_AFTER = 5e9
@@ -14,28 +14,25 @@ const FORGOTTEN_AFTER = 5e9
 export async function findPlace(
   log: ReportLog,
   feedIDs: readonly string[],
-  { cursors, feeds }: StreamPlaces,
+  places: StreamPlaces,
   { created, state }: StreamInfo,
 ): Promise<Place> {
   const end = state.last_seq + 1
-  const known = feedIDs.flatMap(feedID => feeds.get(feedID) ?? [])
+  const known = feedIDs.flatMap(feedID => places.feeds.get(feedID) ?? [])
   // A log that was made anew begins with what there is.
   if (known.some(place => place.created !== created))
     return { next: state.first_seq, oldUpTo: 0, created }
-  if (known.length > 0)
-    return {
-      next: Math.min(...known.map(({ next }) => next)),
-      oldUpTo: Math.max(...known.map(({ oldUpTo }) => oldUpTo)),
-      created,
-    }
   const resumed = feedIDs.flatMap(feedID => {
-    const cursor = feeds.has(feedID) ? undefined : cursors?.get(feedID)
+    const cursor = isResumed(feedID, places) ? places.cursors?.get(feedID) : undefined
     return cursor === undefined ? [] : { feedID, cursor }
   })
+  const oldUpTo = Math.max(resumed.length > 0 ? end : 0, ...known.map(place => place.oldUpTo))
+  if (known.length > 0)
+    return { next: Math.min(...known.map(({ next }) => next)), oldUpTo, created }
   const since = await findOldest(log, resumed)
-  if (since === undefined) return { next: end, oldUpTo: 0, created }
+  if (since === undefined) return { next: end, oldUpTo, created }
   const next = await numberAt(log, new Date(Math.max(0, since - CLOCK_MARGIN)))
-  return { next: Math.min(next, end), oldUpTo: end, created }
+  return { next: Math.min(next, end), oldUpTo, created }
 }
 
 /** Where the stream goes on in a feed. */
