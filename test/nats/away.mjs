@@ -17,6 +17,8 @@ const { values } = parseArgs({
 const [seconds, feedCount, rate] = [values.seconds, values.feeds, values.rate].map(Number)
 const MB = 2 ** 20
 const MOST_MB = 50
+/** What may still come while the connections are held back: it had been read. */
+const MOST_HELD = 100
 /** Seconds in which the relay's memory settles. */
 const WARM_UP = 10
 /** Seconds after which everything is held back. */
@@ -86,7 +88,7 @@ await engine.close()
 await nats.close()
 const isGood =
   growth < MOST_MB &&
-  figures['taken from the service while held back'] === 0 &&
+  figures['taken from the service while held back'] < MOST_HELD &&
   figures['the log lacks'] === 0 &&
   figures['the worker lacks'] === 0
 process.exitCode = isGood ? 0 : 1

@@ -101,19 +101,19 @@ test('a page that is read while reports are stored stops no server', async () =>
   const engine = await world.engine()
   const relay = await world.relay(engine)
   const { client } = await world.worker()
-  const [first] = publish(engine, 100)
+  const [one, other] = publish(engine, 100)
   await until(() => relay.getMetrics().stored === 100)
-  const start = first?.observationsTimestamp as number
   let isDone = false
   async function publishMore(): Promise<void> {
     while (!isDone) {
-      publish(engine, 20)
-      await pause(1)
+      publish(engine, 4)
+      await pause(2)
     }
   }
+  const readPage = (report: typeof one) =>
+    client.getReportsPage(report?.feedID as string, report?.observationsTimestamp as number, 40)
   const publishing = publishMore()
-  for (let round = 0; round < 15; round++)
-    await Promise.all([1, 2, 1, 2].map(index => client.getReportsPage(feed(index), start, 40)))
+  for (let round = 0; round < 20; round++) await Promise.all([one, other, one, other].map(readPage))
   isDone = true
   await publishing
   const manager = await jetstreamManager(await world.connect())
