@@ -17,11 +17,11 @@ const { values } = parseArgs({
 const [seconds, feedCount, rate] = [values.seconds, values.feeds, values.rate].map(Number)
 const MB = 2 ** 20
 const MOST_MB = 50
-/** What may still come while the connections are held back: it had been read. */
+/** What may still come while the connections are paused: it had been read. */
 const MOST_HELD = 100
 /** Seconds in which the relay's memory settles. */
 const WARM_UP = 10
-/** Seconds after which everything is held back. */
+/** Seconds after which everything has paused. */
 const SETTLED = 5
 
 const nats = await startNats()
@@ -77,7 +77,7 @@ const figures = {
     ((most(metrics(), 'rss') - most(before, 'rss')) / MB).toFixed(1),
   ),
   'published and not acknowledged, at most': most(during, 'unacknowledged'),
-  'taken from the service while held back': settled.at(-1).received - settled[0].received,
+  'taken from the service while paused': settled.at(-1).received - settled[0].received,
   'the log lacks': lacking(await readLog(nats.servers)),
   'the worker lacks': lacking(received()),
   'gaps of the relay': linesOf('gap', relay.lines().flat()).length,
@@ -88,7 +88,7 @@ await engine.close()
 await nats.close()
 const isGood =
   growth < MOST_MB &&
-  figures['taken from the service while held back'] < MOST_HELD &&
+  figures['taken from the service while paused'] < MOST_HELD &&
   figures['the log lacks'] === 0 &&
   figures['the worker lacks'] === 0
 process.exitCode = isGood ? 0 : 1

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 
-test('a log that is away for ten seconds fills no memory, holds the connections back, and loses nothing', async () => {
+test('a log that is away for ten seconds fills no memory, pauses the connections, and loses nothing', async () => {
   const program = join(__dirname, 'away.mjs')
   const child = spawn(process.execPath, [
     program,
