@@ -1,7 +1,7 @@
 import type { StoredMsg } from '@nats-io/jetstream'
 import { feedResolution } from '../report/feed-id.js'
-import { type FrameFields, readFrame } from './frame.js'
 import { type Position, readBatch } from './batch.js'
+import { type FrameFields, readFrame } from './frame.js'
 import { type ReportLog, streamError } from './log.js'
 import { CLOCK_MARGIN, readNewest } from './newest.js'
 

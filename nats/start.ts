@@ -1,7 +1,7 @@
 import type { StreamInfo } from '@nats-io/jetstream'
 import { feedResolution } from '../report/feed-id.js'
-import { CLOCK_MARGIN, readNewest } from './newest.js'
 import { accessLog, type ReportLog, streamError } from './log.js'
+import { CLOCK_MARGIN, readNewest } from './newest.js'
 import { isResumed, type Place, type StreamPlaces, timeAtEnd } from './places.js'
 
 /** Nanoseconds after which the server forgets a consumer that was made for its number. */
