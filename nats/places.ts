@@ -48,17 +48,19 @@ export function createTakenCheck(
 }
 
 function takenOf(feedID: string, places: StreamPlaces, created: string, end: number): Taken {
-  const cursor = places.cursors?.get(feedID) ?? -1
   const place = places.feeds.get(feedID)
-  if (place !== undefined)
+  if (place !== undefined) {
+    const cursor = places.cursors?.get(feedID) ?? -1
     return place.created === created ? { ...place, cursor } : { next: 0, oldUpTo: 0, cursor }
+  }
+  const cursor = resumedAt(feedID, places)
   // Without a place and a cursor it begins with now.
-  return { next: isResumed(feedID, places) ? 0 : end, oldUpTo: end, cursor }
+  return { next: cursor === undefined ? end : 0, oldUpTo: end, cursor: cursor ?? -1 }
 }
 
-/** Whether a feed has not been read yet, and has a cursor. */
-export function isResumed(feedID: string, { cursors, feeds }: StreamPlaces): boolean {
-  return !feeds.has(feedID) && cursors?.get(feedID) !== undefined
+/** The cursor of a feed that has one, and has not been read yet. */
+export function resumedAt(feedID: string, { cursors, feeds }: StreamPlaces): number | undefined {
+  return feeds.has(feedID) ? undefined : cursors?.get(feedID)
 }
 
 const KEY = new TextEncoder().encode('"observationsTimestamp":')

@@ -2,7 +2,7 @@ import type { StreamInfo } from '@nats-io/jetstream'
 import { feedResolution } from '../report/feed-id.js'
 import { accessLog, type ReportLog, streamError } from './log.js'
 import { CLOCK_MARGIN, readNewest } from './newest.js'
-import { isResumed, type Place, type StreamPlaces, timeAtEnd } from './places.js'
+import { type Place, resumedAt, type StreamPlaces, timeAtEnd } from './places.js'
 
 /** Nanoseconds after which the server forgets a consumer that was made for its number. */
 const FORGOTTEN_AFTER = 5e9
@@ -23,14 +23,14 @@ export async function findPlace(
   if (known.some(place => place.created !== created))
     return { next: state.first_seq, oldUpTo: 0, created }
   const resumed = feedIDs.flatMap(feedID => {
-    const cursor = isResumed(feedID, places) ? places.cursors?.get(feedID) : undefined
+    const cursor = resumedAt(feedID, places)
     return cursor === undefined ? [] : { feedID, cursor }
   })
   const oldUpTo = Math.max(resumed.length > 0 ? end : 0, ...known.map(place => place.oldUpTo))
   if (known.length > 0)
     return { next: Math.min(...known.map(({ next }) => next)), oldUpTo, created }
   const since = await findOldest(log, resumed)
-  if (since === undefined) return { next: end, oldUpTo, created }
+  if (since === Number.POSITIVE_INFINITY) return { next: end, oldUpTo, created }
   const next = await numberAt(log, new Date(Math.max(0, since - CLOCK_MARGIN)))
   return { next: Math.min(next, end), oldUpTo, created }
 }
@@ -41,11 +41,8 @@ interface Resumed {
   readonly cursor: number
 }
 
-/** The oldest cursor in milliseconds, without those of feeds that have had no other report since. */
-async function findOldest(
-  log: ReportLog,
-  resumed: readonly Resumed[],
-): Promise<number | undefined> {
+/** The oldest cursor in milliseconds, of feeds that have had another report since; Infinity without one. */
+async function findOldest(log: ReportLog, resumed: readonly Resumed[]): Promise<number> {
   const times = await Promise.all(
     resumed.map(async function behind({ feedID, cursor }) {
       const newest = await readNewest(log, feedID)
@@ -53,9 +50,7 @@ async function findOldest(
       return cursor * (feedResolution(feedID) === 's' ? 1000 : 1)
     }),
   )
-  return times
-    .flat()
-    .reduce<number | undefined>((oldest, time) => Math.min(oldest ?? time, time), undefined)
+  return Math.min(...times.flat())
 }
 
 /** The number of the first message that was published at a time or later. */
