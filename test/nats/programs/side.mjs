@@ -6,7 +6,14 @@ import { createClient } from 'sluice'
 import { startDataEngine } from 'sluice/local'
 import { createRelay, natsWire, workerPreset } from 'sluice/nats'
 
-const { side, servers, count, round = 0, feeds: feedCount = 100 } = JSON.parse(process.argv[2])
+const {
+  side,
+  servers,
+  count,
+  round = 0,
+  feeds: feedCount = 100,
+  begin,
+} = JSON.parse(process.argv[2])
 const connection = await connect({ servers })
 const feeds = Array.from(
   { length: feedCount },
@@ -197,10 +204,9 @@ const sides = {
       }))
       await publishAll(messages)
     }
-    return {}
+    return { begin: now - 3_600_000 }
   },
   async 'catch up'() {
-    const begin = Date.now() - 3_600_000 - 60_000
     const cursors = {
       load: async () => Object.fromEntries(feeds.map(feedID => [feedID, begin])),
       save: async () => undefined,
