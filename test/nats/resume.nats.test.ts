@@ -124,7 +124,6 @@ test('a page that is read while reports are stored stops no server', async () =>
 test('a cluster whose servers are killed one after the other loses nothing, and nobody asks for a page', async () => {
   const world = await startWorld({ nodes: 3 })
   const engine = await world.engine({ origins: 2 })
-  await pause(2000)
   const relay = await world.relay(engine, { create: { replicas: 3 } })
   const workers = [await world.worker(), await world.worker()]
   const published: string[] = []
