@@ -61,4 +61,4 @@ export type {
   StreamMetrics,
 } from './stream/stream-api.js'
 export type { Fetch } from './transport/http.js'
-export type { Connect, Socket, SocketEvents, Upgrade } from './transport/socket.js'
+export type { Connect, ResumedCursors, Socket, SocketEvents, Upgrade } from './transport/socket.js'

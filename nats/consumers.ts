@@ -1,20 +1,25 @@
 import type { Consumer, ConsumerMessages } from '@nats-io/jetstream'
 import { LogError } from './errors.js'
 import { accessLog, type ReportLog, readInfo, streamError } from './log.js'
+import { createTakenCheck, type IsTaken, type Place, type StreamPlaces } from './places.js'
+import { findPlace } from './start.js'
 import { subjectOf } from './subjects.js'
 
-/** Opens a consumer of JetStream: its messages, and the number of the first that can come. */
-export type OpenConsumer = () => Promise<{
+/** Opens a consumer of JetStream. */
+export type OpenConsumer = () => Promise<OpenedConsumer>
+
+/** A consumer that is read. */
+export interface OpenedConsumer {
   readonly messages: ConsumerMessages
-  readonly first: number
-}>
+  /** Where it is, for the next one; not of a queue, whose place the log remembers. */
+  readonly place?: Place
+  readonly isTaken?: IsTaken
+}
 
 /** Messages that are requested ahead. They bound what a paused connection holds. */
 const AHEAD = 1000
 /** Milliseconds of one request for messages. The server gives a sign of life in half of them. */
 const EXPIRES = 4000
-/** Milliseconds after which the server forgets a consumer that nobody reads. */
-const FORGOTTEN_AFTER = 30_000
 
 /** What consumers are read with. */
 export const consumeOptions: { readonly max_messages: number; readonly expires: number } = {
@@ -22,28 +27,26 @@ export const consumeOptions: { readonly max_messages: number; readonly expires: 
   expires: EXPIRES,
 }
 
-/**
- * A consumer of one reader's own, in the order of the log: from where the reader was before, or from now on. Where the log has
- * been emptied since, or is another, it begins with what there is.
- */
+/** A consumer of one reader's own, in the order of the log: from where the stream was, or from now on. */
 export function openBroadcast(
   log: ReportLog,
   feedIDs: readonly string[],
-  place: number | undefined,
+  places: StreamPlaces,
 ): OpenConsumer {
   return async function open() {
-    const { state } = await readInfo(log)
-    const end = state.last_seq + 1
-    const first = place === undefined ? end : place > end ? state.first_seq : place
+    const info = await readInfo(log)
+    const place = await findPlace(log, feedIDs, places, info)
+    const isTaken = createTakenCheck(feedIDs, places, info.created, info.state.last_seq + 1)
     const { client } = await accessLog(log.connection)
     try {
       const consumer: Consumer = await client.consumers.get(log.stream, {
         filter_subjects: feedIDs.map(feedID => subjectOf(log.prefix, feedID)),
         deliver_policy: 'by_start_sequence',
-        opt_start_seq: Math.max(1, first),
-        inactive_threshold: FORGOTTEN_AFTER,
+        opt_start_seq: Math.max(1, place.next),
       })
-      return { messages: await consumer.consume({ ...consumeOptions }), first }
+      const messages = await consumer.consume({ ...consumeOptions })
+      for (const feedID of feedIDs) places.feeds.set(feedID, place)
+      return { messages, place, isTaken }
     } catch (thrown) {
       throw streamError(log.stream, thrown)
     }
@@ -58,7 +61,7 @@ const CHECK_INTERVAL = 1000
 export interface ConsumerWatch {
   /** A message came, or reading goes on after a pause. */
   sign(): void
-  /** While nothing is read, nothing is asked for, and no sign comes. */
+  /** Nothing is read, so no sign is awaited. */
   isPaused: boolean
   stop(): void
 }
@@ -85,7 +88,9 @@ export function watchConsumer(
   async function follow(): Promise<void> {
     for await (const { type } of messages.status()) {
       if (type === 'heartbeat') seenAt = performance.now()
-      else if (fatal.has(type)) lose(type.replaceAll('_', ' '))
+      // While nothing is read, nothing is asked for, and nothing is missed.
+      else if (fatal.has(type) && !(watch.isPaused && type === MISSED))
+        lose(type.replaceAll('_', ' '))
     }
   }
 
@@ -100,9 +105,6 @@ export function watchConsumer(
   return watch
 }
 
+const MISSED = 'heartbeats_missed'
 /** What the library says of a consumer that will bring nothing. */
-const fatal: ReadonlySet<string> = new Set([
-  'heartbeats_missed',
-  'stream_not_found',
-  'consumer_deleted',
-])
+const fatal: ReadonlySet<string> = new Set([MISSED, 'stream_not_found', 'consumer_deleted'])

@@ -2,6 +2,7 @@ import type { KV, KvEntry } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { DataStreamsError } from '../core/errors.js'
 import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
+import { sha256 } from '../platform/sha256.js'
 import type { CursorStore } from '../stores/file-cursors.js'
 import { readCursors } from '../stores/read-cursors.js'
 import { logError } from './errors.js'
@@ -27,6 +28,8 @@ const TIMEOUT = 4000
 /** Milliseconds for which cursors are asked for while the store is away, and those between two tries. */
 const PATIENCE = 60_000
 const RETRY_AFTER = 500
+/** Saves without an answer that are remembered: an hour of them. */
+const MOST_UNSURE = 1000
 
 /**
  * Stores cursors in the key-value store of NATS, so that a worker that moves to another machine goes on where it was. Each save
@@ -41,8 +44,8 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
   const place = `key ${key} of bucket ${bucket}`
   let opening: Promise<KV> | undefined
   let revision = 0
-  /** What the save that failed last may have stored all the same. */
-  let unsure: string | undefined
+  /** Hashes of what saves without an answer may have stored all the same, since the last that had one. */
+  const unsure = new Set<string>()
 
   function open(): Promise<KV> {
     opening ??= openBucket(connection, bucket, replicas).catch(thrown => {
@@ -70,18 +73,17 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
       revision = await store.put(key, text, { previousSeq: revision, timeout: TIMEOUT })
     } catch (thrown) {
       if (!isAPIError(thrown, 10_071)) {
-        unsure = text
+        if (unsure.size < MOST_UNSURE) unsure.add(hashOf(text))
         throw thrown
       }
       const entry = await store.get(key)
-      if (entry === null || unsure === undefined || decoder.decode(entry.value) !== unsure)
+      if (entry === null || !unsure.has(hashOf(decoder.decode(entry.value))))
         throw new DataStreamsError(
           `${place} was saved by another process, and each stream needs a key of its own`,
         )
-      unsure = undefined
       revision = await store.put(key, text, { previousSeq: entry.revision, timeout: TIMEOUT })
     }
-    unsure = undefined
+    unsure.clear()
   }
 
   return {
@@ -89,7 +91,7 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
       try {
         const entry = await read()
         revision = entry?.revision ?? 0
-        unsure = undefined
+        unsure.clear()
         if (entry === null || entry.operation !== 'PUT') return {}
         return readCursors(decoder.decode(entry.value), place)
       } catch (thrown) {
@@ -104,6 +106,10 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
       }
     },
   }
+}
+
+function hashOf(text: string): string {
+  return sha256?.hash(text) ?? text
 }
 
 async function openBucket(

@@ -53,7 +53,7 @@ export function openQueue(
         })
       const consumer = await client.consumers.get(log.stream, name)
       const messages = await consumer.consume({ ...consumeOptions, max_messages: AHEAD })
-      return { messages, first: 0 }
+      return { messages }
     } catch (thrown) {
       throw streamError(log.stream, thrown)
     }

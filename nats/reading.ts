@@ -6,27 +6,20 @@ import { setImmediate } from '../platform/globals.js'
 import { type OpenConsumer, watchConsumer } from './consumers.js'
 import { logError } from './errors.js'
 import type { ReportLog } from './log.js'
+import type { Place } from './places.js'
 import { deliverOfQueue } from './queue-deliveries.js'
-
-/** How a reading ends, and how its messages are delivered. */
-export interface ReadingParts {
-  readonly isQueue: boolean
-  /** The number of the message at which another reading has to go on; undefined where it was closed. */
-  ended(next: number | undefined): void
-}
 
 const NORMAL = 1000
 const LOST = 1006
 
-/** Opens a consumer of the log as a connection, whose messages are the service's frames. */
+/** Opens a consumer of the log as a connection, whose messages are the service's frames. Calls `left` once it was closed by us. */
 export async function openReading(
   { connection, stream }: ReportLog,
   open: OpenConsumer,
   events: SocketEvents,
-  { isQueue, ended }: ReadingParts,
+  left?: (place: Place) => void,
 ): Promise<Socket> {
-  const { messages, first } = await open()
-  let next = first
+  const { messages, place, isTaken } = await open()
   let failure: Error | undefined
   let isClosed = false
   let isOver = false
@@ -38,15 +31,17 @@ export async function openReading(
     watch.stop()
     messages.close().catch(() => undefined)
     gate?.resolve()
-    if (!isQueue) ended(isClosed ? undefined : next)
+    if (isClosed && place !== undefined) left?.(place)
     events.ended(code, failure)
   }
 
   function deliver(message: JsMsg): void {
-    next = message.seq + 1
     watch.sign()
-    if (isQueue) deliverOfQueue(message, () => events.message(message.data))
-    else events.message(message.data)
+    if (place === undefined) deliverOfQueue(message, () => events.message(message.data))
+    else {
+      place.next = message.seq + 1
+      if (isTaken?.(message) !== true) events.message(message.data)
+    }
   }
 
   async function read(): Promise<void> {
@@ -54,7 +49,9 @@ export async function openReading(
       for await (const message of messages) {
         if (gate !== undefined) await gate.promise
         if (isOver) return
-        deliver(message)
+        // Nobody reads what still comes of a queue: another worker does.
+        if (isClosed && place === undefined) message.nak()
+        else deliver(message)
       }
     } catch (thrown) {
       failure ??= logError(`stream ${stream} can no longer be read`, asError(thrown))

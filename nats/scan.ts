@@ -1,8 +1,9 @@
 import type { StoredMsg } from '@nats-io/jetstream'
 import { feedResolution } from '../report/feed-id.js'
+import { type Position, readBatch } from './batch.js'
 import { type FrameFields, readFrame } from './frame.js'
-import { accessLog, isAPIError, type ReportLog, streamError } from './log.js'
-import { subjectOf } from './subjects.js'
+import { type ReportLog, streamError } from './log.js'
+import { CLOCK_MARGIN, readNewest } from './newest.js'
 
 /** How a log is searched for reports of a time. */
 export interface ScanOptions {
@@ -10,19 +11,15 @@ export interface ScanOptions {
   readonly lateness: number
 }
 
-/** Milliseconds by which the clock of the log may be behind that of the observers. */
-const CLOCK_MARGIN = 10_000
 /** Milliseconds before the newest message in which the newest report may lie. */
 const NEWEST_MARGIN = 60_000
 /** Messages of one request to the log. */
 const MIN_BATCH = 64
 const MAX_BATCH = 1024
-/** Milliseconds that the log may take for one. */
-const TIMEOUT = 10_000
+/** Milliseconds that a server which is behind has to catch up. */
+const PATIENCE = 10_000
 /** Milliseconds after which a server that is behind is asked again. */
 const BEHIND_DELAY = 100
-/** The code of the server where there is no such message. */
-const NO_MESSAGE = 10_037
 
 /** Pages whose next page is remembered. */
 const MAX_PLACES = 10_000
@@ -145,20 +142,6 @@ function isWhole(page: readonly FrameFields[], start: number): boolean {
   return true
 }
 
-/** The feed's newest message, by the leader of the stream; null where it has none. */
-async function readNewest(
-  { connection, stream, prefix }: ReportLog,
-  feedID: string,
-): Promise<StoredMsg | null> {
-  const { manager } = await accessLog(connection)
-  try {
-    return await manager.streams.getMessage(stream, { last_by_subj: subjectOf(prefix, feedID) })
-  } catch (thrown) {
-    if (isAPIError(thrown, NO_MESSAGE)) return null
-    throw streamError(stream, thrown)
-  }
-}
-
 /**
  * Checks that the log ends where a batch did: the server nearest to us has answered, and after a restart it may be behind. Where it
  * is, it is given time; false says that there is more to read.
@@ -168,13 +151,13 @@ function createEndCheck(
   feedID: string,
   since: Date,
 ): (next: number | undefined) => Promise<boolean> {
-  const patience = performance.now() + TIMEOUT
+  const end = performance.now() + PATIENCE
   let newest: StoredMsg | null | undefined
   return async function isEnd(next) {
     if (newest === undefined) newest = await readNewest(log, feedID)
     if (newest === null) return true
     if (next === undefined ? newest.time < since : newest.seq < next) return true
-    if (performance.now() > patience)
+    if (performance.now() > end)
       throw streamError(log.stream, new Error('a server is behind the others'))
     await new Promise(resolve => setTimeout(resolve, BEHIND_DELAY))
     return false
@@ -183,44 +166,4 @@ function createEndCheck(
 
 function position(from: Position): number | undefined {
   return 'seq' in from ? from.seq : undefined
-}
-
-type Position = { readonly start_time: Date } | { readonly seq: number }
-
-/** The feed's messages from a position on, at most `batch`. */
-async function readBatch(
-  { connection, stream, prefix }: ReportLog,
-  feedID: string,
-  from: Position,
-  batch: number,
-): Promise<readonly StoredMsg[]> {
-  const { manager } = await accessLog(connection)
-  const subject = subjectOf(prefix, feedID)
-  return new Promise<readonly StoredMsg[]>((resolve, reject) => {
-    const messages: StoredMsg[] = []
-    const timer = setTimeout(
-      () => reject(streamError(stream, new Error(`nothing within ${TIMEOUT} ms`))),
-      TIMEOUT,
-    )
-    // With a callback, the library ends its subscription.
-    const callback = (done: { readonly err?: Error } | null, message: StoredMsg): void => {
-      if (done === null) {
-        messages.push(message)
-        return
-      }
-      clearTimeout(timer)
-      if (done.err === undefined || isNothing(done.err)) resolve(messages)
-      else reject(streamError(stream, done.err))
-    }
-    manager.direct
-      .getBatch(stream, { ...from, next_by_subj: subject, batch, callback } as never)
-      .catch(thrown => {
-        clearTimeout(timer)
-        reject(streamError(stream, thrown))
-      })
-  })
-}
-
-function isNothing(error: Error): boolean {
-  return (error as { readonly code?: unknown }).code === 404
 }

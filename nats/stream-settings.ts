@@ -24,11 +24,34 @@ const HOUR = 60 * MINUTE
 /** A report is about 1500 bytes as a frame. */
 const LEAST_MESSAGE = 65_536
 
+/** Milliseconds for which a log that gives no answer is asked again: its servers may be electing a leader. */
+const PATIENCE = 30_000
+const RETRY_AFTER = 250
+/** The code of a server that knows no leader. */
+const NO_LEADER = 10_008
+
 /** Makes sure that the stream is there and serves. Throws LogError that names the setting which does not. */
 export async function prepareStream(
   log: ReportLog,
   create: CreateOptions | undefined,
 ): Promise<StreamInfo> {
+  const end = performance.now() + PATIENCE
+  for (;;) {
+    try {
+      return await checkStream(log, create)
+    } catch (thrown) {
+      if (!isWithoutLeader(thrown) || performance.now() > end) throw thrown
+      await new Promise(resolve => setTimeout(resolve, RETRY_AFTER))
+    }
+  }
+}
+
+function isWithoutLeader(thrown: unknown): boolean {
+  const { cause } = thrown as { readonly cause?: unknown }
+  return (cause as Error | undefined)?.name === 'TimeoutError' || isAPIError(cause, NO_LEADER)
+}
+
+async function checkStream(log: ReportLog, create: CreateOptions | undefined): Promise<StreamInfo> {
   let info: StreamInfo
   try {
     info = await readInfo(log)

@@ -1,11 +1,12 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { ClientOptions } from '../client/client.js'
-import type { Socket, SocketEvents, Upgrade } from '../client/transport/socket.js'
+import type { ResumedCursors, Socket, SocketEvents, Upgrade } from '../client/transport/socket.js'
 import { ValidationError } from '../core/errors.js'
 import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
 import { parseFeedIDs } from '../report/feed-id.js'
-import { type OpenConsumer, openBroadcast } from './consumers.js'
+import { openBroadcast } from './consumers.js'
 import { checkConnection, type ReportLog } from './log.js'
+import type { StreamPlaces } from './places.js'
 import { openQueue } from './queue-consumer.js'
 import { acknowledgesHeader } from './queue-deliveries.js'
 import { openReading } from './reading.js'
@@ -72,25 +73,26 @@ export function natsWire(connection: NatsConnection, given?: NatsWireOptions): N
     max: 86_400,
   })
   const lateness = checkNumber('lateness', options.lateness ?? 900, { min: 0 })
-  /** Where a connection that was lost goes on, by what it was opened for. */
-  const places = new Map<string, number>()
+  const streams = new WeakMap<object, StreamPlaces>()
+
+  function placesOf(cursors: ResumedCursors | undefined): StreamPlaces {
+    const places = (cursors && streams.get(cursors)) ?? { cursors, feeds: new Map() }
+    if (cursors !== undefined) streams.set(cursors, places)
+    return places
+  }
 
   async function connect(upgrade: Upgrade, events: SocketEvents): Promise<Socket> {
-    const { url, headers } = upgrade
+    const { url, headers, cursors } = upgrade
     const feedIDs = parseFeedIDs(new URL(url).searchParams.get('feedIDs'))
     if (share !== undefined) checkFeeds(feedIDs, share)
     if (queue !== undefined && !headers.has(acknowledgesHeader))
       throw new ValidationError('queue needs the plugin queueDeliveries, as queuePreset has it')
-    const open: OpenConsumer =
-      queue === undefined
-        ? openBroadcast(log, feedIDs, places.get(url))
-        : openQueue(log, feedIDs, { queue, redeliverAfter })
-    return openReading(log, open, events, {
-      isQueue: queue !== undefined,
-      ended(next) {
-        if (next === undefined) places.delete(url)
-        else places.set(url, next)
-      },
+    if (queue !== undefined)
+      return openReading(log, openQueue(log, feedIDs, { queue, redeliverAfter }), events)
+    const places = placesOf(cursors)
+    return openReading(log, openBroadcast(log, feedIDs, places), events, place => {
+      for (const feedID of feedIDs)
+        if (places.feeds.get(feedID) === place) places.feeds.set(feedID, undefined)
     })
   }
 

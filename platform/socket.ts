@@ -16,6 +16,14 @@ export interface Upgrade {
   readonly compression: boolean
   /** A longer message closes the connection. */
   readonly maxMessageBytes: number
+  /** Where the stream goes on, for what can bring reports of the past: one object for all connections of a stream. */
+  readonly cursors?: ResumedCursors
+}
+
+/** Where a stream with cursors goes on. */
+export interface ResumedCursors {
+  /** The time up to which a feed's reports were taken before the stream began, in the feed's unit. */
+  get(feedID: string): number | undefined
 }
 
 /** The events of a connection. `ended` is called last, exactly once. */

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { natsCursors } from '../../nats/index.js'
 import { feed, keyOf, startWorld } from '../support/nats/world.js'
-import { failureOf, until } from '../support/waiting.js'
+import { failureOf, pause, until } from '../support/waiting.js'
 
 test('are what was saved last, on any connection', async () => {
   const world = await startWorld()
@@ -34,6 +34,20 @@ test('are never taken back by a process that another has replaced', async () => 
   await first.save({ [feed(1)]: 6 })
   await failureOf(second.save({ [feed(1)]: 7 }))
 })
+
+test('are saved again after saves that had no answer, whichever of them was stored', async () => {
+  const world = await startWorld()
+  const cursors = natsCursors(await world.connect(), { key: 'k' })
+  await cursors.load()
+  await cursors.save({ [feed(1)]: 1 })
+  const [node] = world.servers.nodes
+  node.freeze()
+  await pause(200)
+  for (const time of [2, 3]) await failureOf(cursors.save({ [feed(1)]: time }))
+  node.thaw()
+  await cursors.save({ [feed(1)]: 4 })
+  expect(await cursors.load()).toEqual({ [feed(1)]: 4 })
+}, 30_000)
 
 test('that are no cursors, and a store that is away, are errors', async () => {
   const world = await startWorld()

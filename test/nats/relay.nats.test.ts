@@ -66,6 +66,20 @@ describe('a relay', () => {
     await until(() => cursors.saved[feed(1)] === last?.observationsTimestamp)
   })
 
+  test('starts once a log that gave no answer gives one', async () => {
+    const world = await startWorld()
+    const engine = await world.engine()
+    const connection = await world.connect()
+    const [node] = world.servers.nodes
+    node.freeze()
+    const starting = world.relay(engine, { connection })
+    await pause(6000)
+    node.thaw()
+    const relay = await starting
+    engine.publish(feed(1))
+    await until(() => relay.getMetrics().stored === 1)
+  })
+
   test('publishes both of two reports that differ, and workers see the conflict', async () => {
     const world = await startWorld()
     const engine = await world.engine()

@@ -83,8 +83,12 @@ describe('a worker', () => {
     await world.relay(engine)
     const worker = await world.worker({ stream: { queue: 10 } })
     worker.stream.removeAllListeners('report')
+    const lost: unknown[] = []
+    worker.stream.on('status', status => void (status.type === 'disconnected' && lost.push(status)))
     for (let at = 0; at < 300; at++) engine.publish(feed(1 + (at % 2)))
-    await pause(500)
+    // The request for messages expires meanwhile, since nobody reads on.
+    await pause(10_000)
+    expect(lost).toEqual([])
     expect(worker.stream.getMetrics().queued).toBeLessThan(25)
     const read: string[] = []
     while (read.length < 300) read.push(keyOf(await worker.stream.read()))

@@ -178,6 +178,7 @@ export function openConnection(
         headers: call.headers,
         compression: options.compression,
         maxMessageBytes: options.maxMessageBytes,
+        cursors: call.scope.cursors,
       },
       {
         opened: open,

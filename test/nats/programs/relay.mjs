@@ -11,8 +11,11 @@ const relay = await createRelay({
 })
 relay.stream.on('error', ({ message }) => note(`error ${message}`))
 relay.stream.on('gap', gap => note(`gap ${JSON.stringify(gap)}`))
+note('open')
 setInterval(() => {
   const { rss } = process.memoryUsage()
-  note(`metrics ${JSON.stringify({ ...relay.getMetrics(), rss })}`)
+  note(
+    `metrics ${JSON.stringify({ ...relay.getMetrics(), received: relay.stream.getMetrics().accepted, rss })}`,
+  )
 }, 1000)
 await relay.closed

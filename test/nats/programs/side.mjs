@@ -6,7 +6,14 @@ import { createClient } from 'sluice'
 import { startDataEngine } from 'sluice/local'
 import { createRelay, natsWire, workerPreset } from 'sluice/nats'
 
-const { side, servers, count, round = 0, feeds: feedCount = 100 } = JSON.parse(process.argv[2])
+const {
+  side,
+  servers,
+  count,
+  round = 0,
+  feeds: feedCount = 100,
+  begin,
+} = JSON.parse(process.argv[2])
 const connection = await connect({ servers })
 const feeds = Array.from(
   { length: feedCount },
@@ -197,17 +204,22 @@ const sides = {
       }))
       await publishAll(messages)
     }
-    return {}
+    return { begin: now - 3_600_000 }
   },
   async 'catch up'() {
-    const begin = Date.now() - 3_600_000 - 60_000
     const cursors = {
       load: async () => Object.fromEntries(feeds.map(feedID => [feedID, begin])),
       save: async () => undefined,
     }
+    const wire = natsWire(connection)
+    let pages = 0
     const client = createClient({
-      ...natsWire(connection, {}),
-      plugins: workerPreset({ continuity: { maxBackfill: 7_200_000 } }),
+      ...wire,
+      fetch(...request) {
+        pages++
+        return wire.fetch(...request)
+      },
+      plugins: workerPreset(),
     })
     const stream = client.createStream(feeds, { cursors })
     let received = 0
@@ -226,7 +238,7 @@ const sides = {
     const seconds = (performance.now() - started) / 1000
     const cpu = cpuOf(start)
     await client.close()
-    return { reports: received, seconds, cpu, requests: 0 }
+    return { reports: received, seconds, cpu, pages }
   },
 }
 

@@ -8,10 +8,23 @@ const client = createClient({
   ...natsWire(connection, wire),
   plugins: queue === undefined ? workerPreset() : queuePreset(),
 })
-note(`start ${Date.now()}`)
+
+/** Cursors, and a note of what was loaded. */
+function notedCursors() {
+  const cursors = natsCursors(connection, { key: name, replicas })
+  return {
+    ...cursors,
+    async load() {
+      const loaded = await cursors.load()
+      note(`cursors ${JSON.stringify(loaded)}`)
+      return loaded
+    },
+  }
+}
+
 const stream = client.createStream(feeds, {
   maxReconnectAttempts: Number.POSITIVE_INFINITY,
-  ...(queue === undefined ? { cursors: natsCursors(connection, { key: name, replicas }) } : {}),
+  ...(queue === undefined ? { cursors: notedCursors() } : {}),
 })
 stream.on('report', ({ feedID, observationsTimestamp }) =>
   note(`report ${feedID}@${observationsTimestamp}`),
@@ -20,8 +33,4 @@ stream.on('error', ({ message }) => note(`error ${message}`))
 stream.on('gap', gap => note(`gap ${JSON.stringify(gap)}`))
 await stream.connect()
 note('open')
-stream.on('status', status => {
-  if (status.type !== 'stale')
-    note(`status ${Date.now()} ${status.type} ${status.error?.message ?? ''}`)
-})
 await stream.closed

@@ -47,6 +47,8 @@ export interface Worker {
   readonly reports: Report[]
   readonly errors: Error[]
   readonly gaps: unknown[]
+  /** Requests that it has sent to the log. */
+  readonly requests: string[]
 }
 
 export const closers: (() => unknown)[] = closeAfterEach()
@@ -92,13 +94,19 @@ export async function startWorld(options: Parameters<typeof startNats>[0] = {}):
       return relay
     },
     async worker({ feeds = [feed(1), feed(2)], wire, plugins = workerPreset(), ...more } = {}) {
-      const client = createClient({ ...natsWire(await open(), wire), plugins })
+      const log = natsWire(await open(), wire)
+      const requests: string[] = []
+      const fetchNoted: typeof fetch = (input, init) => {
+        requests.push(String(input))
+        return log.fetch(input, init)
+      }
+      const client = createClient({ ...log, fetch: fetchNoted, plugins })
       closers.push(() => client.close())
       const stream = client.createStream(feeds, {
         maxReconnectAttempts: Number.POSITIVE_INFINITY,
         ...more.stream,
       })
-      const worker: Worker = { client, stream, reports: [], errors: [], gaps: [] }
+      const worker: Worker = { client, stream, reports: [], errors: [], gaps: [], requests }
       stream.on('report', report => void worker.reports.push(report))
       stream.on('error', error => void worker.errors.push(error))
       stream.on('gap', gap => void worker.gaps.push(gap))
