@@ -100,6 +100,7 @@ export function checkNames({ files }) {
 /** What is for a package speaks of its types. */
 const peers = [
   ['dist/cjs/nats/', "'@nats-io/"],
+  ['dist/cjs/gateway/options.d.ts', "'@nats-io/"],
   ['dist/cjs/plugins/opentelemetry.d.ts', "'@opentelemetry/api'"],
   ['dist/cjs/plugins/prometheus.d.ts', "'prom-client'"],
 ]
