@@ -30,7 +30,8 @@ const owners: Readonly<Record<string, RegExp>> = {
   'prom-client': /^plugins\/prometheus\.ts$/,
   '@nats-io/jetstream': /^nats\//,
   '@nats-io/kv': /^nats\//,
-  '@nats-io/transport-node': /^(nats\/|gateway\/options\.ts$|cli\/(nats-connection|run-relay)\.ts$)/,
+  '@nats-io/transport-node':
+    /^(nats\/|gateway\/options\.ts$|cli\/(nats-connection|run-relay)\.ts$)/,
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
   picocolors: /^cli\//,
