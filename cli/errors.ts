@@ -16,7 +16,7 @@ const exitCodes: { readonly [Code in ErrorCode]?: number } = {
   DECODING: 5,
 }
 
-/** The exit code for an error: 2 wrong arguments, 3 not authorised, 4 the network or the service, 5 an invalid report, else 1. */
+/** The exit code for an error: 2 wrong arguments, 3 not authorised, 4 the network, the service or the log, 5 an invalid report, else 1. */
 export function exitCodeOf(thrown: unknown): number {
   return isStreamsError(thrown) ? (exitCodes[thrown.code] ?? 1) : 1
 }

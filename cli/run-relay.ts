@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import type { NatsConnection } from '@nats-io/transport-node'
 import { ValidationError } from '../core/errors.js'
 import { createGateway, type Gateway } from '../gateway/index.js'
 import { createRelay, type Relay } from '../nats/index.js'

@@ -31,7 +31,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   '@nats-io/jetstream': /^nats\//,
   '@nats-io/kv': /^nats\//,
   '@nats-io/transport-node':
-    /^(nats\/|gateway\/options\.ts$|cli\/(nats-connection|run-relay)\.ts$)/,
+    /^(nats\/|gateway\/options\.ts$|cli\/nats-connection\.ts$)/,
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
   picocolors: /^cli\//,

@@ -14,7 +14,7 @@ export async function startGateway(
   options: Partial<GatewayOptions> = {},
 ): Promise<Gateway> {
   const gateway = await createGateway({
-    connection: await world.connect(),
+    connection: options.connection ?? (await world.connect()),
     tokens: { dashboard: { sha256: hashOf(token) } },
     ...options,
   })
