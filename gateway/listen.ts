@@ -50,7 +50,10 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     socket.on('close', () => sockets.delete(socket))
   })
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
+    server.once('error', thrown => {
+      const { code } = thrown as NodeJS.ErrnoException
+      reject(new ValidationError(`port ${port} of host ${host} can't be listened on: ${code}`))
+    })
     server.listen(port, host, resolve)
   })
   const { address, family, port: bound } = server.address() as AddressInfo

@@ -199,6 +199,7 @@ test('options that are wrong are named', async () => {
     [{ limits: { connections: 0 } }, 'limits.connections must be at least 1, not 0'],
     [{ port: 70_000 }, 'port must be at most 65535'],
     [{ tls: { cert: 'x', key: 'y' } }, 'tls.cert must be in PEM'],
+    [{ host: '203.0.113.1' }, "host 203.0.113.1 can't be listened on: EADDRNOTAVAIL"],
     [{ connection: {} }, 'connection must be a connection of NATS'],
     [{ stream: 'OTHER' }, 'stream OTHER does not exist'],
   ]
