@@ -5,7 +5,7 @@ import { createRelay, type Relay } from '../nats/index.js'
 import { findCredentials } from './credentials.js'
 import { connectNats } from './nats-connection.js'
 import { readNetwork, readOption } from './network.js'
-import type { RelayCommandOptions } from './relay.js'
+import type { RelayCommandOptions } from './relay-options.js'
 import { standardError } from './standard-error.js'
 
 /** Runs a relay, a gateway or both until the signal aborts. */
