@@ -34,6 +34,7 @@ const folders = [
   'plugins',
   'presets',
   'nats',
+  'gateway',
   'confidential-http',
   'cli',
 ]

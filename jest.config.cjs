@@ -23,7 +23,7 @@ const common = {
 }
 
 /** Folders whose tests wait for sockets and processes more than they compute. */
-const waiting = '(cli|confidential-http|local|nats|support|wire)/'
+const waiting = '(cli|confidential-http|gateway|local|nats|support|wire)/'
 
 /** The projects run one after the other, each with its own workers. */
 module.exports = {

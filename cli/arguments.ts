@@ -9,6 +9,16 @@ export function number(text: string): number {
   return value
 }
 
+/** Reads an argument that must be a whole number within bounds. */
+export function wholeNumber(min: number, max: number): (text: string) => number {
+  return text => {
+    const value = Number(text)
+    if (!/^\d+$/.test(text) || value < min || value > max)
+      throw new InvalidArgumentError(`must be a whole number from ${min} to ${max}`)
+    return value
+  }
+}
+
 /** Collects the values of an option that may be repeated. */
 export function collect(text: string, before: readonly string[]): readonly string[] {
   return [...before, text]

@@ -12,10 +12,11 @@ const exitCodes: { readonly [Code in ErrorCode]?: number } = {
   WS_LOST: 4,
   WS_GAVE_UP: 4,
   PROXY: 4,
+  LOG: 4,
   DECODING: 5,
 }
 
-/** The exit code for an error: 2 wrong arguments, 3 not authorised, 4 the network or the service, 5 an invalid report, else 1. */
+/** The exit code for an error: 2 wrong arguments, 3 not authorised, 4 the network, the service or the log, 5 an invalid report, else 1. */
 export function exitCodeOf(thrown: unknown): number {
   return isStreamsError(thrown) ? (exitCodes[thrown.code] ?? 1) : 1
 }

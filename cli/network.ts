@@ -31,9 +31,9 @@ export function readNetwork(
     )
   const passphrase = key === undefined ? undefined : env.TLS_PASSPHRASE
   const tls = {
-    ...(ca === undefined ? {} : { ca: read('--ca', ca) }),
-    ...(cert === undefined ? {} : { cert: read('--cert', cert) }),
-    ...(key === undefined ? {} : { key: read('--key', key) }),
+    ...(ca === undefined ? {} : { ca: readOption('--ca', ca) }),
+    ...(cert === undefined ? {} : { cert: readOption('--cert', cert) }),
+    ...(key === undefined ? {} : { key: readOption('--key', key) }),
     ...(passphrase ? { passphrase } : {}),
   }
   return {
@@ -42,7 +42,8 @@ export function readNetwork(
   }
 }
 
-function read(option: string, path: string): Uint8Array {
+/** Reads the file that an option names. */
+export function readOption(option: string, path: string): Buffer {
   try {
     return readFileSync(path)
   } catch (cause) {

@@ -1,23 +1,10 @@
-import { once } from 'node:events'
-import type { NatsConnection } from '@nats-io/transport-node'
 import type { Command } from 'commander'
-import { foreignCause, ValidationError } from '../core/errors.js'
-import { createRelay, LogError } from '../nats/index.js'
-import { number } from './arguments.js'
-import { findCredentials } from './credentials.js'
-import { addNetworkOptions, type NetworkOptions, readNetwork } from './network.js'
-
-interface RelayCommandOptions extends NetworkOptions {
-  readonly nats: string
-  readonly feeds: string
-  readonly stream?: string
-  readonly prefix?: string
-  readonly name?: string
-  readonly creds?: string
-  readonly create?: boolean
-  readonly replicas: number
-  readonly single?: boolean
-}
+import { checkName, checkPrefix } from '../nats/subjects.js'
+import { parseFeedIDs } from '../report/feed-id.js'
+import { collect, wholeNumber } from './arguments.js'
+import { addNatsOptions } from './nats-connection.js'
+import { addNetworkOptions } from './network.js'
+import { checkTogether, type RelayCommandOptions } from './relay-options.js'
 
 /** Adds `sluice relay`. */
 export function addRelayCommand(
@@ -26,62 +13,54 @@ export function addRelayCommand(
   warn: (text: string) => void,
   out: NodeJS.WriteStream,
 ): void {
-  addNetworkOptions(program.command('relay'))
-    .description('receive the reports of feeds once, and store them in a stream of NATS JetStream')
-    .requiredOption('--nats <urls>', 'the servers of NATS, separated by commas')
-    .requiredOption('--feeds <ids>', 'feed ids, separated by commas')
-    .option('--stream <name>', 'the stream; SLUICE by default')
-    .option('--prefix <subject>', 'what its subjects begin with; sluice by default')
-    .option('--name <name>', 'tells the cursors of this relay from those of others', 'relay')
-    .option('--creds <file>', 'the credentials of NATS')
+  const command = program
+    .command('relay')
+    .description(
+      'receive the reports of feeds once, and store them in a stream of NATS JetStream; with --gateway, serve that to pages',
+    )
+  addNetworkOptions(addNatsOptions(command))
+    .option('--feeds <ids>', 'feed ids to receive, separated by commas', text =>
+      parseFeedIDs(text, '--feeds'),
+    )
+    .option('--stream <name>', 'the stream; SLUICE by default', text => checkName('--stream', text))
+    .option('--prefix <subject>', 'what its subjects begin with; sluice by default', text =>
+      checkPrefix('--prefix', text),
+    )
+    .option('--name <name>', 'tells the cursors of this relay from those of others', text =>
+      checkName('--name', text),
+    )
     .option('--create', 'create the stream where it does not exist')
+    .option('--replicas <n>', '… with a copy on so many servers (default: 1)', wholeNumber(1, 5))
+    .option('--hours <n>', '… with reports of so many hours (default: 24)', wholeNumber(1, 87_600))
     .option(
-      '--replicas <n>',
-      'servers that each hold a copy of a stream that is created',
-      number,
-      1,
+      '--bytes <n>',
+      '… with so many bytes at most (default: 8589934592)',
+      wholeNumber(1_048_576, Number.MAX_SAFE_INTEGER),
     )
     .option('--single', 'one connection to the service, and not one per origin')
+    .option('--gateway <port>', 'serve the stream to pages on this port', wholeNumber(0, 65_535))
+    .option(
+      '--tokens <file>',
+      'the JSON file of the tokens of pages, which may be changed meanwhile',
+    )
+    .option('--host <address>', 'the address that --gateway listens on (default: 127.0.0.1)')
+    .option(
+      '--allow-origin <origin>',
+      'an origin whose pages may ask, such as https://app.example; may be repeated',
+      collect,
+      [],
+    )
+    .option('--gateway-cert <file>', 'TLS for pages: its certificate, in PEM')
+    .option('--gateway-key <file>', 'its private key, in PEM')
+    .option('--max-connections <n>', 'streams of all pages (default: 1000)', wholeNumber(1, 1e6))
+    .option(
+      '--max-connections-per-token <n>',
+      'streams of one token (default: 100)',
+      wholeNumber(1, 1e6),
+    )
     .action(async (options: RelayCommandOptions) => {
-      const { feeds, stream, prefix, name, create, replicas, single } = options
-      const credentials = findCredentials(process.env)
-      if (credentials === undefined)
-        throw new ValidationError('API_KEY and USER_SECRET must be set in the environment')
-      const connection = await connect(options)
-      try {
-        await using relay = await createRelay({
-          config: {
-            ...credentials,
-            ...readNetwork(options, process.env),
-            haMode: single !== true,
-          },
-          connection,
-          feedIDs: feeds,
-          ...(stream === undefined ? {} : { stream }),
-          ...(prefix === undefined ? {} : { prefix }),
-          ...(name === undefined ? {} : { name }),
-          ...(create === true ? { create: { replicas } } : {}),
-        })
-        relay.stream.on('error', ({ message }) => warn(message))
-        relay.stream.on('gap', ({ feedID, from, to }) => warn(`gap of ${feedID}: ${from} to ${to}`))
-        out.write(`relaying ${relay.stream.feedIDs.length} feeds; Ctrl-C ends it\n`)
-        if (!signal.aborted) await Promise.race([once(signal, 'abort'), relay.closed])
-      } finally {
-        await connection.close()
-      }
+      checkTogether(options)
+      const { runRelay } = await import('./run-relay.js')
+      await runRelay(options, signal, warn, out)
     })
-}
-
-async function connect({ nats, creds }: RelayCommandOptions): Promise<NatsConnection> {
-  const { connect, credsAuthenticator } = await import('@nats-io/transport-node')
-  const { readFileSync } = await import('node:fs')
-  try {
-    return await connect({
-      servers: nats.split(',').map(server => server.trim()),
-      maxReconnectAttempts: -1,
-      ...(creds === undefined ? {} : { authenticator: credsAuthenticator(readFileSync(creds)) }),
-    })
-  } catch (thrown) {
-    throw new LogError('no connection to NATS', { cause: foreignCause(thrown), isRetryable: true })
-  }
 }

@@ -53,8 +53,8 @@ Examples:
   $ sluice vault put API_KEY --host api.example.com < key.txt
   $ sluice stream 0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782 --json
 
-Ends with 0 when all went well, 2 for wrong arguments, 3 when not authorised, 4 for the network or the service, 5 for an invalid
-report, 1 for any other error.`,
+Ends with 0 when all went well, 2 for wrong arguments, 3 when not authorised, 4 for the network, the service or the log, 5 for an
+invalid report, 1 for any other error.`,
   )
 
 addNetworkOptions(program.command('demo'))

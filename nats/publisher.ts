@@ -41,7 +41,7 @@ export async function createPublisher(
 ): Promise<Publisher> {
   const { createInbox, headers } = await loadTransport()
   const life = createLifetime()
-  const inbox = createInbox()
+  const inbox = createInbox(inboxPrefixOf(connection))
   const waiting = new Map<string, Pending>()
   const saidAt = new Map<string, number>()
   let count = 0
@@ -133,6 +133,12 @@ export async function createPublisher(
     },
     close: () => life.end(),
   }
+}
+
+/** Where a connection has an inbox of its own, it may subscribe to no other. */
+function inboxPrefixOf(connection: NatsConnection): string | undefined {
+  const { options } = connection as { readonly options?: { readonly inboxPrefix?: string } }
+  return options?.inboxPrefix
 }
 
 const decoder = new TextDecoder()

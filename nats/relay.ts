@@ -11,6 +11,7 @@ import type { CursorStore } from '../stores/file-cursors.js'
 import { natsCursors } from './cursors.js'
 import { frameOf, messageID } from './frame.js'
 import { checkConnection, type ReportLog } from './log.js'
+import { cursorsFromLog } from './log-end.js'
 import { createPublisher, type Publisher } from './publisher.js'
 import { type CreateOptions, checkCreate, prepareStream } from './stream-settings.js'
 import { checkName, checkPrefix, DEFAULT_PREFIX, DEFAULT_STREAM, subjectOf } from './subjects.js'
@@ -101,10 +102,12 @@ export async function createRelay(given: RelayOptions): Promise<Relay> {
   const { client, own } = clientOf(options)
   try {
     const { config } = await prepareStream(log, create)
-    const cursors =
+    const saved =
       options.cursors ?? natsCursors(log.connection, { key: name, replicas: config.num_replicas })
-    // A stream goes on without cursors that can't be read; a relay would lose what came since.
-    await cursors.load()
+    const cursors = cursorsFromLog(log, feedIDs, saved)
+    // A stream goes on without cursors that can't be read; a relay would lose what came since. One that is killed at once has
+    // stored new reports, and fetched none of the missing ones: the next begins where it did.
+    await cursors.save(await cursors.load())
     const stream = client.createStream(feedIDs, {
       acknowledge: 'manual',
       queue: limit,

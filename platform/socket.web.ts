@@ -46,11 +46,23 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(upgrade
 function createWebSocket({ url, headers }: Upgrade): WebSocket {
   if (globalThis.WebSocket === undefined)
     throw new ValidationError('connect is required: this platform has no WebSocket')
+  const token = /^Bearer (.+)$/.exec(headers.get('authorization') ?? '')?.[1]
   // A browser says for itself what it is.
-  const names = [...headers.keys()].filter(name => name !== 'user-agent')
+  const names = [...headers.keys()].filter(
+    name => name !== 'user-agent' && (name !== 'authorization' || token === undefined),
+  )
   if (names.length > 0)
     throw new ValidationError(
       `connect is required where a stream sends headers: the WebSocket of this platform sends none, and the stack sets ${names.join(', ')}. Sign in a relay or a backend`,
     )
-  return new WebSocket(url)
+  return token === undefined ? new WebSocket(url) : new WebSocket(url, protocolsOf(token))
+}
+
+/**
+ * The one header that a browser lets be set is that of subprotocols: a token is handed over as one, as to Kubernetes, and so is in
+ * no URL. The server answers with the other.
+ */
+function protocolsOf(token: string): string[] {
+  const digits = btoa(token).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+  return ['sluice', `base64url.bearer.sluice.${digits}`]
 }

@@ -18,7 +18,7 @@ import {
 /** Third-party packages, and the files that know them. */
 const owners: Readonly<Record<string, RegExp>> = {
   ky: /^client\/transport\/http\.ts$/,
-  ws: /^(platform\/socket|local\/websocket-server)\.ts$/,
+  ws: /^(platform\/socket|local\/websocket-server|gateway\/pages)\.ts$/,
   eventemitter3: /^client\/stream\/events\.ts$/,
   '@peculiar/webcrypto': /^platform\/webcrypto\.ts$/,
   tweetnacl: /^crypto\/sealed-box\.ts$/,
@@ -30,7 +30,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   'prom-client': /^plugins\/prometheus\.ts$/,
   '@nats-io/jetstream': /^nats\//,
   '@nats-io/kv': /^nats\//,
-  '@nats-io/transport-node': /^(nats\/|cli\/relay\.ts$)/,
+  '@nats-io/transport-node': /^(nats\/|gateway\/options\.ts$|cli\/nats-connection\.ts$)/,
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
   picocolors: /^cli\//,
@@ -78,7 +78,7 @@ function wrongImports(path: string, text: string): string[] {
     if (from.startsWith('node:')) {
       // The enclave is a thread or process of Node, and so are its plugins.
       const isFree =
-        ['stores', 'local', 'confidential-http', 'cli', 'examples'].includes(house) ||
+        ['stores', 'local', 'gateway', 'confidential-http', 'cli', 'examples'].includes(house) ||
         path.startsWith('plugins/confidential-http/') ||
         isOfNode(path)
       return isFree || isType ? [] : [`${found}: types only`]

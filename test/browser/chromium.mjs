@@ -1,7 +1,9 @@
 // A Chromium to run a page in: that of the environment, one that is installed, or, for root on Debian and its like, one
 // that is installed now. There is no check without one: it fails, and says what to do.
-import { spawnSync } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { accessSync, constants, mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
@@ -51,4 +53,60 @@ export function findChromium() {
   throw new NoChromium(
     `there is no Chromium: none of ${names.join(', ')} is in PATH, and none could be installed. Install one, or set CHROMIUM to its path`,
   )
+}
+
+/** Opens a page in a Chromium of its own. */
+export function openChromium(url) {
+  const profile = mkdtempSync(join(tmpdir(), 'sluice-browser-'))
+  const flags = ['--headless=new', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run']
+  // As root Chromium does not start with its sandbox, and the page is ours.
+  if (process.getuid?.() === 0) flags.push('--no-sandbox')
+  const chromium = spawn(findChromium(), [...flags, `--user-data-dir=${profile}`, url], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    detached: true,
+  })
+  let said = ''
+  chromium.stderr.on('data', chunk => {
+    said += chunk
+  })
+
+  /** Ends it with its helpers, which would write to the profile for a while. */
+  function stop({ pid }) {
+    try {
+      process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL')
+    } catch (error) {
+      if (error.code !== 'ESRCH') throw error
+    }
+  }
+
+  return {
+    /** What it has written to standard error. */
+    get said() {
+      return said
+    },
+    /** Resolves when it has ended by itself. */
+    ended: new Promise(resolve => chromium.once('exit', resolve)),
+    async close() {
+      stop(chromium)
+      await rm(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
+    },
+  }
+}
+
+/** A module and what it imports, as a bundler makes them for a page. */
+export async function bundleForPage(file) {
+  const { build } = await import('esbuild')
+  const { outputFiles } = await build({
+    entryPoints: [file],
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'esm',
+    platform: 'browser',
+    // The package as its users find it, and not its sources.
+    tsconfigRaw: '{}',
+    target: 'es2022',
+    logLevel: 'error',
+  })
+  return outputFiles[0].text
 }

@@ -1,13 +1,9 @@
 // Runs the package in a real browser: npm run browser. A page and a worker of it decode, verify, sign, and read through a relay.
-import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { build } from 'esbuild'
 import { generateAuthHeaders } from '../../dist/esm/index.js'
 import { root } from '../package/steps.mjs'
-import { findChromium, NoChromium } from './chromium.mjs'
+import { bundleForPage, NoChromium, openChromium } from './chromium.mjs'
 import { startRelay } from './relay.mjs'
 
 const PATIENCE = 45_000
@@ -18,23 +14,6 @@ const places = ['page', 'worker']
 const page = `<!doctype html><meta charset="utf-8"><title>sluice</title>
 <script type="module" src="/checks.js"></script>
 <script>new Worker('/checks.js', { type: 'module' })</script>`
-
-/** The checks and the package, as a bundler makes them for a browser. */
-async function bundle() {
-  const { outputFiles } = await build({
-    entryPoints: [join(root, 'test', 'browser', 'checks.js')],
-    bundle: true,
-    minify: true,
-    write: false,
-    format: 'esm',
-    platform: 'browser',
-    // The package as its users find it, and not its sources.
-    tsconfigRaw: '{}',
-    target: 'es2022',
-    logLevel: 'error',
-  })
-  return outputFiles[0].text
-}
 
 async function makeFacts(relay) {
   const { reports: published } = JSON.parse(
@@ -59,8 +38,7 @@ async function readBody(request) {
   return JSON.parse(body)
 }
 
-const script = await bundle()
-const profile = mkdtempSync(join(tmpdir(), 'sluice-browser-'))
+const script = await bundleForPage(join(root, 'test', 'browser', 'checks.js'))
 const results = new Map()
 let finish
 const isFinished = new Promise(resolve => {
@@ -81,46 +59,20 @@ const relay = await startRelay(async function answer(request, response) {
   } else response.writeHead(404).end()
 })
 
-function startChromium() {
-  const flags = ['--headless=new', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run']
-  // As root Chromium does not start with its sandbox, and the page is ours.
-  if (process.getuid?.() === 0) flags.push('--no-sandbox')
-  const url = `${relay.facts.endpoint}/`
-  const chromium = spawn(findChromium(), [...flags, `--user-data-dir=${profile}`, url], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    detached: true,
-  })
-  chromium.stderr.on('data', chunk => {
-    said += chunk
-  })
-  chromium.once('exit', finish)
-  return chromium
-}
-
-/** Ends it with its helpers, which would write to the profile for a while. */
-function stop({ pid }) {
-  try {
-    process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL')
-  } catch (error) {
-    if (error.code !== 'ESRCH') throw error
-  }
-}
-
-let said = ''
 let failure
 const timer = setTimeout(() => finish(), PATIENCE)
 let chromium
 try {
   facts = await makeFacts(relay.facts)
-  chromium = startChromium()
+  chromium = openChromium(`${relay.facts.endpoint}/`)
+  void chromium.ended.then(finish)
   await isFinished
 } catch (error) {
   failure = error
 } finally {
   clearTimeout(timer)
-  if (chromium !== undefined) stop(chromium)
+  await chromium?.close()
   await relay.close()
-  await rm(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
 }
 
 for (const place of places) {
@@ -140,5 +92,5 @@ if (failure !== undefined) {
   console.log(`browser: FAILED\n${failure.message}`)
   process.exitCode = failure instanceof NoChromium ? UNAVAILABLE : 1
 } else if (process.exitCode === 1)
-  console.log(`browser: FAILED\n${results.size === places.length ? '' : said}`)
+  console.log(`browser: FAILED\n${results.size === places.length ? '' : chromium?.said}`)
 else console.log(`browser: all checks passed, in a page and in a worker`)

@@ -100,6 +100,7 @@ export function checkNames({ files }) {
 /** What is for a package speaks of its types. */
 const peers = [
   ['dist/cjs/nats/', "'@nats-io/"],
+  ['dist/cjs/gateway/options.d.ts', "'@nats-io/"],
   ['dist/cjs/plugins/opentelemetry.d.ts', "'@opentelemetry/api'"],
   ['dist/cjs/plugins/prometheus.d.ts', "'prom-client'"],
 ]
@@ -115,7 +116,9 @@ export function checkDeclarations({ files, unpacked }) {
         .split('\n')
         .filter(line => isForeign(line) && !/^\s*(\*|\/\/ )/.test(line))
         // What runs on the platform's own servers may speak of them.
-        .filter(line => !(/\/(local|confidential-http)\//.test(file) && /['"]node:/.test(line)))
+        .filter(
+          line => !(/\/(local|gateway|confidential-http)\//.test(file) && /['"]node:/.test(line)),
+        )
         .filter(line => !peers.some(([path, name]) => file.startsWith(path) && line.includes(name)))
         .map(line => `${file}: ${line}`),
     )

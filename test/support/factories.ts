@@ -2,6 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '../../client/index.js'
+import * as gateway from '../../gateway/index.js'
 import * as confidential from '../../confidential-http/index.js'
 import * as tdh2 from '../../crypto/tdh2/index.js'
 import * as main from '../../index.js'
@@ -73,6 +74,7 @@ const clients: Readonly<Record<string, readonly Case[]>> = {
 }
 
 const plugins: Readonly<Record<string, readonly Case[]>> = {
+  bearerAuth: [['bearerAuth', 'token', more => main.bearerAuth({ token: 'a', ...more })]],
   continuity: [['continuity', 'maxBackfill', more => main.continuity(more)]],
   dedup: [['dedup', 'window', more => main.dedup(more)]],
   haDiscovery: [['haDiscovery', 'stagger', more => main.haDiscovery(more)]],
@@ -116,6 +118,28 @@ const logs: Readonly<Record<string, readonly Case[]>> = {
   createRelay: [
     ['createRelay', 'maxUnacknowledged', more => nats.createRelay({ ...relay, ...more })],
     ['create', 'replicas', more => nats.createRelay({ ...relay, create: more })],
+  ],
+  createGateway: [
+    [
+      'createGateway',
+      'origins',
+      more => gateway.createGateway({ connection, tokens: {}, ...more }),
+    ],
+    [
+      'limits',
+      'bufferedBytes',
+      more => gateway.createGateway({ connection, tokens: {}, limits: more }),
+    ],
+    [
+      'tls',
+      'cert',
+      more => gateway.createGateway({ connection, tokens: {}, tls: as({ ...more }) }),
+    ],
+    [
+      'tokens.a',
+      'expires',
+      more => gateway.createGateway({ connection, tokens: { a: as({ ...more }) } }),
+    ],
   ],
   workerPreset: [['workerPreset', 'continuity', more => nats.workerPreset(more)]],
   queuePreset: [['queuePreset', 'logging', more => nats.queuePreset(more)]],

@@ -2,6 +2,7 @@
 const ofNode = [
   './local',
   './nats',
+  './gateway',
   './stores',
   './confidential-http',
   './plugins/confidential-http/',

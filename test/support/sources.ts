@@ -19,6 +19,7 @@ export const order: readonly string[] = [
   'plugins',
   'presets',
   'nats',
+  'gateway',
   'index.ts',
   'confidential-http',
   'cli',
