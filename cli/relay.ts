@@ -1,13 +1,12 @@
-import { once } from 'node:events'
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { Command } from 'commander'
-import { foreignCause, ValidationError } from '../core/errors.js'
+import { foreignCause } from '../core/errors.js'
 import { createRelay, LogError } from '../nats/index.js'
-import { number } from './arguments.js'
-import { findCredentials } from './credentials.js'
-import { addNetworkOptions, type NetworkOptions, readNetwork } from './network.js'
+import { addExamples, number } from './input/arguments.js'
+import { type IO, say, stopped, warn } from './io.js'
+import { addServiceOptions, configOf, findService, type ServiceOptions } from './service/service.js'
 
-interface RelayCommandOptions extends NetworkOptions {
+interface RelayCommandOptions extends ServiceOptions {
   readonly nats: string
   readonly feeds: string
   readonly stream?: string
@@ -20,13 +19,8 @@ interface RelayCommandOptions extends NetworkOptions {
 }
 
 /** Adds `sluice relay`. */
-export function addRelayCommand(
-  program: Command,
-  signal: AbortSignal,
-  warn: (text: string) => void,
-  out: NodeJS.WriteStream,
-): void {
-  addNetworkOptions(program.command('relay'))
+export function addRelayCommand(program: Command, io: IO): void {
+  const command = addServiceOptions(program.command('relay'))
     .description('receive the reports of feeds once, and store them in a stream of NATS JetStream')
     .requiredOption('--nats <urls>', 'the servers of NATS, separated by commas')
     .requiredOption('--feeds <ids>', 'feed ids, separated by commas')
@@ -44,15 +38,12 @@ export function addRelayCommand(
     .option('--single', 'one connection to the service, and not one per origin')
     .action(async (options: RelayCommandOptions) => {
       const { feeds, stream, prefix, name, create, replicas, single } = options
-      const credentials = findCredentials(process.env)
-      if (credentials === undefined)
-        throw new ValidationError('API_KEY and USER_SECRET must be set in the environment')
+      const config = configOf(findService(options, io))
       const connection = await connect(options)
       try {
         await using relay = await createRelay({
           config: {
-            ...credentials,
-            ...readNetwork(options, process.env),
+            ...config,
             haMode: single !== true,
           },
           connection,
@@ -62,14 +53,17 @@ export function addRelayCommand(
           ...(name === undefined ? {} : { name }),
           ...(create === true ? { create: { replicas } } : {}),
         })
-        relay.stream.on('error', ({ message }) => warn(message))
-        relay.stream.on('gap', ({ feedID, from, to }) => warn(`gap of ${feedID}: ${from} to ${to}`))
-        out.write(`relaying ${relay.stream.feedIDs.length} feeds; Ctrl-C ends it\n`)
-        if (!signal.aborted) await Promise.race([once(signal, 'abort'), relay.closed])
+        relay.stream.on('error', ({ message }) => warn(io, message))
+        relay.stream.on('gap', ({ feedID, from, to }) =>
+          warn(io, `gap of ${feedID}: ${from} to ${to}`),
+        )
+        say(io, `relaying ${relay.stream.feedIDs.length} feeds; Ctrl-C ends it`)
+        await Promise.race([stopped(io), relay.closed])
       } finally {
         await connection.close()
       }
     })
+  addExamples(command, 'sluice relay --nats nats://127.0.0.1:4222 --feeds 0x0003…,0x0003… --create')
 }
 
 async function connect({ nats, creds }: RelayCommandOptions): Promise<NatsConnection> {
