@@ -2,7 +2,11 @@ import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 
 /** Where a command writes: a terminal, a pipe or a file. */
-export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number }
+export type Output = Writable & {
+  readonly isTTY?: boolean
+  readonly columns?: number
+  readonly rows?: number
+}
 
 /** What a command has of the world around it. Tests give it one of their own. */
 export interface IO {

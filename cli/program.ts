@@ -1,12 +1,18 @@
 import { Command } from 'commander'
 import { VERSION } from '../core/version.js'
 import { addAuditCommands } from './commands/audit.js'
+import { addBulkCommand } from './commands/bulk.js'
 import { addCompletionCommand } from './commands/completion.js'
 import { addDecodeCommand } from './commands/decode.js'
 import { addDemoCommand } from './commands/demo.js'
 import { addEnclaveCommands } from './commands/enclave.js'
 import { addFeedsCommand } from './commands/feeds.js'
+import { addGapsCommand } from './commands/gaps.js'
+import { addHistoryCommand } from './commands/history.js'
 import { addLatestCommand } from './commands/latest.js'
+import { addPageCommand } from './commands/page.js'
+import { addRecordCommand } from './commands/record.js'
+import { addReplayCommand } from './commands/replay.js'
 import { addServeCommand } from './commands/serve.js'
 import { addStreamCommand } from './commands/stream.js'
 import { addVaultCommands } from './commands/vault.js'
@@ -26,6 +32,12 @@ const commands: readonly AddCommand[] = [
   addFeedsCommand,
   addLatestCommand,
   addStreamCommand,
+  addHistoryCommand,
+  addPageCommand,
+  addBulkCommand,
+  addRecordCommand,
+  addGapsCommand,
+  addReplayCommand,
   addDecodeCommand,
   addVerifyCommand,
   addRelayCommand,

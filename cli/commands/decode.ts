@@ -1,13 +1,11 @@
 import type { Command } from 'commander'
 import { asError, isStreamsError } from '../../core/errors.js'
 import type { DecodedReport } from '../../presets/versions.js'
-import { ReportDecodingError } from '../../report/errors.js'
-import { isFeedID } from '../../report/feed-id.js'
 import { toJSON } from '../../report/json.js'
 import { exitCodeOf, inOneLine } from '../errors.js'
 import { addExamples } from '../input/arguments.js'
 import { factsOf } from '../input/feeds.js'
-import { type GivenReport, readReports, reportsText } from '../input/reports.js'
+import { type GivenReport, readReports, reportsText, signedFeedID } from '../input/reports.js'
 import { type IO, print, warn } from '../io.js'
 import {
   addFormatOptions,
@@ -33,10 +31,6 @@ export function addDecodeCommand(program: Command, io: IO): void {
     'sluice decode reports.ndjson.gz --csv > reports.csv',
   )
 }
-
-/** Where the signed feed id begins in the text of a report, and where it ends. */
-const FEED_FROM = 514
-const FEED_TO = 578
 
 async function decode(
   given: string,
@@ -68,11 +62,7 @@ function printable(
   decodeReport: (fullReport: string, feedID: string) => DecodedReport,
   wanted: string | undefined,
 ): PrintedReport & { readonly toJSON: () => unknown } {
-  const signedFor = `0x${fullReport.slice(FEED_FROM, FEED_TO)}`
-  const of = wanted ?? feedID ?? signedFor
-  if (of === signedFor && !isFeedID(of))
-    throw new ReportDecodingError('fullReport is rejected: it is cut short, or not hexadecimal')
-  const decoded = decodeReport(fullReport, of)
+  const decoded = decodeReport(fullReport, wanted ?? feedID ?? signedFeedID(fullReport))
   const { validFromTimestamp, observationsTimestamp } = decoded
   const times = { validFromTimestamp, observationsTimestamp }
   return { feedID: decoded.feedID, fullReport, ...times, decoded, toJSON: () => toJSON(decoded) }

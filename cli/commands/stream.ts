@@ -1,56 +1,99 @@
 import type { Command } from 'commander'
+import type { Stream } from '../../client/stream/stream-api.js'
+import type { DecodedReport } from '../../presets/versions.js'
 import { exitCodeOf } from '../errors.js'
 import { addExamples } from '../input/arguments.js'
-import { feedText, findFeeds } from '../input/feeds.js'
+import { feedsText, findFeeds } from '../input/feeds.js'
 import { type IO, print, warn } from '../io.js'
-import { addFormatOptions, createFormat, type FormatOptions } from '../output/format.js'
-import { createView } from '../output/table.js'
-import { addServiceOptions, connect, findService, type ServiceOptions } from '../service/service.js'
+import {
+  addFormatOptions,
+  createFormat,
+  type Format,
+  type FormatOptions,
+} from '../output/format.js'
+import { createView, type View } from '../output/table.js'
+import { connect, findService } from '../service/service.js'
+import { noteEvents } from '../stream/events.js'
+import {
+  addStreamingOptions,
+  configure,
+  type StreamingOptions,
+  streamOptions,
+  verbosityOf,
+} from '../stream/options.js'
+import { describeTotals } from '../stream/totals.js'
+
+interface StreamCommandOptions extends StreamingOptions, FormatOptions {
+  readonly cursors?: string
+}
 
 /** Adds `stream`. */
 export function addStreamCommand(program: Command, io: IO): void {
-  const command = addServiceOptions(addFormatOptions(program.command('stream')))
-    .description('stream feeds until Ctrl-C')
-    .argument('<feeds...>', `${feedText}; several, also separated by commas`)
-    .action((given: string[], options: ServiceOptions & FormatOptions) =>
-      stream(given, options, io),
+  const command = program
+    .command('stream')
+    .description('stream feeds until Ctrl-C: a table on a terminal, a line a report in a pipe')
+    .argument('<feeds...>', feedsText)
+    .option(
+      '--cursors <file>',
+      'go on where the stream with this file ended, and fetch what came since',
     )
+  addStreamingOptions(addFormatOptions(command)).action(
+    (given: string[], options: StreamCommandOptions) => runStream(given, options, io),
+  )
   addExamples(
     command,
-    'sluice stream ETH/USD BTC/USD --mainnet',
-    'sluice stream 0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782 --json > reports.ndjson',
+    'sluice stream ETH/USD BTC/USD --mainnet --ha',
+    'sluice stream ETH/USD --signers signers.json --json > reports.ndjson',
+    'sluice stream ETH/USD --order sorted --cursors cursors.json --csv > reports.csv',
   )
 }
 
-async function stream(
+async function runStream(
   given: readonly string[],
-  options: ServiceOptions & FormatOptions,
+  options: StreamCommandOptions,
   io: IO,
 ): Promise<void> {
   const service = findService(options, io)
-  await using client = await connect(service)
+  await using client = await connect(service, await configure(options, io))
   const feeds = await findFeeds(given, client, service, io)
   const format = createFormat(options, feeds)
+  const { cursors } = options
+  const { fileCursors } = await import('../../stores/file-cursors.js')
   const stream = client.createStream(
     feeds.map(({ feedID }) => feedID),
-    { signal: io.signal },
+    {
+      ...streamOptions(options, io),
+      ...(cursors === undefined ? {} : { cursors: fileCursors(cursors) }),
+    },
   )
+  const verbosity = verbosityOf(options)
   await print(io, format.head)
   const isPlain = options.json !== true && options.csv !== true
-  const view = isPlain ? createView(io.stdout, feeds, format) : undefined
-  stream.on('report', report => (view ? view.show(report) : print(io, `${format.line(report)}\n`)))
-  let shown: unknown
-  stream.on('error', error => {
-    shown = error
-    warn(io, error.message)
-  })
+  const table = isPlain && io.stdout.isTTY ? createView(io.stdout, feeds, format) : undefined
+  // A line in the midst of a table would be drawn over.
+  const note =
+    table !== undefined && io.stderr.isTTY ? table.note : (line: string) => warn(io, line)
+  const wasNoted = noteEvents(stream, feeds, verbosity, note)
+  showReports(stream, table, format, io)
   try {
     await stream.connect()
     await stream.closed
   } catch (thrown) {
-    if (thrown !== shown) throw thrown
+    if (!wasNoted(thrown)) throw thrown
     io.exitCode = exitCodeOf(thrown)
   } finally {
-    view?.end()
+    table?.end()
+    if (verbosity !== 'quiet') for (const line of describeTotals(stream)) warn(io, line)
   }
+}
+
+function showReports(
+  stream: Stream<DecodedReport>,
+  table: View | undefined,
+  format: Format,
+  io: IO,
+): void {
+  if (table !== undefined) stream.on('report', table.show)
+  // The promise has a slow reader waited for where there are cursors.
+  else stream.on('report', report => print(io, `${format.line(report)}\n`))
 }

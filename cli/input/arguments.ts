@@ -18,6 +18,13 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   }
 }
 
+/** Reads a count of attempts, which may have no limit. */
+export function attempts(text: string): number {
+  if (text === 'unlimited') return Number.POSITIVE_INFINITY
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('must be a whole number, or unlimited')
+}
+
 /** Collects the values of an option that may be repeated. */
 export function collect(text: string, before: readonly string[]): readonly string[] {
   return [...before, text]

@@ -8,6 +8,9 @@ import type { Service } from '../service/service.js'
 /** What the argument of a command that takes feeds is. */
 export const feedText = 'a feed: its id, or a name such as ETH/USD'
 
+/** The same of an argument of several. */
+export const feedsText: string = `${feedText}; several, also separated by commas`
+
 /**
  * Finds the feeds of arguments: ids, or names such as ETH/USD, each maybe several separated by commas. The known feeds have the
  * names of the service's networks; elsewhere, and for others, the service is asked which feeds it has.

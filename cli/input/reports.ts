@@ -1,5 +1,7 @@
 import { ValidationError } from '../../core/errors.js'
-import type { IO } from '../io.js'
+import { ReportDecodingError } from '../../report/errors.js'
+import { isFeedID } from '../../report/feed-id.js'
+import { type IO, warn } from '../io.js'
 import { fileChunks } from './files.js'
 import { stdinChunks } from './stdin.js'
 import { linesOf, unpack } from './unpack.js'
@@ -27,16 +29,37 @@ const MAX_VALUE = 67_108_864
  * Reads one report or many: digits, with or without `0x`, or JSON, a value a line or one on several; as an argument, from a
  * file, packed or not, or from standard input (`-`). Of a page and of a list it reads all.
  */
-export async function* readReports(given: string, io: IO): AsyncGenerator<GivenReport> {
+export async function* readReports(
+  given: string,
+  io: IO,
+  { mayBeEmpty = false }: { readonly mayBeEmpty?: boolean } = {},
+): AsyncGenerator<GivenReport> {
   const text = given.trim()
   let count = 0
   for await (const report of /^0x/i.test(text) || bareDigits.test(text)
     ? [{ fullReport: withPrefix(text) }]
-    : parseReports(linesOf(what, unpack(what, chunksOf(given, io))))) {
+    : parseReports(
+        linesOf(
+          what,
+          unpack(what, chunksOf(given, io), () => warn(io, `${given} ends within what is packed`)),
+        ),
+      )) {
     count++
     yield report
   }
-  if (count === 0) throw new ValidationError(`${what} must be given: the input is empty`)
+  if (count === 0 && !mayBeEmpty)
+    throw new ValidationError(`${what} must be given: the input is empty`)
+}
+
+/** Where the signed feed id begins in the text of a report, and where it ends. */
+const FEED_FROM = 514
+const FEED_TO = 578
+
+/** The id of the feed that a report was signed for. */
+export function signedFeedID(fullReport: string): string {
+  const feedID = `0x${fullReport.slice(FEED_FROM, FEED_TO)}`
+  if (isFeedID(feedID)) return feedID
+  throw new ReportDecodingError('fullReport is rejected: it is cut short, or not hexadecimal')
 }
 
 /** The chunks of a file, or of standard input. */

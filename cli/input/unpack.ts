@@ -1,14 +1,19 @@
 import { pipeline, Readable, type Transform } from 'node:stream'
 import zlib from 'node:zlib'
 import { ValidationError } from '../../core/errors.js'
+import { codeOf } from '../../local/files.js'
 
 /** What Node has from 22.15 and 23.8 on. */
 const { createZstdDecompress } = zlib as { readonly createZstdDecompress?: () => Transform }
 
-/** Unpacks what is packed by gzip or zstd, as its first bytes say; else passes the chunks on. */
+/**
+ * Unpacks what is packed by gzip or zstd, as its first bytes say; else passes the chunks on. `onCut` is called where the end is
+ * missing, as in a file that is being written.
+ */
 export async function* unpack(
   what: string,
   chunks: AsyncIterable<Uint8Array>,
+  onCut: () => void,
 ): AsyncGenerator<Uint8Array> {
   const iterator = chunks[Symbol.asyncIterator]()
   const head = await iterator.next()
@@ -22,7 +27,14 @@ export async function* unpack(
   else {
     // A failure shows where the unpacker is read.
     pipeline(Readable.from(all()), unpacker, () => undefined)
-    yield* unpacker as AsyncIterable<Uint8Array>
+    try {
+      yield* unpacker as AsyncIterable<Uint8Array>
+    } catch (thrown) {
+      const code = codeOf(thrown)
+      if (code === 'Z_BUF_ERROR') onCut()
+      else if (/^(Z|ZSTD)_/.test(code)) throw new ValidationError(`${what} is damaged: ${code}`)
+      else throw thrown
+    }
   }
 }
 

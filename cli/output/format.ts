@@ -58,15 +58,20 @@ export function addFormatOptions(command: Command): Command {
 
 /** Makes the format that the options ask for. CSV has the columns of these feeds. */
 export function createFormat(options: FormatOptions, feeds: readonly Feed[] = []): Format {
-  const { json, csv, raw, decimals: fallback = USUAL_DECIMALS } = options
+  const { json, csv, raw } = options
   if (json && csv) throw new ValidationError('--json and --csv exclude each other')
   const known = new Map(feeds.map(feed => [feed.feedID, feed]))
   const factOf = (feedID: string): Feed => known.get(feedID) ?? factsOf(feedID)
-  const decimalsOf = (feedID: string): number | undefined =>
-    raw === true ? undefined : (factOf(feedID).decimals ?? fallback)
-  if (json) return jsonFormat(decimalsOf)
-  if (csv) return csvFormat([...known.keys()], factOf, decimalsOf)
-  return textFormat(factOf, decimalsOf)
+  const decimals = (feedID: string): number | undefined =>
+    raw === true ? undefined : decimalsOf(factOf(feedID), options)
+  if (json) return jsonFormat(decimals)
+  if (csv) return csvFormat([...known.keys()], factOf, decimals)
+  return textFormat(factOf, decimals)
+}
+
+/** The decimals of a feed: those that are known, or else those of the option. */
+export function decimalsOf({ decimals }: Feed, options: FormatOptions): number {
+  return decimals ?? options.decimals ?? USUAL_DECIMALS
 }
 
 type DecimalsOf = (feedID: string) => number | undefined
@@ -137,7 +142,7 @@ function textFormat(factOf: (feedID: string) => Feed, decimalsOf: DecimalsOf): F
 }
 
 /** The fields of a report; undefined where it can't be decoded. */
-function fieldsIn(
+export function fieldsIn(
   report: PrintedReport,
   decimals: number | undefined,
 ): Readonly<Record<string, string>> | undefined {

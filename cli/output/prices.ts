@@ -6,10 +6,11 @@ import { formatPrice } from '../../report/price.js'
 /** The fields of a report as a command prints them: numbers and texts as they are, prices with their decimals. */
 export type PrintedFields = Readonly<Record<string, string>>
 
-/** The names of the fields of a feed's reports behind the common head, and which of them are prices. */
+/** The names of the fields of a feed's reports behind the common head, and which of them are prices, and small integers. */
 export interface FeedFields {
   readonly names: readonly string[]
   readonly prices: ReadonlySet<string>
+  readonly integers: ReadonlySet<string>
 }
 
 /** The words of the head, which every report has. */
@@ -25,12 +26,17 @@ export function fieldsOf(feedID: string): FeedFields {
     const isPrice = (name: string, type: string): boolean =>
       type === 'int192' && !/volume/i.test(name)
     fields = {
-      names: tail.map(({ name }) => name),
-      prices: new Set(tail.filter(each => isPrice(each.name, each.type)).map(({ name }) => name)),
+      names: namesOf(tail),
+      prices: new Set(namesOf(tail.filter(each => isPrice(each.name, each.type)))),
+      integers: new Set(namesOf(tail.filter(({ type }) => /^uint(32|64)$/.test(type)))),
     }
     byVersion.set(version, fields)
   }
   return fields
+}
+
+function namesOf(fields: readonly { readonly name: string }[]): readonly string[] {
+  return fields.map(({ name }) => name)
 }
 
 /** The fields of a report, prices with so many decimals, exact; or as integers where `decimals` is undefined. */

@@ -3,7 +3,7 @@ import type { IO } from '../io.js'
 /** What has been done of something that takes long. */
 export interface Progress {
   /** Says how much of all is done, 0 to 1, and a few words on it. */
-  update(share: number, text: string): void
+  update(share: number, text: () => string): void
   /** Removes the bar; what is printed next begins at the left. */
   end(): void
 }
@@ -29,7 +29,7 @@ export function createProgress({ stdout, stderr }: IO, toFile = false): Progress
       if (now - drawnAt < EVERY) return
       drawnAt = now
       isDrawn = true
-      const line = `${bar(share)} ${percent(share)}  ${text}${timeLeft(share, now - start)}`
+      const line = `${bar(share)} ${percent(share)}  ${text()}${timeLeft(share, now - start)}`
       stderr.write(`\r\x1b[2K${line.slice(0, (stderr.columns ?? 80) - 1)}`)
     },
     end() {

@@ -32,10 +32,14 @@ export function createView(out: Output, feeds: readonly Feed[], format: Format):
 
   function draw(): void {
     const width = (out.columns || 80) - 8
-    const lines = [...rows].map(([feedID, { count, report }]) => {
+    const most = Math.max(1, (out.rows || 24) - 2)
+    const shown = [...rows].slice(0, rows.size > most ? most - 1 : most)
+    const lines = shown.map(([feedID, { count, report }]) => {
       const text = report === undefined ? `${names.get(feedID)}  waiting` : format.line(report)
       return `\x1b[2K ${green(String(count).padStart(5))} ${text.slice(0, width)}\n`
     })
+    if (shown.length < rows.size)
+      lines.push(`\x1b[2K       and ${rows.size - shown.length} more feeds\n`)
     out.write(`${drawn > 0 ? `\x1b[${drawn}A` : ''}${lines.join('')}`)
     drawn = lines.length
   }
