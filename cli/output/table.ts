@@ -29,6 +29,7 @@ export function createView(out: Output, feeds: readonly Feed[], format: Format):
   )
   const names = new Map(feeds.map(feed => [feed.feedID, feedName(feed)]))
   let drawn = 0
+  let last = ''
 
   function draw(): void {
     const width = (out.columns || 80) - 8
@@ -40,7 +41,10 @@ export function createView(out: Output, feeds: readonly Feed[], format: Format):
     })
     if (shown.length < rows.size)
       lines.push(`\x1b[2K       and ${rows.size - shown.length} more feeds\n`)
-    out.write(`${drawn > 0 ? `\x1b[${drawn}A` : ''}${lines.join('')}`)
+    const text = lines.join('')
+    if (drawn > 0 && text === last) return
+    last = text
+    out.write(`${drawn > 0 ? `\x1b[${drawn}A` : ''}${text}`)
     drawn = lines.length
   }
   const timer = setInterval(draw, REDRAW)

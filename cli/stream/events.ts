@@ -23,10 +23,12 @@ export function noteEvents(
     noted.add(error)
     note(red(error.message))
   })
-  stream.on('status', status => {
-    const line = describeStatus(status, nameOf, verbosity === 'verbose')
-    if (line !== undefined) note(line)
-  })
+  // The log of -v has these, too.
+  if (verbosity === 'normal')
+    stream.on('status', status => {
+      const line = describeStatus(status, nameOf)
+      if (line !== undefined) note(line)
+    })
   stream.on('gap', gap => note(yellow(`${nameOf(gap.feedID)}: ${describeGap(gap)}`)))
   stream.on('gap-filled', ({ report: { feedID, observationsTimestamp: time } }) =>
     note(green(`${nameOf(feedID)}: the report of ${timeOfDay(feedID, time)} came after its gap`)),
@@ -49,18 +51,14 @@ const causes: Readonly<Record<Gap['cause'], string>> = {
 }
 
 /** A change of a connection or a feed in a line; undefined where it is not worth one. */
-function describeStatus(
-  status: Status,
-  nameOf: (feedID: string) => string,
-  isVerbose: boolean,
-): string | undefined {
+function describeStatus(status: Status, nameOf: (feedID: string) => string): string | undefined {
   const list = (feedIDs: readonly string[]): string => feedIDs.map(nameOf).join(', ')
   switch (status.type) {
     case 'connected':
       return green(`${originOf(status)} is connected`)
     case 'disconnected':
       return yellow(
-        `${originOf(status)} ${status.wasOpen ? 'is lost' : 'can’t be reached'}: ${status.error.message}`,
+        `${originOf(status)} ${status.wasOpen ? 'is lost' : 'can’t be reached'}: ${reasonOf(status.error)}`,
       )
     case 'reconnecting':
       return yellow(
@@ -68,27 +66,29 @@ function describeStatus(
       )
     case 'degraded':
       return yellow(
-        `${originOf(status)} rejects again: ${status.error.message}; next attempt in ${seconds(status.delayMs)}`,
+        `${originOf(status)} rejects again: ${reasonOf(status.error)}; next attempt in ${seconds(status.delayMs)}`,
       )
     case 'failed':
-      return red(`${originOf(status)} is given up: ${status.error.message}`)
+      return red(`${originOf(status)} is given up: ${reasonOf(status.error)}`)
     case 'stale':
       return yellow(`no report for ${seconds(status.staleMs)}: ${list(status.feedIDs)}`)
     case 'fresh':
       return green(`reports again: ${list(status.feedIDs)}`)
     case 'slow':
       return yellow(`${status.queued} reports wait to be printed`)
-    case 'subscribed':
-    case 'unsubscribed':
-      return isVerbose ? `${status.type} ${list(status.feedIDs)}` : undefined
     default:
-      return isVerbose ? `${originOf(status)}: ${status.type}` : undefined
+      return undefined
   }
 }
 
 /** The short id of an origin, or else its host. */
 export function originOf({ originID, host }: Pick<ConnectionFacts, 'originID' | 'host'>): string {
   return originID === undefined ? host : `origin ${originID}`
+}
+
+/** The text of an error without the request, which names every feed. */
+function reasonOf({ message }: Error): string {
+  return message.replace(/GET \/api\/v1\/ws\?\S+:? /, '')
 }
 
 function count(attempts: number): string {
