@@ -4,6 +4,7 @@ import type { DecodedReport } from '../../presets/versions.js'
 import { exitCodeOf } from '../errors.js'
 import { addExamples } from '../input/arguments.js'
 import { feedsText, findFeeds } from '../input/feeds.js'
+import { checkFolder } from '../input/files.js'
 import { type IO, print, warn } from '../io.js'
 import {
   addFormatOptions,
@@ -53,11 +54,12 @@ async function runStream(
   options: StreamCommandOptions,
   io: IO,
 ): Promise<void> {
+  const { cursors } = options
+  if (cursors !== undefined) checkFolder('--cursors', cursors)
   const service = findService(options, io)
   await using client = await connect(service, await configure(options, io))
   const feeds = await findFeeds(given, client, service, io)
   const format = createFormat(options, feeds)
-  const { cursors } = options
   const { fileCursors } = await import('../../stores/file-cursors.js')
   const stream = client.createStream(
     feeds.map(({ feedID }) => feedID),

@@ -1,4 +1,5 @@
-import { createReadStream, readFileSync } from 'node:fs'
+import { createReadStream, readdirSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { ValidationError } from '../../core/errors.js'
 import { codeOf } from '../../local/files.js'
 
@@ -32,6 +33,15 @@ export function parseJSON(what: string, text: string): unknown {
     return JSON.parse(text)
   } catch {
     throw new ValidationError(`${what} must be JSON`)
+  }
+}
+
+/** Throws where the folder is not there of a file that an option names, and that will be written. */
+export function checkFolder(what: string, path: string): void {
+  try {
+    readdirSync(dirname(path))
+  } catch (cause) {
+    throw fileError(what, path, cause, 'written to')
   }
 }
 
