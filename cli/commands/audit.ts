@@ -1,15 +1,14 @@
 import type { Command } from 'commander'
 import type { AuditHead } from '../../confidential-http/index.js'
 import { ValidationError } from '../../core/errors.js'
+import { addExamples } from '../input/arguments.js'
 import { type IO, say } from '../io.js'
 import { bold } from '../output/colours.js'
 
 /** Adds `audit` and its command. */
 export function addAuditCommands(program: Command, io: IO): void {
-  program
-    .command('audit')
-    .description('read the record of an enclave’s requests')
-    .command('verify')
+  const audit = program.command('audit').description('read the record of an enclave’s requests')
+  addExamples(audit.command('verify'), 'sluice audit verify audit.log --head 12:9f8e…')
     .description('verify that no record was changed, added or removed, through all files of a log')
     .argument('<file>', 'the one that sluice enclave --audit writes')
     .option(

@@ -2,17 +2,16 @@ import type { Command } from 'commander'
 import type { EnclaveServerOptions } from '../../confidential-http/index.js'
 import { ValidationError } from '../../core/errors.js'
 import { formatKey, parseKey, shownKey } from '../../crypto/hex-key.js'
-import { collect, number } from '../input/arguments.js'
+import { addExamples, collect, number } from '../input/arguments.js'
 import { rejectInstrumentation } from '../instrumentation.js'
-import { standardError } from '../output/log.js'
-import { insecurePermissionsText, seenText } from '../vault/command.js'
 import { type IO, say, stopped } from '../io.js'
 import { bold } from '../output/colours.js'
+import { standardError } from '../output/log.js'
+import { insecurePermissionsText, seenText } from '../vault/command.js'
 
 /** Adds `enclave` and `keygen`. */
 export function addEnclaveCommands(program: Command, io: IO): void {
-  program
-    .command('keygen')
+  addExamples(program.command('keygen'), 'sluice keygen enclave.key')
     .description(
       'make the key pair of an enclave or of a caller: write the secret key to a file, print the public key',
     )
@@ -25,8 +24,10 @@ export function addEnclaveCommands(program: Command, io: IO): void {
       say(io, publicKey)
     })
 
-  program
-    .command('enclave')
+  addExamples(
+    program.command('enclave'),
+    'sluice enclave --key enclave.key --caller 1a2b… --audit audit.log',
+  )
     .description('run an enclave for remote callers, with a vault of this machine')
     .requiredOption('--key <file>', 'the file of its secret key, made by keygen')
     .option(

@@ -8,12 +8,14 @@ import {
   describeEngine,
   describeSigners,
   type EngineOptions,
+  writeSigners,
 } from '../service/engine.js'
 
 interface ServeOptions extends EngineOptions {
   readonly interval: number
   readonly seed: number
   readonly feeds?: string
+  readonly signersOut?: string
   readonly replay?: string
 }
 
@@ -52,8 +54,9 @@ async function serve(options: ServeOptions, io: IO): Promise<void> {
     ...(replay === undefined ? {} : { replay }),
     ...(feeds === undefined ? {} : { feeds: feeds.split(',').map(id => id.trim()) }),
   })
+  if (signersOut !== undefined) await writeSigners(engine, signersOut)
   describeEngine(engine, io)
   // Recorded reports have signers of their own.
-  if (replay === undefined) await describeSigners(engine, signersOut, io)
+  if (replay === undefined) describeSigners(engine, io)
   await stopped(io)
 }

@@ -1,9 +1,10 @@
 import type { Command } from 'commander'
 import { ValidationError } from '../../core/errors.js'
 import type { SecretInfo, SecretRef, SecretUse, Vault, VaultOptions } from '../../local/index.js'
-import { collect, number, when as whenOf } from '../input/arguments.js'
+import { addExamples, collect, number, when as whenOf } from '../input/arguments.js'
 import { readStdin } from '../input/stdin.js'
 import { type IO, type Output, say, warn } from '../io.js'
+import { bold } from '../output/colours.js'
 import {
   type Add,
   type InVault,
@@ -14,7 +15,6 @@ import {
 } from '../vault/command.js'
 import { addKeyCommands } from '../vault/keys.js'
 import { addNodeCommand } from '../vault/node.js'
-import { bold } from '../output/colours.js'
 
 interface InNamespace {
   readonly namespace?: string
@@ -50,15 +50,14 @@ export function addVaultCommands(program: Command, io: IO): void {
   const vault = program
     .command('vault')
     .description('store secrets for confidential requests, encrypted, in a directory')
-  const add: Add = (name, description) =>
-    vault
-      .command(name)
+  const add: Add = (name, description, example) =>
+    addExamples(vault.command(name), example)
       .description(description)
       .option('--vault <dir>', 'its directory', './vault')
       .option('--insecure-permissions', insecurePermissionsText)
       .option('--seen <file>', seenText)
 
-  add('init', 'make a vault')
+  add('init', 'make a vault', 'sluice vault init --nodes 5 --threshold 3')
     .option('--nodes <n>', 'how many nodes have a share of the key', number, 3)
     .option('--threshold <n>', 'how many of them release a secret (default: 2, or 1 of 1)', number)
     .option('--owner <address>', 'the default owner of its secrets (default: a random address)')
@@ -72,7 +71,11 @@ export function addVaultCommands(program: Command, io: IO): void {
 
 /** Adds the commands for a vault's secrets. */
 function addSecretCommands(add: Add, io: IO): void {
-  add('put', 'store a secret; its value is read from standard input, less a line break at its end')
+  add(
+    'put',
+    'store a secret; its value is read from standard input, less a line break at its end',
+    'sluice vault put apiKey --host api.example.com --in header:Authorization < key.txt',
+  )
     .argument('<key>')
     .option('--namespace <name>', 'the namespace (default: main)')
     .option('--owner <address>', 'its owner (default: the owner of the vault)')
@@ -112,7 +115,11 @@ function addSecretCommands(add: Add, io: IO): void {
       })
     })
 
-  add('list', 'list the secrets by owner, namespace and key, with version and expiry')
+  add(
+    'list',
+    'list the secrets by owner, namespace and key, with version and expiry',
+    'sluice vault list --json',
+  )
     .option('--namespace <name>', 'only those of this namespace')
     .option('--owner <address>', 'only those of this owner')
     .option('--json', 'print NDJSON')
@@ -120,7 +127,7 @@ function addSecretCommands(add: Add, io: IO): void {
       await listSecrets(await openVaultOf(options), options, io)
     })
 
-  add('get', 'show the versions of a secret, but not its value')
+  add('get', 'show the versions of a secret, but not its value', 'sluice vault get apiKey')
     .argument('<key>')
     .option('--namespace <name>', 'the namespace (default: main)')
     .option('--owner <address>', 'its owner (default: the owner of the vault)')
@@ -131,7 +138,11 @@ function addSecretCommands(add: Add, io: IO): void {
         say(io, options.json ? JSON.stringify(info) : versionText(info))
     })
 
-  add('restore', 'make an older version of a secret the newest one')
+  add(
+    'restore',
+    'make an older version of a secret the newest one',
+    'sluice vault restore apiKey 1',
+  )
     .argument('<key>')
     .argument('<version>', 'as get shows it', number)
     .option('--namespace <name>', 'the namespace (default: main)')
@@ -142,7 +153,7 @@ function addSecretCommands(add: Add, io: IO): void {
       say(io, `version ${version} has the value of version ${older}`)
     })
 
-  add('rm', 'delete a secret with all its versions')
+  add('rm', 'delete a secret with all its versions', 'sluice vault rm apiKey')
     .argument('<key>')
     .option('--namespace <name>', 'the namespace (default: main)')
     .option('--owner <address>', 'its owner (default: the owner of the vault)')
@@ -151,7 +162,11 @@ function addSecretCommands(add: Add, io: IO): void {
       await opened.remove(refOf(key, options))
     })
 
-  add('decrypt', "decrypt a response's body that was encrypted for the vault, from standard input")
+  add(
+    'decrypt',
+    "decrypt a response's body that was encrypted for the vault, from standard input",
+    'sluice vault decrypt < response.bin',
+  )
     .option('--key <file>', keyText)
     .action(async (options: InVault) => {
       const opened = await openVaultOf(options)

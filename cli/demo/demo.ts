@@ -1,19 +1,19 @@
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Client } from '../../client/client.js'
-import type { ConnectionFacts } from '../../client/status.js'
 import type { Stream } from '../../client/stream/stream-api.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { type Config, createClient } from '../../presets/create-client.js'
 import type { DecodedReport } from '../../presets/versions.js'
 import { factsOf } from '../input/feeds.js'
 import { type IO, say as print } from '../io.js'
-import { createFormat } from '../output/format.js'
+import { bold } from '../output/colours.js'
 import { shortID } from '../output/feeds.js'
+import { createFormat } from '../output/format.js'
 import { createView, type View } from '../output/table.js'
 import { configOf, type Service } from '../service/service.js'
+import { noteEvents } from '../stream/events.js'
 import { killOrigin } from './kill-origin.js'
-import { bold, green, red, yellow } from '../output/colours.js'
 
 /** Options of `demo`. */
 export interface DemoOptions {
@@ -21,10 +21,18 @@ export interface DemoOptions {
   /** The service; without credentials for it, the demonstration runs a local data engine. */
   readonly service: Service
   readonly io: IO
+  /** Shows the stream elsewhere as well. */
+  readonly monitor?: (stream: Stream<DecodedReport>) => Promise<Monitor>
+}
+
+/** What shows a stream. */
+export interface Monitor {
+  readonly url: string
+  close(): Promise<void>
 }
 
 const STREAMED_FEEDS = 8
-/** Milliseconds that a killed origin has to come back. */
+/** Milliseconds in which a killed origin has to come back. */
 const BACK_WITHIN = 15_000
 const MAX_TIMER = 2_147_483_647
 
@@ -105,21 +113,25 @@ async function streamFeeds(
   chosen: readonly string[],
   connections: number,
   engine: DataEngine | undefined,
-  { seconds, io }: DemoOptions,
+  options: DemoOptions,
 ): Promise<{
   readonly delivered: readonly string[]
   readonly metrics: ReturnType<Stream['getMetrics']>
 }> {
   const stream = client.createStream(chosen)
+  const { seconds, io } = options
   const view = createView(io.stdout, chosen.map(factsOf), createFormat({}))
   const { signal } = io
+  let monitor: Monitor | undefined
   try {
     const delivered: string[] = []
     stream.on('report', report => {
       delivered.push(keyOf(report))
       view.show(report)
     })
-    noteEvents(stream, view)
+    noteEvents(stream, chosen.map(factsOf), 'normal', view.note)
+    monitor = await options.monitor?.(stream)
+    if (monitor !== undefined) view.note(bold(`Watch it at ${monitor.url}`))
     const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort')
     await Promise.race([connectAll(stream, connections), stopped])
     engine?.resume()
@@ -147,18 +159,8 @@ async function streamFeeds(
     return { delivered, metrics }
   } finally {
     view.end()
+    await monitor?.close()
   }
-}
-
-function noteEvents(stream: Stream, { note }: View): void {
-  stream.on('error', error => note(red(error.message)))
-  stream.on('status', status => {
-    if (status.type === 'connected') note(green(`${nameOf(status)} is connected`))
-    if (status.type === 'disconnected' && status.wasOpen)
-      note(yellow(`${nameOf(status)} is lost: ${status.error.message}`))
-    if (status.type === 'degraded')
-      note(yellow(`${nameOf(status)} rejects again: ${status.error.message}`))
-  })
 }
 
 /** Waits for the first connection, and up to two seconds for the others. */
@@ -167,11 +169,6 @@ async function connectAll(stream: Stream, connections: number): Promise<void> {
   const end = performance.now() + 2000
   while (stream.getMetrics().activeConnections < connections && performance.now() < end)
     await wait(50)
-}
-
-/** Prefers the short id to the URL. */
-function nameOf({ origin, originID }: ConnectionFacts): string {
-  return originID ?? origin
 }
 
 interface Keyed {

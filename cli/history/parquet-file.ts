@@ -1,7 +1,7 @@
 import type { Feed } from '../../client/rest.js'
 import { ValidationError } from '../../core/errors.js'
 import { fileError } from '../input/files.js'
-import { decimalsOf, fieldsIn, type FormatOptions, type PrintedReport } from '../output/format.js'
+import { decimalsOf, type FormatOptions, fieldsIn, type PrintedReport } from '../output/format.js'
 import { fieldsOf } from '../output/prices.js'
 import type { ReportFile } from './report-file.js'
 

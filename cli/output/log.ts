@@ -1,6 +1,6 @@
+import type { Log } from '../../core/log.js'
 import type { Logger } from '../../plugins/logging.js'
 import type { Config } from '../../presets/create-client.js'
-import type { Log } from '../../core/log.js'
 import type { IO } from '../io.js'
 
 /** A log on standard error, a line an event. */

@@ -6,10 +6,7 @@ import { type IO, say } from '../io.js'
 import { bold } from '../output/colours.js'
 
 /** The options of the commands that run a local data engine. */
-export interface EngineOptions
-  extends Pick<DataEngineOptions, 'port' | 'origins' | 'apiKey' | 'userSecret'> {
-  readonly signersOut?: string
-}
+export type EngineOptions = Pick<DataEngineOptions, 'port' | 'origins' | 'apiKey' | 'userSecret'>
 
 /** Adds them to a command. */
 export function addEngineOptions(command: Command): Command {
@@ -26,23 +23,22 @@ export function describeEngine(engine: DataEngine, io: IO): void {
   say(io, `REST_URL=${engine.endpoint}`)
   say(io, `WS_URL=${engine.wsEndpoint}`)
   say(io, `API_KEY=${engine.apiKey}`)
-  say(io, `USER_SECRET=${engine.userSecret}\n`)
+  say(io, `USER_SECRET=${engine.userSecret}`)
+  say(io, 'These four go into the environment of a client, or into a file for its --env-file.\n')
   if (engine.origins.length > 1)
     for (const { id, wsEndpoint } of engine.origins) say(io, `origin ${id} at ${wsEndpoint}`)
   say(io, `${engine.feeds.length} feeds:`)
   for (const feedID of engine.feeds) say(io, `  ${feedID}`)
 }
 
-/** Prints the signers of an engine, and writes them into a file where one is named. */
-export async function describeSigners(
-  { network }: DataEngine,
-  path: string | undefined,
-  io: IO,
-): Promise<void> {
-  const { f, signers } = network
+/** Prints the signers of an engine. */
+export function describeSigners({ network: { f, signers } }: DataEngine, io: IO): void {
   say(io, `every report is signed by ${f + 1} of ${signers.length} signers; f is ${f}:`)
   for (const signer of signers) say(io, `  ${signer}`)
-  if (path === undefined) return
+}
+
+/** Writes the signers of an engine into the file of `--signers-out`. */
+export async function writeSigners({ network }: DataEngine, path: string): Promise<void> {
   const { writeFile } = await import('node:fs/promises')
   await writeFile(path, `${JSON.stringify(network)}\n`).catch((cause: unknown) => {
     throw fileError('--signers-out', path, cause, 'written to')

@@ -19,8 +19,8 @@ export const keyText = 'the key that nodes which are processes know you by, made
 /** The description of `--seen`. */
 export const seenText = 'a file that remembers the newest state of the vault, to reject older ones'
 
-/** Adds a command of a vault. */
-export type Add = (name: string, description: string) => Command
+/** Adds a command of a vault, with an example for its help. */
+export type Add = (name: string, description: string, example: string) => Command
 
 /** Opens the vault of a command. */
 export async function openVaultOf({

@@ -2,12 +2,16 @@ import { ValidationError } from '../../core/errors.js'
 import type { KeyChange, NodeAddress, ReshareOptions, Vault } from '../../local/index.js'
 import { collect, number } from '../input/arguments.js'
 import { type IO, warn } from '../io.js'
-import { type Add, type InVault, keyText, openVaultOf } from './command.js'
 import { bold } from '../output/colours.js'
+import { type Add, type InVault, keyText, openVaultOf } from './command.js'
 
 /** Adds the commands that change the vault's key, or who has which share of it. */
 export function addKeyCommands(add: Add, io: IO): void {
-  add('reshare', 'give the nodes new shares of the same key; the old ones are useless from then on')
+  add(
+    'reshare',
+    'give the nodes new shares of the same key; the old ones are useless from then on',
+    'sluice vault reshare --nodes 7 --threshold 4',
+  )
     .option('--nodes <n>', 'how many nodes there will be (default: as many as there are)', number)
     .option('--threshold <n>', 'how many will release a secret (default: as it is)', number)
     .option(
@@ -29,6 +33,7 @@ export function addKeyCommands(add: Add, io: IO): void {
   add(
     'rotate',
     'make a new key, and encrypt each secret with it; older versions and expired secrets are removed',
+    'sluice vault rotate',
   )
     .option('--key <file>', keyText)
     .action(async (options: InVault) => {

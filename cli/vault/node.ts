@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import { ValidationError } from '../../core/errors.js'
-import { collect } from '../input/arguments.js'
+import { addExamples, collect } from '../input/arguments.js'
 import { rejectInstrumentation } from '../instrumentation.js'
-import { standardError } from '../output/log.js'
 import { type IO, say, stopped } from '../io.js'
 import { bold } from '../output/colours.js'
+import { standardError } from '../output/log.js'
 
 interface NodeOptions {
   readonly dir: string
@@ -18,8 +18,10 @@ interface NodeOptions {
 
 /** Adds `vault node`. */
 export function addNodeCommand(vault: Command, io: IO): void {
-  vault
-    .command('node')
+  addExamples(
+    vault.command('node'),
+    'sluice vault node --dir node1 --listen 127.0.0.1:7500 --writer 4d5e… --caller 1a2b…',
+  )
     .description('run a node of a vault: a process with a share of the key')
     .requiredOption('--dir <dir>', "the node's own directory; made if it is not there")
     .option('--listen <host:port>', 'where it is asked', '127.0.0.1:7500')
