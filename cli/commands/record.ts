@@ -7,7 +7,7 @@ import { exitCodeOf } from '../errors.js'
 import { addExamples, number, wholeNumber } from '../input/arguments.js'
 import { feedsText, findFeeds } from '../input/feeds.js'
 import { fileError } from '../input/files.js'
-import { feedTime, pastTime, span, spanText, timeText } from '../input/times.js'
+import { feedTime, pastTime, timeOption, timeText } from '../input/times.js'
 import { type IO, stopped, warn } from '../io.js'
 import { count } from '../output/feeds.js'
 import type { Journal } from '../record/journal.js'
@@ -41,19 +41,19 @@ export function addRecordCommand(program: Command, io: IO): void {
     .argument('<feeds...>', feedsText)
     .requiredOption('--dir <dir>', 'the directory of the files, of one recording; made if absent')
     .option('--from <time>', `of a new recording: fetch what came since; ${timeText}`, pastTime)
-    .option('--backfill <time>', `after an outage, fetch as much: ${spanText}`, span, span('1d'))
+    .addOption(timeOption('--backfill <time>', 'how far back it fetches after an outage', '1d'))
     .addOption(
       new Option('--pack <how>', 'how files are packed').choices(packingNames).default('gzip'),
     )
     .option('--rotate-size <MB>', 'begin another file after so many megabytes', number, 64)
-    .option('--rotate-every <time>', `and after this time: ${spanText}`, span, span('1h'))
+    .addOption(timeOption('--rotate-every <time>', 'and after this time', '1h'))
     .option(
       '--flush <ms>',
       'milliseconds after which reports are on the disk',
       wholeNumber(1, 600_000),
       1000,
     )
-  addStreamingOptions(command).action((given: string[], options: RecordOptions) =>
+  addStreamingOptions(command, 'unlimited').action((given: string[], options: RecordOptions) =>
     record(given, options, io),
   )
   addExamples(

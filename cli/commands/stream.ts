@@ -38,7 +38,7 @@ export function addStreamCommand(program: Command, io: IO): void {
       '--cursors <file>',
       'go on where the stream with this file ended, and fetch what came since',
     )
-  addStreamingOptions(addFormatOptions(command)).action(
+  addStreamingOptions(addFormatOptions(command), 5).action(
     (given: string[], options: StreamCommandOptions) => runStream(given, options, io),
   )
   addExamples(

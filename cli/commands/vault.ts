@@ -64,13 +64,14 @@ export function addVaultCommands(program: Command, io: IO): void {
     .action(async ({ vault: directory, seen: _, ...options }: VaultOptions & InVault) => {
       await initVault(directory, options, io.stdout)
     })
+  addPutCommand(add, io)
   addSecretCommands(add, io)
   addKeyCommands(add, io)
   addNodeCommand(vault, io)
 }
 
-/** Adds the commands for a vault's secrets. */
-function addSecretCommands(add: Add, io: IO): void {
+/** Adds `vault put`. */
+function addPutCommand(add: Add, io: IO): void {
   add(
     'put',
     'store a secret; its value is read from standard input, less a line break at its end',
@@ -114,7 +115,10 @@ function addSecretCommands(add: Add, io: IO): void {
         ...(expires === undefined ? {} : { expiresAt: expires }),
       })
     })
+}
 
+/** Adds the commands for the secrets that a vault has. */
+function addSecretCommands(add: Add, io: IO): void {
   add(
     'list',
     'list the secrets by owner, namespace and key, with version and expiry',

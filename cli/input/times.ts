@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { feedResolution } from '../../report/feed-id.js'
 
 const UNITS: Readonly<Record<string, number>> = {
@@ -24,14 +24,17 @@ export function pastTime(text: string): number {
   return time
 }
 
-/** What the argument of `span` may be. */
-export const spanText = 'such as 90s, 15m, 2h or 1d'
+/** An option that is a length of time, as milliseconds. */
+export function timeOption(flags: string, description: string, standard: string): Option {
+  return new Option(flags, `${description}: 90s, 15m, 2h or 1d`)
+    .argParser(span)
+    .default(span(standard), standard)
+}
 
-/** Reads a length of time, as milliseconds. */
-export function span(text: string): number {
+function span(text: string): number {
   const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
   if (count === undefined || Number(count) === 0)
-    throw new InvalidArgumentError(`must be a time ${spanText}`)
+    throw new InvalidArgumentError('must be a time such as 90s, 15m, 2h or 1d')
   return Number(count) * (UNITS[unit] as number)
 }
 

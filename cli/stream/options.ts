@@ -17,8 +17,8 @@ export interface StreamingOptions extends ServiceOptions, SignerOptions {
   readonly verbose?: boolean
 }
 
-/** Adds them to a command. */
-export function addStreamingOptions(command: Command): Command {
+/** Adds them to a command, which by default tries so often. */
+export function addStreamingOptions(command: Command, most: number | 'unlimited'): Command {
   const order = new Option(
     '--order <order>',
     'as reports arrive, or the reports of each feed in order',
@@ -28,7 +28,7 @@ export function addStreamingOptions(command: Command): Command {
     .addOption(order.choices(['arrival', 'sorted']).default('arrival'))
     .option(
       '--attempts <n>',
-      'failed attempts in a row after which it gives up, or unlimited (default: 5)',
+      `failed attempts in a row after which it gives up, or unlimited (default: ${most})`,
       attempts,
     )
     .option('-q, --quiet', 'print results and errors alone')

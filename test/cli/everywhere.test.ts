@@ -12,8 +12,9 @@ import {
   startFaultProxy,
 } from '../../local/index.js'
 import { command, startCommand } from '../support/command.js'
+import { withoutControls } from '../support/controls.js'
 import { inForm, isLong } from '../support/long.js'
-import { hasTerminals, runInTerminal, withoutControls } from '../support/terminal.js'
+import { hasTerminals, runInTerminal } from '../support/terminal.js'
 import { until } from '../support/waiting.js'
 
 let engine: DataEngine

@@ -39,7 +39,7 @@ test('a bar shows after two seconds, with what is left, and leaves nothing', () 
   now = 3050
   progress.update(0.26, () => 'too soon')
   progress.end()
-  expect(shown()).toMatch(/0:09 left\r\x1b\[2K$/)
+  expect(shown().endsWith('0:09 left\r\x1b[2K')).toBe(true)
 })
 
 test('nothing shows in a pipe, nor where results run over the terminal', () => {
