@@ -49,8 +49,8 @@ const settings = [
 ]
 /** What is started by its path and so keeps it, the programs of threads and of processes, and what starts one beside it. */
 const programs = [
-  'cli/confidential-demo',
-  'cli/demo-upstream',
+  'cli/demo/confidential-demo',
+  'cli/demo/demo-upstream',
   'confidential-http/enclave/enclave-thread',
   'confidential-http/remote/curve-thread',
   'confidential-http/remote/remote-thread',

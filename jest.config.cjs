@@ -6,7 +6,7 @@ const common = {
   // A lookup of Math in the realm of a test is slow: X25519 took 40 times as long.
   sandboxInjectedGlobals: ['Math'],
   transform: { '\\.(ts|js|mjs)$': '<rootDir>/test/support/jest/esbuild-transform.cjs' },
-  transformIgnorePatterns: ['/node_modules/(?!ky/)'],
+  transformIgnorePatterns: ['/node_modules/(?!ky/|hyparquet)'],
   moduleNameMapper: {
     // Threads run the built files: they have no transform.
     '/thread-file\\.js$': '<rootDir>/test/support/jest/thread-file.ts',

@@ -21,6 +21,11 @@ export function exitCodeOf(thrown: unknown): number {
   return isStreamsError(thrown) ? (exitCodes[thrown.code] ?? 1) : 1
 }
 
+/** The text of an error in one line, without possible keys. */
+export function inOneLine(text: string): string {
+  return hideKeys(text.trim().replace(/\s*\n\s*/g, ' '))
+}
+
 /** Longer than an address. Feed ids begin with 0x and do not match. */
 const digits = /(?<![0-9a-fx])[0-9a-f]{41,}/gi
 const unknownOption = /(unknown option '[^=']*=).*'/s

@@ -33,6 +33,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   '@nats-io/transport-node': /^(nats\/|gateway\/options\.ts$|cli\/nats-connection\.ts$)/,
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
+  'hyparquet-writer': /^cli\/history\/parquet-file\.ts$/,
   picocolors: /^cli\//,
 }
 

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { formatPrice } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { startCommand } from '../support/command.js'
 import { longTest } from '../support/long.js'
@@ -81,7 +82,7 @@ describe('sluice serve', () => {
       'secret',
       '--interval',
       '50',
-      '--signers',
+      '--signers-out',
       signers,
     ])
     await until(() => /USER_SECRET=(.*)\n/.test(output.out))
@@ -124,7 +125,9 @@ describe('sluice decode', () => {
   test('reads from a pipe', async () => {
     const { code, out } = await run(['decode', '-'], {}, `${published?.fullReport}\n`)
     expect(code).toBe(0)
-    expect(out).toMatch(new RegExp(`price +${published?.decoded.price}\n`))
+    expect(out).toMatch(
+      new RegExp(`price +${formatPrice(BigInt(published?.decoded.price as string), 18)}\n`),
+    )
   })
 
   test('ends with 5 for what is no report', async () => {
@@ -155,7 +158,7 @@ describe('an error of the arguments', () => {
   test.each([
     [
       ['enclave', '--key', 'x', `--caller-keys=${key}`],
-      /^error: unknown option '--caller-keys=…'\n$/,
+      /^sluice: unknown option '--caller-keys=…'\n$/,
     ],
     [
       ['enclave', '--key', 'x', `--caller${key}`],

@@ -1,0 +1,55 @@
+import { createReadStream, readdirSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { ValidationError } from '../../core/errors.js'
+import { codeOf } from '../../local/files.js'
+
+/** The error of a file that an option or an argument names. */
+export function fileError(
+  what: string,
+  path: string,
+  cause: unknown,
+  done: 'read from' | 'written to' = 'read from',
+): ValidationError {
+  return new ValidationError(`${what} can’t be ${done} ${path}: ${codeOf(cause)}`, { cause })
+}
+
+/** Reads the file that an option or an argument names, whole. */
+export function readFile(what: string, path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (cause) {
+    throw fileError(what, path, cause)
+  }
+}
+
+/** Reads a file of JSON. */
+export function readJSON(what: string, path: string): unknown {
+  return parseJSON(what, readFile(what, path).toString())
+}
+
+/** Parses JSON that an option or an argument gave. */
+export function parseJSON(what: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new ValidationError(`${what} must be JSON`)
+  }
+}
+
+/** Throws where the folder is not there of a file that an option names, and that will be written. */
+export function checkFolder(what: string, path: string): void {
+  try {
+    readdirSync(dirname(path))
+  } catch (cause) {
+    throw fileError(what, path, cause, 'written to')
+  }
+}
+
+/** The chunks of a file that an option or an argument names, as they are read. */
+export async function* fileChunks(what: string, path: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* createReadStream(path) as AsyncIterable<Uint8Array>
+  } catch (cause) {
+    throw fileError(what, path, cause)
+  }
+}

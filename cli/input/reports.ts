@@ -1,0 +1,133 @@
+import { ValidationError } from '../../core/errors.js'
+import { ReportDecodingError } from '../../report/errors.js'
+import { isFeedID } from '../../report/feed-id.js'
+import { type IO, warn } from '../io.js'
+import { fileChunks } from './files.js'
+import { stdinChunks } from './stdin.js'
+import { linesOf, unpack } from './unpack.js'
+
+/** A report, and the fields of the envelope around it. */
+export interface GivenReport {
+  readonly fullReport: string
+  readonly feedID?: string
+  readonly validFromTimestamp?: number
+  readonly observationsTimestamp?: number
+}
+
+/** What the argument of a command that takes reports is. */
+export const reportsText =
+  '0x and digits, or a file of them or of JSON, one or many, packed or not; - is standard input'
+
+const what = 'the report'
+const digits = /^(?:0x)?([0-9a-f]+)$/i
+/** Longer than the name of any file. */
+const bareDigits = /^[0-9a-f]{256,}$/i
+/** Characters of a value of JSON that stands on several lines. */
+const MAX_VALUE = 67_108_864
+
+/**
+ * Reads one report or many: digits, with or without `0x`, or JSON, a value a line or one on several; as an argument, from a
+ * file, packed or not, or from standard input (`-`). Of a page and of a list it reads all.
+ */
+export async function* readReports(
+  given: string,
+  io: IO,
+  { mayBeEmpty = false }: { readonly mayBeEmpty?: boolean } = {},
+): AsyncGenerator<GivenReport> {
+  const text = given.trim()
+  let count = 0
+  for await (const report of /^0x/i.test(text) || bareDigits.test(text)
+    ? [{ fullReport: withPrefix(text) }]
+    : parseReports(
+        linesOf(
+          what,
+          unpack(what, chunksOf(given, io), () => warn(io, `${given} ends within what is packed`)),
+        ),
+      )) {
+    count++
+    yield report
+  }
+  if (count === 0 && !mayBeEmpty)
+    throw new ValidationError(`${what} must be given: the input is empty`)
+}
+
+/** Where the signed feed id begins in the text of a report, and where it ends. */
+const FEED_FROM = 514
+const FEED_TO = 578
+
+/** The id of the feed that a report was signed for. */
+export function signedFeedID(fullReport: string): string {
+  const feedID = `0x${fullReport.slice(FEED_FROM, FEED_TO)}`
+  if (isFeedID(feedID)) return feedID
+  throw new ReportDecodingError('fullReport is rejected: it is cut short, or not hexadecimal')
+}
+
+/** The chunks of a file, or of standard input. */
+export function chunksOf(given: string, io: IO): AsyncGenerator<Uint8Array> {
+  if (given === '-') return stdinChunks(io, `${what} is read`)
+  if (given.length > 255 && !given.includes('/'))
+    throw new ValidationError(`${what} is neither hexadecimal nor the name of a file`)
+  return fileChunks(what, given)
+}
+
+async function* parseReports(lines: AsyncIterable<string>): AsyncGenerator<GivenReport> {
+  let number = 0
+  /** The lines so far of a value that stands on several. */
+  let open = ''
+  for await (const line of lines) {
+    number++
+    const text = open + line
+    if (text.trim() === '') continue
+    if (open === '' && digits.test(text.trim())) {
+      yield { fullReport: withPrefix(text.trim()) }
+      continue
+    }
+    if (open === '' && !/^\s*[{["]/.test(text))
+      throw new ValidationError(`${what} on line ${number} must be hexadecimal digits or JSON`)
+    // A value on several lines ends with a bracket that is not indented.
+    const value = open === '' || /^[}\]]/.test(line) ? parse(text) : undefined
+    open = value === undefined ? `${text}\n` : ''
+    if (open.length > MAX_VALUE)
+      throw new ValidationError(`${what} must have at most ${MAX_VALUE} characters`)
+    if (value !== undefined) yield* reportsIn(value, number)
+  }
+  if (open === '') return
+  const value = parse(open)
+  if (value === undefined) throw new ValidationError(`${what} must be JSON or hexadecimal digits`)
+  yield* reportsIn(value, number)
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The reports in a value: in an answer of the service, in a list of them, or itself. */
+function* reportsIn(value: unknown, line: number): Generator<GivenReport> {
+  if (typeof value === 'string' && digits.test(value)) yield { fullReport: withPrefix(value) }
+  else if (Array.isArray(value)) for (const each of value) yield* reportsIn(each, line)
+  else {
+    const { report, reports, fullReport } = (value ?? {}) as Record<string, unknown>
+    if (report !== undefined || reports !== undefined) yield* reportsIn(report ?? reports, line)
+    else if (typeof fullReport !== 'string')
+      throw new ValidationError(`${what} must have a fullReport: line ${line} has none`)
+    else yield { ...envelopeOf(value as GivenReport), fullReport: withPrefix(fullReport) }
+  }
+}
+
+function envelopeOf(given: GivenReport): Partial<GivenReport> {
+  const { feedID, validFromTimestamp, observationsTimestamp } = given
+  return {
+    ...(feedID === undefined ? {} : { feedID }),
+    ...(validFromTimestamp === undefined ? {} : { validFromTimestamp }),
+    ...(observationsTimestamp === undefined ? {} : { observationsTimestamp }),
+  }
+}
+
+function withPrefix(text: string): string {
+  const bare = digits.exec(text)?.[1]
+  return bare === undefined ? text : `0x${bare}`
+}

@@ -1,0 +1,22 @@
+import type { Log } from '../../core/log.js'
+import type { Logger } from '../../plugins/logging.js'
+import type { Config } from '../../presets/create-client.js'
+import type { IO } from '../io.js'
+
+/** A log on standard error, a line an event. */
+export function standardError({ stderr }: IO): Log {
+  const line = (level: string) => (message: string) =>
+    void stderr.write(`${new Date().toISOString()} ${level} ${message}\n`)
+  return { info: line('info'), warn: line('warn'), error: line('error') }
+}
+
+/** A logger of a client, as `-v` has it: the same lines. */
+export function createLogger({ stderr }: IO): Logger {
+  const write = (message: string): void => void stderr.write(`sluice: ${message}\n`)
+  return { debug: write, info: write, warn: write, error: write }
+}
+
+/** The configuration of a client that says when a request is tried again. */
+export function requestLogging(io: IO): Pick<Config, 'logging'> {
+  return { logging: { logger: createLogger(io), logLevel: 'WARN' } }
+}

@@ -1,0 +1,58 @@
+import type { IO } from '../io.js'
+
+/** What has been done of something that takes long. */
+export interface Progress {
+  /** Says how much of all is done, 0 to 1, and a few words on it. */
+  update(share: number, text: () => string): void
+  /** Removes the bar; what is printed next begins at the left. */
+  end(): void
+}
+
+/** Milliseconds after which the bar shows, and between two of its states. */
+const AFTER = 2000
+const EVERY = 100
+const WIDTH = 24
+
+/**
+ * Shows a bar on a terminal, once something has taken two seconds. Nothing in a pipe, and nothing where results run over the
+ * same terminal, unless they go to a file.
+ */
+export function createProgress({ stdout, stderr }: IO, toFile = false): Progress {
+  if (!stderr.isTTY || (stdout.isTTY && !toFile))
+    return { update: () => undefined, end: () => undefined }
+  const start = performance.now()
+  let drawnAt = start + AFTER - EVERY
+  let isDrawn = false
+  return {
+    update(share, text) {
+      const now = performance.now()
+      if (now - drawnAt < EVERY) return
+      drawnAt = now
+      isDrawn = true
+      const line = `${bar(share)} ${percent(share)}  ${text()}${timeLeft(share, now - start)}`
+      stderr.write(`\r\x1b[2K${line.slice(0, (stderr.columns ?? 80) - 1)}`)
+    },
+    end() {
+      if (isDrawn) stderr.write('\r\x1b[2K')
+    },
+  }
+}
+
+function bar(share: number): string {
+  const full = Math.round(clamp(share) * WIDTH)
+  return `${'█'.repeat(full)}${'░'.repeat(WIDTH - full)}`
+}
+
+function percent(share: number): string {
+  return `${Math.floor(clamp(share) * 100)} %`.padStart(5)
+}
+
+function timeLeft(share: number, took: number): string {
+  if (share <= 0.01) return ''
+  const seconds = Math.ceil((took / share - took) / 1000)
+  return `  ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} left`
+}
+
+function clamp(share: number): number {
+  return Math.min(1, Math.max(0, share))
+}

@@ -1,0 +1,100 @@
+import type { Feed } from '../../client/rest.js'
+import type { ConnectionFacts, Status } from '../../client/status.js'
+import type { Stream } from '../../client/stream/stream-api.js'
+import type { Gap } from '../../report/gap.js'
+import { green, red, yellow } from '../output/colours.js'
+import { dateTime, duration, feedName, timeOfDay } from '../output/feeds.js'
+
+/** How much is printed of what happens to a stream: errors that end it alone, what matters, or all. */
+export type Verbosity = 'quiet' | 'normal' | 'verbose'
+
+/** Says in a line each what happens to a stream, as it happens. Returns whether an error has been said. */
+export function noteEvents(
+  stream: Stream,
+  feeds: readonly Feed[],
+  verbosity: Verbosity,
+  note: (line: string) => void,
+): (thrown: unknown) => boolean {
+  if (verbosity === 'quiet') return () => false
+  const noted = new WeakSet<object>()
+  const names = new Map(feeds.map(feed => [feed.feedID, feedName(feed)]))
+  const nameOf = (feedID: string): string => names.get(feedID) ?? feedID
+  stream.on('error', error => {
+    noted.add(error)
+    note(red(error.message))
+  })
+  // The log of -v has these, too.
+  if (verbosity === 'normal')
+    stream.on('status', status => {
+      const line = describeStatus(status, nameOf)
+      if (line !== undefined) note(line)
+    })
+  stream.on('gap', gap => note(yellow(`${nameOf(gap.feedID)}: ${describeGap(gap)}`)))
+  stream.on('gap-filled', ({ report: { feedID, observationsTimestamp: time } }) =>
+    note(green(`${nameOf(feedID)}: the report of ${timeOfDay(feedID, time)} came after its gap`)),
+  )
+  stream.on('conflict', ({ first: { feedID, observationsTimestamp: time } }) =>
+    note(red(`${nameOf(feedID)}: two different reports of ${timeOfDay(feedID, time)}`)),
+  )
+  return thrown => noted.has(thrown as object)
+}
+
+function describeGap({ feedID, from, to, cause }: Gap): string {
+  return `gap from ${dateTime(feedID, from)} to ${timeOfDay(feedID, to)} (${duration(feedID, to - from + 1)}): ${causes[cause]}`
+}
+
+const causes: Readonly<Record<Gap['cause'], string>> = {
+  upstream: 'the service has no reports there',
+  unavailable: 'the reports can’t be fetched',
+  bound: 'the reports are too old to be fetched',
+  overflow: 'the reports were not taken in time',
+}
+
+/** A change of a connection or a feed in a line; undefined where it is not worth one. */
+function describeStatus(status: Status, nameOf: (feedID: string) => string): string | undefined {
+  const list = (feedIDs: readonly string[]): string => feedIDs.map(nameOf).join(', ')
+  switch (status.type) {
+    case 'connected':
+      return green(`${originOf(status)} is connected`)
+    case 'disconnected':
+      return yellow(
+        `${originOf(status)} ${status.wasOpen ? 'is lost' : 'can’t be reached'}: ${reasonOf(status.error)}`,
+      )
+    case 'reconnecting':
+      return yellow(
+        `${originOf(status)}: attempt ${status.attempt} of ${count(status.maxAttempts)} in ${seconds(status.delayMs)}`,
+      )
+    case 'degraded':
+      return yellow(
+        `${originOf(status)} rejects again: ${reasonOf(status.error)}; next attempt in ${seconds(status.delayMs)}`,
+      )
+    case 'failed':
+      return red(`${originOf(status)} is given up: ${reasonOf(status.error)}`)
+    case 'stale':
+      return yellow(`no report for ${seconds(status.staleMs)}: ${list(status.feedIDs)}`)
+    case 'fresh':
+      return green(`reports again: ${list(status.feedIDs)}`)
+    case 'slow':
+      return yellow(`${status.queued} reports wait to be printed`)
+    default:
+      return undefined
+  }
+}
+
+/** The short id of an origin, or else its host. */
+export function originOf({ originID, host }: Pick<ConnectionFacts, 'originID' | 'host'>): string {
+  return originID === undefined ? host : `origin ${originID}`
+}
+
+/** The text of an error without the request, which names every feed. */
+function reasonOf({ message }: Error): string {
+  return message.replace(/GET \/api\/v1\/ws\?\S+:? /, '')
+}
+
+function count(attempts: number): string {
+  return attempts === Number.POSITIVE_INFINITY ? 'any number' : String(attempts)
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`
+}
