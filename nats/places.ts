@@ -1,12 +1,16 @@
 import type { JsMsg } from '@nats-io/jetstream'
 import type { ResumedCursors } from '../client/transport/socket.js'
+import { CLOCK_MARGIN } from './newest.js'
 
 /** Where one reading of the log is. */
 export interface Place {
   /** The number of the message that it takes next. */
   next: number
-  /** Up to this number, exclusive, the log held what was taken before the stream began: cursors say what. */
-  readonly oldUpTo: number
+  /**
+   * Milliseconds of Unix time: what was published before may have been taken before the stream began, and cursors say what. (A
+   * leader that was just elected may not know yet how far the log goes.)
+   */
+  readonly oldUntil: number
   /** When the log was created, since another one has other numbers. */
   readonly created: string
 }
@@ -21,11 +25,16 @@ export interface StreamPlaces {
 /** True for a message that a reading need not deliver. */
 export type IsTaken = (message: JsMsg) => boolean
 
-/** What of a feed was taken before: what lies before a number, and before another what lies below the cursor. */
+/** What of a feed was taken before: what lies before a number, and of what was published before a time that up to the cursor. */
 interface Taken {
   readonly next: number
-  readonly oldUpTo: number
+  readonly oldUntil: number
   readonly cursor: number
+}
+
+/** When what is published from now on is new, in Unix milliseconds by the clock of the log. */
+export function newFrom(): number {
+  return Date.now() + CLOCK_MARGIN
 }
 
 /** Finds out whether the messages of a reading that begins now have been taken before; `end` is where the log ends. */
@@ -36,14 +45,18 @@ export function createTakenCheck(
   end: number,
 ): IsTaken {
   const feeds = new Map(feedIDs.map(feedID => [feedID, takenOf(feedID, places, created, end)]))
-  const last = Math.max(
-    ...Array.from(feeds.values(), ({ next, oldUpTo }) => Math.max(next, oldUpTo)),
-  )
-  return function isTaken({ seq, subject, data }) {
-    if (seq >= last) return false
+  const all = [...feeds.values()]
+  const lastNumber = Math.max(...all.map(({ next }) => next))
+  const lastTime = Math.max(...all.map(({ oldUntil }) => oldUntil))
+  let isPast = false
+  return function isTaken({ info, subject, data }) {
+    if (isPast) return false
+    const { streamSequence: seq, timestampNanos } = info
+    const time = timestampNanos / 1e6
+    isPast = seq >= lastNumber && time >= lastTime
     const taken = feeds.get(subject.slice(subject.lastIndexOf('.') + 1))
-    if (taken === undefined) return false
-    return seq < taken.next || (seq < taken.oldUpTo && timeAtEnd(data) <= taken.cursor)
+    if (isPast || taken === undefined) return false
+    return seq < taken.next || (time < taken.oldUntil && timeAtEnd(data) <= taken.cursor)
   }
 }
 
@@ -51,11 +64,12 @@ function takenOf(feedID: string, places: StreamPlaces, created: string, end: num
   const place = places.feeds.get(feedID)
   if (place !== undefined) {
     const cursor = places.cursors?.get(feedID) ?? -1
-    return place.created === created ? { ...place, cursor } : { next: 0, oldUpTo: 0, cursor }
+    return place.created === created ? { ...place, cursor } : { next: 0, oldUntil: 0, cursor }
   }
   const cursor = resumedAt(feedID, places)
   // Without a place and a cursor it begins with now.
-  return { next: cursor === undefined ? end : 0, oldUpTo: end, cursor: cursor ?? -1 }
+  if (cursor === undefined) return { next: end, oldUntil: 0, cursor: -1 }
+  return { next: 0, oldUntil: newFrom(), cursor }
 }
 
 /** The cursor of a feed that has one, and has not been read yet. */

@@ -2,7 +2,7 @@ import type { StreamInfo } from '@nats-io/jetstream'
 import { feedResolution } from '../report/feed-id.js'
 import { accessLog, type ReportLog, streamError } from './log.js'
 import { CLOCK_MARGIN, readNewest } from './newest.js'
-import { type Place, resumedAt, type StreamPlaces, timeAtEnd } from './places.js'
+import { newFrom, type Place, resumedAt, type StreamPlaces, timeAtEnd } from './places.js'
 
 /** Nanoseconds after which the server forgets a consumer that was made for its number. */
 const FORGOTTEN_AFTER = 5e9
@@ -21,18 +21,21 @@ export async function findPlace(
   const known = feedIDs.flatMap(feedID => places.feeds.get(feedID) ?? [])
   // A log that was made anew begins with what there is.
   if (known.some(place => place.created !== created))
-    return { next: state.first_seq, oldUpTo: 0, created }
+    return { next: state.first_seq, oldUntil: 0, created }
   const resumed = feedIDs.flatMap(feedID => {
     const cursor = resumedAt(feedID, places)
     return cursor === undefined ? [] : { feedID, cursor }
   })
-  const oldUpTo = Math.max(resumed.length > 0 ? end : 0, ...known.map(place => place.oldUpTo))
+  const oldUntil = Math.max(
+    resumed.length > 0 ? newFrom() : 0,
+    ...known.map(place => place.oldUntil),
+  )
   if (known.length > 0)
-    return { next: Math.min(...known.map(({ next }) => next)), oldUpTo, created }
+    return { next: Math.min(...known.map(({ next }) => next)), oldUntil, created }
   const since = await findOldest(log, resumed)
-  if (since === Number.POSITIVE_INFINITY) return { next: end, oldUpTo, created }
+  if (since === Number.POSITIVE_INFINITY) return { next: end, oldUntil, created }
   const next = await numberAt(log, new Date(Math.max(0, since - CLOCK_MARGIN)))
-  return { next: Math.min(next, end), oldUpTo, created }
+  return { next: Math.min(next, end), oldUntil, created }
 }
 
 /** Where the stream goes on in a feed. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { jetstreamManager } from '@nats-io/jetstream'
-import { timeAtEnd } from '../../nats/places.js'
+import { createTakenCheck, timeAtEnd } from '../../nats/places.js'
 import { memoryCursors } from '../support/memory-cursors.js'
 import { feed, keyOf, type LogWorld, startWorld } from '../support/nats/world.js'
 import { pause, until } from '../support/waiting.js'
@@ -148,6 +148,22 @@ test('a cluster whose servers are killed one after the other loses nothing, and 
     expect(gaps).toEqual([])
   }
 }, 60_000)
+
+test('what a cursor says was taken is left out, also where a new leader knows less of the log', () => {
+  const places = { cursors: { get: () => 100 }, feeds: new Map() }
+  const isTaken = createTakenCheck([feed(1)], places, 'then', 5)
+  const message = (streamSequence: number, ago: number, time: number) =>
+    ({
+      subject: `sluice.3.${feed(1)}`,
+      info: { streamSequence, timestampNanos: 1e6 * (Date.now() - ago) },
+      data: new TextEncoder().encode(`{"report":{"observationsTimestamp":${time}}}`),
+    }) as never
+  expect(isTaken(message(4, 5000, 100))).toBe(true)
+  expect(isTaken(message(9, 1000, 99))).toBe(true)
+  expect(isTaken(message(10, 1000, 101))).toBe(false)
+  // A late report that is published now is none that was taken.
+  expect(isTaken(message(11, -20_000, 98))).toBe(false)
+})
 
 test('the time at the end of a frame is read, whatever stands there', () => {
   const bytes = (text: string) => new TextEncoder().encode(text)
