@@ -30,7 +30,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   'prom-client': /^plugins\/prometheus\.ts$/,
   '@nats-io/jetstream': /^nats\//,
   '@nats-io/kv': /^nats\//,
-  '@nats-io/transport-node': /^(nats\/|gateway\/options\.ts$|cli\/nats-connection\.ts$)/,
+  '@nats-io/transport-node': /^(nats\/|gateway\/options\.ts$|cli\/service\/nats\.ts$)/,
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
   'hyparquet-writer': /^cli\/history\/parquet-file\.ts$/,
