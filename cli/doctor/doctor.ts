@@ -13,6 +13,8 @@ export interface DoctorOutput {
   colour(status: Status, text: string): string
 }
 
+const STOPPED = 1
+
 /** Runs the checks and writes what they find, each line as soon as it is known. Returns the exit code. */
 export async function doctor(
   patient: Patient,
@@ -24,6 +26,7 @@ export async function doctor(
   const lines: Line[] = []
   try {
     await runChecks(checksFor(patient), context, outcome => {
+      if (signal.aborted) return
       const found = linesOf(outcome, hide)
       lines.push(...found)
       if (!json) for (const line of found) write(formatLine(line, colour))
@@ -31,6 +34,8 @@ export async function doctor(
   } finally {
     await context.close()
   }
+  // What was not finished is not known to be well.
+  if (signal.aborted) return STOPPED
   const report = reportOf(lines)
   write(json ? `${JSON.stringify(report)}\n` : formatCounts(report))
   return report.exitCode

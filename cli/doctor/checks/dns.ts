@@ -9,7 +9,7 @@ const SHOWN = 4
 /** Whether the names of the hosts lead to addresses. */
 export const dns: Check = {
   name: 'dns',
-  needs: [],
+  needs: ['proxy'],
   exitCode: exitCodes.service,
   async run({ targets, findProxy }) {
     return Promise.all(

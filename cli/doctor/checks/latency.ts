@@ -20,7 +20,7 @@ export const latency: Check = {
     }
     const medianMs = median(times)
     const maxMs = Math.max(...times)
-    const text = `${REQUESTS} requests took ${medianMs} ms in the middle, ${maxMs} ms at most`
+    const text = `${REQUESTS} requests: median ${medianMs} ms, longest ${maxMs} ms`
     const facts = { medianMs, maxMs }
     if (medianMs <= SLOW) return [ok(text, facts)]
     return [

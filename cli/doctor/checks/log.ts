@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFile } from '../../input/files.js'
 import { connectServers } from '../../../nats/connect.js'
 import {
   type Inspection,
@@ -25,7 +25,7 @@ export const log: Check = {
   exitCode: exitCodes.service,
   async run({ log: place, feedIDs }) {
     const { servers, creds, stream = DEFAULT_STREAM, prefix = DEFAULT_PREFIX } = place as LogPlace
-    const key = creds === undefined ? undefined : readFileSync(creds)
+    const key = creds === undefined ? undefined : readFile('--creds', creds)
     const connection = await connectServers({ servers, creds: key, reconnect: false })
     try {
       const found = await inspectLog({ connection, stream, prefix }, feedIDs, SOME)

@@ -118,7 +118,7 @@ function describe(
       facts,
     )
   const trip = roundTripMs === undefined ? '' : `, round trip ${Math.round(roundTripMs)} ms`
-  const text = `${connected}${trip}; ${reports} reports in ${seconds} s, ${formatSeconds(ageMs)} old in the middle, ${formatSeconds(maxAgeMs)} at most`
+  const text = `${connected}${trip}; ${reports} reports in ${seconds} s, median age ${formatSeconds(ageMs)}, highest ${formatSeconds(maxAgeMs)}`
   if (reconnects === 0) return ok(text, facts)
   return warning(
     `${text}; lost ${reconnects} times: ${error?.message ?? ''}`,

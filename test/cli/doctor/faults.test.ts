@@ -173,7 +173,7 @@ describe('finds and names', () => {
     const diagnosis = await diagnose(patient)
     expect(diagnosis.of('failed')).toEqual([])
     expect(diagnosis.of('warning')).toContainEqual(
-      expect.stringMatching(/^latency: REST is slow: 5 requests took \d{3,4} ms in the middle/),
+      expect.stringMatching(/^latency: REST is slow: 5 requests: median \d{3,4} ms/),
     )
     expect(diagnosis.exitCode).toBe(0)
   })
@@ -199,10 +199,25 @@ describe('finds and names', () => {
       new RegExp(
         `^proxy: the proxy ${proxy.url} does not connect to localhost:\\d+: it answered 403`,
       ),
-      ['connection', 'tls', 'clock', ...SERVED],
+      ['dns', 'connection', 'tls', 'clock', ...SERVED],
     )
     expect(diagnosis.exitCode).toBe(4)
     expect(proxy.asked[0]).toMatch(/^localhost:\d+$/)
+  })
+
+  test('a proxy of the environment that can’t be used', async () => {
+    const { patient } = await startService()
+    process.env.https_proxy = 'socks5://someone:open-sesame@127.0.0.1:1080'
+    const network = { ...patient.network, proxy: 'env' }
+    const context = diagnose({ ...patient, network })
+    delete process.env.https_proxy
+    const diagnosis = await context
+    expectOne(diagnosis, /^proxy: https_proxy must begin with http/, [
+      ...['dns', 'connection', 'tls', 'clock'],
+      ...SERVED,
+    ])
+    expect(diagnosis.exitCode).toBe(2)
+    expect(diagnosis.text).not.toContain('sesame')
   })
 
   test('a Node that is too old', async () => {
@@ -231,7 +246,7 @@ test('goes through a proxy that wants a password, which is not in its report', a
     network: { ...patient.network, proxy: url.replace('open', 'shut') },
   }
   const rejected = await diagnose(wrong)
-  expectOne(rejected, /^proxy: .*answered 407/, ['connection', 'tls', 'clock', ...SERVED])
+  expectOne(rejected, /^proxy: .*answered 407/, ['dns', 'connection', 'tls', 'clock', ...SERVED])
   for (const secret of [
     password,
     'sesame',
