@@ -57,7 +57,7 @@ async function runDoctor(given: readonly string[], options: DoctorOptions, io: I
   const startedAt = performance.now()
   const ticker = setInterval(() => {
     const passed = (performance.now() - startedAt) / 1000
-    progress.update(passed / (options.seconds + 1), 'watching the origins')
+    progress.update(passed / (options.seconds + 1), () => 'watching the origins')
   }, 100)
   try {
     io.exitCode = await doctor(patient, io.signal, {
