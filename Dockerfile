@@ -11,7 +11,7 @@ RUN node build.mjs \
 # Drops what only the build needs, and takes in the optional packages that the command loads, at the versions of the lock file.
 # hadolint ignore=DL3016
 RUN npm install --save-prod --omit=dev --ignore-scripts --no-audit --no-fund \
-      undici prom-client @nats-io/transport-node @nats-io/jetstream @nats-io/kv \
+      undici prom-client hyparquet-writer @nats-io/transport-node @nats-io/jetstream @nats-io/kv \
  && mkdir /data
 
 # Node and its libraries: no shell, no package manager.
