@@ -1,12 +1,20 @@
 import { realpathSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
+import type { Feed } from '../../client/rest.js'
+import { isStreamsError } from '../../core/errors.js'
 import type { Patient } from '../doctor/context.js'
 import { addExamples } from '../input/arguments.js'
 import { feedText, findFeeds } from '../input/feeds.js'
 import type { IO } from '../io.js'
 import { dim, green, red, yellow } from '../output/colours.js'
 import { createProgress } from '../output/progress.js'
-import { addServiceOptions, findService, type ServiceOptions } from '../service/service.js'
+import {
+  addServiceOptions,
+  connect,
+  findService,
+  type Service,
+  type ServiceOptions,
+} from '../service/service.js'
 
 interface DoctorOptions extends ServiceOptions {
   readonly seconds: number
@@ -82,8 +90,7 @@ async function findPatient(
   const { nats, creds, stream, prefix, seconds } = options
   const service = findService(options, io)
   const { endpoint, wsEndpoint, credentials, egress } = service
-  // Whether the service can list its feeds is still to be found out.
-  const feeds = await findFeeds(given, { listFeeds: async () => [] }, service, io)
+  const feeds = await findGiven(given, service, io)
   const { findPackage } = await import('../doctor/manifest.js')
   return {
     ...{ endpoint, wsEndpoint, credentials, seconds },
@@ -93,5 +100,24 @@ async function findPatient(
     env: io.env,
     nodeVersion: process.versions.node,
     folder: findPackage(realpathSync(process.argv[1] as string)),
+  }
+}
+
+const TIMEOUT = 10_000
+
+/** The feeds of the arguments. None where they have names and the service can't be asked: the checks say why. */
+async function findGiven(
+  given: readonly string[],
+  service: Service,
+  io: IO,
+): Promise<readonly Feed[]> {
+  if (service.credentials === undefined)
+    return findFeeds(given, { listFeeds: async () => [] }, service, io)
+  await using client = await connect(service, { retryAttempts: 0, timeout: TIMEOUT })
+  try {
+    return await findFeeds(given, client, service, io)
+  } catch (thrown) {
+    if (isStreamsError(thrown, 'VALIDATION')) throw thrown
+    return []
   }
 }

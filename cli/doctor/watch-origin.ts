@@ -24,12 +24,15 @@ export interface Watched {
   readonly ages: readonly number[]
   /** Why the connection could not be opened, or was lost, the last time. */
   readonly error: Error | undefined
-  readonly isOpen: boolean
-  readonly reconnects: number
+  /** True where it was never open, or could not be opened again. */
+  readonly isGone: boolean
+  /** How often it was lost. */
+  readonly losses: number
 }
 
 /** How often a connection is tried again that can't be opened. */
-const ATTEMPTS = 2
+const ATTEMPTS = 3
+const RECONNECT_INTERVAL = 200
 /** Reports whose ages are stored. */
 const MAX_AGES = 100_000
 
@@ -70,11 +73,17 @@ export async function watchOrigin(
   let connectingAt = performance.now()
   let connectMs: number | undefined
   let error: Error | undefined
+  let losses = 0
   try {
-    const stream = client.createStream(feedIDs, { signal, maxReconnectAttempts: ATTEMPTS })
+    const stream = client.createStream(feedIDs, {
+      signal,
+      maxReconnectAttempts: ATTEMPTS,
+      reconnectInterval: RECONNECT_INTERVAL,
+    })
     stream.on('status', function note(status) {
       if (status.type === 'connecting') connectingAt = performance.now()
       if (status.type === 'connected') connectMs ??= Math.round(performance.now() - connectingAt)
+      if (status.type === 'disconnected' && status.wasOpen) losses++
       if (status.type === 'disconnected' || status.type === 'failed') error = status.error
     })
     stream.on('error', failure => {
@@ -83,20 +92,16 @@ export async function watchOrigin(
     stream.on('report', report => {
       if (ages.length < MAX_AGES) ages.push(Date.now() + correction - observedAt(report))
     })
-    await stream.connect().catch(() => undefined)
-    if (connectMs !== undefined)
-      await Promise.race([wait(seconds * 1000, undefined, { signal }), stream.closed]).catch(
-        () => undefined,
+    const hasGone = await stream
+      .connect()
+      .then(() => Promise.race([wait(seconds * 1000, false, { signal }), stream.closed]))
+      .then(
+        () => false,
+        () => true,
       )
-    const { activeConnections, fullReconnects, origins } = stream.getMetrics()
-    return {
-      connectMs,
-      roundTripMs: Object.values(origins)[0]?.roundTripMs,
-      ages,
-      error,
-      isOpen: activeConnections > 0,
-      reconnects: fullReconnects,
-    }
+    const { origins } = stream.getMetrics()
+    const { roundTripMs } = Object.values(origins)[0] ?? {}
+    return { connectMs, roundTripMs, ages, error, losses, isGone: hasGone }
   } finally {
     await client.close()
   }

@@ -92,37 +92,36 @@ async function discover(
 }
 
 /** What is to be said of an origin. */
-function describe(
-  { name }: Origin,
-  { connectMs, roundTripMs, ages, error, isOpen, reconnects }: Watched,
-  { seconds }: Context,
-): Finding {
+function describe({ name }: Origin, watched: Watched, { seconds }: Context): Finding {
+  const { connectMs, roundTripMs, ages, error, isGone, losses } = watched
   const reports = ages.length
-  const [ageMs, maxAgeMs] = [median(ages), Math.max(...ages)]
+  const ageMs = median(ages)
+  const maxAgeMs = ages.reduce((most, age) => Math.max(most, age), ageMs)
   const facts = {
     origin: name,
-    ...{ connectMs, roundTripMs, reports, reconnects },
+    ...{ connectMs, roundTripMs, reports, losses },
     ...(reports > 0 ? { ageMs, maxAgeMs } : {}),
   }
-  if (!isOpen)
+  const reason = error?.message ?? 'no reason is known'
+  if (isGone)
     return failed(
-      `origin ${name} ${connectMs === undefined ? 'can’t be connected' : 'was lost'}: ${error?.message ?? 'no reason is known'}`,
-      'streams go on with the other origins, where there are any; if it lasts, tell the service’s operator',
-      facts,
-    )
-  const connected = `origin ${name}: connected in ${connectMs} ms`
-  if (reports === 0)
-    return warning(
-      `${connected}, and no report in ${seconds} s`,
-      'the market of the feed may be closed: name another feed, or more --seconds',
+      `origin ${name} can’t be connected${connectMs === undefined ? '' : ' again'}: ${reason}`,
+      'streams go on with the other origins, where there are any; if it lasts, ask the service’s operator',
       facts,
     )
   const trip = roundTripMs === undefined ? '' : `, round trip ${Math.round(roundTripMs)} ms`
-  const text = `${connected}${trip}; ${reports} reports in ${seconds} s, median age ${formatSeconds(ageMs)}, highest ${formatSeconds(maxAgeMs)}`
-  if (reconnects === 0) return ok(text, facts)
-  return warning(
-    `${text}; lost ${reconnects} times: ${error?.message ?? ''}`,
-    'look at proxies and firewalls on the way, which close long connections',
-    facts,
-  )
+  const heard =
+    reports === 0
+      ? `no report in ${seconds} s`
+      : `${reports} reports in ${seconds} s, median age ${formatSeconds(ageMs)}, highest ${formatSeconds(maxAgeMs)}`
+  const text = `origin ${name}: connected in ${connectMs} ms${trip}; ${heard}`
+  if (losses > 0)
+    return warning(
+      `${text}; lost ${losses} times, the last time: ${reason}`,
+      'look at proxies and firewalls on the way, which close long connections',
+      facts,
+    )
+  if (reports > 0) return ok(text, facts)
+  const advice = 'the market of the feed may be closed: name another feed, or more --seconds'
+  return warning(text, advice, facts)
 }

@@ -33,6 +33,14 @@ test('a process prints a line per finding, and what is wrong with what to do', a
   for (const secret of ['another-secret', env.API_KEY]) expect(out).not.toContain(secret)
 })
 
+test('says why, where a feed has a name and the service can’t be asked for it', async () => {
+  const { out, code } = await runHere(['doctor', ...quick, 'ETH/USD'], {
+    env: { ...env, USER_SECRET: 'another-secret-of-the-test' },
+  })
+  expect(out).toMatch(/failed {7}credentials/)
+  expect(code).toBe(3)
+})
+
 test('prints an object as JSON', async () => {
   const { code, out, err } = await runHere(['doctor', '--json', ...quick], { env })
   expect([code, err]).toEqual([0, ''])

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Patient } from '../../../cli/doctor/context.js'
-import { createCertificateAuthority } from '../../../local/index.js'
+import { createCertificateAuthority, startFaultProxy } from '../../../local/index.js'
 import { closers, type Diagnosis, diagnose, feed, startService } from '../../support/cli/doctor.js'
 import { until } from '../../support/waiting.js'
 import { startProxy } from '../../support/wire/egress.js'
@@ -130,6 +130,24 @@ describe('finds and names', () => {
     expect(diagnosis.exitCode).toBe(4)
   })
 
+  test('an origin that is lost and comes back, and one that brings nothing, as warnings', async () => {
+    const { patient, engine } = await startService()
+    const [first, second] = engine.origins
+    const fault = (async () => {
+      await until(() => engine.connections === 2)
+      first?.disconnect(1011)
+      second?.mute(true)
+    })()
+    engine.pause()
+    const diagnosis = await diagnose({ ...patient, seconds: 1.5 })
+    await fault
+    expect(diagnosis.of('failed')).toEqual([])
+    expect(diagnosis.of('warning')).toEqual([
+      expect.stringMatching(/^origins: origin 001: .*; lost 1 times, the last time: .*1011/),
+      expect.stringMatching(/^origins: origin 002: .*; no report in 1\.5 s/),
+    ])
+  })
+
   test('one feed that the key is not entitled to', async () => {
     const { patient, engine } = await startService()
     engine.entitle(feed(2), false)
@@ -166,11 +184,11 @@ describe('finds and names', () => {
   })
 
   test('slow REST, as a warning', async () => {
-    const { patient, engine } = await startService()
-    const body = JSON.stringify({ feeds: [{ feedID: feed(1) }] })
-    const slow = { status: 200, path: '/api/v1/feeds', body, delayMs: 700 }
-    engine.fail({ ...slow, times: Number.POSITIVE_INFINITY })
-    const diagnosis = await diagnose(patient)
+    const { patient } = await startService()
+    const proxy = await startFaultProxy({ upstream: patient.endpoint })
+    closers.push(() => proxy.close())
+    await proxy.set({ latencyMs: 300 })
+    const diagnosis = await diagnose({ ...patient, endpoint: proxy.url })
     expect(diagnosis.of('failed')).toEqual([])
     expect(diagnosis.of('warning')).toContainEqual(
       expect.stringMatching(/^latency: REST is slow: 5 requests: median \d{3,4} ms/),
