@@ -1,3 +1,4 @@
+import { expect } from '@jest/globals'
 import { version } from 'node:process'
 import { doctor } from '../../../cli/doctor/doctor.js'
 import type { Patient } from '../../../cli/doctor/context.js'
@@ -79,3 +80,19 @@ export async function diagnose(patient: Patient): Promise<Diagnosis> {
         .map(({ check, text }) => `${check}: ${text}`),
   }
 }
+
+/** One fault has one failed line, which names it, and what depends on it is not checked. */
+export function expectOne(
+  diagnosis: Diagnosis,
+  failure: RegExp,
+  unchecked: readonly string[] = [],
+): void {
+  expect(diagnosis.of('failed')).toEqual([expect.stringMatching(failure)])
+  const skipped = diagnosis.of('not checked').map(line => line.replace(/:.*/, ''))
+  expect(skipped).toEqual(unchecked)
+  const { advice } = diagnosis.findings.find(({ status }) => status === 'failed') ?? {}
+  expect(advice).toMatch(/\w/)
+}
+
+/** What needs the service. */
+export const SERVED: readonly string[] = ['credentials', 'feeds', 'latency', 'origins']
