@@ -110,11 +110,11 @@ function describe({ name }: Origin, watched: Watched, { seconds }: Context): Fin
       facts,
     )
   const trip = roundTripMs === undefined ? '' : `, round trip ${Math.round(roundTripMs)} ms`
-  const heard =
+  const brought =
     reports === 0
       ? `no report in ${seconds} s`
       : `${reports} reports in ${seconds} s, median age ${formatSeconds(ageMs)}, highest ${formatSeconds(maxAgeMs)}`
-  const text = `origin ${name}: connected in ${connectMs} ms${trip}; ${heard}`
+  const text = `origin ${name}: connected in ${connectMs} ms${trip}; ${brought}`
   if (losses > 0)
     return warning(
       `${text}; lost ${losses} times, the last time: ${reason}`,
