@@ -5,6 +5,7 @@ import { addBulkCommand } from './commands/bulk.js'
 import { addCompletionCommand } from './commands/completion.js'
 import { addDecodeCommand } from './commands/decode.js'
 import { addDemoCommand } from './commands/demo.js'
+import { addDoctorCommand } from './commands/doctor.js'
 import { addEnclaveCommands } from './commands/enclave.js'
 import { addFeedsCommand } from './commands/feeds.js'
 import { addGapsCommand } from './commands/gaps.js'
@@ -38,6 +39,7 @@ const commands: readonly AddCommand[] = [
   addRecordCommand,
   addGapsCommand,
   addReplayCommand,
+  addDoctorCommand,
   addDecodeCommand,
   addVerifyCommand,
   addRelayCommand,

@@ -8,7 +8,7 @@ import {
 } from 'node:crypto'
 import { isIP } from 'node:net'
 import { ValidationError } from '../core/errors.js'
-import { checkOptions, isBytes } from '../core/options.js'
+import { checkNumber, checkOptions, isBytes, type OptionNames } from '../core/options.js'
 
 /** A certificate and its private key for a TLS server, in PEM. */
 export interface IssuedCertificate {
@@ -18,16 +18,28 @@ export interface IssuedCertificate {
   readonly key: string
 }
 
+/** What a certificate is for. */
+export interface IssueOptions {
+  /** The host names and addresses that it is for. */
+  readonly hosts: readonly string[]
+  /** When it expires, in Unix milliseconds. @default when the authority's own does, a day after an hour ago */
+  readonly expiresAt?: number
+}
+
+const issueNames: OptionNames<IssueOptions> = { hosts: true, expiresAt: true }
+
 /** A certificate authority that clients must be configured to trust. Its key is never stored. */
 export interface CertificateAuthority {
   /** Its own certificate in PEM, for clients to trust. */
   readonly ca: string
-  /** A certificate for host names and IP addresses, valid for a day. */
-  issue(options: { readonly hosts: readonly string[] }): IssuedCertificate
+  /** A certificate for host names and IP addresses, valid for a day, or until another time: one that has expired, too. */
+  issue(options: IssueOptions): IssuedCertificate
 }
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
+/** UTCTime has two digits for the year: 1950 to 2049. */
+const LIFETIMES = { min: Date.UTC(1970, 0, 3), max: Date.UTC(2049, 11, 31) } as const
 
 /**
  * A fresh certificate authority with a P-256 key, valid for a day from an hour ago.
@@ -66,13 +78,19 @@ export async function createCertificateAuthority(): Promise<CertificateAuthority
     sequence(oid(id), ...(isCritical ? [yes()] : []), bytes(encode(value)))
   const signatureAlgorithm = (): Asn1 => sequence(oid('1.2.840.10045.4.3.2'))
 
-  function certify(subject: string, key: KeyObject, extensions: readonly Asn1[]): string {
+  function certify(
+    subject: string,
+    key: KeyObject,
+    extensions: readonly Asn1[],
+    expires: Date = notAfter,
+  ): string {
+    const begins = new Date(Math.min(notBefore.getTime(), expires.getTime() - DAY))
     const content = sequence(
       tagged(0, new der.Integer({ value: 2 })),
       der.Integer.fromBigInt(BigInt(`0x01${randomBytes(15).toString('hex')}`)),
       signatureAlgorithm(),
       nameOf(authorityName),
-      sequence(new der.UTCTime({ valueDate: notBefore }), new der.UTCTime({ valueDate: notAfter })),
+      sequence(new der.UTCTime({ valueDate: begins }), new der.UTCTime({ valueDate: expires })),
       nameOf(subject),
       der.fromBER(spkiOf(key)).result,
       tagged(
@@ -101,18 +119,20 @@ export async function createCertificateAuthority(): Promise<CertificateAuthority
       keyUsage(0b0000_0110, 1),
     ]),
     issue(options) {
-      const { hosts } = checkOptions('issue', options, { hosts: true })
+      const { hosts, expiresAt = notAfter.getTime() } = checkOptions('issue', options, issueNames)
+      checkNumber('expiresAt', expiresAt, LIFETIMES)
       const names = checkHosts(hosts).map(function alternative(host) {
         const address = addressBytes(host)
         return address === undefined ? tagged(2, Buffer.from(host)) : tagged(7, address)
       })
       const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-      const cert = certify('Local server', publicKey, [
+      const extensions = [
         basicConstraints(),
         keyUsage(0b1000_0000, 7),
         extension('2.5.29.37', false, sequence(oid('1.3.6.1.5.5.7.3.1'))),
         extension('2.5.29.17', false, sequence(...names)),
-      ])
+      ]
+      const cert = certify('Local server', publicKey, extensions, new Date(expiresAt))
       return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string }
     },
   }

@@ -5,7 +5,7 @@ import type { ReportFields } from './feeds.js'
 import { frameOf } from './frame-faults.js'
 import { createFrontDoor } from './front-door.js'
 import type { Delivery, PublishedReport } from './ledger.js'
-import { createHTTPListener, host } from './listener.js'
+import { createHTTPListener, host as loopback } from './listener.js'
 import type { RotateOptions, SignerSet } from './network.js'
 import { checkEngineOptions, checkFeeds, type DataEngineOptions } from './options.js'
 import { createOrigin, type EngineOrigin, type Origin } from './origin.js'
@@ -15,7 +15,7 @@ import type { RequestRecord } from './request-log.js'
 
 /** A running report service: REST and streams on loopback, and the network that signs its reports. */
 export interface DataEngine {
-  /** `http://127.0.0.1:PORT` */
+  /** `http://127.0.0.1:PORT`, or at the address that it listens on. */
   readonly endpoint: string
   /** `ws://127.0.0.1:PORT` */
   readonly wsEndpoint: string
@@ -88,15 +88,23 @@ export interface DataEngine {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** The host of the engine's URLs: who listens on all addresses is reached on loopback. */
+function hostOf({ host }: EngineContext['settings']): string {
+  if (host === '0.0.0.0' || host === '::') return loopback
+  return host.includes(':') ? `[${host}]` : host
+}
+
 /** The servers of an engine, stopped. A single origin needs no front door. */
 function createServers(context: EngineContext) {
-  const { port, origins: ids } = context.settings
+  const { port, host, origins: ids } = context.settings
   const isSingle = ids.length === 1
-  const origins = ids.map(id => createOrigin(context, id, isSingle ? port : 0))
+  const origins = ids.map(id =>
+    isSingle ? createOrigin(context, id, port, host) : createOrigin(context, id, 0),
+  )
   const frontDoor = createFrontDoor(context, origins)
   const listener = isSingle
     ? (origins[0] as Origin).listener
-    : createHTTPListener(port, frontDoor.handlers)
+    : createHTTPListener(port, frontDoor.handlers, host)
 
   return {
     origins,
@@ -159,8 +167,8 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   publisher.start()
 
   return {
-    endpoint: `http://${host}:${servers.listener.port}`,
-    wsEndpoint: `ws://${host}:${servers.listener.port}`,
+    endpoint: `http://${hostOf(settings)}:${servers.listener.port}`,
+    wsEndpoint: `ws://${hostOf(settings)}:${servers.listener.port}`,
     get apiKey() {
       return access.credentials.apiKey
     },

@@ -2,6 +2,7 @@ export {
   type CertificateAuthority,
   createCertificateAuthority,
   type IssuedCertificate,
+  type IssueOptions,
 } from './certificate.js'
 export type { SignedReport } from './chain.js'
 export { type DataEngine, startDataEngine } from './data-engine.js'

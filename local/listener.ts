@@ -108,8 +108,12 @@ export function createListener(
 }
 
 /** A listener for HTTP. */
-export function createHTTPListener(port: number, handlers: Handlers): Listener {
-  return createListener(port, function createHTTPServer() {
+export function createHTTPListener(
+  port: number,
+  handlers: Handlers,
+  address: string = host,
+): Listener {
+  function createHTTPServer(): Server {
     const server = createServer(handlers.request)
     // Longer than clients keep idle connections open, so that no connection is closed while a client uses it.
     server.keepAliveTimeout = 65_000
@@ -117,5 +121,6 @@ export function createHTTPListener(port: number, handlers: Handlers): Listener {
     server.on('upgrade', handlers.upgrade)
     server.on('clientError', handlers.unreadable)
     return server
-  })
+  }
+  return createListener(port, createHTTPServer, address)
 }

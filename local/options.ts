@@ -1,8 +1,10 @@
+import { isIP } from 'node:net'
 import { ValidationError } from '../core/errors.js'
-import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
+import { checkNumber, checkOptions, checkText, type OptionNames } from '../core/options.js'
 import type { Credentials } from './auth.js'
 import type { SignedReport } from './chain.js'
 import { checkFeed, defaultFeeds, type Feed, type FeedSpec, readFeedID } from './feeds.js'
+import { host as loopback } from './listener.js'
 import type { RecordedReport } from './replay.js'
 
 /** The options of `startDataEngine`. Every option has a default. */
@@ -30,8 +32,13 @@ export interface DataEngineOptions {
   readonly apiKey?: string
   /** The secret that signs requests. @default a fixed text */
   readonly userSecret?: string
-  /** The port on 127.0.0.1, the same until the engine is closed; 0 is any free one. @default 0 */
+  /** The port, the same until the engine is closed; 0 is any free one. @default 0 */
   readonly port?: number
+  /**
+   * The address to listen on: another than loopback makes the engine, and its fixed keys, reachable from elsewhere. The ports of
+   * several origins stay on 127.0.0.1, behind the front door. @default 127.0.0.1
+   */
+  readonly host?: string
   /**
    * How many reports every feed has at the start, one interval apart and ending before now. @default 10, or 0 in a
    * replay
@@ -75,6 +82,7 @@ const names: OptionNames<DataEngineOptions> = {
   apiKey: true,
   userSecret: true,
   port: true,
+  host: true,
   history: true,
   retain: true,
   rateLimit: true,
@@ -92,6 +100,12 @@ export interface Settings
   /** The ids of the origins. */
   readonly origins: readonly string[]
   readonly rateLimit: number | undefined
+}
+
+/** Names are left out: they lead to several addresses. */
+function checkAddress(value: string): string {
+  if (isIP(checkText('host', value)) !== 0) return value
+  throw new ValidationError('host must be an IP address, as 0.0.0.0')
 }
 
 function integer(name: string, value: number, min: number, max?: number): number {
@@ -126,6 +140,7 @@ export function checkEngineOptions(given: DataEngineOptions | undefined): Settin
     runAhead: options.runAhead ?? false,
     seed: checkNumber('seed', options.seed ?? 1, { min: Number.NEGATIVE_INFINITY }),
     port: integer('port', options.port ?? 0, 0, 65_535),
+    host: checkAddress(options.host ?? loopback),
     history: replay === undefined ? integer('history', options.history ?? 10, 0) : 0,
     retain: retain === undefined ? Number.POSITIVE_INFINITY : integer('retain', retain, 1),
     rateLimit: rateLimit === undefined ? undefined : integer('rateLimit', rateLimit, 1),

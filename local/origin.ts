@@ -55,20 +55,26 @@ export interface Origin {
 }
 
 /** An origin that is not started. */
-export function createOrigin(context: EngineContext, id: string, port: number): Origin {
+export function createOrigin(
+  context: EngineContext,
+  id: string,
+  port: number,
+  address: string = host,
+): Origin {
   const { listedOrigins } = context
   const faults = createFaults(context.faults)
   const streams = createStreams(context, id)
   const frames = createFrameFaults(context, id, streams.send)
   const service = createService(context, faults)
   const openStream = service.upgradeTo(streams)
-  const listener = createHTTPListener(port, {
+  const handlers = {
     ...service,
-    upgrade(request, socket, head) {
+    upgrade(...upgrade: Parameters<typeof openStream>) {
       upgrades++
-      openStream(request, socket, head)
+      openStream(...upgrade)
     },
-  })
+  }
+  const listener = createHTTPListener(port, handlers, address)
   let upgrades = 0
   let isStarted = false
   let isKilled = false

@@ -100,7 +100,7 @@ async function createStream(log: ReportLog, create: CreateOptions): Promise<Stre
 }
 
 /** The rules that a stream's settings break, each with the name of the setting. */
-function wrongSettings(config: StreamConfig, prefix: string): readonly string[] {
+export function wrongSettings(config: StreamConfig, prefix: string): readonly string[] {
   const subject = allSubjects(prefix)
   const window = config.duplicate_window / MINUTE
   const rules: readonly (readonly [isGood: boolean, rule: string])[] = [

@@ -57,7 +57,8 @@ export function createClient(given: Config | ClientOptions): Client {
   return createClientOf(client as ClientOptions)
 }
 
-function presetOf(config: Config): Plugins {
+/** The preset stack of a configuration. */
+export function presetOf(config: Config): Plugins {
   const { haMode = false } = config
   // The options of haPreset are checked in either mode.
   const plugins = haPreset(pickOptions(config, haNames))

@@ -10,6 +10,7 @@ import { fileError } from '../input/files.js'
 import { feedTime, pastTime, timeOption, timeText } from '../input/times.js'
 import { type IO, stopped, warn } from '../io.js'
 import { count } from '../output/feeds.js'
+import { startMetrics } from '../output/metrics.js'
 import type { Journal } from '../record/journal.js'
 import { type PackingName, packingNames } from '../record/packing.js'
 import { connect, findService } from '../service/service.js'
@@ -70,10 +71,9 @@ async function record(given: readonly string[], options: RecordOptions, io: IO):
   const packing = packingOf(pack)
   const service = findService(options, io)
   const config = await configure(options, io)
-  await using client = await connect(service, {
-    ...config,
-    continuity: { ...config.continuity, maxBackfill: backfill },
-  })
+  await using metrics = await startMetrics(options, io)
+  const bounded = { ...config, continuity: { ...config.continuity, maxBackfill: backfill } }
+  await using client = await connect(service, bounded, metrics.plugins)
   const feeds = await findFeeds(given, client, service, io)
   await mkdir(dir, { recursive: true }).catch((cause: unknown) => {
     throw fileError('--dir', dir, cause, 'written to')

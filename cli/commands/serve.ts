@@ -22,7 +22,9 @@ interface ServeOptions extends EngineOptions {
 /** Adds `serve`. */
 export function addServeCommand(program: Command, io: IO): void {
   const command = addEngineOptions(program.command('serve'))
-    .description('run a local data engine: REST, WebSocket and a network of signers, on loopback')
+    .description(
+      'run a local data engine: REST, WebSocket and a network of signers, on loopback by default',
+    )
     .option('--interval <ms>', 'milliseconds between two reports of a feed', number, 1000)
     .option('--seed <n>', 'the seed of keys and values', number, 1)
     .option('--feeds <ids>', 'feed ids, separated by commas')

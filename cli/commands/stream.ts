@@ -12,6 +12,7 @@ import {
   type Format,
   type FormatOptions,
 } from '../output/format.js'
+import { startMetrics } from '../output/metrics.js'
 import { createView, type View } from '../output/table.js'
 import { connect, findService } from '../service/service.js'
 import { noteEvents } from '../stream/events.js'
@@ -57,7 +58,8 @@ async function runStream(
   const { cursors } = options
   if (cursors !== undefined) checkFolder('--cursors', cursors)
   const service = findService(options, io)
-  await using client = await connect(service, await configure(options, io))
+  await using metrics = await startMetrics(options, io)
+  await using client = await connect(service, await configure(options, io), metrics.plugins)
   const feeds = await findFeeds(given, client, service, io)
   const format = createFormat(options, feeds)
   const { fileCursors } = await import('../../stores/file-cursors.js')

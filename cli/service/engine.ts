@@ -6,12 +6,16 @@ import { type IO, say } from '../io.js'
 import { bold } from '../output/colours.js'
 
 /** The options of the commands that run a local data engine. */
-export type EngineOptions = Pick<DataEngineOptions, 'port' | 'origins' | 'apiKey' | 'userSecret'>
+export type EngineOptions = Pick<
+  DataEngineOptions,
+  'port' | 'host' | 'origins' | 'apiKey' | 'userSecret'
+>
 
 /** Adds them to a command. */
 export function addEngineOptions(command: Command): Command {
   return command
     .option('--port <n>', 'the port', wholeNumber(0, 65_535), 8080)
+    .option('--host <address>', 'the address to listen on', '127.0.0.1')
     .option('--origins <n>', 'how many origins to run', wholeNumber(1, 999), 1)
     .option('--api-key <key>', 'the API key of its user')
     .option('--user-secret <secret>', 'the secret of its user')

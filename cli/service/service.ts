@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
 import type { Client } from '../../client/client.js'
+import type { Plugin } from '../../client/plugin.js'
 import { ValidationError } from '../../core/errors.js'
+import { pickOptions } from '../../core/options.js'
 import type { Config } from '../../presets/create-client.js'
 import { endpoints } from '../../presets/defaults.js'
 import type { DecodedReport } from '../../presets/versions.js'
@@ -87,12 +89,16 @@ export function configOf({ endpoint, wsEndpoint, credentials, egress }: Service)
   return { ...credentials, endpoint, wsEndpoint, ...egress }
 }
 
-/** Makes a client of a service. */
+/** Makes a client of a service; `above` are plugins that stand above those of the preset. */
 export async function connect(
   service: Service,
   more: Partial<Config> = {},
+  above: readonly Plugin<never>[] = [],
 ): Promise<Client<DecodedReport>> {
-  const config = configOf(service)
-  const { createClient } = await import('../../presets/create-client.js')
-  return createClient({ ...config, ...more })
+  const config = { ...configOf(service), ...more }
+  const { createClient, presetOf } = await import('../../presets/create-client.js')
+  if (above.length === 0) return createClient(config)
+  const { clientNames } = await import('../../client/client.js')
+  const plugins = [...above, ...(presetOf(config) as readonly Plugin<DecodedReport>[])]
+  return createClient({ ...pickOptions(config, clientNames), plugins })
 }

@@ -4,12 +4,13 @@ import type { Config } from '../../presets/create-client.js'
 import { attempts } from '../input/arguments.js'
 import type { IO } from '../io.js'
 import { createLogger } from '../output/log.js'
+import { addMetricsOption, type MetricsOptions } from '../output/metrics.js'
 import { addServiceOptions, type ServiceOptions } from '../service/service.js'
 import { addSignerOptions, findSigners, type SignerOptions } from '../service/signers.js'
 import type { Verbosity } from './events.js'
 
 /** The options of the commands that stream. */
-export interface StreamingOptions extends ServiceOptions, SignerOptions {
+export interface StreamingOptions extends ServiceOptions, SignerOptions, MetricsOptions {
   readonly ha?: boolean
   readonly order: 'arrival' | 'sorted'
   readonly attempts?: number
@@ -33,7 +34,7 @@ export function addStreamingOptions(command: Command, most: number | 'unlimited'
     )
     .option('-q, --quiet', 'print results and errors alone')
     .option('-v, --verbose', 'print all that happens')
-  return addServiceOptions(addSignerOptions(command))
+  return addServiceOptions(addSignerOptions(addMetricsOption(command)))
 }
 
 /** What they mean for the configuration of a client. */

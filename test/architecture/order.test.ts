@@ -27,7 +27,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   undici: /^platform\/net\.ts$/,
   secp256k1: /^(local\/curve|platform\/secp256k1)\.ts$/,
   '@opentelemetry/api': /^plugins\/opentelemetry(\/.*)?\.ts$/,
-  'prom-client': /^plugins\/prometheus\.ts$/,
+  'prom-client': /^(plugins\/prometheus|cli\/output\/metrics)\.ts$/,
   '@nats-io/jetstream': /^nats\//,
   '@nats-io/kv': /^nats\//,
   '@nats-io/transport-node': /^(nats\/|gateway\/options\.ts$|cli\/service\/nats\.ts$)/,

@@ -80,6 +80,11 @@ const cases: Readonly<Record<string, Case>> = {
     terminal: /\d reports, \d+ verified, copies/,
     pipe: line,
   },
+  doctor: {
+    args: ['ETH/USD', '--seconds', '0.5'],
+    terminal: /origin 002: connected.*\d failed, \d warn/s,
+    pipe: /^ok +node .*\nok +feeds +ETH\/USD 0x0003.*\d failed, \d warn/s,
+  },
   record: {
     args: ['ETH/USD', '--dir', 'recording', '--from', '1h', '--flush', '20'],
     until: /is connected/,

@@ -55,6 +55,21 @@ describe('a certificate authority', () => {
     expect(new Set(certificates.map(each => each.fingerprint256)).size).toBe(3)
   })
 
+  test('issues one that has expired, and one for longer than its own', async () => {
+    const { issue } = await createCertificateAuthority()
+    const until = (expiresAt: number): X509Certificate =>
+      new X509Certificate(issue({ hosts: ['a'], expiresAt }).cert)
+    const expired = until(Date.UTC(2026, 0, 31))
+    expect([expired.validFrom, expired.validTo]).toEqual([
+      'Jan 30 00:00:00 2026 GMT',
+      'Jan 31 00:00:00 2026 GMT',
+    ])
+    const long = until(Date.UTC(2049, 0, 1))
+    expect(Date.parse(long.validFrom)).toBeLessThan(Date.now())
+    expect(long.validTo).toBe('Jan  1 00:00:00 2049 GMT')
+    expect(() => until(Date.UTC(2051, 0, 1))).toThrow(/^expiresAt must be at most/)
+  })
+
   test('writes every form of an IPv6 address', async () => {
     const { issue } = await createCertificateAuthority()
     const hosts = ['::1', '::', '1::', '1:2:3:4:5:6:7:8', '::ffff:10.0.0.1', '2001:DB8::0a']

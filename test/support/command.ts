@@ -21,6 +21,8 @@ export interface Running {
 
 export interface CommandOptions {
   readonly cwd?: string | undefined
+  /** The Node that runs it. @default this one */
+  readonly node?: string | undefined
   readonly env?: Readonly<Record<string, string>> | undefined
   /** Standard input; null leaves it open. */
   readonly input?: string | Uint8Array | null | undefined
@@ -35,9 +37,9 @@ afterAll(() => {
 /** Starts `sluice` with these arguments. */
 export function startCommand(
   args: readonly string[],
-  { cwd, env = {}, input = '' }: CommandOptions = {},
+  { cwd, node = process.execPath, env = {}, input = '' }: CommandOptions = {},
 ): Running {
-  const child = spawn(process.execPath, [command, ...args], {
+  const child = spawn(node, [command, ...args], {
     cwd,
     env: { PATH: process.env.PATH ?? '', NO_COLOR: '1', ...env },
   })

@@ -1,0 +1,82 @@
+import { readFile } from '../../input/files.js'
+import { connectServers } from '../../../nats/connect.js'
+import {
+  type Inspection,
+  type InspectedFeed,
+  type InspectedReader,
+  inspectLog,
+} from '../../../nats/inspection.js'
+import { DEFAULT_PREFIX, DEFAULT_STREAM } from '../../../nats/subjects.js'
+import { formatSeconds, observedAt } from '../age.js'
+import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
+import type { LogPlace } from '../context.js'
+
+/** Feeds and readers that are looked at, where no feeds are given. */
+const SOME = 20
+/** Milliseconds after which the last report of a feed is old. */
+const OLD = 60_000
+/** Reports that a reader may be behind: a second of a busy service. */
+const BEHIND = 2000
+
+/** Whether the log of a relay is there and serves, and what is written to it and read. */
+export const log: Check = {
+  name: 'log',
+  needs: ['packages'],
+  exitCode: exitCodes.service,
+  async run({ log: place, feedIDs }) {
+    const { servers, creds, stream = DEFAULT_STREAM, prefix = DEFAULT_PREFIX } = place as LogPlace
+    const key = creds === undefined ? undefined : readFile('--creds', creds)
+    const connection = await connectServers({ servers, creds: key, reconnect: false })
+    try {
+      const found = await inspectLog({ connection, stream, prefix }, feedIDs, SOME)
+      return [
+        ...describeStream(stream, found),
+        ...found.feeds.map(describeFeed),
+        ...describeOthers(found),
+        ...found.readers.map(describeReader),
+      ]
+    } finally {
+      await connection.close()
+    }
+  },
+}
+
+function describeStream(stream: string, found: Inspection): readonly Finding[] {
+  const { messages, bytes, replicas, wrong, behind } = found
+  const text = `stream ${stream} serves: ${messages} reports, replicas: ${replicas}`
+  const late = behind.map(({ name, lag }) =>
+    warning(`server ${name} is ${lag} reports behind the others`, 'look at that server of NATS'),
+  )
+  if (wrong.length === 0) return [ok(text, { messages, bytes, replicas }), ...late]
+  const advice = `nats stream edit ${stream}; sluice relay --create makes one that serves`
+  return [...wrong.map(rule => failed(`stream ${stream} does not serve: ${rule}`, advice)), ...late]
+}
+
+function describeFeed({ feedID, latest }: InspectedFeed): Finding {
+  if (latest === undefined)
+    return failed(`${feedID} has no report in the log`, 'have the relay take it: --feeds', {
+      feedID,
+    })
+  const ageMs = Date.now() - observedAt({ feedID, observationsTimestamp: latest })
+  const text = `${feedID}: its last report is ${formatSeconds(ageMs)} old`
+  const facts = { feedID, ageMs }
+  if (ageMs <= OLD) return ok(text, facts)
+  return warning(
+    text,
+    'see whether sluice relay runs; a closed market has no reports either',
+    facts,
+  )
+}
+
+function describeOthers({ feeds, otherFeeds }: Inspection): readonly Finding[] {
+  if (feeds.length === 0)
+    return [warning('no report is in the log', 'start sluice relay, or read what it says')]
+  return otherFeeds === 0 ? [] : [ok(`${otherFeeds} more feeds are in the log; name some`)]
+}
+
+function describeReader({ name, lag, unacknowledged }: InspectedReader): Finding {
+  const text = `reader ${name} is ${lag} reports behind`
+  const facts = { reader: name, lag, unacknowledged }
+  if (lag <= BEHIND) return ok(text, facts)
+  return warning(text, 'see that its workers run, or start more', facts)
+}
