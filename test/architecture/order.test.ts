@@ -34,6 +34,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
   picocolors: /^cli\//,
+  uplot: /^cli\/monitor\/page\/charts\.ts$/,
 }
 
 /** Packages that the build copies, so that nobody installs them. */

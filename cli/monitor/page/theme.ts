@@ -1,0 +1,40 @@
+import { byID, setText } from './dom.js'
+
+type Theme = 'light' | 'dark'
+
+const systemIsDark: MediaQueryList = matchMedia('(prefers-color-scheme: dark)')
+
+/** Follows the system, until the button chooses. Calls back after each change. */
+export function startTheme(onChange: () => void): void {
+  const button = byID<HTMLButtonElement>('theme')
+  const { documentElement: root } = document
+
+  const system = (): Theme => (systemIsDark.matches ? 'dark' : 'light')
+  const current = (): Theme => (root.dataset.theme as Theme | undefined) ?? system()
+
+  function show(): void {
+    setText(button, current() === 'dark' ? 'Light' : 'Dark')
+    onChange()
+  }
+
+  const chosen = localStorage.getItem('theme')
+  if (chosen === 'light' || chosen === 'dark') root.dataset.theme = chosen
+  button.addEventListener('click', () => {
+    const next: Theme = current() === 'dark' ? 'light' : 'dark'
+    if (next === system()) {
+      delete root.dataset.theme
+      localStorage.removeItem('theme')
+    } else {
+      root.dataset.theme = next
+      localStorage.setItem('theme', next)
+    }
+    show()
+  })
+  systemIsDark.addEventListener('change', show)
+  show()
+}
+
+/** A colour of the theme, by the name of its variable. */
+export function colour(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
+}
