@@ -35,6 +35,7 @@ export function addMonitorCommand(
     .option('--stale <seconds>', 'after how long without a report a feed is stale', number, 30)
     .action(async (feedIDs: string[], options: MonitorCommandOptions) => {
       const { startMonitor } = await import('./monitor.js')
+      const { readPage } = await import('./page-files.js')
       const { startDemoEngine } = await import('./demo-engine.js')
       const { host, port, stale } = options
       const demo = options.demo ? await startDemoEngine() : undefined
@@ -58,6 +59,7 @@ export function addMonitorCommand(
         port,
         staleAfter: stale * 1000,
         signal,
+        files: readPage(),
       })
       out.write(`The monitor is at ${monitor.url}\nCtrl-C ends it\n`)
       try {

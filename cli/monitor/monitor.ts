@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { VERSION } from '../../core/version.js'
 import { isLoopback } from './access.js'
 import { createBoard } from './board.js'
-import { readPage } from './page-files.js'
+import type { PageFiles } from './page-files.js'
 import { createReaders } from './readers.js'
 import { startServer } from './server.js'
 import type { Measured } from './sources.js'
@@ -20,6 +20,7 @@ export interface MonitorOptions extends Measured {
   /** Milliseconds after which a feed is stale. */
   readonly staleAfter: number
   readonly signal: AbortSignal
+  readonly files: PageFiles
 }
 
 /** A monitor that runs. */
@@ -33,7 +34,7 @@ export interface Monitor {
 
 /** Starts a stream, and a page that shows it. The page is there before the stream is. */
 export async function startMonitor(options: MonitorOptions): Promise<Monitor> {
-  const { client, counts, ages, host, port, staleAfter, signal, source, wire } = options
+  const { client, counts, ages, host, port, staleAfter, signal, source, wire, files } = options
   const listed = options.feedIDs.length === 0 ? await client.listFeeds({ signal }) : []
   const feedIDs = options.feedIDs.length === 0 ? listed.map(feed => feed.feedID) : options.feedIDs
   const stream = client.createStream(feedIDs, {
@@ -54,7 +55,7 @@ export async function startMonitor(options: MonitorOptions): Promise<Monitor> {
     readers: () => readers.count,
   })
   const token = isLoopback(host) ? undefined : randomBytes(24).toString('base64url')
-  const server = await startServer({ host, port, token, files: readPage(), readers })
+  const server = await startServer({ host, port, token, files, readers })
   stream.connect().catch(() => undefined)
   return {
     url: urlOf(host, server.port, token),

@@ -56,6 +56,7 @@ export function createReaders({
     const messages = new Map<number, string>()
     for (const reader of to) {
       const { response, seen, wroteAt } = reader
+      if (response.writableEnded || response.destroyed) continue
       if (response.writableNeedDrain) {
         if (at - wroteAt > patience) response.destroy()
         continue

@@ -24,8 +24,8 @@ const POLICY = [
 
 const HEADERS = {
   'Content-Security-Policy': POLICY,
+  Allow: 'GET, HEAD',
   'X-Content-Type-Options': 'nosniff',
-  'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Cross-Origin-Opener-Policy': 'same-origin',
@@ -86,33 +86,47 @@ interface Parts {
   readonly readers: Readers
 }
 
-function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { access, files, readers }: Parts,
-): void {
-  for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
-  const { method, url = '/' } = request
-  if (!access.isOurs(request)) return refuse(response, 421, 'this server has another name')
-  if (method !== 'GET' && method !== 'HEAD') return refuse(response, 405, 'GET alone is answered')
-  const path = url.replace(/\?.*/s, '')
-  const file = files[path]
-  if (file !== undefined) return sendFile(response, method, file)
-  if (path === '/health') return void response.end('ok\n')
-  if (path !== '/events') return refuse(response, 404, 'there is no such page')
-  const may = access.mayRead(request)
-  if (may === 'other origin') return refuse(response, 403, 'a page of another origin may not read')
-  if (may === 'no token') return refuse(response, 401, 'the token is missing or wrong')
-  if (method === 'HEAD') return void response.end()
-  if (!readers.add(response)) refuse(response, 503, 'too many pages are open')
+/** Why a request gets nothing. */
+interface Refusal {
+  readonly status: number
+  readonly why: string
 }
 
-function sendFile(response: ServerResponse, method: string, { type, body }: PageFile): void {
+function answer(request: IncomingMessage, response: ServerResponse, parts: Parts): void {
+  for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
+  const path = (request.url ?? '/').replace(/\?.*/s, '')
+  const file = parts.files[path]
+  const refusal = findRefusal(request, path, parts)
+  if (refusal !== undefined) refuse(response, refusal)
+  else if (file !== undefined) sendFile(response, file)
+  else if (path === '/health') response.end('ok\n')
+  else if (request.method === 'HEAD') response.end()
+  else if (!parts.readers.add(response))
+    refuse(response, { status: 503, why: 'too many pages are open' })
+}
+
+function findRefusal(
+  request: IncomingMessage,
+  path: string,
+  { access, files }: Parts,
+): Refusal | undefined {
+  if (!access.isOurs(request)) return { status: 421, why: 'this server has another name' }
+  if (!['GET', 'HEAD'].includes(request.method ?? ''))
+    return { status: 405, why: 'GET alone is answered' }
+  if (path === '/health' || files[path] !== undefined) return undefined
+  if (path !== '/events') return { status: 404, why: 'there is no such page' }
+  const may = access.mayRead(request)
+  if (may === 'other origin') return { status: 403, why: 'a page of another origin may not read' }
+  if (may === 'no token') return { status: 401, why: 'the token is missing or wrong' }
+  return undefined
+}
+
+function sendFile(response: ServerResponse, { type, body }: PageFile): void {
   response.setHeader('Content-Type', type)
   response.setHeader('Content-Length', body.byteLength)
-  response.end(method === 'HEAD' ? undefined : body)
+  response.end(body)
 }
 
-function refuse(response: ServerResponse, status: number, why: string): void {
+function refuse(response: ServerResponse, { status, why }: Refusal): void {
   response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' }).end(`${why}\n`)
 }

@@ -19,15 +19,16 @@ export function createEventsView(): EventsView {
   const announcer = byID('announcer')
   const rows = new Map<number, HTMLElement>()
   const waiting: string[] = []
-  let timer: ReturnType<typeof setTimeout> | undefined
+  let isSaying = false
 
   function sayWaiting(): void {
-    timer = undefined
+    isSaying = false
     const [first] = waiting
     if (first === undefined) return
     setText(announcer, waiting.length === 1 ? first : `${waiting.length} events: ${first}`)
     waiting.length = 0
-    timer = setTimeout(sayWaiting, PAUSE)
+    isSaying = true
+    setTimeout(sayWaiting, PAUSE)
   }
 
   return {
@@ -57,7 +58,7 @@ export function createEventsView(): EventsView {
       }
       if (isNew && Date.now() - at < PAUSE && waiting.length < MOST)
         waiting.push(`${kind}: ${text}`)
-      timer ??= setTimeout(sayWaiting, 100)
+      if (!isSaying) sayWaiting()
     },
     say: text => setText(announcer, text),
   }

@@ -79,7 +79,6 @@ export function createFeedsView(): FeedsView {
 
   filter.addEventListener('input', select)
   attention.addEventListener('change', select)
-  filter.form?.addEventListener('submit', event => event.preventDefault())
 
   return {
     name({ index, feedID, name, field }) {

@@ -25,7 +25,7 @@ const marks: Readonly<Record<string, string>> = {
   lost: '✕',
 }
 
-/** Milliseconds between two drawings for who prefers less motion, and between two of what is not in view. */
+/** Milliseconds between two drawings where less motion is preferred, and between two of what is not in view. */
 const SLOW = 1000
 
 const feeds = createFeedsView()
