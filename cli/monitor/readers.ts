@@ -83,7 +83,7 @@ export function createReaders({
     },
     add(response) {
       if (readers.size >= MOST) return false
-      const reader: Reader = { response, seen: 0, wroteAt: performance.now() }
+      const reader: Reader = { response, seen: 0, wroteAt: Number.NEGATIVE_INFINITY }
       readers.add(reader)
       response.once('close', () => remove(reader))
       response.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8' })
