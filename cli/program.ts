@@ -7,6 +7,7 @@ import { addDemoCommand } from './commands/demo.js'
 import { addEnclaveCommands } from './commands/enclave.js'
 import { addFeedsCommand } from './commands/feeds.js'
 import { addLatestCommand } from './commands/latest.js'
+import { addMonitorCommand } from './commands/monitor.js'
 import { addServeCommand } from './commands/serve.js'
 import { addStreamCommand } from './commands/stream.js'
 import { addVaultCommands } from './commands/vault.js'
@@ -26,6 +27,7 @@ const commands: readonly AddCommand[] = [
   addFeedsCommand,
   addLatestCommand,
   addStreamCommand,
+  addMonitorCommand,
   addDecodeCommand,
   addVerifyCommand,
   addRelayCommand,

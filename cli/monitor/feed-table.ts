@@ -1,7 +1,7 @@
 import type { Feed } from '../../client/rest.js'
-import { findFeed } from '../../presets/feeds.js'
 import type { DecodedReport } from '../../presets/versions.js'
 import type { Report } from '../../report/report.js'
+import { feedName, shortID } from '../output/feeds.js'
 import type { Board } from './board.js'
 import type { FeedState } from './messages.js'
 import { digitsFor, priceOf, writePrice } from './price.js'
@@ -43,16 +43,9 @@ interface Row {
   digits: number | undefined
 }
 
-/** Makes the table of these feeds; `listed` is what the service says of them. */
-export function createFeedTable(
-  board: Board,
-  feedIDs: readonly string[],
-  listed: readonly Feed[] = [],
-): FeedTable {
-  const byID = new Map(listed.map(feed => [feed.feedID, feed]))
-  const rows = new Map(
-    feedIDs.map((feedID, index) => [feedID, createRow(feedID, index, byID.get(feedID))]),
-  )
+/** Makes the table of these feeds. */
+export function createFeedTable(board: Board, feeds: readonly Feed[]): FeedTable {
+  const rows = new Map(feeds.map((feed, index) => [feed.feedID, createRow(feed, index)]))
 
   /** Reads the price of the latest report, which a report without a decoder has not. */
   function readPrice(row: Row): void {
@@ -128,13 +121,13 @@ export function createFeedTable(
   }
 }
 
-function createRow(feedID: string, index: number, listed: Feed | undefined): Row {
-  const { name, decimals } = { ...findFeed(feedID), ...listed }
+function createRow(feed: Feed, index: number): Row {
+  const { feedID, decimals = USUAL_DECIMALS } = feed
   return {
     index,
     feedID,
-    name: clean(name) ?? shortID(feedID),
-    decimals: decimals ?? USUAL_DECIMALS,
+    name: feedName(feed).slice(0, 40),
+    decimals,
     state: 'waiting',
     latest: undefined,
     newest: Number.NEGATIVE_INFINITY,
@@ -147,14 +140,4 @@ function createRow(feedID: string, index: number, listed: Feed | undefined): Row
     field: '',
     digits: undefined,
   }
-}
-
-/** The service's words, without control characters. */
-function clean(name: string | undefined): string | undefined {
-  return name?.slice(0, 40).replace(/\p{C}/gu, '?')
-}
-
-/** Shortens a feed id for a column. */
-function shortID(feedID: string): string {
-  return `${feedID.slice(0, 10)}…${feedID.slice(-4)}`
 }

@@ -1,22 +1,6 @@
 import type { DecodedReport } from '../../presets/versions.js'
 import { formatPrice } from '../../report/price.js'
-
-/** The field of each version that is shown as its price. */
-const priceFields: Readonly<Record<DecodedReport['version'], string>> = {
-  V2: 'price',
-  V3: 'price',
-  V4: 'price',
-  V5: 'rate',
-  V6: 'price',
-  V7: 'exchangeRate',
-  V8: 'midPrice',
-  V9: 'navPerShare',
-  V10: 'price',
-  V11: 'mid',
-  V12: 'navPerShare',
-  V13: 'lastTradedPrice',
-  V14: 'midPrice',
-}
+import { fieldsOf } from '../output/prices.js'
 
 /** What is shown of a report: which field, its value, and that as a number for a line. */
 export interface ShownPrice {
@@ -25,9 +9,9 @@ export interface ShownPrice {
   readonly number: number
 }
 
-/** The price of a decoded report. */
+/** The first price of a decoded report. */
 export function priceOf(decoded: DecodedReport, decimals: number): ShownPrice {
-  const field = priceFields[decoded.version]
+  const [field = ''] = fieldsOf(decoded.feedID).prices
   const value = decoded[field as keyof DecodedReport] as unknown as bigint
   return { field, value, number: Number(value) / 10 ** decimals }
 }

@@ -1,29 +1,113 @@
-import type { Client, ClientOptions } from '../../client/client.js'
-import type { Plugin } from '../../client/plugin.js'
-import { createTelemetry } from '../../plugins/telemetry.js'
-import { createClient } from '../../presets/create-client.js'
-import type { DecodedReport } from '../../presets/versions.js'
-import { type Ages, createAges } from './ages.js'
-import { countPlugins, type PluginCounts } from './count-plugins.js'
+import type { Feed, Rest } from '../../client/rest.js'
+import { asyncDispose } from '../../core/dispose.js'
+import type { Config } from '../../presets/create-client.js'
+import { haPreset } from '../../presets/ha.js'
+import { factsOf, findFeeds } from '../input/feeds.js'
+import type { IO } from '../io.js'
+import { configOf, findService, type Service } from '../service/service.js'
+import { findSigners } from '../service/signers.js'
+import { createMeasuredClient, type MeasuredClient } from './measured-client.js'
+import type { MonitorOptions } from './options.js'
 
-/** A client whose plugins are counted and whose reports are measured. */
-export interface Measured {
-  readonly client: Client<DecodedReport>
-  readonly counts: ReadonlyMap<string, PluginCounts>
-  readonly ages: Ages
+/** What is watched: a client, and the feeds of its stream. */
+export interface Source extends MeasuredClient, AsyncDisposable {
+  readonly feeds: readonly Feed[]
+  /** What is watched, in words, and what stands below the stack. */
+  readonly name: string
+  readonly wire: string
 }
 
-/** Makes a client of a stack, with counters between the plugins and the plugin of telemetry above them. */
-export function createMeasuredClient(
-  options: Omit<ClientOptions, 'plugins'>,
-  stack: readonly Plugin<DecodedReport>[],
-): Measured {
-  const ages = createAges()
-  const telemetry = createTelemetry((metric, value, attributes) => {
-    if (metric === 'sluice.report.age' && attributes['sluice.report.source'] === 'live')
-      ages.add(value * 1000, Date.now())
+type Verify = Pick<Config, 'verify'>
+
+/** Opens the source that the options name: the service, a log, or a local engine with faults. */
+export async function openSource(
+  given: readonly string[],
+  options: MonitorOptions,
+  io: IO,
+): Promise<Source> {
+  const signers = await findSigners(options)
+  const verify: Verify = signers === undefined ? {} : { verify: { signers } }
+  const { client, network, close, ...source } = await open(options, verify, io)
+  async function closeAll(): Promise<void> {
+    await client.close()
+    await close?.()
+  }
+  try {
+    const feeds = await chooseFeeds(given, client, { network }, io)
+    return { ...source, client, feeds, [asyncDispose]: closeAll }
+  } catch (error) {
+    await closeAll()
+    throw error
+  }
+}
+
+async function chooseFeeds(
+  given: readonly string[],
+  client: Pick<Rest, 'listFeeds'>,
+  service: Pick<Service, 'network'>,
+  io: IO,
+): Promise<readonly Feed[]> {
+  if (given.length > 0) return findFeeds(given, client, service, io)
+  const listed = await client.listFeeds({ signal: io.signal })
+  return listed.map(feed => ({ ...factsOf(feed.feedID), ...feed }))
+}
+
+interface Opened extends MeasuredClient, Pick<Source, 'name' | 'wire'>, Pick<Service, 'network'> {
+  /** Closes what stands below the client. */
+  close?(): Promise<void>
+}
+
+function open(options: MonitorOptions, verify: Verify, io: IO): Promise<Opened> {
+  if (options.demo) return openDemo(verify)
+  if (options.nats !== undefined) return openLog(options, options.nats, verify)
+  return openService(options, verify, io)
+}
+
+async function openService(options: MonitorOptions, verify: Verify, io: IO): Promise<Opened> {
+  const service = findService(options, io)
+  const { endpoint, wsEndpoint, network, egress } = service
+  const { apiKey, userSecret } = configOf(service)
+  const stack = haPreset({ apiKey, userSecret, ...verify })
+  const plugins = options.ha ? stack : stack.filter(({ name }) => name !== 'ha-discovery')
+  return {
+    ...createMeasuredClient({ endpoint, wsEndpoint, ...egress }, plugins),
+    name: new URL(endpoint).host,
+    wire: wsEndpoint,
+    network,
+  }
+}
+
+async function openDemo(verify: Verify): Promise<Opened> {
+  const { startDemoEngine } = await import('./demo-engine.js')
+  const { engine, close } = await startDemoEngine()
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const plugins = haPreset({ apiKey, userSecret, ...verify })
+  return {
+    ...createMeasuredClient({ endpoint, wsEndpoint }, plugins),
+    name: 'a local engine with faults',
+    wire: wsEndpoint,
+    network: 'mainnet',
+    close,
+  }
+}
+
+async function openLog(
+  { stream, prefix, creds }: MonitorOptions,
+  nats: string,
+  verify: Verify,
+): Promise<Opened> {
+  const { connectLog } = await import('./connect-log.js')
+  const { natsWire, workerPreset } = await import('../../nats/index.js')
+  const connection = await connectLog(nats, creds)
+  const wire = natsWire(connection, {
+    ...(stream === undefined ? {} : { stream }),
+    ...(prefix === undefined ? {} : { prefix }),
   })
-  const own: Plugin<never> = { name: 'monitor', ...telemetry.watch('monitor', { feedIDs: false }) }
-  const { plugins, counts } = countPlugins(stack)
-  return { client: createClient({ ...options, plugins: [own, ...plugins] }), counts, ages }
+  return {
+    ...createMeasuredClient(wire, workerPreset(verify)),
+    name: `the log ${stream ?? 'SLUICE'} at ${connection.getServer()}`,
+    wire: 'NATS JetStream',
+    network: undefined,
+    close: () => connection.close(),
+  }
 }

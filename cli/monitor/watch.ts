@@ -3,7 +3,7 @@ import type { Feed } from '../../client/rest.js'
 import type { ConnectionFacts, Status } from '../../client/status.js'
 import type { Stream } from '../../client/stream/stream-api.js'
 import type { DecodedReport } from '../../presets/versions.js'
-import { feedResolution } from '../../report/feed-id.js'
+import { timeOfDay } from '../output/feeds.js'
 import type { Ages } from './ages.js'
 import type { Board } from './board.js'
 import type { PluginCounts } from './count-plugins.js'
@@ -25,8 +25,7 @@ export interface Watched {
   readonly stream: Stream<DecodedReport>
   readonly counts: ReadonlyMap<string, PluginCounts>
   readonly ages: Ages
-  /** What the service says of the feeds. */
-  readonly listed: readonly Feed[]
+  readonly feeds: readonly Feed[]
   /** How many pages are open. */
   readers(): number
   readonly now?: () => number
@@ -41,8 +40,8 @@ export interface Watch {
 
 /** Watches a stream from before its start to its end. */
 export function watchStream(watched: Watched): Watch {
-  const { board, client, stream, counts, ages, listed, readers, now = Date.now } = watched
-  const feeds = createFeedTable(board, stream.feedIDs, listed)
+  const { board, client, stream, counts, ages, readers, now = Date.now } = watched
+  const feeds = createFeedTable(board, watched.feeds)
   const journal = createJournal(board, now)
   const origins = watchOrigins(stream)
   const tally = listen({ stream, feeds, journal, now })
@@ -231,8 +230,6 @@ function nameOf({ originID, host }: ConnectionFacts): string {
 
 /** Times of a feed as times of day, by UTC: one, or the first and the last. */
 function timesOf(feedID: string, from: number, to = from): string {
-  const isSeconds = feedResolution(feedID) === 's'
-  const day = (time: number): string =>
-    new Date(isSeconds ? time * 1000 : time).toISOString().slice(11, isSeconds ? 19 : 23)
-  return from === to ? `${day(from)} UTC` : `${day(from)} to ${day(to)} UTC`
+  const last = to === from ? '' : ` to ${timeOfDay(feedID, to)}`
+  return `${timeOfDay(feedID, from)}${last} UTC`
 }

@@ -30,7 +30,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   'prom-client': /^plugins\/prometheus\.ts$/,
   '@nats-io/jetstream': /^nats\//,
   '@nats-io/kv': /^nats\//,
-  '@nats-io/transport-node': /^(nats\/|cli\/relay\.ts$)/,
+  '@nats-io/transport-node': /^(nats\/|cli\/relay\.ts$|cli\/monitor\/connect-log\.ts$)/,
   asn1js: /^local\/certificate\.ts$/,
   commander: /^cli\//,
   picocolors: /^cli\//,
