@@ -1,4 +1,4 @@
-import { byID, setText } from './dom.js'
+import { byID, make, setText } from './dom.js'
 
 type Theme = 'light' | 'dark'
 
@@ -34,7 +34,11 @@ export function startTheme(onChange: () => void): void {
   show()
 }
 
-/** A colour of the theme, by the name of its variable. */
+const probe: HTMLElement = document.body.appendChild(make('i', 'hidden'))
+probe.ariaHidden = 'true'
+
+/** A colour of the theme as it is now, by the name of its variable: a canvas can't read that. */
 export function colour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
+  probe.style.color = `var(--${name})`
+  return getComputedStyle(probe).color
 }
