@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { setTimeout as pause } from 'node:timers/promises'
 import { openBrowser } from './devtools.mjs'
 import { startMonitor } from './monitor-world.mjs'
+import { shrinkPNG } from './small-png.mjs'
 
 const folder = fileURLToPath(new URL('../../docs/images/', import.meta.url))
 const FULL = Number(process.env.SECONDS ?? 190) * 1000
@@ -12,7 +13,8 @@ const FULL = Number(process.env.SECONDS ?? 190) * 1000
 const monitor = await startMonitor(['--demo', '--stale', '8'])
 const browser = await openBrowser()
 try {
-  await browser.resize(1440, 1120)
+  await browser.send('Emulation.setScrollbarsHidden', { hidden: true })
+  await browser.resize(1320, 1184)
   await browser.open(monitor.url)
   await pause(FULL)
   // While an origin is away.
@@ -22,7 +24,7 @@ try {
   for (const theme of ['light', 'dark']) {
     await browser.prefer({ 'prefers-color-scheme': theme })
     await pause(400)
-    const picture = await browser.screenshot()
+    const picture = shrinkPNG(await browser.screenshot())
     writeFileSync(`${folder}monitor-${theme}.png`, picture)
     console.log(`docs/images/monitor-${theme}.png, ${picture.byteLength} bytes`)
   }

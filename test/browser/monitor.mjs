@@ -146,7 +146,7 @@ const checks = {
     const all = engine.ledger().length - engine.feeds.length
     const received = async () => (await cellsOf('origin-rows')).map(cells => cells[4])
     await waitFor('the origins', received, [String(all), String(all)])
-    const shares = (await cellsOf('origin-rows')).map(cells => Number.parseInt(cells[3]))
+    const shares = (await cellsOf('origin-rows')).map(cells => Number.parseInt(cells[3], 10))
     assert.ok(Math.abs(shares[0] + shares[1] - 100) <= 1, `shares ${shares}`)
     const rows = async () =>
       new Map((await cellsOf('stack-rows')).map(([name, ...cells]) => [name, cells]))

@@ -76,7 +76,7 @@ export function createCharts(): Charts {
         axis({
           size: 28,
           grid: { show: false },
-          splits: () => bounds.map((_, index) => index).filter(index => index % 2 === 1),
+          splits: () => bounds.map((_, index) => index).filter(index => index % 3 === 1),
           values: (_, at) => at.map(index => shortMs(bounds[index] as number)),
         }),
         axis({ size: 44 }),

@@ -3,6 +3,8 @@ import { byID, formatAge, formatCount, make, setData, setText } from './dom.js'
 
 /** Points of a line: the samples of three minutes. */
 const POINTS = 90
+/** Drawings after which what is not in view has been drawn once. */
+const ROUNDS = 8
 const WIDTH = 102
 const HEIGHT = 20
 const SVG = 'http://www.w3.org/2000/svg'
@@ -12,8 +14,8 @@ export interface FeedsView {
   name(row: FeedName): void
   update(row: FeedRow): void
   sample(sample: Sample): void
-  /** Draws the rows in view, and with `all` those beyond it, too. */
-  draw(now: number, all: boolean): void
+  /** Draws the rows in view, and some of those beyond it: after a few times each is drawn. */
+  draw(now: number): void
 }
 
 interface Shown {
@@ -40,6 +42,7 @@ export function createFeedsView(): FeedsView {
   const filter = byID<HTMLInputElement>('filter')
   const attention = byID<HTMLInputElement>('attention')
   const feeds: Shown[] = []
+  let round = 0
   const ofLine = new WeakMap<Element, Shown>()
   const inView = new IntersectionObserver(
     entries => {
@@ -103,9 +106,10 @@ export function createFeedsView(): FeedsView {
         shown.hasOldTrend = true
       }
     },
-    draw(now, all) {
-      for (const shown of feeds) {
-        if (!(shown.isInView || all)) continue
+    draw(now) {
+      round = (round + 1) % ROUNDS
+      for (const [index, shown] of feeds.entries()) {
+        if (!shown.isInView && index % ROUNDS !== round) continue
         if (shown.isOld) drawRow(shown)
         if (shown.hasOldTrend && shown.isInView) drawTrend(shown)
         const { seenAt } = shown.row

@@ -25,7 +25,7 @@ const marks: Readonly<Record<string, string>> = {
   lost: '✕',
 }
 
-/** Milliseconds between two drawings where less motion is preferred, and between two of what is not in view. */
+/** Milliseconds between two drawings where less motion is preferred. */
 const SLOW = 1000
 
 const feeds = createFeedsView()
@@ -86,10 +86,9 @@ function show(message: Message): void {
 
 function draw(): void {
   const at = performance.now()
-  const isDue = at - drawnAt >= SLOW
-  if (document.hidden || (prefersLess.matches && !isDue)) return
-  if (isDue) drawnAt = at
-  feeds.draw(now(), isDue)
+  if (document.hidden || at - drawnAt < (prefersLess.matches ? SLOW : 0)) return
+  drawnAt = at
+  feeds.draw(now())
 }
 
 /** What is wrong with the page itself comes first: nothing else it shows is of now. */
@@ -156,7 +155,7 @@ function showTotals(totals: Totals): void {
 function showLatency(latency: Latency): void {
   const { p50, p99 } = latency
   charts.latency(latency)
-  const text = `last minute: median ${formatMs(p50 ?? 0)}, 99 % ${formatMs(p99 ?? 0)}`
+  const text = `median ${formatMs(p50 ?? 0)}, 99 % ${formatMs(p99 ?? 0)}`
   setText(byID('latency-now'), p50 === undefined || p99 === undefined ? 'none yet' : text)
 }
 
