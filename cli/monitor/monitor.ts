@@ -61,7 +61,10 @@ export async function monitorOf(
   const readers = createReaders({ board, refresh: () => watch.refresh() })
   const watch = watchStream({ ...source, board, stream, feeds, readers: () => readers.count })
   const token = isLoopback(host) ? undefined : randomBytes(24).toString('base64url')
-  const server = await startServer({ host, port, token, files, readers })
+  const server = await startServer({ host, port, token, files, readers }).catch(error => {
+    watch.stop()
+    throw error
+  })
   return {
     url: urlOf(host, server.port, token),
     async close() {

@@ -14,7 +14,7 @@ const monitor = await startMonitor(['--demo', '--stale', '8'])
 const browser = await openBrowser()
 try {
   await browser.send('Emulation.setScrollbarsHidden', { hidden: true })
-  await browser.resize(1320, 1184)
+  await browser.resize(1400, 1184)
   await browser.open(monitor.url)
   await pause(FULL)
   // While an origin is away.

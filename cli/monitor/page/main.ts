@@ -155,7 +155,7 @@ function showTotals(totals: Totals): void {
 function showLatency(latency: Latency): void {
   const { p50, p99 } = latency
   charts.latency(latency)
-  const text = `median ${formatMs(p50 ?? 0)}, 99 % ${formatMs(p99 ?? 0)}`
+  const text = `p50 ${formatMs(p50 ?? 0)} · p99 ${formatMs(p99 ?? 0)}`
   setText(byID('latency-now'), p50 === undefined || p99 === undefined ? 'none yet' : text)
 }
 

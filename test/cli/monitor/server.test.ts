@@ -1,18 +1,12 @@
-import {
-  type ClientRequest,
-  get,
-  type IncomingMessage,
-  request,
-  type ServerResponse,
-} from 'node:http'
+import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { createBoard } from '../../../cli/monitor/board.js'
-import type { Message } from '../../../cli/monitor/messages.js'
 import { createReaders, type Readers } from '../../../cli/monitor/readers.js'
 import { startServer } from '../../../cli/monitor/server.js'
 import { closeAfterEach } from '../../support/closing.js'
+import { follow } from '../../support/monitor/follow.js'
 import { until } from '../../support/waiting.js'
 
 const closers = closeAfterEach()
@@ -80,27 +74,9 @@ function ask(port: number, path: string, headers: Record<string, string> = {}, m
 }
 
 /** Reads events for as long as the test runs. */
-function follow(port: number, headers: Record<string, string> = {}) {
-  const messages: Message[] = []
-  const asked: ClientRequest = get({
-    port,
-    host: '127.0.0.1',
-    path: '/events',
-    headers,
-    agent: false,
-  })
-  closers.push(() => asked.destroy())
-  asked.on('error', () => undefined)
-  asked.on('response', response => {
-    let text = ''
-    response.setEncoding('utf8')
-    response.on('error', () => undefined)
-    response.on('data', chunk => {
-      const events = (text + chunk).split('\n\n')
-      text = events.pop() as string
-      for (const event of events) messages.push(JSON.parse(event.slice('data: '.length)))
-    })
-  })
+function followAll(port: number) {
+  const { messages, stop } = follow(port)
+  closers.push(stop)
   return messages
 }
 
@@ -201,7 +177,7 @@ describe('a reader', () => {
     const { board, port } = await start({ refresh: () => board?.put('load', 0, load(++count)) })
     board.put('about', 0, { source: 'x', version: '1', startedAt: 1, wire: '' })
     const started = performance.now()
-    const messages = follow(port)
+    const messages = followAll(port)
     const timer = setInterval(() => board.put('load', 1, load(Math.random())), 2)
     closers.push(() => clearInterval(timer))
     await until(() => messages.length >= 5)
@@ -222,7 +198,7 @@ describe('a reader', () => {
     const { port, readers } = await start({ refresh: () => void refreshed++ })
     await pause(400)
     expect(refreshed).toBe(0)
-    const messages = follow(port)
+    const messages = followAll(port)
     await until(() => messages.length >= 2)
     expect(messages[1]).not.toHaveProperty('load')
     expect(readers.count).toBe(1)
@@ -248,7 +224,7 @@ describe('a reader', () => {
     slow.on('error', () => undefined)
     slow.write('GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
     await until(() => given.length === 1)
-    const messages = follow(port)
+    const messages = followAll(port)
     const [response] = given as [ServerResponse]
     let most = 0
     await until(() => {
@@ -264,7 +240,7 @@ describe('a reader', () => {
 
   test('is one of sixteen', async () => {
     const { port, readers } = await start()
-    const all = Array.from({ length: 16 }, () => follow(port))
+    const all = Array.from({ length: 16 }, () => followAll(port))
     await until(() => all.every(messages => messages.length > 0))
     expect(await ask(port, '/events')).toMatchObject({ status: 503 })
     expect(readers.count).toBe(16)
