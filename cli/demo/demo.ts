@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Client } from '../../client/client.js'
 import type { ConnectionFacts } from '../../client/status.js'
 import type { Stream } from '../../client/stream/stream-api.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
-import { type Config, createClient } from '../../presets/create-client.js'
-import type { DecodedReport } from '../../presets/versions.js'
+import type { Config } from '../../presets/create-client.js'
 import { factsOf } from '../input/feeds.js'
 import { type IO, say as print } from '../io.js'
+import { type MeasuredClient, measurePreset } from '../monitor/measured-client.js'
+import { monitorOf } from '../monitor/monitor.js'
 import { createFormat } from '../output/format.js'
 import { shortID } from '../output/feeds.js'
 import { createView, type View } from '../output/table.js'
@@ -38,7 +38,8 @@ export async function demo(options: DemoOptions): Promise<number> {
   const config = engine === undefined ? configOf(service) : configOfEngine(engine)
   const { endpoint, wsEndpoint } = config
   const haMode = engine !== undefined || service.network === 'mainnet' || wsEndpoint.includes(',')
-  const client = createClient({ ...config, haMode })
+  const measured = measurePreset({ ...config, haMode })
+  const { client } = measured
   try {
     say(
       bold(
@@ -64,7 +65,7 @@ export async function demo(options: DemoOptions): Promise<number> {
     engine?.pause()
     const before = engine?.ledger().length ?? 0
     const { delivered, metrics } = await streamFeeds(
-      client,
+      measured,
       chosen,
       haMode ? 2 : 1,
       engine,
@@ -101,17 +102,22 @@ function configOfEngine({ apiKey, userSecret, endpoint, wsEndpoint }: DataEngine
 
 /** Streams the feeds and shows their reports. With a local data engine, kills one of its origins on the way. */
 async function streamFeeds(
-  client: Client<DecodedReport>,
+  measured: MeasuredClient,
   chosen: readonly string[],
   connections: number,
   engine: DataEngine | undefined,
-  { seconds, io }: DemoOptions,
+  { seconds, io, service }: DemoOptions,
 ): Promise<{
   readonly delivered: readonly string[]
   readonly metrics: ReturnType<Stream['getMetrics']>
 }> {
-  const stream = client.createStream(chosen)
-  const view = createView(io.stdout, chosen.map(factsOf), createFormat({}))
+  const stream = measured.client.createStream(chosen)
+  const feeds = chosen.map(factsOf)
+  const { endpoint, wsEndpoint } = engine ?? service
+  const name = new URL(endpoint).host
+  const monitor = await monitorOf({ ...measured, feeds, name, wire: wsEndpoint }, stream)
+  print(io, `the monitor is at ${monitor.url}`)
+  const view = createView(io.stdout, feeds, createFormat({}))
   const { signal } = io
   try {
     const delivered: string[] = []
@@ -147,6 +153,7 @@ async function streamFeeds(
     return { delivered, metrics }
   } finally {
     view.end()
+    await monitor.close()
   }
 }
 

@@ -1,12 +1,11 @@
 import type { Feed, Rest } from '../../client/rest.js'
 import { asyncDispose } from '../../core/dispose.js'
 import type { Config } from '../../presets/create-client.js'
-import { haPreset } from '../../presets/ha.js'
 import { factsOf, findFeeds } from '../input/feeds.js'
 import type { IO } from '../io.js'
 import { configOf, findService, type Service } from '../service/service.js'
 import { findSigners } from '../service/signers.js'
-import { createMeasuredClient, type MeasuredClient } from './measured-client.js'
+import { type MeasuredClient, measureClient, measurePreset } from './measured-client.js'
 import type { MonitorOptions } from './options.js'
 
 /** What is watched: a client, and the feeds of its stream. */
@@ -65,12 +64,9 @@ function open(options: MonitorOptions, verify: Verify, io: IO): Promise<Opened> 
 
 async function openService(options: MonitorOptions, verify: Verify, io: IO): Promise<Opened> {
   const service = findService(options, io)
-  const { endpoint, wsEndpoint, network, egress } = service
-  const { apiKey, userSecret } = configOf(service)
-  const stack = haPreset({ apiKey, userSecret, ...verify })
-  const plugins = options.ha ? stack : stack.filter(({ name }) => name !== 'ha-discovery')
+  const { endpoint, wsEndpoint, network } = service
   return {
-    ...createMeasuredClient({ endpoint, wsEndpoint, ...egress }, plugins),
+    ...measurePreset({ ...configOf(service), ...verify, haMode: options.ha === true }),
     name: new URL(endpoint).host,
     wire: wsEndpoint,
     network,
@@ -81,9 +77,8 @@ async function openDemo(verify: Verify): Promise<Opened> {
   const { startDemoEngine } = await import('./demo-engine.js')
   const { engine, close } = await startDemoEngine()
   const { apiKey, userSecret, endpoint, wsEndpoint } = engine
-  const plugins = haPreset({ apiKey, userSecret, ...verify })
   return {
-    ...createMeasuredClient({ endpoint, wsEndpoint }, plugins),
+    ...measurePreset({ apiKey, userSecret, endpoint, wsEndpoint, ...verify, haMode: true }),
     name: 'a local engine with faults',
     wire: wsEndpoint,
     network: 'mainnet',
@@ -104,7 +99,7 @@ async function openLog(
     ...(prefix === undefined ? {} : { prefix }),
   })
   return {
-    ...createMeasuredClient(wire, workerPreset(verify)),
+    ...measureClient(wire, workerPreset(verify)),
     name: `the log ${stream ?? 'SLUICE'} at ${connection.getServer()}`,
     wire: 'NATS JetStream',
     network: undefined,

@@ -2,9 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import type { Section } from '../../../cli/monitor/board.js'
-import { createMeasuredClient } from '../../../cli/monitor/measured-client.js'
+import { measurePreset } from '../../../cli/monitor/measured-client.js'
 import { monitorOf } from '../../../cli/monitor/monitor.js'
-import { haPreset } from '../../../index.js'
 import { type DataEngineOptions, startDataEngine } from '../../../local/index.js'
 import { runHere } from '../../support/cli.js'
 import { closeAfterEach } from '../../support/closing.js'
@@ -26,8 +25,7 @@ async function start(options: DataEngineOptions = {}) {
   })
   closers.push(() => engine.close())
   const { apiKey, userSecret, endpoint, wsEndpoint } = engine
-  const plugins = haPreset({ apiKey, userSecret })
-  const measured = createMeasuredClient({ endpoint, wsEndpoint }, plugins)
+  const measured = measurePreset({ apiKey, userSecret, endpoint, wsEndpoint, haMode: true })
   closers.push(() => measured.client.close())
   const feeds = engine.feeds.map(feedID => ({ feedID, name: feedID === eth ? 'ETH/USD' : 'fine' }))
   const stream = measured.client.createStream([...engine.feeds])
