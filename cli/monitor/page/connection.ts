@@ -1,4 +1,5 @@
 import type { Message } from '../messages.js'
+import { recall, remember } from './storage.js'
 
 /** Milliseconds without a message after which the connection is lost: the server sends one every two seconds at least. */
 const PATIENCE = 7000
@@ -10,7 +11,8 @@ export type LinkState = 'connecting' | 'open' | 'lost' | 'unauthorised'
 
 interface Link {
   onMessage(message: Message): void
-  onState(state: LinkState): void
+  /** `why` is what the server says of it, if it does. */
+  onState(state: LinkState, why?: string): void
 }
 
 /** What the page has of its server. */
@@ -23,10 +25,10 @@ export interface Following {
 export function takeToken(): string | undefined {
   const given = new URLSearchParams(location.hash.slice(1)).get('token')
   if (given !== null) {
-    sessionStorage.setItem('token', given)
+    remember('sessionStorage', 'token', given)
     history.replaceState(undefined, '', location.pathname)
   }
-  return sessionStorage.getItem('token') ?? undefined
+  return given ?? recall('sessionStorage', 'token')
 }
 
 /** Reads the server's events for as long as the page is open. `EventSource` can't send a token in a header. */
@@ -36,7 +38,7 @@ export function follow(token: string | undefined, { onMessage, onState }: Link):
   async function repeat(): Promise<void> {
     for (;;) {
       current = new AbortController()
-      const isRestart = await readEvents(token, current, message => {
+      const { status, why } = await readEvents(token, current, message => {
         onState('open')
         try {
           onMessage(message)
@@ -44,29 +46,30 @@ export function follow(token: string | undefined, { onMessage, onState }: Link):
           // A fault of the page, which has nothing to do with the connection.
           reportError(error)
         }
-      }).then(
-        status => {
-          if (status === 401) throw new Error('the token is missing or wrong')
-          return false
-        },
-        () => current.signal.reason === RESTART,
-      )
-      if (isRestart) continue
-      onState('lost')
+      }).catch((): Ended => ({}))
+      if (current.signal.reason === RESTART) continue
+      if (status === 401) return onState('unauthorised')
+      onState('lost', why)
       await new Promise(resolve => setTimeout(resolve, RETRY))
     }
   }
 
-  repeat().catch(() => onState('unauthorised'))
+  void repeat()
   return { restart: () => current.abort(RESTART) }
 }
 
-/** Reads one answer to its end. Returns its status. */
+/** How an answer ended: with its status, where it was refused. */
+interface Ended {
+  readonly status?: number
+  readonly why?: string
+}
+
+/** Reads one answer to its end. */
 async function readEvents(
   token: string | undefined,
   quiet: AbortController,
   onMessage: (message: Message) => void,
-): Promise<number> {
+): Promise<Ended> {
   let timer = setTimeout(() => quiet.abort(), PATIENCE)
   try {
     const response = await fetch('/events', {
@@ -74,12 +77,13 @@ async function readEvents(
       signal: quiet.signal,
       cache: 'no-store',
     })
-    if (!response.ok || response.body === null) return response.status
-    const texts = response.body.pipeThrough(new TextDecoderStream()).getReader()
+    const { ok, status, body } = response
+    if (!ok || body === null) return { status, why: await response.text() }
+    const texts = body.pipeThrough(new TextDecoderStream()).getReader()
     let rest = ''
     for (;;) {
       const { done, value } = await texts.read()
-      if (done) return response.status
+      if (done) return {}
       clearTimeout(timer)
       timer = setTimeout(() => quiet.abort(), PATIENCE)
       const events = (rest + value).split('\n\n')

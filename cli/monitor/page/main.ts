@@ -38,9 +38,11 @@ let startedAt: number | undefined
 let wire = ''
 let verdict: Verdict | undefined
 let link: LinkState = 'connecting'
+/** What the server says of a connection that it refuses. */
+let refusal: string | undefined
 /** The server's time, less that of this page's own clock, which does not go back. */
 let ahead = 0
-let lastMessage = performance.now()
+let lastMessage: number | undefined
 let lastSample = 0
 let drawnAt = 0
 let isPaused = false
@@ -102,12 +104,13 @@ function readVerdict():
       facts: ['open the URL that the command has printed'],
     }
   if (link === 'lost') {
-    const age = formatAge(performance.now() - lastMessage)
-    return {
-      level: 'lost',
-      headline: 'The monitor does not answer',
-      facts: [`values of ${age} ago`],
-    }
+    const values =
+      lastMessage === undefined
+        ? 'no values yet'
+        : `values of ${formatAge(performance.now() - lastMessage)} ago`
+    const headline =
+      refusal === undefined ? 'The monitor does not answer' : 'The monitor refuses this page'
+    return { level: 'lost', headline, facts: [...(refusal === undefined ? [] : [refusal]), values] }
   }
   return verdict ?? { level: 'starting', headline: 'Connecting to the monitor', facts: [] }
 }
@@ -168,8 +171,9 @@ function showLoad({ loopP99Ms, cpu, memoryBytes, readers }: Load): void {
 
 const following = follow(takeToken(), {
   onMessage: take,
-  onState(state) {
+  onState(state, why) {
     link = state
+    refusal = why
     showVerdict()
   },
 })

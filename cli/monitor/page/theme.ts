@@ -1,4 +1,5 @@
 import { byID, make, setText } from './dom.js'
+import { recall, remember } from './storage.js'
 
 type Theme = 'light' | 'dark'
 
@@ -17,16 +18,16 @@ export function startTheme(onChange: () => void): void {
     onChange()
   }
 
-  const chosen = localStorage.getItem('theme')
+  const chosen = recall('localStorage', 'theme')
   if (chosen === 'light' || chosen === 'dark') root.dataset.theme = chosen
   button.addEventListener('click', () => {
     const next: Theme = current() === 'dark' ? 'light' : 'dark'
     if (next === system()) {
       delete root.dataset.theme
-      localStorage.removeItem('theme')
+      remember('localStorage', 'theme', undefined)
     } else {
       root.dataset.theme = next
-      localStorage.setItem('theme', next)
+      remember('localStorage', 'theme', next)
     }
     show()
   })

@@ -2,10 +2,12 @@ import { describe, expect, test } from '@jest/globals'
 import { createAges } from '../../../cli/monitor/ages.js'
 import { createBoard } from '../../../cli/monitor/board.js'
 import { countPlugins } from '../../../cli/monitor/count-plugins.js'
+import { createFeedTable } from '../../../cli/monitor/feed-table.js'
 import { createJournal } from '../../../cli/monitor/journal.js'
 import type { FeedState, Message, OriginRow } from '../../../cli/monitor/messages.js'
 import { digitsFor } from '../../../cli/monitor/price.js'
 import { type Condition, verdictOf } from '../../../cli/monitor/verdict.js'
+import { type DecodedReport, knownFeeds, type Report } from '../../../index.js'
 
 const read = (text: string): Message => JSON.parse(text)
 const row = (index: number, reports: number) =>
@@ -86,6 +88,35 @@ test.each([
   [0, 8],
 ])('a price of %d has %i digits behind the point', (price, digits) => {
   expect(digitsFor(price)).toBe(digits)
+})
+
+describe('the table of feeds', () => {
+  const feedID = knownFeeds.mainnet['ETH/USD'].feedID
+  const reportOf = (observationsTimestamp: number, price: bigint) =>
+    ({ feedID, observationsTimestamp, decoded: { feedID, price } }) as Report<DecodedReport>
+
+  test('shows the newest report, and counts those that come after it', () => {
+    const board = createBoard()
+    const table = createFeedTable(board, [{ feedID, name: 'ETH/USD', decimals: 8 }])
+    table.take(reportOf(10, 385_142_120_000n), 1000)
+    table.take(reportOf(9, 1n), 1001)
+    table.write()
+    const shown = { index: 0, state: 'live', price: '3851.42', seenAt: 1001, reports: 2, gaps: 0 }
+    expect(read(board.since(0, 0)).feeds).toEqual([shown])
+    expect(table.prices()).toEqual([3851.421])
+  })
+
+  test('shows a report that cannot be decoded as one without a price', () => {
+    const board = createBoard()
+    const table = createFeedTable(board, [{ feedID }])
+    const decoded = { ...reportOf(1, 1n), decoded: undefined }
+    table.take(decoded as never, 1000)
+    table.take({ ...decoded, feedID: 'another' } as never, 1000)
+    table.write()
+    expect(read(board.since(0, 0)).feeds).toEqual([
+      { index: 0, state: 'live', seenAt: 1000, reports: 1, gaps: 0 },
+    ])
+  })
 })
 
 const origin = (open: number, connections = 1): OriginRow => ({
