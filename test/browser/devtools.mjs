@@ -96,7 +96,7 @@ export async function openBrowser() {
   const { sessionId } = await browser.send('Target.attachToTarget', { targetId, flatten: true })
   const send = (method, params) => browser.send(method, params, sessionId)
   const complaints = noteComplaints(browser, sessionId)
-  for (const domain of ['Page', 'Runtime', 'Log', 'Performance']) await send(`${domain}.enable`)
+  for (const domain of ['Page', 'Runtime', 'Log']) await send(`${domain}.enable`)
 
   /** The value of an expression in the page; what it promises is waited for. */
   async function evaluate(expression) {
