@@ -41,16 +41,18 @@ const folders = [
 const settings = [
   'build.mjs',
   'build/compile.mjs',
+  'build/page.mjs',
   'build/pure.mjs',
   'package.json',
   'package-lock.json',
   'tsconfig.json',
   'tsconfig.build.json',
 ]
-/** What is started by its path and so keeps it, the programs of threads and of processes, and what starts one beside it. */
+/** What has its place: the programs of threads and of processes, which are started by their paths, and what finds files beside it. */
 const programs = [
   'cli/demo/confidential-demo',
   'cli/demo/demo-upstream',
+  'cli/monitor/page-files',
   'confidential-http/enclave/enclave-thread',
   'confidential-http/remote/curve-thread',
   'confidential-http/remote/remote-thread',
@@ -71,7 +73,7 @@ function walk(folder) {
 
 function findSources() {
   const files = folders.filter(exists).flatMap(walk)
-  return ['index.ts', ...files.filter(file => file.endsWith('.ts'))]
+  return ['index.ts', ...files.filter(file => /\.(ts|html|css|svg)$/.test(file))]
 }
 
 /** A digest of all that goes into a build: equal digests, equal builds. */
@@ -189,7 +191,13 @@ function placeDeclarations(types, entries, esm, cjs) {
 async function buildInto(folder) {
   const [esm, cjs, types] = ['esm', 'cjs', 'types'].map(name => join(folder, name))
   const entries = findEntries()
-  const tasks = [compile(entries, 'es', esm), compile(entries, 'cjs', cjs), declare(types)]
+  const { buildPage } = await import('./build/page.mjs')
+  const tasks = [
+    compile(entries, 'es', esm),
+    compile(entries, 'cjs', cjs),
+    declare(types),
+    buildPage(join(esm, 'cli', 'monitor', 'page')),
+  ]
   for (const { reason } of await Promise.allSettled(tasks)) if (reason !== undefined) throw reason
 
   placeDeclarations(types, entries, esm, cjs)

@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
  * Packages of which the build carries a copy of what it uses, so that nobody installs the rest of them: a tenth of the noble
  * packages. (CommonJS would need one of ky anyway: Node 20 can't require an ES module.)
  */
-export const copied = ['@noble/curves', '@noble/hashes', 'eventemitter3', 'ky']
+export const copied = ['@noble/curves', '@noble/hashes', 'eventemitter3', 'ky', 'uplot']
 
 /** The name of a package from what a file imports: `@noble/hashes` of `@noble/hashes/sha3`. */
 const packageOf = id => id.split('/', id.startsWith('@') ? 2 : 1).join('/')

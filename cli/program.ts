@@ -11,10 +11,11 @@ import { addFeedsCommand } from './commands/feeds.js'
 import { addGapsCommand } from './commands/gaps.js'
 import { addHistoryCommand } from './commands/history.js'
 import { addLatestCommand } from './commands/latest.js'
+import { addMonitorCommand } from './commands/monitor.js'
 import { addPageCommand } from './commands/page.js'
 import { addRecordCommand } from './commands/record.js'
-import { addReplayCommand } from './commands/replay.js'
 import { addRelayCommand } from './commands/relay.js'
+import { addReplayCommand } from './commands/replay.js'
 import { addServeCommand } from './commands/serve.js'
 import { addStreamCommand } from './commands/stream.js'
 import { addVaultCommands } from './commands/vault.js'
@@ -33,6 +34,7 @@ const commands: readonly AddCommand[] = [
   addFeedsCommand,
   addLatestCommand,
   addStreamCommand,
+  addMonitorCommand,
   addHistoryCommand,
   addPageCommand,
   addBulkCommand,

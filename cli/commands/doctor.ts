@@ -8,6 +8,7 @@ import { feedText, findFeeds } from '../input/feeds.js'
 import type { IO } from '../io.js'
 import { dim, green, red, yellow } from '../output/colours.js'
 import { createProgress } from '../output/progress.js'
+import { addLogOptions, type LogOptions } from '../service/nats.js'
 import {
   addServiceOptions,
   connect,
@@ -16,28 +17,19 @@ import {
   type ServiceOptions,
 } from '../service/service.js'
 
-interface DoctorOptions extends ServiceOptions {
+interface DoctorOptions extends ServiceOptions, Partial<LogOptions> {
   readonly seconds: number
-  readonly nats?: string
-  readonly creds?: string
-  readonly stream?: string
-  readonly prefix?: string
   readonly json?: boolean
 }
 
 /** Adds `doctor`. */
 export function addDoctorCommand(program: Command, io: IO): void {
-  const command = addServiceOptions(program.command('doctor'))
+  const nats =
+    'look at the log of a relay, at these servers of NATS; without credentials of the service at that alone'
+  const command = addLogOptions(addServiceOptions(program.command('doctor')), nats)
     .description('find out what is wrong between this machine and the service, and what to do')
     .argument('[feeds...]', `${feedText}, to see whether it may be read`)
     .option('--seconds <n>', 'how long to watch each origin', seconds, 10)
-    .option(
-      '--nats <urls>',
-      'look at the log of a relay, at these servers of NATS; without credentials of the service at that alone',
-    )
-    .option('--creds <file>', 'the credentials of NATS')
-    .option('--stream <name>', 'the stream of the log; SLUICE by default')
-    .option('--prefix <subject>', 'what its subjects begin with; sluice by default')
     .option('--json', 'print a JSON object')
     .action((given: string[], options: DoctorOptions) => runDoctor(given, options, io))
   addExamples(
@@ -87,7 +79,7 @@ async function findPatient(
   options: DoctorOptions,
   io: IO,
 ): Promise<Patient> {
-  const { nats, creds, stream, prefix, seconds } = options
+  const { nats, seconds } = options
   const service = findService(options, io)
   const { endpoint, wsEndpoint, credentials, egress } = service
   const feeds = await findGiven(given, service, io)
@@ -96,7 +88,7 @@ async function findPatient(
     ...{ endpoint, wsEndpoint, credentials, seconds },
     network: egress,
     feedIDs: feeds.map(({ feedID }) => feedID),
-    log: nats === undefined ? undefined : { servers: nats, creds, stream, prefix },
+    log: nats === undefined ? undefined : { ...options, nats },
     env: io.env,
     nodeVersion: process.versions.node,
     folder: findPackage(realpathSync(process.argv[1] as string)),

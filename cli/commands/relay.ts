@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
-import { checkName, checkPrefix } from '../../nats/subjects.js'
+import { checkName } from '../../nats/subjects.js'
 import { addExamples, collect, wholeNumber } from '../input/arguments.js'
 import type { IO } from '../io.js'
 import { checkTogether, type RelayCommandOptions } from '../relay/options.js'
-import { addNatsOptions } from '../service/nats.js'
+import { addLogOptions } from '../service/nats.js'
 import { addServiceOptions } from '../service/service.js'
 
 /** Adds `sluice relay`. */
@@ -13,12 +13,8 @@ export function addRelayCommand(program: Command, io: IO): void {
     .description(
       'receive the reports of feeds once, and store them in a stream of NATS JetStream; with --gateway, serve that to pages',
     )
-  addServiceOptions(addNatsOptions(command))
+  addServiceOptions(addLogOptions(command, 'the servers of NATS, separated by commas', true))
     .option('--feeds <feeds>', 'ids or names of the feeds to receive, separated by commas')
-    .option('--stream <name>', 'the stream; SLUICE by default', text => checkName('--stream', text))
-    .option('--prefix <subject>', 'what its subjects begin with; sluice by default', text =>
-      checkPrefix('--prefix', text),
-    )
     .option('--name <name>', 'tells the cursors of this relay from those of others', text =>
       checkName('--name', text),
     )

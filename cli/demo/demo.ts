@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Client } from '../../client/client.js'
 import type { Stream } from '../../client/stream/stream-api.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
-import { type Config, createClient } from '../../presets/create-client.js'
-import type { DecodedReport } from '../../presets/versions.js'
+import type { Config } from '../../presets/create-client.js'
 import { factsOf } from '../input/feeds.js'
 import { type IO, say as print } from '../io.js'
+import { type MeasuredClient, measurePreset } from '../monitor/measured-client.js'
+import { monitorOf } from '../monitor/monitor.js'
 import { bold } from '../output/colours.js'
 import { shortID } from '../output/feeds.js'
 import { createFormat } from '../output/format.js'
@@ -21,14 +21,6 @@ export interface DemoOptions {
   /** The service; without credentials for it, the demonstration runs a local data engine. */
   readonly service: Service
   readonly io: IO
-  /** Shows the stream elsewhere as well. */
-  readonly monitor?: (stream: Stream<DecodedReport>) => Promise<Monitor>
-}
-
-/** What shows a stream. */
-export interface Monitor {
-  readonly url: string
-  close(): Promise<void>
 }
 
 const STREAMED_FEEDS = 8
@@ -46,7 +38,8 @@ export async function demo(options: DemoOptions): Promise<number> {
   const config = engine === undefined ? configOf(service) : configOfEngine(engine)
   const { endpoint, wsEndpoint } = config
   const haMode = engine !== undefined || service.network === 'mainnet' || wsEndpoint.includes(',')
-  const client = createClient({ ...config, haMode })
+  const measured = measurePreset({ ...config, haMode })
+  const { client } = measured
   try {
     say(
       bold(
@@ -72,7 +65,7 @@ export async function demo(options: DemoOptions): Promise<number> {
     engine?.pause()
     const before = engine?.ledger().length ?? 0
     const { delivered, metrics } = await streamFeeds(
-      client,
+      measured,
       chosen,
       haMode ? 2 : 1,
       engine,
@@ -109,20 +102,23 @@ function configOfEngine({ apiKey, userSecret, endpoint, wsEndpoint }: DataEngine
 
 /** Streams the feeds and shows their reports. With a local data engine, kills one of its origins on the way. */
 async function streamFeeds(
-  client: Client<DecodedReport>,
+  measured: MeasuredClient,
   chosen: readonly string[],
   connections: number,
   engine: DataEngine | undefined,
-  options: DemoOptions,
+  { seconds, io, service }: DemoOptions,
 ): Promise<{
   readonly delivered: readonly string[]
   readonly metrics: ReturnType<Stream['getMetrics']>
 }> {
-  const stream = client.createStream(chosen)
-  const { seconds, io } = options
-  const view = createView(io.stdout, chosen.map(factsOf), createFormat({}))
+  const stream = measured.client.createStream(chosen)
+  const feeds = chosen.map(factsOf)
+  const { endpoint, wsEndpoint } = engine ?? service
+  const name = new URL(endpoint).host
+  const monitor = await monitorOf({ ...measured, feeds, name, wire: wsEndpoint }, stream)
+  print(io, `the monitor is at ${monitor.url}`)
+  const view = createView(io.stdout, feeds, createFormat({}))
   const { signal } = io
-  let monitor: Monitor | undefined
   try {
     const delivered: string[] = []
     stream.on('report', report => {
@@ -130,8 +126,6 @@ async function streamFeeds(
       view.show(report)
     })
     noteEvents(stream, chosen.map(factsOf), 'normal', view.note)
-    monitor = await options.monitor?.(stream)
-    if (monitor !== undefined) view.note(bold(`Watch it at ${monitor.url}`))
     const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort')
     await Promise.race([connectAll(stream, connections), stopped])
     engine?.resume()
@@ -159,7 +153,7 @@ async function streamFeeds(
     return { delivered, metrics }
   } finally {
     view.end()
-    await monitor?.close()
+    await monitor.close()
   }
 }
 

@@ -10,6 +10,7 @@ import { createLifetime } from '../../core/lifetime.js'
 import type { Credentials } from '../../plugins/hmac-auth.js'
 import { type Config, createClient } from '../../presets/create-client.js'
 import type { DecodedReport } from '../../presets/versions.js'
+import type { LogOptions } from '../service/nats.js'
 import { type ClockReading, readClock } from './read-clock.js'
 
 /** What is to be checked. */
@@ -26,20 +27,12 @@ export interface Patient {
   /** Seconds for which origins are watched. */
   readonly seconds: number
   /** The log of a relay, where it is to be checked. */
-  readonly log: LogPlace | undefined
+  readonly log: LogOptions | undefined
   readonly env: Readonly<Record<string, string | undefined>>
   /** The version of Node, without its `v`. */
   readonly nodeVersion: string
   /** The folder of the package. */
   readonly folder: string
-}
-
-/** Where the log of a relay is. */
-export interface LogPlace {
-  readonly servers: string
-  readonly creds: string | undefined
-  readonly stream: string | undefined
-  readonly prefix: string | undefined
 }
 
 /** What checks work with. What several of them ask for is asked for once. */

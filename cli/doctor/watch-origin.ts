@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Plugin } from '../../client/plugin.js'
 import { createClient } from '../../client/client.js'
+import type { Plugin } from '../../client/plugin.js'
 import { hmacAuth } from '../../plugins/hmac-auth.js'
 import { retry } from '../../plugins/retry.js'
 import { correctionOf, observedAt } from './age.js'

@@ -1,12 +1,10 @@
 import { ValidationError } from '../../core/errors.js'
-import type { NatsConnectionOptions } from '../service/nats.js'
+import type { LogOptions } from '../service/nats.js'
 import type { ServiceOptions } from '../service/service.js'
 
 /** The options of `sluice relay`. */
-export interface RelayCommandOptions extends ServiceOptions, NatsConnectionOptions {
+export interface RelayCommandOptions extends ServiceOptions, LogOptions {
   readonly feeds?: string
-  readonly stream?: string
-  readonly prefix?: string
   readonly name?: string
   readonly create?: boolean
   readonly replicas?: number

@@ -1,39 +1,58 @@
 import type { NatsConnection } from '@nats-io/transport-node'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { foreignCause, ValidationError } from '../../core/errors.js'
 import { LogError } from '../../nats/errors.js'
+import { checkName, checkPrefix } from '../../nats/subjects.js'
 import { readFile } from '../input/files.js'
 
 /** The options of a connection to NATS. */
 export interface NatsConnectionOptions {
   readonly nats: string
-  readonly creds?: string
-  readonly natsCa?: string
-  readonly natsCert?: string
-  readonly natsKey?: string
+  readonly creds?: string | undefined
+  readonly natsCa?: string | undefined
+  readonly natsCert?: string | undefined
+  readonly natsKey?: string | undefined
+}
+
+/** The options that name a log: the stream of a relay. */
+export interface LogOptions extends NatsConnectionOptions {
+  readonly stream?: string | undefined
+  readonly prefix?: string | undefined
 }
 
 /** Adds them to a command. */
-export function addNatsOptions(command: Command): Command {
+export function addLogOptions(command: Command, description: string, isRequired = false): Command {
   return command
-    .requiredOption('--nats <urls>', 'the servers of NATS, separated by commas')
+    .addOption(
+      new Option('--nats <urls>', description).argParser(servers).makeOptionMandatory(isRequired),
+    )
     .option('--creds <file>', 'the credentials of NATS')
     .option('--nats-ca <file>', 'TLS to NATS: trust the authorities of this file alone, in PEM')
     .option('--nats-cert <file>', 'TLS to NATS: show this client certificate, in PEM')
     .option('--nats-key <file>', 'its private key, in PEM')
+    .option('--stream <name>', 'the stream; SLUICE by default', text => checkName('--stream', text))
+    .option('--prefix <subject>', 'what its subjects begin with; sluice by default', text =>
+      checkPrefix('--prefix', text),
+    )
 }
 
-/** Connects to NATS. A connection that is lost is opened again for as long as it takes. */
-export async function connectNats(options: NatsConnectionOptions): Promise<NatsConnection> {
+function servers(text: string): string {
+  if (!text.includes('@')) return text
+  throw new InvalidArgumentError(
+    'must have no user name, password or token, which others could see: give --creds',
+  )
+}
+
+/** Connects to NATS. A connection that is lost is opened again for as long as it takes, unless `reconnect` is false. */
+export async function connectNats(
+  options: NatsConnectionOptions,
+  reconnect = true,
+): Promise<NatsConnection> {
   const { nats, creds } = options
-  if (nats.includes('@'))
-    throw new ValidationError(
-      '--nats must have no user name, password or token, which others could see: give --creds',
-    )
   const { connect, credsAuthenticator } = await import('@nats-io/transport-node')
   const given = {
     servers: nats.split(',').map(server => server.trim()),
-    maxReconnectAttempts: -1,
+    ...(reconnect ? { maxReconnectAttempts: -1 } : { reconnect }),
     ...(creds === undefined
       ? {}
       : { authenticator: credsAuthenticator(readFile('--creds', creds)) }),

@@ -35,6 +35,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   commander: /^cli\//,
   'hyparquet-writer': /^cli\/history\/parquet-file\.ts$/,
   picocolors: /^cli\//,
+  uplot: /^cli\/monitor\/page\/charts\.ts$/,
 }
 
 /** Packages that the build copies, so that nobody installs them. */

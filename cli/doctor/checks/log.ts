@@ -1,15 +1,13 @@
-import { readFile } from '../../input/files.js'
-import { connectServers } from '../../../nats/connect.js'
 import {
-  type Inspection,
   type InspectedFeed,
   type InspectedReader,
+  type Inspection,
   inspectLog,
 } from '../../../nats/inspection.js'
 import { DEFAULT_PREFIX, DEFAULT_STREAM } from '../../../nats/subjects.js'
+import { connectNats, type LogOptions } from '../../service/nats.js'
 import { formatSeconds, observedAt } from '../age.js'
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
-import type { LogPlace } from '../context.js'
 
 /** Feeds and readers that are looked at, where no feeds are given. */
 const SOME = 20
@@ -24,9 +22,9 @@ export const log: Check = {
   needs: ['packages'],
   exitCode: exitCodes.service,
   async run({ log: place, feedIDs }) {
-    const { servers, creds, stream = DEFAULT_STREAM, prefix = DEFAULT_PREFIX } = place as LogPlace
-    const key = creds === undefined ? undefined : readFile('--creds', creds)
-    const connection = await connectServers({ servers, creds: key, reconnect: false })
+    const options = place as LogOptions
+    const { stream = DEFAULT_STREAM, prefix = DEFAULT_PREFIX } = options
+    const connection = await connectNats(options, false)
     try {
       const found = await inspectLog({ connection, stream, prefix }, feedIDs, SOME)
       return [

@@ -1,6 +1,6 @@
+import { asError } from '../../../core/errors.js'
 import { parseOrigins } from '../../../plugins/ha-discovery/parse-origins.js'
 import { generateAuthHeaders } from '../../../plugins/hmac-auth.js'
-import { asError } from '../../../core/errors.js'
 import { correctionOf, formatSeconds } from '../age.js'
 import { type Check, exitCodes, type Finding, failed, notChecked, ok, warning } from '../check.js'
 import type { Context } from '../context.js'

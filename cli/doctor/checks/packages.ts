@@ -1,6 +1,6 @@
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
-import { findVersion, readManifest } from '../manifest.js'
 import type { Patient } from '../context.js'
+import { findVersion, readManifest } from '../manifest.js'
 import { satisfies } from '../version-range.js'
 
 /** Which of the optional packages are installed, and whether one is missing that these options need. */

@@ -1,5 +1,5 @@
-import { isStreamsError } from '../../../core/errors.js'
 import type { ProxyServer, Target } from '../../../client/egress/proxies.js'
+import { isStreamsError } from '../../../core/errors.js'
 import { type Check, exitCodes, type Finding, failed, ok } from '../check.js'
 import { type Context, nameOf } from '../context.js'
 

@@ -1,6 +1,6 @@
+import { once } from 'node:events'
 import { isIP } from 'node:net'
 import { connect, type PeerCertificate, type TLSSocket } from 'node:tls'
-import { once } from 'node:events'
 import type { Target } from '../../../client/egress/proxies.js'
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
 import { type Context, nameOf } from '../context.js'

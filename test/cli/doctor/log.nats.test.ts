@@ -1,5 +1,5 @@
-import { jetstreamManager } from '@nats-io/jetstream'
 import { expect, test } from '@jest/globals'
+import { jetstreamManager } from '@nats-io/jetstream'
 import { checksFor } from '../../../cli/doctor/checks.js'
 import type { Patient } from '../../../cli/doctor/context.js'
 import { diagnose, patientOf } from '../../support/cli/doctor.js'
@@ -9,7 +9,7 @@ import { until } from '../../support/waiting.js'
 /** Who reads the log alone has no credentials. */
 function reader({ servers }: LogWorld, feedIDs: readonly string[] = []): Patient {
   const log = {
-    servers: servers.servers.join(),
+    nats: servers.servers.join(),
     creds: undefined,
     stream: undefined,
     prefix: undefined,
@@ -75,7 +75,7 @@ test('says that the stream is not there, or the server', async () => {
     ...patient,
     log: {
       ...patient.log,
-      servers: `nats://someone:open-sesame@127.0.0.1:${node.port}`,
+      nats: `nats://someone:open-sesame@127.0.0.1:${node.port}`,
     } as Patient['log'],
   })
   expect(away.of('failed')).toEqual([expect.stringMatching(/^log: .*refused/i)])

@@ -1,0 +1,96 @@
+import type { Message } from '../messages.js'
+import { recall, remember } from './storage.js'
+
+/** Milliseconds without a message after which the connection is lost: the server sends one every two seconds at least. */
+const PATIENCE = 7000
+const RETRY = 1000
+const RESTART = 'restart'
+
+/** How the page stands with its server. */
+export type LinkState = 'connecting' | 'open' | 'lost' | 'unauthorised'
+
+interface Link {
+  onMessage(message: Message): void
+  /** `why` is what the server says of it, if it does. */
+  onState(state: LinkState, why?: string): void
+}
+
+/** What the page has of its server. */
+export interface Following {
+  /** Begins anew, with all there is. */
+  restart(): void
+}
+
+/** Moves the token out of the address bar, where it could be seen and would stay in the history. */
+export function takeToken(): string | undefined {
+  const given = new URLSearchParams(location.hash.slice(1)).get('token')
+  if (given !== null) {
+    remember('sessionStorage', 'token', given)
+    history.replaceState(undefined, '', location.pathname)
+  }
+  return given ?? recall('sessionStorage', 'token')
+}
+
+/** Reads the server's events for as long as the page is open. `EventSource` can't send a token in a header. */
+export function follow(token: string | undefined, { onMessage, onState }: Link): Following {
+  let current = new AbortController()
+
+  async function repeat(): Promise<void> {
+    for (;;) {
+      current = new AbortController()
+      const { status, why } = await readEvents(token, current, message => {
+        onState('open')
+        try {
+          onMessage(message)
+        } catch (error) {
+          // A fault of the page, which has nothing to do with the connection.
+          reportError(error)
+        }
+      }).catch((): Ended => ({}))
+      if (current.signal.reason === RESTART) continue
+      if (status === 401) return onState('unauthorised')
+      onState('lost', why)
+      await new Promise(resolve => setTimeout(resolve, RETRY))
+    }
+  }
+
+  void repeat()
+  return { restart: () => current.abort(RESTART) }
+}
+
+/** How an answer ended: with its status, where it was refused. */
+interface Ended {
+  readonly status?: number
+  readonly why?: string
+}
+
+/** Reads one answer to its end. */
+async function readEvents(
+  token: string | undefined,
+  quiet: AbortController,
+  onMessage: (message: Message) => void,
+): Promise<Ended> {
+  let timer = setTimeout(() => quiet.abort(), PATIENCE)
+  try {
+    const response = await fetch('/events', {
+      headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
+      signal: quiet.signal,
+      cache: 'no-store',
+    })
+    const { ok, status, body } = response
+    if (!ok || body === null) return { status, why: await response.text() }
+    const texts = body.pipeThrough(new TextDecoderStream()).getReader()
+    let rest = ''
+    for (;;) {
+      const { done, value } = await texts.read()
+      if (done) return {}
+      clearTimeout(timer)
+      timer = setTimeout(() => quiet.abort(), PATIENCE)
+      const events = (rest + value).split('\n\n')
+      rest = events.pop() ?? ''
+      for (const event of events) onMessage(JSON.parse(event.slice('data: '.length)) as Message)
+    }
+  } finally {
+    clearTimeout(timer)
+  }
+}

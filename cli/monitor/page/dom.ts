@@ -1,0 +1,50 @@
+/** The element of the page with this id. */
+export function byID<Type extends HTMLElement = HTMLElement>(id: string): Type {
+  return document.getElementById(id) as Type
+}
+
+/** Makes an element with a class and children; texts stay texts. */
+export function make<Name extends keyof HTMLElementTagNameMap>(
+  name: Name,
+  className = '',
+  ...children: (Node | string)[]
+): HTMLElementTagNameMap[Name] {
+  const element = document.createElement(name)
+  if (className !== '') element.className = className
+  element.append(...children)
+  return element
+}
+
+/** Sets the text of an element, where it is another. */
+export function setText(element: Node, text: string): void {
+  if (element.textContent !== text) element.textContent = text
+}
+
+/** Sets an attribute `data-…`, where it is another. */
+export function setData(element: HTMLElement, name: string, value: string): void {
+  if (element.dataset[name] !== value) element.dataset[name] = value
+}
+
+const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
+
+/** A count with its thousands apart: `12,345`. */
+export const formatCount = (value: number): string => grouped.format(value)
+
+/** A time of day, to the second. */
+export const formatTime = (at: number): string => new Date(at).toTimeString().slice(0, 8)
+
+/** Milliseconds in the unit that fits: `0.8 ms`, `240 ms`, `1.5 s`. */
+export function formatMs(ms: number): string {
+  if (ms < 10) return `${ms.toFixed(1)} ms`
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  return `${(ms / 1000).toFixed(1)} s`
+}
+
+/** An age in whole seconds, which is calm to look at. */
+export function formatAge(ms: number): string {
+  if (ms < 1000) return '< 1 s'
+  const seconds = Math.floor(ms / 1000)
+  if (seconds < 120) return `${seconds} s`
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`
+  return `${Math.floor(seconds / 3600)} h`
+}

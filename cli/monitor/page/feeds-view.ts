@@ -1,0 +1,179 @@
+import type { FeedName, FeedRow, Sample } from '../messages.js'
+import { byID, formatAge, formatCount, make, setData, setText } from './dom.js'
+
+/** Points of a line: the samples of three minutes. */
+const POINTS = 90
+/** Drawings after which what is not in view has been drawn once. */
+const ROUNDS = 8
+const WIDTH = 102
+const HEIGHT = 20
+const SVG = 'http://www.w3.org/2000/svg'
+
+/** The table of feeds. */
+export interface FeedsView {
+  name(row: FeedName): void
+  update(row: FeedRow): void
+  sample(sample: Sample): void
+  /** Draws the rows in view, and some of those beyond it: after a few times each is drawn. */
+  draw(now: number): void
+}
+
+interface Shown {
+  readonly line: HTMLTableRowElement
+  readonly feed: HTMLElement
+  readonly whole: HTMLElement
+  readonly fraction: HTMLElement
+  readonly trend: SVGPolylineElement
+  readonly age: HTMLElement
+  readonly reports: HTMLElement
+  readonly gaps: HTMLElement
+  readonly state: HTMLElement
+  readonly prices: (number | null)[]
+  search: string
+  row: FeedRow
+  isInView: boolean
+  isOld: boolean
+  hasOldTrend: boolean
+}
+
+/** Makes the table. */
+export function createFeedsView(): FeedsView {
+  const body = byID<HTMLTableSectionElement>('feed-rows')
+  const filter = byID<HTMLInputElement>('filter')
+  const attention = byID<HTMLInputElement>('attention')
+  const feeds: Shown[] = []
+  let round = 0
+  const ofLine = new WeakMap<Element, Shown>()
+  const inView = new IntersectionObserver(
+    entries => {
+      for (const { target, isIntersecting } of entries) {
+        const shown = ofLine.get(target)
+        if (shown !== undefined) shown.isInView = isIntersecting
+      }
+    },
+    { root: byID('feeds-scroll'), rootMargin: '100px' },
+  )
+
+  function find(index: number): Shown {
+    let shown = feeds[index]
+    if (shown === undefined) {
+      shown = makeRow(index)
+      feeds[index] = shown
+      ofLine.set(shown.line, shown)
+      body.append(shown.line)
+      inView.observe(shown.line)
+    }
+    return shown
+  }
+
+  /** Hides the rows that are not asked for. */
+  function select(): void {
+    const wanted = filter.value.trim().toLowerCase()
+    let count = 0
+    for (const { line, search, row } of feeds) {
+      const isWanted = search.includes(wanted) && !(attention.checked && row.state === 'live')
+      if (line.hidden === isWanted) line.hidden = !isWanted
+      if (isWanted) count++
+    }
+    const none = byID('no-feeds')
+    none.hidden = count > 0 || feeds.length === 0
+    setText(none, attention.checked && wanted === '' ? 'All feeds are live.' : 'No feed matches.')
+  }
+
+  filter.addEventListener('input', select)
+  attention.addEventListener('change', select)
+
+  return {
+    name({ index, feedID, name, field }) {
+      const shown = find(index)
+      shown.search = `${name} ${feedID}`.toLowerCase()
+      setText(shown.feed, name)
+      shown.feed.title = `${feedID}${field === '' ? '' : `, ${field}`}`
+    },
+    update(row) {
+      const shown = find(row.index)
+      const isOther = shown.row.state !== row.state
+      shown.row = row
+      shown.isOld = true
+      if (isOther) setData(shown.line, 'state', row.state)
+      if (isOther && attention.checked) select()
+    },
+    sample({ prices }) {
+      for (const [index, price] of prices.entries()) {
+        const shown = find(index)
+        shown.prices.push(price)
+        if (shown.prices.length > POINTS) shown.prices.shift()
+        shown.hasOldTrend = true
+      }
+    },
+    draw(now) {
+      round = (round + 1) % ROUNDS
+      for (const [index, shown] of feeds.entries()) {
+        if (!shown.isInView && index % ROUNDS !== round) continue
+        if (shown.isOld) drawRow(shown)
+        if (shown.hasOldTrend && shown.isInView) drawTrend(shown)
+        const { seenAt } = shown.row
+        setText(shown.age, seenAt === undefined ? '–' : formatAge(Math.max(0, now - seenAt)))
+      }
+    },
+  }
+}
+
+function makeRow(index: number): Shown {
+  const feed = make('th', 'c-name')
+  feed.scope = 'row'
+  const whole = make('span', 'whole')
+  const fraction = make('span', 'fraction')
+  const drawing = document.createElementNS(SVG, 'svg')
+  drawing.setAttribute('viewBox', `0 0 ${WIDTH} ${HEIGHT}`)
+  drawing.setAttribute('aria-hidden', 'true')
+  const trend = document.createElementNS(SVG, 'polyline') as SVGPolylineElement
+  drawing.append(trend)
+  const trendCell = make('td', 'c-trend')
+  trendCell.append(drawing)
+  const age = make('td', 'c-age number')
+  const reports = make('td', 'c-reports number')
+  const gaps = make('td', 'c-gaps number')
+  const state = make('span')
+  const stateCell = make('td', 'c-state', makeShape(), state)
+  const price = make('td', 'c-price', whole, fraction)
+  const line = make('tr', '', feed, price, trendCell, age, reports, gaps, stateCell)
+  const row: FeedRow = { index, state: 'waiting', reports: 0, gaps: 0 }
+  const cells = { line, feed, whole, fraction, trend, age, reports, gaps, state }
+  const flags = { isInView: false, isOld: true, hasOldTrend: false }
+  return { ...cells, ...flags, prices: [], search: '', row }
+}
+
+function makeShape(): HTMLElement {
+  const shape = make('i', 'shape')
+  shape.ariaHidden = 'true'
+  return shape
+}
+
+function drawRow(shown: Shown): void {
+  const { state, price, reports, gaps } = shown.row
+  shown.isOld = false
+  const [whole = '', fraction] = (price ?? '–').split('.')
+  setText(shown.whole, whole.replace(/\B(?=(\d{3})+$)/g, ','))
+  setText(shown.fraction, fraction === undefined ? '' : `.${fraction}`)
+  setText(shown.reports, formatCount(reports))
+  setText(shown.gaps, formatCount(gaps))
+  setData(shown.gaps, 'some', String(gaps > 0))
+  setText(shown.state, state)
+}
+
+/** The newest sample is at the right; a feed that stands still is a line in the middle. */
+function drawTrend(shown: Shown): void {
+  const { prices, trend } = shown
+  shown.hasOldTrend = false
+  const known = prices.filter(price => price !== null)
+  const low = Math.min(...known)
+  const span = Math.max(...known) - low
+  const points = prices.flatMap((price, index) => {
+    if (price === null) return []
+    const x = WIDTH - ((prices.length - 1 - index) * WIDTH) / (POINTS - 1)
+    const y = span === 0 ? HEIGHT / 2 : HEIGHT - 2 - ((price - low) / span) * (HEIGHT - 4)
+    return [`${x.toFixed(1)},${y.toFixed(1)}`]
+  })
+  trend.setAttribute('points', points.join(' '))
+}

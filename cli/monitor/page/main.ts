@@ -1,0 +1,194 @@
+import type {
+  About,
+  Latency,
+  Load,
+  Message,
+  OriginRow,
+  StackRow,
+  Totals,
+  Verdict,
+} from '../messages.js'
+import { type Charts, createCharts } from './charts.js'
+import { follow, type LinkState, takeToken } from './connection.js'
+import { byID, formatAge, formatCount, formatMs, make, setData, setText } from './dom.js'
+import { createEventsView } from './events-view.js'
+import { createFeedsView } from './feeds-view.js'
+import { drawOrigins, drawStack } from './tables-view.js'
+import { startTheme } from './theme.js'
+
+/** What stands before the title of the page, where colours are not seen. */
+const marks: Readonly<Record<string, string>> = {
+  ok: '✓',
+  starting: '…',
+  degraded: '▲',
+  down: '✕',
+  lost: '✕',
+}
+
+/** Milliseconds between two drawings where less motion is preferred. */
+const SLOW = 1000
+
+const feeds = createFeedsView()
+const events = createEventsView()
+const charts: Charts = createCharts()
+const origins = new Map<string, OriginRow>()
+const stack: StackRow[] = []
+const prefersLess: MediaQueryList = matchMedia('(prefers-reduced-motion: reduce)')
+let startedAt: number | undefined
+let wire = ''
+let verdict: Verdict | undefined
+let link: LinkState = 'connecting'
+/** What the server says of a connection that it refuses. */
+let refusal: string | undefined
+/** The server's time, less that of this page's own clock, which does not go back. */
+let ahead = 0
+let lastMessage: number | undefined
+let lastSample = 0
+let drawnAt = 0
+let isPaused = false
+
+const now = (): number => performance.now() + ahead
+
+function take(message: Message): void {
+  ahead = message.now - performance.now()
+  lastMessage = performance.now()
+  for (const row of message.about ?? []) showAbout(row)
+  if (message.verdict !== undefined) verdict = message.verdict[0]
+  if (!isPaused) show(message)
+  showVerdict()
+}
+
+/** Another start is another stream, whose feeds have other numbers. */
+function showAbout(about: About): void {
+  startedAt ??= about.startedAt
+  if (startedAt !== about.startedAt) location.reload()
+  wire = about.wire
+  setText(byID('source'), about.source)
+}
+
+function show(message: Message): void {
+  for (const row of message.names ?? []) feeds.name(row)
+  for (const row of message.feeds ?? []) feeds.update(row)
+  for (const row of message.samples ?? []) {
+    if (row.at <= lastSample) continue
+    lastSample = row.at
+    feeds.sample(row)
+    charts.sample(row)
+  }
+  for (const row of message.events ?? []) events.add(row)
+  for (const row of message.origins ?? []) origins.set(`${row.name} ${row.host}`, row)
+  for (const row of message.stack ?? []) stack[row.index] = row
+  for (const row of message.latency ?? []) showLatency(row)
+  for (const row of message.totals ?? []) showTotals(row)
+  for (const row of message.load ?? []) showLoad(row)
+  if (message.origins !== undefined) drawOrigins([...origins.values()])
+  if (message.stack !== undefined) drawStack(stack, wire)
+  draw()
+}
+
+function draw(): void {
+  const at = performance.now()
+  if (document.hidden || at - drawnAt < (prefersLess.matches ? SLOW : 0)) return
+  drawnAt = at
+  feeds.draw(now())
+}
+
+/** What is wrong with the page itself comes first: nothing else it shows is of now. */
+function readVerdict():
+  | Verdict
+  | { level: 'lost' | 'starting'; headline: string; facts: readonly string[] } {
+  if (link === 'unauthorised')
+    return {
+      level: 'lost',
+      headline: 'The token is missing',
+      facts: ['open the URL that the command has printed'],
+    }
+  if (link === 'lost') {
+    const values =
+      lastMessage === undefined
+        ? 'no values yet'
+        : `values of ${formatAge(performance.now() - lastMessage)} ago`
+    const headline =
+      refusal === undefined ? 'The monitor does not answer' : 'The monitor refuses this page'
+    return { level: 'lost', headline, facts: [...(refusal === undefined ? [] : [refusal]), values] }
+  }
+  return verdict ?? { level: 'starting', headline: 'Connecting to the monitor', facts: [] }
+}
+
+function showVerdict(): void {
+  const { level, headline, facts } = readVerdict()
+  const section = byID('verdict')
+  const isOther = section.dataset.level !== level
+  setData(section, 'level', level)
+  setData(document.body, 'link', link)
+  setText(byID('headline'), headline)
+  const list = byID('facts')
+  if (list.textContent !== facts.join(''))
+    list.replaceChildren(...facts.map(fact => make('li', '', fact)))
+  const title = `${marks[level]} ${facts[0] ?? headline} · sluice`
+  if (document.title !== title) document.title = title
+  if (isOther) events.say(`${headline}. ${facts.join(', ')}`)
+}
+
+const labels: readonly (readonly [keyof Totals, string])[] = [
+  ['rate', 'reports a second'],
+  ['accepted', 'delivered'],
+  ['deduplicated', 'copies dropped'],
+  ['backfilled', 'backfilled'],
+  ['late', 'late'],
+  ['gaps', 'gaps'],
+  ['conflicts', 'conflicts'],
+  ['errors', 'errors'],
+  ['reconnects', 'reconnects'],
+]
+const bad: ReadonlySet<string> = new Set(['gaps', 'conflicts', 'errors'])
+
+function showTotals(totals: Totals): void {
+  const list = byID('totals')
+  if (list.children.length === 0)
+    for (const [, label] of labels) list.append(make('div', '', make('dt', '', label), make('dd')))
+  for (const [index, [name]] of labels.entries()) {
+    const value = (list.children[index] as HTMLElement).lastElementChild as HTMLElement
+    setText(value, formatCount(totals[name]))
+    setData(value, 'some', String(bad.has(name) && totals[name] > 0))
+  }
+  setText(byID('rate-now'), `now ${formatCount(totals.rate)}`)
+}
+
+function showLatency(latency: Latency): void {
+  const { p50, p99 } = latency
+  charts.latency(latency)
+  const text = `p50 ${formatMs(p50 ?? 0)} · p99 ${formatMs(p99 ?? 0)}`
+  setText(byID('latency-now'), p50 === undefined || p99 === undefined ? 'none yet' : text)
+}
+
+function showLoad({ loopP99Ms, cpu, memoryBytes, readers }: Load): void {
+  const memory = Math.round(memoryBytes / 1_000_000)
+  const pages = readers === 1 ? '1 page' : `${readers} pages`
+  const text = `The monitor itself: event loop ${loopP99Ms} ms late (99 %), ${Math.round(cpu * 100)} % of a core, ${memory} MB, ${pages}`
+  setText(byID('load'), text)
+}
+
+const following = follow(takeToken(), {
+  onMessage: take,
+  onState(state, why) {
+    link = state
+    refusal = why
+    showVerdict()
+  },
+})
+
+byID('pause').addEventListener('click', () => {
+  isPaused = !isPaused
+  const button = byID('pause')
+  button.ariaPressed = String(isPaused)
+  setText(button, isPaused ? 'Resume' : 'Pause')
+  setData(document.body, 'paused', String(isPaused))
+  // What has passed meanwhile comes with all the rest.
+  if (!isPaused) following.restart()
+})
+startTheme(charts.redraw)
+setInterval(() => {
+  if (!isPaused) draw()
+  if (link === 'lost') showVerdict()
+}, SLOW)
