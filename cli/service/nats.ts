@@ -1,5 +1,5 @@
 import type { NatsConnection } from '@nats-io/transport-node'
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { foreignCause, ValidationError } from '../../core/errors.js'
 import { LogError } from '../../nats/errors.js'
 import { checkName, checkPrefix } from '../../nats/subjects.js'
@@ -38,8 +38,9 @@ export function addLogOptions(command: Command, description: string, isRequired 
 
 function servers(text: string): string {
   if (!text.includes('@')) return text
-  throw new InvalidArgumentError(
-    'must have no user name, password or token, which others could see: give --creds',
+  // The error for an argument that is invalid would quote it.
+  throw new ValidationError(
+    '--nats must have no user name, password or token, which others could see: give --creds',
   )
 }
 
