@@ -16,7 +16,7 @@ const eth = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const fine = `0x1003${'0'.repeat(60)}`
 
 /** An engine that publishes when the test says so, a stream of it, and its monitor. */
-async function start(options: DataEngineOptions = {}) {
+async function start(options: DataEngineOptions = {}, isVerified = false) {
   const engine = await startDataEngine({
     feeds: [eth, fine],
     intervalMs: 0,
@@ -24,8 +24,10 @@ async function start(options: DataEngineOptions = {}) {
     ...options,
   })
   closers.push(() => engine.close())
-  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
-  const measured = measurePreset({ apiKey, userSecret, endpoint, wsEndpoint, haMode: true })
+  const { apiKey, userSecret, endpoint, wsEndpoint, network } = engine
+  const verify = isVerified ? { verify: { signers: network } } : {}
+  const config = { apiKey, userSecret, endpoint, wsEndpoint, haMode: true, ...verify }
+  const measured = measurePreset(config)
   closers.push(() => measured.client.close())
   const feeds = engine.feeds.map(feedID => ({ feedID, name: feedID === eth ? 'ETH/USD' : 'fine' }))
   const stream = measured.client.createStream([...engine.feeds])
@@ -118,6 +120,17 @@ describe('a monitor', () => {
     await first?.restart()
     await until(() => stream.getMetrics().activeConnections === 2)
     await shows('verdict', { facts: expect.arrayContaining(['2 of 2 origins']) })
+  })
+
+  test('shows what verify has stopped', async () => {
+    const { engine, stream, shows } = await start({}, true)
+    await stream.connect()
+    engine.publish(eth)
+    await shows('feeds', { reports: 1 }, 0)
+    engine.publish(fine, {}, { forged: 'signature', stored: false })
+    await shows('stack', { name: 'verify', reports: { in: 2, out: 1 } }, 4)
+    await shows('feeds', { state: 'waiting', reports: 0 }, 1)
+    await shows('events', { kind: 'error', text: expect.stringContaining('fine') })
   })
 
   test('shows a feed that may not be read as refused, and one that is quiet as stale', async () => {
