@@ -8,7 +8,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
+import zlib, { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { type RunningHere, runHere, start } from '../support/cli.js'
@@ -95,7 +95,8 @@ test(`killed ${inForm(3, 20)} times at random, it loses nothing and writes nothi
     const { child, output, ended } = startCommand(args(), { env: env() })
     // At any moment: while it starts, while it reads what it has, and while it writes.
     if (kill % 3 !== 2) await until(() => /is connected/.test(output.err), 20_000)
-    await pause(Math.random() * 400)
+    // Now and then long enough for the cursors to move, which they do once a second.
+    await pause(Math.random() * (kill % 3 === 0 ? 1600 : 400))
     child.kill('SIGKILL')
     await ended
   }
@@ -121,6 +122,20 @@ test('files rotate, and what was being written when it ended is written again', 
   )
   await finish(record())
   expect(recorded()).toEqual(published())
+})
+
+const testZstd = 'zstdCompress' in zlib ? test : test.skip
+testZstd('with zstd, too', async () => {
+  const first = record('--pack', 'zstd')
+  await until(() => files().length > 0)
+  first.stop()
+  await first.ended
+  const second = record('--pack', 'zstd')
+  await until(() => files().length > 1)
+  second.stop()
+  expect((await second.ended).code).toBe(0)
+  const { out, code } = await runHere(['gaps', ...files().map(name => join(dir, name))])
+  expect([out, code]).toEqual([expect.stringMatching(/ reports of 2 feeds: no gaps\n$/), 0])
 })
 
 test('two processes do not record into one directory', async () => {
