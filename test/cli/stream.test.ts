@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { knownFeeds } from '../../presets/feeds.js'
 import { type Around, type RunningHere, runHere, start } from '../support/cli.js'
-import { longTest } from '../support/long.js'
 import { withoutControls } from '../support/controls.js'
+import { longTest } from '../support/long.js'
 import { until } from '../support/waiting.js'
 
 const eth = knownFeeds.testnet['ETH/USD'].feedID
