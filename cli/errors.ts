@@ -23,7 +23,8 @@ export function exitCodeOf(thrown: unknown): number {
 
 /** The text of an error in one line, without possible keys. */
 export function inOneLine(text: string): string {
-  return hideKeys(text.trim().replace(/\s*\n\s*/g, ' '))
+  // What is in brackets belongs to what stands before it.
+  return hideKeys(text.trim().replace(/\s*\n\s*(\()?/g, (_, bracket) => (bracket ? ' (' : '; ')))
 }
 
 /** Longer than an address. Feed ids begin with 0x and do not match. */

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { addExamples } from '../input/arguments.js'
 import { type IO, say } from '../io.js'
 import { describeFeed } from '../output/feeds.js'
+import { requestLogging } from '../output/log.js'
 import { addServiceOptions, connect, findService, type ServiceOptions } from '../service/service.js'
 
 /** Adds `feeds`. */
@@ -10,7 +11,7 @@ export function addFeedsCommand(program: Command, io: IO): void {
     .description('list the feeds that the credentials may read')
     .option('--json', 'print NDJSON')
     .action(async (options: ServiceOptions & { json?: boolean }) => {
-      await using client = await connect(findService(options, io))
+      await using client = await connect(findService(options, io), requestLogging(io))
       for (const feed of await client.listFeeds({ signal: io.signal }))
         say(
           io,

@@ -3,6 +3,7 @@ import { addExamples } from '../input/arguments.js'
 import { feedText, findOneFeed } from '../input/feeds.js'
 import type { IO } from '../io.js'
 import { addFormatOptions, createFormat, type FormatOptions } from '../output/format.js'
+import { requestLogging } from '../output/log.js'
 import { addServiceOptions, connect, findService, type ServiceOptions } from '../service/service.js'
 
 /** Adds `latest`. */
@@ -12,7 +13,7 @@ export function addLatestCommand(program: Command, io: IO): void {
     .argument('<feed>', feedText)
     .action(async (given: string, options: ServiceOptions & FormatOptions) => {
       const service = findService(options, io)
-      await using client = await connect(service)
+      await using client = await connect(service, requestLogging(io))
       const feed = await findOneFeed(given, client, service, io)
       const format = createFormat(options, [feed])
       const report = await client.getLatestReport(feed.feedID, { signal: io.signal })

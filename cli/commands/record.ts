@@ -152,6 +152,6 @@ async function runRecording(
     await recorder.close()
   }
   if (verbosity === 'quiet') return
-  for (const line of describeTotals(stream)) warn(io, line)
+  for (const line of describeTotals(stream, io.exitCode !== 0)) warn(io, line)
   warn(io, `${count(recorder.written, 'report')} written`)
 }

@@ -87,7 +87,8 @@ async function runStream(
     io.exitCode = exitCodeOf(thrown)
   } finally {
     table?.end()
-    if (verbosity !== 'quiet') for (const line of describeTotals(stream)) warn(io, line)
+    if (verbosity !== 'quiet')
+      for (const line of describeTotals(stream, io.exitCode !== 0)) warn(io, line)
   }
 }
 

@@ -35,20 +35,29 @@ export async function* readReports(
   { mayBeEmpty = false }: { readonly mayBeEmpty?: boolean } = {},
 ): AsyncGenerator<GivenReport> {
   const text = given.trim()
+  const isItself = /^0x/i.test(text) || bareDigits.test(text)
   let count = 0
-  for await (const report of /^0x/i.test(text) || bareDigits.test(text)
-    ? [{ fullReport: withPrefix(text) }]
-    : parseReports(
-        linesOf(
-          what,
-          unpack(what, chunksOf(given, io), () => warn(io, `${given} ends within what is packed`)),
-        ),
-      )) {
+  for await (const report of isItself ? [{ fullReport: withPrefix(text) }] : readInput(given, io)) {
     count++
     yield report
   }
   if (count === 0 && !mayBeEmpty)
     throw new ValidationError(`${what} must be given: the input is empty`)
+}
+
+async function* readInput(given: string, io: IO): AsyncGenerator<GivenReport> {
+  const place = given === '-' ? '' : ` of ${given}`
+  let isCut = false
+  const bytes = unpack(given === '-' ? 'standard input' : given, chunksOf(given, io), () => {
+    isCut = true
+    warn(io, `${given} ends within what is packed`)
+  })
+  const rest = yield* parseReports(linesOf(what, bytes), place)
+  if (rest === '' || isCut) return
+  const value = parse(rest)
+  if (value === undefined)
+    throw new ValidationError(`${what}${place} must be JSON or hexadecimal digits`)
+  yield* reportsIn(value, 'the last line')
 }
 
 /** Where the signed feed id begins in the text of a report, and where it ends. */
@@ -70,7 +79,11 @@ export function chunksOf(given: string, io: IO): AsyncGenerator<Uint8Array> {
   return fileChunks(what, given)
 }
 
-async function* parseReports(lines: AsyncIterable<string>): AsyncGenerator<GivenReport> {
+/** The reports of lines; returns what is left of a value that was not ended. */
+async function* parseReports(
+  lines: AsyncIterable<string>,
+  place: string,
+): AsyncGenerator<GivenReport, string> {
   let number = 0
   /** The lines so far of a value that stands on several. */
   let open = ''
@@ -83,18 +96,17 @@ async function* parseReports(lines: AsyncIterable<string>): AsyncGenerator<Given
       continue
     }
     if (open === '' && !/^\s*[{["]/.test(text))
-      throw new ValidationError(`${what} on line ${number} must be hexadecimal digits or JSON`)
+      throw new ValidationError(
+        `${what} on line ${number}${place} must be hexadecimal digits or JSON`,
+      )
     // A value on several lines ends with a bracket that is not indented.
     const value = open === '' || /^[}\]]/.test(line) ? parse(text) : undefined
     open = value === undefined ? `${text}\n` : ''
     if (open.length > MAX_VALUE)
       throw new ValidationError(`${what} must have at most ${MAX_VALUE} characters`)
-    if (value !== undefined) yield* reportsIn(value, number)
+    if (value !== undefined) yield* reportsIn(value, `line ${number}${place}`)
   }
-  if (open === '') return
-  const value = parse(open)
-  if (value === undefined) throw new ValidationError(`${what} must be JSON or hexadecimal digits`)
-  yield* reportsIn(value, number)
+  return open
 }
 
 function parse(text: string): unknown {
@@ -106,14 +118,14 @@ function parse(text: string): unknown {
 }
 
 /** The reports in a value: in an answer of the service, in a list of them, or itself. */
-function* reportsIn(value: unknown, line: number): Generator<GivenReport> {
+function* reportsIn(value: unknown, line: string): Generator<GivenReport> {
   if (typeof value === 'string' && digits.test(value)) yield { fullReport: withPrefix(value) }
   else if (Array.isArray(value)) for (const each of value) yield* reportsIn(each, line)
   else {
     const { report, reports, fullReport } = (value ?? {}) as Record<string, unknown>
     if (report !== undefined || reports !== undefined) yield* reportsIn(report ?? reports, line)
     else if (typeof fullReport !== 'string')
-      throw new ValidationError(`${what} must have a fullReport: line ${line} has none`)
+      throw new ValidationError(`${what} must have a fullReport: ${line} has none`)
     else yield { ...envelopeOf(value as GivenReport), fullReport: withPrefix(fullReport) }
   }
 }

@@ -1,10 +1,20 @@
-import { pipeline, Readable, type Transform } from 'node:stream'
+import { pipeline, Readable } from 'node:stream'
 import zlib from 'node:zlib'
 import { ValidationError } from '../../core/errors.js'
 import { codeOf } from '../../local/files.js'
 
+interface Frame {
+  readonly buffer: Uint8Array
+  /** Its `bytesWritten` is how many bytes the frame had. */
+  readonly engine: { readonly bytesWritten: number }
+}
+
 /** What Node has from 22.15 and 23.8 on. */
-const { createZstdDecompress } = zlib as { readonly createZstdDecompress?: () => Transform }
+const { zstdDecompressSync } = zlib as {
+  readonly zstdDecompressSync?: (bytes: Uint8Array, options: { info: true }) => Frame
+}
+
+type Chunks = AsyncIterable<Uint8Array>
 
 /**
  * Unpacks what is packed by gzip or zstd, as its first bytes say; else passes the chunks on. `onCut` is called where the end is
@@ -12,7 +22,7 @@ const { createZstdDecompress } = zlib as { readonly createZstdDecompress?: () =>
  */
 export async function* unpack(
   what: string,
-  chunks: AsyncIterable<Uint8Array>,
+  chunks: Chunks,
   onCut: () => void,
 ): AsyncGenerator<Uint8Array> {
   const iterator = chunks[Symbol.asyncIterator]()
@@ -22,29 +32,35 @@ export async function* unpack(
     yield head.value
     yield* { [Symbol.asyncIterator]: () => iterator }
   }
-  const unpacker = unpackerOf(what, head.value)
-  if (unpacker === undefined) yield* all()
-  else {
-    // A failure shows where the unpacker is read.
-    pipeline(Readable.from(all()), unpacker, () => undefined)
-    try {
-      yield* unpacker as AsyncIterable<Uint8Array>
-    } catch (thrown) {
-      const code = codeOf(thrown)
-      if (code === 'Z_BUF_ERROR') onCut()
-      else if (/^(Z|ZSTD)_/.test(code)) throw new ValidationError(`${what} is damaged: ${code}`)
-      else throw thrown
-    }
+  const magic = Buffer.from(head.value.subarray(0, 4)).toString('hex')
+  try {
+    if (magic.startsWith('1f8b')) yield* gunzip(all())
+    else if (magic === '28b52ffd') yield* unpackFrames(what, all())
+    else yield* all()
+  } catch (thrown) {
+    const code = codeOf(thrown)
+    if (code === 'Z_BUF_ERROR') onCut()
+    else if (/^Z_|^ZSTD_/.test(code)) throw new ValidationError(`${what} is damaged: ${code}`)
+    else throw thrown
   }
 }
 
-function unpackerOf(what: string, head: Uint8Array): Transform | undefined {
-  const magic = Buffer.from(head.subarray(0, 4)).toString('hex')
-  if (magic.startsWith('1f8b')) return zlib.createGunzip()
-  if (magic !== '28b52ffd') return undefined
-  if (createZstdDecompress === undefined)
+function gunzip(chunks: Chunks): Chunks {
+  // A failure shows where it is read.
+  return pipeline(Readable.from(chunks), zlib.createGunzip(), () => undefined)
+}
+
+/** Node's stream ends with the first frame, and a recording has one for each part: so they are unpacked one by one. */
+async function* unpackFrames(what: string, chunks: Chunks): AsyncGenerator<Uint8Array> {
+  if (zstdDecompressSync === undefined)
     throw new ValidationError(`${what} is packed by zstd, which needs Node 22.15`)
-  return createZstdDecompress()
+  const parts: Uint8Array[] = []
+  for await (const chunk of chunks) parts.push(chunk)
+  for (let rest: Uint8Array = Buffer.concat(parts); rest.byteLength > 0; ) {
+    const { buffer, engine } = zstdDecompressSync(rest, { info: true })
+    yield buffer
+    rest = rest.subarray(engine.bytesWritten)
+  }
 }
 
 /** The lines of a text, without their ends. One of more bytes than allowed is an error. */

@@ -16,7 +16,7 @@ export function createLogger({ stderr }: IO): Logger {
   return { debug: write, info: write, warn: write, error: write }
 }
 
-/** The configuration of a client that says when a request is tried again. */
+/** The configuration of a client that says when a request is tried again. The error of the last try ends the command, which prints it. */
 export function requestLogging(io: IO): Pick<Config, 'logging'> {
-  return { logging: { logger: createLogger(io), logLevel: 'WARN' } }
+  return { logging: { logger: { ...createLogger(io), error: () => undefined }, logLevel: 'WARN' } }
 }

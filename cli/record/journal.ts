@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ValidationError } from '../../core/errors.js'
-import { codeOf, writeWhole } from '../../local/files.js'
+import { codeOf, draftPrefix, writeWhole } from '../../local/files.js'
 
 /** How far a recording has come, all of it on the disk. */
 export interface Position {
@@ -29,6 +29,7 @@ export interface Journal {
 export async function openJournal(directory: string, isEmpty: boolean): Promise<Journal> {
   const path = join(directory, NAME)
   const found = await readPosition(path)
+  await removeDrafts(directory, path)
   // Without it nobody knows what was being written when the process ended.
   if (found === undefined && !isEmpty)
     throw new ValidationError(`--dir: ${directory} holds recorded files, and no ${NAME}`)
@@ -48,6 +49,12 @@ export async function openJournal(directory: string, isEmpty: boolean): Promise<
       return written
     },
   }
+}
+
+/** Removes the drafts that killed processes have left. */
+async function removeDrafts(directory: string, path: string): Promise<void> {
+  for (const name of await readdir(directory))
+    if (name.startsWith(draftPrefix(path))) await rm(join(directory, name))
 }
 
 async function readPosition(path: string): Promise<Position | undefined> {

@@ -2,6 +2,7 @@ import type { Feed } from '../../client/rest.js'
 import type { ConnectionFacts, Status } from '../../client/status.js'
 import type { Stream } from '../../client/stream/stream-api.js'
 import type { Gap } from '../../report/gap.js'
+import { inOneLine } from '../errors.js'
 import { green, red, yellow } from '../output/colours.js'
 import { dateTime, duration, feedName, timeOfDay } from '../output/feeds.js'
 
@@ -21,7 +22,7 @@ export function noteEvents(
   const nameOf = (feedID: string): string => names.get(feedID) ?? feedID
   stream.on('error', error => {
     noted.add(error)
-    note(red(error.message))
+    note(red(inOneLine(error.message)))
   })
   // The log of -v has these, too.
   if (verbosity === 'normal')
@@ -69,7 +70,7 @@ function describeStatus(status: Status, nameOf: (feedID: string) => string): str
         `${originOf(status)} rejects again: ${reasonOf(status.error)}; next attempt in ${seconds(status.delayMs)}`,
       )
     case 'failed':
-      return red(`${originOf(status)} is given up: ${reasonOf(status.error)}`)
+      return red(`${originOf(status)} is given up`)
     case 'stale':
       return yellow(`no report for ${seconds(status.staleMs)}: ${list(status.feedIDs)}`)
     case 'fresh':
@@ -86,9 +87,9 @@ export function originOf({ originID, host }: Pick<ConnectionFacts, 'originID' | 
   return originID === undefined ? host : `origin ${originID}`
 }
 
-/** The text of an error without the request, which names every feed. */
+/** The first line of an error, without the request, which names every feed. */
 function reasonOf({ message }: Error): string {
-  return message.replace(/GET \/api\/v1\/ws\?\S+:? /, '')
+  return message.replace(/\n.*/s, '').replace(/GET \/api\/v1\/ws\?\S+:? /, '')
 }
 
 function count(attempts: number): string {

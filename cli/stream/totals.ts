@@ -2,9 +2,13 @@ import type { Stream } from '../../client/stream/stream-api.js'
 import { bold } from '../output/colours.js'
 import { count } from '../output/feeds.js'
 
-/** What a stream has brought, in lines. */
-export function describeTotals(stream: Pick<Stream, 'getMetrics'>): readonly string[] {
+/** What a stream has brought, in lines; none where it has failed before it brought anything. */
+export function describeTotals(
+  stream: Pick<Stream, 'getMetrics'>,
+  hasFailed: boolean,
+): readonly string[] {
   const metrics = stream.getMetrics()
+  if (hasFailed && metrics.accepted === 0) return []
   const { accepted, deduplicated, late, backfilled, gaps, rejected, dropped } = metrics
   const { verified, unverified, partialReconnects, fullReconnects } = metrics
   const counts: readonly (readonly [string, number])[] = [

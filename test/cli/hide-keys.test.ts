@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { hideKeys } from '../../cli/errors.js'
+import { hideKeys, inOneLine } from '../../cli/errors.js'
 
 const key = '5a'.repeat(32)
 
@@ -18,4 +18,14 @@ test.each([
   `no report of 0x0003${'5a'.repeat(30)}`,
 ])('%s is shown as it is', text => {
   expect(hideKeys(text)).toBe(text)
+})
+
+test.each([
+  [
+    "sluice: unknown option '--jsn'\n(Did you mean --json?)\n",
+    "sluice: unknown option '--jsn' (Did you mean --json?)",
+  ],
+  ['answered 401\n  The service says: no', 'answered 401; The service says: no'],
+])('%j is printed in one line', (text, line) => {
+  expect(inOneLine(text)).toBe(line)
 })

@@ -8,9 +8,11 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
+import zlib, { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { createRecorder } from '../../cli/record/recorder.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import type { Report } from '../../report/report.js'
 import { type RunningHere, runHere, start } from '../support/cli.js'
 import { startCommand } from '../support/command.js'
 import { inForm } from '../support/long.js'
@@ -64,6 +66,13 @@ interface Keyed {
 const keyOf = ({ feedID, observationsTimestamp: time }: Keyed): string => `${feedID}:${time}`
 const published = (): readonly string[] => engine.ledger().map(keyOf).sort()
 
+/** Whether the journal has a later cursor than the recording began with. */
+function hasMoved(): boolean {
+  const { cursors } = JSON.parse(readFileSync(join(dir, 'recording.json'), 'utf8'))
+  const [first] = engine.ledger()
+  return first !== undefined && cursors[first.feedID] > first.observationsTimestamp
+}
+
 /** Waits until everything is in the files, and ends the recording as Ctrl-C does. */
 async function finish(running: RunningHere): Promise<void> {
   engine.pause()
@@ -95,6 +104,8 @@ test(`killed ${inForm(3, 20)} times at random, it loses nothing and writes nothi
     const { child, output, ended } = startCommand(args(), { env: env() })
     // At any moment: while it starts, while it reads what it has, and while it writes.
     if (kill % 3 !== 2) await until(() => /is connected/.test(output.err), 20_000)
+    // Cursors move once what may be missing before them has been asked for.
+    if (kill === 10) await until(() => hasMoved(), 30_000)
     await pause(Math.random() * 400)
     child.kill('SIGKILL')
     await ended
@@ -121,6 +132,60 @@ test('files rotate, and what was being written when it ended is written again', 
   )
   await finish(record())
   expect(recorded()).toEqual(published())
+})
+
+const testZstd = 'zstdCompress' in zlib ? test : test.skip
+testZstd('with zstd, too', async () => {
+  const first = record('--pack', 'zstd')
+  await until(() => files().length > 0)
+  first.stop()
+  await first.ended
+  const second = record('--pack', 'zstd')
+  await until(() => files().length > 1)
+  second.stop()
+  expect((await second.ended).code).toBe(0)
+  const { out, code } = await runHere(['gaps', ...files().map(name => join(dir, name))])
+  expect([out, code]).toEqual([expect.stringMatching(/ reports of 2 feeds: no gaps\n$/), 0])
+})
+
+test('a report counts as taken once it is on the disk, and not before', async () => {
+  let finishWrite = (): void => undefined
+  const acknowledged: number[] = []
+  const written: string[] = []
+  const recorder = createRecorder(
+    {
+      current: undefined,
+      append(text) {
+        written.push(text)
+        return new Promise(resolve => {
+          finishWrite = resolve
+        })
+      },
+      close: async () => undefined,
+    },
+    new Set([`${feeds[0]}:2`]),
+    600_000,
+  )
+  const reportOf = (time: number) =>
+    ({
+      feedID: feeds[0],
+      observationsTimestamp: time,
+      acknowledge: () => acknowledged.push(time),
+    }) as unknown as Report
+  for (const time of [1, 2, 3]) recorder.add(reportOf(time))
+  // The second is in the files already.
+  expect(acknowledged).toEqual([2])
+  const flushed = recorder.flush()
+  recorder.add(reportOf(4))
+  expect(written.map(text => text.trim().split('\n').length)).toEqual([2])
+  expect(acknowledged).toEqual([2])
+  finishWrite()
+  await until(() => written.length === 2)
+  expect(acknowledged).toEqual([2, 1, 3])
+  finishWrite()
+  await flushed
+  expect([acknowledged, recorder.written]).toEqual([[2, 1, 3, 4], 3])
+  await recorder.close()
 })
 
 test('two processes do not record into one directory', async () => {

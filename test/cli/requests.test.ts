@@ -168,8 +168,8 @@ describe('sluice gaps', () => {
     const lines = linesOf(json)
     const file = inFolder('gaps.ndjson')
     // In any order, without the reports 7 to 9 and 100, and 3 twice.
-    const kept = [...lines.filter((_, at) => !(at >= 7 && at <= 9) && at !== 100), lines[3]]
-    writeFileSync(file, kept.reverse().join('\n'))
+    const rest = [...lines.filter((_, at) => !(at >= 7 && at <= 9) && at !== 100), lines[3]]
+    writeFileSync(file, rest.reverse().join('\n'))
     const { out, code } = await run('gaps', file)
     expect(code).toBe(1)
     expect(linesOf(out)).toEqual([

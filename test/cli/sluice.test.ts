@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { formatPrice } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { runHere } from '../support/cli.js'
 import { startCommand } from '../support/command.js'
 import { longTest } from '../support/long.js'
 import { publishedReports } from '../support/report/published-reports.js'
@@ -21,8 +22,10 @@ beforeAll(async () => {
 })
 afterAll(() => engine.close())
 
-const run = (args: readonly string[], env?: Record<string, string>, input?: string) =>
-  startCommand(args, { env, input }).ended
+const run = (args: readonly string[], env: Record<string, string> = {}, input = '') =>
+  runHere(args, { env, input })
+const runProcess = (args: readonly string[], env?: Record<string, string>) =>
+  startCommand(args, { env }).ended
 const credentials = () => ({
   API_KEY: engine.apiKey,
   USER_SECRET: engine.userSecret,
@@ -32,7 +35,7 @@ const credentials = () => ({
 
 describe('sluice demo', () => {
   test('streams from a local engine and finds nothing lost or doubled', async () => {
-    const { code, out, err } = await run(['demo', '--seconds', '2'])
+    const { code, out, err } = await runProcess(['demo', '--seconds', '2'])
     expect(err).toBe('')
     expect(out).toMatch(/20 feeds/)
     expect(out).toMatch(/├ hmac-auth {5}attempt/)
@@ -62,7 +65,7 @@ describe('sluice demo', () => {
   })
 
   longTest('streams from the service that the environment names', async () => {
-    const { code, out } = await run(['demo', '--seconds', '1'], credentials())
+    const { code, out } = await runProcess(['demo', '--seconds', '1'], credentials())
     expect(out).toContain(`The service at ${engine.endpoint}`)
     expect(out).toMatch(/delivered \d+, rejected 0/)
     expect(code).toBe(0)

@@ -2,19 +2,20 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
-import { startCommand } from '../support/command.js'
+import { runHere } from '../support/cli.js'
 import { flip, published, publishedSigners } from '../support/report/signed-reports.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-verify-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const verify = (args: readonly string[], input?: string) =>
-  startCommand(['verify', ...args], { cwd: folder, input }).ended
+  runHere(['verify', ...args], { input: input ?? '' })
 
 function file(name: string, content: unknown): string {
   const text = typeof content === 'string' ? content : JSON.stringify(content)
-  writeFileSync(join(folder, name), text)
-  return name
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
 }
 
 const { fullReport, feedID, configDigest, signers, decoded } = published(8)

@@ -95,6 +95,19 @@ test('what nobody pipes in is not waited for', async () => {
     })
 })
 
+test('a packed file that is being written is read as far as it goes', async () => {
+  const file = join(folder, 'growing.ndjson.gz')
+  const part = gzipSync(`${JSON.stringify(json(one))}\n`)
+  writeFileSync(file, Buffer.concat([part, part, part.subarray(0, -20)]))
+  const { out, err, code } = await runHere(['decode', file, '--json'])
+  expect(out.split('\n').length).toBeGreaterThan(2)
+  expect([err, code]).toEqual([`sluice: ${file} ends within what is packed\n`, 0])
+  writeFileSync(file, Buffer.concat([part, Buffer.from(part).fill(0xff, 12, 30)]))
+  const damaged = await runHere(['decode', file])
+  expect(damaged.err).toMatch(/^sluice: .*growing.*\n$/)
+  expect(damaged.code).toBe(2)
+})
+
 test('CSV has the columns of the first report', async () => {
   const { out } = await runHere(['decode', '-', '--csv'], { input: one.fullReport })
   const [head, row] = out
