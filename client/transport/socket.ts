@@ -7,7 +7,13 @@ import {
 } from '../../platform/socket.js'
 import { MAX_REFUSAL_BYTES, REFUSAL_TIMEOUT } from './http.js'
 
-export type { Connect, ResumedCursors, Socket, SocketEvents, Upgrade } from '../../platform/socket.js'
+export type {
+  Connect,
+  ResumedCursors,
+  Socket,
+  SocketEvents,
+  Upgrade,
+} from '../../platform/socket.js'
 
 const limits = { bytes: MAX_REFUSAL_BYTES, ms: REFUSAL_TIMEOUT }
 
