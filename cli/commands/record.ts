@@ -12,6 +12,7 @@ import { type IO, stopped, warn } from '../io.js'
 import { count } from '../output/feeds.js'
 import type { Journal } from '../record/journal.js'
 import { type PackingName, packingNames } from '../record/packing.js'
+import type { Recorder } from '../record/recorder.js'
 import { connect, findService } from '../service/service.js'
 import { noteEvents } from '../stream/events.js'
 import {
@@ -116,7 +117,7 @@ async function resume(
 async function runRecording(
   client: Client,
   feeds: readonly Feed[],
-  recorder: import('../record/recorder.js').Recorder,
+  recorder: Recorder,
   journal: Journal,
   options: RecordOptions,
   io: IO,

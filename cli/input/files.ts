@@ -22,11 +22,6 @@ export function readFile(what: string, path: string): Buffer {
   }
 }
 
-/** Reads a file of JSON. */
-export function readJSON(what: string, path: string): unknown {
-  return parseJSON(what, readFile(what, path).toString())
-}
-
 /** Parses JSON that an option or an argument gave. */
 export function parseJSON(what: string, text: string): unknown {
   try {

@@ -72,7 +72,7 @@ export function signedFeedID(fullReport: string): string {
 }
 
 /** The chunks of a file, or of standard input. */
-export function chunksOf(given: string, io: IO): AsyncGenerator<Uint8Array> {
+function chunksOf(given: string, io: IO): AsyncGenerator<Uint8Array> {
   if (given === '-') return stdinChunks(io, `${what} is read`)
   if (given.length > 255 && !given.includes('/'))
     throw new ValidationError(`${what} is neither hexadecimal nor the name of a file`)
