@@ -76,7 +76,7 @@ async function readService(options: GapsOptions, io: IO, add: AddLink): Promise<
   const service = findService(options, io)
   await using client = await connect(service, requestLogging(io))
   const feeds = await findFeeds([feed], client, service, io)
-  const progress = createProgress(io)
+  const progress = createProgress(io, true)
   try {
     for (const [at, { feedID }] of feeds.entries()) {
       const range = { from: feedTime(feedID, from), to: feedTime(feedID, to) }
@@ -105,21 +105,11 @@ async function readFiles(
   const { readRecorded } = await import('../gaps/recorded.js')
   const feeds = feed === undefined ? [] : findKnownFeeds(feed)
   const wanted = new Set(feeds.map(({ feedID }) => feedID))
-  const progress = createProgress(io)
-  try {
-    await readRecorded(
-      files,
-      io,
-      report => {
-        const ms = feedTimeMs(report.feedID, report.observationsTimestamp)
-        if (wanted.size > 0 && !wanted.has(report.feedID)) return
-        if (ms >= (from ?? 0) && ms <= (to ?? Number.POSITIVE_INFINITY)) add(report)
-      },
-      share => progress.update(share, () => count(files.length, 'file')),
-    )
-  } finally {
-    progress.end()
-  }
+  await readRecorded(files, io, report => {
+    const ms = feedTimeMs(report.feedID, report.observationsTimestamp)
+    if (wanted.size > 0 && !wanted.has(report.feedID)) return
+    if (ms >= (from ?? 0) && ms <= (to ?? Number.POSITIVE_INFINITY)) add(report)
+  })
   return feeds
 }
 

@@ -66,7 +66,9 @@ describe('sluice stream', () => {
     expect(out).toMatch(/^ETH\/USD +V3 +22:13:21 +price 3000\.0000 .*\nBTC\/USD +V3 +22:13:21 /)
     // The copies may come after it was stopped.
     expect(err).toMatch(/sluice: origin 001 is connected\n/)
-    expect(err).toMatch(/sluice: 2 reports, copies \d, late 0, fetched later 0, gaps 0, dropped 0, /)
+    expect(err).toMatch(
+      /sluice: 2 reports, copies \d, late 0, fetched later 0, gaps 0, dropped 0, /,
+    )
     expect(err).toMatch(/sluice: origin 002: received \d, first with \d, late with \d/)
   })
 
