@@ -37,7 +37,8 @@ export function say(io: IO, text = ''): void {
 
 /** Writes a line to standard error. */
 export function warn(io: IO, text: string): void {
-  io.stderr.write(`sluice: ${text}\n`)
+  // A progress bar may stand there.
+  io.stderr.write(`${io.stderr.isTTY ? '\r\x1b[2K' : ''}sluice: ${text}\n`)
 }
 
 /** Resolves when the user stops the command. */

@@ -4,7 +4,7 @@ import { ValidationError } from '../../core/errors.js'
 import type { Chain, Missing } from '../gaps/chain.js'
 import type { AddLink, Links } from '../gaps/recorded.js'
 import { addExamples } from '../input/arguments.js'
-import { factsOf, findFeeds } from '../input/feeds.js'
+import { factsOf, findFeeds, findKnownFeeds } from '../input/feeds.js'
 import { feedTime, feedTimeMs, pastTime, timeText } from '../input/times.js'
 import { type IO, print, say } from '../io.js'
 import { bold, yellow } from '../output/colours.js'
@@ -76,7 +76,7 @@ async function readService(options: GapsOptions, io: IO, add: AddLink): Promise<
   const service = findService(options, io)
   await using client = await connect(service, requestLogging(io))
   const feeds = await findFeeds([feed], client, service, io)
-  const progress = createProgress(io)
+  const progress = createProgress(io, true)
   try {
     for (const [at, { feedID }] of feeds.entries()) {
       const range = { from: feedTime(feedID, from), to: feedTime(feedID, to) }
@@ -98,31 +98,18 @@ async function readService(options: GapsOptions, io: IO, add: AddLink): Promise<
 /** Reads the files, and returns the feeds that are looked at. */
 async function readFiles(
   files: readonly string[],
-  { feed, from, to, testnet }: GapsOptions,
+  { feed, from, to }: GapsOptions,
   io: IO,
   add: AddLink,
 ): Promise<readonly Feed[]> {
   const { readRecorded } = await import('../gaps/recorded.js')
-  // Nobody is asked: an id, or the name of a known feed.
-  const nobody = { listFeeds: async () => [] }
-  const network = testnet ? 'testnet' : 'mainnet'
-  const feeds = feed === undefined ? [] : await findFeeds([feed], nobody, { network }, io)
+  const feeds = feed === undefined ? [] : findKnownFeeds(feed)
   const wanted = new Set(feeds.map(({ feedID }) => feedID))
-  const progress = createProgress(io)
-  try {
-    await readRecorded(
-      files,
-      io,
-      report => {
-        const ms = feedTimeMs(report.feedID, report.observationsTimestamp)
-        if (wanted.size > 0 && !wanted.has(report.feedID)) return
-        if (ms >= (from ?? 0) && ms <= (to ?? Number.POSITIVE_INFINITY)) add(report)
-      },
-      share => progress.update(share, () => count(files.length, 'file')),
-    )
-  } finally {
-    progress.end()
-  }
+  await readRecorded(files, io, report => {
+    const ms = feedTimeMs(report.feedID, report.observationsTimestamp)
+    if (wanted.size > 0 && !wanted.has(report.feedID)) return
+    if (ms >= (from ?? 0) && ms <= (to ?? Number.POSITIVE_INFINITY)) add(report)
+  })
   return feeds
 }
 

@@ -13,6 +13,7 @@ import { count } from '../output/feeds.js'
 import { startMetrics } from '../output/metrics.js'
 import type { Journal } from '../record/journal.js'
 import { type PackingName, packingNames } from '../record/packing.js'
+import type { Recorder } from '../record/recorder.js'
 import { connect, findService } from '../service/service.js'
 import { noteEvents } from '../stream/events.js'
 import {
@@ -116,7 +117,7 @@ async function resume(
 async function runRecording(
   client: Client,
   feeds: readonly Feed[],
-  recorder: import('../record/recorder.js').Recorder,
+  recorder: Recorder,
   journal: Journal,
   options: RecordOptions,
   io: IO,

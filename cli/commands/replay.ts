@@ -48,12 +48,7 @@ async function replay(files: readonly string[], options: ReplayOptions, io: IO):
   const { signal } = io
   const { readRecorded } = await import('../gaps/recorded.js')
   const reports: Required<RecordedReport>[] = []
-  await readRecorded(
-    files,
-    io,
-    report => reports.push(report),
-    () => undefined,
-  )
+  await readRecorded(files, io, report => reports.push(report))
   const { startDataEngine } = await import('../../local/index.js')
   await using engine = await startDataEngine({ ...others, replay: reports, intervalMs: 0 })
   describeEngine(engine, io)

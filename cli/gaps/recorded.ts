@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises'
 import { isFeedID } from '../../report/feed-id.js'
 import { type GivenReport, readReports, signedFeedID } from '../input/reports.js'
 import type { IO } from '../io.js'
@@ -23,31 +22,13 @@ export function collectLinks(links: Links): AddLink {
   }
 }
 
-/** Reads recorded files, one after the other. `progress` is given the share of bytes that have been read. */
-export async function readRecorded(
-  files: readonly string[],
-  io: IO,
-  add: AddLink,
-  progress: (share: number) => void,
-): Promise<void> {
-  const sizes = await Promise.all(files.map(sizeOf))
-  const total = sizes.reduce((sum, size) => sum + size, 0)
-  let before = 0
-  for (const [at, file] of files.entries()) {
-    for await (const report of readReports(file, io, { mayBeEmpty: true })) {
+/** Reads recorded files, one after the other. */
+export async function readRecorded(files: readonly string[], io: IO, add: AddLink): Promise<void> {
+  for (const file of files)
+    for await (const report of readReports(file, io, { mayBeEmpty: true, isRead: true })) {
       if (io.signal.aborted) return
       add(await complete(report))
     }
-    before += sizes[at] as number
-    progress(before / total)
-  }
-}
-
-async function sizeOf(file: string): Promise<number> {
-  return stat(file).then(
-    ({ size }) => size,
-    () => 0,
-  )
 }
 
 /** A report with its times: those of its JSON, or else those that are signed. */

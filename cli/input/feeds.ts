@@ -30,10 +30,7 @@ export async function findFeeds(
   const found = new Map<string, Feed>()
   for (const text of texts) {
     const feed = knownOf(text, network) ?? (await list()).find(({ name }) => isNamed(name, text))
-    if (feed === undefined)
-      throw new ValidationError(
-        `${JSON.stringify(text.slice(0, 80))} is no feed: it must be 0x and 64 hexadecimal digits, or the name of a feed that is known or that the service lists`,
-      )
+    if (feed === undefined) throw noFeed(text, 'a feed that is known or that the service lists')
     found.set(feed.feedID, feed)
   }
   return [...found.values()]
@@ -55,6 +52,26 @@ function knownOf(text: string, network: Service['network']): Feed | undefined {
   if (/^0x/i.test(text) || isFeedID(text)) return factsOf(parseFeedID(text))
   if (network === undefined) return undefined
   return Object.values<KnownFeed>(knownFeeds[network]).find(({ name }) => isNamed(name, text))
+}
+
+/** The known feeds of arguments where no service is asked: of a name, those of both networks. */
+export function findKnownFeeds(given: string): readonly Feed[] {
+  return given.split(',').flatMap(each => {
+    const text = each.trim()
+    const feeds = [knownOf(text, 'mainnet'), knownOf(text, 'testnet')].filter(isFound)
+    if (feeds.length === 0) throw noFeed(text, 'a known feed')
+    return feeds
+  })
+}
+
+function isFound(feed: Feed | undefined): feed is Feed {
+  return feed !== undefined
+}
+
+function noFeed(text: string, named: string): ValidationError {
+  return new ValidationError(
+    `${JSON.stringify(text.slice(0, 80))} is no feed: it must be 0x and 64 hexadecimal digits, or the name of ${named}`,
+  )
 }
 
 /** What is known of a feed. */

@@ -1,4 +1,5 @@
 import { createReadStream, readdirSync, readFileSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { ValidationError } from '../../core/errors.js'
 import { codeOf } from '../../local/files.js'
@@ -22,11 +23,6 @@ export function readFile(what: string, path: string): Buffer {
   }
 }
 
-/** Reads a file of JSON. */
-export function readJSON(what: string, path: string): unknown {
-  return parseJSON(what, readFile(what, path).toString())
-}
-
 /** Parses JSON that an option or an argument gave. */
 export function parseJSON(what: string, text: string): unknown {
   try {
@@ -45,10 +41,20 @@ export function checkFolder(what: string, path: string): void {
   }
 }
 
-/** The chunks of a file that an option or an argument names, as they are read. */
-export async function* fileChunks(what: string, path: string): AsyncGenerator<Uint8Array> {
+/** The chunks of a file that an argument names, as they are read; `onShare` is given the share of it that has been read. */
+export async function* fileChunks(
+  what: string,
+  path: string,
+  onShare: (share: number) => void,
+): AsyncGenerator<Uint8Array> {
   try {
-    yield* createReadStream(path) as AsyncIterable<Uint8Array>
+    const { size } = await stat(path)
+    let read = 0
+    for await (const chunk of createReadStream(path) as AsyncIterable<Uint8Array>) {
+      yield chunk
+      read += chunk.byteLength
+      onShare(read / size)
+    }
   } catch (cause) {
     throw fileError(what, path, cause)
   }

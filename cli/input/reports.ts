@@ -2,6 +2,7 @@ import { ValidationError } from '../../core/errors.js'
 import { ReportDecodingError } from '../../report/errors.js'
 import { isFeedID } from '../../report/feed-id.js'
 import { type IO, warn } from '../io.js'
+import { createProgress } from '../output/progress.js'
 import { fileChunks } from './files.js'
 import { stdinChunks } from './stdin.js'
 import { linesOf, unpack } from './unpack.js'
@@ -25,6 +26,14 @@ const bareDigits = /^[0-9a-f]{256,}$/i
 /** Characters of a value of JSON that stands on several lines. */
 const MAX_VALUE = 67_108_864
 
+/** How reports are read. */
+export interface ReadOptions {
+  /** Allows input without reports. */
+  readonly mayBeEmpty?: boolean
+  /** Says that results come once all is read: on a terminal the progress bar is alone until then. */
+  readonly isRead?: boolean
+}
+
 /**
  * Reads one report or many: digits, with or without `0x`, or JSON, a value a line or one on several; as an argument, from a
  * file, packed or not, or from standard input (`-`). Of a page and of a list it reads all.
@@ -32,27 +41,40 @@ const MAX_VALUE = 67_108_864
 export async function* readReports(
   given: string,
   io: IO,
-  { mayBeEmpty = false }: { readonly mayBeEmpty?: boolean } = {},
+  options: ReadOptions = {},
 ): AsyncGenerator<GivenReport> {
   const text = given.trim()
   const isItself = /^0x/i.test(text) || bareDigits.test(text)
   let count = 0
-  for await (const report of isItself ? [{ fullReport: withPrefix(text) }] : readInput(given, io)) {
+  for await (const report of isItself
+    ? [{ fullReport: withPrefix(text) }]
+    : readInput(given, io, options)) {
     count++
     yield report
   }
-  if (count === 0 && !mayBeEmpty)
+  if (count === 0 && !options.mayBeEmpty)
     throw new ValidationError(`${what} must be given: the input is empty`)
 }
 
-async function* readInput(given: string, io: IO): AsyncGenerator<GivenReport> {
+async function* readInput(
+  given: string,
+  io: IO,
+  { isRead }: ReadOptions,
+): AsyncGenerator<GivenReport> {
   const place = given === '-' ? '' : ` of ${given}`
   let isCut = false
-  const bytes = unpack(given === '-' ? 'standard input' : given, chunksOf(given, io), () => {
+  const progress = createProgress(io, isRead)
+  const chunks = chunksOf(given, io, share => progress.update(share, () => given))
+  const bytes = unpack(given === '-' ? 'standard input' : given, chunks, () => {
     isCut = true
     warn(io, `${given} ends within what is packed`)
   })
-  const rest = yield* parseReports(linesOf(what, bytes), place)
+  let rest: string
+  try {
+    rest = yield* parseReports(linesOf(what, bytes), place)
+  } finally {
+    progress.end()
+  }
   if (rest === '' || isCut) return
   const value = parse(rest)
   if (value === undefined)
@@ -72,11 +94,15 @@ export function signedFeedID(fullReport: string): string {
 }
 
 /** The chunks of a file, or of standard input. */
-export function chunksOf(given: string, io: IO): AsyncGenerator<Uint8Array> {
+function chunksOf(
+  given: string,
+  io: IO,
+  onShare: (share: number) => void,
+): AsyncGenerator<Uint8Array> {
   if (given === '-') return stdinChunks(io, `${what} is read`)
   if (given.length > 255 && !given.includes('/'))
     throw new ValidationError(`${what} is neither hexadecimal nor the name of a file`)
-  return fileChunks(what, given)
+  return fileChunks(what, given, onShare)
 }
 
 /** The reports of lines; returns what is left of a value that was not ended. */

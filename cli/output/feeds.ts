@@ -1,5 +1,5 @@
 import type { Feed } from '../../client/rest.js'
-import { feedResolution, getReportVersion } from '../../report/feed-id.js'
+import { feedResolution } from '../../report/feed-id.js'
 import { factsOf } from '../input/feeds.js'
 
 /** Shortens a feed id for a column. */
@@ -34,9 +34,6 @@ export function timeOfDay(feedID: string, time: number): string {
   const isSeconds = feedResolution(feedID) === 's'
   return new Date(isSeconds ? time * 1000 : time).toISOString().slice(11, isSeconds ? 19 : 23)
 }
-
-/** The version of a feed's reports: `V3`. */
-export const versionOf: (feedID: string) => string = getReportVersion
 
 /** A time of a feed with its date, as UTC: `2027-01-31 12:00:01`. */
 export function dateTime(feedID: string, time: number): string {

@@ -1,7 +1,7 @@
 import type { Log } from '../../core/log.js'
 import type { Logger } from '../../plugins/logging.js'
 import type { Config } from '../../presets/create-client.js'
-import type { IO } from '../io.js'
+import { type IO, warn } from '../io.js'
 
 /** A log on standard error, a line an event. */
 export function standardError({ stderr }: IO): Log {
@@ -11,8 +11,8 @@ export function standardError({ stderr }: IO): Log {
 }
 
 /** A logger of a client, as `-v` has it: the same lines. */
-export function createLogger({ stderr }: IO): Logger {
-  const write = (message: string): void => void stderr.write(`sluice: ${message}\n`)
+export function createLogger(io: IO): Logger {
+  const write = (message: string): void => warn(io, message)
   return { debug: write, info: write, warn: write, error: write }
 }
 

@@ -15,10 +15,10 @@ const WIDTH = 24
 
 /**
  * Shows a bar on a terminal, once something has taken two seconds. Nothing in a pipe, and nothing where results run over the
- * same terminal, unless they go to a file.
+ * same terminal, unless the bar is alone there: they go to a file, or come later.
  */
-export function createProgress({ stdout, stderr }: IO, toFile = false): Progress {
-  if (!stderr.isTTY || (stdout.isTTY && !toFile))
+export function createProgress({ stdout, stderr }: IO, isAlone = false): Progress {
+  if (!stderr.isTTY || (stdout.isTTY && !isAlone))
     return { update: () => undefined, end: () => undefined }
   const start = performance.now()
   let drawnAt = start + AFTER - EVERY

@@ -78,7 +78,14 @@ export function createRecorder(
 
 function lineOf(report: Report): string {
   const { feedID, validFromTimestamp, observationsTimestamp, fullReport, source, originID } = report
-  const receivedAt = Date.now()
-  const times = { validFromTimestamp, observationsTimestamp }
-  return `${JSON.stringify({ feedID, ...times, fullReport, source, originID, receivedAt })}\n`
+  const line = {
+    feedID,
+    validFromTimestamp,
+    observationsTimestamp,
+    fullReport,
+    source,
+    originID,
+    receivedAt: Date.now(),
+  }
+  return `${JSON.stringify(line)}\n`
 }

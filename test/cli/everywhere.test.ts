@@ -182,6 +182,11 @@ for (const [service, where] of ways) {
   )
 }
 
+test('the proxy broke connections meanwhile', () => {
+  if (!hasTerminals) return
+  expect(proxy.log().some(({ event }) => event === 'reset')).toBe(true)
+})
+
 const shell = promisify(execFile)
 const times = inForm(10, 100)
 

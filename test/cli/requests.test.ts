@@ -178,6 +178,11 @@ describe('sluice gaps', () => {
       '246 reports of 1 feed: 2 gaps',
       '1 report too many: they stand there more than once',
     ])
+    expect((await run('gaps', file, '--feed', 'eth/usd')).out).toBe(out)
+    expect((await run('gaps', file, '--feed', 'BTC/USD')).out).toBe(
+      '0 reports of 0 feeds: no gaps\n',
+    )
+    expect(await run('gaps', file, '--feed', 'BTC')).toMatchObject({ code: 2, out: '' })
     const found = await run('gaps', file, '--json')
     expect(linesOf(found.out).map(line => JSON.parse(line))).toEqual([
       { feedID: eth, from: FIRST + 13, to: FIRST + 18, kind: 'missing' },

@@ -36,7 +36,7 @@ function stream(args: readonly string[], around: Around = {}): RunningHere {
 /** Streams until so many origins are connected. */
 async function connected(running: RunningHere, connections: number): Promise<RunningHere> {
   await until(() => engine.connections === connections)
-  await until(() => /is connected|connected to/.test(running.output.err))
+  await until(() => running.output.err.split(' is connected\n').length > connections)
   return running
 }
 
@@ -64,9 +64,12 @@ describe('sluice stream', () => {
     await until(() => linesOf(running.output.out).length === 2)
     const { out, err } = await stop(running)
     expect(out).toMatch(/^ETH\/USD +V3 +22:13:21 +price 3000\.0000 .*\nBTC\/USD +V3 +22:13:21 /)
+    // The copies may come after it was stopped.
     expect(err).toMatch(/sluice: origin 001 is connected\n/)
-    expect(err).toMatch(/sluice: 2 reports, copies 2, late 0, fetched later 0, gaps 0, dropped 0, /)
-    expect(err).toMatch(/sluice: origin 002: received 2, first with \d, late with \d/)
+    expect(err).toMatch(
+      /sluice: 2 reports, copies \d, late 0, fetched later 0, gaps 0, dropped 0, /,
+    )
+    expect(err).toMatch(/sluice: origin 002: received \d, first with \d, late with \d/)
   })
 
   test('says that the service is away, which attempt is next, and that it is back', async () => {
@@ -149,7 +152,8 @@ describe('sluice stream', () => {
 
   test('with -q prints results alone, with -v all that happens', async () => {
     const quiet = stream([eth, '-q', '--json'])
-    const verbose = await connected(stream([eth, '-v', '--json']), 2)
+    const verbose = stream([eth, '-v', '--json'])
+    await until(() => engine.connections === 2 && /connected to/.test(verbose.output.err))
     publish(eth, 1)
     await until(() => linesOf(quiet.output.out).length + linesOf(verbose.output.out).length === 2)
     expect((await stop(quiet)).err).toBe('')

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { startDataEngine } from '../../local/index.js'
+import { start } from '../support/cli.js'
 import { startCommand } from '../support/command.js'
 import { type Chain, startChain } from '../support/ethereum/chain.js'
 import { setOf } from '../support/ethereum/reading.js'
 import { published, publishedSigners } from '../support/report/signed-reports.js'
+import { until } from '../support/waiting.js'
 
 const { fullReport, configDigest, signers } = published(8)
 
@@ -77,4 +80,20 @@ describe('sluice verify --onchain', () => {
       '--verifier must be given: the verifier of chain 31337 is not in the list',
     )
   })
+})
+
+test('sluice stream --onchain prints what the signers of a contract have signed', async () => {
+  const feedID = `0x1003${'5a'.repeat(30)}`
+  await using engine = await startDataEngine({ feeds: [feedID], intervalMs: 20, history: 0 })
+  await chain.setConfig(engine.network)
+  const { url } = await chain.startNode()
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const running = start(['stream', feedID, '--onchain', url, '--verifier', chain.proxy, '--json'], {
+    env: { API_KEY: apiKey, USER_SECRET: userSecret, REST_URL: endpoint, WS_URL: wsEndpoint },
+  })
+  await until(() => running.output.out.split('\n').length > 3)
+  engine.rotate()
+  await until(() => /is not verified/.test(running.output.err))
+  running.stop()
+  expect((await running.ended).err).toMatch(/ reports, \d+ verified, .* rejected [1-9]/)
 })
