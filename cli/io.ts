@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
+import { stripVTControlCharacters } from 'node:util'
 
 /** Where a command writes: a terminal, a pipe or a file. */
 export type Output = Writable & {
@@ -23,22 +24,27 @@ export interface IO {
   exitCode: number
 }
 
+/** Takes colours and the like out where no terminal shows them. */
+function textFor({ isTTY }: Output, text: string): string {
+  return isTTY || !text.includes('\x1b') ? text : stripVTControlCharacters(text)
+}
+
 /** Writes text to standard output; a promise where it must be waited for, because the reader is slower. */
 export function print({ stdout, signal }: IO, text: string): Promise<unknown> | undefined {
-  if (stdout.write(text) || signal.aborted) return undefined
+  if (stdout.write(textFor(stdout, text)) || signal.aborted) return undefined
   // Where nobody reads any more, the signal aborts.
   return once(stdout, 'drain', { signal }).catch(() => undefined)
 }
 
 /** Writes a line to standard output. */
 export function say(io: IO, text = ''): void {
-  io.stdout.write(`${text}\n`)
+  io.stdout.write(textFor(io.stdout, `${text}\n`))
 }
 
 /** Writes a line to standard error. */
 export function warn(io: IO, text: string): void {
-  // A progress bar may stand there.
-  io.stderr.write(`${io.stderr.isTTY ? '\r\x1b[2K' : ''}sluice: ${text}\n`)
+  // A progress bar may stand there, on a terminal.
+  io.stderr.write(`${io.stderr.isTTY ? '\r\x1b[2K' : ''}${textFor(io.stderr, `sluice: ${text}\n`)}`)
 }
 
 /** Resolves when the user stops the command. */

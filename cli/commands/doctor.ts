@@ -5,7 +5,7 @@ import { isStreamsError } from '../../core/errors.js'
 import type { Patient } from '../doctor/context.js'
 import { addExamples } from '../input/arguments.js'
 import { feedText, findFeeds } from '../input/feeds.js'
-import type { IO } from '../io.js'
+import { type IO, print } from '../io.js'
 import { dim, green, red, yellow } from '../output/colours.js'
 import { createProgress } from '../output/progress.js'
 import { addLogOptions, type LogOptions } from '../service/nats.js'
@@ -65,7 +65,7 @@ async function runDoctor(given: readonly string[], options: DoctorOptions, io: I
       colour: (status, text) => colours[status](text),
       write(text) {
         progress.end()
-        io.stdout.write(text)
+        void print(io, text)
       },
     })
   } finally {
