@@ -23,6 +23,7 @@ const suites = [
   'test/crypto/tdh2/reshare',
   'test/model/',
   'test/wire/(consumption|continuity|resumption)\\.test',
+  ...(isShare ? [] : ['test/cli/(everywhere|record)\\.test']),
 ]
 const counts = {
   CHAOS_SECONDS: 60,
