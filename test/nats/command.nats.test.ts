@@ -146,7 +146,7 @@ describe('sluice relay', () => {
     const cases: readonly (readonly [readonly string[], string])[] = [
       [['--feeds', feed(1)], '--nats'],
       [nats, '--feeds'],
-      [[...nats, '--feeds', '0x12'], '--feeds'],
+      [[...nats, '--feeds', '0x12'], 'feedID must be 0x'],
       [['--nats', 'nats://user:secret@127.0.0.1', '--feeds', feed(1)], '--nats'],
       [[...some, '--create', '--replicas', '9'], '--replicas'],
       [[...some, '--create', '--hours', '0'], '--hours'],
