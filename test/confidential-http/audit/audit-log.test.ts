@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto'
 import {
   appendFileSync,
   chmodSync,
+  copyFileSync,
   existsSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -363,6 +365,33 @@ describe('a log has one writer', () => {
       const error = await failureOf(log.append(request()))
       expect(error).toMatchObject({ code: 'AUDIT', mayHaveBeenSent: false })
       expect(error.message).toMatch(/was written by somebody else: no more records are$/)
+    }
+  })
+
+  test.each<[string, (away: string) => void]>([
+    ['is deleted', () => rmSync(file)],
+    ['is moved away', away => renameSync(file, away)],
+    [
+      'is replaced by an equal one',
+      away => {
+        renameSync(file, away)
+        copyFileSync(away, file)
+      },
+    ],
+  ])('takes no more records where its file %s', async (_how, change) => {
+    for (const maxBytes of [4096, 1_000_000]) {
+      const log = await openLog({ maxBytes })
+      // One is full, and would be renamed before the next record.
+      for (let count = 0; count < 11; count++) await log.append(request())
+      expect(statSync(file).size).toBeGreaterThan(4096)
+      change(join(folder, 'away'))
+      for (const _ of [1, 2]) {
+        const error = await failureOf(log.append(request()))
+        expect(error).toMatchObject({ code: 'AUDIT', mayHaveBeenSent: false })
+        expect(error.message).toMatch(/was replaced or deleted: no more records are written$/)
+      }
+      await log.close().catch(() => undefined)
+      for (const each of readdirSync(folder)) rmSync(join(folder, each))
     }
   })
 })
