@@ -188,14 +188,19 @@ describe('an audit log', () => {
     })
     for (const each of files) expect(statSync(each).mode & 0o777).toBe(0o600)
 
-    // A file from the middle is missed, the oldest may be elsewhere.
+    // A file from the middle is missed; that the oldest is elsewhere has to be said.
     renameSync(`${file}.2`, join(folder, 'away'))
     expect(await failureOf(verifyAudit(file))).toMatchObject({ code: 'AUDIT' })
     renameSync(join(folder, 'away'), `${file}.2`)
     rmSync(`${file}.1`)
-    expect((await verifyAudit(file)).first).toBeGreaterThan(1)
-    const early = { seq: 1, hash: 'ab'.repeat(32) }
-    expect((await failureOf(verifyAudit(file, { head: early }))).message).toMatch(/begins with/)
+    const begin = JSON.parse(linesIn(`${file}.2`)[0] ?? '').seq
+    for (const options of [{}, { head: log.head }, { first: begin + 1 }])
+      expect((await failureOf(verifyAudit(file, options))).message).toMatch(
+        `${file}.2 begins with record ${begin}, and should with`,
+      )
+    expect((await verifyAudit(file, { first: begin, head: log.head })).first).toBe(begin)
+    const early = { head: { seq: 1, hash: 'ab'.repeat(32) }, first: begin }
+    expect((await failureOf(verifyAudit(file, early))).message).toMatch(/behind the one that was/)
   })
 
   test('goes on after a rotation that was interrupted', async () => {
@@ -274,11 +279,34 @@ describe('what was changed is found', () => {
     )
   })
 
+  test('what was removed from the beginning, and all of it', async () => {
+    const head = await writeLog()
+    const lines = linesIn()
+    writeFileSync(file, `${lines.slice(2).join('\n')}\n`)
+    for (const options of [{}, { head }])
+      expect((await failureOf(verifyAudit(file, options))).message).toMatch(
+        /begins with record 3, and should with 1: records were removed from the beginning/,
+      )
+    expect(await verifyAudit(file, { first: 3, head })).toMatchObject({ first: 3, head })
+    writeFileSync(file, '')
+    expect((await verifyAudit(file)).head.seq).toBe(0)
+    expect((await failureOf(verifyAudit(file, { head }))).message).toMatch(
+      /is empty, and record 7 was seen: records were removed/,
+    )
+    expect((await failureOf(verifyAudit(file, { first: 3 }))).message).toMatch(
+      /is empty, and should begin with record 3$/,
+    )
+  })
+
   test('a head that is none, and a file that is not there', async () => {
     await writeLog()
     for (const head of [{ seq: 0, hash: 'ab'.repeat(32) }, { seq: 1, hash: 'AB'.repeat(32) }, 1])
       expect(await failureOf(verifyAudit(file, { head: head as never }))).toMatchObject({
         code: 'VALIDATION',
+      })
+    for (const first of [0, 1.5, '1'])
+      expect(await failureOf(verifyAudit(file, { first: first as never }))).toMatchObject({
+        message: expect.stringMatching(/^first must be/),
       })
     expect(await failureOf(verifyAudit(join(folder, 'none')))).toMatchObject({ code: 'VALIDATION' })
   })
