@@ -1,4 +1,6 @@
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import {
   appendFileSync,
   chmodSync,
@@ -23,7 +25,7 @@ import {
   verifyAudit,
 } from '../../../confidential-http/index.js'
 import type { AuditEvent } from '../../../plugins/confidential-http/audit.js'
-import { failureOf } from '../../support/waiting.js'
+import { failureOf, until } from '../../support/waiting.js'
 
 let folder: string
 let file: string
@@ -203,6 +205,24 @@ describe('an audit log', () => {
     expect((await failureOf(verifyAudit(file, early))).message).toMatch(/behind the one that was/)
   })
 
+  test.each(['999999999', '1000000', '99999999999999999999'])(
+    'does not go on, nor is verified, beside a file of the number %s, which hides the next',
+    async number => {
+      const log = await openLog({ maxBytes: 4096 })
+      writeFileSync(`${file}.${number}`, '')
+      const rule = /is no file of this log, or the last that it can have.* Move it away$/
+      const append = async (): Promise<void> => {
+        for (let count = 0; count < 20; count++) await log.append(request())
+      }
+      expect((await failureOf(append())).message).toMatch(rule)
+      await log.close().catch(() => undefined)
+      expect((await failureOf(openLog())).message).toMatch(rule)
+      expect((await failureOf(verifyAudit(file))).message).toMatch(rule)
+      rmSync(`${file}.${number}`)
+      await (await openLog()).close()
+    },
+  )
+
   test('goes on after a rotation that was interrupted', async () => {
     const head = await writeLog()
     renameSync(file, `${file}.1`)
@@ -375,6 +395,24 @@ describe('a log has one writer', () => {
     writeFileSync(`${file}.lock`, lockText(fields))
     await (await openLog()).close()
   })
+
+  const onLinux = process.platform === 'linux' ? test : test.skip
+  onLinux(
+    'a lock of a process that has ended, but that nobody has waited for, counts for nothing',
+    async () => {
+      // The shell becomes a program that waits for no children.
+      const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'])
+      try {
+        const [pid] = await once(parent.stdout, 'data')
+        const status = (): string => readFileSync(`/proc/${Number(pid)}/stat`, 'utf8')
+        await until(() => status().includes(') Z '), 10_000)
+        writeFileSync(`${file}.lock`, lockText({ pid: Number(pid) }))
+        await (await openLog()).close()
+      } finally {
+        parent.kill()
+      }
+    },
+  )
 
   test.each([
     ['of another machine', lockText({ host: 'elsewhere' })],
