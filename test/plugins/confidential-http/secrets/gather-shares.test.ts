@@ -100,7 +100,8 @@ describe('gathering shares', () => {
   })
 
   test('logs a slow node once for as long as it is asked last, also where no other is left', async () => {
-    const slow = () => new Promise<undefined>(resolve => setTimeout(resolve, HEDGE_AFTER + 100))
+    const slow = () =>
+      new Promise<undefined>(resolve => setTimeout(() => resolve(undefined), HEDGE_AFTER + 100))
     const { gather, warnings } = await nodesOf([slow, honest])
     const failures: FailureTimes = new Map()
     for (const _ of [1, 2]) expect(indexes(await gather(failures))).toEqual([0, 1])
