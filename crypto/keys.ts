@@ -6,7 +6,7 @@ import { boxKeys, checkPublicKey } from './sealed-box.js'
 export interface KeyPair {
   /** The key to give to others. */
   readonly publicKey: string
-  /** The key that opens what is sealed to the public one. */
+  /** The key that opens what is sealed to the public one. It is not enumerable, so that logs do not show it. */
   readonly secretKey: string
 }
 
@@ -19,7 +19,10 @@ export function createKeys(secretKey?: string): KeyPair {
   const keys = boxKeys(secretKey === undefined ? undefined : parseKey('secretKey', secretKey))
   // Marks the secret key, so that `parsePublicKey` recognises it.
   if (secretKey === undefined) keys.secretKey[LAST] = (keys.secretKey[LAST] ?? 0) | SECRET_BIT
-  return { publicKey: formatKey(keys.publicKey), secretKey: formatKey(keys.secretKey) }
+  const pair = { publicKey: formatKey(keys.publicKey) } as KeyPair
+  return Object.freeze(
+    Object.defineProperty(pair, 'secretKey', { value: formatKey(keys.secretKey) }),
+  )
 }
 
 /** Reads another party's public key from its digits. Rejects the secret keys that `createKeys` makes. */

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { AuditHead } from '../../confidential-http/index.js'
 import { ValidationError } from '../../core/errors.js'
-import { addExamples } from '../input/arguments.js'
+import { addExamples, number } from '../input/arguments.js'
 import { type IO, say } from '../io.js'
 import { bold } from '../output/colours.js'
 
@@ -15,12 +15,23 @@ export function addAuditCommands(program: Command, io: IO): void {
       '--head <number:hash>',
       'a head that was printed before: without one, records that were removed from the end are not noticed',
     )
+    .option(
+      '--first <n>',
+      'the number of the record that the log begins with, where its oldest files are elsewhere',
+      number,
+      1,
+    )
     .option('--json', 'print JSON')
-    .action(async (file: string, { head, json }: { head?: string; json?: boolean }) => {
+    .action(async (file: string, { head, first: begin, json }: VerifyOptions) => {
       const { verifyAudit } = await import('../../confidential-http/index.js')
-      const found = await verifyAudit(file, head === undefined ? {} : { head: readHead(head) })
+      const seen = head === undefined ? {} : { head: readHead(head) }
+      const found = await verifyAudit(file, { ...seen, first: begin })
       if (json) {
         say(io, JSON.stringify(found))
+        return
+      }
+      if (found.head.seq === 0) {
+        say(io, bold('The log is empty: it has no record'))
         return
       }
       const { files, first, head: last, unanswered, cuts, isStopped } = found
@@ -40,6 +51,12 @@ export function addAuditCommands(program: Command, io: IO): void {
         ].join('\n'),
       )
     })
+}
+
+interface VerifyOptions {
+  readonly head?: string
+  readonly first: number
+  readonly json?: boolean
 }
 
 function readHead(text: string): AuditHead {

@@ -3,7 +3,7 @@ import type { EnclaveServerOptions } from '../../confidential-http/index.js'
 import { ValidationError } from '../../core/errors.js'
 import { formatKey, parseKey, shownKey } from '../../crypto/hex-key.js'
 import { addExamples, collect, number } from '../input/arguments.js'
-import { rejectInstrumentation } from '../instrumentation.js'
+import { rejectInspector, rejectInstrumentation } from '../instrumentation.js'
 import { type IO, say, stopped } from '../io.js'
 import { bold } from '../output/colours.js'
 import { standardError } from '../output/log.js'
@@ -112,7 +112,11 @@ async function runEnclave(
   }: EnclaveCommandOptions,
   io: IO,
 ): Promise<void> {
-  if (!allowInstrumentation) rejectInstrumentation(io.env, process.execArgv)
+  const log = standardError(io)
+  if (!allowInstrumentation) {
+    rejectInstrumentation(io.env, process.execArgv)
+    rejectInspector(log)
+  }
   const { openVault } = await import('../../local/index.js')
   const { readKeyFile, startEnclaveServer } = await import('../../confidential-http/index.js')
   const { owner } = await openVault(others.vault, {
@@ -132,7 +136,7 @@ async function runEnclave(
       ...(bytesPerSecond === undefined ? {} : { bytesPerSecond }),
     },
     ...(audit === undefined ? {} : { audit: { file: audit, insecurePermissions } }),
-    log: standardError(io),
+    log,
   })
   say(io, bold('An enclave is running; Ctrl-C ends it'))
   say(io, `ENCLAVE_URL=${server.url}`)

@@ -34,8 +34,18 @@ function isHeld(path: string): boolean {
     // Numbers of processes are given again, as in a container that starts anew.
     if (pid === host.pid) return since >= Date.now() - host.uptime() * 1000
     host.kill(pid, 0)
-    return true
+    return !isZombie(pid)
   } catch (thrown) {
     return codeOf(thrown) !== 'ESRCH' && codeOf(thrown) !== 'ENOENT'
+  }
+}
+
+/** Whether a process has ended and only its parent has not asked how: Linux alone says so. */
+function isZombie(pid: number): boolean {
+  try {
+    // Its name is in parentheses, and may hold any character.
+    return /^Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1) ?? '')
+  } catch {
+    return false
   }
 }

@@ -26,15 +26,22 @@ export interface AuditReading {
   readonly isStopped: boolean
 }
 
-/** The files of a log, the oldest first: those of past rotations, and the one that is written to. */
+/** The largest number of a past file: 64 TB of them, at the usual size. */
+const MAX_FILES = 1_000_000
+
+/** The past files of a log, the oldest first, and the number of the next. Throws for one that no rotation can have made. */
 export function filesOf(file: string): { readonly past: readonly string[]; readonly next: number } {
   const name = basename(file)
   const numbers = readdirSync(dirname(file))
     .flatMap(each => {
       const number = each.startsWith(`${name}.`) ? each.slice(name.length + 1) : ''
-      return /^[1-9][0-9]{0,8}$/.test(number) ? [Number(number)] : []
+      return /^[1-9][0-9]*$/.test(number) ? [Number(number)] : []
     })
     .sort((a, b) => a - b)
+  if ((numbers.at(-1) ?? 0) >= MAX_FILES)
+    throw auditError(
+      `${file}.${numbers.at(-1)} is no file of this log, or the last that it can have: they are numbered up to ${MAX_FILES - 1}. Move it away`,
+    )
   return {
     past: numbers.map(number => join(dirname(file), `${name}.${number}`)),
     next: (numbers.at(-1) ?? 0) + 1,

@@ -1,4 +1,4 @@
-import { constants, type FileHandle, open, rename } from 'node:fs/promises'
+import { constants, type FileHandle, open, rename, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { isStreamsError } from '../../core/errors.js'
 import { codeOf, syncFolder } from '../../local/files.js'
@@ -86,8 +86,7 @@ export async function openWriter(
     }
     const text = `${needsBreak ? '\n' : ''}${written.map(({ line }) => `${line}\n`).join('')}`
     try {
-      if ((await handle.stat()).size !== size)
-        throw auditError(`${file} was written by somebody else: no more records are`)
+      await checkFile()
       await handle.appendFile(text)
       if (isSynced) await handle.datasync()
     } catch (thrown) {
@@ -99,9 +98,20 @@ export async function openWriter(
     return written
   }
 
+  /** A record that is appended to a file without a name, or to one that others write, counts for nothing. */
+  async function checkFile(): Promise<void> {
+    const held = await handle.stat({ bigint: true })
+    const named = await stat(file, { bigint: true }).catch(() => undefined)
+    if (named?.ino !== held.ino || named.dev !== held.dev)
+      throw auditError(`${file} was replaced or deleted: no more records are written`)
+    if (held.size !== BigInt(size))
+      throw auditError(`${file} was written by somebody else: no more records are`)
+  }
+
   async function rotate(): Promise<string> {
-    const name = `${file}.${filesOf(file).next}`
     try {
+      const name = `${file}.${filesOf(file).next}`
+      await checkFile()
       await handle.close()
       await rename(file, name)
       handle = await openFile(file, permissions)

@@ -80,7 +80,8 @@ export function createAnswering({
     const owner = callers.ownerOf(caller)
     if (owner === undefined)
       throw new Rejection(403, 'the enclave does not know this caller', false)
-    guard.check(`${caller} ${id}`, issuedAt)
+    // Before the caller's limits: a request that they refuse never is carried out, and who repeats what it recorded uses none up.
+    guard.check(caller, id, issuedAt)
     prove()
     return owner
   }

@@ -20,13 +20,17 @@ export interface CallersOptions extends PermissionOptions {
   readonly log?: Log | undefined
 }
 
-/** The callers of an object; or of a JSON file, which is read again when it has changed. */
+/**
+ * The callers of an object, at least one; or of a JSON file, which is read again when it has changed. A file of an empty object
+ * says that nobody is a caller any more.
+ */
 export function createCallers(
   given: { readonly [publicKey: string]: string } | string,
   options: CallersOptions = {},
 ): Callers {
   if (typeof given !== 'string') {
     const owners = checkCallers('callers', given)
+    if (owners.size === 0) throw new ValidationError('callers must name at least one public key')
     return { ownerOf: key => owners.get(key) }
   }
   const file = openChangingFile<Owners>(given, {
@@ -37,14 +41,9 @@ export function createCallers(
   return { ownerOf: key => file.read().get(key) }
 }
 
-function checkCallers(
-  field: string,
-  callers: { readonly [publicKey: string]: string } | undefined,
-): Owners {
-  const entries = Object.entries(checkObject(field, callers ?? {}))
-  if (entries.length === 0) throw new ValidationError(`${field} must name at least one public key`)
+function checkCallers(field: string, callers: { readonly [publicKey: string]: string }): Owners {
   const owners = new Map<string, string>()
-  for (const [given, owner] of entries) {
+  for (const [given, owner] of Object.entries(checkObject(field, callers))) {
     const key = formatKey(parsePublicKey(`${field}: each key`, given))
     const shown = shownKey(key)
     if (owners.has(key)) throw new ValidationError(`${field}: the key ${shown} is named twice`)

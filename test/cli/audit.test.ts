@@ -50,6 +50,28 @@ describe('sluice audit verify', () => {
     expect(short.err).toMatch(/records were removed from the end/)
   })
 
+  test('ends with 1 where records were removed from the beginning, unless that is said', async () => {
+    const lines = readFileSync(join(folder, 'audit.jsonl'), 'utf8').split('\n')
+    writeFileSync(join(folder, 'late'), lines.slice(1).join('\n'))
+    const late = await run(['late', '--head', `${head.seq}:${head.hash}`])
+    expect(late.code).toBe(1)
+    expect(late.err).toMatch(/begins with record 2, and should with 1/)
+    const said = await run(['late', '--first', '2'])
+    expect(said).toMatchObject({ code: 0, err: '' })
+    expect(said.out).toMatch(/^Records 2 to 3 follow each other/)
+  })
+
+  test('says that an empty log is empty, and ends with 1 where a head was seen', async () => {
+    writeFileSync(join(folder, 'empty'), '')
+    expect(await run(['empty'])).toMatchObject({
+      code: 0,
+      out: 'The log is empty: it has no record\n',
+    })
+    const seen = await run(['empty', '--head', `${head.seq}:${head.hash}`])
+    expect(seen.code).toBe(1)
+    expect(seen.err).toMatch(/empty is empty, and record 3 was seen/)
+  })
+
   test.each([
     ['a head that is none', ['audit.jsonl', '--head', '3'], /--head must be a number, a colon/],
     ['a file that is not there', ['nowhere'], /nowhere is not there/],

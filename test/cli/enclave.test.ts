@@ -70,6 +70,10 @@ describe('sluice enclave', () => {
     expect(json(response)).toEqual({ right: true })
     await runtime.close()
     await api.close()
+    // Node's own answer to it is an inspector, in which all of the process can be read.
+    child.kill('SIGUSR1')
+    await until(() => /SIGUSR1 is ignored|Debugger listening/.test(output.err), 10_000)
+    expect(output.err).not.toContain('Debugger listening')
     child.kill('SIGINT')
     expect((await ended).code).toBe(0)
     expect(output.err).toMatch(/info .*200/)

@@ -24,7 +24,7 @@ export const RELEASE_TIMEOUT = 5000
  * with the shares as `suspects`, which verifies their proofs and finds who lied.
  * A process that could not be reached, or lied, is asked again when no other is left: it may be about to start. One that refuses
  * is not.
- * Names the nodes that failed or lied: in the log, and in the error if too few are left.
+ * Names the nodes that failed, lied or were slow: in the log, and in the error if too few are left.
  */
 export function gatherShares(
   gathering: Gathering,
@@ -71,7 +71,7 @@ export function gatherShares(
       if (node === undefined) return
       asked.add(node)
       const hedge = after(HEDGE_AFTER, () => {
-        order.avoid(node)
+        order.isSlow(node, HEDGE_AFTER)
         slow.add(node)
         askNext()
       })

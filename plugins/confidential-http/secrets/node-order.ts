@@ -49,8 +49,8 @@ interface NodeOrder {
   next(): SecretNode | undefined
   /** Puts a node to the end again. */
   add(node: SecretNode): void
-  /** Has other requests ask this node after the others. */
-  avoid(node: SecretNode): void
+  /** Has other requests ask a node that is slow after the others, and logs it: once for as long as they do. */
+  isSlow(node: SecretNode, after: number): void
   /** Names a node that failed or lied. Returns after which pause it is worth asking again, in milliseconds. */
   fail(node: SecretNode, thrown: unknown): number | undefined
   /** Notes that a node has not answered in time. */
@@ -79,7 +79,16 @@ export function createNodeOrder(
   return {
     next: () => waiting.shift(),
     add: node => void waiting.push(node),
-    avoid,
+    isSlow(node, after) {
+      if (isAvoided(node, failures)) return
+      log.warn?.(
+        `${shownNode(node)} has given no share in ${after} ms, and is asked last from now on`,
+        {
+          node: node.index,
+        },
+      )
+      avoid(node)
+    },
     fail(node, thrown) {
       const why = reasonOf(thrown)
       const text = `${shownNode(node)} gave no share of secret ${name.key}: ${why}`
@@ -111,9 +120,12 @@ function refuses({ url }: SecretNode, thrown: unknown): boolean {
 
 /** Nodes that failed of late come last. */
 function inOrder(nodes: readonly SecretNode[], failures: FailureTimes): SecretNode[] {
-  const since = Date.now() - AVOIDED_FOR
-  const isAvoided = (node: SecretNode): boolean => (failures.get(keyOf(node)) ?? 0) > since
-  return [...nodes.filter(each => !isAvoided(each)), ...nodes.filter(isAvoided)]
+  const avoided = nodes.filter(each => isAvoided(each, failures))
+  return [...nodes.filter(each => !avoided.includes(each)), ...avoided]
+}
+
+function isAvoided(node: SecretNode, failures: FailureTimes): boolean {
+  return (failures.get(keyOf(node)) ?? 0) > Date.now() - AVOIDED_FOR
 }
 
 function keyOf({ index, url }: SecretNode): string {

@@ -1,9 +1,13 @@
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import {
   appendFileSync,
   chmodSync,
+  copyFileSync,
   existsSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -21,7 +25,7 @@ import {
   verifyAudit,
 } from '../../../confidential-http/index.js'
 import type { AuditEvent } from '../../../plugins/confidential-http/audit.js'
-import { failureOf } from '../../support/waiting.js'
+import { failureOf, until } from '../../support/waiting.js'
 
 let folder: string
 let file: string
@@ -186,15 +190,38 @@ describe('an audit log', () => {
     })
     for (const each of files) expect(statSync(each).mode & 0o777).toBe(0o600)
 
-    // A file from the middle is missed, the oldest may be elsewhere.
+    // A file from the middle is missed; that the oldest is elsewhere has to be said.
     renameSync(`${file}.2`, join(folder, 'away'))
     expect(await failureOf(verifyAudit(file))).toMatchObject({ code: 'AUDIT' })
     renameSync(join(folder, 'away'), `${file}.2`)
     rmSync(`${file}.1`)
-    expect((await verifyAudit(file)).first).toBeGreaterThan(1)
-    const early = { seq: 1, hash: 'ab'.repeat(32) }
-    expect((await failureOf(verifyAudit(file, { head: early }))).message).toMatch(/begins with/)
+    const begin = JSON.parse(linesIn(`${file}.2`)[0] ?? '').seq
+    for (const options of [{}, { head: log.head }, { first: begin + 1 }])
+      expect((await failureOf(verifyAudit(file, options))).message).toMatch(
+        `${file}.2 begins with record ${begin}, and should with`,
+      )
+    expect((await verifyAudit(file, { first: begin, head: log.head })).first).toBe(begin)
+    const early = { head: { seq: 1, hash: 'ab'.repeat(32) }, first: begin }
+    expect((await failureOf(verifyAudit(file, early))).message).toMatch(/behind the one that was/)
   })
+
+  test.each(['999999999', '1000000', '99999999999999999999'])(
+    'does not go on, nor is verified, beside a file of the number %s, which hides the next',
+    async number => {
+      const log = await openLog({ maxBytes: 4096 })
+      writeFileSync(`${file}.${number}`, '')
+      const rule = /is no file of this log, or the last that it can have.* Move it away$/
+      const append = async (): Promise<void> => {
+        for (let count = 0; count < 20; count++) await log.append(request())
+      }
+      expect((await failureOf(append())).message).toMatch(rule)
+      await log.close().catch(() => undefined)
+      expect((await failureOf(openLog())).message).toMatch(rule)
+      expect((await failureOf(verifyAudit(file))).message).toMatch(rule)
+      rmSync(`${file}.${number}`)
+      await (await openLog()).close()
+    },
+  )
 
   test('goes on after a rotation that was interrupted', async () => {
     const head = await writeLog()
@@ -272,11 +299,34 @@ describe('what was changed is found', () => {
     )
   })
 
+  test('what was removed from the beginning, and all of it', async () => {
+    const head = await writeLog()
+    const lines = linesIn()
+    writeFileSync(file, `${lines.slice(2).join('\n')}\n`)
+    for (const options of [{}, { head }])
+      expect((await failureOf(verifyAudit(file, options))).message).toMatch(
+        /begins with record 3, and should with 1: records were removed from the beginning/,
+      )
+    expect(await verifyAudit(file, { first: 3, head })).toMatchObject({ first: 3, head })
+    writeFileSync(file, '')
+    expect((await verifyAudit(file)).head.seq).toBe(0)
+    expect((await failureOf(verifyAudit(file, { head }))).message).toMatch(
+      /is empty, and record 7 was seen: records were removed/,
+    )
+    expect((await failureOf(verifyAudit(file, { first: 3 }))).message).toMatch(
+      /is empty, and should begin with record 3$/,
+    )
+  })
+
   test('a head that is none, and a file that is not there', async () => {
     await writeLog()
     for (const head of [{ seq: 0, hash: 'ab'.repeat(32) }, { seq: 1, hash: 'AB'.repeat(32) }, 1])
       expect(await failureOf(verifyAudit(file, { head: head as never }))).toMatchObject({
         code: 'VALIDATION',
+      })
+    for (const first of [0, 1.5, '1'])
+      expect(await failureOf(verifyAudit(file, { first: first as never }))).toMatchObject({
+        message: expect.stringMatching(/^first must be/),
       })
     expect(await failureOf(verifyAudit(join(folder, 'none')))).toMatchObject({ code: 'VALIDATION' })
   })
@@ -346,6 +396,24 @@ describe('a log has one writer', () => {
     await (await openLog()).close()
   })
 
+  const onLinux = process.platform === 'linux' ? test : test.skip
+  onLinux(
+    'a lock of a process that has ended, but that nobody has waited for, counts for nothing',
+    async () => {
+      // The shell becomes a program that waits for no children.
+      const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'])
+      try {
+        const [pid] = await once(parent.stdout, 'data')
+        const status = (): string => readFileSync(`/proc/${Number(pid)}/stat`, 'utf8')
+        await until(() => status().includes(') Z '), 10_000)
+        writeFileSync(`${file}.lock`, lockText({ pid: Number(pid) }))
+        await (await openLog()).close()
+      } finally {
+        parent.kill()
+      }
+    },
+  )
+
   test.each([
     ['of another machine', lockText({ host: 'elsewhere' })],
     ['of a process that lives', lockText({ pid: process.ppid })],
@@ -363,6 +431,33 @@ describe('a log has one writer', () => {
       const error = await failureOf(log.append(request()))
       expect(error).toMatchObject({ code: 'AUDIT', mayHaveBeenSent: false })
       expect(error.message).toMatch(/was written by somebody else: no more records are$/)
+    }
+  })
+
+  test.each<[string, (away: string) => void]>([
+    ['is deleted', () => rmSync(file)],
+    ['is moved away', away => renameSync(file, away)],
+    [
+      'is replaced by an equal one',
+      away => {
+        renameSync(file, away)
+        copyFileSync(away, file)
+      },
+    ],
+  ])('takes no more records where its file %s', async (_how, change) => {
+    for (const maxBytes of [4096, 1_000_000]) {
+      const log = await openLog({ maxBytes })
+      // One is full, and would be renamed before the next record.
+      for (let count = 0; count < 11; count++) await log.append(request())
+      expect(statSync(file).size).toBeGreaterThan(4096)
+      change(join(folder, 'away'))
+      for (const _ of [1, 2]) {
+        const error = await failureOf(log.append(request()))
+        expect(error).toMatchObject({ code: 'AUDIT', mayHaveBeenSent: false })
+        expect(error.message).toMatch(/was replaced or deleted: no more records are written$/)
+      }
+      await log.close().catch(() => undefined)
+      for (const each of readdirSync(folder)) rmSync(join(folder, each))
     }
   })
 })

@@ -32,6 +32,12 @@ describe('a file of callers', () => {
     expect([ownerOf(one), ownerOf(other)]).toEqual([OWNER, '22'.repeat(20)])
     write({ [other]: OWNER })
     expect([ownerOf(one), ownerOf(other)]).toEqual([undefined, OWNER])
+    // Nobody, until somebody is named again.
+    write({})
+    expect([ownerOf(one), ownerOf(other)]).toEqual([undefined, undefined])
+    expect(createCallers(file).ownerOf(one)).toBeUndefined()
+    write({ [one]: OWNER })
+    expect(ownerOf(one)).toBe(OWNER)
   })
 
   test('that is spoilt changes nothing, and the log says so', () => {
@@ -40,7 +46,9 @@ describe('a file of callers', () => {
     const { ownerOf } = createCallers(file, { log: { error: text => void errors.push(text) } })
     const spoilt: [unknown, string][] = [
       ['{', `${file} is not JSON`],
-      [{}, `${file} must name at least one public key`],
+      ['', `${file} is not JSON`],
+      ['null', `${file} must be an object, not null`],
+      ['[]', `${file} must be an object, not an array`],
       [{ [one]: 'me' }, `${file}.${one.slice(0, 8)}… must be an address: 40 hexadecimal digits`],
     ]
     for (const [content, why] of spoilt) {

@@ -6,18 +6,23 @@ import {
   type ReplayGuard,
 } from '../../../confidential-http/remote/replay-guard.js'
 
-const busy = 'the enclave is overloaded'
+const tooMany = 'this caller has sent 100000 requests within 60 s, and no more are taken'
 const wrongTime =
   "the request was issued more than 30 s before or after the enclave's time: are both clocks right?"
 
 /** Why a request is refused; undefined where it is let through. */
-function refusal(guard: ReplayGuard, id: string, issuedAt: number): string | undefined {
+function refusal(
+  guard: ReplayGuard,
+  id: string,
+  issuedAt: number,
+  caller = 'caller',
+): string | undefined {
   try {
-    guard.check(id, issuedAt)
+    guard.check(caller, id, issuedAt)
     return undefined
   } catch (thrown) {
     const { status, message } = thrown as Rejection
-    expect(status).toBe(message === busy ? 503 : 409)
+    expect(status).toBe(message === tooMany ? 503 : 409)
     return message
   }
 }
@@ -25,7 +30,7 @@ function refusal(guard: ReplayGuard, id: string, issuedAt: number): string | und
 /** What a refusal says of it. */
 function sent(guard: ReplayGuard, id: string, issuedAt: number): boolean {
   try {
-    guard.check(id, issuedAt)
+    guard.check('caller', id, issuedAt)
   } catch (thrown) {
     return (thrown as Rejection).mayHaveBeenSent
   }
@@ -107,10 +112,18 @@ test('says that nothing was sent only of what it can neither have let through no
   expect(sent(guard, 'future', future)).toBe(true)
 })
 
-test('remembers a hundred thousand and refuses more, until the first are forgotten', () => {
+test('remembers a hundred thousand of a caller and refuses more of it alone, until the first are forgotten', () => {
   const { guard, clock } = setUp()
   for (let id = 0; id < 100_000; id++) refusal(guard, String(id), clock.time)
-  expect(refusal(guard, 'one more', clock.time)).toBe(busy)
+  expect(refusal(guard, 'one more', clock.time)).toBe(tooMany)
+  expect(refusal(guard, '0', clock.time, 'other')).toBeUndefined()
+  expect(refusal(guard, '0', clock.time, 'other')).toBe('the request was seen before')
   clock.time += 2 * MAX_SKEW + 1
-  expect(refusal(guard, 'one more', clock.time)).toBeUndefined()
+  // Another caller's request has them forgotten, too.
+  expect(refusal(guard, '1', clock.time, 'other')).toBeUndefined()
+  let refused = 0
+  for (let id = 0; id < 100_000; id++)
+    if (refusal(guard, `new ${id}`, clock.time) !== undefined) refused++
+  expect(refused).toBe(0)
+  expect(refusal(guard, 'one more', clock.time)).toBe(tooMany)
 })

@@ -89,9 +89,26 @@ describe('gathering shares', () => {
   test('asks another where one is slow, and does not wait for it', async () => {
     const { gather, warnings } = await nodesOf([never, honest, honest])
     const began = performance.now()
-    expect(indexes(await gather())).toEqual([1, 2])
+    const failures: FailureTimes = new Map()
+    expect(indexes(await gather(failures))).toEqual([1, 2])
     expect(performance.now() - began).toBeGreaterThan(HEDGE_AFTER * 0.9)
-    expect(warnings).toEqual([])
+    expect(warnings).toEqual([
+      `node 0 at http://node-0 has given no share in ${HEDGE_AFTER} ms, and is asked last from now on`,
+    ])
+    expect(indexes(await gather(failures))).toEqual([1, 2])
+    expect(warnings).toHaveLength(1)
+  })
+
+  test('logs a slow node once for as long as it is asked last, also where no other is left', async () => {
+    const slow = () =>
+      new Promise<undefined>(resolve => setTimeout(() => resolve(undefined), HEDGE_AFTER + 100))
+    const { gather, warnings } = await nodesOf([slow, honest])
+    const failures: FailureTimes = new Map()
+    for (const _ of [1, 2]) expect(indexes(await gather(failures))).toEqual([0, 1])
+    expect(warnings).toHaveLength(1)
+    failures.set('http://node-0', Date.now() - 10_001)
+    await gather(failures)
+    expect(warnings).toHaveLength(2)
   })
 
   test('asks processes again, as long as they may be starting, when no other is left', async () => {

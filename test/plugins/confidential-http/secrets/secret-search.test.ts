@@ -61,8 +61,6 @@ describe('a secret is found', () => {
   test.each(Object.entries(spellings))('as %s, whatever is around it', (_name, spell) => {
     fc.assert(
       fc.property(secret, around, around, (text, before, after) => {
-        // HTML and JSON that the text itself begins or ends is a way of spelling it, too.
-        fc.pre(!/[\\&%]|\+/.test(text + before + after))
         expect(isIn(`${before} ${spell(text)} ${after}`, 'another-secret', text)).toBe(true)
       }),
       { numRuns },
@@ -80,25 +78,13 @@ describe('a secret is found', () => {
     )
   })
 
-  test('in part, wherever the part begins and however it is spelt', () => {
-    const ascii = fc.string({ minLength: 12, maxLength: 100 }).filter(text => !/[\\&%+]/.test(text))
-    fc.assert(
-      fc.property(ascii, fc.nat(), (text, random) => {
-        const search = createSecretSearch([text])
-        const length = Math.min(16, Math.max(6, Math.ceil(text.length / 2)))
-        const from = random % (text.length - length + 1)
-        const part = text.slice(from, from + length)
-        for (const encoding of ['utf8', 'hex', 'base64', 'base64url'] as const)
-          expect(search(`<${bytesOf(part).toString(encoding)}>`)).toBe(true)
-        // A window of the base64 of all, which begins and ends within bytes.
-        const digits = bytesOf(text).toString('base64url')
-        const window = Math.ceil((length * 4) / 3) + 3
-        for (let at = 0; at + window <= digits.length; at++)
-          expect(search(`<${digits.slice(at, at + window)}>`)).toBe(true)
-      }),
-      { numRuns },
-    )
-  })
+  test.each(['s3cret\n', ' s3cret', '\ts3cret\r\n'])(
+    'without the space around it, which a header loses: %j',
+    text => {
+      expect(isIn('key=s3cret;', text)).toBe(true)
+      expect(isIn(`Basic ${btoa('user:s3cret')}`, text)).toBe(true)
+    },
+  )
 
   test.each(['sk-live-4242', 'SK-LIVE-4242', 'sK-lIvE-4242'])('in another case, as %s', text => {
     expect(isIn(`x-${text.toLowerCase()}`, text)).toBe(true)
@@ -119,14 +105,25 @@ describe('a secret is found', () => {
 })
 
 describe('no secret is found', () => {
-  test('in a text with a part of it that is too short', () => {
-    for (const [text, part] of [
-      ['sk-live-4242', 'sk-li'],
-      ['0123456789abcdefghijklmnopqrstuv'.repeat(4), 'abcdefghijklmno'],
-      ['pass', 'pas'],
-    ] as const) {
-      expect(isIn(part, text)).toBe(false)
-      expect(isIn(text, text)).toBe(true)
+  // Who may have guesses repeated would otherwise find a secret piece by piece.
+  test('in a text with a part of it, however long and however it is spelt', () => {
+    const text = fc.string({
+      unit: fc.constantFrom(...'0123456789abcdef'),
+      minLength: 8,
+      maxLength: 64,
+    })
+    fc.assert(
+      fc.property(text, each => {
+        const search = createSecretSearch([`<${each}>`])
+        for (const part of [`<${each}`, `${each}>`, each])
+          for (const encoding of ['utf8', 'hex', 'base64', 'base64url'] as const)
+            expect(search(bytesOf(part).toString(encoding))).toBe(false)
+      }),
+      { numRuns },
+    )
+    for (const pin of ['4815', '48151623']) {
+      expect(isIn(`x${pin.slice(0, -1)} ${pin.slice(1)}x`, pin)).toBe(false)
+      expect(isIn(`x${pin}x`, pin)).toBe(true)
     }
   })
 
