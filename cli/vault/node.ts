@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { ValidationError } from '../../core/errors.js'
 import { addExamples, collect } from '../input/arguments.js'
-import { rejectInstrumentation } from '../instrumentation.js'
+import { rejectInspector, rejectInstrumentation } from '../instrumentation.js'
 import { type IO, say, stopped } from '../io.js'
 import { bold } from '../output/colours.js'
 import { standardError } from '../output/log.js'
@@ -58,7 +58,11 @@ async function runNode(
   }: NodeOptions,
   io: IO,
 ): Promise<void> {
-  if (!allowInstrumentation) rejectInstrumentation(io.env, process.execArgv)
+  const log = standardError(io)
+  if (!allowInstrumentation) {
+    rejectInstrumentation(io.env, process.execArgv)
+    rejectInspector(log)
+  }
   const [, host, port] = /^\[?([^\]]*?)\]?:(\d{1,5})$/.exec(listen) ?? []
   if (host === undefined || host === '')
     throw new ValidationError('--listen must be an address, : and a port')
@@ -71,7 +75,7 @@ async function runNode(
     port: Number(port),
     insecurePermissions,
     ...(writer === undefined ? {} : { trust: { writer, callers, peers } }),
-    log: standardError(io),
+    log,
   })
   say(io, bold('A node is running; Ctrl-C ends it'))
   say(io, `NODE_URL=${node.url}`)
