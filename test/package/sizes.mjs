@@ -35,7 +35,7 @@ export const budgets = {
   './plugins/telemetry': 3900,
   './plugins/verify': 13700,
   './plugins/verify/onchain': 12400,
-  './presets/confidential': 16300,
+  './presets/confidential': 17000,
   './presets/default': 30500,
   './presets/feeds': 2200,
   './presets/versions': 6200,

@@ -60,6 +60,10 @@ export function checkFiles({ files, unpacked }) {
     'LICENSE',
     'README.md',
     'dist/THIRD-PARTY-LICENSES',
+    // The page of the monitor, which no module imports.
+    ...['icon.svg', 'index.html', 'page.css', 'page.js'].map(
+      name => `dist/esm/cli/monitor/page/${name}`,
+    ),
     'package.json',
   ]
   const format = 'dist/cjs/package.json'
