@@ -12,13 +12,16 @@ interface BulkOptions extends ServiceOptions, FormatOptions {
   readonly at?: number
 }
 
+/** Milliseconds after which a time has its reports: those of now are not published yet. */
+const PUBLISHED_AFTER = 5000
+
 /** Adds `bulk`. */
 export function addBulkCommand(program: Command, io: IO): void {
   const command = program
     .command('bulk')
     .description('fetch the reports of several feeds that hold at one time')
     .argument('<feeds...>', feedsText)
-    .option('--at <time>', `${timeText} (default: now)`, pastTime)
+    .option('--at <time>', `${timeText} (default: five seconds ago)`, pastTime)
     .addHelpText('after', '\nEnds with 1 where a feed has no report.')
   addServiceOptions(addFormatOptions(command)).action((given: string[], options: BulkOptions) =>
     bulk(given, options, io),
@@ -31,7 +34,7 @@ async function bulk(given: readonly string[], options: BulkOptions, io: IO): Pro
   await using client = await connect(service)
   const feeds = await findFeeds(given, client, service, io)
   const format = createFormat(options, feeds)
-  const ms = options.at ?? Date.now()
+  const ms = options.at ?? Date.now() - PUBLISHED_AFTER
   await print(io, format.head)
   for (const group of byTime(feeds, ms)) {
     const feedIDs = group.map(({ feedID }) => feedID)

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { addExamples } from '../input/arguments.js'
 import { type IO, say } from '../io.js'
-import { describeFeed } from '../output/feeds.js'
+import { describeFeed, escapeControls } from '../output/feeds.js'
 import { requestLogging } from '../output/log.js'
 import { addServiceOptions, connect, findService, type ServiceOptions } from '../service/service.js'
 
@@ -15,7 +15,11 @@ export function addFeedsCommand(program: Command, io: IO): void {
       for (const feed of await client.listFeeds({ signal: io.signal }))
         say(
           io,
-          options.json ? JSON.stringify(feed) : io.stdout.isTTY ? describeFeed(feed) : feed.feedID,
+          options.json
+            ? escapeControls(JSON.stringify(feed))
+            : io.stdout.isTTY
+              ? describeFeed(feed)
+              : feed.feedID,
         )
     })
   addExamples(command, 'sluice feeds --mainnet', 'sluice feeds --json --env-file .env')

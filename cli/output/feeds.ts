@@ -24,6 +24,14 @@ export function printable(text: string): string {
   return text.replace(/[^ -~]/g, '?')
 }
 
+/** JSON without what would control a terminal, or the direction of its text. */
+export function escapeControls(json: string): string {
+  return json.replace(
+    /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
 /** So many things in words: `1 report`, `2 reports`. */
 export function count(number: number, name: string): string {
   return `${number} ${name}${number === 1 ? '' : 's'}`

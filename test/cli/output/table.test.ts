@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { describeFeed } from '../../../cli/output/feeds.js'
+import { describeFeed, escapeControls } from '../../../cli/output/feeds.js'
 import { createFormat } from '../../../cli/output/format.js'
 import { createView } from '../../../cli/output/table.js'
 import { createClient } from '../../../index.js'
@@ -54,4 +54,11 @@ test('a report is shown in a line, its prices with their decimals', async () => 
     '0x0003abab…abab  V3   22:13:20      price -3851421250000000.0000  bid 500000000000.0000  ask 1000000.0000\n',
     'X                V3   22:13:20      price -38.5142  bid 0.00500000  ask 0.00000001\n',
   ])
+})
+
+test('escapes in JSON what controls a terminal, or the direction of text', () => {
+  const name = 'ETH\u009b2J\u202e\u2028é'
+  const escaped = escapeControls(JSON.stringify({ name }))
+  expect(escaped).toBe('{"name":"ETH\\u009b2J\\u202e\\u2028é"}')
+  expect(JSON.parse(escaped)).toEqual({ name })
 })
