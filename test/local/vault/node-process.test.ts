@@ -1,62 +1,23 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { createKeys } from '../../../crypto/keys.js'
 import { boxKeys } from '../../../crypto/sealed-box.js'
-import { type NodeAddress, openVault, startVaultNode, type Vault } from '../../../local/index.js'
+import { openVault, type Vault } from '../../../local/index.js'
 import { sealRequestJSON } from '../../../local/sealed-message.js'
 import { askNode, type NodeRequest } from '../../../local/vault/process/protocol.js'
-import { nameOf, place, reveal, VALUE, vault } from '../../support/local/vault.js'
+import {
+  addressesOf,
+  caller,
+  introduce,
+  type Node,
+  open,
+  sharesOf,
+  startNodes,
+  trust,
+} from '../../support/local/node-processes.js'
+import { nameOf, reveal, VALUE, vault } from '../../support/local/vault.js'
 import { failureOf } from '../../support/waiting.js'
-
-const caller = createKeys()
-const running: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  await Promise.all(running.splice(0).map(each => each.close()))
-})
-
-interface Node extends NodeAddress {
-  readonly directory: string
-  stop(): Promise<void>
-  start(): Promise<void>
-}
-
-/** Starts nodes that trust each other. */
-async function startNodes(count: number, writer: string): Promise<Node[]> {
-  const made = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const directory = place()
-      const trust = { writer, callers: [caller.publicKey] }
-      const first = await startVaultNode({ directory, trust })
-      running.push(first)
-      const port = Number(new URL(first.url).port)
-      let node = first
-      return {
-        ...{ url: first.url, key: first.publicKey, directory },
-        stop: () => node.close(),
-        async start() {
-          node = await startVaultNode({ directory, port })
-          running.push(node)
-        },
-      }
-    }),
-  )
-  introduce(made)
-  return made
-}
-
-function introduce(nodes: readonly Node[]): void {
-  for (const { directory } of nodes) {
-    const file = join(directory, 'node.json')
-    const peers = nodes.map(({ key }) => key)
-    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), peers }))
-  }
-}
-
-const addressesOf = (nodes: readonly Node[]): NodeAddress[] =>
-  nodes.map(({ url, key }) => ({ url, key }))
-const open = (): Promise<Vault> => openVault(vault.directory, { callerKey: caller.secretKey })
-const sharesOf = ({ directory }: Node) => readdirSync(join(directory, 'shares'))
 
 let nodes: Node[]
 let remote: Vault
@@ -102,6 +63,7 @@ describe('nodes that are processes', () => {
     expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
     expect(nodes.map(sharesOf)).toEqual([['3.json'], [], []])
     expect(others.map(sharesOf)).toEqual([['3.json'], ['3.json']])
+    for (const { directory } of [...others, first]) trust(directory, { minThreshold: 2 })
     expect(await remote.reshare({ threshold: 2 })).toMatchObject({ generation: 4 })
     expect(await reveal(remote, nameOf('key'), [1, 2])).toBe(VALUE)
   })
@@ -138,11 +100,7 @@ describe('nodes that are processes', () => {
     expect(await failureOf(reveal(vault, nameOf('key')))).toMatchObject({
       message: expect.stringMatching(/give the secret key that they know this caller by/),
     })
-    for (const { directory } of nodes) {
-      const file = join(directory, 'node.json')
-      const trust = JSON.parse(readFileSync(file, 'utf8'))
-      writeFileSync(file, JSON.stringify({ ...trust, callers: [stranger.publicKey] }))
-    }
+    for (const { directory } of nodes) trust(directory, { callers: [stranger.publicKey] })
     expect(await reveal(strange, nameOf('key'))).toBe(VALUE)
     expect(await failureOf(reveal(remote, nameOf('key')))).toMatchObject(unknown)
   })
