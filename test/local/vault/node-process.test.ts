@@ -144,13 +144,16 @@ describe('nodes that are processes', () => {
     const { digest } = JSON.parse(
       readFileSync(join(vault.directory, 'manifests', '3.json'), 'utf8'),
     )
+    // The writer has not signed it: not being JSON is not noticed.
+    const unparsed = '['.repeat(3_000_000)
     const releasing = { kind: 'release', sequence, generation, digest }
     for (const [request, message] of [
       [{ kind: 'toString' }, 'the node knows no such request'],
       [{ kind: 'manifest' }, 'text must be a string'],
       [{ kind: 'manifest', text: '{}' }, 'the manifest is not a manifest'],
+      [{ kind: 'manifest', text: '{"body":{},"signature":"x"}' }, 'the manifest is not a manifest'],
       [
-        { kind: 'manifest', text: '{"body":{},"signature":"x"}' },
+        { kind: 'manifest', text: `{"body":${unparsed},"signature":"${'A'.repeat(86)}=="}` },
         "the manifest is not signed by the vault's writer",
       ],
       [
@@ -160,6 +163,14 @@ describe('nodes that are processes', () => {
       [releasing, 'the vault has another history than was seen: its change 3 was another'],
     ] as const)
       expect(await ask(request)).toMatchObject({ name: 'VaultError', message })
+    const long = { kind: 'response', body: 'x'.repeat(200_000), sequence, generation }
+    expect(await failureOf(askNode({ url, key }, boxKeys(), long))).toMatchObject({
+      message: 'it answered 400',
+    })
+    expect((await ask(long)).message).not.toBe('it answered 400')
+    expect(await ask({ kind: 'manifest', text: 'x'.repeat(5_000_000) })).toMatchObject({
+      message: 'it answered 413',
+    })
     const other = createKeys().publicKey
     expect(await failureOf(askNode({ url, key: other }, keys, { kind: 'x' }))).toMatchObject({
       message: 'it answered 400',
