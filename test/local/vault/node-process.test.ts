@@ -118,6 +118,7 @@ describe('nodes that are processes', () => {
         message: `0x${vault.owner}::main::key: version 2 is in use, and this is another`,
       })
     }
+    expect(await failureOf(older.reshare())).toMatchObject({ code: 'ROLLBACK' })
     await older.put({ key: 'other' }, 'another history', { policy: 'anywhere' })
     expect(await failureOf(reveal(older, nameOf('other'), [0]))).toMatchObject({
       code: 'ROLLBACK',
