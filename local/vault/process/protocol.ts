@@ -53,7 +53,7 @@ export interface OpenedRequest {
   readonly request: NodeRequest
 }
 
-/** Opens a request; undefined if it is none for this node, or too long for who is none of the callers. */
+/** Opens a request; undefined if it is none for this node, or too long where its sender is no caller. */
 export function openNodeRequest(
   sealed: Uint8Array,
   node: BoxKeys,
