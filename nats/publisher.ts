@@ -78,8 +78,10 @@ export async function createPublisher(
 
   function say(what: string, cause?: unknown): void {
     const now = performance.now()
-    if (now - (saidAt.get(what) ?? Number.NEGATIVE_INFINITY) < ERROR_INTERVAL) return
-    saidAt.set(what, now)
+    // The counts in a message make it no other kind.
+    const kind = what.replace(/\d+/g, '')
+    if (now - (saidAt.get(kind) ?? Number.NEGATIVE_INFINITY) < ERROR_INTERVAL) return
+    saidAt.set(kind, now)
     const message = `stream ${stream}: ${what}; it is tried again`
     failed(new LogError(message, { isRetryable: true, ...(cause === undefined ? {} : { cause }) }))
   }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { ValidationError } from '../../core/errors.js'
-import { addExamples, collect } from '../input/arguments.js'
+import { addExamples, collect, number } from '../input/arguments.js'
 import { rejectInspector, rejectInstrumentation } from '../instrumentation.js'
 import { type IO, say, stopped } from '../io.js'
 import { bold } from '../output/colours.js'
@@ -12,6 +12,7 @@ interface NodeOptions {
   readonly writer?: string
   readonly caller: readonly string[]
   readonly peer: readonly string[]
+  readonly minThreshold?: number
   readonly insecurePermissions?: boolean
   readonly allowInstrumentation?: boolean
 }
@@ -41,6 +42,11 @@ export function addNodeCommand(vault: Command, io: IO): void {
       collect,
       [],
     )
+    .option(
+      '--min-threshold <n>',
+      'of a new node: the least threshold that it deals its share for (default: that of its first share)',
+      number,
+    )
     .option('--insecure-permissions', 'go on even if others can read or write the files')
     .option('--allow-instrumentation', 'start even if others can see the secrets of the process')
     .action((options: NodeOptions) => runNode(options, io))
@@ -53,6 +59,7 @@ async function runNode(
     writer,
     caller: callers,
     peer: peers,
+    minThreshold,
     insecurePermissions = false,
     allowInstrumentation = false,
   }: NodeOptions,
@@ -66,15 +73,22 @@ async function runNode(
   const [, host, port] = /^\[?([^\]]*?)\]?:(\d{1,5})$/.exec(listen) ?? []
   if (host === undefined || host === '')
     throw new ValidationError('--listen must be an address, : and a port')
-  if (writer === undefined && callers.length + peers.length > 0)
-    throw new ValidationError('--writer must be given besides: both are of a new node')
+  if (writer === undefined && (callers.length + peers.length > 0 || minThreshold !== undefined))
+    throw new ValidationError('--writer must be given besides: all of them are of a new node')
   const { startVaultNode } = await import('../../local/index.js')
   const node = await startVaultNode({
     directory,
     host,
     port: Number(port),
     insecurePermissions,
-    ...(writer === undefined ? {} : { trust: { writer, callers, peers } }),
+    ...(writer === undefined
+      ? {}
+      : {
+          trust: {
+            ...{ writer, callers, peers },
+            ...(minThreshold === undefined ? {} : { minThreshold }),
+          },
+        }),
     log,
   })
   say(io, bold('A node is running; Ctrl-C ends it'))

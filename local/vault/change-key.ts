@@ -155,7 +155,7 @@ async function changeKey(
   const late = await sendToAll(done.next, [...(base.addresses ?? []), ...(split.addresses ?? [])])
   await removeDropped(vault.store, done.base, done.next)
   await removeOldShares(folder, generation)
-  return { generation, leftOut: [...reshared.leftOut, ...late] }
+  return { generation, leftOut: [...reshared.leftOut, ...late.map(({ why }) => why)] }
 }
 
 async function holdersOf(
@@ -173,7 +173,11 @@ async function holdersOf(
     return { generation, dealers, receivers }
   }
   const unreached = await sendToAll(base, addresses)
-  if (unreached.length > 0) throw new VaultError(unreached.join('\n  '))
+  if (unreached.length > 0)
+    throw new VaultError(
+      unreached.map(({ why }) => why).join('\n  '),
+      unreached.some(({ isRollback }) => isRollback) ? { code: 'ROLLBACK' } : {},
+    )
   if (old !== undefined) await sendToAll(base, old)
   const receiverKeys = addresses.map(({ key }) => key)
   const { generation } = base
@@ -198,11 +202,18 @@ async function holdersOf(
   }
 }
 
+/** A node that has not got a manifest. */
+interface Unreached {
+  readonly why: string
+  /** It says that it has seen a newer one, or another history. */
+  readonly isRollback: boolean
+}
+
 /** Sends a manifest to nodes. Returns those that could not be reached; they get it with the next request. */
 async function sendToAll(
   manifest: SignedManifest,
   addresses: readonly NodeAddress[],
-): Promise<readonly string[]> {
+): Promise<readonly Unreached[]> {
   const distinct = [...new Map(addresses.map(each => [each.key, each])).values()]
   const failures = await Promise.all(
     distinct.map(async function send(address) {
@@ -210,8 +221,10 @@ async function sendToAll(
         await sendManifest(address, manifest)
         return []
       } catch (thrown) {
-        const why = reasonOf(thrown)
-        return [`the node at ${address.url} has not got change ${manifest.sequence} yet: ${why}`]
+        const isRollback = thrown instanceof VaultError && thrown.code === 'ROLLBACK'
+        const { url } = address
+        const why = `the node at ${url} has not got change ${manifest.sequence} yet: ${reasonOf(thrown)}`
+        return [{ why, isRollback }]
       }
     }),
   )

@@ -49,6 +49,7 @@ export async function decryptWithNodes(
     const ciphertext = parseCiphertext(publicKey, text)
     const shares: DecryptionShare[] = []
     const failures = new Set<string>()
+    const codes = new Set<unknown>()
     for (const node of nodes) {
       if (shares.length === threshold) break
       try {
@@ -56,11 +57,13 @@ export async function decryptWithNodes(
         shares.push(readShare(sealed, recipient, publicKey, ciphertext, node.index))
       } catch (error) {
         failures.add((error as Error).message)
+        codes.add((error as Partial<VaultError>).code)
       }
     }
     if (shares.length < threshold)
       throw new VaultError(
         `${shares.length} of the ${threshold} nodes needed gave a share: ${[...failures].join('; ')}`,
+        codes.size === 1 && codes.has('ROLLBACK') ? { code: 'ROLLBACK' } : {},
       )
     return await combine(ciphertext, shares, { threshold })
   } finally {

@@ -54,7 +54,7 @@ interface Good {
 
 /**
  * Has the dealers deal to the receivers, and the receivers store their shares. Sees nothing but commitments and sealed boxes. A
- * dealer that fails or lies is left out, as long as there are enough others; every receiver must have its share.
+ * dealer that fails, lies or is said to lie is left out, as long as there are enough others; every receiver must have its share.
  */
 export async function reshareKey(resharing: Resharing): Promise<Reshared> {
   const { publicKey, receivers, isFresh } = resharing
@@ -137,7 +137,8 @@ async function offer(
           throw new VaultError(`${shown} complains of a node that dealt nothing`)
         complaints.set(
           wrong,
-          `${found.dealer.shown}: what it sent to ${shown} is not what it published`,
+          // Nobody else can open what was sent, so either may lie.
+          `${found.dealer.shown}: ${shown} says that what it was sent is not what was published: one of the two lies`,
         )
       }
     }),

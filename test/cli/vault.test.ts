@@ -314,7 +314,7 @@ describe('sluice vault node', () => {
 
   test('runs a node that has a share after reshare, and says where it is', async () => {
     await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
-    const trust = ['--writer', vault.writerKey]
+    const trust = ['--writer', vault.writerKey, '--min-threshold', '1']
     const args = ['node', '--dir', 'node-0', '--listen', '127.0.0.1:0']
     const { child, output, ended } = start([...args, ...trust], null)
     while (!output.out.includes('NODE_KEY=')) await pause(50)
@@ -333,6 +333,7 @@ describe('sluice vault node', () => {
       err: 'sluice: node.json says whom the node trusts: change that file\n',
     })
     expect(await run([...args, '--peer', 'ab'.repeat(32)])).toMatchObject({ code: 2 })
+    expect(await run([...args, '--min-threshold', '2'])).toMatchObject({ code: 2 })
     expect(await run(['node', '--dir', 'node-1'])).toMatchObject({ code: 1 })
     expect(await run(['node', '--dir', 'node-1', '--listen', 'here'])).toMatchObject({ code: 2 })
     expect(await run(['reshare', '--node', 'http://127.0.0.1:1'])).toMatchObject({ code: 2 })

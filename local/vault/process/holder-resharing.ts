@@ -1,3 +1,4 @@
+import type { Log } from '../../../core/log.js'
 import { formatKey, parseKey } from '../../../crypto/hex-key.js'
 import { type BoxKeys, boxKeys, isPublicKey } from '../../../crypto/sealed-box.js'
 import { freshKey, resharedKey } from '../../../crypto/tdh2/index.js'
@@ -6,17 +7,21 @@ import { readDealing, receiveDealings, sealDealing } from '../dealing.js'
 import { VaultError } from '../errors.js'
 import type { SignedManifest } from '../manifest.js'
 import { isShareOf } from '../share-files.js'
-import type { NodeFiles, NodeTrust } from './node-files.js'
+import { type NodeFiles, type NodeTrust, TRUST_FILE } from './node-files.js'
 import { type Order, readOrder } from './order.js'
 import { type NodeRequest, textOf, textsOf } from './protocol.js'
 
 /** How many resharings may be under way. */
 const MAX_INVITATIONS = 4
 
+/** The least threshold that a node deals its share for where its file names none: of one, any receiver has the key. */
+const MIN_THRESHOLD = 2
+
 /** What a node needs to take part in resharings. */
 interface Resharing {
   readonly files: NodeFiles
   readonly keys: BoxKeys
+  readonly log: Log
   known(): SignedManifest
   /** The node's index in a vault, -1 where it is not one of its nodes. */
   indexIn(manifest: SignedManifest): number
@@ -33,16 +38,26 @@ interface HolderResharing {
 }
 
 /** Makes a node's part in resharings. */
-export function createHolderResharing({ files, keys, known, indexIn }: Resharing): HolderResharing {
+export function createHolderResharing({
+  files,
+  keys,
+  log,
+  known,
+  indexIn,
+}: Resharing): HolderResharing {
   const ownKey = formatKey(keys.publicKey)
   /** The keys that this node wants its sub-shares sealed to, by order. They are never stored. */
   const invited = new Map<string, BoxKeys>()
 
-  /** Reads an order for the generation that this node knows. */
-  function orderOf(request: NodeRequest, { writer }: NodeTrust): Order {
+  /** Reads an order for the generation that this node knows, of at least so high a threshold as it takes part in. */
+  function orderOf(request: NodeRequest, { writer, minThreshold = 1 }: NodeTrust): Order {
     const order = readOrder(textOf(request, 'order'), textOf(request, 'signature'), writer)
     if (order.generation !== known().generation)
       throw new VaultError(`the order is for generation ${order.generation}, not the one in use`)
+    if (order.threshold < minThreshold)
+      throw new VaultError(
+        `the order has threshold ${order.threshold}, and this node's minThreshold is ${minThreshold}: to lower it, change its ${TRUST_FILE}`,
+      )
     return order
   }
 
@@ -62,7 +77,8 @@ export function createHolderResharing({ files, keys, known, indexIn }: Resharing
   }
 
   async function deal(request: NodeRequest, trust: NodeTrust): Promise<object> {
-    const { id, isFresh, receivers, threshold, generation } = orderOf(request, trust)
+    const order = orderOf(request, { minThreshold: MIN_THRESHOLD, ...trust })
+    const { id, isFresh, receivers, threshold, generation } = order
     const invitations = textsOf(request, 'invitations')
     for (const key of receivers)
       if (key !== ownKey && !trust.peers.includes(key))
@@ -75,7 +91,11 @@ export function createHolderResharing({ files, keys, known, indexIn }: Resharing
     const index = isFresh ? receivers.indexOf(ownKey) : indexIn(known())
     if (index < 0) throw new VaultError('the vault has no node with this key')
     const share = isFresh ? undefined : await files.readShare(generation, publicKey, index)
-    return sealDealing(index, share, threshold, recipients)
+    const dealing = sealDealing(index, share, threshold, recipients)
+    const what = isFresh ? 'part of a new key' : `share of generation ${generation}`
+    const nodes = receivers.map(key => `${key.slice(0, 8)}...`).join(', ')
+    log.info?.(`deals its ${what}, of threshold ${threshold}, to ${nodes}`)
+    return dealing
   }
 
   async function accept(request: NodeRequest, trust: NodeTrust): Promise<object> {
@@ -101,7 +121,7 @@ export function createHolderResharing({ files, keys, known, indexIn }: Resharing
     // Too few dealers make no key, and those of a fresh one no share of it.
     const next = (isFresh ? freshKey : resharedKey)(publicKey, commitments, receivers.length)
     if (!isShareOf(next, received.share)) throw new VaultError('the share is not of the new key')
-    await files.addPending(id, received.share)
+    await files.addPending({ id, threshold }, received.share)
     return { complaints: [] }
   }
 

@@ -1,4 +1,5 @@
 import { ValidationError } from '../../../core/errors.js'
+import type { Log } from '../../../core/log.js'
 import { checkNumber } from '../../../core/options.js'
 import { formatKey } from '../../../crypto/hex-key.js'
 import type { BoxKeys } from '../../../crypto/sealed-box.js'
@@ -21,7 +22,7 @@ type Kinds = Readonly<
 >
 
 /** Holds the share of a node, and the newest manifest that it has seen. */
-export async function createHolder(files: NodeFiles, keys: BoxKeys): Promise<Holder> {
+export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): Promise<Holder> {
   const ownKey = formatKey(keys.publicKey)
   let manifest = await files.readManifest((await files.readTrust()).writer)
   let maker: ShareMaker | undefined
@@ -85,7 +86,7 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys): Promise<Hol
     return maker
   }
 
-  const resharing = createHolderResharing({ files, keys, known, indexIn })
+  const resharing = createHolderResharing({ files, keys, log: log ?? {}, known, indexIn })
   const kinds: Kinds = {
     manifest: (request, trust) => inOrder(() => take(textOf(request, 'text'), trust)),
     async release(request, trust, asker) {

@@ -9,9 +9,10 @@ import {
 import { readText, syncFolder } from '../../files.js'
 import { VaultError } from '../errors.js'
 import { isAbsence, makeFolder, type VaultFolder } from '../files.js'
-import { MAX_MANIFEST_BYTES, readManifest, type SignedManifest } from '../manifest.js'
+import { MAX_MANIFEST_BYTES, MAX_NODES, readManifest, type SignedManifest } from '../manifest.js'
 import { isShareOf, readShare } from '../share-files.js'
 import { isWriterKey } from '../writer.js'
+import type { Order } from './order.js'
 
 /** Whom a node trusts: the contents of its node.json. */
 export interface NodeTrust {
@@ -21,6 +22,11 @@ export interface NodeTrust {
   readonly callers: readonly string[]
   /** The public keys of the nodes that it deals its share to. */
   readonly peers: readonly string[]
+  /**
+   * The least threshold of a resharing or rotation that the node takes part in. It raises this to the threshold of each share that
+   * it gets, and never lowers it. @default absent until the first share
+   */
+  readonly minThreshold?: number
 }
 
 /** The file that says whom a node trusts. It may be changed while the node runs. */
@@ -39,8 +45,8 @@ export interface NodeFiles {
   writeManifest(manifest: SignedManifest): Promise<void>
   readShare(generation: number, publicKey: PublicKey, index: number): Promise<PrivateShare>
   /** Stores the share of a generation that no manifest names yet. */
-  addPending(id: string, share: PrivateShare): Promise<void>
-  /** Makes the pending share of this public key, if there is one, that of the generation. */
+  addPending(order: Pick<Order, 'id' | 'threshold'>, share: PrivateShare): Promise<void>
+  /** Makes the pending share of this public key, if there is one, that of the generation, and raises `minThreshold`. */
   adopt(generation: number, publicKey: PublicKey, index: number): Promise<void>
   /** Removes all shares but that of the generation. */
   removeOthers(generation: number | undefined): Promise<void>
@@ -68,12 +74,21 @@ export function createNodeFiles(folder: VaultFolder): NodeFiles {
     return dated.sort(([, one], [, other]) => other - one).map(([file]) => file)
   }
 
+  async function readTrustFile(): Promise<Readonly<Record<string, unknown>>> {
+    const fields = await folder.read(TRUST_FILE, MAX_BYTES, 'public')
+    if (fields === undefined) throw new VaultError(`${TRUST_FILE} is missing`)
+    return fields
+  }
+
+  async function raiseThreshold(threshold: number): Promise<void> {
+    const fields = await readTrustFile()
+    const { minThreshold = 0 } = checkTrust(fields)
+    if (threshold <= minThreshold) return
+    await folder.write(TRUST_FILE, JSON.stringify({ ...fields, minThreshold: threshold }, null, 2))
+  }
+
   return {
-    async readTrust() {
-      const fields = await folder.read(TRUST_FILE, MAX_BYTES, 'public')
-      if (fields === undefined) throw new VaultError(`${TRUST_FILE} is missing`)
-      return checkTrust(fields)
-    },
+    readTrust: async () => checkTrust(await readTrustFile()),
     async readManifest(writer) {
       let text: string
       try {
@@ -92,17 +107,22 @@ export function createNodeFiles(folder: VaultFolder): NodeFiles {
     writeManifest: ({ text }) => folder.write(MANIFEST_FILE, text),
     readShare: (generation, publicKey, index) =>
       readShare(folder, `${SHARES_FOLDER}/${generation}.json`, publicKey, index),
-    async addPending(id, share) {
+    async addPending({ id, threshold }, share) {
       await makeFolder(shares)
       const [...waiting] = await pendingFiles()
       for (const file of waiting.slice(MAX_PENDING - 1)) await rm(join(shares, file))
-      await folder.write(`${SHARES_FOLDER}/pending-${id}.json`, formatPrivateShare(share))
+      await folder.write(
+        `${SHARES_FOLDER}/pending-${threshold}-${id}.json`,
+        formatPrivateShare(share),
+      )
     },
     async adopt(generation, publicKey, index) {
       for (const file of await pendingFiles()) {
         const fields = await folder.read(`${SHARES_FOLDER}/${file}`, MAX_BYTES, 'secret')
         const share = parsePrivateShare(JSON.stringify(fields))
         if (share.index !== index || !isShareOf(publicKey, share)) continue
+        // Of the order that this node has checked the commitments of: a manifest could say another threshold.
+        await raiseThreshold(Number(/^pending-(\d+)-/.exec(file)?.[1] ?? 0))
         await rename(join(shares, file), join(shares, `${generation}.json`))
         await syncFolder(shares)
         return
@@ -117,7 +137,7 @@ export function createNodeFiles(folder: VaultFolder): NodeFiles {
 
 /** Checks whom a node is said to trust. */
 export function checkTrust(fields: Readonly<Record<string, unknown>>): NodeTrust {
-  const { writer, callers = [], peers = [] } = fields
+  const { writer, callers = [], peers = [], minThreshold } = fields
   if (!isWriterKey(writer))
     throw new VaultError(`${TRUST_FILE}: writer is not 64 lower-case hexadecimal digits`)
   for (const [name, keys] of Object.entries({ callers, peers })) {
@@ -127,5 +147,14 @@ export function checkTrust(fields: Readonly<Record<string, unknown>>): NodeTrust
         `${TRUST_FILE}: ${name} are not keys of 64 lower-case hexadecimal digits`,
       )
   }
-  return { writer, callers: callers as string[], peers: peers as string[] }
+  const isThreshold =
+    Number.isInteger(minThreshold) && Number(minThreshold) >= 1 && Number(minThreshold) <= MAX_NODES
+  if (minThreshold !== undefined && !isThreshold)
+    throw new VaultError(`${TRUST_FILE}: minThreshold is not a whole number of 1 to ${MAX_NODES}`)
+  return {
+    writer,
+    callers: callers as string[],
+    peers: peers as string[],
+    ...(minThreshold === undefined ? {} : { minThreshold: Number(minThreshold) }),
+  }
 }

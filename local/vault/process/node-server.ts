@@ -8,6 +8,7 @@ import type { Log } from '../../../core/log.js'
 import { formatKey } from '../../../crypto/hex-key.js'
 import type { BoxKeys } from '../../../crypto/sealed-box.js'
 import { VaultError } from '../errors.js'
+import { boundConnections } from './connections.js'
 import type { Holder } from './holder.js'
 import { MAX_REQUEST_BYTES, NODE_PATH, openNodeRequest, sealNodeAnswer } from './protocol.js'
 
@@ -24,6 +25,8 @@ export interface RunningVaultNode extends AsyncDisposable {
 /** What a server of a node answers with, and where. */
 export interface NodeServing {
   readonly holder: Holder
+  /** The public keys of those who may have secrets released. */
+  readonly readCallers: () => Promise<readonly string[]>
   readonly keys: BoxKeys
   readonly host: string
   readonly port: number
@@ -41,6 +44,7 @@ const REQUEST_TIMEOUT = 10_000
 /** Serves what a node answers. */
 export async function serveNode({
   holder,
+  readCallers,
   keys,
   host,
   port,
@@ -60,9 +64,11 @@ export async function serveNode({
       // After a while without the processor, many of those who asked are gone: their requests are not worth its time.
       await nextTick()
       if (response.destroyed) return
-      const opened = openNodeRequest(sealed, keys)
+      const callers = await readCallers()
+      const opened = openNodeRequest(sealed, keys, callers)
       if (opened === undefined) return reject(response, 400)
-      const { replyTo } = opened
+      const { replyTo, asker } = opened
+      if (callers.includes(asker)) prove(request.socket)
       const answer = await answerWith(holder, opened, log)
       response
         .writeHead(200, { 'content-type': 'application/octet-stream' })
@@ -78,7 +84,7 @@ export async function serveNode({
     { requestTimeout: REQUEST_TIMEOUT, headersTimeout: 5000, connectionsCheckingInterval: 1000 },
     (request, response) => void serve(request, response),
   )
-  server.maxConnections = MAX_CONNECTIONS
+  const prove = boundConnections(server, MAX_CONNECTIONS)
   await new Promise<void>((done, fail) => {
     server.on('error', fail)
     server.listen(port, host, done)

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { parseObject } from '../../sealed-message.js'
 import { VaultError } from '../errors.js'
 import { MAX_NODES } from '../manifest.js'
 import { isSigned, type Writer } from '../writer.js'
@@ -37,14 +38,21 @@ export function signOrder(order: Omit<Order, 'id'>, writer: Writer): SignedOrder
 export function readOrder(text: string, signature: string, writer: string): Order {
   if (!text.startsWith(PREFIX) || !isSigned(text, signature, writer))
     throw new VaultError("the order is not signed by the vault's writer")
-  const order = JSON.parse(text.slice(PREFIX.length)) as Order
-  const { id, receivers, threshold } = order
+  const { id, generation, threshold, isFresh, receivers } = (parseObject(
+    text.slice(PREFIX.length),
+  ) ?? {}) as Partial<Order>
   const isRight =
-    /^[0-9a-f]{32}$/.test(id) &&
+    /^[0-9a-f]{32}$/.test(String(id)) &&
+    Number.isInteger(generation) &&
+    typeof isFresh === 'boolean' &&
     Array.isArray(receivers) &&
     receivers.length <= MAX_NODES &&
-    threshold >= 1 &&
-    threshold <= receivers.length
+    receivers.every(key => /^[0-9a-f]{64}$/.test(String(key))) &&
+    // A node that is named twice would get two shares.
+    new Set(receivers).size === receivers.length &&
+    Number.isInteger(threshold) &&
+    Number(threshold) >= 1 &&
+    Number(threshold) <= receivers.length
   if (!isRight) throw new VaultError('the order is malformed')
-  return order
+  return { id, generation, threshold, isFresh, receivers } as Order
 }

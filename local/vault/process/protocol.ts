@@ -11,16 +11,19 @@ import {
   toJSON,
 } from '../../sealed-message.js'
 import { VaultError } from '../errors.js'
+import { MAX_MANIFEST_BYTES } from '../manifest.js'
 
 /*
  * The protocol between a node of a vault and its callers: sealed messages (local/sealed-message.ts) over HTTP.
  *
- *   POST /v1/node       request of: 'N' ‖ JSON { version, replyTo, kind, … }
+ *   POST /v1/node       request of: 'N' ‖ JSON { version, replyTo, kind, … }, and of a manifest then a line feed ‖ its text
  *     answer            box from the node to replyTo of: 'M' ‖ JSON { answer } or { failure: { code, message } }
  *
  * `replyTo` is the public key of a pair made for this one request, so an old answer opens for nobody. A request that is sent
  * again gains nothing: a release is sealed to a key made for the first one, and what else a node does only ever goes forward.
- * Whoever can reach a node can have it open boxes, which takes a millisecond each: let nobody reach it who need not.
+ * Whoever can reach a node can have it open boxes: a millisecond each, and of the longest request some 0.3 s. What is opened is
+ * parsed only up to so many bytes, unless it is a known caller's; a manifest not before its signature is checked. Let nobody reach
+ * a node who need not.
  *
  * Nothing that a key of a node opens says anything of its share: shares for the enclave are sealed to a key made for the request,
  * and sub-shares to a key that the node makes for one resharing and never stores. So who records the traffic and steals the
@@ -29,8 +32,10 @@ import { VaultError } from '../errors.js'
 
 /** The path of requests to a node. */
 export const NODE_PATH = '/v1/node'
+/** The longest JSON of a request of who is no caller: that of 31 dealings for 31 nodes. */
+const MAX_JSON_BYTES = 131_072
 /** The longest request: a manifest is by far the longest. */
-export const MAX_REQUEST_BYTES = 25_165_824
+export const MAX_REQUEST_BYTES: number = MAX_MANIFEST_BYTES + MAX_JSON_BYTES
 
 const VERSION = 1
 const MAX_ANSWER_BYTES = 1_048_576
@@ -48,16 +53,31 @@ export interface OpenedRequest {
   readonly request: NodeRequest
 }
 
-/** Opens a request; undefined if it is none for this node. */
-export function openNodeRequest(sealed: Uint8Array, node: BoxKeys): OpenedRequest | undefined {
+/** Opens a request; undefined if it is none for this node, or too long where its sender is no caller. */
+export function openNodeRequest(
+  sealed: Uint8Array,
+  node: BoxKeys,
+  callers: readonly string[] = [],
+): OpenedRequest | undefined {
   const opened = openRequestJSON('N', sealed, node)
-  const request = opened === undefined ? undefined : parseObject(opened.json)
-  if (opened === undefined || request === undefined || request.version !== VERSION) return undefined
+  if (opened === undefined) return undefined
+  const [json, text] = splitLine(opened.json)
+  const asker = formatKey(opened.sender)
+  if (json.length > MAX_JSON_BYTES && !callers.includes(asker)) return undefined
+  const request = parseObject(json)
+  if (request?.version !== VERSION) return undefined
   const { replyTo, kind } = request
   if (typeof replyTo !== 'string' || typeof kind !== 'string') return undefined
   const key = /^[0-9a-f]{64}$/.test(replyTo) ? parseKey('replyTo', replyTo) : undefined
   if (key === undefined || !isPublicKey(key)) return undefined
-  return { asker: formatKey(opened.sender), replyTo: key, request: { ...request, kind } }
+  const manifest = text === undefined ? {} : { text }
+  return { asker, replyTo: key, request: { ...request, kind, ...manifest } }
+}
+
+/** The first line, and the text behind it. */
+function splitLine(text: string): readonly [string, string?] {
+  const end = text.indexOf('\n')
+  return end < 0 ? [text] : [text.slice(0, end), text.slice(end + 1)]
 }
 
 /** Seals a node's answer, or its failure. */
@@ -69,7 +89,7 @@ export function sealNodeAnswer(answer: object, replyTo: Uint8Array, node: BoxKey
 export async function askNode(
   { url, key }: { readonly url: string; readonly key: string },
   asker: BoxKeys,
-  request: NodeRequest,
+  { text, ...request }: NodeRequest,
   signal?: AbortSignal,
 ): Promise<Readonly<Record<string, unknown>>> {
   const node = parseKey('key', key)
@@ -78,7 +98,8 @@ export async function askNode(
   const timer = setTimeout(life.end, ANSWER_TIMEOUT)
   try {
     const json = toJSON({ version: VERSION, replyTo: formatKey(replyTo.publicKey), ...request })
-    const sealed = sealRequestJSON('N', json, node, asker)
+    const whole = typeof text === 'string' ? `${json}\n${text}` : json
+    const sealed = sealRequestJSON('N', whole, node, asker)
     const body = await postTwice(url, sealed, life.signal)
     const opened = openJSON('M', body, node, replyTo)
     const answer = opened === undefined ? undefined : parseObject(opened)

@@ -62,6 +62,8 @@ export async function startVaultNode(given: VaultNodeOptions): Promise<RunningVa
     const trust = checkTrust(options.trust as Readonly<Record<string, unknown>>)
     await folder.write(TRUST_FILE, JSON.stringify(trust, null, 2))
   }
-  const holder = await createHolder(createNodeFiles(folder), keys)
-  return serveNode({ holder, keys, port, host: options.host ?? '127.0.0.1', log })
+  const files = createNodeFiles(folder)
+  const holder = await createHolder(files, keys, log)
+  const readCallers = async () => (await files.readTrust()).callers
+  return serveNode({ holder, readCallers, keys, port, host: options.host ?? '127.0.0.1', log })
 }

@@ -1,62 +1,23 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { createKeys } from '../../../crypto/keys.js'
 import { boxKeys } from '../../../crypto/sealed-box.js'
-import { type NodeAddress, openVault, startVaultNode, type Vault } from '../../../local/index.js'
+import { openVault, type Vault } from '../../../local/index.js'
 import { sealRequestJSON } from '../../../local/sealed-message.js'
 import { askNode, type NodeRequest } from '../../../local/vault/process/protocol.js'
-import { nameOf, place, reveal, VALUE, vault } from '../../support/local/vault.js'
+import {
+  addressesOf,
+  caller,
+  introduce,
+  type Node,
+  open,
+  sharesOf,
+  startNodes,
+  trust,
+} from '../../support/local/node-processes.js'
+import { nameOf, reveal, VALUE, vault } from '../../support/local/vault.js'
 import { failureOf } from '../../support/waiting.js'
-
-const caller = createKeys()
-const running: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  await Promise.all(running.splice(0).map(each => each.close()))
-})
-
-interface Node extends NodeAddress {
-  readonly directory: string
-  stop(): Promise<void>
-  start(): Promise<void>
-}
-
-/** Starts nodes that trust each other. */
-async function startNodes(count: number, writer: string): Promise<Node[]> {
-  const made = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const directory = place()
-      const trust = { writer, callers: [caller.publicKey] }
-      const first = await startVaultNode({ directory, trust })
-      running.push(first)
-      const port = Number(new URL(first.url).port)
-      let node = first
-      return {
-        ...{ url: first.url, key: first.publicKey, directory },
-        stop: () => node.close(),
-        async start() {
-          node = await startVaultNode({ directory, port })
-          running.push(node)
-        },
-      }
-    }),
-  )
-  introduce(made)
-  return made
-}
-
-function introduce(nodes: readonly Node[]): void {
-  for (const { directory } of nodes) {
-    const file = join(directory, 'node.json')
-    const peers = nodes.map(({ key }) => key)
-    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), peers }))
-  }
-}
-
-const addressesOf = (nodes: readonly Node[]): NodeAddress[] =>
-  nodes.map(({ url, key }) => ({ url, key }))
-const open = (): Promise<Vault> => openVault(vault.directory, { callerKey: caller.secretKey })
-const sharesOf = ({ directory }: Node) => readdirSync(join(directory, 'shares'))
 
 let nodes: Node[]
 let remote: Vault
@@ -102,6 +63,7 @@ describe('nodes that are processes', () => {
     expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
     expect(nodes.map(sharesOf)).toEqual([['3.json'], [], []])
     expect(others.map(sharesOf)).toEqual([['3.json'], ['3.json']])
+    for (const { directory } of [...others, first]) trust(directory, { minThreshold: 2 })
     expect(await remote.reshare({ threshold: 2 })).toMatchObject({ generation: 4 })
     expect(await reveal(remote, nameOf('key'), [1, 2])).toBe(VALUE)
   })
@@ -138,11 +100,7 @@ describe('nodes that are processes', () => {
     expect(await failureOf(reveal(vault, nameOf('key')))).toMatchObject({
       message: expect.stringMatching(/give the secret key that they know this caller by/),
     })
-    for (const { directory } of nodes) {
-      const file = join(directory, 'node.json')
-      const trust = JSON.parse(readFileSync(file, 'utf8'))
-      writeFileSync(file, JSON.stringify({ ...trust, callers: [stranger.publicKey] }))
-    }
+    for (const { directory } of nodes) trust(directory, { callers: [stranger.publicKey] })
     expect(await reveal(strange, nameOf('key'))).toBe(VALUE)
     expect(await failureOf(reveal(remote, nameOf('key')))).toMatchObject(unknown)
   })
@@ -160,6 +118,7 @@ describe('nodes that are processes', () => {
         message: `0x${vault.owner}::main::key: version 2 is in use, and this is another`,
       })
     }
+    expect(await failureOf(older.reshare())).toMatchObject({ code: 'ROLLBACK' })
     await older.put({ key: 'other' }, 'another history', { policy: 'anywhere' })
     expect(await failureOf(reveal(older, nameOf('other'), [0]))).toMatchObject({
       code: 'ROLLBACK',
@@ -186,13 +145,16 @@ describe('nodes that are processes', () => {
     const { digest } = JSON.parse(
       readFileSync(join(vault.directory, 'manifests', '3.json'), 'utf8'),
     )
+    // The writer has not signed it: not being JSON is not noticed.
+    const unparsed = '['.repeat(3_000_000)
     const releasing = { kind: 'release', sequence, generation, digest }
     for (const [request, message] of [
       [{ kind: 'toString' }, 'the node knows no such request'],
       [{ kind: 'manifest' }, 'text must be a string'],
       [{ kind: 'manifest', text: '{}' }, 'the manifest is not a manifest'],
+      [{ kind: 'manifest', text: '{"body":{},"signature":"x"}' }, 'the manifest is not a manifest'],
       [
-        { kind: 'manifest', text: '{"body":{},"signature":"x"}' },
+        { kind: 'manifest', text: `{"body":${unparsed},"signature":"${'A'.repeat(86)}=="}` },
         "the manifest is not signed by the vault's writer",
       ],
       [
@@ -202,6 +164,14 @@ describe('nodes that are processes', () => {
       [releasing, 'the vault has another history than was seen: its change 3 was another'],
     ] as const)
       expect(await ask(request)).toMatchObject({ name: 'VaultError', message })
+    const long = { kind: 'response', body: 'x'.repeat(200_000), sequence, generation }
+    expect(await failureOf(askNode({ url, key }, boxKeys(), long))).toMatchObject({
+      message: 'it answered 400',
+    })
+    expect((await ask(long)).message).not.toBe('it answered 400')
+    expect(await ask({ kind: 'manifest', text: 'x'.repeat(5_000_000) })).toMatchObject({
+      message: 'it answered 413',
+    })
     const other = createKeys().publicKey
     expect(await failureOf(askNode({ url, key: other }, keys, { kind: 'x' }))).toMatchObject({
       message: 'it answered 400',

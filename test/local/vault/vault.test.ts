@@ -322,7 +322,7 @@ describe('opening', () => {
     [
       'half a manifest',
       () => writeFileSync(at('manifests', '1.json'), '{"body'),
-      /^manifests\/1\.json is not JSON$/,
+      /^manifests\/1\.json is not a manifest$/,
     ],
     [
       'a manifest under another number',
