@@ -5,6 +5,7 @@ import type { IO } from '../io.js'
 import { checkTogether, type RelayCommandOptions } from '../relay/options.js'
 import { addLogOptions } from '../service/nats.js'
 import { addServiceOptions } from '../service/service.js'
+import { addSignerOptions } from '../service/signers.js'
 
 /** Adds `sluice relay`. */
 export function addRelayCommand(program: Command, io: IO): void {
@@ -13,7 +14,9 @@ export function addRelayCommand(program: Command, io: IO): void {
     .description(
       'receive the reports of feeds once, and store them in a stream of NATS JetStream; with --gateway, serve that to pages',
     )
-  addServiceOptions(addLogOptions(command, 'the servers of NATS, separated by commas', true))
+  addSignerOptions(
+    addServiceOptions(addLogOptions(command, 'the servers of NATS, separated by commas', true)),
+  )
     .option('--feeds <feeds>', 'ids or names of the feeds to receive, separated by commas')
     .option('--name <name>', 'tells the cursors of this relay from those of others', text =>
       checkName('--name', text),

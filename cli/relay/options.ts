@@ -1,9 +1,10 @@
 import { ValidationError } from '../../core/errors.js'
 import type { LogOptions } from '../service/nats.js'
 import type { ServiceOptions } from '../service/service.js'
+import type { SignerOptions } from '../service/signers.js'
 
 /** The options of `sluice relay`. */
-export interface RelayCommandOptions extends ServiceOptions, LogOptions {
+export interface RelayCommandOptions extends ServiceOptions, SignerOptions, LogOptions {
   readonly feeds?: string
   readonly name?: string
   readonly create?: boolean
@@ -26,7 +27,7 @@ type Name = keyof RelayCommandOptions
 /** Options that mean nothing without another. */
 const dependent: readonly (readonly [need: Name, ...names: Name[]])[] = [
   ['create', 'replicas', 'hours', 'bytes'],
-  ['feeds', 'create', 'name', 'single'],
+  ['feeds', 'create', 'name', 'single', 'signers', 'f', 'onchain', 'verifier'],
   [
     'gateway',
     'tokens',

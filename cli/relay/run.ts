@@ -6,6 +6,7 @@ import { type IO, say, stopped, warn } from '../io.js'
 import { standardError } from '../output/log.js'
 import { connectNats } from '../service/nats.js'
 import { configOf, connect, findService } from '../service/service.js'
+import { findSigners } from '../service/signers.js'
 import type { RelayCommandOptions } from './options.js'
 
 /** Runs a relay, a gateway or both until the user stops it. */
@@ -49,10 +50,15 @@ async function findReceived(
   io: IO,
 ): Promise<Required<Pick<RelayParts, 'config' | 'feedIDs'>>> {
   const service = findService(options, io)
+  const signers = await findSigners(options)
   await using client = await connect(service)
   const found = await findFeeds([feeds], client, service, io)
   return {
-    config: { ...configOf(service), haMode: options.single !== true },
+    config: {
+      ...configOf(service),
+      ...(signers === undefined ? {} : { verify: { signers } }),
+      haMode: options.single !== true,
+    },
     feedIDs: found.map(({ feedID }) => feedID),
   }
 }

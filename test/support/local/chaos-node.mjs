@@ -28,7 +28,8 @@ const [
 )
 const keys = box.boxKeys(Buffer.from(keyFile.readKeyFile(join(directory, 'node.key')), 'hex'))
 const folder = files.createVaultFolder(directory, permissions.createPermissions())
-const honest = await createHolder(createNodeFiles(folder), keys)
+const nodeFiles = createNodeFiles(folder)
+const honest = await createHolder(nodeFiles, keys)
 const say = line => writeSync(1, `${JSON.stringify(line)}\n`)
 
 /** A share of the right form that is not of this node's part of the key, or no share at all. */
@@ -56,5 +57,7 @@ async function holder(request, asker) {
 }
 
 const log = process.env.VERBOSE ? { warn: text => say({ warn: text }) } : {}
-const node = await serveNode({ holder, keys, host: '127.0.0.1', port: Number(port), log })
+const readCallers = async () => (await nodeFiles.readTrust()).callers
+const serving = { holder, readCallers, keys, host: '127.0.0.1', port: Number(port), log }
+const node = await serveNode(serving)
 say({ url: node.url, key: node.publicKey })
