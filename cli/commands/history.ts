@@ -70,10 +70,6 @@ async function history(given: string, options: HistoryCommandOptions, io: IO): P
       const reports = client.reports(feed.feedID, { from, to: range.to, limit, signal })
       count = await writeAll(reports, { ...range, from }, file, createFormat(options, [feed]), io)
     }
-  } catch (thrown) {
-    if (!io.signal.aborted) throw thrown
-    // Not all of it is there.
-    io.exitCode = 1
   } finally {
     await file?.close()
   }
@@ -83,6 +79,8 @@ async function history(given: string, options: HistoryCommandOptions, io: IO): P
 
 function checkOptions({ from, to, out, resume, parquet, json, csv }: HistoryCommandOptions): void {
   if (to !== undefined && to < from) throw new ValidationError('--to must not be before --from')
+  if (to === undefined && from > Date.now())
+    throw new ValidationError('--from must not be in the future')
   if (out === undefined && (resume || parquet))
     throw new ValidationError(`${resume ? '--resume' : '--parquet'} goes with --out`)
   if (parquet && (json || csv || resume))
@@ -112,7 +110,7 @@ async function openFile(
   return openParquetFile(path, feed, options)
 }
 
-/** Writes the reports into the file, or prints them. Returns how many there were. */
+/** Writes the reports into the file, or prints them, until the user stops it. Returns how many there were. */
 async function writeAll(
   reports: AsyncIterable<Report<DecodedReport>>,
   { from, to }: Range,
@@ -134,6 +132,10 @@ async function writeAll(
         () => `${count} reports, ${timeOfDay(feedID, time)}`,
       )
     }
+  } catch (thrown) {
+    if (!io.signal.aborted) throw thrown
+    // Not all of it is there.
+    io.exitCode = 1
   } finally {
     progress.end()
   }

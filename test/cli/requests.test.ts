@@ -6,7 +6,8 @@ import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { formatPrice } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { knownFeeds } from '../../presets/feeds.js'
-import { runHere } from '../support/cli.js'
+import { runHere, start } from '../support/cli.js'
+import { until } from '../support/waiting.js'
 
 const eth = knownFeeds.testnet['ETH/USD'].feedID
 const inMs = `0x1003${'ab'.repeat(30)}`
@@ -103,6 +104,74 @@ describe('sluice history', () => {
     )
     expect(other).toMatchObject({ code: 2 })
     expect(other.err).toMatch(/holds no reports of feed 0x1003/)
+  })
+
+  test('goes on with a file in its own format only, and leaves another as it is', async () => {
+    const formats = [['--json'], ['--json', '--raw'], ['--csv'], ['--csv', '--raw']]
+    for (const [at, format] of formats.entries()) {
+      const out = inFolder(`format-${at}`)
+      const args = ['history', eth, ...range, '--out', out]
+      await run(...args, ...format)
+      const text = readFileSync(out, 'utf8')
+      for (const other of formats) {
+        const { code, err } = await run(...args, ...other, '--resume')
+        const refused = `sluice: --resume can’t add ${other[0] === '--json' ? 'JSON' : 'CSV'} to ${out}, which has another format: give --json or --csv, --raw and --decimals as for its first reports\n`
+        expect([code, err]).toEqual(
+          other === format ? [0, `sluice: 0 reports written to ${out}\n`] : [2, refused],
+        )
+        expect(readFileSync(out, 'utf8')).toBe(text)
+      }
+    }
+  })
+
+  test.each([
+    ['other columns', (text: string) => text.replace(',bid,ask,', ',ask,bid,')],
+    ['a head alone, of other columns', () => 'feedID,name,fullReport\n'],
+    ['no head', (text: string) => text.slice(text.indexOf('\n') + 1)],
+  ])('doesn’t go on with CSV that has %s', async (_what, change) => {
+    const out = inFolder('columns.csv')
+    const args = ['history', eth, ...range, '--csv', '--out', out]
+    rmSync(out, { force: true })
+    await run(...args)
+    const text = change(readFileSync(out, 'utf8'))
+    writeFileSync(out, text)
+    const { code, err } = await run(...args, '--resume')
+    expect([code, readFileSync(out, 'utf8')]).toEqual([2, text])
+    expect(err).toMatch(
+      /^sluice: --resume can’t add CSV to .*columns\.csv, which has another format/,
+    )
+  })
+
+  test('goes on with a head alone', async () => {
+    const out = inFolder('head.csv')
+    writeFileSync(
+      out,
+      'feedID,name,validFromTimestamp,observationsTimestamp,price,bid,ask,fullReport\n',
+    )
+    const { err } = await run('history', eth, ...range, '--csv', '--out', out, '--resume')
+    expect(err).toBe(`sluice: 250 reports written to ${out}\n`)
+    expect(linesOf(readFileSync(out, 'utf8'))).toHaveLength(COUNT + 1)
+  })
+
+  test('stopped, it counts what it has written', async () => {
+    const out = inFolder('stopped.csv')
+    const args = ['history', eth, ...range, '--csv', '--out', out, '--limit', '50', '--rate', '1']
+    // The bar shows the first page; the second waits for its turn.
+    const running = start(args, { env: env(), terminals: ['stderr'] })
+    await until(() => running.output.err.includes(' reports, '))
+    running.stop()
+    const { code, err } = await running.ended
+    const written = linesOf(readFileSync(out, 'utf8')).length - 1
+    expect([code, written > 0, written < COUNT]).toEqual([1, true, true])
+    expect(err).toContain(`sluice: ${written} reports written to ${out}; --resume goes on\n`)
+  })
+
+  test('ends with 2 where it would begin in the future', async () => {
+    expect(await run('history', eth, '--from', '2038-01-01', '--json')).toEqual({
+      code: 2,
+      out: '',
+      err: 'sluice: --from must not be in the future\n',
+    })
   })
 
   test('writes Parquet, which another reads', async () => {
