@@ -53,8 +53,8 @@ onLinux('so is one whose number another process has now', () => {
 })
 
 onLinux('so is one of a process that was killed, and that nobody has waited for', async () => {
-  // The shell becomes a program that waits for no children.
-  const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'])
+  // The shell becomes a program that waits for no children, before its child ends.
+  const parent = spawn('sh', ['-c', 'sleep 0.3 & echo $!; exec sleep 60'])
   try {
     const pid = Number((await once(parent.stdout, 'data'))[0])
     await until(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '), 10_000)
