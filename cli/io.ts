@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
+import { codeOf } from '../local/files.js'
 
 /** Where a command writes: a terminal, a pipe or a file. */
 export type Output = Writable & {
@@ -61,9 +62,12 @@ export function processIO(): IO {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
   for (const stream of [stdout, stderr])
     stream.on('error', error => {
+      const code = codeOf(error)
       // The reader has closed the pipe, as `head` does.
-      if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
-      stop.abort()
+      if (code === 'EPIPE') return stop.abort()
+      if (stream === stdout) stderr.write(`sluice: standard output can’t be written: ${code}\n`)
+      // At once, before cursors are saved behind reports that nobody has.
+      process.exit(1)
     })
   return {
     // Opened when a command reads it: an open one would keep the others running.

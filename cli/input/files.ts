@@ -1,4 +1,4 @@
-import { createReadStream, readdirSync, readFileSync } from 'node:fs'
+import { accessSync, constants, createReadStream, readdirSync, readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { ValidationError } from '../../core/errors.js'
@@ -32,10 +32,11 @@ export function parseJSON(what: string, text: string): unknown {
   }
 }
 
-/** Throws where the folder is not there of a file that an option names, and that will be written. */
+/** Throws where a file that an option names can’t be made, because its folder is not there or may not be written. */
 export function checkFolder(what: string, path: string): void {
   try {
     readdirSync(dirname(path))
+    accessSync(dirname(path), constants.W_OK)
   } catch (cause) {
     throw fileError(what, path, cause, 'written to')
   }

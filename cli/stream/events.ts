@@ -20,8 +20,14 @@ export function noteEvents(
   const noted = new WeakSet<object>()
   const names = new Map(feeds.map(feed => [feed.feedID, feedName(feed)]))
   const nameOf = (feedID: string): string => names.get(feedID) ?? feedID
+  let isUnsaved = false
   stream.on('error', error => {
     noted.add(error)
+    // Each attempt to save them fails, once a second.
+    if (error.message.startsWith('cursors could not be saved')) {
+      if (isUnsaved) return
+      isUnsaved = true
+    }
     note(red(inOneLine(error.message)))
   })
   // The log of -v has these, too.

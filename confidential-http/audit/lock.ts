@@ -2,6 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import host from 'node:process'
 import { codeOf } from '../../local/files.js'
+import { isRunning } from '../../local/running.js'
 import { auditError } from './record.js'
 
 /**
@@ -33,19 +34,8 @@ function isHeld(path: string): boolean {
     if (name !== hostname()) return true
     // Numbers of processes are given again, as in a container that starts anew.
     if (pid === host.pid) return since >= Date.now() - host.uptime() * 1000
-    host.kill(pid, 0)
-    return !isZombie(pid)
+    return isRunning(pid)
   } catch (thrown) {
-    return codeOf(thrown) !== 'ESRCH' && codeOf(thrown) !== 'ENOENT'
-  }
-}
-
-/** Whether a process has ended and only its parent has not asked how: Linux alone says so. */
-function isZombie(pid: number): boolean {
-  try {
-    // Its name is in parentheses, and may hold any character.
-    return /^Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1) ?? '')
-  } catch {
-    return false
+    return codeOf(thrown) !== 'ENOENT'
   }
 }

@@ -1,11 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { formatPrice } from '../../index.js'
 import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { runHere } from '../support/cli.js'
-import { startCommand } from '../support/command.js'
+import { command, startCommand } from '../support/command.js'
 import { longTest } from '../support/long.js'
 import { publishedReports } from '../support/report/published-reports.js'
 import { until } from '../support/waiting.js'
@@ -184,6 +185,18 @@ describe('an error of the arguments', () => {
 })
 
 describe('exit codes', () => {
+  const full = '/dev/full'
+  const whereFull = existsSync(full) ? test : test.skip
+  whereFull('a full disk is 1, and one line', () => {
+    const stdout = openSync(full, 'w')
+    const { status, stderr } = spawnSync(process.execPath, [command, '--version'], {
+      stdio: ['ignore', stdout, 'pipe'],
+      encoding: 'utf8',
+    })
+    closeSync(stdout)
+    expect([status, stderr]).toEqual([1, 'sluice: standard output can’t be written: ENOSPC\n'])
+  })
+
   test.each([
     ['wrong arguments', ['demo', '--seconds', 'soon'], {}, 2, /must be a number/],
     ['an unknown command', ['dance'], {}, 2, /unknown command/],

@@ -187,6 +187,10 @@ describe('sluice stream', () => {
     [[eth, '--attempts', '-1'], "'-1' is invalid"],
     [[eth, '--decimals', '1.5'], "'1.5' is invalid"],
     [[eth, '--cursors', '/none/c.json'], '--cursors can’t be written to /none/c.json: ENOENT'],
+    [
+      [eth, '--cursors', join(__filename, 'c.json')],
+      `--cursors can’t be written to ${join(__filename, 'c.json')}: ENOTDIR`,
+    ],
   ])('%j ends with 2 and one line', async (args, message) => {
     const { out, err, code } = await stream(args).ended
     expect(err).toContain(message)

@@ -400,8 +400,8 @@ describe('a log has one writer', () => {
   onLinux(
     'a lock of a process that has ended, but that nobody has waited for, counts for nothing',
     async () => {
-      // The shell becomes a program that waits for no children.
-      const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'])
+      // The shell becomes a program that waits for no children, before its child ends.
+      const parent = spawn('sh', ['-c', 'sleep 0.3 & echo $!; exec sleep 60'])
       try {
         const [pid] = await once(parent.stdout, 'data')
         const status = (): string => readFileSync(`/proc/${Number(pid)}/stat`, 'utf8')
