@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import { asyncDispose } from '../core/dispose.js'
 import { createLifetime, type Lifetime } from '../core/lifetime.js'
 import type { Log } from '../core/log.js'
+import { onAbort } from '../core/on-abort.js'
 import { checkNumber, checkOptions, checkText } from '../core/options.js'
 import { type Answer, HTTPError, jsonAnswer, writeAnswer, writeRawAnswer } from '../local/answer.js'
 import { checkConnection, type ReportLog } from '../nats/log.js'
@@ -16,6 +17,7 @@ import {
 import { followLog, type LogTail } from '../nats/tail.js'
 import { natsWire } from '../nats/wire.js'
 import { authorize } from './authorization.js'
+import { goneSignal } from './hang-up.js'
 import { listen } from './listen.js'
 import { checkLimits, checkTLS, type GatewayOptions, optionNames } from './options.js'
 import { createOrigins, type Origins } from './origins.js'
@@ -47,6 +49,7 @@ const TOKEN_INTERVAL = 1000
 const PING_INTERVAL = 30_000
 /** Milliseconds for which the list of the log's feeds holds, where a feed is not in it. */
 const LIST_LIFETIME = 2000
+const MAX_LOGGED_PATH = 100
 /** Connections beside those of streams. */
 const SPARE_CONNECTIONS = 256
 
@@ -149,8 +152,9 @@ function createServing(parts: Parts): Serving {
   function reject(thrown: unknown, request: IncomingMessage): Answer {
     const answer = answerOf(thrown)
     rejected++
-    const { message } = JSON.parse(String(answer.body)) as { readonly message: string }
-    log.warn?.(`rejected with ${answer.status}: ${message}`, { status: answer.status })
+    // Neither the query nor what is said of it: it may have anything in it, such as a token.
+    const path = (request.url ?? '/').split('?', 1)[0]?.slice(0, MAX_LOGGED_PATH)
+    log.warn?.(`rejected with ${answer.status}: ${path}`, { status: answer.status })
     return { ...answer, headers: { ...answer.headers, ...origins.headersFor(request) } }
   }
 
@@ -163,12 +167,14 @@ function createServing(parts: Parts): Serving {
     if (request.method !== 'GET')
       throw new HTTPError(405, 'requests are GET', undefined, { allow: 'GET' })
     const leave = requests.admit(authorize(request, tokens()))
-    const gone = new AbortController()
-    response.once('close', () => {
-      leave()
-      gone.abort()
-    })
-    return requests.answer(url, gone.signal)
+    const gone = goneSignal(request, response)
+    try {
+      return await requests.answer(url, gone)
+    } finally {
+      // The place is free when the log is asked nothing more, and the answer no longer waits to be read.
+      if (gone.aborted) leave()
+      else onAbort(gone, leave)
+    }
   }
 
   async function open(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
@@ -196,14 +202,16 @@ function createServing(parts: Parts): Serving {
       // What a request carries is not read.
       request.resume()
       answer(request, response)
-        .catch(thrown => reject(thrown, request))
-        .then(({ status, headers, body }) => {
+        .catch(thrown => (request.socket.destroyed ? undefined : reject(thrown, request)))
+        .then(written => {
+          if (written === undefined || response.destroyed) return
+          const { status, headers, body } = written
           const both = {
             ...headers,
             ...origins.headersFor(request),
             'cache-control': 'no-store',
           }
-          if (!response.destroyed) writeAnswer(response, { status, headers: both, body })
+          writeAnswer(response, { status, headers: both, body })
         })
         .catch(() => response.destroy())
     },

@@ -13,16 +13,20 @@ const HANGING = new Set(['2.12.0', '2.12.1'])
 
 /**
  * The feed's messages from a position on, at most `batch`. Any server with a copy of the stream answers, and it may be behind the
- * others: fewer messages don't prove that there are no more.
+ * others: fewer messages don't prove that there are no more. Nothing more is asked of the log once the signal has aborted.
  */
-export function readBatch(
+export async function readBatch(
   log: ReportLog,
   feedID: string,
   from: Position,
   batch: number,
+  signal?: AbortSignal,
 ): Promise<readonly StoredMsg[]> {
-  const read = mayHang(log.connection) ? readEach : readAtOnce
-  return read(log, subjectOf(log.prefix, feedID), from, batch)
+  signal?.throwIfAborted()
+  const subject = subjectOf(log.prefix, feedID)
+  return mayHang(log.connection)
+    ? readEach(log, subject, from, batch, signal)
+    : readAtOnce(log, subject, from, batch)
 }
 
 function mayHang({ info }: NatsConnection): boolean {
@@ -34,22 +38,20 @@ async function readEach(
   subject: string,
   from: Position,
   batch: number,
+  signal: AbortSignal | undefined,
 ): Promise<readonly StoredMsg[]> {
   const { manager } = await accessLog(connection)
   const messages: StoredMsg[] = []
   let at = from
-  try {
-    while (messages.length < batch) {
-      const message = await manager.direct.getMessage(stream, {
-        ...at,
-        next_by_subj: subject,
-      } as never)
-      if (message === null) break
-      messages.push(message)
-      at = { seq: message.seq + 1 }
-    }
-  } catch (thrown) {
-    throw streamError(stream, thrown)
+  while (messages.length < batch) {
+    signal?.throwIfAborted()
+    const query = { ...at, next_by_subj: subject } as never
+    const message = await manager.direct.getMessage(stream, query).catch(thrown => {
+      throw streamError(stream, thrown)
+    })
+    if (message === null) break
+    messages.push(message)
+    at = { seq: message.seq + 1 }
   }
   return messages
 }

@@ -14,6 +14,8 @@ export interface LogRestParts extends ScanOptions {
 
 interface Parts extends LogRestParts {
   readonly findPage: FindPage
+  /** That of the request. */
+  readonly signal: AbortSignal | undefined
 }
 
 const DEFAULT_PAGE = 10
@@ -21,18 +23,23 @@ const MAX_PAGE = 10_000
 /** Feeds of a bulk request that are looked for at a time. */
 const AT_A_TIME = 16
 
-/** A fetch that answers the service's REST requests from the log, and sends nothing elsewhere. */
+/**
+ * A fetch that answers the service's REST requests from the log, and sends nothing elsewhere. It settles when the log is asked
+ * nothing more, also where its signal aborts.
+ */
 export function createLogFetch(given: LogRestParts): typeof fetch {
-  const parts: Parts = { ...given, findPage: createPages(given.log, given) }
+  const findPage = createPages(given.log, given)
   return async function fetchFromLog(input, init) {
     const { pathname, searchParams } = new URL(String(input))
-    init?.signal?.throwIfAborted()
+    const signal = init?.signal ?? undefined
+    signal?.throwIfAborted()
     const path = pathname.slice(pathname.indexOf('/api/'))
     try {
-      const body = await answer(parts, path, searchParams)
+      const body = await answer({ ...given, findPage, signal }, path, searchParams)
       if (body === undefined) return failure(404, 'the log has no such report')
       return new Response(body.text, { status: body.isPartial ? 206 : 200, headers: JSON_TYPE })
     } catch (thrown) {
+      signal?.throwIfAborted()
       return failure(503, asError(thrown).message)
     }
   }
@@ -54,19 +61,19 @@ async function answer(
   path: string,
   query: URLSearchParams,
 ): Promise<Body | undefined> {
-  const { log } = parts
+  const { log, signal } = parts
   const feedID = (): string => parseFeedID(query.get('feedID'))
   switch (path) {
     case '/api/v1/feeds':
       return listFeeds(parts)
     case '/api/v1/reports/latest':
-      return oneReport(await findLatest(log, feedID()))
+      return oneReport(await findLatest(log, feedID(), signal))
     case '/api/v1/reports':
       return oneReport(await findAt(parts, feedID(), Number(query.get('timestamp'))))
     case '/api/v1/reports/page': {
       const limit = Math.min(MAX_PAGE, Number(query.get('limit') ?? DEFAULT_PAGE))
       const start = Number(query.get('startTimestamp'))
-      return reportList(await parts.findPage(feedID(), start, limit))
+      return reportList(await parts.findPage(feedID(), start, limit, signal))
     }
     case '/api/v1/reports/bulk': {
       const feedIDs = parseFeedIDs(query.get('feedIDs'))
@@ -93,11 +100,11 @@ async function listFeeds({ log, share }: LogRestParts): Promise<Body> {
 
 /** The report that holds at a time. */
 async function findAt(
-  { findPage }: Parts,
+  { findPage, signal }: Parts,
   feedID: string,
   time: number,
 ): Promise<FrameFields | undefined> {
-  const [report] = await findPage(feedID, time, 1)
+  const [report] = await findPage(feedID, time, 1, signal)
   return report !== undefined && report.validFromTimestamp <= time ? report : undefined
 }
 
@@ -109,6 +116,8 @@ async function findAllAt(
   const reports: FrameFields[] = []
   for (let at = 0; at < feedIDs.length; at += AT_A_TIME) {
     const some = feedIDs.slice(at, at + AT_A_TIME).map(feedID => findAt(parts, feedID, time))
+    // Where one fails, the others are still asking the log.
+    await Promise.allSettled(some)
     for (const report of await Promise.all(some)) if (report !== undefined) reports.push(report)
   }
   return reports

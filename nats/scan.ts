@@ -29,6 +29,7 @@ export type FindPage = (
   feedID: string,
   start: number,
   limit: number,
+  signal?: AbortSignal,
 ) => Promise<readonly FrameFields[]>
 
 /** A message's report, and its number in the log. */
@@ -54,7 +55,7 @@ export function createPages(log: ReportLog, { lateness }: ScanOptions): FindPage
     places.set(`${feedID}@${last.observationsTimestamp + 1}`, rest)
   }
 
-  return async function findPage(feedID, start, limit) {
+  return async function findPage(feedID, start, limit, signal) {
     const unit = feedResolution(feedID) === 's' ? 1000 : 1
     const found: Found[] = []
     const batch = Math.min(MAX_BATCH, Math.max(MIN_BATCH, limit + MIN_BATCH / 4))
@@ -63,7 +64,7 @@ export function createPages(log: ReportLog, { lateness }: ScanOptions): FindPage
     let from: Position = seq === undefined ? { start_time: since } : { seq }
     const isEnd = createEndCheck(log, feedID, since)
     for (;;) {
-      const messages = await readBatch(log, feedID, from, batch)
+      const messages = await readBatch(log, feedID, from, batch, signal)
       for (const { data, seq } of messages) {
         const report = readFrame(data, feedID)
         if (report !== undefined && report.observationsTimestamp >= start)
@@ -96,7 +97,11 @@ function firstAfter(found: readonly Found[], end: FrameFields | undefined, next:
 }
 
 /** The report of a feed with the newest observations; undefined where it has none. */
-export async function findLatest(log: ReportLog, feedID: string): Promise<FrameFields | undefined> {
+export async function findLatest(
+  log: ReportLog,
+  feedID: string,
+  signal?: AbortSignal,
+): Promise<FrameFields | undefined> {
   const newest = await readNewest(log, feedID)
   if (newest === null) return undefined
   const start = new Date(Math.max(0, newest.time.getTime() - NEWEST_MARGIN))
@@ -104,7 +109,7 @@ export async function findLatest(log: ReportLog, feedID: string): Promise<FrameF
   let from: Position = { start_time: start }
   let latest: FrameFields | undefined
   for (;;) {
-    const messages = await readBatch(log, feedID, from, MAX_BATCH)
+    const messages = await readBatch(log, feedID, from, MAX_BATCH, signal)
     for (const { data } of messages) {
       const report = readFrame(data, feedID)
       const time = latest?.observationsTimestamp ?? -1
