@@ -43,7 +43,7 @@ export async function createPublisher(
   const life = createLifetime()
   const inbox = createInbox(inboxPrefixOf(connection))
   const waiting = new Map<string, Pending>()
-  const saidAt = new Map<string, number>()
+  const say = limitErrors(stream, failed)
   let count = 0
   let isConnected = true
 
@@ -74,16 +74,6 @@ export async function createPublisher(
     }
     if (isLate && !connection.isClosed())
       say(`the log has acknowledged nothing of ${waiting.size} messages for ${RESEND_AFTER} ms`)
-  }
-
-  function say(what: string, cause?: unknown): void {
-    const now = performance.now()
-    // The counts in a message make it no other kind.
-    const kind = what.replace(/\d+/g, '')
-    if (now - (saidAt.get(kind) ?? Number.NEGATIVE_INFINITY) < ERROR_INTERVAL) return
-    saidAt.set(kind, now)
-    const message = `stream ${stream}: ${what}; it is tried again`
-    failed(new LogError(message, { isRetryable: true, ...(cause === undefined ? {} : { cause }) }))
   }
 
   function receive(error: Error | null, { subject, data, headers: status }: Msg): void {
@@ -141,6 +131,23 @@ export async function createPublisher(
 function inboxPrefixOf(connection: NatsConnection): string | undefined {
   const { options } = connection as { readonly options?: { readonly inboxPrefix?: string } }
   return options?.inboxPrefix
+}
+
+/** Says an error of a kind at most every ten seconds. */
+function limitErrors(
+  stream: string,
+  failed: (error: LogError) => void,
+): (what: string, cause?: unknown) => void {
+  const saidAt = new Map<string, number>()
+  return function say(what, cause) {
+    const now = performance.now()
+    // The counts in a message make it no other kind.
+    const kind = what.replace(/\d+/g, '')
+    if (now - (saidAt.get(kind) ?? Number.NEGATIVE_INFINITY) < ERROR_INTERVAL) return
+    saidAt.set(kind, now)
+    const message = `stream ${stream}: ${what}; it is tried again`
+    failed(new LogError(message, { isRetryable: true, ...(cause === undefined ? {} : { cause }) }))
+  }
 }
 
 const decoder = new TextDecoder()
