@@ -60,6 +60,8 @@ export async function followLog(log: ReportLog, events: TailEvents): Promise<Log
       else if (lost.has(type)) reading.end()
     }
     reading.end()
+    if (life.signal.aborted) return
+    events.failed(streamError(log.stream, new Error('no sign of life')))
   }
 
   async function run(first: ConsumerMessages): Promise<void> {
