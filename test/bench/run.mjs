@@ -110,7 +110,7 @@ async function run(wanted) {
   // Before the sisters are built, which is work of our own.
   const before = loadNow()
   if (before > cores.length / 4)
-    console.log(`load ${before}: the machine does other work too, which blurs what is told in time`)
+    console.log(`load ${before}: the machine does other work too, which blurs times`)
   const asked = sidesIn(values)
   if (asked.length > 0) console.log(`building ${asked.join(', ')}: at first that takes minutes`)
   const sisters = buildSisters(asked, (name, reason) =>

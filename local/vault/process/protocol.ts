@@ -32,7 +32,7 @@ import { MAX_MANIFEST_BYTES } from '../manifest.js'
 
 /** The path of requests to a node. */
 export const NODE_PATH = '/v1/node'
-/** The longest JSON of a request of who is no caller: that of 31 dealings for 31 nodes. */
+/** The longest JSON of a request whose asker is no caller: that of 31 dealings for 31 nodes. */
 const MAX_JSON_BYTES = 131_072
 /** The longest request: a manifest is by far the longest. */
 export const MAX_REQUEST_BYTES: number = MAX_MANIFEST_BYTES + MAX_JSON_BYTES
