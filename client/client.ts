@@ -17,7 +17,6 @@ import type { Stack } from '../core/stack.js'
 import { createDecoderTable } from '../report/decoder-table.js'
 import { parseFeedIDs } from '../report/feed-id.js'
 import type { DecoderTable, Report } from '../report/report.js'
-import { serviceClock } from '../report/service-clock.js'
 import { reportVerifier } from '../report/verifier.js'
 import type { Call, Reply } from './call.js'
 import { describeCall } from './describe-call.js'
@@ -25,6 +24,7 @@ import type { EgressOptions } from './egress/options.js'
 import { createTransport } from './egress/transport.js'
 import { createTotals } from './metrics.js'
 import type { Handler, Plugins } from './plugin.js'
+import { describeClock, Present } from './present.js'
 import { type HistoryOptions, iterateHistory } from './request/history.js'
 import { createLateOperations } from './request/late-operations.js'
 import type { Send, SendOptions } from './request/send.js'
@@ -116,10 +116,16 @@ export function createClient<const Given extends Plugins>(
   const table = createDecoderTable(decoders, log, verifier, totals.countUndecoded) as DecoderTable<
     DataOf<Given>
   >
+  const present = new Present({
+    now,
+    ask: () => void askForDate(),
+  })
+  present.watch(change => log.warn?.(describeClock(change)))
+  defer(() => present.end())
   let send: Send | undefined
   const wire: Handler = async function carry(call) {
     if (call.kind === 'stream') return openStream(call)
-    send ??= await loadSend({ fetch, timeout, maxBodyBytes: MAX_BODY_BYTES, now })
+    send ??= await loadSend({ fetch, timeout, maxBodyBytes: MAX_BODY_BYTES, now, present })
     return send(call)
   }
   const handler = composeCall(plugins, wire, { isReply, copy, failure })
@@ -137,7 +143,6 @@ export function createClient<const Given extends Plugins>(
 
   const restParts = { endpoint, handler, plugins, table, log, signal, clientOf }
   const { rest } = createLateOperations(restParts)
-  const serviceNow = services.find(serviceClock) ?? now
 
   /** The client, for the plugins of a request or a stream. */
   function clientOf(parent: RequestScope | StreamScope): PluginClient {
@@ -147,9 +152,16 @@ export function createClient<const Given extends Plugins>(
       fetchPage,
       request,
       metrics: totals.read,
-      now: serviceNow,
+      now: present.now,
       find: services.find,
     }
+  }
+
+  /** The `Date` of any answer will do, whatever its status. */
+  async function askForDate(): Promise<void> {
+    const { request } = createLateOperations(restParts)
+    const facts = { operation: 'the time of the service', headers: new Headers(), signal }
+    await request('HEAD', `${endpoint}/`, facts).catch(() => undefined)
   }
 
   return {
@@ -169,7 +181,7 @@ export function createClient<const Given extends Plugins>(
         log,
         signal,
         clientOf,
-        now: serviceNow,
+        present,
         totals,
         options: streamOptions,
         transport,

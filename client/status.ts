@@ -39,7 +39,9 @@ export type ConnectionChange = (
 
 /**
  * A change in the life of a stream or of one of its connections. `stale`: no report of these feeds has come for `staleMs`
- * milliseconds; `fresh`: one came again. `slow`: the queue is full, with `queued` reports.
+ * milliseconds; `fresh`: one came again. `slow`: the queue is full, with `queued` reports. `clock`: this machine's clock is
+ * `offsetMs` milliseconds behind the present (less than 0: ahead of it), as `source` says. `ahead`: reports of these feeds are dated
+ * `aheadMs` milliseconds after the present.
  */
 export type Status =
   | ConnectionChange
@@ -47,6 +49,16 @@ export type Status =
   | { readonly type: 'fresh'; readonly feedIDs: readonly string[] }
   | { readonly type: 'subscribed' | 'unsubscribed'; readonly feedIDs: readonly string[] }
   | { readonly type: 'slow'; readonly queued: number }
+  | ({ readonly type: 'clock' } & ClockChange)
+  | { readonly type: 'ahead'; readonly feedIDs: readonly string[]; readonly aheadMs: number }
+
+/** By how much this machine's clock is off, and who says so. */
+export interface ClockChange {
+  /** Milliseconds to add to it. */
+  readonly offsetMs: number
+  /** The clock itself, when it is right again; the `Date` of the service's answers; or the live reports. */
+  readonly source: 'machine' | 'service' | 'reports'
+}
 
 /** A reconnection attempt that is about to start. */
 export interface ReconnectingInfo extends ConnectionFacts {

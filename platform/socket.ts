@@ -28,8 +28,8 @@ export interface ResumedCursors {
 
 /** The events of a connection. `ended` is called last, exactly once. */
 export interface SocketEvents {
-  /** The upgrade was accepted. */
-  opened(): void
+  /** The upgrade was accepted; the headers of the answer, where the platform shows them. */
+  opened(headers?: Headers): void
   /** A message, text or binary: the bytes are valid until the call returns. */
   message(data: Uint8Array): void
   /** A ping or pong arrived. */
@@ -129,8 +129,12 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
     if (!isPaused) reading.resume()
   }
 
+  let answer: Headers | undefined
+  socket.on('upgrade', response => {
+    answer = headersOf(response)
+  })
   socket.on('open', () => {
-    events.opened()
+    events.opened(answer)
     if (socket.extensions === '') carrier?.readMessages(events.message)
     else carrier?.handOverAll()
   })

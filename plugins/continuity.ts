@@ -4,18 +4,20 @@ import type { Status } from '../client/status.js'
 import { asError, ValidationError } from '../core/errors.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
 import type { Report } from '../report/report.js'
-import { followsOn, isIn, seenIn } from '../report/seen-times.js'
+import { followsOn, isFuture, isIn, seenIn } from '../report/seen-times.js'
 import { createBackfill } from './continuity/backfill.js'
 import {
   advance,
   askAbove,
   askAgain,
+  askWhileStale,
   createFeed,
   type Feed,
   giveUp,
   mayHoldReports,
   openAbove,
   place,
+  presentOf,
   showLink,
 } from './continuity/feed.js'
 
@@ -48,8 +50,8 @@ type Settings = Required<ContinuityOptions>
 
 /** Milliseconds after an outage in which a feed may publish a report by itself. */
 const GRACE = 2000
-/** Milliseconds between the first two requests for a feed that stays stale. */
-const STALE_INTERVAL = 30_000
+/** Milliseconds after which a feed whose reports are dated in the future is announced. */
+const AHEAD_AFTER = 5000
 /** Milliseconds from one look at the clock to the next, where reports are dated in the future. */
 const CLOCK_INTERVAL = 60_000
 /** Gaps of a feed that are remembered. */
@@ -107,6 +109,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
 
   function onReport(feed: Feed, report: Report): void {
     place(feed, report)
+    if (isFuture(feed.seen, report.observationsTimestamp)) scope.count('ahead', report)
     if (isSorted) hold(feed, report)
     update(feed)
     if (!isSorted) pass(feed, report)
@@ -123,19 +126,34 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     seen.hasCopies ||= ranges.length > 0
     const open = ranges.filter(({ isAbove }) => !isAbove).map(({ from }) => from)
     const dueAt = feed.isAsking ? [] : ranges.map(range => range.dueAt)
+    for (const { giveUpAt } of ranges) if (giveUpAt !== undefined) dueAt.push(giveUpAt)
     if (above !== undefined) dueAt.push(above.dueAt)
     if (held[0] !== undefined) {
       open.push(held[0].report.observationsTimestamp)
       dueAt.push(heldSince(feed) + maxHold)
     }
-    if (future[0] !== undefined) {
+    if (future[0] === undefined) feed.aheadSince = undefined
+    else {
       open.push(future[0].time)
+      if (!feed.isAheadKnown) dueAt.push(announceAhead(feed, now))
       dueAt.push(now + Math.min(CLOCK_INTERVAL, ((future[0].time - upTo) / second) * 1000))
     }
     scope.cursors.limit(feed.seen.feedID, open.length > 0 ? Math.min(...open) : undefined)
     clearTimeout(feed.timer)
     if (dueAt.length > 0)
       feed.timer = setTimeout(() => wake(feed), Math.max(0, Math.min(...dueAt) - now))
+  }
+
+  /** Announces a feed whose reports have been dated in the future for a while. Returns when that is due. */
+  function announceAhead(feed: Feed, now: number): number {
+    feed.aheadSince ??= now
+    const dueAt = feed.aheadSince + AHEAD_AFTER
+    if (now < dueAt) return dueAt
+    feed.isAheadKnown = true
+    const { feedID, future, second, upTo } = feed.seen
+    const aheadMs = (((future.at(-1)?.time ?? upTo) - presentOf(feed)) / second) * 1000
+    scope.events.emit('status', { type: 'ahead', feedIDs: [feedID], aheadMs: Math.round(aheadMs) })
+    return Number.POSITIVE_INFINITY
   }
 
   function wake(feed: Feed): void {
@@ -207,11 +225,12 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   }
 
   /** Has what may have come after the newest reports of feeds asked for. */
-  function onMissed(feedIDs: Iterable<string>, delay: number, interval?: number): void {
+  function onMissed(feedIDs: Iterable<string>, delay: number, isStale = false): void {
     for (const feedID of feedIDs) {
       const feed = feedOf(feedID)
       if (!feed.seen.hasRanges) continue
-      askAbove(feed, delay, interval)
+      if (isStale) askWhileStale(feed)
+      else askAbove(feed, delay)
       askAgain(feed, delay)
       update(feed)
     }
@@ -220,7 +239,8 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   function onStatus(status: Status): void {
     const { type } = status
     if (type === 'unsubscribed') end(status.feedIDs)
-    else if (type === 'stale') onMissed(status.feedIDs, 0, STALE_INTERVAL)
+    else if (type === 'stale') onMissed(status.feedIDs, 0, true)
+    else if (type === 'clock') for (const feed of feeds.values()) wake(feed)
     else if (type === 'subscribed') onMissed(status.feedIDs, GRACE)
     // What another connection carried meanwhile is asked for as well: the lost one may have been dead for a while.
     else if (type === 'connected' || (type === 'disconnected' && status.wasOpen))

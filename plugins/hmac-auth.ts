@@ -4,7 +4,6 @@ import { isStreamsError, ValidationError } from '../core/errors.js'
 import { checkFunction, checkOptions, checkText, type OptionNames } from '../core/options.js'
 import type { ServiceKey } from '../core/scope.js'
 import type { WebCrypto } from '../crypto/crypto.js'
-import { serviceClock } from '../report/service-clock.js'
 import {
   type Credentials,
   checkCredentials,
@@ -44,8 +43,7 @@ const names: OptionNames<HmacAuthOptions> = {
  * Where the `Date` of a rejection shows that this machine's clock is wrong, the next attempt is signed with the service's
  * time; otherwise with other keys, if `renewCredentials` returns them. The error is `isCorrected` then, and `retry` tries
  * again at once, twice at most; a stack without `retry` signs once. Later calls use the time and keys that were accepted.
- * A clock is corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times. The clock is provided
- * under the key `serviceClock`, so that it is the client's, too.
+ * A clock is corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times.
  */
 export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   const given = checkOptions('hmacAuth', options, names)
@@ -103,9 +101,7 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   return {
     name: 'hmac-auth',
     setup(scope) {
-      const clock = createServiceClock(now)
-      scope.provide(signingClock, clock)
-      if (scope.find(serviceClock) === undefined) scope.provide(serviceClock, clock.now)
+      scope.provide(signingClock, createServiceClock(now))
     },
     attempt: signed,
   }

@@ -47,6 +47,11 @@ export function feedResolution(feedID: string): 's' | 'ms' {
   return feedID.charCodeAt(2) === 48 ? 's' : 'ms'
 }
 
+/** A time of a feed, in milliseconds. */
+export function inMilliseconds(feedID: string, time: number): number {
+  return feedResolution(feedID) === 's' ? 1000 * time : time
+}
+
 /** The report version of a feed, as decoded reports name it: `'V3'` for `0x0003…`. */
 export function getReportVersion(feedID: string): `V${number}` {
   return `V${feedVersion(parseFeedID(feedID))}`

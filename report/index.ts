@@ -50,7 +50,6 @@ export {
   timeBelow,
   unseenIn,
 } from './seen-times.js'
-export { serviceClock } from './service-clock.js'
 export {
   ReportVerificationError,
   type ReportVerifier,

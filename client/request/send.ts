@@ -4,6 +4,7 @@ import { onAbort } from '../../core/on-abort.js'
 import { describeCall, type RequestCall, type RequestReply } from '../call.js'
 import { APIError } from '../errors.js'
 import { adviseOn } from '../network-reason.js'
+import type { Present } from '../present.js'
 import { createHttp, type Fetch, type HttpAnswer } from '../transport/http.js'
 import { errorFromAnswer, repeatsHeader } from './http-error.js'
 
@@ -16,6 +17,8 @@ export interface SendOptions {
   readonly maxBodyBytes: number
   /** The wall clock, in milliseconds. */
   readonly now: () => number
+  /** Learns of the date of each answer. */
+  readonly present: Present
 }
 
 /** Sends a request call over the wire. */
@@ -25,7 +28,7 @@ export type Send = (call: RequestCall) => Promise<RequestReply>
  * Sends request calls over the wire: resolves with an answer of success, its body read to the end; rejects with APIError or
  * AuthenticationError, or with the reason of `call.signal`.
  */
-export function createSend({ fetch, timeout, maxBodyBytes, now }: SendOptions): Send {
+export function createSend({ fetch, timeout, maxBodyBytes, now, present }: SendOptions): Send {
   const http = createHttp(fetch)
 
   /** Sends a call; its signal and the timeout end the attempt, whatever `http` does with the signal that it gets. */
@@ -59,7 +62,9 @@ export function createSend({ fetch, timeout, maxBodyBytes, now }: SendOptions): 
 
   return async function send(call) {
     if (call.signal.aborted) throw call.signal.reason
+    const sent = performance.now()
     const answer = await attempt(call)
+    present.dated(new URL(call.url).host, answer.headers, sent, performance.now())
     if (!isSuccess(answer)) throw errorFromAnswer(call, answer, now)
     return { kind: 'request', ...answer, repeatsSecret: text => repeatsHeader(text, call.headers) }
   }

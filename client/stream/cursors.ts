@@ -1,3 +1,4 @@
+import { DataStreamsError } from '../../core/errors.js'
 import { feedResolution } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { CursorStore } from '../../stores/file-cursors.js'
@@ -36,6 +37,8 @@ export interface CursorsOptions {
 
 /** Milliseconds by which a report may be dated later than the present. */
 const GRACE = 5000
+/** Reports in a row dated later than the present, after which the feed has no others on their way. */
+const MOST_AHEAD = 10
 
 /**
  * Tracks how far the reports of each feed have been taken, and saves it now and then. A feed's cursor is the time of its newest
@@ -46,6 +49,8 @@ export function createCursors(options: CursorsOptions): Cursors {
   const { store, now, failed, earliest, saveInterval = 1000 } = options
   /** For each feed, the time of the newest report taken. */
   const newest = new Map<string, number>()
+  /** For each feed, how many reports in a row were dated later than the present. */
+  const ahead = new Map<string, number>()
   const limits = new Map<string, number>()
   const storage = createCursorStorage(store, saveInterval, readAll, failed)
 
@@ -61,6 +66,21 @@ export function createCursors(options: CursorsOptions): Cursors {
 
   function isDue(feedID: string, time: number): boolean {
     return time <= inUnit(feedID, now() + GRACE)
+  }
+
+  /** A feed whose reports are all ahead has taken what there is up to the present. */
+  function takenAhead(feedID: string): void {
+    const count = (ahead.get(feedID) ?? 0) + 1
+    ahead.set(feedID, count)
+    const present = inUnit(feedID, now())
+    if (count >= MOST_AHEAD && present > (newest.get(feedID) ?? 0)) newest.set(feedID, present)
+  }
+
+  /** A cursor that the present has not reached would stand still until then. */
+  function bringBack(feedID: string, cursor: number, time: number): void {
+    newest.set(feedID, time)
+    const rule = 'is later than the present, and was put back'
+    failed(new DataStreamsError(`the cursor of feed ${feedID} at ${cursor} ${rule} to ${time}`))
   }
 
   function limit(feedID: string, time: number | undefined): void {
@@ -86,7 +106,10 @@ export function createCursors(options: CursorsOptions): Cursors {
     },
     taken({ feedID, observationsTimestamp: time }) {
       const before = newest.get(feedID)
-      if ((before === undefined || time > before) && isDue(feedID, time)) newest.set(feedID, time)
+      if (!isDue(feedID, time)) takenAhead(feedID)
+      else if (before === undefined || time > before) newest.set(feedID, time)
+      else if (!isDue(feedID, before)) bringBack(feedID, before, time)
+      if (isDue(feedID, time)) ahead.delete(feedID)
       storage.changed()
     },
     limit,

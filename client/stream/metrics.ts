@@ -1,3 +1,4 @@
+import type { Present } from '../present.js'
 import type { RegisteredConnection } from './connection/registry.js'
 import type { Origins } from './origins.js'
 import type { Shards } from './shards/shards.js'
@@ -8,12 +9,13 @@ export interface MetricsParts {
   readonly counters: StreamCounters
   readonly shards: Shards
   readonly origins: Origins
+  readonly present: Present
   /** How many reports wait to be taken. */
   queued(): number
 }
 
 /** The metrics of a stream, over all shards and by origin. */
-function readMetrics({ counters, shards, origins, queued }: MetricsParts): StreamMetrics {
+function readMetrics({ counters, shards, origins, present, queued }: MetricsParts): StreamMetrics {
   const connections = shards.all.map(shard => shard.registry)
   const byOrigin = origins.metrics(connections)
   const status = Object.entries(byOrigin).map(([origin, { status }]) => [origin, status])
@@ -23,6 +25,7 @@ function readMetrics({ counters, shards, origins, queued }: MetricsParts): Strea
     ...counters,
     totalReceived: counters.accepted + counters.deduplicated,
     queued: queued(),
+    clockOffsetMs: present.offsetMs,
     activeConnections: shards.all.reduce((sum, { registry }) => sum + registry.open, 0),
     configuredConnections: Math.max(1, configured),
     originStatus: Object.freeze(Object.fromEntries(status)),

@@ -76,6 +76,10 @@ function logStatus(log: Log, status: Status): void {
   else if (type === 'fresh') log.info?.(`reports again of ${status.feedIDs.join(', ')}`)
   else if (type === 'subscribed' || type === 'unsubscribed')
     log.info?.(`${type}: ${status.feedIDs.join(', ')}`)
+  else if (type === 'ahead')
+    log.warn?.(
+      `reports are dated ${Math.round(status.aheadMs / 1000)} s after the present: ${status.feedIDs.join(', ')}`,
+    )
   else if (type === 'degraded') {
     const { origin, host, delayMs } = status
     const seconds = Math.round(delayMs / 1000)

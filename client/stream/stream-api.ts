@@ -56,6 +56,8 @@ export interface StreamCounters {
   deduplicated: number
   /** Accepted reports that came after a newer one of their feed. */
   late: number
+  /** Reports that were dated more than 5 s after the present when they came. */
+  ahead: number
   /** Accepted reports that were missing and fetched later. */
   backfilled: number
   /** Accepted reports that were thrown away because you did not take them in time. */
@@ -106,6 +108,8 @@ export interface StreamMetrics extends Readonly<StreamCounters> {
   readonly totalReceived: number
   /** Accepted reports that wait for you to take them. */
   readonly queued: number
+  /** Milliseconds by which this machine's clock is behind the present; 0 where the two agree. */
+  readonly clockOffsetMs: number
   /** Connections that are open. */
   readonly activeConnections: number
   /** Connections that there should be. */

@@ -6,6 +6,7 @@ import { checkOptions, type NoOptions } from '../../core/options.js'
 import type { DecoderTable } from '../../report/report.js'
 import { createCounters, type Totals } from '../metrics.js'
 import type { Handler, Plugins } from '../plugin.js'
+import type { Present } from '../present.js'
 import type { PluginClient, StreamScope } from '../scope.js'
 import { composeReport } from '../stack.js'
 import { createFlowControl } from './connection/flow-control.js'
@@ -42,8 +43,7 @@ export interface StreamParts<Data> {
   readonly options: StreamOptions | undefined
   /** The client, for the plugins of the stream. */
   clientOf(scope: StreamScope): PluginClient
-  /** The present in milliseconds of Unix time, by the service's clock where a plugin knows it. */
-  readonly now: () => number
+  readonly present: Present
   /** Of the client. */
   readonly totals: Totals
   readonly transport: Pick<ShardsParts['connection'], 'connect' | 'now'>
@@ -74,6 +74,9 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   life.closed.then(endCounting, endCounting)
   const flowControl = createFlowControl()
   const events = createScopeEvents(log, handlers, counters, declared)
+  life.defer(
+    parts.present.watch(change => events.emit('status', { type: 'clock', ...change })),
+  )
   const staleness = createStalenessWatch(
     options.staleAfter,
     status => events.emit('status', status),
@@ -90,7 +93,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const reading: Reading<Data> = createReading({
     ...common,
     plugins: parts.plugins,
-    now: parts.now,
+    now: parts.present.now,
     options,
     handlers,
     start,
@@ -114,7 +117,13 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     onConnection: user.onConnection,
     bases: parts.bases,
     handler: parts.handler,
-    connection: { ...options, ...transport, flowControl, maxMessageBytes: MAX_MESSAGE_BYTES },
+    connection: {
+      ...options,
+      ...transport,
+      flowControl,
+      present: parts.present,
+      maxMessageBytes: MAX_MESSAGE_BYTES,
+    },
     reconnect: options,
     ...common,
     intake: {
@@ -122,6 +131,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       table: parts.table,
       now: transport.now,
       feeds: staleness.feeds,
+      present: parts.present,
       sink: report => sink(report),
       fail: error => events.emit('error', error),
     },
@@ -183,7 +193,12 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     unsubscribe: subscription.unsubscribe,
     read: reading.consumption.read,
     [Symbol.asyncIterator]: reading.consumption.iterate,
-    ...createMetrics({ ...common, shards, queued: () => reading.consumption.queued }),
+    ...createMetrics({
+      ...common,
+      shards,
+      present: parts.present,
+      queued: () => reading.consumption.queued,
+    }),
     close: ending.close,
     [asyncDispose]: ending.close,
   }

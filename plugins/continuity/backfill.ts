@@ -1,12 +1,14 @@
 import type { WireErrorFacts } from '../../client/call.js'
 import type { StreamScope } from '../../client/scope.js'
 import { abortable } from '../../core/abortable.js'
-import { asError, isStreamsError, ValidationError } from '../../core/errors.js'
+import { asError, DataStreamsError, isStreamsError, ValidationError } from '../../core/errors.js'
+import { createLifetime } from '../../core/lifetime.js'
 import { createSemaphore } from '../../core/semaphore.js'
 import { isSameBlob } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'
 import { cachedReport, hasTime, type Interval, isIn, newestTime } from '../../report/seen-times.js'
 import {
+  askSoonWhileStale,
   closeRange,
   type Feed,
   giveUp,
@@ -22,13 +24,19 @@ import {
 
 /** Reports on a page. */
 const PAGE = 100
-/** Requests at a time; milliseconds after which one that hangs lets others begin. */
+/** Requests at a time. */
 const REQUESTS = 4
+/** Milliseconds after which a request without an answer lets others begin, and after which it has failed. */
 const MAX_PERMIT = 5000
-/** Failures after which a range is given up; the delay after one in milliseconds, doubled for each further one. */
-const FAILURES = 5
-const DELAY = 500
+const MAX_REQUEST = 15_000
+/** Milliseconds without an answer while a connection is open, after which a range is given up; also where the service has us wait. */
+const UNANSWERED = 60_000
+const MAX_UNANSWERED = 300_000
+/** Milliseconds after the first failure until the next request, doubled after each further one. */
+const DELAY = 1000
 const MAX_DELAY = 60_000
+/** Milliseconds for which the service may ask us to wait. */
+const MAX_RETRY_AFTER = 3_600_000
 /** Milliseconds after which a report that a connection has not brought is late. */
 const LATE = 5000
 /** Milliseconds from one reset of connections to the next: other feeds of theirs are stale as well. */
@@ -51,7 +59,11 @@ export function createBackfill(
 
   async function fetchPage({ seen }: Feed, start: number): Promise<readonly Report[]> {
     await abortable(scope.flow.room(), signal)
-    return permits.run(MAX_PERMIT, () => scope.client.fetchPage(seen.feedID, start, PAGE, signal))
+    return permits.run(MAX_PERMIT, () =>
+      within(MAX_REQUEST, signal, limited =>
+        scope.client.fetchPage(seen.feedID, start, PAGE, limited),
+      ),
+    )
   }
 
   /** Asks for all ranges that are due, from the earliest on. */
@@ -82,7 +94,8 @@ export function createBackfill(
     const reports = await fetchPage(feed, page.to + 1)
     if (feed.isOver) return
     const isLast = range.isAbove && reports.length < PAGE
-    const newest = Math.min(range.to, (isLast && reports.at(-1)?.observationsTimestamp) || range.to)
+    const last = isLast ? reports.at(-1)?.observationsTimestamp : undefined
+    const newest = Math.min(range.to, last ?? range.to, Math.floor(presentOf(feed)))
     const oldest = newest + 1 - Math.ceil(span * seen.second)
     const missing = reports
       .map(({ observationsTimestamp: time }) => time)
@@ -108,8 +121,10 @@ export function createBackfill(
     const right = reports.findLast(each => hasTime(seen, each.observationsTimestamp))
     if (reports.length >= PAGE) page.to = right?.observationsTimestamp ?? page.to
     const late = presentOf(feed) - (LATE / 1000) * seen.second
-    const isMute = range.isAbove && wanted.some(each => each.observationsTimestamp < late)
-    if (!isMute || feed.above?.interval === undefined || performance.now() < nextReset) return
+    if (!range.isAbove || wanted.length === 0 || feed.above?.stale === undefined) return
+    const isMute = wanted.some(each => each.observationsTimestamp < late)
+    askSoonWhileStale(feed, isMute ? undefined : LATE)
+    if (!isMute || performance.now() < nextReset) return
     nextReset = performance.now() + RESET_INTERVAL
     scope.connections.reset([seen.feedID])
   }
@@ -141,7 +156,7 @@ export function createBackfill(
   }
 
   /** Has what is due of a feed asked for again later, or gives it up. */
-  function onFailed(feed: Feed, error: Error): void {
+  function onFailed(feed: Feed, error: Error, begun: number): void {
     const now = performance.now()
     scope.log.warn?.(`reports of feed ${feed.seen.feedID} could not be fetched: ${error.message}`)
     // Something is wrong with the client, and stays so.
@@ -149,14 +164,22 @@ export function createBackfill(
       isReported = true
       scope.events.emit('error', error)
     }
-    const { retryAfter = 0 } = error as WireErrorFacts
+    const retryAfter = Math.min(MAX_RETRY_AFTER, (error as WireErrorFacts).retryAfter ?? 0)
     for (const range of feed.ranges.filter(({ dueAt }) => dueAt <= now)) {
-      range.failures++
-      // A failure while the service is unreachable does not count.
-      if (scope.connections.open > 0) range.failuresWhileOpen++
-      const delay = Math.min(MAX_DELAY, Math.max(retryAfter, DELAY * 2 ** range.failures))
-      range.dueAt = now + delay
-      if (range.failuresWhileOpen <= FAILURES) continue
+      const delay = Math.min(MAX_DELAY, DELAY * 2 ** range.failures++)
+      range.dueAt = now + Math.max(retryAfter, delay)
+      range.giveUpAt ??= begun + (retryAfter > 0 ? MAX_UNANSWERED : UNANSWERED)
+    }
+    giveUpUnanswered(feed)
+  }
+
+  function giveUpUnanswered(feed: Feed): void {
+    const now = performance.now()
+    // While the service is unreachable, nothing is given up.
+    const isAway = scope.connections.open === 0
+    for (const range of [...feed.ranges]) {
+      if (isAway) range.giveUpAt = undefined
+      if (range.giveUpAt === undefined || range.giveUpAt > now) continue
       closeRange(feed, range)
       if (!range.isAbove) giveUp(scope, feed, range, 'unavailable')
     }
@@ -164,6 +187,7 @@ export function createBackfill(
 
   return async function backfill(feed) {
     const begun = performance.now()
+    giveUpUnanswered(feed)
     for (const range of feed.ranges)
       if (range.digest === undefined) range.dueAt = Math.max(range.dueAt, feed.askedAt + INTERVAL)
     const due = feed.ranges.filter(({ dueAt }) => dueAt <= begun)
@@ -175,10 +199,28 @@ export function createBackfill(
       await ask(feed, due, begun)
     } catch (thrown) {
       feed.askedAt = askedAt
-      if (!signal.aborted && !feed.isOver) onFailed(feed, asError(thrown))
+      if (!signal.aborted && !feed.isOver) onFailed(feed, asError(thrown), begun)
     }
     feed.isAsking = false
     if (!signal.aborted && !feed.isOver) onChange(feed)
+  }
+}
+
+/** Does work that ends with a signal, and after so many milliseconds. */
+async function within<Result>(
+  ms: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const life = createLifetime(signal)
+  const timer = setTimeout(() => {
+    life.end(new DataStreamsError(`the service has not answered within ${ms} ms`))
+  }, ms)
+  try {
+    return await abortable(work(life.signal), life.signal)
+  } finally {
+    clearTimeout(timer)
+    life.end()
   }
 }
 

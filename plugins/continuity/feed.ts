@@ -28,10 +28,11 @@ export interface Range extends Interval {
   /** The last request comes no earlier: the service may store late what was published at the end of the range. */
   readonly lastAt: number
   dueAt: number
-  /** How often the service has shown all that it stores of the range, and failed to since; while it could be reached. */
+  /** How often the service has shown all that it stores of the range, and failed to since. */
   answers: number
   failures: number
-  failuresWhileOpen: number
+  /** When it is given up, as it has been asked for in vain while a connection was open. */
+  giveUpAt: number | undefined
   /** Later reports wait for it in sorted order. */
   readonly delays: boolean
 }
@@ -41,8 +42,8 @@ interface Above {
   /** It need not be asked once a report from here on has come. */
   readonly from: number
   readonly dueAt: number
-  /** Milliseconds after which it is asked again, while the feed is stale. */
-  readonly interval: number | undefined
+  /** While the feed is stale: when it is asked again, and the milliseconds from then to the time after that. */
+  readonly stale: { readonly dueAt: number; readonly interval: number } | undefined
 }
 
 /** A feed of a stream, and what may be missing of it. */
@@ -57,6 +58,9 @@ export interface Feed {
   turnedAt: number
   /** The newest time that was in the future when its report came. */
   aheadAt: number
+  /** Since when there have been reports of the future, and whether that was announced. */
+  aheadSince: number | undefined
+  isAheadKnown: boolean
   /** When the service was asked for the last time for what is only possible. */
   askedAt: number
   /** The configuration whose reports have shown that they begin where the ones before them ended. */
@@ -86,6 +90,8 @@ const CLOCK_TOLERANCE = 5000
 const FOLLOWS = 2000
 /** Milliseconds between two requests for what is only possible, at least; and from the end of a range to its last request. */
 export const INTERVAL = 10_000
+/** Milliseconds between two requests for a stale feed: the first, and the most. */
+const STALE_INTERVAL = 30_000
 const MAX_STALE = 300_000
 /** Ranges of a feed; of more, two neighbours become one. */
 const MOST_RANGES = 256
@@ -106,6 +112,8 @@ export function createFeed(seen: SeenTimes, now: () => number): Feed {
     above: undefined,
     turnedAt: never,
     aheadAt: never,
+    aheadSince: undefined,
+    isAheadKnown: false,
     askedAt: never,
     linked: undefined,
     unfounded: 0,
@@ -251,7 +259,7 @@ function addRange(feed: Feed, at: Interval, notBefore: number, rest: Partial<Ran
   const endsAt = openedAt + Math.max(0, -ageOf(feed, at.to))
   const soon = (isNamed ? openedAt : endsAt) + LOOKS[0]
   const dueAt = Math.max(soon, notBefore)
-  const counts = { answers: 0, failures: 0, failuresWhileOpen: 0 }
+  const counts = { answers: 0, failures: 0, giveUpAt: undefined }
   const range = { ...at, digest: undefined, openedAt, lastAt: endsAt + INTERVAL, dueAt, ...counts }
   insertRange(feed, { ...range, isAbove: false, delays: dueAt === soon, ...rest })
 }
@@ -293,15 +301,28 @@ function timesOf(part: Range | undefined): Partial<Range> {
 }
 
 /** Has the service asked for what comes after the newest report, after so many milliseconds. */
-export function askAbove(
-  feed: Feed,
-  delay: number,
-  interval: number | undefined = feed.above?.interval,
-): void {
+export function askAbove(feed: Feed, delay: number): void {
   const soon = Math.max(performance.now() + delay, feed.askedAt + INTERVAL)
   const dueAt = Math.min(soon, feed.above?.dueAt ?? soon)
   const from = newestTime(feed.seen) + 1
-  if (Number.isFinite(from)) feed.above = { from, dueAt, interval }
+  if (Number.isFinite(from)) feed.above = { from, dueAt, stale: feed.above?.stale }
+}
+
+/** The feed is stale: has the service asked for what comes after the newest report now, and again for as long as it is. */
+export function askWhileStale(feed: Feed): void {
+  askAbove(feed, 0)
+  if (feed.above === undefined) return
+  const { dueAt } = feed.above
+  feed.above = { ...feed.above, stale: { dueAt, interval: STALE_INTERVAL } }
+}
+
+/** The service has reports of a stale feed that no connection has brought: it is asked again as soon as at first, or sooner. */
+export function askSoonWhileStale(feed: Feed, delay: number = STALE_INTERVAL): void {
+  const { above, seen } = feed
+  if (above?.stale === undefined) return
+  const dueAt = Math.min(above.dueAt, performance.now() + delay)
+  const stale = { dueAt, interval: 2 * STALE_INTERVAL }
+  feed.above = { from: newestTime(seen) + 1, dueAt, stale }
 }
 
 /** Has what could not be fetched asked for again, after so many milliseconds at most. */
@@ -322,12 +343,18 @@ export function openAbove(feed: Feed): void {
   if (from > above.from) return
   const open = ranges.find(range => range.isAbove)
   if (open !== undefined) closeRange(feed, open)
-  const to = Math.floor(presentOf(feed))
+  // The service may have more than this machine's clock lets expect.
+  const to = Math.max(from, Math.floor(presentOf(feed)))
   addRange(feed, { from, to }, 0, { isAbove: true, dueAt: now, delays: false })
-  const { interval } = above
-  if (interval === undefined) return
-  const next = Math.min(MAX_STALE, 2 * interval)
-  feed.above = { from, dueAt: now + interval, interval: next }
+  const { stale } = above
+  if (stale === undefined) return
+  if (stale.dueAt > now) {
+    feed.above = { from, dueAt: stale.dueAt, stale }
+    return
+  }
+  const { interval } = stale
+  const dueAt = now + interval
+  feed.above = { from, dueAt, stale: { dueAt, interval: Math.min(MAX_STALE, 2 * interval) } }
 }
 
 /** Ends a range. */
@@ -340,11 +367,11 @@ export function closeRange({ ranges }: Feed, range: Range): void {
 export function isAnswered(feed: Feed, range: Range, at: number): boolean {
   range.answers++
   range.failures = 0
-  range.failuresWhileOpen = 0
+  range.giveUpAt = undefined
   const { openedAt, lastAt } = range
-  const { above } = feed
-  if (range.isAbove && above !== undefined)
-    feed.above = { ...above, from: newestTime(feed.seen) + 1 }
+  const { above, seen } = feed
+  const from = newestTime(seen) + 1
+  if (range.isAbove && above !== undefined && from > above.from) feed.above = { ...above, from }
   if (isBelieved(feed, range)) {
     if (range.answers === 2 && !isCertain(feed, range)) feed.unfounded++
     const next = LOOKS.find(look => openedAt + look > at)

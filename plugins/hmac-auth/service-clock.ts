@@ -16,8 +16,6 @@ export interface Moment {
 /** This machine's clock, corrected by the service's where the two differ. */
 export interface ServiceClock {
   read(): Moment
-  /** The present by it, in Unix milliseconds. */
-  now(): number
   /**
    * The offset for the next attempt, after one signed for a moment was rejected at the service's time: the offset that was
    * confirmed since, or the one that this time shows.
@@ -42,7 +40,6 @@ export function createServiceClock(now: () => number): ServiceClock {
         throw new ValidationError('now must return Unix milliseconds')
       return { at, offset, usual: offset, since: performance.now() }
     },
-    now: () => now() + offset,
     offsetAfter({ at, offset: used, usual, since }, serverTime) {
       if (usual !== offset) return offset
       if (serverTime === undefined) return used
@@ -59,7 +56,7 @@ export function createServiceClock(now: () => number): ServiceClock {
       // Requests that are rejected at the same time find slightly different offsets.
       if (Math.abs(right - offset) <= TOLERANCE) return
       offset = right
-      log.warn?.(describe(offset))
+      log.info?.(describe(offset))
     },
   }
 }

@@ -1,6 +1,7 @@
 // Messages as a stream takes them off the wire, without the bound on how many of its errors are events.
 
 import { createCounters } from '../../client/metrics.js'
+import { Present } from '../../client/present.js'
 import { createFastPath } from '../../client/stream/intake/fast-path.js'
 import { createIntake, type Source } from '../../client/stream/intake/intake.js'
 import { createOrigins } from '../../client/stream/origins.js'
@@ -28,6 +29,7 @@ export function openFrameReader(feeds: readonly string[]): { read(data: Uint8Arr
     now: Date.now,
     counters: createCounters(),
     feeds: watch.feeds,
+    present: new Present({ now: Date.now, ask: () => undefined }),
     fastPath: createFastPath(watch.feeds, table),
     sink: add,
     fail: add,

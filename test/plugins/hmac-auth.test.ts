@@ -174,7 +174,12 @@ async function setUp(config: Partial<Config> = {}) {
     ...config,
   })
   closers.push(() => client.close())
-  const statuses = () => engine.requests().map(({ status }) => status)
+  // Without the requests for the time of the service, which come when the machine's clock has jumped.
+  const statuses = () =>
+    engine
+      .requests()
+      .filter(({ method, path }) => !(method === 'HEAD' && path === '/' && config?.haMode !== true))
+      .map(({ status }) => status)
   return { engine, client, clock, lines, statuses }
 }
 
@@ -201,7 +206,7 @@ describe('a clock that is wrong', () => {
       await client.listFeeds()
       await client.listFeeds()
       expect(statuses().slice(4)).toEqual([401, 200, 200])
-      expect(lines[1]).toEqual(['warn', expect.stringMatching(/agrees with the service's again/)])
+      expect(lines[1]).toEqual(['warn', expect.stringMatching(/agrees with the present again/)])
       expect(engine.connections).toBe(1)
     },
   )

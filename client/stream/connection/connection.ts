@@ -5,6 +5,7 @@ import { describeCall, type StreamCall, type StreamEnd, type StreamReply } from 
 import { WebSocketError } from '../../errors.js'
 import { adviseOn } from '../../network-reason.js'
 import { errorFromAnswer } from '../../request/http-error.js'
+import type { Present } from '../../present.js'
 import type { ConnectionFacts } from '../../status.js'
 import type { Connect, Socket } from '../../transport/socket.js'
 import { startCloseHandshake } from './close-handshake.js'
@@ -23,6 +24,8 @@ export interface ConnectionOptions {
   readonly compression: boolean
   readonly maxMessageBytes: number
   readonly flowControl?: FlowControl
+  /** Learns of the date of each answer. */
+  readonly present?: Present
 }
 
 /** What a connection brings. */
@@ -51,6 +54,7 @@ export function openConnection(
   const deadline = setTimeout(timeOut, call.connectTimeout)
   let socket: Socket | undefined
   let heartbeat: Heartbeat | undefined
+  const startedAt = performance.now()
   let openedAt: number | undefined
   let failure: Error | undefined
   let isPaused = false
@@ -112,10 +116,16 @@ export function openConnection(
     }
   }
 
-  function open(): void {
+  function readDate(headers: Headers): void {
+    options.present?.dated(facts.host, headers, startedAt, performance.now())
+  }
+
+  function open(headers?: Headers): void {
     if (isOver() || call.signal.aborted) return
     clearTimeout(deadline)
     openedAt = performance.now()
+    if (headers !== undefined) readDate(headers)
+    options.present?.connected()
     heartbeat = startHeartbeat({
       ...options,
       host: facts.host,
@@ -185,6 +195,7 @@ export function openConnection(
         message: receive,
         alive: () => heartbeat?.answer(),
         refused(status, headers, body) {
+          readDate(headers)
           failure ??= errorFromAnswer(call, { status, headers, body }, options.now)
         },
         ended: end,

@@ -2,9 +2,11 @@ import { asError, isStreamsError } from '../../../core/errors.js'
 import type { Log } from '../../../core/log.js'
 import { setImmediate, TextDecoder } from '../../../platform/globals.js'
 import { EnvelopeError, toReport } from '../../../report/envelope.js'
+import { inMilliseconds } from '../../../report/feed-id.js'
 import type { DecoderTable, Report } from '../../../report/report.js'
 import { WebSocketError } from '../../errors.js'
 import type { Sink } from '../../plugin.js'
+import type { Present } from '../../present.js'
 import type { FeedState } from '../staleness.js'
 import type { OriginTraffic, StreamCounters } from '../stream-api.js'
 import type { Place } from './copies.js'
@@ -43,6 +45,7 @@ export interface IntakeParts<Data> {
   readonly feeds: ReadonlyMap<string, FeedState>
   /** Without it each message is parsed: the same reports, slower. */
   readonly fastPath?: FastPath
+  readonly present: Present
   /** The bottom of the stack. */
   readonly sink: Sink
   fail(error: Error): void
@@ -56,7 +59,7 @@ const MAX_LEAD = 131_072
 
 /** Makes an intake. It checks the report in each message and sends it up the stack; each rejected one becomes an error. */
 export function createIntake<Data>(parts: IntakeParts<Data>): Intake {
-  const { table, log, counters, feeds, fastPath, sink, fail } = parts
+  const { table, log, counters, feeds, fastPath, present, sink, fail } = parts
   const now = createTickClock(parts.now)
 
   function read(data: Uint8Array, source: Source): Report | undefined {
@@ -90,6 +93,8 @@ export function createIntake<Data>(parts: IntakeParts<Data>): Intake {
     traffic.lastSeenAt = time
     source.lastReportAt = time
     source.junk = 0
+    const at = inMilliseconds(report.feedID, report.observationsTimestamp)
+    if (at > present.horizon) present.look(report, at)
     try {
       sink(report)
     } catch (thrown) {

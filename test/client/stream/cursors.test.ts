@@ -141,16 +141,31 @@ describe('cursors', () => {
     await cursors.flush()
   })
 
-  test('begin at the present at the latest, and never go back', async () => {
+  test('begin at the present at the latest, and are put back where they are later', async () => {
     jest.setSystemTime(1_700_000_000_500)
     const now = 1_700_000_000
-    const { cursors } = await open({ [feedB]: now + 3600 })
+    const { cursors, errors } = await open({ [feedB]: now + 3600 })
     cursors.taken(report(now + 3600))
     expect(cursors.cursor(feedA)).toBeUndefined()
     cursors.arrived(report(now + 3600))
     expect(cursors.cursor(feedA)).toBe(now)
-    cursors.taken(report(now, now, feedB))
-    expect(cursors.cursor(feedB)).toBe(now + 3600)
+    cursors.taken(report(now - 7, now - 7, feedB))
+    cursors.taken(report(now - 6, now - 6, feedB))
+    expect(cursors.cursor(feedB)).toBe(now - 6)
+    expect(errors.map(String)).toEqual([
+      expect.stringMatching(`feed ${feedB} at ${now + 3600} is later than the present`),
+    ])
+    await cursors.flush()
+  })
+
+  test('of a feed that is ahead for good are at the present', async () => {
+    jest.setSystemTime(1_700_000_000_500)
+    const now = 1_700_000_000
+    const { cursors } = await open({ [feedA]: now - 20 })
+    for (let time = now + 3600; time < now + 3610; time++) cursors.taken(report(time))
+    expect(cursors.cursor(feedA)).toBe(now)
+    cursors.taken(report(now - 1))
+    expect(cursors.cursor(feedA)).toBe(now)
     await cursors.flush()
   })
 })

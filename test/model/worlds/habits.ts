@@ -1,6 +1,6 @@
 // What a feed of a world is like: drawn once for each, so that worlds with few things in them are as frequent as mixtures.
 import type { Random } from './random.js'
-import type { PageFaults } from './world.js'
+import type { PageFaults, WorldClocks } from './world.js'
 
 const OUTAGES = [5000, 20_000, 60_000, 240_000, 600_000]
 
@@ -189,4 +189,19 @@ export function describeHabits(habits: Habits): string {
     ([name, value]) => `${name} ${typeof value === 'number' ? Number(value.toFixed(3)) : value}`,
   )
   return [`steps ${habits.steps.join('/')}`, ...facts].join(', ')
+}
+
+/** Milliseconds by which clocks are wrong. */
+const CLOCK_ERRORS = [-3_600_000, -60_000, -8000, 8000, 60_000, 3_600_000]
+
+/** Draws what is wrong with clocks in a world of this length: one of them at a time. */
+export function drawClocks(random: Random, isPlain: boolean, length: number): WorldClocks {
+  const date = random.chance(0.6) ? 0 : undefined
+  const right = { error: 0, at: 0, sleep: 0, date }
+  if (isPlain || random.chance(0.4)) return right
+  const error = random.of(CLOCK_ERRORS)
+  const at = random.pick(10_000, Math.max(20_000, length))
+  const kind = random.of(['constant', 'step', 'step', 'date'] as const)
+  if (kind === 'date') return { ...right, date: error }
+  return { ...right, error, at: kind === 'constant' ? 0 : at }
 }

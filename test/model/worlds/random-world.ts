@@ -1,6 +1,7 @@
 // Worlds from seeds.
 import {
   describeHabits,
+  drawClocks,
   drawHabits,
   drawPlain,
   drawTroubles,
@@ -36,7 +37,7 @@ const LATENCY = 20
 const JITTER = 300
 /** The reports at the beginning, which all arrive, and those at the end, which link, too. */
 const FIRST = 4
-const LAST = 4
+const LAST = 8
 /** Seconds after which the next report of a network still links. */
 const LONGEST_PAUSE = 250
 /** How often the clock of a feed may go back for good. */
@@ -49,7 +50,12 @@ export function randomWorld(seed: number): World {
   const size = random.chance(0.02) ? random.pick(700, 2500) : random.pick(60, 160)
   const draw = isPlain ? drawPlain : drawHabits
   const [first, ...more] = [draw(random), ...(random.chance(0.15) ? [draw(random)] : [])]
-  const habits = [first as Habits, ...more]
+  const clocks = drawClocks(random, isPlain, expectedLength(first as Habits, size))
+  // Where the machine's clock is ahead and nothing has a date, nobody can know that a report is ahead as well.
+  const isBlind = clocks.error > 0 && clocks.date === undefined
+  const habits = [first as Habits, ...more].map(each =>
+    isBlind ? { ...each, ahead: 0, isFirstAhead: false } : each,
+  )
   const troubles = drawTroubles(random, isPlain, expectedLength(first as Habits, size))
   const builder = createWorldBuilder(habits.map(({ second }) => second))
   const ends = habits.map((each, feed) =>
@@ -70,10 +76,12 @@ export function randomWorld(seed: number): World {
     origins: troubles.origins,
     faults: troubles.faults,
     ends: random.of(['failure', 'close']),
+    clocks,
     traits: [
       `${isPlain ? 'plain, ' : ''}${order}, maxBackfill ${maxBackfill}, ${size} reports`,
       ...habits.map(describeHabits),
       JSON.stringify(troubles),
+      JSON.stringify(clocks),
     ],
     isPlain,
   })

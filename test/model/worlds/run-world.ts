@@ -106,7 +106,14 @@ async function runIn(time: VirtualTime, world: World, isTraced: boolean): Promis
   }
 
   start()
+  let hasSlept = world.clocks.sleep === 0
   for (const event of world.events) {
+    // What the machine would have taken in while it slept is late.
+    if (!hasSlept && event.at >= world.clocks.at) {
+      hasSlept = true
+      note?.(`the machine sleeps ${world.clocks.sleep} ms`)
+      await time.sleep(world.clocks.sleep)
+    }
     if (event.at > time.now) await time.pass(event.at - time.now)
     acts[event.type](event as never)
   }

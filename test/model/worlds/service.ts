@@ -30,7 +30,7 @@ export interface Service {
 }
 
 /** Milliseconds to the service, and back. */
-const LATENCY = 20
+export const LATENCY = 20
 
 const table: DecoderTable = {
   versions: [],

@@ -2,14 +2,16 @@
 import type { Sink } from '../../../client/plugin.js'
 import type { ScopeEventMap, StreamScope } from '../../../client/scope.js'
 import type { ConnectionChange, ConnectionState, Status } from '../../../client/status.js'
+import { Present } from '../../../client/present.js'
 import { createCursors } from '../../../client/stream/cursors.js'
 import { createStalenessWatch } from '../../../client/stream/staleness.js'
 import { continuity } from '../../../plugins/continuity.js'
 import { dedup } from '../../../plugins/dedup.js'
 import type { Gap } from '../../../report/gap.js'
+import { inMilliseconds } from '../../../report/feed-id.js'
 import type { Report } from '../../../report/report.js'
 import type { VirtualTime } from '../virtual-time.js'
-import { reportOf, type Service } from './service.js'
+import { LATENCY, reportOf, type Service } from './service.js'
 import type { Observation, World } from './world.js'
 
 /** A report that reached the user, or came in from below, and when. */
@@ -98,6 +100,11 @@ export function startSession(parts: SessionParts): Session {
     }),
   )
   const errors: Error[] = []
+  const { clocks } = world
+  const present: Present = new Present({
+    now: () => Date.now() + (time.now >= clocks.at ? clocks.error : 0),
+    ask: () => void ask(),
+  })
   const cursors = createCursors({
     store: {
       load: async () =>
@@ -110,7 +117,7 @@ export function startSession(parts: SessionParts): Session {
       save: async () => undefined,
     },
     saveInterval: SAVE_INTERVAL,
-    now: Date.now,
+    now: present.now,
     failed: error => void errors.push(error),
   })
   void cursors.load()
@@ -126,6 +133,20 @@ export function startSession(parts: SessionParts): Session {
   let carried: StreamScope['connections']['carried']
   let stales = 0
   let order = 0
+  /** An answer came of what was sent at a time. */
+  function answered(sent: number): void {
+    if (clocks.date === undefined) return
+    const date = Math.floor((time.wall + clocks.date) / 1000) * 1000
+    const headers = new Headers({ date: new Date(date).toUTCString() })
+    present.dated('rest', headers, sent, time.now)
+  }
+
+  async function ask(): Promise<void> {
+    const sent = time.now
+    await new Promise<void>(resolve => time.outside(2 * LATENCY, resolve))
+    if (!service.isAway) answered(sent)
+  }
+
   const originOf = (origin: number): string => `wss://o${origin + 1}.example#00${origin + 1}`
   const logOf = (feedID: string): FeedLog | undefined => logs[feedIDs.indexOf(feedID)]
 
@@ -174,8 +195,13 @@ export function startSession(parts: SessionParts): Session {
     signal: controller.signal,
     defer: (task: () => void) => void deferred.push(task),
     client: {
-      now: Date.now,
-      fetchPage: service.fetchPage,
+      now: present.now,
+      async fetchPage(...asked: Parameters<Service['fetchPage']>) {
+        const sent = time.now
+        const page = await service.fetchPage(...asked)
+        answered(sent)
+        return page
+      },
       metrics: () => [],
       find: () => undefined,
     },
@@ -244,6 +270,10 @@ export function startSession(parts: SessionParts): Session {
 
   const top = continuity(world.continuity).report?.(deliver, scope) as Sink
   const bottom = dedup().report?.(top, scope) as Sink
+  present.watch(moved => {
+    note?.(`the clock is ${moved.offsetMs} ms behind, says ${moved.source}`)
+    emit('status', { type: 'clock', ...moved })
+  })
   staleness.start()
 
   function enter(report: Report): void {
@@ -295,10 +325,15 @@ export function startSession(parts: SessionParts): Session {
         note(`${isNew} ${from}..${to} of ${observation.digest} from origin ${origin}`)
       }
       log.arrived.add(to)
-      enter(reportOf(feedID, observation, originOf(origin), 'live'))
+      const report = reportOf(feedID, observation, originOf(origin), 'live')
+      const at = inMilliseconds(feedID, to)
+      if (at > present.horizon) present.look(report, at)
+      enter(report)
     },
     connect(origin) {
-      if (!open.has(origin)) change('connected', origin)
+      if (open.has(origin)) return
+      present.connected()
+      change('connected', origin)
     },
     disconnect(origin) {
       if (open.has(origin)) change('disconnected', origin)
@@ -312,6 +347,7 @@ export function startSession(parts: SessionParts): Session {
       if (by === 'failure') emit('ending', new Error('the stream has failed'))
       phase = 'over'
       controller.abort(new Error('the stream has ended'))
+      present.end()
       void cursors.flush()
       for (const task of deferred.reverse()) task()
     },

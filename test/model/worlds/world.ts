@@ -34,6 +34,17 @@ export type WorldEvent = { readonly at: number } & (
   | { readonly type: 'restart'; readonly by: 'failure' | 'close'; readonly after: number }
 )
 
+/** What is wrong with the clock of the client's machine, and with the dates of answers. */
+export interface WorldClocks {
+  /** Milliseconds by which the machine's clock is ahead, from `at` on. */
+  readonly error: number
+  readonly at: number
+  /** Milliseconds that the machine sleeps at `at`: the monotonic clock stands still. */
+  readonly sleep: number
+  /** Milliseconds by which the dates of answers are ahead; undefined where they have none. */
+  readonly date: number | undefined
+}
+
 /** What may be wrong with pages, each by chance. */
 export interface PageFaults {
   readonly fails: number
@@ -53,6 +64,7 @@ export interface World {
   /** In the order of their times. */
   readonly events: readonly WorldEvent[]
   readonly faults: PageFaults
+  readonly clocks: WorldClocks
   /** Changes a page before it is sent, where that is wanted. */
   readonly changePage?: (page: Observation[]) => Observation[]
   /** How the last stream ends. */
@@ -139,6 +151,7 @@ export function createWorldBuilder(units: readonly (1 | 1000 | string)[]): World
       continuity: {},
       origins: 1,
       faults: { fails: 0, isSlow: 0, isShort: 0, isBad: 0 },
+      clocks: { error: 0, at: 0, sleep: 0, date: undefined },
       ends: 'close',
       traits: [],
       isPlain: false,

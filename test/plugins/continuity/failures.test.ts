@@ -116,11 +116,11 @@ describe('a fetch that fails', () => {
     end()
   })
 
-  test('waits as long as the service asks, but for a minute at most', async () => {
+  test('waits as long as the service asks', async () => {
     const all = linkedStream()
     const { publish, requests, backfilled, end } = all
     const { page } = all.service
-    const waits = [7000, 3_600_000]
+    const waits = [7000, 120_000]
     all.service.page = (...args) => {
       const retryAfter = waits.shift()
       if (retryAfter !== undefined) throw new APIError('429', { retryAfter })
@@ -129,10 +129,36 @@ describe('a fetch that fails', () => {
     publish([101], { live: false })
     publish([102])
     await wait(8000)
-    await wait(61_000)
+    await wait(121_000)
     const delays = requests.slice(1).map(({ at }, index) => at - (requests[index]?.at ?? 0))
-    expect(delays).toEqual([7020, 60_020])
+    expect(delays).toEqual([7020, 120_020])
     expect(backfilled()).toEqual([101])
+    end()
+  })
+
+  test('is announced after five minutes where the service has us wait for longer', async () => {
+    const all = linkedStream()
+    const { publish, requests, gaps, end } = all
+    failWith(all, new APIError('429', { retryAfter: 3_600_000 }))
+    publish([102])
+    await wait(299_000)
+    expect(gaps).toEqual([])
+    await wait(2000)
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 101, cause: 'unavailable' }])
+    expect(requests).toHaveLength(1)
+    end()
+  })
+
+  test('is announced after a minute where the service never answers, and fetched no more', async () => {
+    const all = linkedStream()
+    const { publish, requests, service, gaps, end } = all
+    service.delayMs = 3_600_000
+    publish([102])
+    await wait(60_000)
+    expect(gaps).toEqual([])
+    await wait(1000)
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 101, cause: 'unavailable' }])
+    expect(requests).toHaveLength(4)
     end()
   })
 

@@ -6,7 +6,7 @@ const HOUR = 3_600_000
 /** A clock at this time, and a service whose `Date` is cut to seconds. */
 function setUp(machine: number) {
   const lines: string[] = []
-  const log = { warn: (line: string) => void lines.push(line) }
+  const log = { info: (line: string) => void lines.push(line) }
   const time = { machine }
   const clock = createServiceClock(() => time.machine)
   return {
@@ -91,7 +91,7 @@ test('a clock that is set right is used again', () => {
 
 test('an attempt that was signed before the correction and rejected is signed with the correction', () => {
   const { clock, time, lines } = setUp(1e12 + 30_000)
-  const log = { warn: (line: string) => void lines.push(line) }
+  const log = { info: (line: string) => void lines.push(line) }
   const [one, other] = [clock.read(), clock.read()]
   const right = clock.offsetAfter(one, 1e12)
   expect(clock.read().offset).toBe(0)

@@ -27,6 +27,7 @@ export interface Situation extends Resources {
   /** The most connections that were open at once, of all origins. */
   mostOpen: number
   now(): number
+  readonly dateError: number | undefined
 }
 
 /** One request or upgrade, and the ways to answer it. */
@@ -73,6 +74,7 @@ export function makeHandlers(situation: Situation, pinned?: string): Handlers {
         origin,
         answer({ status, body }, headers) {
           record.status = status
+          response.sendDate = false
           const length = Buffer.byteLength(body)
           response.writeHead(status, {
             'Content-Type': 'application/json',
@@ -143,8 +145,12 @@ export const openConnections = (origins: ReadonlyMap<string, OriginInside>): num
 
 const urlOf = ({ path }: RequestRecord): URL => new URL(path, 'http://service')
 
-const commonHeaders = ({ now, availableOrigins }: Situation): Record<string, string> => ({
-  Date: new Date(now()).toUTCString(),
+const commonHeaders = ({
+  now,
+  dateError,
+  availableOrigins,
+}: Situation): Record<string, string> => ({
+  ...(dateError === undefined ? {} : { Date: new Date(now() + dateError).toUTCString() }),
   ...(availableOrigins === undefined ? {} : { 'X-Cll-Available-Origins': availableOrigins }),
 })
 

@@ -68,6 +68,8 @@ export interface ServiceOptions {
   readonly signatures?: Signing
   /** Milliseconds of the server's clock, which rules authentication and report times. */
   readonly now?: () => number
+  /** Milliseconds by which the dates of its answers are ahead of its clock; undefined where they have none. @default 0 */
+  readonly dateError?: number | undefined
   /** Connections at once per API key. */
   readonly maxConnections?: number
   /** The most reports in a page. */
@@ -147,6 +149,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     deflate: options.deflate ?? false,
     mostOpen: 0,
     now,
+    dateError: 'dateError' in options ? options.dateError : 0,
   }
   let sequenceNumber = 1_000
 

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { createCounters } from '../../../../client/metrics.js'
+import { Present } from '../../../../client/present.js'
 import { createFastPath } from '../../../../client/stream/intake/fast-path.js'
 import { createIntake, type Source } from '../../../../client/stream/intake/intake.js'
 import { createOrigins } from '../../../../client/stream/origins.js'
@@ -28,6 +29,7 @@ function readAll(messages: readonly string[], isFast: boolean) {
     now: () => 0,
     counters,
     feeds,
+    present: new Present({ now: () => 0, ask: () => undefined }),
     ...(isFast ? { fastPath: createFastPath(feeds, table) } : {}),
     sink: report => void reports.push(report),
     fail: add,
