@@ -1,7 +1,7 @@
 import { composeCall } from '../core/compose.js'
 import { asyncDispose } from '../core/dispose.js'
 import { DataStreamsError, pluginError } from '../core/errors.js'
-import { createLifetime } from '../core/lifetime.js'
+import { createLifetime, type Lifetime } from '../core/lifetime.js'
 import { createLog } from '../core/log.js'
 import {
   checkFunction,
@@ -108,6 +108,8 @@ export function createClient<const Given extends Plugins>(
   const { signal, defer } = life
   const { fetch, connect } = createTransport(options, signal)
   const streams = new Set<Stream>()
+  /** The request for the time of the service: it ends with the last stream. */
+  let asking: Lifetime | undefined
 
   const services = setUp(plugins, { stack, log, listen, signal, defer })
   const decoders = plugins.flatMap(plugin => plugin.decoders ?? [])
@@ -159,9 +161,13 @@ export function createClient<const Given extends Plugins>(
 
   /** The `Date` of any answer will do, whatever its status. */
   async function askForDate(): Promise<void> {
+    asking?.end()
+    const asked = createLifetime(signal)
+    asking = asked
     const { request } = createLateOperations(restParts)
-    const facts = { operation: 'the time of the service', headers: new Headers(), signal }
+    const facts = { operation: 'time', headers: new Headers(), signal: asked.signal }
     await request('HEAD', `${endpoint}/`, facts).catch(() => undefined)
+    asked.end()
   }
 
   return {
@@ -187,7 +193,10 @@ export function createClient<const Given extends Plugins>(
         transport,
         connectionStatusCallback,
       })
-      const forget = (): void => void streams.delete(stream)
+      const forget = (): void => {
+        streams.delete(stream)
+        if (streams.size === 0) asking?.end()
+      }
       streams.add(stream)
       stream.closed.then(forget, forget)
       return stream

@@ -165,7 +165,8 @@ export class Present {
     const isAhead = ms > this.now() + GRACE
     const monotonic = performance.now()
     if (isAhead && monotonic - this.#datedAt > FOLLOW_INTERVAL) this.#mustAsk = true
-    if (monotonic > this.#followAgain || (isAhead && monotonic > this.#quietUntil)) this.#followReports()
+    if (monotonic > this.#followAgain || (isAhead && monotonic > this.#quietUntil))
+      this.#followReports()
     if (this.#isFollowing) this.#follow(report, ms, monotonic)
     this.#setHorizon()
   }
@@ -278,8 +279,7 @@ export class Present {
     // What nobody else says moves the present ahead only: an origin may lag.
     const isAhead = reports.offset > this.#offset + GRACE + DELAY
     if (isAhead || shared !== undefined) this.#decide(reports)
-    if (reports.offset > this.#offset + GRACE + DELAY)
-      this.#quietUntil = performance.now() + FOLLOW
+    if (reports.offset > this.#offset + GRACE + DELAY) this.#quietUntil = performance.now() + FOLLOW
     else if (reports.offset >= this.#offset - MAX_DELAY) this.#reports = reports
     this.#chains.clear()
     this.#stopFollowing()

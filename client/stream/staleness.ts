@@ -23,7 +23,7 @@ export interface StalenessWatch {
 }
 
 /** Checks in the time after which a feed is stale. */
-const CHECKS = 4
+const CHECKS = 8
 
 /** Reports once when feeds have been quiet for `staleAfter` milliseconds, and once when they are back; not while paused. */
 export function createStalenessWatch(

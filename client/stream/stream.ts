@@ -74,9 +74,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   life.closed.then(endCounting, endCounting)
   const flowControl = createFlowControl()
   const events = createScopeEvents(log, handlers, counters, declared)
-  life.defer(
-    parts.present.watch(change => events.emit('status', { type: 'clock', ...change })),
-  )
+  life.defer(parts.present.watch(change => events.emit('status', { type: 'clock', ...change })))
   const staleness = createStalenessWatch(
     options.staleAfter,
     status => events.emit('status', status),

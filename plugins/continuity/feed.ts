@@ -302,10 +302,14 @@ function timesOf(part: Range | undefined): Partial<Range> {
 
 /** Has the service asked for what comes after the newest report, after so many milliseconds. */
 export function askAbove(feed: Feed, delay: number): void {
-  const soon = Math.max(performance.now() + delay, feed.askedAt + INTERVAL)
-  const dueAt = Math.min(soon, feed.above?.dueAt ?? soon)
+  const { above } = feed
+  const now = performance.now()
+  // A stale feed is asked for soon anyway.
+  if (above?.stale !== undefined && above.dueAt <= now + STALE_INTERVAL) return
+  const soon = Math.max(now + delay, feed.askedAt + INTERVAL)
+  const dueAt = Math.min(soon, above?.dueAt ?? soon)
   const from = newestTime(feed.seen) + 1
-  if (Number.isFinite(from)) feed.above = { from, dueAt, stale: feed.above?.stale }
+  if (Number.isFinite(from)) feed.above = { from, dueAt, stale: above?.stale }
 }
 
 /** The feed is stale: has the service asked for what comes after the newest report now, and again for as long as it is. */

@@ -174,9 +174,11 @@ export function startContinuum(options: ContinuumOptions): Continuum {
 
   const fetch: typeof globalThis.fetch = (input, init) =>
     new Promise((resolve, reject) => {
-      const { url, signal } = new Request(input, init)
+      const { method, url, signal } = new Request(input, init)
       signal.addEventListener('abort', () => reject(signal.reason))
       time.outside(LATENCY, () => {
+        // It is asked for the time, and has none.
+        if (method === 'HEAD') return resolve(new Response(null, { status: 404 }))
         counted()
         const fault = faults.shift()
         const isAway = upstream.origins.every(({ manner }) => manner === 'refuse')

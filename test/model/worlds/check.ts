@@ -176,7 +176,8 @@ function checkCause(
       if (storedAt !== undefined && to > oldest) broke('gap bound', `${text} holds ${to}`)
   }
   const mayFail =
-    world.faults.fails + world.faults.isSlow > 0 || world.events.some(({ type }) => type === 'rest-away')
+    world.faults.fails + world.faults.isSlow > 0 ||
+    world.events.some(({ type }) => type === 'rest-away')
   if (cause === 'unavailable' && session.endedAt !== gap.at && !mayFail)
     broke('gap unavailable', text)
 }

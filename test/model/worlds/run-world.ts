@@ -44,6 +44,7 @@ async function runIn(time: VirtualTime, world: World, isTraced: boolean): Promis
   const origins = Array.from({ length: world.origins }, (_, origin) => origin)
   const isUp = origins.map(() => true)
   const isMute = origins.map(() => false)
+  const staysMute = origins.map(() => false)
   let session: Session | undefined
 
   function start(): void {
@@ -63,7 +64,7 @@ async function runIn(time: VirtualTime, world: World, isTraced: boolean): Promis
     const current = session
     for (const origin of origins) {
       current?.disconnect(origin)
-      isMute[origin] = false
+      isMute[origin] = staysMute[origin] === true
       time.outside(RESETTING, () => {
         if (session === current && isUp[origin]) session?.connect(origin)
       })
@@ -79,15 +80,17 @@ async function runIn(time: VirtualTime, world: World, isTraced: boolean): Promis
     down({ origin }) {
       isUp[origin] = false
       isMute[origin] = false
+      staysMute[origin] = false
       session?.disconnect(origin)
     },
     up({ origin }) {
       isUp[origin] = true
       session?.connect(origin)
     },
-    mute({ origin }) {
+    mute({ origin, isForGood }) {
       note?.('the connection is mute')
       isMute[origin] = true
+      staysMute[origin] = isForGood === true
     },
     'rest-away': () => {
       note?.('REST is away')

@@ -179,7 +179,7 @@ export function startSession(parts: SessionParts): Session {
   }
 
   const staleness = createStalenessWatch(
-    STALE_AFTER,
+    world.staleAfter ?? STALE_AFTER,
     status => {
       if (status.type === 'stale') stales++
       emit('status', status)

@@ -28,7 +28,9 @@ export interface WorldFeed {
 /** What happens at a time, whoever is connected. */
 export type WorldEvent = { readonly at: number } & (
   | { readonly type: 'report'; readonly observation: Observation; readonly origin: number }
-  | { readonly type: 'down' | 'up' | 'mute'; readonly origin: number }
+  | { readonly type: 'down' | 'up'; readonly origin: number }
+  /** The connection brings nothing more; nor do those that are opened after it, where that is for good. */
+  | { readonly type: 'mute'; readonly origin: number; readonly isForGood?: boolean }
   | { readonly type: 'rest-away' | 'rest-back' }
   /** The stream ends, and another one with its cursors begins after some milliseconds. */
   | { readonly type: 'restart'; readonly by: 'failure' | 'close'; readonly after: number }
@@ -65,6 +67,8 @@ export interface World {
   readonly events: readonly WorldEvent[]
   readonly faults: PageFaults
   readonly clocks: WorldClocks
+  /** Milliseconds. @default 30000 */
+  readonly staleAfter?: number
   /** Changes a page before it is sent, where that is wanted. */
   readonly changePage?: (page: Observation[]) => Observation[]
   /** How the last stream ends. */
