@@ -28,6 +28,7 @@ import { describeClock, Present } from './present.js'
 import { type HistoryOptions, iterateHistory } from './request/history.js'
 import { createLateOperations } from './request/late-operations.js'
 import type { Send, SendOptions } from './request/send.js'
+import type { RestParts } from './request/run-request.js'
 import type { Rest } from './rest.js'
 import type { PluginClient, RequestScope, StreamScope } from './scope.js'
 import { createStack, type DataOf } from './stack.js'
@@ -108,8 +109,6 @@ export function createClient<const Given extends Plugins>(
   const { signal, defer } = life
   const { fetch, connect } = createTransport(options, signal)
   const streams = new Set<Stream>()
-  /** The request for the time of the service: it ends with the last stream. */
-  let asking: Lifetime | undefined
 
   const services = setUp(plugins, { stack, log, listen, signal, defer })
   const decoders = plugins.flatMap(plugin => plugin.decoders ?? [])
@@ -118,10 +117,7 @@ export function createClient<const Given extends Plugins>(
   const table = createDecoderTable(decoders, log, verifier, totals.countUndecoded) as DecoderTable<
     DataOf<Given>
   >
-  const present = new Present({
-    now,
-    ask: () => void askForDate(),
-  })
+  const present = new Present(now, () => time.ask())
   present.watch(change => log.warn?.(describeClock(change)))
   defer(() => present.end())
   let send: Send | undefined
@@ -145,6 +141,7 @@ export function createClient<const Given extends Plugins>(
 
   const restParts = { endpoint, handler, plugins, table, log, signal, clientOf }
   const { rest } = createLateOperations(restParts)
+  const time = createTimeRequest(restParts)
 
   /** The client, for the plugins of a request or a stream. */
   function clientOf(parent: RequestScope | StreamScope): PluginClient {
@@ -157,17 +154,6 @@ export function createClient<const Given extends Plugins>(
       now: present.now,
       find: services.find,
     }
-  }
-
-  /** The `Date` of any answer will do, whatever its status. */
-  async function askForDate(): Promise<void> {
-    asking?.end()
-    const asked = createLifetime(signal)
-    asking = asked
-    const { request } = createLateOperations(restParts)
-    const facts = { operation: 'time', headers: new Headers(), signal: asked.signal }
-    await request('HEAD', `${endpoint}/`, facts).catch(() => undefined)
-    asked.end()
   }
 
   return {
@@ -195,7 +181,9 @@ export function createClient<const Given extends Plugins>(
       })
       const forget = (): void => {
         streams.delete(stream)
-        if (streams.size === 0) asking?.end()
+        if (streams.size > 0) return
+        present.idle()
+        time.end()
       }
       streams.add(stream)
       stream.closed.then(forget, forget)
@@ -205,6 +193,24 @@ export function createClient<const Given extends Plugins>(
       iterateHistory(rest.getReportsPage, feedID, historyOptions),
     close,
     [asyncDispose]: close,
+  }
+}
+
+/** Requests the time of the service: the `Date` of any answer will do, whatever its status. */
+function createTimeRequest(parts: RestParts<unknown>): { ask(): void; end(): void } {
+  let asking: Lifetime | undefined
+  return {
+    ask() {
+      asking?.end()
+      const asked = createLifetime(parts.signal)
+      asking = asked
+      const { request } = createLateOperations(parts)
+      const facts = { operation: 'time', headers: new Headers(), signal: asked.signal }
+      request('HEAD', `${parts.endpoint}/`, facts)
+        .catch(() => undefined)
+        .finally(() => asked.end())
+    },
+    end: () => asking?.end(),
   }
 }
 

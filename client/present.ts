@@ -1,14 +1,6 @@
 import type { Report } from '../report/report.js'
 import type { ClockChange } from './status.js'
 
-/** What a client needs for its present. */
-export interface PresentOptions {
-  /** The wall clock, in milliseconds. */
-  readonly now: () => number
-  /** Sends one cheap request: the `Date` of its answer comes back through `dated`. */
-  ask(): void
-}
-
 /** A statement about the present: the milliseconds to add to the monotonic clock. */
 interface Witness {
   readonly source: ClockChange['source']
@@ -67,14 +59,15 @@ export class Present {
    * followed.
    */
   horizon: number = Number.NEGATIVE_INFINITY
-  readonly #options: PresentOptions
-  /** What the wall clock was ahead of the monotonic one when it was compared last, without a jump since. */
+  readonly #read: () => number
+  readonly #request: () => void
+  /** What the wall clock was ahead of the monotonic one when it was compared last, without a step since. */
   #wall: number
   #offset: number
   #source: ClockChange['source'] = 'machine'
   /** By host, the oldest answer first. */
   readonly #dates = new Map<string, Witness>()
-  /** What live reports have said, since the last jump ahead. */
+  /** What live reports have said, since the last step ahead. */
   #reports: Witness | undefined
   readonly #chains = new Map<string, Chain>()
   readonly #watchers = new Set<(change: ClockChange) => void>()
@@ -95,9 +88,11 @@ export class Present {
   #timer: ReturnType<typeof setTimeout> | undefined
   #isOver = false
 
-  constructor(options: PresentOptions) {
-    this.#options = options
-    this.#wall = options.now() - performance.now()
+  /** `now` reads the wall clock, in milliseconds; `ask` sends one cheap request, whose answer comes back through `dated`. */
+  constructor(now: () => number, ask: () => void) {
+    this.#read = now
+    this.#request = ask
+    this.#wall = now() - performance.now()
     this.#offset = this.#wall
   }
 
@@ -171,9 +166,15 @@ export class Present {
     this.#setHorizon()
   }
 
+  /** No connection is left that needs to know. */
+  idle(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
   end(): void {
     this.#isOver = true
-    clearTimeout(this.#timer)
+    this.idle()
   }
 
   #setHorizon(): void {
@@ -184,21 +185,21 @@ export class Present {
 
   /** Compares the wall clock with the monotonic one. */
   #compare(monotonic: number): void {
-    const wall = this.#options.now() - monotonic
-    const jump = wall - this.#wall
-    if (jump === 0) return
-    if (Math.abs(jump) <= TOLERANCE) {
-      // Small differences count only where nobody corrects the wall clock; else they add up to a jump.
+    const wall = this.#read() - monotonic
+    const step = wall - this.#wall
+    if (step === 0) return
+    if (Math.abs(step) <= TOLERANCE) {
+      // Small differences count only where nobody corrects the wall clock; else they add up to a step.
       if (this.#source !== 'machine') return
       this.#wall = wall
       this.#offset = wall
       return
     }
-    if (jump > 0) {
+    if (step > 0) {
       // The monotonic clock may have stood still while the machine slept: what was compared with it is worth nothing now.
       this.#dates.clear()
       this.#reports = undefined
-      this.#offset += jump
+      this.#offset += step
     } else this.#reports ??= { source: 'reports', offset: this.#offset, slack: 0 }
     this.#wall = wall
     this.#chains.clear()
@@ -212,7 +213,7 @@ export class Present {
   #ask(monotonic: number): void {
     this.#askedAt = monotonic
     this.#asks++
-    if (!this.#isOver) this.#options.ask()
+    if (!this.#isOver) this.#request()
   }
 
   #followReports(): void {
@@ -273,10 +274,10 @@ export class Present {
     const witnesses = found.map(
       (offset): Witness => ({ source: 'reports', offset: offset + DELAY, slack: DELAY_SLACK }),
     )
-    const others = [...this.#dates.values(), this.#machine]
+    // Together with the wall clock they outvote a date; else an origin may lag.
+    const others = this.#source === 'service' ? [this.#machine] : []
     const shared = witnesses.find(reports => others.some(other => agree(reports, other)))
     const reports = shared ?? (witnesses[0] as Witness)
-    // What nobody else says moves the present ahead only: an origin may lag.
     const isAhead = reports.offset > this.#offset + GRACE + DELAY
     if (isAhead || shared !== undefined) this.#decide(reports)
     if (reports.offset > this.#offset + GRACE + DELAY) this.#quietUntil = performance.now() + FOLLOW

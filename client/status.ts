@@ -49,14 +49,13 @@ export type Status =
   | { readonly type: 'fresh'; readonly feedIDs: readonly string[] }
   | { readonly type: 'subscribed' | 'unsubscribed'; readonly feedIDs: readonly string[] }
   | { readonly type: 'slow'; readonly queued: number }
-  | ({ readonly type: 'clock' } & ClockChange)
   | { readonly type: 'ahead'; readonly feedIDs: readonly string[]; readonly aheadMs: number }
+  | ({ readonly type: 'clock' } & ClockChange)
 
 /** By how much this machine's clock is off, and who says so. */
 export interface ClockChange {
-  /** Milliseconds to add to it. */
-  readonly offsetMs: number
-  /** The clock itself, when it is right again; the `Date` of the service's answers; or the live reports. */
+  /** Milliseconds to add to it. */ readonly offsetMs: number
+  /** The clock itself, once it is right; the `Date` of answers; or the live reports. */
   readonly source: 'machine' | 'service' | 'reports'
 }
 

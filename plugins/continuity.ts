@@ -4,7 +4,7 @@ import type { Status } from '../client/status.js'
 import { asError, ValidationError } from '../core/errors.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
 import type { Report } from '../report/report.js'
-import { followsOn, isFuture, isIn, seenIn } from '../report/seen-times.js'
+import { followsOn, isFuture, isIn, retreat, seenIn } from '../report/seen-times.js'
 import { createBackfill } from './continuity/backfill.js'
 import {
   advance,
@@ -135,7 +135,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     if (future[0] === undefined) feed.aheadSince = undefined
     else {
       open.push(future[0].time)
-      if (!feed.isAheadKnown) dueAt.push(announceAhead(feed, now))
+      if (!feed.isAheadKnown) dueAt.push(emitAhead(feed, now))
       dueAt.push(now + Math.min(CLOCK_INTERVAL, ((future[0].time - upTo) / second) * 1000))
     }
     scope.cursors.limit(feed.seen.feedID, open.length > 0 ? Math.min(...open) : undefined)
@@ -144,8 +144,8 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
       feed.timer = setTimeout(() => wake(feed), Math.max(0, Math.min(...dueAt) - now))
   }
 
-  /** Announces a feed whose reports have been dated in the future for a while. Returns when that is due. */
-  function announceAhead(feed: Feed, now: number): number {
+  /** Emits the status of a feed whose reports have been dated in the future for a while. Returns when that is due. */
+  function emitAhead(feed: Feed, now: number): number {
     feed.aheadSince ??= now
     const dueAt = feed.aheadSince + AHEAD_AFTER
     if (now < dueAt) return dueAt
@@ -236,11 +236,20 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     }
   }
 
+  /** The present has moved, perhaps back. */
+  function onClock(): void {
+    for (const feed of feeds.values()) {
+      advance(feed)
+      retreat(feed.seen)
+      wake(feed)
+    }
+  }
+
   function onStatus(status: Status): void {
     const { type } = status
     if (type === 'unsubscribed') end(status.feedIDs)
     else if (type === 'stale') onMissed(status.feedIDs, 0, true)
-    else if (type === 'clock') for (const feed of feeds.values()) wake(feed)
+    else if (type === 'clock') onClock()
     else if (type === 'subscribed') onMissed(status.feedIDs, GRACE)
     // What another connection carried meanwhile is asked for as well: the lost one may have been dead for a while.
     else if (type === 'connected' || (type === 'disconnected' && status.wasOpen))

@@ -44,6 +44,7 @@ export {
   LONGEST_RANGE,
   newestTime,
   refuteClaim,
+  retreat,
   type SeenFeeds,
   type SeenTimes,
   seenIn,

@@ -211,6 +211,15 @@ export function followsOn({ pairs, count }: SeenTimes, since: number, time: numb
   return count > 1 && pairs[end - 2] === time && pairs[end - 4] === since - 1
 }
 
+/** The present was moved back: what is later than it now is in the future again. */
+export function retreat(seen: SeenTimes): void {
+  const { pairs, future, upTo } = seen
+  for (let newest = newestTime(seen); seen.count > 0 && newest > upTo; newest = newestTime(seen)) {
+    future.unshift({ since: pairs[2 * seen.count - 1] as number, time: newest })
+    seen.count--
+  }
+}
+
 /** Whether a time is in the future. */
 export function isFuture(seen: SeenTimes, time: number): boolean {
   if (time > seen.upTo) seen.advance?.(seen)

@@ -29,7 +29,7 @@ export function openFrameReader(feeds: readonly string[]): { read(data: Uint8Arr
     now: Date.now,
     counters: createCounters(),
     feeds: watch.feeds,
-    present: new Present({ now: Date.now, ask: () => undefined }),
+    present: new Present(Date.now, () => undefined),
     fastPath: createFastPath(watch.feeds, table),
     sink: add,
     fail: add,

@@ -30,7 +30,7 @@ interface Found {
   readonly name: string
   readonly isDated: boolean
   /** Most genuine reports of one feed that were taken to be of the future, and lies that were not. */
-  readonly aside: number
+  readonly early: number
   readonly let: number
   /** Milliseconds by which the present was behind the truth at the end. */
   readonly behind: number
@@ -90,9 +90,9 @@ function live(random: Random): Found {
     return adversary === 'step' && isOn() ? size : 0
   }
   const answers: { at: number; give: () => void }[] = []
-  const present: Present = new Present({
-    now: () => truth + wallError(),
-    ask() {
+  const present: Present = new Present(
+    () => truth + wallError(),
+    () => {
       const sent = monotonic
       const took = random.pick(5, 400)
       const headers = new Headers(isDated ? { date: new Date(date()).toUTCString() } : {})
@@ -101,14 +101,14 @@ function live(random: Random): Found {
         give: () => present.dated('rest', headers, sent, monotonic),
       })
     },
-  })
+  )
   present.connected()
   if (adversary === 'date of one host') {
     const headers = new Headers({ date: new Date(START + size).toUTCString() })
     present.dated('origin', headers, 0, 0)
     present.dated('rest', new Headers({ date: new Date(START).toUTCString() }), 0, 0)
   }
-  const aside = new Map<number, number>()
+  const early = new Map<number, number>()
   let let_ = 0
   const last = new Map<string, number>()
   for (let second = 0; second < SECONDS; second++) {
@@ -150,13 +150,13 @@ function live(random: Random): Found {
         if (ms > present.horizon) present.look(report, ms)
         const isFuture = ms > present.now() + GRACE
         if (isLie && !isFuture) let_++
-        if (!isLie && isFuture) aside.set(feed, (aside.get(feed) ?? 0) + 1)
+        if (!isLie && isFuture) early.set(feed, (early.get(feed) ?? 0) + 1)
       }
   }
   present.end()
-  const most = Math.max(0, ...aside.values()) / origins
+  const most = Math.max(0, ...early.values()) / origins
   const error = adversary === 'service and its dates' ? size : 0
-  return { name: adversary, isDated, aside: most, let: let_, behind: truth + error - present.now() }
+  return { name: adversary, isDated, early: most, let: let_, behind: truth + error - present.now() }
 }
 
 test('genuine reports are of the present after three at the latest, and lies are of the future', () => {
@@ -164,7 +164,7 @@ test('genuine reports are of the present after three at the latest, and lies are
   for (let seed = 1; seed <= WORLDS; seed++) {
     const found = live(createRandom(seed))
     // The first reports of a feed, until they have said together what time it is.
-    const isWrong = found.aside > 4 || found.let > 0 || found.behind > GRACE
+    const isWrong = found.early > 4 || found.let > 0 || found.behind > GRACE
     if (isWrong) bad.push(`${seed}: ${JSON.stringify(found)}`)
   }
   expect(bad.slice(0, 20)).toEqual([])

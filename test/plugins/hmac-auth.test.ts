@@ -174,7 +174,7 @@ async function setUp(config: Partial<Config> = {}) {
     ...config,
   })
   closers.push(() => client.close())
-  // Without the requests for the time of the service, which come when the machine's clock has jumped.
+  // Without the requests for the time of the service, which come when the machine's clock has stepped.
   const statuses = () =>
     engine
       .requests()

@@ -37,8 +37,8 @@ interface Found {
   readonly doubled: number
   /** Seconds by which the cursors are behind the newest report that was taken. */
   readonly behind: number
-  /** Whether the error of the clock was told, where it was more than two seconds. */
-  readonly told: boolean
+  /** Whether a status named the error of the clock, where it was more than two seconds. */
+  readonly said: boolean
 }
 
 const closers: (() => Promise<void>)[] = []
@@ -64,7 +64,7 @@ async function live({ name, machine, isStep, date, order = 'arrival' }: Clocks):
       continuity({ order }),
       dedup(),
       retry({ delay: 5 }),
-      // The service is tolerant: nothing is rejected that could tell of a wrong clock.
+      // The service is tolerant: nothing is rejected that could show a wrong clock.
       hmacAuth({ apiKey, userSecret }),
     ],
   })
@@ -105,7 +105,7 @@ async function live({ name, machine, isStep, date, order = 'arrival' }: Clocks):
     lost: missing.length,
     doubled: seen.doubled(),
     behind: Math.max(...behind),
-    told: seen.statuses.some(({ type }) => type === 'clock'),
+    said: seen.statuses.some(({ type }) => type === 'clock'),
   }
 }
 
@@ -153,10 +153,10 @@ const worlds: Clocks[] = [
   })),
 ]
 
-test('no clock that is wrong loses a report, or holds back a cursor', async () => {
+test('no clock that is wrong loses a report, or delays a cursor', async () => {
   const found = await Promise.all(worlds.map(live))
   expect(found.filter(({ lost, doubled }) => lost + doubled > 0)).toEqual([])
   expect(found.filter(({ behind }) => behind > 10)).toEqual([])
-  const mustTell = (name: string) => /machine (-|\d+ ms, (start|step), dated)/.test(name)
-  expect(found.filter(({ name, told }) => mustTell(name) && !told)).toEqual([])
+  const mustSay = (name: string) => /machine (-|\d+ ms, (start|step), dated)/.test(name)
+  expect(found.filter(({ name, said }) => mustSay(name) && !said)).toEqual([])
 })

@@ -101,10 +101,10 @@ export function startSession(parts: SessionParts): Session {
   )
   const errors: Error[] = []
   const { clocks } = world
-  const present: Present = new Present({
-    now: () => Date.now() + (time.now >= clocks.at ? clocks.error : 0),
-    ask: () => void ask(),
-  })
+  const present: Present = new Present(
+    () => Date.now() + (time.now >= clocks.at ? clocks.error : 0),
+    () => void ask(),
+  )
   const cursors = createCursors({
     store: {
       load: async () =>

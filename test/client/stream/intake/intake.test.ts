@@ -29,7 +29,10 @@ function readAll(messages: readonly string[], isFast: boolean) {
     now: () => 0,
     counters,
     feeds,
-    present: new Present({ now: () => 0, ask: () => undefined }),
+    present: new Present(
+      () => 0,
+      () => undefined,
+    ),
     ...(isFast ? { fastPath: createFastPath(feeds, table) } : {}),
     sink: report => void reports.push(report),
     fail: add,
