@@ -38,6 +38,7 @@ export function createCounters(): StreamCounters {
     accepted: 0,
     deduplicated: 0,
     late: 0,
+    superseded: 0,
     backfilled: 0,
     dropped: 0,
     gaps: 0,

@@ -35,7 +35,7 @@ export interface CursorsOptions {
 }
 
 /** Milliseconds by which a report may be dated later than the present. */
-const GRACE = 5000
+export const GRACE = 5000
 
 /**
  * Tracks how far the reports of each feed have been taken, and saves it now and then. A feed's cursor is the time of its newest
@@ -103,6 +103,6 @@ export function createCursors(options: CursorsOptions): Cursors {
 }
 
 /** Milliseconds of Unix time in the unit of a feed. */
-function inUnit(feedID: string, ms: number): number {
+export function inUnit(feedID: string, ms: number): number {
   return feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms)
 }

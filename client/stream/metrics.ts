@@ -21,7 +21,7 @@ function readMetrics({ counters, shards, origins, queued }: MetricsParts): Strea
   const configured = connections.reduce((sum, { all }) => sum + Math.max(1, all.size), 0)
   return Object.freeze({
     ...counters,
-    totalReceived: counters.accepted + counters.deduplicated,
+    totalReceived: counters.accepted + counters.deduplicated + counters.superseded,
     queued: queued(),
     activeConnections: shards.all.reduce((sum, { registry }) => sum + registry.open, 0),
     configuredConnections: Math.max(1, configured),

@@ -54,8 +54,10 @@ export interface StreamCounters {
   accepted: number
   /** Copies of reports that had reached you already. */
   deduplicated: number
-  /** Accepted reports that came after a newer one of their feed. */
+  /** Accepted reports that came after a newer one of their feed, live or fetched. */
   late: number
+  /** Reports that were not delivered, since they are not the newest of their feed: with `order: 'newest'`. */
+  superseded: number
   /** Accepted reports that were missing and fetched later. */
   backfilled: number
   /** Accepted reports that were thrown away because you did not take them in time. */
@@ -102,7 +104,7 @@ export interface OriginTraffic {
 
 /** A stream's counts, as they were when asked for. */
 export interface StreamMetrics extends Readonly<StreamCounters> {
-  /** Reports received: accepted and deduplicated ones. */
+  /** Reports received: accepted, deduplicated and superseded ones. */
   readonly totalReceived: number
   /** Accepted reports that wait for you to take them. */
   readonly queued: number
@@ -168,6 +170,11 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
    * the service goes on sending them in vain, until the next change.
    */
   unsubscribe(feedIDs: string | readonly string[]): Promise<void>
+  /**
+   * The newest report of a feed that was delivered, taken or not: its current price. Undefined before the first. It is never one
+   * dated more than five seconds after the present. Throws ValidationError for a feed that is not subscribed to.
+   */
+  latest(feedID: string): Report<Data> | undefined
   /**
    * The next report, one call one report, in the order of the calls; connects the stream if need be. What nobody has taken
    * waits for it, from `connect` on, and a call says that what earlier calls gave has been dealt with. Beside a `report`

@@ -3,7 +3,7 @@ import { asyncDispose } from '../../core/dispose.js'
 import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { checkOptions, type NoOptions } from '../../core/options.js'
-import type { DecoderTable } from '../../report/report.js'
+import type { DecoderTable, Report } from '../../report/report.js'
 import { createCounters, type Totals } from '../metrics.js'
 import type { Handler, Plugins } from '../plugin.js'
 import type { PluginClient, StreamScope } from '../scope.js'
@@ -16,6 +16,7 @@ import { createStreamHandlers, type StreamHandlers } from './events.js'
 import { createLifecycle } from './lifecycle.js'
 import { createMetrics } from './metrics.js'
 import { checkStreamOptions, type StreamOptions } from './options.js'
+import { latestOf } from './newest.js'
 import { createOrigins } from './origins.js'
 import { createReading, type Reading } from './reading.js'
 import { createScopeEvents } from './scope-events.js'
@@ -181,6 +182,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     },
     subscribe: subscription.subscribe,
     unsubscribe: subscription.unsubscribe,
+    latest: feedID => latestOf(staleness.feeds, feedID) as Report<Data> | undefined,
     read: reading.consumption.read,
     [Symbol.asyncIterator]: reading.consumption.iterate,
     ...createMetrics({ ...common, shards, queued: () => reading.consumption.queued }),

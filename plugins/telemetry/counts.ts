@@ -13,6 +13,7 @@ export function addCounts(sums: Sums, metrics: ClientMetrics): void {
   sums.add('sluice.reports.accepted', backfilled, source('backfill'))
   sums.add('sluice.reports.deduplicated', metrics.deduplicated)
   sums.add('sluice.reports.late', metrics.late)
+  sums.add('sluice.reports.superseded', metrics.superseded)
   sums.add('sluice.reports.dropped', metrics.dropped)
   sums.add('sluice.reports.verified', metrics.verified)
   sums.add('sluice.verification.failures', metrics.unverified)

@@ -7,6 +7,7 @@ export type MetricName =
   | 'sluice.reports.accepted'
   | 'sluice.reports.deduplicated'
   | 'sluice.reports.late'
+  | 'sluice.reports.superseded'
   | 'sluice.reports.dropped'
   | 'sluice.reports.verified'
   | 'sluice.verification.failures'
@@ -82,6 +83,14 @@ export const metrics: readonly Metric[] = [
     kind: 'counter',
     unit: '{report}',
     description: 'Accepted reports that came after a newer one of their feed',
+    attributes: [],
+  },
+  {
+    name: 'sluice.reports.superseded',
+    kind: 'counter',
+    unit: '{report}',
+    description:
+      'Reports not delivered, since they are not the newest of their feed (order newest)',
     attributes: [],
   },
   {
