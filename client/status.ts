@@ -39,7 +39,8 @@ export type ConnectionChange = (
 
 /**
  * A change in the life of a stream or of one of its connections. `stale`: no report of these feeds has come for `staleMs`
- * milliseconds; `fresh`: one came again. `slow`: the queue is full, with `queued` reports.
+ * milliseconds; `fresh`: one came again. `slow`: the queue is full, with `queued` reports. `behind`: one of `waiting` reports has
+ * waited over two seconds, `oldestMs`, to be verified, for its signers or the engine; `caught-up`: none has for a second.
  */
 export type Status =
   | ConnectionChange
@@ -47,6 +48,12 @@ export type Status =
   | { readonly type: 'fresh'; readonly feedIDs: readonly string[] }
   | { readonly type: 'subscribed' | 'unsubscribed'; readonly feedIDs: readonly string[] }
   | { readonly type: 'slow'; readonly queued: number }
+  | {
+      readonly type: 'behind' | 'caught-up'
+      readonly waiting: number
+      readonly oldestMs: number
+      readonly cause: 'signers' | 'engine'
+    }
 
 /** A reconnection attempt that is about to start. */
 export interface ReconnectingInfo extends ConnectionFacts {

@@ -2,6 +2,7 @@
 
 import type { Gap, GapFilled } from '../../report/gap.js'
 import type { Report } from '../../report/report.js'
+import type { VerificationMetrics } from '../../report/verifier.js'
 import type { ConnectionFacts, ConnectionStatus, ReconnectingInfo, Status } from '../status.js'
 
 /** What a stream emits, and what its handlers are given. */
@@ -108,6 +109,8 @@ export interface StreamMetrics extends Readonly<StreamCounters> {
   readonly totalReceived: number
   /** Accepted reports that wait for you to take them. */
   readonly queued: number
+  /** What waits to be verified, and how fast that goes; undefined for a stack that verifies no report of the stream. */
+  readonly verification: VerificationMetrics | undefined
   /** Connections that are open. */
   readonly activeConnections: number
   /** Connections that there should be. */

@@ -4,6 +4,7 @@ import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { checkOptions, type NoOptions } from '../../core/options.js'
 import type { DecoderTable, Report } from '../../report/report.js'
+import { reportVerifier } from '../../report/verifier.js'
 import { createCounters, type Totals } from '../metrics.js'
 import type { Handler, Plugins } from '../plugin.js'
 import type { PluginClient, StreamScope } from '../scope.js'
@@ -185,7 +186,12 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     latest: feedID => latestOf(staleness.feeds, feedID) as Report<Data> | undefined,
     read: reading.consumption.read,
     [Symbol.asyncIterator]: reading.consumption.iterate,
-    ...createMetrics({ ...common, shards, queued: () => reading.consumption.queued }),
+    ...createMetrics({
+      ...common,
+      shards,
+      queued: () => reading.consumption.queued,
+      verification: () => scope.client.find(reportVerifier)?.metricsOf?.(scope),
+    }),
     close: ending.close,
     [asyncDispose]: ending.close,
   }

@@ -2,6 +2,7 @@ import type { PluginClient } from '../../client/scope.js'
 import type { Sums } from './sums.js'
 
 type ClientMetrics = ReturnType<PluginClient['metrics']>
+type Verification = NonNullable<ClientMetrics['streams'][number]['verification']>
 
 /** Adds what a client has counted: these sums never fall. */
 export function addCounts(sums: Sums, metrics: ClientMetrics): void {
@@ -27,14 +28,33 @@ export function addCounts(sums: Sums, metrics: ClientMetrics): void {
 /** Adds the state of a client's streams. */
 export function addState(sums: Sums, { streams }: ClientMetrics): void {
   sums.add('sluice.streams.open', streams.length)
-  for (const { activeConnections, configuredConnections, queued, origins } of streams) {
+  for (const {
+    activeConnections,
+    configuredConnections,
+    queued,
+    verification,
+    origins,
+  } of streams) {
     sums.add('sluice.connections.open', activeConnections)
     sums.add('sluice.connections.configured', configuredConnections)
     sums.add('sluice.queue.depth', queued)
+    if (verification !== undefined) addVerification(sums, verification)
     for (const [origin, { roundTripMs }] of Object.entries(origins)) {
       if (roundTripMs === undefined) continue
       const longest = sums.of('sluice.origin.round_trip', { 'sluice.origin': origin })
       longest.value = Math.max(longest.value, roundTripMs / 1000)
     }
   }
+}
+
+function addVerification(
+  sums: Sums,
+  { waiting, oldestMs, engine, reportsPerSecond }: Verification,
+): void {
+  sums.add('sluice.verification.waiting', waiting)
+  const oldest = sums.of('sluice.verification.oldest')
+  oldest.value = Math.max(oldest.value, oldestMs / 1000)
+  if (engine === undefined || reportsPerSecond === undefined) return
+  sums.of('sluice.verification.capacity', { 'sluice.verification.engine': engine }).value =
+    reportsPerSecond
 }
