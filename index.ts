@@ -117,5 +117,6 @@ export {
   ReportVerificationError,
   type ReportVerifier,
   type VerificationFailure,
+  type VerificationMetrics,
 } from './report/verifier.js'
 export type { CursorStore } from './stores/file-cursors.js'

@@ -39,6 +39,7 @@ export function createCounters(): StreamCounters {
     deduplicated: 0,
     late: 0,
     ahead: 0,
+    superseded: 0,
     backfilled: 0,
     dropped: 0,
     gaps: 0,

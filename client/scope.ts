@@ -37,7 +37,10 @@ export interface StreamScope extends ScopeFacts {
     pause(): { readonly leaks: boolean; resume(): void }
   }
   /** Counts a report in `getMetrics`. One that is `unverified` is no sign of life of its feed. */
-  count(as: 'deduplicated' | 'late' | 'ahead' | 'verified' | 'unverified', report: Report): void
+  count(
+    as: 'deduplicated' | 'superseded' | 'ahead' | 'verified' | 'unverified',
+    report: Report,
+  ): void
   /**
    * Takes a report up the whole stack, as if it had come over a connection. Settles when every stage has passed it on or
    * dropped it; rejects with the reason where a stage has refused it.

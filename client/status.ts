@@ -39,9 +39,10 @@ export type ConnectionChange = (
 
 /**
  * A change in the life of a stream or of one of its connections. `stale`: no report of these feeds has come for `staleMs`
- * milliseconds; `fresh`: one came again. `slow`: the queue is full, with `queued` reports. `clock`: this machine's clock is
- * `offsetMs` milliseconds behind the present (less than 0: ahead of it), as `source` says. `ahead`: reports of these feeds are dated
- * `aheadMs` milliseconds after the present.
+ * milliseconds; `fresh`: one came again. `slow`: the queue is full, with `queued` reports. `behind`: one of `waiting` reports has
+ * waited over two seconds, `oldestMs`, to be verified, for its signers or the engine; `caught-up`: none has for a second. `clock`:
+ * this machine's clock is `offsetMs` behind the present (less than 0: ahead of it), as `source` says. `ahead`: reports of these feeds
+ * are dated `aheadMs` after the present.
  */
 export type Status =
   | ConnectionChange
@@ -49,6 +50,12 @@ export type Status =
   | { readonly type: 'fresh'; readonly feedIDs: readonly string[] }
   | { readonly type: 'subscribed' | 'unsubscribed'; readonly feedIDs: readonly string[] }
   | { readonly type: 'slow'; readonly queued: number }
+  | {
+      readonly type: 'behind' | 'caught-up'
+      readonly waiting: number
+      readonly oldestMs: number
+      readonly cause: 'signers' | 'engine'
+    }
   | { readonly type: 'ahead'; readonly feedIDs: readonly string[]; readonly aheadMs: number }
   | ({ readonly type: 'clock' } & ClockChange)
 

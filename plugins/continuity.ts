@@ -4,7 +4,15 @@ import type { Status } from '../client/status.js'
 import { asError, ValidationError } from '../core/errors.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
 import type { Report } from '../report/report.js'
-import { followsOn, isFuture, isIn, retreat, seenIn } from '../report/seen-times.js'
+import {
+  addTime,
+  followsOn,
+  isFuture,
+  isIn,
+  newestTime,
+  retreat,
+  seenIn,
+} from '../report/seen-times.js'
 import { createBackfill } from './continuity/backfill.js'
 import {
   advance,
@@ -25,9 +33,10 @@ import {
 export interface ContinuityOptions {
   /**
    * `arrival` delivers live reports at once, and fetched ones when they arrive; `sorted` delivers the reports of each
-   * feed in ascending order, and delays those that follow a missing range. @default 'arrival'
+   * feed in ascending order, and delays those that follow a missing range; `newest` delivers a report only if it is newer than all
+   * that came of its feed before, fetches no more than the newest, and announces no missing ones. @default 'arrival'
    */
-  readonly order?: 'arrival' | 'sorted'
+  readonly order?: 'arrival' | 'sorted' | 'newest'
   /**
    * Milliseconds of a feed's time, back from the end of a missing range, in which reports are fetched; older ones are
    * announced as a gap. @default 300000
@@ -83,14 +92,17 @@ export function continuity(given?: ContinuityOptions): Plugin<never> {
   }
 }
 
-function checkOrder(order: unknown): 'arrival' | 'sorted' {
-  if (order === 'arrival' || order === 'sorted') return order
-  throw new ValidationError(`order must be 'arrival' or 'sorted', not ${JSON.stringify(order)}`)
+function checkOrder(order: unknown): Settings['order'] {
+  if (order === 'arrival' || order === 'sorted' || order === 'newest') return order
+  throw new ValidationError(
+    `order must be 'arrival', 'sorted' or 'newest', not ${JSON.stringify(order)}`,
+  )
 }
 
 function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   const { order, maxBackfill, maxHold, maxHeld } = settings
   const isSorted = order === 'sorted'
+  const wantsNewest = order === 'newest'
   const seen = seenIn(scope)
   const feeds = new Map<string, Feed>()
   const backfill = createBackfill(scope, maxBackfill / 1000, update)
@@ -101,7 +113,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   function feedOf(feedID: string): Feed {
     last = feeds.get(feedID)
     if (last !== undefined) return last
-    last = createFeed(seen.of(feedID), now)
+    last = createFeed(seen.of(feedID), now, wantsNewest)
     if (!isSorted) last.freeUpTo = Number.POSITIVE_INFINITY
     feeds.set(feedID, last)
     return last
@@ -196,9 +208,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   function pass({ gaps }: Feed, report: Report): void {
     const gap = gaps.findLast(each => isIn(each, report.observationsTimestamp))
     next(report)
-    if (gap === undefined) return
-    if (report.source !== 'live') scope.count('late', report)
-    scope.events.emit('gap-filled', { gap, report })
+    if (gap !== undefined) scope.events.emit('gap-filled', { gap, report })
   }
 
   /** Passes on all that waits, and announces the ranges that may hold reports: the stream ends. */
@@ -228,7 +238,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   function onMissed(feedIDs: Iterable<string>, delay: number, isStale = false): void {
     for (const feedID of feedIDs) {
       const feed = feedOf(feedID)
-      if (!feed.seen.hasRanges) continue
+      if (!feed.seen.hasRanges && !wantsNewest) continue
       if (isStale) askWhileStale(feed)
       else askAbove(feed, delay)
       askAgain(feed, delay)
@@ -268,6 +278,18 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   scope.defer(scope.events.on('status', onStatus))
   scope.defer(() => end(feeds.keys()))
 
+  function passNewest(report: Report): void {
+    const { feedID, observationsTimestamp: time, validFromTimestamp: since } = report
+    const { seen } = last?.seen.feedID === feedID ? last : feedOf(feedID)
+    addTime(seen, since, time)
+    const newest = newestTime(seen)
+    if (time === newest) next(report)
+    else scope.count('superseded', report)
+    if (time > newest && seen.future.length === 1)
+      scope.log.warn?.(`a report of feed ${feedID} is dated ${time}, in the future: not delivered`)
+  }
+
+  if (wantsNewest) return passNewest
   return function passOn(report) {
     const { feedID, observationsTimestamp: time, validFromTimestamp: since } = report
     const feed = last?.seen.feedID === feedID ? last : feedOf(feedID)

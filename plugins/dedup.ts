@@ -2,7 +2,7 @@ import type { Plugin, Sink } from '../client/plugin.js'
 import type { StreamScope } from '../client/scope.js'
 import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
 import { isSameBlob } from '../report/full-report.js'
-import { addTime, cachedReport, cacheReport, newestTime, seenIn } from '../report/seen-times.js'
+import { addTime, cachedReport, cacheReport, seenIn } from '../report/seen-times.js'
 
 /** Options of `dedup`. */
 export interface DedupOptions {
@@ -19,7 +19,7 @@ const names: OptionNames<DedupOptions> = {
 
 /**
  * Delivers each report once, however many copies arrive and in whatever order. Feed and time of observation identify a
- * report. A late report is not a copy: it is delivered, and counted as late.
+ * report. A late report is not a copy: it is delivered.
  *
  * Two reports of one observation with different values are a `conflict`; the first of them is delivered.
  */
@@ -58,7 +58,6 @@ function passOnce(next: Sink, scope: StreamScope, window: number): Sink {
     const { observationsTimestamp: time, validFromTimestamp: since } = report
     const seen = feeds.of(report.feedID)
     if (addTime(seen, seen.hasRanges ? since : time, time)) {
-      if (report.source === 'live' && newestTime(seen) > time) scope.count('late', report)
       cacheReport(seen, report, feeds.hasCopies)
       next(report)
       return

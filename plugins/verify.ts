@@ -7,7 +7,7 @@ import { reportVerifier } from '../report/verifier.js'
 import { createLateVerifier } from './verify/late-verifier.js'
 import { verifyAnswer } from './verify/request-stage.js'
 import { checkMode, createSecureRandom, type VerifyMode } from './verify/sampling.js'
-import { verifyStream } from './verify/stream-stage.js'
+import { type StreamStageParts, verifyStream } from './verify/stream-stage.js'
 import { createVerdicts } from './verify/verdicts.js'
 import {
   checkVerifierOptions,
@@ -41,7 +41,9 @@ const names: OptionNames<VerifyOptions> = {
 }
 
 /** The facts of the stack that a stream's stage uses. */
-const stackFacts: ServiceKey<{ readonly isDeduplicated: boolean }> = { name: 'the place of verify' }
+const stackFacts: ServiceKey<Pick<StreamStageParts, 'isDeduplicated' | 'state' | 'backlogs'>> = {
+  name: 'the place of verify',
+}
 
 /**
  * Verifies the signatures of reports before you get them. A rejected report is not delivered: on a stream its
@@ -65,19 +67,23 @@ export function verify(given: VerifyOptions): Plugin<never> {
 
   function setup(scope: ClientScope): void {
     const isDeduplicated = checkPlace(scope)
-    const verdicts = createVerdicts(createLateVerifier(options))
-    scope.provide(reportVerifier, verdicts)
-    scope.provide(stackFacts, { isDeduplicated })
+    const verifier = createLateVerifier(options, scope.log)
+    const verdicts = createVerdicts(verifier)
+    const backlogs: StreamStageParts['backlogs'] = new WeakMap()
+    const metricsOf = (stream: object) => backlogs.get(stream)?.metrics()
+    scope.provide(reportVerifier, { ...verdicts, metricsOf })
+    scope.provide(stackFacts, { isDeduplicated, state: verifier, backlogs })
     scope.defer(verdicts.end)
   }
 
   function verifyReports(next: Sink, scope: StreamScope | RequestScope): Sink {
     const verifier = scope.client.find(reportVerifier)
-    if (verifier === undefined) throw new ValidationError('verify: setup has not run')
-    const { isDeduplicated = false } = scope.client.find(stackFacts) ?? {}
+    const facts = scope.client.find(stackFacts)
+    if (verifier === undefined || facts === undefined)
+      throw new ValidationError('verify: setup has not run')
     return scope.kind === 'request'
       ? verifyAnswer(next, scope, verifier, isChosen)
-      : verifyStream(next, scope, { verifier, isChosen, maxPending, isDeduplicated })
+      : verifyStream(next, scope, { verifier, isChosen, maxPending, ...facts })
   }
 
   const isOnDemand = share === Number.POSITIVE_INFINITY

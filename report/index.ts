@@ -56,4 +56,5 @@ export {
   type ReportVerifier,
   reportVerifier,
   type VerificationFailure,
+  type VerificationMetrics,
 } from './verifier.js'

@@ -41,6 +41,9 @@ export function onAcknowledge(report: Report, listener: (report: Report) => void
   acknowledged.set(report, listener)
 }
 
+/** Says of a report that a stream delivers whether it is the newest of its feed. */
+export let markNewest: (report: Report, isNewest: boolean) => void
+
 /** A signed report as the service stores it, and its decoded fields. */
 export class Report<out Data = unknown> {
   /** In lower case. */
@@ -58,6 +61,7 @@ export class Report<out Data = unknown> {
   readonly #table: DecoderTable<Data>
   #decoded: Data | undefined
   #failure: unknown
+  #isNewest: boolean | undefined
 
   constructor(
     feedID: string,
@@ -77,6 +81,22 @@ export class Report<out Data = unknown> {
     this.#table = table
     this.#decoded = undefined
     this.#failure = undefined
+    this.#isNewest = undefined
+  }
+
+  static {
+    markNewest = (report, isNewest) => {
+      // A plugin may pass on an object of its own.
+      if (#isNewest in report) report.#isNewest = isNewest
+    }
+  }
+
+  /**
+   * Whether its stream had delivered no report of its feed that is as new, when it delivered this one. Always false for a report
+   * dated more than five seconds after the present; undefined for a report of a request, and before the delivery.
+   */
+  get isNewest(): boolean | undefined {
+    return this.#isNewest
   }
 
   /**

@@ -12,6 +12,24 @@ export interface ReportVerifier {
     report: Report,
     settled: (failure: Error | undefined, report: Report) => void,
   ): (() => void) | undefined
+  /** What `getMetrics().verification` shows of a stream, by its scope; undefined if none of its reports is verified. */
+  metricsOf?(scope: object): VerificationMetrics | undefined
+}
+
+/** What is known of the verification of a stream's reports, as it was when asked for. */
+export interface VerificationMetrics {
+  /** Reports that wait for their signers, or to be verified. */
+  readonly waiting: number
+  /** Milliseconds for which the report has waited that waits longest, by the monotonic clock; 0 without any. */
+  readonly oldestMs: number
+  /** What recovers the signers, `secp256k1` or `noble`; undefined before the first report. */
+  readonly engine: string | undefined
+  /** In how many threads at most; 0 is that of the event loop. */
+  readonly threads: number | undefined
+  /** How many signers of the last report's set may be faulty: each report has the signatures of more. */
+  readonly f: number | undefined
+  /** How many such reports a second all threads together can verify, as measured with those that came. */
+  readonly reportsPerSecond: number | undefined
 }
 
 /** The key under which a plugin provides the verifier of `report.verify`. */

@@ -18,13 +18,19 @@ interface Listening {
 export interface Tally {
   readonly conflicts: number
   readonly errors: number
-  read(): Pick<Condition, 'wasOpen' | 'recentGaps' | 'recentConflicts' | 'ended'>
+  read(): Pick<Condition, 'wasOpen' | 'isBehind' | 'recentGaps' | 'recentConflicts' | 'ended'>
 }
 
 /** Counts what happens in a stream, and writes it into the journal. */
 export function noteEvents({ stream, feeds, journal, now }: Listening): Tally {
   const recent = { gaps: [] as number[], conflicts: [] as number[] }
-  const tally = { conflicts: 0, errors: 0, wasOpen: false, ended: undefined as string | undefined }
+  const tally = {
+    conflicts: 0,
+    errors: 0,
+    wasOpen: false,
+    isBehind: false,
+    ended: undefined as string | undefined,
+  }
 
   function note(times: number[]): void {
     times.push(now())
@@ -65,6 +71,8 @@ export function noteEvents({ stream, feeds, journal, now }: Listening): Tally {
   })
   stream.on('status', status => {
     if (status.type === 'connected') tally.wasOpen = true
+    else if (status.type === 'behind') tally.isBehind = true
+    else if (status.type === 'caught-up') tally.isBehind = false
     noteStatus(status, feeds, journal)
   })
   stream.closed.then(
@@ -85,6 +93,7 @@ export function noteEvents({ stream, feeds, journal, now }: Listening): Tally {
     },
     read: () => ({
       wasOpen: tally.wasOpen,
+      isBehind: tally.isBehind,
       recentGaps: countRecent(recent.gaps),
       recentConflicts: countRecent(recent.conflicts),
       ...(tally.ended === undefined ? {} : { ended: tally.ended }),
@@ -121,6 +130,13 @@ function noteStatus(status: Status, feeds: FeedTable, journal: Journal): void {
     journal.add('info', type, `origin ${nameOf(status)}`)
   else if (type === 'slow')
     journal.add('warning', 'slow', `${status.queued} reports wait to be taken`)
+  else if (type === 'behind')
+    journal.add(
+      'bad',
+      'behind',
+      `${status.waiting} reports wait to be verified, the oldest for ${status.oldestMs} ms`,
+    )
+  else if (type === 'caught-up') journal.add('good', 'caught up', 'reports are verified in time')
 }
 
 /** Prefers the short id to the host. */

@@ -9,6 +9,8 @@ export interface Condition {
   readonly recentConflicts: number
   /** Whether a connection was ever open. */
   readonly wasOpen: boolean
+  /** Whether reports wait too long to be verified. */
+  readonly isBehind: boolean
   /** Why the stream has ended, if it has. */
   readonly ended?: string
 }
@@ -18,7 +20,7 @@ export const RECENT = 300_000
 
 /** Says whether all is well, in words that an operator reads in three seconds. */
 export function verdictOf(condition: Condition): Verdict {
-  const { states, origins, recentGaps, recentConflicts, wasOpen, ended } = condition
+  const { states, origins, recentGaps, recentConflicts, wasOpen, isBehind, ended } = condition
   const total = states.live + states.stale + states.waiting + states.refused
   const up = origins.filter(isUp).length
   const facts = [
@@ -26,6 +28,7 @@ export function verdictOf(condition: Condition): Verdict {
     `${up} of ${count(origins.length, 'origin')}`,
     recentGaps === 0 ? 'no gaps' : `${count(recentGaps, 'gap')} in 5 minutes`,
     ...(recentConflicts === 0 ? [] : [`${count(recentConflicts, 'conflict')} in 5 minutes`]),
+    ...(isBehind ? ['verification is behind'] : []),
   ]
   if (ended !== undefined)
     return { level: 'down', headline: `The stream has ended: ${ended}`, facts }
@@ -36,7 +39,8 @@ export function verdictOf(condition: Condition): Verdict {
   const isWhole =
     up === origins.length &&
     states.stale + states.refused === 0 &&
-    recentGaps + recentConflicts === 0
+    recentGaps + recentConflicts === 0 &&
+    !isBehind
   if (!isWhole) return { level: 'degraded', headline: 'Needs attention', facts }
   return states.waiting === 0
     ? { level: 'ok', headline: 'All is well', facts }

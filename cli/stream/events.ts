@@ -83,6 +83,12 @@ function describeStatus(status: Status, nameOf: (feedID: string) => string): str
       return green(`reports again: ${list(status.feedIDs)}`)
     case 'slow':
       return yellow(`${status.queued} reports wait to be printed`)
+    case 'behind':
+      return yellow(
+        `${status.waiting} reports wait ${status.cause === 'signers' ? 'for their signers' : 'to be verified'}, the oldest for ${seconds(status.oldestMs)}`,
+      )
+    case 'caught-up':
+      return green('reports are verified in time again')
     default:
       return undefined
   }

@@ -12,7 +12,7 @@ import type { Verbosity } from './events.js'
 /** The options of the commands that stream. */
 export interface StreamingOptions extends ServiceOptions, SignerOptions, MetricsOptions {
   readonly ha?: boolean
-  readonly order: 'arrival' | 'sorted'
+  readonly order: 'arrival' | 'sorted' | 'newest'
   readonly attempts?: number
   readonly quiet?: boolean
   readonly verbose?: boolean
@@ -22,11 +22,11 @@ export interface StreamingOptions extends ServiceOptions, SignerOptions, Metrics
 export function addStreamingOptions(command: Command, most: number | 'unlimited'): Command {
   const order = new Option(
     '--order <order>',
-    'as reports arrive, or the reports of each feed in order',
+    'as reports arrive, the reports of each feed in order, or only the newest of each feed',
   )
   command
     .option('--ha', 'one connection per origin of the service')
-    .addOption(order.choices(['arrival', 'sorted']).default('arrival'))
+    .addOption(order.choices(['arrival', 'sorted', 'newest']).default('arrival'))
     .option(
       '--attempts <n>',
       `failed attempts in a row after which it gives up, or unlimited (default: ${most})`,

@@ -9,11 +9,12 @@ export function describeTotals(
 ): readonly string[] {
   const metrics = stream.getMetrics()
   if (hasFailed && metrics.accepted === 0) return []
-  const { accepted, deduplicated, late, backfilled, gaps, rejected, dropped } = metrics
+  const { accepted, deduplicated, late, superseded, backfilled, gaps, rejected, dropped } = metrics
   const { verified, unverified, partialReconnects, fullReconnects } = metrics
   const counts: readonly (readonly [string, number])[] = [
     ['copies', deduplicated],
     ['late', late],
+    ...(superseded > 0 ? [['superseded', superseded] as const] : []),
     ['fetched later', backfilled],
     ['gaps', gaps],
     ['dropped', dropped],

@@ -2,6 +2,7 @@ import { DataStreamsError } from '../../core/errors.js'
 import { feedResolution } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { CursorStore } from '../../stores/file-cursors.js'
+import { GRACE } from '../present.js'
 import { createCursorStorage } from './cursors/storage.js'
 
 /** How far the reports of each feed have been taken. */
@@ -35,8 +36,6 @@ export interface CursorsOptions {
   readonly earliest?: (feedID: string) => number | undefined
 }
 
-/** Milliseconds by which a report may be dated later than the present. */
-const GRACE = 5000
 /** Reports in a row dated later than the present, after which the feed has no others on their way. */
 const MOST_AHEAD = 10
 
@@ -126,6 +125,6 @@ export function createCursors(options: CursorsOptions): Cursors {
 }
 
 /** Milliseconds of Unix time in the unit of a feed. */
-function inUnit(feedID: string, ms: number): number {
+export function inUnit(feedID: string, ms: number): number {
   return feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms)
 }

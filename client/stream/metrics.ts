@@ -1,5 +1,6 @@
 import type { Present } from '../present.js'
 import type { RegisteredConnection } from './connection/registry.js'
+import type { VerificationMetrics } from '../../report/verifier.js'
 import type { Origins } from './origins.js'
 import type { Shards } from './shards/shards.js'
 import type { ConnectionDetails, Stream, StreamCounters, StreamMetrics } from './stream-api.js'
@@ -12,10 +13,14 @@ export interface MetricsParts {
   readonly present: Present
   /** How many reports wait to be taken. */
   queued(): number
+  /** What waits to be verified; undefined where nothing is verified. */
+  verification(): VerificationMetrics | undefined
 }
 
 /** The metrics of a stream, over all shards and by origin. */
-function readMetrics({ counters, shards, origins, present, queued }: MetricsParts): StreamMetrics {
+function readMetrics(parts: MetricsParts): StreamMetrics {
+  const { counters, shards, origins, present, queued } = parts
+  const verification = parts.verification()
   const connections = shards.all.map(shard => shard.registry)
   const byOrigin = origins.metrics(connections)
   const status = Object.entries(byOrigin).map(([origin, { status }]) => [origin, status])
@@ -23,9 +28,10 @@ function readMetrics({ counters, shards, origins, present, queued }: MetricsPart
   const configured = connections.reduce((sum, { all }) => sum + Math.max(1, all.size), 0)
   return Object.freeze({
     ...counters,
-    totalReceived: counters.accepted + counters.deduplicated,
+    totalReceived: counters.accepted + counters.deduplicated + counters.superseded,
     queued: queued(),
     clockOffsetMs: present.offsetMs,
+    verification: verification && Object.freeze(verification),
     activeConnections: shards.all.reduce((sum, { registry }) => sum + registry.open, 0),
     configuredConnections: Math.max(1, configured),
     originStatus: Object.freeze(Object.fromEntries(status)),

@@ -11,6 +11,7 @@ import type { CheckedStreamOptions } from './options.js'
 import type { Origins } from './origins.js'
 import { type Consumption, createConsumption } from './queue/consumption.js'
 import { createOutstanding, type Outstanding } from './queue/outstanding.js'
+import { placeNewest } from './newest.js'
 import type { StalenessWatch } from './staleness.js'
 import type { StreamCounters } from './stream-api.js'
 
@@ -121,8 +122,9 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
     consumption,
     cursors,
     deliver(report: Report) {
+      const feed = staleness.feeds.get(report.feedID)
       // A plugin may have kept it until its feed was no longer subscribed.
-      if (handlers.isClosed || (staleness.hasRemoved && !staleness.feeds.has(report.feedID))) return
+      if (handlers.isClosed || (feed === undefined && staleness.hasRemoved)) return
       if (life.phase === 'failing') {
         excess.add(report)
         leaveToAnother(report)
@@ -132,6 +134,10 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
       if (report.source === 'backfill') counters.backfilled++
       const traffic = origins.find(report.origin)
       if (traffic !== undefined) traffic.first++
+      if (feed !== undefined && placeNewest(feed, report, parts.now)) {
+        counters.late++
+        if (traffic !== undefined) traffic.late++
+      }
       consumption.deliver(report)
     },
     resumed: () => resumed,

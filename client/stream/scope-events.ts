@@ -69,6 +69,11 @@ function logConflict(log: Log, { first, other }: ScopeEventMap['conflict']): voi
   })
 }
 
+const waitsFor = {
+  signers: 'its signers are being looked up',
+  engine: 'more come than the engine can verify',
+} as const
+
 function logStatus(log: Log, status: Status): void {
   const { type } = status
   if (type === 'stale')
@@ -80,6 +85,11 @@ function logStatus(log: Log, status: Status): void {
     log.warn?.(
       `reports are dated ${Math.round(status.aheadMs / 1000)} s after the present: ${status.feedIDs.join(', ')}`,
     )
+  else if (type === 'behind')
+    log.warn?.(
+      `${status.waiting} reports wait to be verified, the oldest for ${status.oldestMs} ms: ${waitsFor[status.cause]}`,
+    )
+  else if (type === 'caught-up') log.info?.('reports are verified in time again')
   else if (type === 'degraded') {
     const { origin, host, delayMs } = status
     const seconds = Math.round(delayMs / 1000)

@@ -1,3 +1,4 @@
+import type { Report } from '../../report/report.js'
 import type { Status } from '../status.js'
 
 /** One feed of a stream. */
@@ -7,6 +8,12 @@ export interface FeedState {
   reports: number
   /** False once it was removed. */
   isSubscribed: boolean
+  /** The newest report that was delivered. */
+  newest: Report | undefined
+  /** Its time. */
+  newestTime: number
+  /** A time of the feed that is not in the future: the clock is read for later ones alone. */
+  horizon: number
 }
 
 /** Watches for feeds that bring no reports any more. */
@@ -59,7 +66,16 @@ export function createStalenessWatch(
     },
     add(feedIDs) {
       for (const feedID of feedIDs)
-        feeds.set(feedID, { feedID, reports: 0, isSubscribed: true, seen: 0, quietChecks: 0 })
+        feeds.set(feedID, {
+          feedID,
+          reports: 0,
+          isSubscribed: true,
+          newest: undefined,
+          newestTime: Number.NEGATIVE_INFINITY,
+          horizon: Number.NEGATIVE_INFINITY,
+          seen: 0,
+          quietChecks: 0,
+        })
     },
     remove(feedIDs) {
       hasRemoved = true

@@ -2,6 +2,7 @@
 
 import type { Gap, GapFilled } from '../../report/gap.js'
 import type { Report } from '../../report/report.js'
+import type { VerificationMetrics } from '../../report/verifier.js'
 import type { ConnectionFacts, ConnectionStatus, ReconnectingInfo, Status } from '../status.js'
 
 /** What a stream emits, and what its handlers are given. */
@@ -54,8 +55,10 @@ export interface StreamCounters {
   accepted: number
   /** Copies of reports that had reached you already. */
   deduplicated: number
-  /** Accepted reports that came after a newer one of their feed. */
+  /** Accepted reports that came after a newer one of their feed, live or fetched. */
   late: number
+  /** Reports that were not delivered, since they are not the newest of their feed: with `order: 'newest'`. */
+  superseded: number
   /** Reports that were dated more than 5 s after the present when they came. */
   ahead: number
   /** Accepted reports that were missing and fetched later. */
@@ -104,12 +107,14 @@ export interface OriginTraffic {
 
 /** A stream's counts, as they were when asked for. */
 export interface StreamMetrics extends Readonly<StreamCounters> {
-  /** Reports received: accepted and deduplicated ones. */
+  /** Reports received: accepted, deduplicated and superseded ones. */
   readonly totalReceived: number
   /** Accepted reports that wait for you to take them. */
   readonly queued: number
   /** Milliseconds by which this machine's clock is behind the present; 0 where the two agree. */
   readonly clockOffsetMs: number
+  /** What waits to be verified, and how fast that goes; undefined for a stack that verifies no report of the stream. */
+  readonly verification: VerificationMetrics | undefined
   /** Connections that are open. */
   readonly activeConnections: number
   /** Connections that there should be. */
@@ -172,6 +177,11 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
    * the service goes on sending them in vain, until the next change.
    */
   unsubscribe(feedIDs: string | readonly string[]): Promise<void>
+  /**
+   * The newest report of a feed that was delivered, taken or not: its current price. Undefined before the first. It is never one
+   * dated more than five seconds after the present. Throws ValidationError for a feed that is not subscribed to.
+   */
+  latest(feedID: string): Report<Data> | undefined
   /**
    * The next report, one call one report, in the order of the calls; connects the stream if need be. What nobody has taken
    * waits for it, from `connect` on, and a call says that what earlier calls gave has been dealt with. Beside a `report`

@@ -93,7 +93,7 @@ export function createStreamScope(parts: StreamScopeParts): StreamScope {
     count(as, report) {
       counters[as]++
       if (as === 'unverified' && report.source === 'live') staleness.uncount(report.feedID)
-      if (as === 'deduplicated' || as === 'ahead') return
+      if (as === 'deduplicated' || as === 'superseded' || as === 'ahead') return
       const traffic = origins.find(report.origin)
       if (traffic !== undefined) traffic[as]++
     },

@@ -3,7 +3,8 @@ import { asyncDispose } from '../../core/dispose.js'
 import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { checkOptions, type NoOptions } from '../../core/options.js'
-import type { DecoderTable } from '../../report/report.js'
+import type { DecoderTable, Report } from '../../report/report.js'
+import { reportVerifier } from '../../report/verifier.js'
 import { createCounters, type Totals } from '../metrics.js'
 import type { Handler, Plugins } from '../plugin.js'
 import type { Present } from '../present.js'
@@ -17,6 +18,7 @@ import { createStreamHandlers, type StreamHandlers } from './events.js'
 import { createLifecycle } from './lifecycle.js'
 import { createMetrics } from './metrics.js'
 import { checkStreamOptions, type StreamOptions } from './options.js'
+import { latestOf } from './newest.js'
 import { createOrigins } from './origins.js'
 import { createReading, type Reading } from './reading.js'
 import { createScopeEvents } from './scope-events.js'
@@ -189,6 +191,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
     },
     subscribe: subscription.subscribe,
     unsubscribe: subscription.unsubscribe,
+    latest: feedID => latestOf(staleness.feeds, feedID) as Report<Data> | undefined,
     read: reading.consumption.read,
     [Symbol.asyncIterator]: reading.consumption.iterate,
     ...createMetrics({
@@ -196,6 +199,7 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
       shards,
       present: parts.present,
       queued: () => reading.consumption.queued,
+      verification: () => scope.client.find(reportVerifier)?.metricsOf?.(scope),
     }),
     close: ending.close,
     [asyncDispose]: ending.close,

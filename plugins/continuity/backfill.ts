@@ -39,6 +39,9 @@ const MAX_DELAY = 60_000
 const MAX_RETRY_AFTER = 3_600_000
 /** Milliseconds after which a report that a connection has not brought is late. */
 const LATE = 5000
+/** Seconds before the present, of which the newest report after many is looked for, and what they are multiplied by. */
+const FIRST_BACK = 10
+const GROWTH = 8
 /** Milliseconds from one reset of connections to the next: other feeds of theirs are stale as well. */
 const RESET_INTERVAL = 30_000
 
@@ -120,13 +123,49 @@ export function createBackfill(
     // A full page shows nothing beyond its last report that proved to be right: the time of another may be wrong.
     const right = reports.findLast(each => hasTime(seen, each.observationsTimestamp))
     if (reports.length >= PAGE) page.to = right?.observationsTimestamp ?? page.to
+    if (range.isAbove) resetMute(feed, wanted)
+  }
+
+  /** Has the connections of a stale feed opened anew, if they have not brought these reports. */
+  function resetMute(feed: Feed, reports: readonly Report[]): void {
+    const { seen, above } = feed
     const late = presentOf(feed) - (LATE / 1000) * seen.second
-    if (!range.isAbove || wanted.length === 0 || feed.above?.stale === undefined) return
-    const isMute = wanted.some(each => each.observationsTimestamp < late)
+    if (reports.length === 0 || above?.stale === undefined) return
+    const isMute = reports.some(each => each.observationsTimestamp < late)
     askSoonWhileStale(feed, isMute ? undefined : LATE)
     if (!isMute || performance.now() < nextReset) return
     nextReset = performance.now() + RESET_INTERVAL
     scope.connections.reset([seen.feedID])
+  }
+
+  /** Asks for what came after the newest report, and delivers the newest of that; an earlier one where that is refused. */
+  async function askNewest(feed: Feed, begun: number): Promise<void> {
+    const { seen } = feed
+    const reports = await fetchNewest(feed)
+    const newer = reports.filter(each => each.observationsTimestamp > newestTime(seen))
+    for (const report of newer.toReversed()) {
+      if (feed.isOver) return
+      await deliver(feed, [report])
+      if (newestTime(seen) >= report.observationsTimestamp) break
+    }
+    resetMute(feed, newer)
+    for (const range of [...feed.ranges])
+      if (isAnswered(feed, range, begun)) closeRange(feed, range)
+  }
+
+  /** The reports after the newest one; of more than a page those before the present, as far back as there are any. */
+  async function fetchNewest(feed: Feed): Promise<readonly Report[]> {
+    let reports = await fetchPage(feed, newestTime(feed.seen) + 1)
+    for (let back = FIRST_BACK; reports.length >= PAGE; back *= GROWTH) {
+      const present = Math.floor(presentOf(feed))
+      const next = (reports.at(-1)?.observationsTimestamp ?? present) + 1
+      if (next > present) break
+      const start = Math.max(next, present - back * feed.seen.second)
+      const later = await fetchPage(feed, start)
+      if (later.length > 0) reports = later
+      else if (start === next) break
+    }
+    return reports
   }
 
   /** Delivers reports in their order. Throws where one is to be asked for again. */
@@ -196,7 +235,7 @@ export function createBackfill(
     const { askedAt } = feed
     if (due.some(({ digest }) => digest === undefined)) feed.askedAt = begun
     try {
-      await ask(feed, due, begun)
+      await (feed.wantsNewest ? askNewest(feed, begun) : ask(feed, due, begun))
     } catch (thrown) {
       feed.askedAt = askedAt
       if (!signal.aborted && !feed.isOver) onFailed(feed, asError(thrown), begun)

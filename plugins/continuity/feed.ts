@@ -51,6 +51,8 @@ export interface Feed {
   readonly seen: SeenTimes
   /** The present in milliseconds, by the clock of the service where that is known. */
   readonly now: () => number
+  /** Nothing is missing but what may have come after the newest report. */
+  readonly wantsNewest: boolean
   /** What may be missing, ascending; a possible range may overlap with a named one. */
   readonly ranges: Range[]
   above: Above | undefined
@@ -101,13 +103,14 @@ const MOST_UNFOUNDED = 3
 const DIGEST = 66
 
 /** Makes a feed of which nothing is missing yet. */
-export function createFeed(seen: SeenTimes, now: () => number): Feed {
+export function createFeed(seen: SeenTimes, now: () => number, wantsNewest = false): Feed {
   const ranges: Range[] = []
   seen.isMissing = time => ranges.some(range => range.digest !== undefined && isIn(range, time))
   const never = Number.NEGATIVE_INFINITY
   return {
     seen,
     now,
+    wantsNewest,
     ranges,
     above: undefined,
     turnedAt: never,
@@ -253,6 +256,7 @@ function cutRanges(feed: Feed, time: number, below: number, isLive: boolean): Ra
 
 function addRange(feed: Feed, at: Interval, notBefore: number, rest: Partial<Range> = {}): void {
   if (!(at.from <= at.to && Number.isFinite(at.from))) return
+  if (feed.wantsNewest && rest.isAbove !== true) return
   const openedAt = performance.now()
   // What a report names was published before it, whatever the clocks say; more may come of a time that is still to come.
   const isNamed = rest.digest !== undefined

@@ -2,6 +2,7 @@ import type { PluginClient } from '../../client/scope.js'
 import type { Sums } from './sums.js'
 
 type ClientMetrics = ReturnType<PluginClient['metrics']>
+type Verification = NonNullable<ClientMetrics['streams'][number]['verification']>
 
 /** Adds what a client has counted: these sums never fall. */
 export function addCounts(sums: Sums, metrics: ClientMetrics): void {
@@ -13,6 +14,7 @@ export function addCounts(sums: Sums, metrics: ClientMetrics): void {
   sums.add('sluice.reports.accepted', backfilled, source('backfill'))
   sums.add('sluice.reports.deduplicated', metrics.deduplicated)
   sums.add('sluice.reports.late', metrics.late)
+  sums.add('sluice.reports.superseded', metrics.superseded)
   sums.add('sluice.reports.dropped', metrics.dropped)
   sums.add('sluice.reports.verified', metrics.verified)
   sums.add('sluice.verification.failures', metrics.unverified)
@@ -26,14 +28,33 @@ export function addCounts(sums: Sums, metrics: ClientMetrics): void {
 /** Adds the state of a client's streams. */
 export function addState(sums: Sums, { streams }: ClientMetrics): void {
   sums.add('sluice.streams.open', streams.length)
-  for (const { activeConnections, configuredConnections, queued, origins } of streams) {
+  for (const {
+    activeConnections,
+    configuredConnections,
+    queued,
+    verification,
+    origins,
+  } of streams) {
     sums.add('sluice.connections.open', activeConnections)
     sums.add('sluice.connections.configured', configuredConnections)
     sums.add('sluice.queue.depth', queued)
+    if (verification !== undefined) addVerification(sums, verification)
     for (const [origin, { roundTripMs }] of Object.entries(origins)) {
       if (roundTripMs === undefined) continue
       const longest = sums.of('sluice.origin.round_trip', { 'sluice.origin': origin })
       longest.value = Math.max(longest.value, roundTripMs / 1000)
     }
   }
+}
+
+function addVerification(
+  sums: Sums,
+  { waiting, oldestMs, engine, reportsPerSecond }: Verification,
+): void {
+  sums.add('sluice.verification.waiting', waiting)
+  const oldest = sums.of('sluice.verification.oldest')
+  oldest.value = Math.max(oldest.value, oldestMs / 1000)
+  if (engine === undefined || reportsPerSecond === undefined) return
+  sums.of('sluice.verification.capacity', { 'sluice.verification.engine': engine }).value =
+    reportsPerSecond
 }

@@ -7,6 +7,7 @@ export type MetricName =
   | 'sluice.reports.accepted'
   | 'sluice.reports.deduplicated'
   | 'sluice.reports.late'
+  | 'sluice.reports.superseded'
   | 'sluice.reports.dropped'
   | 'sluice.reports.verified'
   | 'sluice.verification.failures'
@@ -22,6 +23,9 @@ export type MetricName =
   | 'sluice.connections.open'
   | 'sluice.connections.configured'
   | 'sluice.queue.depth'
+  | 'sluice.verification.waiting'
+  | 'sluice.verification.oldest'
+  | 'sluice.verification.capacity'
   | 'sluice.feeds.stale'
   | 'sluice.origin.round_trip'
   | 'sluice.report.age'
@@ -82,6 +86,14 @@ export const metrics: readonly Metric[] = [
     kind: 'counter',
     unit: '{report}',
     description: 'Accepted reports that came after a newer one of their feed',
+    attributes: [],
+  },
+  {
+    name: 'sluice.reports.superseded',
+    kind: 'counter',
+    unit: '{report}',
+    description:
+      'Reports not delivered, since they are not the newest of their feed (order newest)',
     attributes: [],
   },
   {
@@ -189,6 +201,27 @@ export const metrics: readonly Metric[] = [
     unit: '{report}',
     description: 'Accepted reports that wait to be taken',
     attributes: [],
+  },
+  {
+    name: 'sluice.verification.waiting',
+    kind: 'up-down-counter',
+    unit: '{report}',
+    description: 'Reports of streams that wait for their signers, or to be verified',
+    attributes: [],
+  },
+  {
+    name: 'sluice.verification.oldest',
+    kind: 'gauge',
+    unit: 's',
+    description: 'Time that a report has waited to be verified, the longest of all streams',
+    attributes: [],
+  },
+  {
+    name: 'sluice.verification.capacity',
+    kind: 'gauge',
+    unit: '{report}',
+    description: 'Reports a second that the threads of one client can verify, as measured',
+    attributes: ['sluice.verification.engine'],
   },
   {
     name: 'sluice.feeds.stale',

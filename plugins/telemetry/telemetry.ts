@@ -100,7 +100,9 @@ export function createTelemetry(addValue: AddValue): Telemetry {
       const sums = createSums(bound)
       sums.addAll(past.all)
       // OpenTelemetry repeats the last value of what is not observed.
-      for (const { name, kind } of metrics) if (kind === 'up-down-counter') sums.add(name, 0)
+      for (const { name, kind, attributes } of metrics)
+        if (kind === 'up-down-counter' || (kind === 'gauge' && attributes.length === 0))
+          sums.add(name, 0)
       for (const client of clients) {
         for (const feeds of client.stale) sums.add('sluice.feeds.stale', feeds.size)
         const counted = client.metrics?.()

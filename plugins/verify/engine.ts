@@ -6,6 +6,7 @@ export type EngineChoice = 'auto' | 'noble' | 'secp256k1'
 
 /** The functions that recover signers: the hash function of Ethereum and its curve. */
 export interface Engine {
+  readonly name: 'noble' | 'secp256k1'
   keccak(bytes: Uint8Array): Uint8Array
   /**
    * The key that signed a hash, uncompressed: 65 bytes, the first of them 4. Undefined where r or s is zero or not below the
@@ -18,8 +19,9 @@ export interface Engine {
 export async function loadEngine(choice: EngineChoice): Promise<Engine | undefined> {
   const { keccak } = await import('./keccak.js')
   const native = choice === 'noble' ? undefined : await loadNative()
-  if (native !== undefined) return { keccak, recover: native }
-  return choice === 'secp256k1' ? undefined : { keccak, recover: await loadNoble() }
+  if (native !== undefined) return { name: 'secp256k1', keccak, recover: native }
+  if (choice === 'secp256k1') return undefined
+  return { name: 'noble', keccak, recover: await loadNoble() }
 }
 
 /** Loads libsecp256k1: about 0.06 ms a signature. Undefined if the package, or its binding for this machine, is missing. */

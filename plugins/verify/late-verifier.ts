@@ -1,17 +1,28 @@
+import type { Log } from '../../core/log.js'
 import type { Report } from '../../report/report.js'
 import { toError } from './rejection.js'
-import type { Settled, Verifier } from './verifier.js'
+import type { Settled, Verifier, VerifierState } from './verifier.js'
 import type { VerifierOptions } from './verifier-options.js'
 
+const noFacts = {
+  engine: undefined,
+  threads: undefined,
+  f: undefined,
+  reportsPerSecond: undefined,
+} as const
+
 /** Makes a verifier of options that have been checked. All that it needs is loaded with its first report. */
-export function createLateVerifier(options: VerifierOptions): Verifier {
-  let verifier: Verifier | undefined
+export function createLateVerifier(
+  options: VerifierOptions,
+  log: Log = {},
+): Verifier & VerifierState {
+  let verifier: (Verifier & VerifierState) | undefined
   let loading: Promise<Verifier> | undefined
   let isEnded = false
 
   async function load(): Promise<Verifier> {
     const { createVerifier } = await import('./verifier.js')
-    verifier = createVerifier(options)
+    verifier = createVerifier(options, log)
     if (isEnded) verifier.end()
     return verifier
   }
@@ -39,6 +50,8 @@ export function createLateVerifier(options: VerifierOptions): Verifier {
   return {
     check: (report, settled) =>
       verifier === undefined ? checkLater(report, settled) : verifier.check(report, settled),
+    facts: () => verifier?.facts() ?? noFacts,
+    awaitsSigners: report => verifier?.awaitsSigners(report) === true,
     end() {
       isEnded = true
       verifier?.end()

@@ -6,6 +6,10 @@ import type { Slot } from './observations.js'
 
 /** The waiting reports of each feed and configuration, in order. Invented configurations do not delay the others. */
 export interface Lines {
+  /** How many reports wait. */
+  readonly waiting: number
+  /** The report that waits longest. */
+  oldest(): Slot | undefined
   /** True where reports of the same feed and configuration wait. */
   has(report: Report): boolean
   /** Drops a report where too many wait and a connection can't be paused: announces its gap and returns true. */
@@ -30,7 +34,7 @@ export function createLines(scope: StreamScope, limit: number, pass: (slot: Slot
   function added(): void {
     waiting++
     if (waiting < limit || pause !== undefined) return
-    scope.log.warn?.(`${waiting} reports wait to be verified`)
+    scope.log.warn?.(`${waiting} reports wait to be verified: the connections are paused`)
     pause = scope.flow.pause()
   }
 
@@ -43,6 +47,16 @@ export function createLines(scope: StreamScope, limit: number, pass: (slot: Slot
   }
 
   return {
+    get waiting() {
+      return waiting
+    },
+    oldest() {
+      let oldest: Slot | undefined
+      for (const line of lines.values())
+        for (const slot of line)
+          if (oldest === undefined || slot.since < oldest.since) oldest = slot
+      return oldest
+    },
     has: report => lines.has(keyOf(report)),
     sheds(report) {
       // Reports that were read before a connection was paused still arrive.

@@ -1,21 +1,28 @@
 import { setImmediate } from '../../platform/globals.js'
-import { type Engine, type EngineChoice, loadEngine, noEngine } from './engine.js'
-import { type Recovered, recoverSigners } from './recover-signers.js'
-import { finish, type Job, type Recovery } from './recovery.js'
+import { type EngineChoice, loadEngine } from './engine.js'
+import type { Recovered } from './recover-signers.js'
+import {
+  createTimedRecovery,
+  finish,
+  type Job,
+  type Recovery,
+  type TimedRecovery,
+} from './recovery.js'
+import { createSpeed, type Speed } from './speed.js'
 
 /** Milliseconds of work per iteration of the event loop; a report that takes longer is finished. */
 const SLICE = 4
 
 /** Recovers in the caller's thread, a few reports per iteration of its event loop. */
-export function createLoopRecovery(choice: EngineChoice): Recovery {
+export function createLoopRecovery(choice: EngineChoice, speed: Speed = createSpeed()): Recovery {
   let jobs: Job[] = []
-  let engine: Promise<Engine | undefined> | undefined
+  let engine: Promise<TimedRecovery> | undefined
   let isRunning = false
   let isEnded = false
 
   async function run(): Promise<void> {
     isRunning = true
-    engine ??= loadEngine(choice)
+    engine ??= loadEngine(choice).then(createTimedRecovery)
     const loaded = await engine
     while (jobs.length > 0) {
       const taken = jobs
@@ -28,7 +35,8 @@ export function createLoopRecovery(choice: EngineChoice): Recovery {
           until = performance.now() + SLICE
         }
         if (isEnded) return
-        finish(job, loaded === undefined ? noEngine : recoverOne(job, loaded))
+        finish(job, recoverOne(job, loaded))
+        speed.add(loaded.take(), 0)
       }
       await new Promise<void>(resolve => setImmediate(resolve))
     }
@@ -47,9 +55,9 @@ export function createLoopRecovery(choice: EngineChoice): Recovery {
   }
 }
 
-function recoverOne({ fullReport, addresses }: Job, engine: Engine): Recovered {
+function recoverOne(job: Job, { recover }: TimedRecovery): Recovered {
   try {
-    return recoverSigners(fullReport, addresses, engine)
+    return recover(job)
   } catch (cause) {
     return { reason: 'malformed', rule: 'its signatures can’t be read', cause }
   }

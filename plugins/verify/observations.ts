@@ -9,6 +9,8 @@ export interface Slot {
   state: 'waiting' | 'ready' | 'passed' | 'rejected'
   /** Whether the verifier has checked the report, or is checking it. */
   isChecked: boolean
+  /** When the report arrived, as a time of `performance.now`; of one that came in its place, when the first did. */
+  readonly since: number
   /** Copies that arrived before the report was passed on. */
   readonly copies: Report[]
   readonly observation: Observation
@@ -87,7 +89,15 @@ export function createObservations(scope: StreamScope): Observations {
       return observation
     },
     add(report, observation = begin(report)) {
-      const slot: Slot = { report, state: 'ready', isChecked: false, copies: [], observation }
+      const since = performance.now()
+      const slot: Slot = {
+        report,
+        state: 'ready',
+        isChecked: false,
+        since,
+        copies: [],
+        observation,
+      }
       observation.slots.push(slot)
       return slot
     },

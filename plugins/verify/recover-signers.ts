@@ -20,7 +20,7 @@ const ORDER = 'fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141'
 export function recoverSigners(
   fullReport: string,
   addresses: ReadonlySet<string>,
-  { keccak, recover }: Engine,
+  { keccak, recover }: Pick<Engine, 'keccak' | 'recover'>,
 ): Recovered {
   const bytes = fromHex(fullReport.slice(2))
   const wordAt = (index: number): Uint8Array => bytes.subarray(WORD * index, WORD * (index + 1))

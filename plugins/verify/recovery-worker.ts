@@ -2,6 +2,14 @@ import { startThread } from '../../platform/threads.js'
 import type { EngineChoice } from './engine.js'
 import type { Recovered } from './recover-signers.js'
 import type { Job, Task } from './recovery.js'
+import type { Timed } from './speed.js'
+
+/** What a thread answers to a batch. */
+export interface Answer {
+  /** In the order of the jobs. */
+  readonly recovered: readonly Recovered[]
+  readonly timed: Timed
+}
 
 /** Jobs that a thread receives together. */
 export interface Batch {
@@ -20,7 +28,7 @@ export interface RecoveryWorker {
 
 /** The events of a thread. */
 export interface WorkerEvents {
-  answered(batch: Batch, answers: readonly Recovered[]): void
+  answered(batch: Batch, answer: Answer): void
   /** The thread has ended by itself, and will not answer these batches. */
   exited(worker: RecoveryWorker, unanswered: readonly Batch[], hasAnswered: boolean): void
 }
@@ -48,11 +56,11 @@ export function startWorker(
     },
     terminate: () => void thread.terminate(),
   }
-  thread.on('message', (answers: readonly Recovered[]) => {
+  thread.on('message', (answer: Answer) => {
     hasAnswered = true
     const batch = batches.shift()
     if (batches.length === 0) thread.unref()
-    if (batch !== undefined) answered(batch, answers)
+    if (batch !== undefined) answered(batch, answer)
   })
   // The event exit follows.
   thread.on('error', () => undefined)

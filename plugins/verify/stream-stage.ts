@@ -2,6 +2,7 @@ import type { Sink } from '../../client/plugin.js'
 import type { StreamScope } from '../../client/scope.js'
 import type { Report } from '../../report/report.js'
 import type { ReportVerifier } from '../../report/verifier.js'
+import { type Backlog, watchBacklog } from './backlog.js'
 import { createLines } from './lines.js'
 import {
   createObservations,
@@ -11,10 +12,14 @@ import {
   type Slot,
 } from './observations.js'
 import { createOutcomes } from './outcomes.js'
+import type { VerifierState } from './verifier.js'
 
 /** The parts of a stream's stage. */
 export interface StreamStageParts {
   readonly verifier: ReportVerifier
+  readonly state: VerifierState
+  /** What waits in each stream, by its scope. */
+  readonly backlogs: WeakMap<object, Backlog>
   /** Whether the next report is to be verified. */
   readonly isChosen: () => boolean
   /** Reports that may wait before the connections are paused. */
@@ -32,6 +37,8 @@ export function verifyStream(next: Sink, scope: StreamScope, parts: StreamStageP
   const observations = createObservations(scope)
   const outcomes = createOutcomes(next, scope, observations)
   const lines = createLines(scope, parts.maxPending, outcomes.pass)
+  const backlog = watchBacklog(scope, lines, parts.state)
+  parts.backlogs.set(scope, backlog)
   const checked = new Map<Report, Slot>()
 
   function takeFirst(report: Report): void {
@@ -57,6 +64,7 @@ export function verifyStream(next: Sink, scope: StreamScope, parts: StreamStageP
   function enter(slot: Slot, mustCheck: boolean): void {
     outcomes.expect(slot.report)
     lines.add(slot)
+    backlog.begun()
     if (mustCheck) check(slot)
   }
 

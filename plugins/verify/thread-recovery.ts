@@ -4,7 +4,8 @@ import type { EngineChoice } from './engine.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Recovered } from './recover-signers.js'
 import { finish, type Job, type Recovery } from './recovery.js'
-import { type Batch, type RecoveryWorker, startWorker } from './recovery-worker.js'
+import { type Answer, type Batch, type RecoveryWorker, startWorker } from './recovery-worker.js'
+import { createSpeed, type Speed } from './speed.js'
 
 /** Jobs that a thread receives at a time. */
 const MAX_BATCH = 32
@@ -24,7 +25,11 @@ export function defaultThreads(): number {
  * Recovers in threads, which are started as they are needed. Another thread takes the batches of one that exits; where no
  * thread can run, the caller's thread recovers.
  */
-export function createThreadRecovery(choice: EngineChoice, maxThreads: number): Recovery {
+export function createThreadRecovery(
+  choice: EngineChoice,
+  maxThreads: number,
+  speed: Speed = createSpeed(),
+): Recovery {
   const workers = new Set<RecoveryWorker>()
   const unanswered: Batch[] = []
   let jobs: Job[] = []
@@ -41,10 +46,11 @@ export function createThreadRecovery(choice: EngineChoice, maxThreads: number): 
     return worker
   }
 
-  function answered(batch: Batch, answers: readonly Recovered[]): void {
+  function answered(batch: Batch, { recovered, timed }: Answer): void {
     failedStarts = 0
+    speed.add(timed, limit)
     batch.jobs.forEach((job, index) => {
-      if (!isEnded) finish(job, answers[index] as Recovered)
+      if (!isEnded) finish(job, recovered[index] as Recovered)
     })
     assign()
   }
@@ -57,7 +63,7 @@ export function createThreadRecovery(choice: EngineChoice, maxThreads: number): 
   }
 
   function recoverHere(batch: readonly Job[]): void {
-    local ??= createLoopRecovery(choice)
+    local ??= createLoopRecovery(choice, speed)
     for (const job of batch) local.add(job)
   }
 

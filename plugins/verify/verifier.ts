@@ -1,5 +1,6 @@
+import type { Log } from '../../core/log.js'
 import type { Report } from '../../report/report.js'
-import type { ReportVerificationError } from '../../report/verifier.js'
+import type { ReportVerificationError, VerificationMetrics } from '../../report/verifier.js'
 import type { EngineChoice } from './engine.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Job, Recovery } from './recovery.js'
@@ -7,6 +8,7 @@ import { isRejection, type Rejection, toError } from './rejection.js'
 import { type Claim, checkClaim, checkCount, readClaim } from './rule.js'
 import { createSignerSource } from './signer-source.js'
 import type { CheckedSet } from './signers.js'
+import { createSpeed, type Speed } from './speed.js'
 import { checkVerifierOptions, type VerifierOptions } from './verifier-options.js'
 
 /** Called with undefined if the report is verified, or with the error. */
@@ -23,18 +25,30 @@ export interface Verifier {
   end(): void
 }
 
+/** What is known of a verifier. */
+export interface VerifierState {
+  /** What verifies, and how fast. */
+  facts(): Omit<VerificationMetrics, 'waiting' | 'oldestMs'>
+  /** Whether a report that is being checked waits for its signers. */
+  awaitsSigners(report: Report): boolean
+}
+
 /** Makes a verifier, which loads its engine and starts threads with the first report. Throws ValidationError. */
-export function createVerifier(options: VerifierOptions): Verifier {
+export function createVerifier(options: VerifierOptions, log: Log = {}): Verifier & VerifierState {
   const { count: rule, checkExpiry: checksExpiry, ...given } = checkVerifierOptions(options)
   const { engine: choice, workers, now } = given
   const source = createSignerSource(given.signers)
+  const speed = createSpeed(() => log.info?.(describe(facts(), choice), facts()))
+  /** Reports whose signers are being looked up. */
+  const awaiting = new Set<Report>()
+  let f: number | undefined
   let recovery: Recovery | undefined
   let isEnded = false
   /** Jobs that wait for the recovery to be loaded. */
   const early: Job[] = []
 
   async function open(): Promise<void> {
-    const opened = await openRecovery(choice, workers)
+    const opened = await openRecovery(choice, workers, speed)
     if (isEnded) return
     recovery = opened
     for (const job of early.splice(0)) opened.add(job)
@@ -65,6 +79,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const reject = (rejection: Rejection): void => queueMicrotask(() => finish(rejection))
 
     function checkSignatures(claim: Claim, set: CheckedSet): void {
+      f = set.f
       const miscount = checkCount(claim, set, rule)
       if (miscount !== undefined) reject(miscount)
       else
@@ -78,34 +93,63 @@ export function createVerifier(options: VerifierOptions): Verifier {
 
     const claim = readAndCheck(report)
     if (isRejection(claim)) reject(claim)
-    else
-      leave = source.find(claim.configDigest, report, set =>
-        isRejection(set) ? reject(set) : checkSignatures(claim, set),
-      )
+    else {
+      awaiting.add(report)
+      leave = source.find(claim.configDigest, report, set => {
+        awaiting.delete(report)
+        if (isRejection(set)) reject(set)
+        else checkSignatures(claim, set)
+      })
+    }
     return function cancel(): void {
       isWanted = false
+      awaiting.delete(report)
       leave?.()
     }
   }
 
+  function facts(): ReturnType<VerifierState['facts']> {
+    const { engine, threads, reportsPerSecond } = speed
+    return { engine, threads, f, reportsPerSecond }
+  }
+
   return {
+    facts,
+    awaitsSigners: report => awaiting.has(report),
     check: (report, settled) => (isEnded ? () => undefined : check(report, settled)),
     end() {
       isEnded = true
       early.length = 0
+      awaiting.clear()
       source.end()
       recovery?.end()
     },
   }
 }
 
-async function openRecovery(choice: EngineChoice, workers: number | undefined): Promise<Recovery> {
-  if (workers === 0) return createLoopRecovery(choice)
+/** Says how fast reports are verified. */
+function describe(
+  { engine, threads = 0, f, reportsPerSecond }: ReturnType<VerifierState['facts']>,
+  choice: EngineChoice,
+): string {
+  const place = threads === 0 ? 'the event loop' : `${threads} thread${threads === 1 ? '' : 's'}`
+  const line = `${engine} in ${place} verifies about ${reportsPerSecond} reports a second, of f ${f}`
+  return engine === 'noble' && choice === 'auto'
+    ? `${line}: the package secp256k1 is faster, and is not installed`
+    : line
+}
+
+async function openRecovery(
+  choice: EngineChoice,
+  workers: number | undefined,
+  speed: Speed,
+): Promise<Recovery> {
+  if (workers === 0) return createLoopRecovery(choice, speed)
   try {
     const { createThreadRecovery, defaultThreads } = await import('./thread-recovery.js')
-    return createThreadRecovery(choice, workers ?? defaultThreads())
+    return createThreadRecovery(choice, workers ?? defaultThreads(), speed)
   } catch {
     // The runtime has no threads.
-    return createLoopRecovery(choice)
+    return createLoopRecovery(choice, speed)
   }
 }

@@ -179,7 +179,10 @@ describe('sluice stream', () => {
     [['NONE/USD'], '"NONE/USD" is no feed'],
     [['0x12'], 'feedID must be 0x and 64 hexadecimal digits, not "0x12"'],
     [[eth, '--jsn'], "unknown option '--jsn' (Did you mean --json?)"],
-    [[eth, '--order', 'any'], "argument 'any' is invalid. Allowed choices are arrival, sorted."],
+    [
+      [eth, '--order', 'any'],
+      "argument 'any' is invalid. Allowed choices are arrival, sorted, newest.",
+    ],
     [[eth, '--signers', 'none.json'], '--signers can’t be read from none.json: ENOENT'],
     [[eth, '--signers', '0x12'], '--f must be given with a list of signers'],
     [[eth, '--f', '1'], '--f goes with --signers'],

@@ -143,6 +143,7 @@ const well: Condition = {
   recentGaps: 0,
   recentConflicts: 0,
   wasOpen: true,
+  isBehind: false,
 }
 
 describe('the verdict', () => {

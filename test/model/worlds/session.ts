@@ -41,7 +41,6 @@ export interface FeedLog {
   readonly delivered: Passed[]
   readonly gaps: AnnouncedGap[]
   readonly filled: { readonly gap: Gap; readonly time: number }[]
-  readonly late: number[]
 }
 
 /** One stream from its start to its end. */
@@ -96,7 +95,6 @@ export function startSession(parts: SessionParts): Session {
       delivered: [],
       gaps: [],
       filled: [],
-      late: [],
     }),
   )
   const errors: Error[] = []
@@ -251,9 +249,7 @@ export function startSession(parts: SessionParts): Session {
       room: async () => undefined,
       pause: () => ({ leaks: false, resume: () => undefined }),
     },
-    count(as: string, { feedID, observationsTimestamp: at }: Report) {
-      if (as === 'late') logOf(feedID)?.late.push(at)
-    },
+    count: () => undefined,
     inject: async (report: Report) => enter(report),
     wait: () => undefined,
   } as unknown as StreamScope

@@ -79,7 +79,7 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([true_, next])
     expect(stream.conflicts).toEqual([])
     expect(stream.errors).toHaveLength(1)
-    expect(counts).toEqual({ deduplicated: 0, late: 0, verified: 2, unverified: 1 })
+    expect(counts).toEqual({ deduplicated: 0, verified: 2, unverified: 1 })
     sink(report(1, { origin: '003' }))
     expect(counts.deduplicated).toBe(1)
     expect(stream.conflicts).toEqual([])
@@ -99,7 +99,7 @@ describe('verify in the stack of a stream', () => {
     sink(true_)
     settle(true_)
     expect(delivered).toEqual([true_])
-    expect(counts).toEqual({ deduplicated: 0, late: 0, verified: 1, unverified: 2 })
+    expect(counts).toEqual({ deduplicated: 0, verified: 1, unverified: 2 })
   })
 
   test('verifies the next copy where the first is rejected, and not the same bytes again', async () => {
@@ -122,7 +122,7 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([true_, next])
     expect(checkCount()).toBe(4)
     expect(stream.errors).toHaveLength(2)
-    expect(counts).toEqual({ deduplicated: 2, late: 0, verified: 2, unverified: 4 })
+    expect(counts).toEqual({ deduplicated: 2, verified: 2, unverified: 4 })
   })
 
   test('lets one copy of each origin wait for the check, and eight in all', () => {
@@ -194,17 +194,7 @@ describe('verify in the stack of a stream', () => {
     settle(twin)
     expect(stream.conflicts).toEqual([[first, twin]])
     expect(delivered).toEqual([first])
-    expect(counts).toEqual({ deduplicated: 1, late: 0, verified: 2, unverified: 1 })
-  })
-
-  test('forgets the time of a rejected report: a later one is not late', () => {
-    const { sink, settle, counts } = stack()
-    const [one, far] = [report(1), report(4_000_000_000)]
-    sink(one)
-    sink(far)
-    settle(far, bad)
-    sink(report(2))
-    expect(counts.late).toBe(0)
+    expect(counts).toEqual({ deduplicated: 1, verified: 2, unverified: 1 })
   })
 
   test('verifies a report that differs from one that was not chosen, and that one, too, if it is good', () => {
@@ -307,7 +297,7 @@ describe('verify in the stack of a stream', () => {
       settle(last as Report)
       expect(delivered).toEqual([first])
       expect(stream.conflicts).toEqual([[first, last]])
-      expect(counts).toMatchObject({ deduplicated: 1, verified: 2, late: 0 })
+      expect(counts).toMatchObject({ deduplicated: 1, verified: 2 })
     },
   )
 
@@ -325,7 +315,7 @@ describe('verify in the stack of a stream', () => {
     settle(one, bad)
     expect(delivered).toEqual([true_, next])
     expect(stream.conflicts).toEqual([])
-    expect(counts).toEqual({ deduplicated: 2, late: 0, verified: 2, unverified: 2 })
+    expect(counts).toEqual({ deduplicated: 2, verified: 2, unverified: 2 })
   })
 
   test('verifies no more than eight reports that differ from the first', () => {
@@ -372,7 +362,7 @@ describe('verify in the stack of a stream', () => {
     expect(checkCount()).toBe(2)
     expect(delivered).toEqual([forged])
     expect(stream.errors).toHaveLength(1)
-    expect(counts).toEqual({ deduplicated: 3, late: 0, verified: 1, unverified: 1 })
+    expect(counts).toEqual({ deduplicated: 3, verified: 1, unverified: 1 })
   })
 
   test('remembers the reports passed on, whatever is rejected or waits meanwhile', () => {

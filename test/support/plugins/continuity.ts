@@ -53,8 +53,8 @@ export interface StreamUnderTest {
   gaps: Gap[]
   limits: Map<string, number | undefined>
   filled: GapFilled[]
-  /** The times of reports that were counted as late. */
-  late: number[]
+  /** The times of reports that were counted as superseded. */
+  superseded: number[]
   reset: string[]
   failures: Error[]
   requests: { feedID: string; from: number; at: number }[]
@@ -77,7 +77,7 @@ export function stream(
   const gaps: Gap[] = []
   const limits = new Map<string, number | undefined>()
   const filled: GapFilled[] = []
-  const late: number[] = []
+  const superseded: number[] = []
   const reset: string[] = []
   const failures: Error[] = []
   const requests: { feedID: string; from: number; at: number }[] = []
@@ -102,7 +102,7 @@ export function stream(
     signal: controller.signal,
     defer: (task: () => void) => void deferred.push(task),
     count(as: string, { observationsTimestamp }: Report) {
-      if (as === 'late') late.push(observationsTimestamp)
+      if (as === 'superseded') superseded.push(observationsTimestamp)
     },
     cursors: {
       get: (feedID: string) => cursors.get(feedID),
@@ -170,7 +170,7 @@ export function stream(
     gaps,
     limits,
     filled,
-    late,
+    superseded,
     reset,
     failures,
     requests,

@@ -66,7 +66,7 @@ export interface StackUnderTest {
   checkCount: () => number
   connect: (origin: string) => void
   delivered: Report[]
-  counts: { deduplicated: number; late: number; verified: number; unverified: number }
+  counts: { deduplicated: number; verified: number; unverified: number }
   stream: {
     errors: Error[]
     gaps: Gap[]
@@ -106,7 +106,7 @@ export function stack(
   const checks = new Map<Report, Settled[]>()
   let checkCount = 0
   const delivered: Report[] = []
-  const counts = { deduplicated: 0, late: 0, verified: 0, unverified: 0 }
+  const counts = { deduplicated: 0, verified: 0, unverified: 0 }
   const stream = {
     errors: [] as Error[],
     gaps: [] as Gap[],

@@ -19,6 +19,7 @@ describe('a stream', () => {
     expect(new Set(decoded)).toEqual(new Set(['V3']))
     expect(stream.getMetrics()).toEqual({
       late: 0,
+      superseded: 0,
       verified: 0,
       unverified: 0,
       origins: {

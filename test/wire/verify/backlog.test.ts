@@ -1,0 +1,148 @@
+import { describe, expect, test } from '@jest/globals'
+import { Registry } from 'prom-client'
+import {
+  createClient,
+  defaultPreset,
+  LogLevel,
+  type SignerSet,
+  type Status,
+  type Stream,
+  type VerifyOptions,
+} from '../../../index.js'
+import { prometheus } from '../../../plugins/prometheus.js'
+import { closeAfterEach, failOnUnhandled } from '../../support/closing.js'
+import {
+  feedID,
+  makeNetwork,
+  type Network,
+  type Service,
+  startService,
+} from '../../support/service/service.js'
+import { pause, until } from '../../support/waiting.js'
+
+/** As many signers as the networks of the service have: a report has six signatures. */
+const network = makeNetwork({ size: 16, f: 5 })
+const closers = closeAfterEach()
+failOnUnhandled()
+
+const setOf = ({ signers, f }: Network): SignerSet => ({ signers, f })
+
+async function start(feeds: number): Promise<Service> {
+  const service = await startService({
+    feeds: Array.from({ length: feeds }, (_, index) => feedID(3, index)),
+    network,
+  })
+  closers.push(() => service.close())
+  return service
+}
+
+/** A stream of all feeds that verifies, and what it says. */
+async function open(service: Service, verify: VerifyOptions) {
+  const { apiKey, userSecret, endpoint, wsEndpoint, feeds } = service
+  const register = new Registry()
+  const lines: string[] = []
+  const note = (line: unknown) => void lines.push(String(line))
+  const log = { debug: () => undefined, info: note, warn: note, error: note }
+  const logging = { logger: log, logLevel: LogLevel.INFO }
+  const client = createClient({
+    endpoint,
+    wsEndpoint,
+    plugins: [prometheus({ register }), ...defaultPreset({ apiKey, userSecret, verify, logging })],
+  })
+  closers.push(() => client.close())
+  const stream = client.createStream([...feeds])
+  const statuses: Status[] = []
+  stream.on('report', () => undefined)
+  stream.on('error', () => undefined)
+  stream.on('status', status => {
+    if (status.type === 'behind' || status.type === 'caught-up') statuses.push(status)
+  })
+  await stream.connect()
+  return { stream, statuses, lines, register }
+}
+
+const verificationOf = (stream: Stream) =>
+  stream.getMetrics().verification as NonNullable<ReturnType<Stream['getMetrics']>['verification']>
+
+describe('a stream that can not verify as fast as reports come', () => {
+  test.each([
+    ['a thread', 1],
+    ['the event loop', 0],
+  ])(
+    'says so, and how fast it is: noble in %s',
+    async (_, workers) => {
+      const service = await start(20)
+      const { stream, statuses, lines } = await open(service, {
+        signers: setOf(network),
+        engine: 'noble',
+        workers,
+      })
+      const unknown = { engine: undefined, threads: undefined, f: undefined }
+      expect(verificationOf(stream)).toMatchObject({ waiting: 0, oldestMs: 0, ...unknown })
+      const past = Math.floor(Date.now() / 1000) - 200
+      // 500 reports a second, of which 110 can be verified by a machine that does nothing else.
+      for (let time = 0; time < 20; time++) {
+        for (const feed of service.feeds) service.publish(feed, { observed: past + time })
+        await pause(40)
+      }
+      await until(() => statuses.length > 0)
+      const behind = verificationOf(stream)
+      expect(behind).toMatchObject({ engine: 'noble', threads: workers, f: 5 })
+      expect(behind.waiting).toBeGreaterThan(20)
+      expect(behind.oldestMs).toBeGreaterThan(1000)
+      expect(behind.reportsPerSecond).toBeGreaterThan(5)
+      expect(behind.reportsPerSecond).toBeLessThan(500)
+      expect(stream.getMetrics().queued).toBe(0)
+      await until(() => stream.getMetrics().accepted === 400, 60_000)
+      await until(() => statuses.length > 1)
+      expect(verificationOf(stream)).toMatchObject({ waiting: 0, oldestMs: 0 })
+      expect(statuses).toMatchObject([
+        { type: 'behind', cause: 'engine' },
+        { type: 'caught-up', cause: 'engine' },
+      ])
+      const [first] = statuses as [Extract<Status, { type: 'behind' | 'caught-up' }>]
+      expect(first.oldestMs).toBeGreaterThan(2000)
+      expect(first.waiting).toBeGreaterThan(20)
+      const place = workers === 0 ? 'the event loop' : '1 thread'
+      expect(lines.filter(line => /^noble in/.test(line))).toEqual([
+        expect.stringMatching(
+          new RegExp(`^noble in ${place} verifies about \\d+ reports a second, of f 5$`),
+        ),
+      ])
+      expect(
+        lines.filter(line => /reports wait to be verified, the oldest/.test(line)),
+      ).toHaveLength(1)
+      expect(lines).toContain('reports are verified in time again')
+    },
+    90_000,
+  )
+
+  test('says so of signers that are slow to come, too', async () => {
+    const service = await start(3)
+    let answer: (set: SignerSet) => void = () => undefined
+    const signers = () => new Promise<SignerSet>(resolve => (answer = resolve))
+    const { stream, statuses, lines, register } = await open(service, { signers })
+    const begun = performance.now()
+    for (const feed of service.feeds) service.publish(feed)
+    await until(() => verificationOf(stream).waiting === 3)
+    await until(() => statuses.length > 0)
+    expect(performance.now() - begun).toBeLessThan(5000)
+    expect(statuses).toMatchObject([{ type: 'behind', cause: 'signers', waiting: 3 }])
+    expect(lines.at(-1)).toMatch(/^3 reports wait to be verified, .* signers are being looked up$/)
+    const page = await register.metrics()
+    expect(page).toContain('sluice_verification_waiting 3')
+    expect(Number(/^sluice_verification_oldest_seconds (\S+)/m.exec(page)?.[1])).toBeGreaterThan(2)
+    answer(setOf(network))
+    await until(() => stream.getMetrics().accepted === 3)
+    await until(() => statuses.length > 1)
+    await stream.close()
+    expect(verificationOf(stream)).toMatchObject({ waiting: 0, oldestMs: 0 })
+    expect(statuses[1]).toEqual({ type: 'caught-up', waiting: 0, oldestMs: 0, cause: 'signers' })
+  })
+
+  test('and one that verifies nothing has no such metrics', async () => {
+    const service = await start(1)
+    const { stream } = await open(service, { signers: setOf(network), mode: 'on-demand' })
+    expect(stream.getMetrics().verification).toBeUndefined()
+  })
+})
