@@ -42,7 +42,7 @@ export type ConnectionChange = (
  * milliseconds; `fresh`: one came again. `slow`: the queue is full, with `queued` reports. `behind`: one of `waiting` reports has
  * waited over two seconds, `oldestMs`, to be verified, for its signers or the engine; `caught-up`: none has for a second. `clock`:
  * this machine's clock is `offsetMs` behind the present (less than 0: ahead of it), as `source` says. `ahead`: reports of these feeds
- * are dated `aheadMs` after the present.
+ * are dated `aheadMs` after the present. `throttled`: the service wants no requests to a path for `delayMs` milliseconds.
  */
 export type Status =
   | ConnectionChange
@@ -58,6 +58,7 @@ export type Status =
     }
   | { readonly type: 'ahead'; readonly feedIDs: readonly string[]; readonly aheadMs: number }
   | ({ readonly type: 'clock' } & ClockChange)
+  | { readonly type: 'throttled'; readonly path: string; readonly delayMs: number }
 
 /** By how much this machine's clock is off, and who says so. */
 export interface ClockChange {

@@ -1,4 +1,4 @@
-import type { Reply } from '../client/call.js'
+import { APIError, describeCall, type Reply, type RequestCall } from '../client/call.js'
 import type { Handler, Plugin } from '../client/plugin.js'
 import { onAbort } from '../core/on-abort.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
@@ -18,6 +18,8 @@ const names: OptionNames<RateLimitOptions> = {
 
 /** Milliseconds after which a request without an answer is taken to have been counted by the service. */
 const COUNTED = 5000
+/** The longest wait, in milliseconds, that the service may ask for. */
+const MAX_RETRY_AFTER = 3_600_000
 
 /** The requests to one endpoint. */
 interface Endpoint {
@@ -26,12 +28,16 @@ interface Endpoint {
   /** First come, first served. */
   readonly waiting: ((slot: number) => void)[]
   timer: ReturnType<typeof setTimeout> | undefined
+  /** Until when the service has asked for no more requests (Retry-After), and with which status. */
+  closedUntil: number
+  statusCode: number | undefined
 }
 
 /**
  * Keeps the attempts of requests to each endpoint within the service's rate limit; those above it wait for a slot. The
  * service counts a request when it arrives, which is before it answers, so a slot is free again `per` milliseconds after the
- * answer: however long requests travel, no second has too many. Streams pass.
+ * answer: however long requests travel, no second has too many. Where an answer asks us to wait (Retry-After), no request to that
+ * endpoint is sent until then, by an hour at most: each is rejected with the same status and the rest of the wait. Streams pass.
  */
 export function rateLimit(given?: RateLimitOptions): Plugin<never> {
   const options = checkOptions('rateLimit', given, names)
@@ -88,7 +94,13 @@ export function rateLimit(given?: RateLimitOptions): Plugin<never> {
       const name = `${method} ${url.split('?', 1)[0]}`
       let endpoint = endpoints.get(name)
       if (endpoint === undefined) {
-        endpoint = { freeAt: [], waiting: [], timer: undefined }
+        endpoint = {
+          freeAt: [],
+          waiting: [],
+          timer: undefined,
+          closedUntil: Number.NEGATIVE_INFINITY,
+          statusCode: undefined,
+        }
         endpoints.set(name, endpoint)
       }
       return endpoint
@@ -98,11 +110,16 @@ export function rateLimit(given?: RateLimitOptions): Plugin<never> {
       if (call.kind !== 'request') return next(call)
       const endpoint = endpointOf(call.method, call.url)
       const { freeAt } = endpoint
+      checkOpen(endpoint, call)
       const isFirst = endpoint.waiting.length === 0 && !call.signal.aborted
       const slot = (isFirst ? take(endpoint) : undefined) ?? (await enter(endpoint, call.signal))
       const until = freeAt[slot] as number
       try {
+        checkOpen(endpoint, call)
         return await next(call)
+      } catch (thrown) {
+        closeFor(endpoint, call, thrown)
+        throw thrown
       } finally {
         // A request that took too long has lost its slot to another.
         if (freeAt[slot] === until) freeAt[slot] = Math.min(until, performance.now() + per)
@@ -111,6 +128,34 @@ export function rateLimit(given?: RateLimitOptions): Plugin<never> {
     }
   }
   return { name: 'rate-limit', attempt: limited }
+}
+
+/** Throws while the service wants no requests to an endpoint. */
+function checkOpen({ closedUntil, statusCode }: Endpoint, call: RequestCall): void {
+  const retryAfter = Math.ceil(closedUntil - performance.now())
+  if (retryAfter <= 0) return
+  throw new APIError(
+    `${describeCall(call)} was not sent: the service asked to wait for ${Math.ceil(retryAfter / 1000)} s more`,
+    { statusCode, retryAfter },
+  )
+}
+
+/** Sends no more requests to an endpoint for as long as an answer asks. */
+function closeFor(endpoint: Endpoint, call: RequestCall, thrown: unknown): void {
+  const { retryAfter = 0, statusCode } = (thrown ?? {}) as Partial<APIError>
+  const now = performance.now()
+  // The wait that is under way may be the one that the error repeats.
+  const until = now + Math.min(MAX_RETRY_AFTER, retryAfter)
+  if (until < endpoint.closedUntil + 1000) return
+  const isNew = endpoint.closedUntil < now
+  endpoint.closedUntil = until
+  endpoint.statusCode = statusCode
+  if (!isNew) return
+  const { pathname } = new URL(call.url)
+  const delayMs = Math.round(until - now)
+  call.scope.log.warn?.(`the service asks to wait for ${Math.round(delayMs / 1000)} s: ${pathname}`)
+  if (call.parent?.kind === 'stream')
+    call.parent.events.emit('status', { type: 'throttled', path: pathname, delayMs })
 }
 
 function indexOfLeast(values: readonly number[]): number {

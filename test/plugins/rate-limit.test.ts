@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { Call } from '../../client/call.js'
+import { APIError, type Call } from '../../client/call.js'
 import type { Handler } from '../../client/plugin.js'
+import type { Status } from '../../client/status.js'
 import { type RateLimitOptions, rateLimit } from '../../index.js'
 
 beforeEach(() => void jest.useFakeTimers())
@@ -151,5 +152,63 @@ describe('rateLimit', () => {
     ['per', Number.NaN],
   ])('rejects the option %s: %p by name', (option, value) => {
     expect(() => rateLimit({ [option]: value })).toThrow(new RegExp(option))
+  })
+})
+
+describe('an answer that asks to wait', () => {
+  /** A wire that answers 429 to the first requests. */
+  function throttled(waits: readonly number[]) {
+    const left = [...waits]
+    const sent: number[] = []
+    const statuses: Status[] = []
+    const wire = async () => {
+      sent.push(performance.now())
+      const retryAfter = left.shift()
+      if (retryAfter !== undefined) throw new APIError('too many', { statusCode: 429, retryAfter })
+      return { kind: 'request' }
+    }
+    const handler = rateLimit().attempt?.(wire as never) as Handler
+    const parent = {
+      kind: 'stream',
+      events: { emit: (_event: string, status: Status) => void statuses.push(status) },
+    }
+    const ask = (url = page) => {
+      const { signal } = new AbortController()
+      const facts = { operation: 'getReportsPage', method: 'GET', scope: { log: {} }, parent }
+      return handler({ ...facts, kind: 'request', url, signal } as never)
+    }
+    return { sent, statuses, ask }
+  }
+
+  test('closes its endpoint for as long, however many ask, and is a status', async () => {
+    const { sent, statuses, ask } = throttled([90_000])
+    await expect(ask()).rejects.toMatchObject({ statusCode: 429, retryAfter: 90_000 })
+    await wait(30_000)
+    for (let count = 0; count < 60; count++)
+      await expect(ask(`${page}&n=${count}`)).rejects.toMatchObject({
+        statusCode: 429,
+        retryAfter: 60_000,
+        isRetryable: true,
+      })
+    expect(sent).toHaveLength(1)
+    expect(statuses).toEqual([{ type: 'throttled', path: '/api/v1/reports/page', delayMs: 90_000 }])
+    await wait(60_000)
+    await ask()
+    expect(sent).toHaveLength(2)
+  })
+
+  test('leaves other endpoints open', async () => {
+    const { sent, ask } = throttled([90_000])
+    await expect(ask()).rejects.toThrow('too many')
+    await ask('https://api.example/api/v1/reports/latest?feedID=0x1')
+    expect(sent).toHaveLength(2)
+  })
+
+  test('holds for an hour at most', async () => {
+    const { sent, ask } = throttled([86_400_000])
+    await expect(ask()).rejects.toMatchObject({ retryAfter: 86_400_000 })
+    await wait(3_600_001)
+    await ask()
+    expect(sent).toHaveLength(2)
   })
 })
