@@ -36,7 +36,7 @@ const BEAT = 2000
 const STALE = 10_000
 /** Milliseconds between two looks at a lock of another owner. */
 const POLL = 100
-/** Milliseconds after which a wait is told, and for which this process is waited for: its other stream may be closing. */
+/** Milliseconds after which a wait is reported, and for which this process is waited for: its other stream may be closing. */
 const NOTICE = 2000
 
 type State = 'free' | 'ended' | 'running' | 'unknown'
@@ -56,7 +56,7 @@ export async function takeLock(path: string, options: LockOptions = {}): Promise
   const text = JSON.stringify({ ...thisProcess(), lock: randomUUID() })
   const look = createLook()
   const begin = performance.now()
-  let isTold = false
+  let isNotified = false
   while (!take(path, text, look)) {
     const { state, owner } = look(path)
     const waited = performance.now() - begin
@@ -64,8 +64,8 @@ export async function takeLock(path: string, options: LockOptions = {}): Promise
       owner !== undefined && isThisProcess(owner) ? Math.min(patience, NOTICE) : patience
     const isOver = waited >= (state === 'running' ? limit : Math.max(limit, 2 * STALE))
     if (isOver) return describeProcess(owner)
-    if (waited >= NOTICE && !isTold) {
-      isTold = true
+    if (waited >= NOTICE && !isNotified) {
+      isNotified = true
       waiting?.(describeProcess(owner))
     }
     await sleep(POLL, signal)

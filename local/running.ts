@@ -43,8 +43,8 @@ export function readProcess(value: unknown): ProcessFacts | undefined {
 export function describeProcess(facts: ProcessFacts | undefined): string {
   if (facts === undefined) return 'another process'
   const { pid, host, started } = facts
-  const name = isThisProcess(facts) ? `this process (${pid})` : `process ${pid}`
-  return `${name} on ${host}, started at ${started},`
+  const name = isThisProcess(facts) ? `this process ${pid}` : `process ${pid}`
+  return `${name} on ${host} (started at ${started})`
 }
 
 export function isThisProcess({ pid, start, place }: ProcessFacts): boolean {

@@ -139,7 +139,7 @@ function readEntry(entry: KvEntry | null, place: string): Partial<Saved> | undef
 
 function takenOver(place: string, owner: unknown): DataStreamsError {
   return new DataStreamsError(
-    `${place} belongs to ${describeProcess(readProcess(owner))} which loaded it later: each stream needs a key of its own`,
+    `${place} belongs to ${describeProcess(readProcess(owner))}, which loaded it later: each stream needs a key of its own`,
     { code: 'CURSOR_STORE' },
   )
 }

@@ -60,7 +60,7 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
 
   async function checkOwner(file: string): Promise<void> {
     const other = held === undefined ? ownerOf(lockOf(file)) : held.other()
-    if (other !== undefined) throw notOurs(file, `belongs to ${other} now`)
+    if (other !== undefined) throw notOurs(file, `belongs to ${other}`)
     // A handler may settle after its stream was closed: by then another stream may have come and gone.
     if (held === undefined && isReleased && (await readFile(file)) !== last)
       throw notOurs(file, 'was saved by another stream meanwhile')
@@ -73,7 +73,9 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
         patience: PATIENCE,
         signal,
         waiting: owner =>
-          waiting(notOurs(file, `belongs to ${owner} which is waited for, a minute at most`)),
+          waiting(
+            notOurs(file, `belongs to ${owner}, for which this stream waits a minute at most`),
+          ),
       }).catch(error => {
         throw signal.aborted ? error : failed('locked', file, error)
       })

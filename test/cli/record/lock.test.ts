@@ -66,10 +66,10 @@ onLinux('so is one of a process that was killed, and that nobody has waited for'
 
 test.each([
   ['of a process that runs', parent, `process ${process.ppid}`],
-  ['of this process', facts, `this process (${process.pid})`],
+  ['of this process', facts, `this process ${process.pid}`],
 ])('a lock %s counts', async (_whose, owner, name) => {
   write(owner)
-  const rule = `${name} on ${facts.host}, started at ${facts.started}, records into ${dir}: ${path} is its lock`
+  const rule = `${name} on ${facts.host} (started at ${facts.started}) records into ${dir}: ${path} is its lock`
   expect((await failureOf(lock(dir))).message).toBe(`--dir: ${rule}`)
   expect(readdirSync(dir)).toEqual(['recording.lock'])
 })
