@@ -48,7 +48,7 @@ export function createCursorStorage(options: CursorStorageOptions): CursorStorag
   const { store, saveInterval, read, failed } = options
   for (const name of ['load', 'save'] as const) checkFunction(`cursors.${name}`, store?.[name])
   const self = {}
-  const firstWait = Math.min(FIRST_WAIT, saveInterval)
+  const pace = createPace(saveInterval)
   let isReadable = false
   /** True where a change is not saved. */
   let isChanged = false
@@ -56,9 +56,6 @@ export function createCursorStorage(options: CursorStorageOptions): CursorStorag
   let isFresh = false
   let isFlushed = false
   let timer: ReturnType<typeof setTimeout> | undefined
-  /** Milliseconds from the beginning of the last save to that of the next. */
-  let wait = firstWait
-  let savedAt = Number.NEGATIVE_INFINITY
   let lastSave: Promise<void> = Promise.resolve()
   /** Saves that run or wait for those before them. */
   let pending = 0
@@ -70,7 +67,7 @@ export function createCursorStorage(options: CursorStorageOptions): CursorStorag
     if (timer !== undefined || pending > 0 || !isReadable || !isChanged) return
     // The stream has ended, so a save that failed is not repeated for ever.
     if (isFlushed && !isFresh) return
-    timer = setTimeout(startSave, Math.max(0, savedAt + wait - performance.now()))
+    timer = setTimeout(startSave, pace.delay())
     timer.unref?.()
   }
 
@@ -91,9 +88,8 @@ export function createCursorStorage(options: CursorStorageOptions): CursorStorag
       return giveUp('another stream goes on from the same store, and each needs its own')
     isChanged = false
     isFresh = false
-    savedAt = performance.now()
-    wait = Math.min(saveInterval, 2 * wait)
-    const stopWatch = watch('saved', 'the next save waits for it')
+    pace.begin()
+    const stopWatch = watchStore('saved', 'the next save waits for it', failed)
     try {
       await store.save({ ...wrong, ...read() })
     } catch (thrown) {
@@ -111,44 +107,16 @@ export function createCursorStorage(options: CursorStorageOptions): CursorStorag
     if (!isFlushed) failed(cursorError(`cursors are no longer saved: ${reason}`, cause))
   }
 
-  /** Reports that the store takes long to answer, again and again, until the returned function is called. */
-  function watch(done: 'read' | 'saved', consequence: string): () => void {
-    const begin = performance.now()
-    let slow: ReturnType<typeof setTimeout>
-    function next(ms: number): void {
-      slow = setTimeout(() => {
-        const seconds = Math.round((performance.now() - begin) / 1000)
-        failed(cursorError(`cursors could not be ${done} for ${seconds} s, and ${consequence}`))
-        next(2 * ms)
-      }, ms)
-      slow.unref?.()
-    }
-    next(SLOW)
-    return () => clearTimeout(slow)
-  }
-
   async function take(signal: AbortSignal): Promise<void> {
-    if (store.lock === undefined) return
-    const taken = await store.lock(signal, failed)
+    release = await store.lock?.(signal, failed)
     // The stream may have ended meanwhile, without having waited.
-    if (isFlushed) await taken()
-    else release = taken
+    if (isFlushed) await giveBack()
   }
 
-  async function loadInTime(signal: AbortSignal): Promise<unknown> {
-    const stopWatch = watch('read', 'the stream waits for them')
-    let limit: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<never>((_, reject) => {
-      limit = setTimeout(() => {
-        reject(new DataStreamsError(`the store has not answered for ${LOAD_LIMIT / 1000} s`))
-      }, LOAD_LIMIT)
-    })
-    try {
-      return await abortable(Promise.race([store.load(), late]), signal)
-    } finally {
-      stopWatch()
-      clearTimeout(limit)
-    }
+  async function giveBack(): Promise<void> {
+    const given = release
+    release = undefined
+    await given?.()
   }
 
   return {
@@ -156,7 +124,7 @@ export function createCursorStorage(options: CursorStorageOptions): CursorStorag
       try {
         await take(signal)
         owners.set(store, self)
-        const { cursors, ...checked } = checkCursors(await loadInTime(signal))
+        const { cursors, ...checked } = checkCursors(await loadInTime(store, signal, failed))
         wrong = checked.wrong
         for (const [feedID, cursor] of Object.entries(wrong)) failed(wrongTime(feedID, cursor))
         isReadable = true
@@ -170,8 +138,7 @@ export function createCursorStorage(options: CursorStorageOptions): CursorStorag
     changed(isFirst = false) {
       isChanged = true
       isFresh = true
-      if (isFirst && wait > firstWait) {
-        wait = firstWait
+      if (isFirst && pace.hasten()) {
         clearTimeout(timer)
         timer = undefined
       }
@@ -180,10 +147,73 @@ export function createCursorStorage(options: CursorStorageOptions): CursorStorag
     async flush() {
       isFlushed = true
       await startSave()
-      const given = release
-      release = undefined
-      await given?.()
+      await giveBack()
     },
+  }
+}
+
+/** When the next save begins. */
+function createPace(saveInterval: number) {
+  const firstWait = Math.min(FIRST_WAIT, saveInterval)
+  /** Milliseconds from the beginning of the last save to that of the next. */
+  let wait = firstWait
+  let begunAt = Number.NEGATIVE_INFINITY
+
+  return {
+    /** Milliseconds from now. */
+    delay: () => Math.max(0, begunAt + wait - performance.now()),
+    /** A save begins. */
+    begin() {
+      begunAt = performance.now()
+      wait = Math.min(saveInterval, 2 * wait)
+    },
+    /** A feed has its first cursor. True where the next save begins earlier for it. */
+    hasten(): boolean {
+      const before = wait
+      wait = firstWait
+      return wait < before
+    },
+  }
+}
+
+/** Reports that the store takes long to answer, again and again, until the returned function is called. */
+function watchStore(
+  done: 'read' | 'saved',
+  consequence: string,
+  failed: (error: Error) => void,
+): () => void {
+  const begin = performance.now()
+  let slow: ReturnType<typeof setTimeout>
+  function next(ms: number): void {
+    slow = setTimeout(() => {
+      const seconds = Math.round((performance.now() - begin) / 1000)
+      failed(cursorError(`cursors could not be ${done} for ${seconds} s, and ${consequence}`))
+      next(2 * ms)
+    }, ms)
+    slow.unref?.()
+  }
+  next(SLOW)
+  return () => clearTimeout(slow)
+}
+
+/** Loads, or rejects when that takes too long or the signal aborts: what the store gives after that is ignored. */
+async function loadInTime(
+  store: CursorStore,
+  signal: AbortSignal,
+  failed: (error: Error) => void,
+): Promise<unknown> {
+  const stopWatch = watchStore('read', 'the stream waits for them', failed)
+  let limit: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    limit = setTimeout(() => {
+      reject(new DataStreamsError(`the store has not answered for ${LOAD_LIMIT / 1000} s`))
+    }, LOAD_LIMIT)
+  })
+  try {
+    return await abortable(Promise.race([store.load(), late]), signal)
+  } finally {
+    stopWatch()
+    clearTimeout(limit)
   }
 }
 
