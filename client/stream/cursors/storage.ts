@@ -47,7 +47,7 @@ const END_MS = 1e14
 export function createCursorStorage(options: CursorStorageOptions): CursorStorage {
   const { store, saveInterval, read, failed } = options
   for (const name of ['load', 'save'] as const) checkFunction(`cursors.${name}`, store?.[name])
-  const self = {}
+  const claim = createClaim(store)
   const pace = createPace(saveInterval)
   let isReadable = false
   /** True where a change is not saved. */
@@ -59,7 +59,6 @@ export function createCursorStorage(options: CursorStorageOptions): CursorStorag
   let lastSave: Promise<void> = Promise.resolve()
   /** Saves that run or wait for those before them. */
   let pending = 0
-  let release: (() => Promise<void>) | undefined
   /** Loaded values that can't be times: they stay in the store until their feeds have a cursor. */
   let wrong: Readonly<Record<string, number>> = {}
 
@@ -84,7 +83,7 @@ export function createCursorStorage(options: CursorStorageOptions): CursorStorag
 
   async function save(): Promise<void> {
     if (!isChanged || !isReadable) return
-    if (owners.get(store) !== self)
+    if (claim.isLost)
       return giveUp('another stream goes on from the same store, and each needs its own')
     isChanged = false
     isFresh = false
@@ -107,28 +106,14 @@ export function createCursorStorage(options: CursorStorageOptions): CursorStorag
     if (!isFlushed) failed(cursorError(`cursors are no longer saved: ${reason}`, cause))
   }
 
-  async function take(signal: AbortSignal): Promise<void> {
-    release = await store.lock?.(signal, failed)
-    // The stream may have ended meanwhile, without having waited.
-    if (isFlushed) await giveBack()
-  }
-
-  async function giveBack(): Promise<void> {
-    const given = release
-    release = undefined
-    await given?.()
-  }
-
   return {
     async load(signal = new AbortController().signal) {
       try {
-        await take(signal)
-        owners.set(store, self)
-        const { cursors, ...checked } = checkCursors(await loadInTime(store, signal, failed))
-        wrong = checked.wrong
-        for (const [feedID, cursor] of Object.entries(wrong)) failed(wrongTime(feedID, cursor))
+        await claim.take(signal, failed)
+        const loaded = checkCursors(await loadInTime(store, signal, failed), failed)
+        wrong = loaded.wrong
         isReadable = true
-        return cursors
+        return loaded.cursors
       } catch (thrown) {
         if (signal.aborted || isStreamsError(thrown, 'CURSOR_STORE')) throw thrown
         failed(storeError('read', thrown))
@@ -147,7 +132,36 @@ export function createCursorStorage(options: CursorStorageOptions): CursorStorag
     async flush() {
       isFlushed = true
       await startSave()
-      await giveBack()
+      await claim.giveBack()
+    },
+  }
+}
+
+/** What a stream does so that its store belongs to it alone. */
+function createClaim(store: CursorStore) {
+  const self = {}
+  let release: (() => Promise<void>) | undefined
+  let isOver = false
+
+  async function giveBack(): Promise<void> {
+    isOver = true
+    const given = release
+    release = undefined
+    await given?.()
+  }
+
+  return {
+    async take(signal: AbortSignal, failed: (error: Error) => void): Promise<void> {
+      release = await store.lock?.(signal, failed)
+      // The stream may have ended meanwhile, without having waited.
+      if (isOver) await giveBack()
+      owners.set(store, self)
+    },
+    /** Gives the store up, now or once it has been taken. */
+    giveBack,
+    /** True where a later stream has it. */
+    get isLost() {
+      return owners.get(store) !== self
     },
   }
 }
@@ -221,7 +235,7 @@ async function loadInTime(
  * Rejects other objects, such as a Map, since they would seem to be empty and be written over. Parts values that can't be times of
  * their feeds from the cursors.
  */
-function checkCursors(given: unknown) {
+function checkCursors(given: unknown, failed: (error: Error) => void) {
   const kind = Object.prototype.toString.call(given).slice(8, -1)
   if (kind !== 'Object') throw new DataStreamsError(`load gave no plain object but ${kind}`)
   const cursors = new Map<string, number>()
@@ -231,7 +245,10 @@ function checkCursors(given: unknown) {
     const cursor = checkNumber(name, value, { min: 0, whole: true })
     const feedID = key.toLowerCase()
     if (mayBeTime(feedID, cursor)) cursors.set(feedID, cursor)
-    else wrong[feedID] = cursor
+    else {
+      wrong[feedID] = cursor
+      failed(wrongTime(feedID, cursor))
+    }
   }
   return { cursors, wrong }
 }
