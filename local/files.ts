@@ -1,7 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import type { Stats } from 'node:fs'
-import { constants, type FileHandle, link, open, rename, rm } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import {
+  constants,
+  type FileHandle,
+  link,
+  open,
+  readlink,
+  realpath,
+  rename,
+  rm,
+} from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
 
 /** The start of the names of a file's drafts; 16 hexadecimal digits follow. */
 export const draftPrefix = (path: string): string => `.${basename(path)}.`
@@ -92,6 +101,20 @@ export async function readText(
   } finally {
     await file.close()
   }
+}
+
+/** The path of a file without symbolic links, so that one file has one path; the file need not exist. */
+export async function realFile(path: string): Promise<string> {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error
+  }
+  // A link to a file that is not there yet.
+  const target = await readlink(path).catch(() => undefined)
+  const folder = dirname(path)
+  if (target !== undefined) return realFile(resolve(folder, target))
+  return join(await realpath(folder), basename(path))
 }
 
 /** Reads an open file of about this size, at most so many bytes. A stream would take several times as long for a small file. */

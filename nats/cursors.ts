@@ -1,10 +1,10 @@
 import type { KV, KvEntry } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { DataStreamsError } from '../core/errors.js'
+import { DataStreamsError, isStreamsError } from '../core/errors.js'
 import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
-import { sha256 } from '../platform/sha256.js'
+import { describeProcess, readProcess, thisProcess } from '../local/running.js'
 import type { CursorStore } from '../stores/file-cursors.js'
-import { readCursors } from '../stores/read-cursors.js'
+import { noCursors, readCursors } from '../stores/read-cursors.js'
 import { logError } from './errors.js'
 import { loadKeyValue } from './library.js'
 import { checkConnection, isAPIError } from './log.js'
@@ -28,12 +28,19 @@ const TIMEOUT = 4000
 /** Milliseconds for which cursors are asked for while the store is away, and those between two tries. */
 const PATIENCE = 60_000
 const RETRY_AFTER = 500
-/** Saves without an answer that are remembered: an hour of them. */
-const MOST_UNSURE = 1000
+/** The code of a server whose newest revision is another than a save names. */
+const WRONG_REVISION = 10_071
+
+/** The value of a key. */
+interface Saved {
+  /** The id of the store that loaded or saved last, and its process. */
+  readonly owner: { readonly store: string }
+  readonly cursors: Readonly<Record<string, number>>
+}
 
 /**
- * Stores cursors in the key-value store of NATS, so that a worker that moves to another machine goes on where it was. Each save
- * replaces the one that this store loaded or saved last, and no other: where another process has saved meanwhile, it fails.
+ * Stores cursors in the key-value store of NATS, so that a worker that moves to another machine goes on where it was. A key
+ * belongs to the stream that loaded it last: `load` takes it over, and a save of the stream before it fails.
  */
 export function natsCursors(connection: NatsConnection, given: NatsCursorsOptions): CursorStore {
   const options = checkOptions('natsCursors', given, names)
@@ -44,8 +51,7 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
   const place = `key ${key} of bucket ${bucket}`
   let opening: Promise<KV> | undefined
   let revision = 0
-  /** Hashes of what saves without an answer may have stored all the same, since the last that had one. */
-  const unsure = new Set<string>()
+  const owner = { ...thisProcess(), store: crypto.randomUUID() }
 
   function open(): Promise<KV> {
     opening ??= openBucket(connection, bucket, replicas).catch(thrown => {
@@ -55,61 +61,87 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
     return opening
   }
 
+  async function put(store: KV, cursors: Saved['cursors'], previousSeq: number): Promise<void> {
+    const text = JSON.stringify({ owner, cursors } satisfies Saved)
+    revision = await store.put(key, text, { previousSeq, timeout: TIMEOUT })
+  }
+
+  /** Reads the cursors, and makes them this store's: what the owner before saves from now on does not follow on that. */
+  async function takeOver(): Promise<Saved['cursors']> {
+    const store = await open()
+    const entry = await store.get(key)
+    const cursors = readEntry(entry, place)?.cursors ?? {}
+    await put(store, cursors, entry?.revision ?? 0)
+    return cursors
+  }
+
   /** A stream that can't read its cursors begins with now, and loses what came before: so it is tried for a while. */
-  async function read(): Promise<KvEntry | null> {
+  async function takeOverInTime(): Promise<Saved['cursors']> {
     const end = performance.now() + PATIENCE
     for (;;) {
       try {
-        return await (await open()).get(key)
+        return await takeOver()
       } catch (thrown) {
-        if (performance.now() > end || connection.isClosed()) throw thrown
+        const isForGood = isStreamsError(thrown) && !thrown.isRetryable
+        if (isForGood || performance.now() > end || connection.isClosed()) throw thrown
         await new Promise(resolve => setTimeout(resolve, RETRY_AFTER))
       }
     }
   }
 
-  async function write(store: KV, text: string): Promise<void> {
+  async function write(store: KV, cursors: Saved['cursors']): Promise<void> {
     try {
-      revision = await store.put(key, text, { previousSeq: revision, timeout: TIMEOUT })
+      await put(store, cursors, revision)
     } catch (thrown) {
-      if (!isAPIError(thrown, 10_071)) {
-        if (unsure.size < MOST_UNSURE) unsure.add(hashOf(text))
-        throw thrown
-      }
+      if (!isAPIError(thrown, WRONG_REVISION)) throw thrown
       const entry = await store.get(key)
-      if (entry === null || !unsure.has(hashOf(decoder.decode(entry.value))))
-        throw new DataStreamsError(
-          `${place} was saved by another process, and each stream needs a key of its own`,
-        )
-      revision = await store.put(key, text, { previousSeq: entry.revision, timeout: TIMEOUT })
+      const found = readEntry(entry, place)?.owner as Partial<typeof owner> | undefined
+      // A save without an answer may have been stored all the same.
+      if (entry === null || found?.store !== owner.store) throw takenOver(place, found)
+      await put(store, cursors, entry.revision)
     }
-    unsure.clear()
   }
 
   return {
     async load() {
       try {
-        const entry = await read()
-        revision = entry?.revision ?? 0
-        unsure.clear()
-        if (entry === null || entry.operation !== 'PUT') return {}
-        return readCursors(decoder.decode(entry.value), place)
+        return await takeOverInTime()
       } catch (thrown) {
         throw logError(`${place} can't be read`, thrown)
       }
     },
     async save(cursors) {
       try {
-        await write(await open(), JSON.stringify(cursors))
+        await write(await open(), cursors)
       } catch (thrown) {
+        if (isStreamsError(thrown, 'CURSOR_STORE')) throw thrown
         throw logError(`${place} can't be written`, thrown)
       }
     },
   }
 }
 
-function hashOf(text: string): string {
-  return sha256?.hash(text) ?? text
+/** The value of a key; undefined where there is none. Cursors alone are a value, too. */
+function readEntry(entry: KvEntry | null, place: string): Partial<Saved> | undefined {
+  if (entry === null || entry.operation !== 'PUT') return undefined
+  const text = decoder.decode(entry.value)
+  let value: Partial<Saved> | undefined
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw noCursors(place, 'it is not JSON', { cause })
+  }
+  const { owner, cursors } = value ?? {}
+  if (cursors === undefined) return { cursors: readCursors(text, place) }
+  const checked = readCursors(JSON.stringify(cursors), place)
+  return { cursors: checked, ...(owner && { owner }) }
+}
+
+function takenOver(place: string, owner: unknown): DataStreamsError {
+  return new DataStreamsError(
+    `${place} belongs to ${describeProcess(readProcess(owner))}, which loaded it later: each stream needs a key of its own`,
+    { code: 'CURSOR_STORE' },
+  )
 }
 
 async function openBucket(

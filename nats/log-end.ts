@@ -15,6 +15,7 @@ export function cursorsFromLog(
   store: CursorStore,
 ): CursorStore {
   return {
+    ...(store.lock && { lock: store.lock.bind(store) }),
     async load() {
       const saved = await store.load()
       const others = feedIDs.filter(feedID => saved[feedID] === undefined)

@@ -146,7 +146,7 @@ function closeFor(endpoint: Endpoint, call: RequestCall, thrown: unknown): void 
   const now = performance.now()
   // The wait that is under way may be the one that the error repeats.
   const until = now + Math.min(MAX_RETRY_AFTER, retryAfter)
-  if (until < endpoint.closedUntil + 1000) return
+  if (retryAfter <= 0 || until < endpoint.closedUntil + 1000) return
   const isNew = endpoint.closedUntil < now
   endpoint.closedUntil = until
   endpoint.statusCode = statusCode

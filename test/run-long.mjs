@@ -22,13 +22,14 @@ const suites = [
   'test/local/vault/(chaos|killed|node)',
   'test/crypto/tdh2/reshare',
   'test/model/',
-  'test/wire/(consumption|continuity|resumption)\\.test',
+  'test/wire/(consumption|continuity|killed|resumption)\\.test',
   ...(isShare ? [] : ['test/cli/(everywhere|record)\\.test']),
 ]
 const counts = {
   CHAOS_SECONDS: 60,
   CONSUMPTION_SECONDS: 60,
   CONTINUITY_SECONDS: 300,
+  CURSOR_KILLS: 60,
   DECODER_REPORTS: 10_000,
   FUZZ_INPUTS: 100_000,
   MODEL_RUNS: 10_000,

@@ -80,7 +80,7 @@ async function record(given: readonly string[], options: RecordOptions, io: IO):
     throw fileError('--dir', dir, cause, 'written to')
   })
   const { lock } = await import('../record/lock.js')
-  const unlock = lock(dir)
+  const unlock = await lock(dir)
   try {
     const { listRecorded, openFiles, removeTorn } = await import('../record/files.js')
     const { openJournal } = await import('../record/journal.js')

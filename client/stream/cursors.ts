@@ -7,8 +7,8 @@ import { createCursorStorage } from './cursors/storage.js'
 
 /** How far the reports of each feed have been taken. */
 export interface Cursors {
-  /** Reads the store; if that fails, it is never written over. */
-  load(): Promise<ReadonlyMap<string, number>>
+  /** Reads the store; if that fails, it is never written over. Rejects where it belongs to another stream. */
+  load(signal?: AbortSignal): Promise<ReadonlyMap<string, number>>
   /** A report was delivered, and is not taken yet. */
   arrived(report: Report): void
   /** A report has been taken. */
@@ -19,14 +19,14 @@ export interface Cursors {
   lower(feedID: string, time: number): void
   /** The time up to which a feed's reports have been taken. */
   cursor(feedID: string): number | undefined
-  /** Saves all changes. Resolves when that is done or has failed; a failure is not tried again. */
+  /** Saves all changes, and gives the store up. Resolves when that is done or has failed; a failure is not tried again. */
   flush(): Promise<void>
 }
 
 /** What cursors need. */
 export interface CursorsOptions {
   readonly store: CursorStore
-  /** Milliseconds between two saves, at least. @default 1000 */
+  /** Milliseconds between two saves, at least, but for those after a feed's first cursor. @default 1000 */
   readonly saveInterval?: number
   /** The present, in milliseconds of Unix time. */
   readonly now: () => number
@@ -51,7 +51,7 @@ export function createCursors(options: CursorsOptions): Cursors {
   /** For each feed, how many reports in a row were dated later than the present. */
   const ahead = new Map<string, number>()
   const limits = new Map<string, number>()
-  const storage = createCursorStorage(store, saveInterval, readAll, failed)
+  const storage = createCursorStorage({ store, saveInterval, read: readAll, failed })
 
   function readAll(): Readonly<Record<string, number>> {
     return Object.fromEntries(Array.from(newest, ([id, time]) => [id, cursorOf(id, time)]))
@@ -72,7 +72,9 @@ export function createCursors(options: CursorsOptions): Cursors {
     const count = (ahead.get(feedID) ?? 0) + 1
     ahead.set(feedID, count)
     const present = inUnit(feedID, now())
-    if (count >= MOST_AHEAD && present > (newest.get(feedID) ?? 0)) newest.set(feedID, present)
+    const before = newest.get(feedID)
+    if (before === undefined || (count >= MOST_AHEAD && present > before))
+      newest.set(feedID, present)
   }
 
   /** A cursor that the present has not reached would stand still until then. */
@@ -90,8 +92,8 @@ export function createCursors(options: CursorsOptions): Cursors {
   }
 
   return {
-    async load() {
-      const cursors = await storage.load()
+    async load(signal) {
+      const cursors = await storage.load(signal)
       for (const [feedID, cursor] of cursors) newest.set(feedID, cursor)
       return cursors
     },
@@ -101,7 +103,7 @@ export function createCursors(options: CursorsOptions): Cursors {
         newest.set(feedID, isDue(feedID, time) ? Math.max(0, time - 1) : inUnit(feedID, now()))
       // A late report takes the cursor back until it is taken.
       else if (time > before) return
-      storage.changed()
+      storage.changed(before === undefined)
     },
     taken({ feedID, observationsTimestamp: time }) {
       const before = newest.get(feedID)
@@ -109,7 +111,7 @@ export function createCursors(options: CursorsOptions): Cursors {
       else if (before === undefined || time > before) newest.set(feedID, time)
       else if (!isDue(feedID, before)) bringBack(feedID, before, time)
       if (isDue(feedID, time)) ahead.delete(feedID)
-      storage.changed()
+      storage.changed(before === undefined)
     },
     limit,
     lower(feedID, time) {

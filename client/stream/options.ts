@@ -62,7 +62,10 @@ export interface StreamOptions {
    * what it missed. `fileCursors` of `sluice/stores` stores it in a file.
    */
   cursors?: CursorStore
-  /** Milliseconds between two saves of the cursors: what you took since the last one comes again after a crash. @default 1000 */
+  /**
+   * Milliseconds between two saves of the cursors, at least: what you took since the last one comes again after a crash. A feed's
+   * first cursor is saved at once; the saves after it follow at 50 ms, and each after twice the time. @default 1000
+   */
   saveInterval?: number
   /** Aborting it closes the stream. */
   signal?: AbortSignal

@@ -61,7 +61,10 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
       store: options.cursors,
       saveInterval: options.saveInterval,
       now: parts.now,
-      failed: error => events.emit('error', error),
+      failed(error) {
+        log.error?.(error.message)
+        events.emit('error', error)
+      },
       earliest: feedID => outstanding?.earliest(feedID),
     })
   const hooks = parts.plugins.flatMap(({ taken }) => taken ?? [])
@@ -143,7 +146,7 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
     resumed: () => resumed,
     async load(feedIDs) {
       if (cursors === undefined) return
-      resumed = await cursors.load()
+      resumed = await cursors.load(life.signal)
       const known = feedIDs.filter(feedID => resumed.has(feedID)).length
       log.info?.(`stream resumes: ${known} of its feeds have a cursor`)
     },

@@ -15,24 +15,66 @@ test('are what was saved last, on any connection', async () => {
   expect(await other.load()).toEqual({})
 })
 
-test('are never taken back by a process that another has replaced', async () => {
+test('are never taken back by a stream that another has replaced, whichever saves first', async () => {
   const world = await startWorld()
   const first = natsCursors(await world.connect(), { key: 'k' })
   await first.load()
   await first.save({ [feed(1)]: 1 })
   const second = natsCursors(await world.connect(), { key: 'k' })
-  await second.load()
-  await second.save({ [feed(1)]: 5 })
+  expect(await second.load()).toEqual({ [feed(1)]: 1 })
   const error = await failureOf(first.save({ [feed(1)]: 2 }))
-  expect(error).toMatchObject({ code: 'LOG' })
-  expect(error.message).toContain(
-    'key k of bucket sluice-cursors was saved by another process, and each stream needs a key of its own',
+  expect(error).toMatchObject({ code: 'CURSOR_STORE' })
+  expect(error.message).toMatch(
+    /^key k of bucket sluice-cursors belongs to this process \d+ on .* \(started at .*\), which loaded it later: each stream needs a key of its own$/,
   )
-  expect(await second.load()).toEqual({ [feed(1)]: 5 })
+  await second.save({ [feed(1)]: 5 })
   // Whoever loads last goes on.
-  await first.load()
+  expect(await first.load()).toEqual({ [feed(1)]: 5 })
   await first.save({ [feed(1)]: 6 })
   await failureOf(second.save({ [feed(1)]: 7 }))
+})
+
+test('go to a new process while the old one runs: the old one says so once, and the new one saves', async () => {
+  const world = await startWorld()
+  const engine = await world.engine()
+  await world.relay(engine)
+  const stream = async () => ({
+    cursors: natsCursors(await world.connect(), { key: 'w' }),
+    saveInterval: 0,
+  })
+  const old = await world.worker({ stream: await stream() })
+  engine.publish(feed(1))
+  await until(() => old.reports.length === 1)
+  const next = await world.worker({ stream: await stream() })
+  for (let at = 0; at < 20; at++) {
+    engine.publish(feed(1))
+    await pause(20)
+  }
+  await until(() => old.reports.length === 21 && next.reports.length >= 20)
+  expect(old.errors).toMatchObject([
+    {
+      code: 'CURSOR_STORE',
+      message: expect.stringMatching(/^cursors are no longer saved: key w .* a key of its own$/),
+    },
+  ])
+  expect(next.errors).toEqual([])
+  await next.client.close()
+  await old.client.close()
+  const last = next.reports.at(-1)?.observationsTimestamp
+  const saved = await natsCursors(await world.connect(), { key: 'w' }).load()
+  expect(saved[feed(1)]).toBe(last)
+})
+
+test('of a version that stored no owner are read', async () => {
+  const world = await startWorld()
+  const connection = await world.connect()
+  const { Kvm } = await import('@nats-io/kv')
+  const bucket = await new Kvm(connection).create('sluice-cursors')
+  await bucket.put('k', JSON.stringify({ [feed(1)]: 7 }))
+  const cursors = natsCursors(connection, { key: 'k' })
+  expect(await cursors.load()).toEqual({ [feed(1)]: 7 })
+  await cursors.save({ [feed(1)]: 8 })
+  expect(await cursors.load()).toEqual({ [feed(1)]: 8 })
 })
 
 test('are saved again after saves that had no answer, whichever of them was stored', async () => {

@@ -11,8 +11,8 @@ import { root } from './steps.mjs'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 66500,
-  './client': 42500,
+  '.': 67000,
+  './client': 43000,
   './core': 3400,
   './confidential-http': 66000,
   './gateway': 16300,
@@ -40,7 +40,7 @@ export const budgets = {
   './presets/feeds': 2200,
   './presets/versions': 6200,
   './report': 9400,
-  './stores': 2300,
+  './stores': 4100,
   './tdh2': 8000,
 }
 

@@ -12,8 +12,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { transformSync } from 'esbuild'
 import { fileCursors } from '../../stores/index.js'
+import { built } from '../support/files.js'
 import { failureOf, pause } from '../support/waiting.js'
 
 const feed = (digit: number) => `0x0003${String(digit).padStart(60, '0')}`
@@ -100,27 +100,9 @@ describe('fileCursors', () => {
 
   test('whoever is killed while saving leaves the old or the new, never a part', async () => {
     const path = join(folder, 'cursors.json')
-    const root = join(__dirname, '../..')
-    // The store as a program, without the rest of the library.
-    const compile = (from: string, to: string, change = (text: string) => text) =>
-      writeFileSync(
-        join(folder, to),
-        transformSync(change(readFileSync(join(root, from), 'utf8')), {
-          loader: 'ts',
-          format: 'esm',
-        }).code,
-      )
-    const flat = (text: string) =>
-      text.replace(/'\.\.?\/(?:(?:core|local|report)\/)?([a-z-]+)\.js'/g, "'./$1.mjs'")
-    for (const name of ['errors', 'options', 'kind', 'unknown-name'])
-      compile(`core/${name}.ts`, `${name}.mjs`, flat)
-    compile('local/files.ts', 'files.mjs', flat)
-    compile('report/feed-id.ts', 'feed-id.mjs', flat)
-    compile('stores/read-cursors.ts', 'read-cursors.mjs', flat)
-    compile('stores/file-cursors.ts', 'file-cursors.mjs', flat)
     writeFileSync(
       join(folder, 'program.mjs'),
-      `import { fileCursors } from './file-cursors.mjs'
+      `import { fileCursors } from ${JSON.stringify(built('esm/stores/index.js'))}
 const store = fileCursors(process.argv[2])
 for (let at = 1; ; at++) {
   const cursors = {}

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { createCursors } from '../../../client/stream/cursors.js'
+import { DataStreamsError } from '../../../core/errors.js'
 import type { Report } from '../../../report/report.js'
 import type { CursorStore } from '../../../stores/file-cursors.js'
 
@@ -16,14 +17,19 @@ const report = (to: number, from = to, feedID = feedA) =>
   ({ feedID, validFromTimestamp: from, observationsTimestamp: to }) as Report
 const wait = (ms: number) => jest.advanceTimersByTimeAsync(ms)
 
+/** The errors of the cursors that were opened last. */
+let seen: Error[] = []
+
 /** Cursors over a store in memory, and all that was saved. */
 async function open(
   given: Readonly<Record<string, unknown>> = {},
   change: Partial<CursorStore> = {},
   untaken: ReadonlySet<number> = new Set(),
+  saveInterval = 1000,
 ) {
   const saved: Readonly<Record<string, number>>[] = []
   const errors: Error[] = []
+  seen = errors
   const store: CursorStore = {
     load: async () => given as Record<string, number>,
     save: async cursors => void saved.push({ ...cursors }),
@@ -31,6 +37,7 @@ async function open(
   }
   const cursors = createCursors({
     store,
+    saveInterval,
     now: Date.now,
     failed: error => void errors.push(error),
     earliest: feedID => (feedID === feedA && untaken.size > 0 ? Math.min(...untaken) : undefined),
@@ -146,7 +153,7 @@ describe('cursors', () => {
     const now = 1_700_000_000
     const { cursors, errors } = await open({ [feedB]: now + 3600 })
     cursors.taken(report(now + 3600))
-    expect(cursors.cursor(feedA)).toBeUndefined()
+    expect(cursors.cursor(feedA)).toBe(now)
     cursors.arrived(report(now + 3600))
     expect(cursors.cursor(feedA)).toBe(now)
     cursors.taken(report(now - 7, now - 7, feedB))
@@ -170,6 +177,67 @@ describe('cursors', () => {
   })
 })
 
+describe('loading', () => {
+  const feedMs = `0x1003${'cc'.repeat(30)}`
+
+  test.each([
+    ['milliseconds of a feed of seconds', feedA, 1_700_000_000_000],
+    ['the first time that is none in seconds', feedA, 1e11],
+    ['far too many milliseconds', feedMs, 1e15],
+    ['seconds of a feed of milliseconds', feedMs, 1_700_000_000],
+  ])('parts from the others what can be no time: %s', async (_what, feedID, wrong) => {
+    const { cursors, start, saved, errors } = await open({ [feedID]: wrong, [feedB]: 7 })
+    expect([...start]).toEqual([[feedB, 7]])
+    expect(errors).toMatchObject([{ code: 'CURSOR_STORE' }])
+    expect(errors[0]?.message).toMatch(`the cursor of ${feedID} is ${wrong}, and must be`)
+    expect(errors[0]?.message).toMatch(feedID === feedA ? 'in seconds' : 'in milliseconds')
+    expect(cursors.cursor(feedID)).toBeUndefined()
+    cursors.taken(report(8, 8, feedB))
+    await wait(0)
+    expect(saved).toEqual([{ [feedID]: wrong, [feedB]: 8 }])
+    const now = feedID === feedA ? Date.now() / 1000 : Date.now()
+    cursors.taken(report(Math.floor(now), 1, feedID))
+    await wait(50)
+    expect(saved.at(-1)).toEqual({ [feedID]: Math.floor(now), [feedB]: 8 })
+    await cursors.flush()
+  })
+
+  test('takes what can be a time', async () => {
+    const given = { [feedA]: 1e11 - 1, [feedB]: 0, [feedMs]: 1e14 - 1 }
+    const { start, errors } = await open(given)
+    expect(Object.fromEntries(start)).toEqual(given)
+    expect(errors).toEqual([])
+  })
+
+  test('that takes long is reported, and given up after 70 seconds: what it gives then changes nothing', async () => {
+    let answer: (cursors: Record<string, number>) => void = () => undefined
+    const load = () =>
+      new Promise<Record<string, number>>(resolve => {
+        answer = resolve
+      })
+    const opening = open({}, { load })
+    const errors = seen
+    await wait(9999)
+    expect(errors).toEqual([])
+    await wait(1)
+    expect(errors).toMatchObject([
+      { code: 'CURSOR_STORE', message: expect.stringMatching(/could not be read for 10 s/) },
+    ])
+    await wait(60_000)
+    const { cursors, start, saved } = await opening
+    expect(start.size).toBe(0)
+    expect(errors.at(-1)?.message).toMatch(
+      /read: the store has not answered for 70 s\. The stream starts without them, and saves none$/,
+    )
+    answer({ [feedA]: 100 })
+    cursors.taken(report(101))
+    await wait(5000)
+    await cursors.flush()
+    expect(saved).toEqual([])
+    expect(cursors.cursor(feedA)).toBe(101)
+  })
+})
+
 describe('saving', () => {
   test('happens once in an interval at most, and not at all without need', async () => {
     const { cursors, saved } = await open({ [feedA]: 100 })
@@ -177,14 +245,43 @@ describe('saving', () => {
       cursors.taken(report(time))
       await wait(100)
     }
-    expect(saved.length).toBeGreaterThan(2)
-    expect(saved.length).toBeLessThan(6)
+    // At once, and then after 50, 100, 200, 400, 800 and 1000 ms, or with the next change.
+    expect(saved.map(cursors => cursors[feedA])).toEqual([101, 102, 103, 107, 115, 125, 135])
     await wait(2000)
     const { length } = saved
     expect(saved.at(-1)).toEqual({ [feedA]: 140 })
     await wait(10_000)
     await cursors.flush()
     expect(saved).toHaveLength(length)
+  })
+
+  test('happens at once where feeds have their first cursors, together for those of a moment', async () => {
+    const feedIDs = Array.from({ length: 1000 }, (_, at) => `0x0003${String(at).padStart(60, '0')}`)
+    const { cursors, saved } = await open({}, {}, new Set(), 30_000)
+    cursors.arrived(report(100))
+    await wait(0)
+    expect(saved).toEqual([{ [feedA]: 99 }])
+    for (const feedID of feedIDs) {
+      cursors.taken(report(100, 100, feedID))
+      await wait(1)
+    }
+    await wait(50)
+    expect(Object.keys(saved.at(-1) ?? {})).toHaveLength(1001)
+    expect(saved.length).toBeLessThan(25)
+    for (let time = 101; time <= 115; time++) {
+      cursors.taken(report(time))
+      await wait(30_000)
+    }
+    const { length } = saved
+    cursors.taken(report(200))
+    await wait(0)
+    cursors.taken(report(201))
+    await wait(29_999)
+    expect(saved).toHaveLength(length + 1)
+    cursors.taken(report(60, 60, feedB))
+    await wait(0)
+    expect(saved.at(-1)).toMatchObject({ [feedA]: 201, [feedB]: 60 })
+    await cursors.flush()
   })
 
   test('at the end saves what is new, after what is being saved', async () => {
@@ -227,11 +324,11 @@ describe('saving', () => {
       },
     )
     cursors.taken(report(101))
-    await wait(1000)
+    await wait(0)
     cursors.taken(report(102))
     await wait(5000)
-    expect(errors.map(error => error.message)).toEqual(
-      Array(2).fill('cursors could not be saved: disk full'),
+    expect(errors).toMatchObject(
+      Array(2).fill({ code: 'CURSOR_STORE', message: 'cursors could not be saved: disk full' }),
     )
     expect(saved).toEqual([{ [feedA]: 102 }])
   })
@@ -240,10 +337,10 @@ describe('saving', () => {
     [
       'fails',
       async () => Promise.reject(new Error('corrupt')),
-      /^cursors could not be read: corrupt$/,
+      /^cursors could not be read: corrupt\. The stream starts without them, and saves none$/,
     ],
-    ['gives null', async () => null as never, /^cursors could not be read: .* Null$/],
-    ['gives nothing', async () => undefined as never, /^cursors could not be read: .* Undefined$/],
+    ['gives null', async () => null as never, /^cursors could not be read: .* Null\./],
+    ['gives nothing', async () => undefined as never, /^cursors could not be read: .* Undefined\./],
     ['gives a list', async () => [] as never, /no plain object but Array/],
     ['gives a Map', async () => new Map() as never, /no plain object but Map/],
     ['gives what is no time', async () => ({ [feedA]: -1 }), /the cursor of 0x0003a+ must be/],
@@ -256,6 +353,64 @@ describe('saving', () => {
     await wait(5000)
     await cursors.flush()
     expect(saved).toEqual([])
+  })
+
+  test('that takes long is reported again and again, and the next waits for it', async () => {
+    let finish: () => void = () => undefined
+    const order: number[] = []
+    const { cursors, errors } = await open(
+      { [feedA]: 100 },
+      {
+        save(cursors) {
+          order.push(cursors[feedA] as number)
+          return new Promise(resolve => {
+            finish = resolve
+          })
+        },
+      },
+    )
+    cursors.taken(report(101))
+    await wait(0)
+    cursors.taken(report(102))
+    await wait(9999)
+    expect(errors).toEqual([])
+    await wait(25_001)
+    expect(errors).toMatchObject([
+      { code: 'CURSOR_STORE', message: expect.stringMatching(/saved for 10 s, and the next save/) },
+      { code: 'CURSOR_STORE', message: expect.stringMatching(/saved for 30 s/) },
+    ])
+    expect(order).toEqual([101])
+    finish()
+    await wait(0)
+    expect(order).toEqual([101, 102])
+    finish()
+    await cursors.flush()
+    expect(errors).toHaveLength(2)
+  })
+
+  test('is given up by the stream whose store says that it belongs to another', async () => {
+    let tries = 0
+    const { cursors, errors } = await open(
+      { [feedA]: 100 },
+      {
+        async save() {
+          tries++
+          throw new DataStreamsError('it belongs to process 7', { code: 'CURSOR_STORE' })
+        },
+      },
+    )
+    cursors.taken(report(101))
+    await wait(0)
+    cursors.taken(report(102))
+    await wait(60_000)
+    await cursors.flush()
+    expect(tries).toBe(1)
+    expect(errors).toMatchObject([
+      {
+        code: 'CURSOR_STORE',
+        message: 'cursors are no longer saved: it belongs to process 7',
+      },
+    ])
   })
 
   test('that fails at the end is not tried again, until there is something new', async () => {
@@ -301,7 +456,6 @@ describe('saving', () => {
     await first
     await wait(0)
     cursors.taken(report(103))
-    expect(jest.getTimerCount()).toBe(0)
     finish.shift()?.()
     await second
     await wait(1000)
