@@ -26,8 +26,6 @@ const TOLERANCE = 2000
 /** Reports come a moment after their time: milliseconds of that, and by how much it varies. */
 const DELAY = 500
 const DELAY_SLACK = 2000
-/** Reports that come later than this don't say what time it is: their origin lags. */
-const MAX_DELAY = 10_000
 /** Live reports that make a chain, and those that all chains of an origin need together. */
 const CHAIN = 3
 const ALL_CHAINS = 5
@@ -281,7 +279,8 @@ export class Present {
     const isAhead = reports.offset > this.#offset + GRACE + DELAY
     if (isAhead || shared !== undefined) this.#decide(reports)
     if (reports.offset > this.#offset + GRACE + DELAY) this.#quietUntil = performance.now() + FOLLOW
-    else if (reports.offset >= this.#offset - MAX_DELAY) this.#reports = reports
+    else if (Math.abs(reports.offset - this.#offset) <= TOLERANCE + DELAY_SLACK)
+      this.#reports = reports
     this.#chains.clear()
     this.#stopFollowing()
   }
