@@ -7,7 +7,7 @@ import { until } from '../support/waiting.js'
 const closers = closeAfterEach()
 const [busy, quiet] = [feedID(3, 1), feedID(3, 2)]
 
-test('reports dropped of a feed that then is silent are announced within five seconds, though nothing is taken', async () => {
+test('reports dropped of a feed that then publishes nothing are announced within five seconds, though nothing is taken', async () => {
   const service = await startService({ feeds: [busy, quiet], signatures: 'dummy' })
   closers.push(() => service.close())
   const { apiKey, userSecret, endpoint, wsEndpoint } = service

@@ -117,7 +117,9 @@ export function stack(
     leaks: false,
     throws: false,
     onDelivered: (): void => undefined,
-    emitEnding: (): void => endings.forEach(listener => listener()),
+    emitEnding(): void {
+      for (const listener of endings) listener()
+    },
   }
   const ends: (() => void)[] = []
   const endings: (() => void)[] = []
