@@ -34,6 +34,7 @@ export type { HistoryOptions } from './request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'
 export type {
   Connections,
+  FetchedPage,
   PluginClient,
   RequestScope,
   ScopeEventMap,

@@ -28,8 +28,10 @@ export type ReportsPage<Data = unknown> = Report<Data>[] & {
 
 /** Reports of several feeds, in the order of the request. */
 export type ReportsBulk<Data = unknown> = Report<Data>[] & {
-  /** The feeds without a report here: the service had none at that time, or a plugin dropped it. */
+  /** The feeds without a report here: the service had none at that time, it is left out, or a plugin dropped it. */
   readonly missing: readonly string[]
+  /** Why reports of the answer are left out: unreadable, of another feed, or two of one feed. @default none */
+  readonly errors: readonly Error[]
 }
 
 /** The operations of the service's REST interface. */

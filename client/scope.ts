@@ -50,6 +50,12 @@ export interface StreamScope extends ScopeFacts {
   wait(work: Promise<unknown>, report: Report): void
 }
 
+/** A page of a feed's reports, ascending. */
+export type FetchedPage = readonly Report[] & {
+  /** The service has said (206) that the page lacks reports which may exist. @default false */
+  readonly isPartial?: boolean
+}
+
 /** The client, for its plugins. What it asks goes through the client's own stack. */
 export interface PluginClient extends Rest {
   /** Sends a request of the plugin's own, to an absolute URL; `operation` says in logs what it is for. */
@@ -68,7 +74,7 @@ export interface PluginClient extends Rest {
     startTime: number,
     limit: number,
     signal: AbortSignal,
-  ): Promise<readonly Report[]>
+  ): Promise<FetchedPage>
   /** The present in milliseconds of Unix time, by the service's clock where a plugin knows it. */
   now(): number
   /** What the client has counted, over all its streams. */

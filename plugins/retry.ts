@@ -1,6 +1,6 @@
 import type { Handler, Plugin } from '../client/plugin.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
-import { createDelays } from './retry/delay.js'
+import { createDelays, defaultDelays } from './retry/delay.js'
 import { retryRequest } from './retry/request.js'
 
 /** Options of `retry`. */
@@ -60,14 +60,26 @@ export function retry(options: RetryOptions = {}): Plugin<never> {
   const interval = { min: 1, max: MAX_TIMER }
   const attempts = checkNumber('attempts', given.attempts ?? 3, count)
   const delay = checkNumber('delay', given.delay ?? 1000, time)
-  const maxRetryAfter = checkNumber('maxRetryAfter', given.maxRetryAfter ?? 60_000, time)
+  const maxRetryAfter = checkNumber(
+    'maxRetryAfter',
+    given.maxRetryAfter ?? defaultDelays.maxRetryAfter,
+    time,
+  )
   const healthyAfter = checkNumber('healthyAfter', given.healthyAfter ?? 2000, { min: 0 })
   const delays = createDelays({
-    maxDelay: checkNumber('maxDelay', given.maxDelay ?? 10_000, time),
+    maxDelay: checkNumber('maxDelay', given.maxDelay ?? defaultDelays.maxDelay, time),
     maxRetryAfter,
-    probeInterval: checkNumber('probeInterval', given.probeInterval ?? 30_000, interval),
-    refusedInterval: checkNumber('refusedInterval', given.refusedInterval ?? 60_000, interval),
-    random: given.random ?? Math.random,
+    probeInterval: checkNumber(
+      'probeInterval',
+      given.probeInterval ?? defaultDelays.probeInterval,
+      interval,
+    ),
+    refusedInterval: checkNumber(
+      'refusedInterval',
+      given.refusedInterval ?? defaultDelays.refusedInterval,
+      interval,
+    ),
+    random: given.random ?? defaultDelays.random,
   })
 
   function withRetry(next: Handler): Handler {

@@ -29,6 +29,19 @@ const names: OptionNames<Config> = {
   haMode: true,
 }
 
+/** Options of streams that programs for the official SDK have in a configuration, though neither library reads them there. */
+const streamNames = ['reconnectInterval', 'maxReconnectAttempts'] as const
+
+type Given = (Config | ClientOptions) & {
+  readonly [Name in (typeof streamNames)[number]]?: unknown
+}
+
+const givenNames: OptionNames<Given> = {
+  ...names,
+  reconnectInterval: true,
+  maxReconnectAttempts: true,
+}
+
 /**
  * Makes a client: with the default preset from a configuration, or with your own stack from `plugins`.
  *
@@ -43,11 +56,15 @@ export function createClient<const Given extends Plugins>(
 ): Client<DataOf<Given>>
 export function createClient(config: Config): Client<DecodedReport>
 export function createClient(given: Config | ClientOptions): Client {
-  const config = checkOptions<Config | ClientOptions>('createClient', given, names)
+  const config = checkOptions<Given>('createClient', given, givenNames)
   const client = pickOptions(config, clientNames)
-  if (config.plugins === undefined)
-    return createClientOf({ ...client, plugins: presetOf(config as Config) })
-  for (const field of Object.keys(names)) {
+  const ignored = streamNames.filter(name => config[name] !== undefined)
+  if (config.plugins === undefined) {
+    const plugins = presetOf(config as Config)
+    if (ignored.length === 0) return createClientOf({ ...client, plugins })
+    return createClientOf({ ...client, plugins: [...plugins, streamOptionsIgnored(ignored)] })
+  }
+  for (const field of Object.keys(givenNames)) {
     if (field in clientNames || (config as Partial<Config>)[field as keyof Config] === undefined)
       continue
     throw new ValidationError(
@@ -65,6 +82,16 @@ export function presetOf(config: Config): Plugins {
   if (checkBoolean('haMode', haMode)) return plugins
   const single = plugins.filter(({ name }) => name !== 'ha-discovery')
   return String(config.wsEndpoint).includes(',') ? [...single, firstEndpoint] : single
+}
+
+/** Warns of options that belong to `createStream`. */
+function streamOptionsIgnored(ignored: readonly string[]): Plugin<never> {
+  return {
+    name: 'stream-options-ignored',
+    setup({ log }) {
+      log.warn?.(`${ignored.join(', ')}: ignored in a configuration; give it to createStream`)
+    },
+  }
 }
 
 /** Warns that only the first of several URLs is connected to. */

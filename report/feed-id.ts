@@ -1,9 +1,9 @@
 import { ValidationError } from '../core/errors.js'
 import { kindOf } from '../core/kind.js'
 
-const pattern = /^0x[0-9a-f]{64}$/i
+const pattern = /^0x[0-9a-fA-F]{64}$/
 
-/** True for `0x` and 64 hexadecimal digits, in either case. */
+/** True for `0x` and 64 hexadecimal digits, these in either case. */
 export function isFeedID(value: unknown): value is string {
   return typeof value === 'string' && pattern.test(value)
 }

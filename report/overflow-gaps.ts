@@ -1,6 +1,9 @@
 import type { Gap } from './gap.js'
 import type { Report } from './report.js'
 
+/** Milliseconds after which a range is announced at the latest. */
+const ANNOUNCED_WITHIN = 5000
+
 /** The ranges of dropped reports that are not announced yet. */
 export interface OverflowGaps {
   /** Adds a dropped report to the range of its feed; where the two do not touch, announces that range and begins another. */
@@ -11,15 +14,31 @@ export interface OverflowGaps {
   flushAll(): void
 }
 
-/** Joins dropped reports to one range per feed, and gives each range to `emit` once. */
+/**
+ * Joins dropped reports to one range per feed, and gives each range to `emit` once: five seconds after its first report at
+ * the latest. Reports that are dropped later begin another range.
+ */
 export function createOverflowGaps(emit: (gap: Gap) => void): OverflowGaps {
   const open = new Map<string, { from: number; to: number }>()
+  /** Runs while a range is open. */
+  let timer: ReturnType<typeof setTimeout> | undefined
+
+  function stopTimer(): void {
+    clearTimeout(timer)
+    timer = undefined
+  }
 
   function flush(feedID: string): void {
     const range = open.get(feedID)
     if (range === undefined) return
     open.delete(feedID)
+    if (open.size === 0) stopTimer()
     emit({ feedID, from: range.from, to: range.to, cause: 'overflow' })
+  }
+
+  function flushAll(): void {
+    stopTimer()
+    for (const feedID of [...open.keys()]) flush(feedID)
   }
 
   return {
@@ -32,10 +51,9 @@ export function createOverflowGaps(emit: (gap: Gap) => void): OverflowGaps {
       }
       flush(feedID)
       open.set(feedID, { from, to })
+      timer ??= setTimeout(flushAll, ANNOUNCED_WITHIN)
     },
     flush,
-    flushAll() {
-      for (const feedID of [...open.keys()]) flush(feedID)
-    },
+    flushAll,
   }
 }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Feed } from '../../client/rest.js'
+import { inOneLine } from '../errors.js'
 import { addExamples } from '../input/arguments.js'
 import { feedsText, findFeeds } from '../input/feeds.js'
 import { feedTime, pastTime, timeText } from '../input/times.js'
@@ -41,6 +42,7 @@ async function bulk(given: readonly string[], options: BulkOptions, io: IO): Pro
     const time = feedTime(feedIDs[0] as string, ms)
     const reports = await client.getReportsBulk(feedIDs, time, { signal: io.signal })
     for (const report of reports) await print(io, `${format.line(report)}\n`)
+    for (const { message } of reports.errors) warn(io, inOneLine(message))
     for (const feed of group.filter(({ feedID }) => reports.missing.includes(feedID))) {
       warn(io, `${feedName(feed)} has no report at ${time}`)
       io.exitCode = 1

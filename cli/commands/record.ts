@@ -5,7 +5,7 @@ import type { Feed } from '../../client/rest.js'
 import type { CursorStore } from '../../stores/file-cursors.js'
 import { exitCodeOf } from '../errors.js'
 import { addExamples, number, wholeNumber } from '../input/arguments.js'
-import { feedsText, findFeeds } from '../input/feeds.js'
+import { feedsText } from '../input/feeds.js'
 import { fileError } from '../input/files.js'
 import { feedTime, pastTime, timeOption, timeText } from '../input/times.js'
 import { type IO, stopped, warn } from '../io.js'
@@ -16,9 +16,11 @@ import { type PackingName, packingNames } from '../record/packing.js'
 import type { Recorder } from '../record/recorder.js'
 import { connect, findService } from '../service/service.js'
 import { noteEvents } from '../stream/events.js'
+import { lookUpFeeds } from '../stream/look-up.js'
 import {
   addStreamingOptions,
   configure,
+  lookUpOptions,
   type StreamingOptions,
   streamOptions,
   verbosityOf,
@@ -75,7 +77,8 @@ async function record(given: readonly string[], options: RecordOptions, io: IO):
   await using metrics = await startMetrics(options, io)
   const bounded = { ...config, continuity: { ...config.continuity, maxBackfill: backfill } }
   await using client = await connect(service, bounded, metrics.plugins)
-  const feeds = await findFeeds(given, client, service, io)
+  const how = lookUpOptions(options, Number.POSITIVE_INFINITY)
+  const feeds = await lookUpFeeds(given, service, config, how, io)
   await mkdir(dir, { recursive: true }).catch((cause: unknown) => {
     throw fileError('--dir', dir, cause, 'written to')
   })

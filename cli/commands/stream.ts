@@ -3,7 +3,7 @@ import type { Stream } from '../../client/stream/stream-api.js'
 import type { DecodedReport } from '../../presets/versions.js'
 import { exitCodeOf } from '../errors.js'
 import { addExamples } from '../input/arguments.js'
-import { feedsText, findFeeds } from '../input/feeds.js'
+import { feedsText } from '../input/feeds.js'
 import { checkFolder } from '../input/files.js'
 import { type IO, print, warn } from '../io.js'
 import {
@@ -16,9 +16,11 @@ import { startMetrics } from '../output/metrics.js'
 import { createView, type View } from '../output/table.js'
 import { connect, findService } from '../service/service.js'
 import { noteEvents } from '../stream/events.js'
+import { lookUpFeeds } from '../stream/look-up.js'
 import {
   addStreamingOptions,
   configure,
+  lookUpOptions,
   type StreamingOptions,
   streamOptions,
   verbosityOf,
@@ -28,6 +30,9 @@ import { describeTotals } from '../stream/totals.js'
 interface StreamCommandOptions extends StreamingOptions, FormatOptions {
   readonly cursors?: string
 }
+
+/** Failed attempts in a row after which it gives up by default. */
+const ATTEMPTS = 5
 
 /** Adds `stream`. */
 export function addStreamCommand(program: Command, io: IO): void {
@@ -39,7 +44,7 @@ export function addStreamCommand(program: Command, io: IO): void {
       '--cursors <file>',
       'go on where the stream with this file ended, and fetch what came since',
     )
-  addStreamingOptions(addFormatOptions(command), 5).action(
+  addStreamingOptions(addFormatOptions(command), ATTEMPTS).action(
     (given: string[], options: StreamCommandOptions) => runStream(given, options, io),
   )
   addExamples(
@@ -59,8 +64,9 @@ async function runStream(
   if (cursors !== undefined) checkFolder('--cursors', cursors)
   const service = findService(options, io)
   await using metrics = await startMetrics(options, io)
-  await using client = await connect(service, await configure(options, io), metrics.plugins)
-  const feeds = await findFeeds(given, client, service, io)
+  const config = await configure(options, io)
+  await using client = await connect(service, config, metrics.plugins)
+  const feeds = await lookUpFeeds(given, service, config, lookUpOptions(options, ATTEMPTS), io)
   const format = createFormat(options, feeds)
   const { fileCursors } = await import('../../stores/file-cursors.js')
   const stream = client.createStream(

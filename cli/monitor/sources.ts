@@ -7,6 +7,7 @@ import type { LogOptions } from '../service/nats.js'
 import { configOf, findService, type Service } from '../service/service.js'
 import { findSigners } from '../service/signers.js'
 import { type MeasuredClient, measureClient, measurePreset } from './measured-client.js'
+import { feedLister, hostOf, keepAsking } from '../stream/look-up.js'
 import type { MonitorOptions } from './options.js'
 
 /** What is watched: a client, and the feeds of its stream. */
@@ -27,13 +28,15 @@ export async function openSource(
 ): Promise<Source> {
   const signers = await findSigners(options)
   const verify: Verify = signers === undefined ? {} : { verify: { signers } }
-  const { client, network, close, ...source } = await open(options, verify, io)
+  const { client, network, close, lister = client, ...source } = await open(options, verify, io)
   async function closeAll(): Promise<void> {
     await client.close()
     await close?.()
   }
   try {
-    const feeds = await chooseFeeds(given, client, { network }, io)
+    const how = { maxAttempts: Number.POSITIVE_INFINITY, isQuiet: false }
+    const choose = () => chooseFeeds(given, lister, { network }, io)
+    const feeds = await keepAsking(choose, source.name, how, io)
     return { ...source, client, feeds, [asyncDispose]: closeAll }
   } catch (error) {
     await closeAll()
@@ -53,6 +56,8 @@ async function chooseFeeds(
 }
 
 interface Opened extends MeasuredClient, Pick<Source, 'name' | 'wire'>, Pick<Service, 'network'> {
+  /** Lists the feeds; the client where there is none. */
+  readonly lister?: Pick<Rest, 'listFeeds'>
   /** Closes what stands below the client. */
   close?(): Promise<void>
 }
@@ -66,12 +71,13 @@ function open(options: MonitorOptions, verify: Verify, io: IO): Promise<Opened> 
 
 async function openService(options: MonitorOptions, verify: Verify, io: IO): Promise<Opened> {
   const service = findService(options, io)
-  const { endpoint, wsEndpoint, network } = service
+  const { wsEndpoint, network } = service
   return {
     ...measurePreset({ ...configOf(service), ...verify, haMode: options.ha === true }),
-    name: new URL(endpoint).host,
+    name: hostOf(service),
     wire: wsEndpoint,
     network,
+    lister: feedLister(service, {}),
   }
 }
 

@@ -1,12 +1,12 @@
 import { createGateway, type Gateway } from '../../gateway/index.js'
 import { createRelay, type Relay } from '../../nats/index.js'
-import { findFeeds } from '../input/feeds.js'
 import { readFile } from '../input/files.js'
 import { type IO, say, stopped, warn } from '../io.js'
 import { standardError } from '../output/log.js'
 import { connectNats } from '../service/nats.js'
-import { configOf, connect, findService } from '../service/service.js'
+import { configOf, findService } from '../service/service.js'
 import { findSigners } from '../service/signers.js'
+import { lookUpFeeds } from '../stream/look-up.js'
 import type { RelayCommandOptions } from './options.js'
 
 /** Runs a relay, a gateway or both until the user stops it. */
@@ -51,8 +51,8 @@ async function findReceived(
 ): Promise<Required<Pick<RelayParts, 'config' | 'feedIDs'>>> {
   const service = findService(options, io)
   const signers = await findSigners(options)
-  await using client = await connect(service)
-  const found = await findFeeds([feeds], client, service, io)
+  const how = { maxAttempts: Number.POSITIVE_INFINITY, isQuiet: false }
+  const found = await lookUpFeeds([feeds], service, {}, how, io)
   return {
     config: {
       ...configOf(service),

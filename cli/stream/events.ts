@@ -1,5 +1,5 @@
 import type { Feed } from '../../client/rest.js'
-import type { ConnectionFacts, Status } from '../../client/status.js'
+import type { ConnectionFacts, ReconnectingInfo, Status } from '../../client/status.js'
 import type { Stream } from '../../client/stream/stream-api.js'
 import type { Gap } from '../../report/gap.js'
 import { inOneLine } from '../errors.js'
@@ -64,13 +64,11 @@ function describeStatus(status: Status, nameOf: (feedID: string) => string): str
     case 'connected':
       return green(`${originOf(status)} is connected`)
     case 'disconnected':
-      return yellow(
-        `${originOf(status)} ${status.wasOpen ? 'is lost' : 'can’t be reached'}: ${reasonOf(status.error)}`,
-      )
+      return status.wasOpen
+        ? yellow(`${originOf(status)} is lost: ${reasonOf(status.error)}`)
+        : describeAway(originOf(status), status.error)
     case 'reconnecting':
-      return yellow(
-        `${originOf(status)}: attempt ${status.attempt} of ${count(status.maxAttempts)} in ${seconds(status.delayMs)}`,
-      )
+      return describeAttempt(originOf(status), status)
     case 'degraded':
       return yellow(
         `${originOf(status)} rejects again: ${reasonOf(status.error)}; next attempt in ${seconds(status.delayMs)}`,
@@ -94,14 +92,27 @@ function describeStatus(status: Status, nameOf: (feedID: string) => string): str
   }
 }
 
+/** Says that a host, or an origin, did not answer. */
+export function describeAway(name: string, error: Error): string {
+  return yellow(`${name} can’t be reached: ${reasonOf(error)}`)
+}
+
+/** Says when it is asked again. */
+export function describeAttempt(
+  name: string,
+  { attempt, maxAttempts, delayMs }: Pick<ReconnectingInfo, 'attempt' | 'maxAttempts' | 'delayMs'>,
+): string {
+  return yellow(`${name}: attempt ${attempt} of ${count(maxAttempts)} in ${seconds(delayMs)}`)
+}
+
 /** The short id of an origin, or else its host. */
 export function originOf({ originID, host }: Pick<ConnectionFacts, 'originID' | 'host'>): string {
   return originID === undefined ? host : `origin ${originID}`
 }
 
-/** The first line of an error, without the request, which names every feed. */
+/** The first line of an error, without the request, which may name every feed. */
 function reasonOf({ message }: Error): string {
-  return message.replace(/\n.*/s, '').replace(/GET \/api\/v1\/ws\?\S+:? /, '')
+  return message.replace(/\n.*/s, '').replace(/GET \/api\/v1\/\S+:? /, '')
 }
 
 function count(attempts: number): string {

@@ -8,6 +8,7 @@ import { addMetricsOption, type MetricsOptions } from '../output/metrics.js'
 import { addServiceOptions, type ServiceOptions } from '../service/service.js'
 import { addSignerOptions, findSigners, type SignerOptions } from '../service/signers.js'
 import type { Verbosity } from './events.js'
+import type { LookUp } from './look-up.js'
 
 /** The options of the commands that stream. */
 export interface StreamingOptions extends ServiceOptions, SignerOptions, MetricsOptions {
@@ -52,6 +53,11 @@ export async function configure(options: StreamingOptions, io: IO): Promise<Part
 /** What they mean for a stream. */
 export function streamOptions({ attempts: most }: StreamingOptions, { signal }: IO): StreamOptions {
   return { signal, ...(most === undefined ? {} : { maxReconnectAttempts: most }) }
+}
+
+/** How feeds are looked up for a stream that by default tries so often. */
+export function lookUpOptions(options: StreamingOptions, most: number): LookUp {
+  return { maxAttempts: options.attempts ?? most, isQuiet: options.quiet === true }
 }
 
 /** How much is printed. */

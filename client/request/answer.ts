@@ -128,28 +128,65 @@ function tooOld(time: number): string {
   return `a report at ${time} is older than the page`
 }
 
-/** The report of each feed that has one, in the order of the request. Throws APIError or ReportDecodingError. */
-export function readBulk(answer: Answer): Report[] {
-  const reports = readReports(answer, readList(answer, 'reports'))
-  const byFeed = new Map(reports.map(report => [report.feedID, report]))
-  if (byFeed.size < reports.length) throw badAnswer(answer.call, 'it has two reports of one feed')
-  return answer.call.scope.feedIDs.flatMap(feedID => byFeed.get(feedID) ?? [])
+/** The good reports of a bulk answer, and why others are left out. */
+export interface BulkReports {
+  /** In the order of the request. */
+  readonly reports: readonly Report[]
+  /** APIError or ReportDecodingError. */
+  readonly errors: readonly Error[]
 }
 
-/** The feeds of an answer. Throws APIError. */
-export function readFeeds(answer: Answer): Feed[] {
-  return readList(answer, 'feeds').map((value, index) => {
-    const { feedID, name, decimals, asset, quoteAsset } = (value ?? {}) as Record<string, unknown>
-    if (!isFeedID(feedID))
-      throw badAnswer(answer.call, `feeds[${index}].feedID must be 0x and 64 hexadecimal digits`)
-    return {
-      feedID: feedID.toLowerCase(),
-      ...(typeof name === 'string' ? { name } : {}),
-      ...(isDecimals(decimals) ? { decimals } : {}),
-      ...(typeof asset === 'string' ? { asset } : {}),
-      ...(typeof quoteAsset === 'string' ? { quoteAsset } : {}),
+/**
+ * The report of each feed that has a good one: one that is unreadable or of another feed is left out, and so are two of a feed
+ * that differ. Throws APIError or ReportDecodingError where all are.
+ */
+export function readBulk(answer: Answer): BulkReports {
+  const { call } = answer
+  const readEnvelope = createReader(answer, 'request')
+  const byFeed = new Map<string, Report>()
+  const disputed = new Set<string>()
+  const errors: Error[] = []
+  for (const envelope of readList(answer, 'reports')) {
+    try {
+      const report = readEnvelope(envelope)
+      const { fullReport } = byFeed.get(report.feedID) ?? report
+      if (fullReport === report.fullReport) byFeed.set(report.feedID, report)
+      else disputed.add(report.feedID)
+    } catch (thrown) {
+      errors.push(reasonOf(call, thrown))
     }
-  })
+  }
+  for (const feedID of disputed) {
+    byFeed.delete(feedID)
+    errors.push(badAnswer(call, `it has two reports of feed ${feedID}`))
+  }
+  const [first] = errors
+  if (first !== undefined && byFeed.size === 0) throw first
+  return { reports: call.scope.feedIDs.flatMap(feedID => byFeed.get(feedID) ?? []), errors }
+}
+
+/** The feeds of an answer; one without an id is left out, and a line in the log says so. Throws APIError where all are. */
+export function readFeeds(answer: Answer): Feed[] {
+  const { call } = answer
+  const values = readList(answer, 'feeds')
+  const feeds = values.flatMap(readFeed)
+  if (feeds.length === values.length) return feeds
+  const rule = `${values.length - feeds.length} of ${values.length} feeds have no feedID of 0x and 64 hexadecimal digits`
+  if (feeds.length === 0) throw badAnswer(call, rule)
+  call.scope.log.warn?.(`listFeeds: ${rule}, and are left out`)
+  return feeds
+}
+
+function readFeed(value: unknown): Feed | [] {
+  const { feedID, name, decimals, asset, quoteAsset } = (value ?? {}) as Record<string, unknown>
+  if (!isFeedID(feedID)) return []
+  return {
+    feedID: feedID.toLowerCase(),
+    ...(typeof name === 'string' ? { name } : {}),
+    ...(isDecimals(decimals) ? { decimals } : {}),
+    ...(typeof asset === 'string' ? { asset } : {}),
+    ...(typeof quoteAsset === 'string' ? { quoteAsset } : {}),
+  }
 }
 
 /** Whether a price can have so many decimals, as `formatPrice` takes them. */

@@ -4,10 +4,9 @@ import { feedResolution, parseFeedID, parseFeedIDs } from '../../report/feed-id.
 import type { Report } from '../../report/report.js'
 import { describeCall } from '../call.js'
 import type { RequestOptions, Rest } from '../rest.js'
-import type { PluginClient } from '../scope.js'
+import type { FetchedPage, PluginClient } from '../scope.js'
 import {
   type Answer,
-  badAnswer,
   type PageLimits,
   readBulk,
   readFeeds,
@@ -84,14 +83,16 @@ export function createOperations<Data>(parts: RestParts<Data>): Operations<Data>
       const path = `/api/v1/reports/bulk?feedIDs=${feedIDs}&timestamp=${timestamp}`
       const operation = { name: 'getReportsBulk', path, feedIDs, options } as const
       return runRequest(parts, operation, async (answer, passUp: PassUp<Data>) => {
-        const received = readBulk(answer)
+        const { reports: received, errors } = readBulk(answer)
+        for (const { message } of errors)
+          log.warn?.(`getReportsBulk: a report is left out: ${message}`)
         const unknown = feedsWithout(received)
         if (unknown.length > 0)
           log.warn?.(`getReportsBulk: no report at ${timestamp} for ${unknown.join(', ')}`, {
             missing: unknown,
           })
         const reports = await passUp(received)
-        return Object.assign(reports, { missing: feedsWithout(reports) })
+        return Object.assign(reports, { missing: feedsWithout(reports), errors })
 
         function feedsWithout(some: readonly Report[]): string[] {
           const found = new Set(some.map(report => report.feedID))
@@ -122,14 +123,12 @@ function fetchPage(
   startTime: number,
   limit: number,
   signal: AbortSignal,
-): Promise<readonly Report[]> {
+): Promise<FetchedPage> {
   const limits = { startTime, limit }
   const operation = { ...pageOperation([feedID], limits, { signal }), purpose: 'backfill' } as const
   return runRequest(parts, operation, answer => {
-    // A report that a partial page lacks may exist all the same.
-    if (answer.status === PARTIAL)
-      throw badAnswer(answer.call, 'the page is partial', answer.status)
-    return readGoodReports(answer, limits)
+    const page: FetchedPage = readGoodReports(answer, limits)
+    return answer.status === PARTIAL ? Object.assign(page, { isPartial: true }) : page
   })
 }
 

@@ -55,6 +55,9 @@ const eventNames: OptionNames<StreamEvents> = {
   'all-connections-lost': true,
 }
 
+/** Events of Node's emitter, which programs for the official SDK may listen to: a stream never emits them. */
+const emitterEvents: readonly string[] = ['newListener', 'removeListener']
+
 /** Makes a stream's events, with those that plugins declare. A handler that throws or rejects becomes an `error` event. */
 export function createStreamHandlers<Data>(
   log: Log,
@@ -63,6 +66,7 @@ export function createStreamHandlers<Data>(
   declared: readonly string[] = [],
 ): StreamHandlers<Data> {
   const known = [...Object.keys(eventNames), ...declared]
+  const warned = new Set<string>()
   const emitter = new EventEmitter<keyof StreamEvents>()
   const guards = createGuards(handlerThrew, hooks.promised)
   const guardedCallback =
@@ -80,7 +84,12 @@ export function createStreamHandlers<Data>(
   }
 
   function checkEvent(event: unknown): void {
-    if (!known.includes(event as string)) throw unknownName('event', String(event), known)
+    if (known.includes(event as string)) return
+    const name = String(event)
+    if (!emitterEvents.includes(name)) throw unknownName('event', name, known)
+    if (warned.has(name)) return
+    warned.add(name)
+    log.warn?.(`a stream emits no ${name} event`)
   }
 
   function methods(stream: () => Stream<Data>): StreamEmitter<Data> {

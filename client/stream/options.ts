@@ -46,7 +46,7 @@ export interface StreamOptions {
    * What happens once `queue` reports wait. `block` pauses the connections and drops nothing; if a `connect` of your own
    * opened a connection without `pause` and `resume`, the stream ends when twice as many wait. `drop-oldest` drops the
    * report that has waited longest, `latest-per-feed` the one of the same feed that has, if there is one; dropped reports
-   * are counted and announced as gaps. `close` ends the stream. @default 'block'
+   * are counted, and announced as gaps within five seconds. `close` ends the stream. @default 'block'
    */
   overflow?: OverflowPolicy
   /**

@@ -1,5 +1,5 @@
-import type { WireErrorFacts } from '../../client/call.js'
-import type { StreamScope } from '../../client/scope.js'
+import { APIError, type WireErrorFacts } from '../../client/call.js'
+import type { FetchedPage, StreamScope } from '../../client/scope.js'
 import { abortable } from '../../core/abortable.js'
 import { asError, DataStreamsError, isStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
@@ -60,7 +60,7 @@ export function createBackfill(
   let isReported = false
   let nextReset = 0
 
-  async function fetchPage({ seen }: Feed, start: number): Promise<readonly Report[]> {
+  async function fetchPage({ seen }: Feed, start: number): Promise<FetchedPage> {
     await abortable(scope.flow.room(), signal)
     return permits.run(MAX_PERMIT, () =>
       within(MAX_REQUEST, signal, limited =>
@@ -113,13 +113,16 @@ export function createBackfill(
       return
     }
     page.to = reports.at(-1)?.observationsTimestamp ?? Number.POSITIVE_INFINITY
-    feed.shown = page
+    // A partial page shows nothing whole.
+    const shown = reports.isPartial ? { from: page.from, to: page.from - 1 } : page
+    feed.shown = shown
     const wanted = reports.filter(report => isWanted(feed, range, report))
     // What can't be delivered is announced, whatever a later report claims.
-    for (const time of missing) refute(feed, time, page)
+    for (const time of missing) refute(feed, time, shown)
     await deliver(feed, wanted).finally(() => {
       feed.shown = undefined
     })
+    if (reports.isPartial) throw new APIError('the page is partial', { statusCode: 206 })
     // A full page shows nothing beyond its last report that proved to be right: the time of another may be wrong.
     const right = reports.findLast(each => hasTime(seen, each.observationsTimestamp))
     if (reports.length >= PAGE) page.to = right?.observationsTimestamp ?? page.to

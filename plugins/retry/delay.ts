@@ -15,6 +15,15 @@ export interface DelaySettings {
   readonly random: () => number
 }
 
+/** The settings that `retry` has by default. */
+export const defaultDelays: DelaySettings = {
+  maxDelay: 10_000,
+  maxRetryAfter: 60_000,
+  probeInterval: 30_000,
+  refusedInterval: 60_000,
+  random: () => Math.random(),
+}
+
 /** The delays before another try, in milliseconds. */
 export interface Delays {
   /** Before attempt n, from 1, which doubles from `base` on; or as the service asks, where that is longer. */

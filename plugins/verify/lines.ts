@@ -28,6 +28,8 @@ export function createLines(scope: StreamScope, limit: number, pass: (slot: Slot
   /** None is empty. */
   const lines = new Map<string, Slot[]>()
   const gaps = createOverflowGaps(gap => scope.events.emit('gap', gap))
+  scope.events.on('ending', gaps.flushAll)
+  scope.defer(gaps.flushAll)
   let waiting = 0
   let pause: ReturnType<StreamScope['flow']['pause']> | undefined
 

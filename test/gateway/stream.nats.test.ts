@@ -1,3 +1,4 @@
+import { createClient as createOfficialClient } from '@chainlink/data-streams-sdk'
 import { describe, expect, test } from '@jest/globals'
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { Gateway } from '../../gateway/index.js'
@@ -51,6 +52,29 @@ describe('a gateway', () => {
     expect(gateway.getMetrics()).toMatchObject({ connections: 2, sent: 60, slow: 0 })
     one.socket.close()
     await until(() => gateway.getMetrics().connections === 1)
+  })
+
+  test('serves the official client, whose API key is the token with its scheme', async () => {
+    const inSeconds = `0x0003${'5'.repeat(60)}`
+    const world = await startWorld()
+    const engine = await world.engine({ feeds: [inSeconds] })
+    const relay = await world.relay(engine)
+    engine.publish(inSeconds)
+    await until(() => relay.getMetrics().stored === 1)
+    const { url: endpoint, wsURL: wsEndpoint } = await startGateway(world)
+    const urls = { endpoint, wsEndpoint, userSecret: 'unused' }
+    const client = createOfficialClient({ ...urls, apiKey: `Bearer ${token}` })
+    const stream = client.createStream([inSeconds])
+    const seen: string[] = []
+    stream.on('report', ({ fullReport }) => void seen.push(fullReport))
+    await stream.connect()
+    closers.push(() => stream.close())
+    const { fullReport } = engine.publish(inSeconds)
+    await until(() => seen.includes(fullReport))
+    expect(await client.getLatestReport(inSeconds)).toMatchObject({ fullReport })
+    expect((await client.listFeeds()).map(({ feedID }) => feedID)).toEqual([inSeconds])
+    const bare = createOfficialClient({ ...urls, apiKey: token, retryAttempts: 0 })
+    await expect(bare.listFeeds()).rejects.toMatchObject({ statusCode: 401 })
   })
 
   test('serves a client of this library: streams, requests, and what it missed', async () => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import type { StreamCall } from '../../client/call.js'
 import type { Handler } from '../../client/plugin.js'
 import type { PluginClient, StreamScope } from '../../client/scope.js'
-import { AuthenticationError, type Feed, feedAccess } from '../../index.js'
+import { APIError, AuthenticationError, type Feed, feedAccess } from '../../index.js'
 
 beforeEach(() => void jest.useFakeTimers())
 afterEach(() => void jest.useRealTimers())
@@ -12,9 +12,19 @@ const url = `wss://ws.example/api/v1/ws?feedIDs=${a},${b}`
 const refusal = new AuthenticationError('no', { statusCode: 401 })
 
 type ListFeeds = PluginClient['listFeeds']
+type GetLatest = (feedID: string) => Promise<never>
+
+const refuse: GetLatest = async () => {
+  throw refusal
+}
 
 /** The wire rejects every call; `requests` are the times at which the list of feeds was requested. */
-function world(listFeeds: ListFeeds, error: AuthenticationError = refusal) {
+function world(
+  listFeeds: ListFeeds,
+  error: AuthenticationError = refusal,
+  getLatestReport = refuse,
+  feedIDs: readonly string[] = [a, b],
+) {
   const requests: number[] = []
   const wire: Handler = async () => {
     throw error
@@ -27,12 +37,13 @@ function world(listFeeds: ListFeeds, error: AuthenticationError = refusal) {
     const { signal } = controller
     const scope = {
       log: {},
-      feedIDs: [a, b],
+      feedIDs,
       client: {
         listFeeds(options: { signal: AbortSignal }) {
           requests.push(performance.now())
           return ask(options)
         },
+        getLatestReport,
       },
     } as unknown as StreamScope
     const call: StreamCall = {
@@ -108,4 +119,42 @@ test('a rejection after which the next attempt is corrected has no list requeste
   const { shard, requests } = world(some, corrected)
   expect(await shard().connect()).toBe(corrected)
   expect(requests).toEqual([])
+})
+
+const many = Array.from({ length: 12 }, (_, index) => `0x0003${String(index).padStart(60, '0')}`)
+
+test('questions that hang end after 15 seconds, five at a time, and the rejection stands', async () => {
+  const asked: string[] = []
+  const hang: GetLatest = feedID => {
+    asked.push(feedID)
+    return new Promise(() => undefined)
+  }
+  const { shard } = world(some, refusal, hang, many)
+  const connecting = shard().connect()
+  await jest.advanceTimersByTimeAsync(14_999)
+  expect(await Promise.race([connecting, 'waits'])).toBe('waits')
+  expect(asked).toEqual(many.slice(0, 5))
+  await jest.advanceTimersByTimeAsync(2)
+  expect(await connecting).toBe(refusal)
+  expect(asked).toHaveLength(5)
+  expect(jest.getTimerCount()).toBe(0)
+})
+
+test('what is certain when the questions end is named, and the next questions begin with the others', async () => {
+  const asked: string[] = []
+  const slow: GetLatest = async feedID => {
+    asked.push(feedID)
+    await new Promise(resolve => setTimeout(resolve, 7000))
+    throw feedID === many[7] ? refusal : new APIError('no report', { statusCode: 404 })
+  }
+  const { shard } = world(some, refusal, slow, many)
+  const first = shard().connect()
+  await jest.advanceTimersByTimeAsync(16_000)
+  expect(await first).toMatchObject({ feedIDs: [many[7]] })
+  expect(asked.splice(0)).toEqual(many)
+  void shard().connect()
+  await jest.advanceTimersByTimeAsync(1)
+  // Those that were refused or did not answer in time are asked first.
+  expect(asked).toEqual([many[7], many[10], many[11], many[0], many[1]])
+  await jest.advanceTimersByTimeAsync(16_000)
 })

@@ -92,6 +92,18 @@ describe('a configuration', () => {
     expect(shown).not.toMatch(/the-api-key|the-user-secret/)
   })
 
+  test('with options of streams, as programs for the official SDK have them, is taken with one warning', () => {
+    const warnings: string[] = []
+    const logging = { logger: { warn: (line: string) => void warnings.push(line) } }
+    const program = { ...good, logging, maxReconnectAttempts: 4, reconnectInterval: 500 }
+    const client = createClient(program)
+    client.createStream(`0x0003${'00'.repeat(30)}`)
+    expect(warnings).toEqual([
+      'reconnectInterval, maxReconnectAttempts: ignored in a configuration; give it to createStream',
+    ])
+    expect(() => createClient({ ...good, other: 4 } as never)).toThrow("unknown option 'other'")
+  })
+
   test('of a preset beside plugins is refused, since it would have no effect', () => {
     const stack = { endpoint: good.endpoint, wsEndpoint: good.wsEndpoint, plugins: [retry()] }
     expect(() => createClient({ ...stack, retryAttempts: 5 } as never)).toThrow(

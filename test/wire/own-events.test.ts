@@ -96,6 +96,16 @@ describe('an event that nobody declares', () => {
     expect(stream.eventNames()).toEqual([])
   })
 
+  test('is none where Node’s emitter has it, which a stream never emits: a warning says so once', () => {
+    const stream = open()
+    const seen: unknown[] = []
+    for (const name of ['newListener', 'removeListener'])
+      stream.on(name as 'report', (each: unknown) => void seen.push(each))
+    stream.on('error', () => undefined)
+    expect(seen).toEqual([])
+    expect(stream.listenerCount('newListener' as 'report')).toBe(1)
+  })
+
   test('is an error for a plugin that listens, too', async () => {
     const deaf: Plugin = {
       name: 'deaf',

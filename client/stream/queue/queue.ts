@@ -23,7 +23,7 @@ export interface ReportQueueOptions {
   /** The queue is full: called once, until it is drained to half. */
   slow(queued: number): void
   dropped(report: Report): void
-  /** A range of dropped reports is complete; called before the next report of its feed is taken. */
+  /** A range of dropped reports is announced: before the next report of its feed is taken, and in bounded time. */
   gap(gap: Gap): void
   /** The reader of this report asks for the next one. */
   consumed(report: Report): void

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import type { ReportVerificationError } from '../../../index.js'
 import type { Report } from '../../../report/report.js'
 import { bad, feedA, feedB, report, stack } from '../../support/plugins/verify.js'
@@ -53,6 +53,20 @@ describe('verify in the stack of a stream', () => {
     for (const each of reports.slice(0, 4)) settle(each)
     expect(delivered).toEqual(reports.slice(0, 4))
     expect(stream.gaps).toEqual([{ feedID: feedA, from: 5, to: 6, cause: 'overflow' }])
+  })
+
+  test('announces them within five seconds where the verification hangs, or when the stream ends', () => {
+    jest.useFakeTimers()
+    for (const isEnding of [false, true]) {
+      const { sink, stream } = stack({ maxPending: 2 })
+      stream.leaks = true
+      for (const time of [1, 2, 3, 4, 5, 6]) sink(report(time))
+      expect(stream.gaps).toEqual([])
+      if (isEnding) stream.emitEnding()
+      else jest.advanceTimersByTime(5000)
+      expect(stream.gaps).toEqual([{ feedID: feedA, from: 5, to: 6, cause: 'overflow' }])
+    }
+    jest.useRealTimers()
   })
 
   test('drops nothing where every connection can be paused', () => {

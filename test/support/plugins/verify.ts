@@ -76,6 +76,8 @@ export interface StackUnderTest {
     throws: boolean
     /** Called with each report that is delivered. */
     onDelivered: () => void
+    /** The stream is about to end by itself. */
+    emitEnding: () => void
   }
   end: () => void
 }
@@ -115,8 +117,12 @@ export function stack(
     leaks: false,
     throws: false,
     onDelivered: (): void => undefined,
+    emitEnding(): void {
+      for (const listener of endings) listener()
+    },
   }
   const ends: (() => void)[] = []
+  const endings: (() => void)[] = []
   const watchers: ((change: object) => void)[] = []
   const controller = new AbortController()
   const verifier: ReportVerifier = {
@@ -156,7 +162,10 @@ export function stack(
     count: (as: keyof typeof counts) => void counts[as]++,
     cursors: { get: () => undefined },
     events: {
-      on: () => () => undefined,
+      on(event: string, listener: () => void) {
+        if (event === 'ending') endings.push(listener)
+        return () => undefined
+      },
       emit(event: string, value: unknown) {
         if (event === 'gap') stream.gaps.push(value as Gap)
         else if (event === 'error') stream.errors.push(value as Error)

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createFlowControl } from '../../../../client/stream/connection/flow-control.js'
 import { createReportQueue, type OverflowPolicy } from '../../../../client/stream/queue/queue.js'
@@ -7,6 +7,12 @@ import { createDecoderTable } from '../../../../report/decoder-table.js'
 import type { Gap } from '../../../../report/gap.js'
 import { Report } from '../../../../report/report.js'
 import { inForm } from '../../../support/long.js'
+
+// A gap is announced by a timer at the latest.
+beforeEach(
+  () => void jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] }),
+)
+afterEach(() => void jest.useRealTimers())
 
 const table = createDecoderTable([], {})
 
@@ -172,6 +178,32 @@ describe('a queue of reports', () => {
     take()
     expect(seen.gaps.map(({ feedID }) => feedID)).toEqual(['a', 'b'])
   })
+
+  test.each<OverflowPolicy>(['drop-oldest', 'latest-per-feed'])(
+    'under %s a gap is announced within five seconds, though nothing is taken',
+    policy => {
+      const { push, take, seen } = queueOf(policy, 1)
+      push('a', 1, 2)
+      jest.advanceTimersByTime(3000)
+      push('b', 7, 8)
+      expect(seen.gaps).toEqual([])
+      jest.advanceTimersByTime(2000)
+      const first = [
+        { feedID: 'a', from: 1, to: 2, cause: 'overflow' },
+        { feedID: 'b', from: 7, to: 7, cause: 'overflow' },
+      ]
+      expect(seen.gaps).toEqual(first)
+      expect(jest.getTimerCount()).toBe(0)
+      push('b', 9)
+      jest.advanceTimersByTime(4999)
+      expect(seen.gaps).toEqual(first)
+      jest.advanceTimersByTime(1)
+      expect(seen.gaps.slice(2)).toEqual([{ feedID: 'b', from: 8, to: 8, cause: 'overflow' }])
+      expect(take(2)).toEqual(['b9', undefined])
+      expect(seen.gaps).toHaveLength(3)
+      expect(jest.getTimerCount()).toBe(0)
+    },
+  )
 
   test('latest-per-feed drops the oldest of the same feed, and of another only where there is none', () => {
     const { take, push, seen } = queueOf('latest-per-feed', 3)
