@@ -145,10 +145,11 @@ export function createClient<const Given extends Plugins>(
 
   /** The client, for the plugins of a request or a stream. */
   function clientOf(parent: RequestScope | StreamScope): PluginClient {
-    const { rest, fetchPage, request } = createLateOperations({ ...restParts, parent })
+    const { rest, fetchPage, fetchBulk, request } = createLateOperations({ ...restParts, parent })
     return {
       ...rest,
       fetchPage,
+      fetchBulk,
       request,
       metrics: totals.read,
       now: present.now,

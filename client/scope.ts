@@ -75,7 +75,13 @@ export interface PluginClient extends Rest {
     limit: number,
     signal: AbortSignal,
   ): Promise<FetchedPage>
-  /** The present in milliseconds of Unix time, by the service's clock where a plugin knows it. */
+  /** The reports of feeds at a time, as `fetchPage` has them; one request for all. */
+  fetchBulk(
+    feedIDs: readonly string[],
+    time: number,
+    signal: AbortSignal,
+  ): Promise<readonly Report[]>
+  /** The present in milliseconds of Unix time, by the client's clock, put right by the service's and the reports. */
   now(): number
   /** What the client has counted, over all its streams. */
   metrics(): ClientMetrics

@@ -140,9 +140,9 @@ export interface BulkReports {
  * The report of each feed that has a good one: one that is unreadable or of another feed is left out, and so are two of a feed
  * that differ. Throws APIError or ReportDecodingError where all are.
  */
-export function readBulk(answer: Answer): BulkReports {
+export function readBulk(answer: Answer, source: ReportSource = 'request'): BulkReports {
   const { call } = answer
-  const readEnvelope = createReader(answer, 'request')
+  const readEnvelope = createReader(answer, source)
   const byFeed = new Map<string, Report>()
   const disputed = new Set<string>()
   const errors: Error[] = []

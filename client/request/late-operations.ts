@@ -32,6 +32,7 @@ export function createLateOperations<Data>(parts: RestParts<Data>): Operations<D
       getReportsBulk: (...given) => run(({ rest }) => rest.getReportsBulk(...given)),
     },
     fetchPage: (...page) => run(({ fetchPage }) => fetchPage(...page)),
+    fetchBulk: (...bulk) => run(({ fetchBulk }) => fetchBulk(...bulk)),
     request: (...request) => run(({ request: send }) => send(...request)),
   }
 }

@@ -31,6 +31,7 @@ export interface Operations<Data> {
   readonly rest: Rest<Data>
   /** By which streams fetch missing reports. */
   readonly fetchPage: PluginClient['fetchPage']
+  readonly fetchBulk: PluginClient['fetchBulk']
   /** The requests of plugins. */
   readonly request: PluginClient['request']
 }
@@ -105,6 +106,7 @@ export function createOperations<Data>(parts: RestParts<Data>): Operations<Data>
   return {
     rest,
     fetchPage: (...page) => fetchPage(parts, ...page),
+    fetchBulk: (...bulk) => fetchBulk(parts, ...bulk),
     request: (...request) => runPluginRequest(parts, ...request),
   }
 }
@@ -130,6 +132,18 @@ function fetchPage(
     const page: FetchedPage = readGoodReports(answer, limits)
     return answer.status === PARTIAL ? Object.assign(page, { isPartial: true }) : page
   })
+}
+
+function fetchBulk(
+  parts: RestParts<unknown>,
+  feedIDs: readonly string[],
+  timestamp: number,
+  signal: AbortSignal,
+): Promise<readonly Report[]> {
+  const path = `/api/v1/reports/bulk?feedIDs=${feedIDs}&timestamp=${timestamp}`
+  const facts = { name: 'getReportsBulk', purpose: 'backfill' } as const
+  const operation = { ...facts, path, feedIDs, options: { signal } }
+  return runRequest(parts, operation, answer => readBulk(answer, 'backfill').reports)
 }
 
 function pageOperation(

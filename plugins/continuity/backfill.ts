@@ -7,6 +7,7 @@ import { createSemaphore } from '../../core/semaphore.js'
 import { isSameBlob } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'
 import { cachedReport, hasTime, type Interval, isIn, newestTime } from '../../report/seen-times.js'
+import { createBulk } from './bulk.js'
 import {
   askSoonWhileStale,
   closeRange,
@@ -60,17 +61,32 @@ export function createBackfill(
   let isReported = false
   let nextReset = 0
 
+  // Pages don't delay what many feeds wait for.
+  const bulkPermits = createSemaphore(REQUESTS, signal)
+  const bulk = createBulk(scope, deliver, request =>
+    bulkPermits.run(MAX_PERMIT, () => within(MAX_REQUEST, signal, request)),
+  )
+  /** Pages that wait for a permit. */
+  let waiting = 0
+
   async function fetchPage({ seen }: Feed, start: number): Promise<FetchedPage> {
     await abortable(scope.flow.room(), signal)
-    return permits.run(MAX_PERMIT, () =>
-      within(MAX_REQUEST, signal, limited =>
+    waiting++
+    return permits.run(MAX_PERMIT, () => {
+      waiting--
+      return within(MAX_REQUEST, signal, limited =>
         scope.client.fetchPage(seen.feedID, start, PAGE, limited),
-      ),
-    )
+      )
+    })
   }
 
   /** Asks for all ranges that are due, from the earliest on. */
   async function ask(feed: Feed, due: readonly Range[], begun: number): Promise<void> {
+    const [first] = due
+    if (due.length === 1 && first !== undefined && bulk.isWorth(first, feed.seen.second, waiting)) {
+      const isFound = await abortable(bulk.ask(feed, first), signal)
+      if (isFound || feed.isOver) return
+    }
     const pages: Interval[] = []
     for (const range of due) {
       const last = pages.at(-1)

@@ -1,0 +1,80 @@
+import type { StreamScope } from '../../client/scope.js'
+import type { Report } from '../../report/report.js'
+import { hasTime } from '../../report/seen-times.js'
+import type { Feed, Range } from './feed.js'
+
+/** Feeds that wait for a request before others are asked for together; and the most of one request, for its URL. */
+const WAITING = 16
+const MOST_FEEDS = 100
+/** Milliseconds in which feeds gather. */
+const GATHERING = 25
+/** Seconds of a range that a page covers better: it holds 100 reports, a bulk request one of each feed. */
+const MAX_WIDTH = 60
+
+/** Sends a request, within limits. */
+type Send = (
+  send: (signal: AbortSignal) => Promise<readonly Report[]>,
+) => Promise<readonly Report[]>
+
+/** Fetches the predecessors that the reports of many feeds name, with one request for all that are of the same time. */
+export interface Bulk {
+  /** Whether a feed need not ask alone: many wait, and each report that is missing names the one before it. */
+  isWorth(range: Range, second: number, waiting: number): boolean
+  /** Resolves when the report at the end of a range has been asked for: true where it was delivered. */
+  ask(feed: Feed, range: Range): Promise<boolean>
+}
+
+/** A feed that waits for a bulk request. */
+interface Member {
+  readonly feed: Feed
+  readonly settle: (isFound: boolean) => void
+}
+
+/** Makes the bulk requests of a stream; `deliver` takes the reports of a feed. */
+export function createBulk(
+  { client, defer }: StreamScope,
+  deliver: (feed: Feed, reports: readonly Report[]) => Promise<void>,
+  send: Send,
+): Bulk {
+  /** By the time that is asked for. */
+  const groups = new Map<number, Member[]>()
+  const timers = new Set<ReturnType<typeof setTimeout>>()
+  defer(() => timers.forEach(clearTimeout))
+
+  async function request(members: readonly Member[], time: number): Promise<void> {
+    const feedIDs = members.map(({ feed }) => feed.seen.feedID)
+    const reports = await send(signal => client.fetchBulk(feedIDs, time, signal)).catch(() => [])
+    for (const { feed, settle } of members) {
+      // The service may mean the report that holds at a time, or the last before it.
+      const found = reports.filter(
+        ({ feedID, observationsTimestamp }) =>
+          feedID === feed.seen.feedID && observationsTimestamp === time,
+      )
+      if (!feed.isOver) await deliver(feed, found).catch(() => undefined)
+      settle(found.length > 0 && hasTime(feed.seen, time))
+    }
+  }
+
+  function flush(time: number): void {
+    const members = groups.get(time) ?? []
+    groups.delete(time)
+    for (let at = 0; at < members.length; at += MOST_FEEDS)
+      void request(members.slice(at, at + MOST_FEEDS), time)
+  }
+
+  return {
+    isWorth: ({ digest, from, to }, second, waiting) =>
+      waiting >= WAITING && digest !== undefined && to - from < MAX_WIDTH * second,
+    ask: (feed, { to }) =>
+      new Promise(settle => {
+        const members = groups.get(to) ?? []
+        if (members.push({ feed, settle }) > 1) return
+        groups.set(to, members)
+        const timer = setTimeout(() => {
+          timers.delete(timer)
+          flush(to)
+        }, GATHERING)
+        timers.add(timer)
+      }),
+  }
+}
