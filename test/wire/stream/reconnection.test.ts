@@ -148,9 +148,9 @@ describe('a connection that is lost', () => {
 
 describe('an upgrade that is rejected', () => {
   test.each([401, 403])(
-    'with %d ends the stream at once with AuthenticationError',
+    'with %d twice, though its feeds may be read, ends the stream at once with AuthenticationError',
     async status => {
-      engine.fail({ status, path: '/api/v1/ws' })
+      engine.fail({ status, path: '/api/v1/ws', times: 2 })
       const { stream, seen } = open(fast)
       const error = await failureOf(stream.connect())
       expect(error).toMatchObject({ name: 'AuthenticationError', statusCode: status })
