@@ -15,6 +15,7 @@ export function addCounts(sums: Sums, metrics: ClientMetrics): void {
   sums.add('sluice.reports.deduplicated', metrics.deduplicated)
   sums.add('sluice.reports.late', metrics.late)
   sums.add('sluice.reports.superseded', metrics.superseded)
+  sums.add('sluice.reports.ahead', metrics.ahead)
   sums.add('sluice.reports.dropped', metrics.dropped)
   sums.add('sluice.reports.verified', metrics.verified)
   sums.add('sluice.verification.failures', metrics.unverified)
@@ -33,8 +34,10 @@ export function addState(sums: Sums, { streams }: ClientMetrics): void {
     configuredConnections,
     queued,
     verification,
+    clockOffsetMs,
     origins,
   } of streams) {
+    sums.of('sluice.clock.offset').value = clockOffsetMs / 1000
     sums.add('sluice.connections.open', activeConnections)
     sums.add('sluice.connections.configured', configuredConnections)
     sums.add('sluice.queue.depth', queued)

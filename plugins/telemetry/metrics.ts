@@ -8,6 +8,7 @@ export type MetricName =
   | 'sluice.reports.deduplicated'
   | 'sluice.reports.late'
   | 'sluice.reports.superseded'
+  | 'sluice.reports.ahead'
   | 'sluice.reports.dropped'
   | 'sluice.reports.verified'
   | 'sluice.verification.failures'
@@ -27,6 +28,7 @@ export type MetricName =
   | 'sluice.verification.oldest'
   | 'sluice.verification.capacity'
   | 'sluice.feeds.stale'
+  | 'sluice.clock.offset'
   | 'sluice.origin.round_trip'
   | 'sluice.report.age'
   | 'sluice.operation.duration'
@@ -94,6 +96,13 @@ export const metrics: readonly Metric[] = [
     unit: '{report}',
     description:
       'Reports not delivered, since they are not the newest of their feed (order newest)',
+    attributes: [],
+  },
+  {
+    name: 'sluice.reports.ahead',
+    kind: 'counter',
+    unit: '{report}',
+    description: 'Reports that were dated more than five seconds after the present when they came',
     attributes: [],
   },
   {
@@ -228,6 +237,14 @@ export const metrics: readonly Metric[] = [
     kind: 'up-down-counter',
     unit: '{feed}',
     description: 'Feeds of streams that have brought no report for longer than staleAfter',
+    attributes: [],
+  },
+  {
+    name: 'sluice.clock.offset',
+    kind: 'gauge',
+    unit: 's',
+    description:
+      "Time by which this machine's clock is behind the present; less than 0 if it is ahead",
     attributes: [],
   },
   {

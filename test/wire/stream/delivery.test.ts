@@ -38,6 +38,9 @@ describe('a stream', () => {
       deduplicated: 0,
       backfilled: 0,
       dropped: 0,
+      // They are published at once, a second of time apart.
+      ahead: expect.any(Number),
+      clockOffsetMs: 0,
       gaps: 0,
       rejected: 0,
       totalReceived: 40,
