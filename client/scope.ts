@@ -36,8 +36,11 @@ export interface StreamScope extends ScopeFacts {
     /** Pauses the connections until it is resumed; `leaks` while there is one that can't be paused. */
     pause(): { readonly leaks: boolean; resume(): void }
   }
-  /** Counts a report in `getMetrics`. One that is `unverified` is no sign of life of its feed. */
-  count(as: 'deduplicated' | 'late' | 'verified' | 'unverified', report: Report): void
+  /** Counts a report in `getMetrics`; messages of a queue without one. One that is `unverified` is no sign of life of its feed. */
+  count(
+    as: 'deduplicated' | 'late' | 'verified' | 'unverified' | 'redelivered' | 'deadLetters',
+    report?: Report,
+  ): void
   /**
    * Takes a report up the whole stack, as if it had come over a connection. Settles when every stage has passed it on or
    * dropped it; rejects with the reason where a stage has refused it.

@@ -64,10 +64,15 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
       earliest: feedID => outstanding?.earliest(feedID),
     })
   const hooks = parts.plugins.flatMap(({ taken }) => taken ?? [])
+  const untakenHooks = parts.plugins.flatMap(({ untaken }) => untaken ?? [])
 
   function taken(report: Report): void {
     cursors?.taken(report)
     for (const hook of hooks) hook(report)
+  }
+
+  function untaken(report: Report): void {
+    for (const hook of untakenHooks) hook(report)
   }
 
   /** Without cursors and hooks nobody asks which reports are taken, unless they are to be acknowledged. */
@@ -92,9 +97,11 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
     emit: handlers.report,
     hasHandler: handlers.hasReportHandler,
     slow,
-    dropped() {
+    dropped(report) {
       counters.dropped++
+      untaken(report)
     },
+    untaken,
     gap: gap => events.emit('gap', gap),
     overflowed(error, report) {
       leaveToAnother(report)
@@ -122,10 +129,14 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
     cursors,
     deliver(report: Report) {
       // A plugin may have kept it until its feed was no longer subscribed.
-      if (handlers.isClosed || (staleness.hasRemoved && !staleness.feeds.has(report.feedID))) return
+      if (handlers.isClosed || (staleness.hasRemoved && !staleness.feeds.has(report.feedID))) {
+        untaken(report)
+        return
+      }
       if (life.phase === 'failing') {
         excess.add(report)
         leaveToAnother(report)
+        untaken(report)
         return
       }
       counters.accepted++
