@@ -64,15 +64,11 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
       earliest: feedID => outstanding?.earliest(feedID),
     })
   const hooks = parts.plugins.flatMap(({ taken }) => taken ?? [])
-  const untakenHooks = parts.plugins.flatMap(({ untaken }) => untaken ?? [])
+  const untaken = createUntaken(parts.plugins)
 
   function taken(report: Report): void {
     cursors?.taken(report)
     for (const hook of hooks) hook(report)
-  }
-
-  function untaken(report: Report): void {
-    for (const hook of untakenHooks) hook(report)
   }
 
   /** Without cursors and hooks nobody asks which reports are taken, unless they are to be acknowledged. */
@@ -154,5 +150,13 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
     },
     flush: async () => cursors?.flush(),
     emitExcess: excess.flushAll,
+  }
+}
+
+/** Calls the hooks for a report that will not be taken. */
+function createUntaken(plugins: Plugins): Sink {
+  const hooks = plugins.flatMap(({ untaken }) => untaken ?? [])
+  return function untaken(report) {
+    for (const hook of hooks) hook(report)
   }
 }

@@ -122,7 +122,17 @@ describe('the contract is small', () => {
 
   test('a plugin has a name, seven hooks and its events', () => {
     expect(membersOf('client/plugin.ts', 'Plugin').sort()).toEqual(
-      ['name', 'setup', 'call', 'attempt', 'report', 'taken', 'untaken', 'decoders', 'events'].sort(),
+      [
+        'name',
+        'setup',
+        'call',
+        'attempt',
+        'report',
+        'taken',
+        'untaken',
+        'decoders',
+        'events',
+      ].sort(),
     )
   })
 })

@@ -39,6 +39,8 @@ describe('a stream', () => {
       dropped: 0,
       gaps: 0,
       rejected: 0,
+      redelivered: 0,
+      deadLetters: 0,
       totalReceived: 40,
       queued: 0,
       partialReconnects: 0,
