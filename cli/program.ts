@@ -3,6 +3,7 @@ import { VERSION } from '../core/version.js'
 import { addAuditCommands } from './commands/audit.js'
 import { addBulkCommand } from './commands/bulk.js'
 import { addCompletionCommand } from './commands/completion.js'
+import { addDeadLettersCommand } from './commands/dead-letters.js'
 import { addDecodeCommand } from './commands/decode.js'
 import { addDemoCommand } from './commands/demo.js'
 import { addDoctorCommand } from './commands/doctor.js'
@@ -45,6 +46,7 @@ const commands: readonly AddCommand[] = [
   addDecodeCommand,
   addVerifyCommand,
   addRelayCommand,
+  addDeadLettersCommand,
   addVaultCommands,
   addEnclaveCommands,
   addAuditCommands,

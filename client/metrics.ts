@@ -46,6 +46,8 @@ export function createCounters(): StreamCounters {
     verified: 0,
     unverified: 0,
     rejected: 0,
+    redelivered: 0,
+    deadLetters: 0,
     partialReconnects: 0,
     fullReconnects: 0,
   }

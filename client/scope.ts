@@ -15,6 +15,16 @@ export interface RequestScope extends ScopeFacts {
   wait(work: Promise<unknown>, report: Report): void
 }
 
+/** What a plugin counts. */
+export type CountedAs =
+  | 'deduplicated'
+  | 'superseded'
+  | 'ahead'
+  | 'verified'
+  | 'unverified'
+  | 'redelivered'
+  | 'deadLetters'
+
 /** The life of one stream, over all its connections. */
 export interface StreamScope extends ScopeFacts {
   /** Tells it from the scopes of requests and clients. */ readonly kind: 'stream'
@@ -36,11 +46,8 @@ export interface StreamScope extends ScopeFacts {
     /** Pauses the connections until it is resumed; `leaks` while there is one that can't be paused. */
     pause(): { readonly leaks: boolean; resume(): void }
   }
-  /** Counts a report in `getMetrics`. One that is `unverified` is no sign of life of its feed. */
-  count(
-    as: 'deduplicated' | 'superseded' | 'ahead' | 'verified' | 'unverified',
-    report: Report,
-  ): void
+  /** Counts a report in `getMetrics`; messages of a queue without one. One that is `unverified` is no sign of life of its feed. */
+  count(as: CountedAs, report?: Report): void
   /**
    * Takes a report up the whole stack, as if it had come over a connection. Settles when every stage has passed it on or
    * dropped it; rejects with the reason where a stage has refused it.

@@ -14,6 +14,7 @@ const members: PluginMembers<Plugin> = {
   ...engineMembers,
   report: 'hook',
   taken: 'hook',
+  untaken: 'hook',
   decoders: 'data',
   events: 'data',
 }

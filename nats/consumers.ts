@@ -11,21 +11,15 @@ export type OpenConsumer = () => Promise<OpenedConsumer>
 /** A consumer that is read. */
 export interface OpenedConsumer {
   readonly messages: ConsumerMessages
-  /** Where it is, for the next one; not of a queue, whose place the log remembers. */
-  readonly place?: Place
-  readonly isTaken?: IsTaken
+  /** Where it is, for the next one. */
+  readonly place: Place
+  readonly isTaken: IsTaken
 }
 
 /** Messages that are requested ahead. They bound what a paused connection holds. */
 const AHEAD = 1000
 /** Milliseconds of one request for messages. The server gives a sign of life in half of them. */
 const EXPIRES = 4000
-
-/** What consumers are read with. */
-export const consumeOptions: { readonly max_messages: number; readonly expires: number } = {
-  max_messages: AHEAD,
-  expires: EXPIRES,
-}
 
 /** A consumer of one reader's own, in the order of the log: from where the stream was, or from now on. */
 export function openBroadcast(
@@ -44,7 +38,7 @@ export function openBroadcast(
         deliver_policy: 'by_start_sequence',
         opt_start_seq: Math.max(1, place.next),
       })
-      const messages = await consumer.consume({ ...consumeOptions })
+      const messages = await consumer.consume({ max_messages: AHEAD, expires: EXPIRES })
       for (const feedID of feedIDs) places.feeds.set(feedID, place)
       return { messages, place, isTaken }
     } catch (thrown) {

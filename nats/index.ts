@@ -1,4 +1,11 @@
 export { type NatsCursorsOptions, natsCursors } from './cursors.js'
+export {
+  type DeadLetter,
+  type DeadLetterOptions,
+  type DeadReason,
+  readDeadLetters,
+  republishDeadLetters,
+} from './dead-letters.js'
 export { LogError } from './errors.js'
 export { queueDeliveries } from './queue-deliveries.js'
 export { createRelay, type Relay, type RelayMetrics, type RelayOptions } from './relay.js'

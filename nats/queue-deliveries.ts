@@ -1,38 +1,86 @@
-import type { JsMsg } from '@nats-io/jetstream'
-import type { Plugin } from '../client/plugin.js'
+import type { Plugin, Sink } from '../client/plugin.js'
+import type { RequestScope, StreamScope } from '../client/scope.js'
+import { isStreamsError } from '../core/errors.js'
 import type { Report } from '../report/report.js'
 
-/** The header by which the wire knows that the plugin is there. It goes nowhere. */
-export const acknowledgesHeader = 'x-queue-deliveries'
+/** A message of a queue that a worker has been given. */
+export interface Delivery {
+  readonly owner: DeliveryOwner
+}
+
+/** Decides what becomes of a worker's messages. */
+export interface DeliveryOwner {
+  /** Its report was taken. */
+  taken(delivery: Delivery): void
+  /** Its report will not be taken by this worker. */
+  untaken(delivery: Delivery): void
+  /** Its report is not signed as it should be. */
+  rejected(delivery: Delivery, error: Error): void
+}
+
+/** The scopes of the streams whose stack has the plugin, by the object that all connections of a stream share. */
+const scopes = new WeakMap<object, StreamScope>()
 
 /** The message that is being delivered, until its report has been seen. */
-let current: JsMsg | undefined
+let current: Delivery | undefined
 
-/** Delivers a message. Where no report came of it, another worker would do no better: it is not given out again. */
-export function deliverOfQueue(message: JsMsg, deliver: () => void): void {
-  current = message
+/** The scope of a stream whose stack has the plugin. */
+export function queueScope(cursors: object | undefined): StreamScope | undefined {
+  return cursors && scopes.get(cursors)
+}
+
+/** Delivers a message; false where no report came of it. */
+export function deliverOfQueue(delivery: Delivery, deliver: () => void): boolean {
+  current = delivery
   deliver()
-  if (current === message) message.term('no report')
+  const wasSeen = current === undefined
   current = undefined
+  return wasSeen
 }
 
 /**
  * Acknowledges the reports of a queue: each once it has been taken, so that the log gives it to another worker where this one
- * dies before. It stands below all other plugins.
+ * dies before. One that the stream drops is handed back, one whose signatures are wrong becomes a dead letter. It stands below
+ * all other plugins.
  */
 export function queueDeliveries(): Plugin<never> {
-  const messages = new WeakMap<Report, JsMsg>()
+  const deliveries = new WeakMap<Report, Delivery>()
+
+  function watchReports(next: Sink, scope: StreamScope | RequestScope): Sink {
+    if (scope.kind === 'request') return next
+    scopes.set(scope.cursors, scope)
+    scope.events.on('error', error => {
+      if (!isStreamsError(error, 'VERIFICATION') || error.report === undefined) return
+      const delivery = deliveries.get(error.report)
+      if (delivery === undefined) return
+      // Where the reason says nothing about the report, another try may find it good.
+      if (error.isRetryable) delivery.owner.untaken(delivery)
+      else delivery.owner.rejected(delivery, error)
+    })
+    return function passDelivered(report) {
+      const delivery = current
+      current = undefined
+      if (delivery === undefined) return next(report)
+      deliveries.set(report, delivery)
+      try {
+        next(report)
+      } catch (thrown) {
+        delivery.owner.untaken(delivery)
+        throw thrown
+      }
+    }
+  }
+
   return {
     name: 'queue-deliveries',
-    attempt: next => call => {
-      if (call.kind === 'stream') call.headers.set(acknowledgesHeader, '1')
-      return next(call)
+    report: watchReports,
+    taken(report) {
+      const delivery = deliveries.get(report)
+      delivery?.owner.taken(delivery)
     },
-    report: next => report => {
-      if (current !== undefined) messages.set(report, current)
-      current = undefined
-      next(report)
+    untaken(report) {
+      const delivery = deliveries.get(report)
+      delivery?.owner.untaken(delivery)
     },
-    taken: report => messages.get(report)?.ack(),
   }
 }

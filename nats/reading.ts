@@ -7,7 +7,6 @@ import { type OpenConsumer, watchConsumer } from './consumers.js'
 import { logError } from './errors.js'
 import type { ReportLog } from './log.js'
 import type { Place } from './places.js'
-import { deliverOfQueue } from './queue-deliveries.js'
 
 const NORMAL = 1000
 const LOST = 1006
@@ -17,7 +16,7 @@ export async function openReading(
   { connection, stream }: ReportLog,
   open: OpenConsumer,
   events: SocketEvents,
-  left?: (place: Place) => void,
+  left: (place: Place) => void,
 ): Promise<Socket> {
   const { messages, place, isTaken } = await open()
   let failure: Error | undefined
@@ -31,17 +30,14 @@ export async function openReading(
     watch.stop()
     messages.close().catch(() => undefined)
     gate?.resolve()
-    if (isClosed && place !== undefined) left?.(place)
+    if (isClosed) left(place)
     events.ended(code, failure)
   }
 
   function deliver(message: JsMsg): void {
     watch.sign()
-    if (place === undefined) deliverOfQueue(message, () => events.message(message.data))
-    else {
-      place.next = message.seq + 1
-      if (isTaken?.(message) !== true) events.message(message.data)
-    }
+    place.next = message.seq + 1
+    if (!isTaken(message)) events.message(message.data)
   }
 
   async function read(): Promise<void> {
@@ -49,9 +45,7 @@ export async function openReading(
       for await (const message of messages) {
         if (gate !== undefined) await gate.promise
         if (isOver) return
-        // Nobody reads what still comes of a queue: another worker does.
-        if (isClosed && place === undefined) message.nak()
-        else deliver(message)
+        deliver(message)
       }
     } catch (thrown) {
       failure ??= logError(`stream ${stream} can no longer be read`, asError(thrown))

@@ -32,9 +32,24 @@ export function allSubjects(prefix: string): string {
   return `${prefix}.*.*`
 }
 
+/** The last part of a subject: its feed, where it is of a log. */
+export function feedPart(subject: string): string {
+  return subject.slice(subject.lastIndexOf('.') + 1)
+}
+
+/** The subject under which the workers of one queue alone get a feed's reports again. */
+export function againSubject(prefix: string, queue: string, feedID: string): string {
+  return `${prefix}.${queue}-again.${feedID}`
+}
+
+/** The subject of dead letters: of a feed, or of all feeds of a queue; `>` are all. */
+export function deadSubject(prefix: string, queue: string, feedID?: string): string {
+  return `${prefix}-dead.${queue}${feedID === undefined ? '' : `.${feedID}`}`
+}
+
 /** The feed of a subject; undefined for a subject of another form. */
 export function feedOf(prefix: string, subject: string): string | undefined {
-  const feedID = subject.slice(subject.lastIndexOf('.') + 1)
+  const feedID = feedPart(subject)
   return isFeedID(feedID) && subject === subjectOf(prefix, feedID) ? feedID : undefined
 }
 

@@ -1,5 +1,6 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { ClientOptions } from '../client/client.js'
+import type { StreamScope } from '../client/scope.js'
 import type { ResumedCursors, Socket, SocketEvents, Upgrade } from '../client/transport/socket.js'
 import { ValidationError } from '../core/errors.js'
 import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
@@ -7,8 +8,10 @@ import { parseFeedIDs } from '../report/feed-id.js'
 import { openBroadcast } from './consumers.js'
 import { checkConnection, type ReportLog } from './log.js'
 import type { StreamPlaces } from './places.js'
-import { openQueue } from './queue-consumer.js'
-import { acknowledgesHeader } from './queue-deliveries.js'
+import { createQueue, type OpenQueue } from './queue-consumer.js'
+import { queueScope } from './queue-deliveries.js'
+import { openQueueReading } from './queue-reading.js'
+import { createQueueWorker, type QueueSettings, type QueueWorker } from './queue-worker.js'
 import { openReading } from './reading.js'
 import { createLogFetch } from './rest.js'
 import {
@@ -31,8 +34,14 @@ export interface NatsWireOptions {
   readonly share?: Share
   /** The name of a queue: each report goes to one of its workers. @default every worker gets every report */
   readonly queue?: string
-  /** Seconds in which a worker of a queue has to deal with a report, before another gets it. @default 30 */
+  /** Seconds after which a report of a worker of a queue that has died is given to another. @default 30 */
   readonly redeliverAfter?: number
+  /** Seconds that a worker of a queue may work on a report, before it is given to a worker again. @default 10 times redeliverAfter */
+  readonly handlingTimeout?: number
+  /** How often a report of a queue is given to a worker, before it becomes a dead letter. @default 10 */
+  readonly maxDeliveries?: number
+  /** Reports that a worker of a queue may have and not have acknowledged, before it takes others. @default 32 */
+  readonly maxUnacknowledged?: number
   /** Seconds by which a missing report may be published late, where requests look for it. @default 900 */
   readonly lateness?: number
 }
@@ -43,6 +52,9 @@ const names: OptionNames<NatsWireOptions> = {
   share: true,
   queue: true,
   redeliverAfter: true,
+  handlingTimeout: true,
+  maxDeliveries: true,
+  maxUnacknowledged: true,
   lateness: true,
 }
 
@@ -67,13 +79,10 @@ export function natsWire(connection: NatsConnection, given?: NatsWireOptions): N
     prefix: checkPrefix('prefix', options.prefix ?? DEFAULT_PREFIX),
   }
   const share = options.share && checkShare(options.share)
-  const queue = options.queue === undefined ? undefined : checkName('queue', options.queue)
-  const redeliverAfter = checkNumber('redeliverAfter', options.redeliverAfter ?? 30, {
-    min: 1,
-    max: 86_400,
-  })
+  const queue = checkQueue(options)
   const lateness = checkNumber('lateness', options.lateness ?? 900, { min: 0 })
   const streams = new WeakMap<object, StreamPlaces>()
+  const workers = new WeakMap<StreamScope, QueueParts>()
 
   function placesOf(cursors: ResumedCursors | undefined): StreamPlaces {
     const places = (cursors && streams.get(cursors)) ?? { cursors, feeds: new Map() }
@@ -81,14 +90,27 @@ export function natsWire(connection: NatsConnection, given?: NatsWireOptions): N
     return places
   }
 
+  /** All connections of a stream share a worker. */
+  function partsOf(settings: QueueSettings, cursors: ResumedCursors | undefined): QueueParts {
+    const scope = queueScope(cursors)
+    if (scope === undefined)
+      throw new ValidationError('queue needs the plugin queueDeliveries, as queuePreset has it')
+    const known = workers.get(scope)
+    if (known !== undefined) return known
+    const worker = createQueueWorker(log, scope, settings)
+    const parts = { worker, open: createQueue(log, worker) }
+    workers.set(scope, parts)
+    return parts
+  }
+
   async function connect(upgrade: Upgrade, events: SocketEvents): Promise<Socket> {
-    const { url, headers, cursors } = upgrade
+    const { url, cursors } = upgrade
     const feedIDs = parseFeedIDs(new URL(url).searchParams.get('feedIDs'))
     if (share !== undefined) checkFeeds(feedIDs, share)
-    if (queue !== undefined && !headers.has(acknowledgesHeader))
-      throw new ValidationError('queue needs the plugin queueDeliveries, as queuePreset has it')
-    if (queue !== undefined)
-      return openReading(log, openQueue(log, feedIDs, { queue, redeliverAfter }), events)
+    if (queue !== undefined) {
+      const { open, worker } = partsOf(queue, cursors)
+      return openQueueReading(log, () => open(feedIDs), worker, events)
+    }
     const places = placesOf(cursors)
     return openReading(log, openBroadcast(log, feedIDs, places), events, place => {
       for (const feedID of feedIDs)
@@ -102,6 +124,36 @@ export function natsWire(connection: NatsConnection, given?: NatsWireOptions): N
     connect,
     fetch: createLogFetch({ log, share, lateness: 1000 * lateness }),
   }
+}
+
+/** What one stream has of a queue. */
+interface QueueParts {
+  readonly worker: QueueWorker
+  readonly open: OpenQueue
+}
+
+function checkQueue(options: NatsWireOptions): QueueSettings | undefined {
+  const { redeliverAfter = 30, maxDeliveries = 10, maxUnacknowledged = 32 } = options
+  checkNumber('redeliverAfter', redeliverAfter, { min: 1, max: 86_400 })
+  const settings = {
+    redeliverAfter,
+    handlingTimeout: checkNumber(
+      'handlingTimeout',
+      options.handlingTimeout ?? 10 * redeliverAfter,
+      {
+        min: 1,
+        max: 864_000,
+      },
+    ),
+    maxDeliveries: checkNumber('maxDeliveries', maxDeliveries, { min: 1, whole: true }),
+    maxUnacknowledged: checkNumber('maxUnacknowledged', maxUnacknowledged, {
+      min: 1,
+      max: 10_000,
+      whole: true,
+    }),
+  }
+  if (options.queue === undefined) return undefined
+  return { ...settings, queue: checkName('queue', options.queue) }
 }
 
 function checkFeeds(feedIDs: readonly string[], share: Share): void {

@@ -68,6 +68,7 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
       earliest: feedID => outstanding?.earliest(feedID),
     })
   const hooks = parts.plugins.flatMap(({ taken }) => taken ?? [])
+  const untaken = createUntaken(parts.plugins)
 
   function taken(report: Report): void {
     cursors?.taken(report)
@@ -96,9 +97,11 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
     emit: handlers.report,
     hasHandler: handlers.hasReportHandler,
     slow,
-    dropped() {
+    dropped(report) {
       counters.dropped++
+      untaken(report)
     },
+    untaken,
     gap: gap => events.emit('gap', gap),
     overflowed(error, report) {
       leaveToAnother(report)
@@ -127,10 +130,14 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
     deliver(report: Report) {
       const feed = staleness.feeds.get(report.feedID)
       // A plugin may have kept it until its feed was no longer subscribed.
-      if (handlers.isClosed || (feed === undefined && staleness.hasRemoved)) return
+      if (handlers.isClosed || (feed === undefined && staleness.hasRemoved)) {
+        untaken(report)
+        return
+      }
       if (life.phase === 'failing') {
         excess.add(report)
         leaveToAnother(report)
+        untaken(report)
         return
       }
       counters.accepted++
@@ -152,5 +159,13 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
     },
     flush: async () => cursors?.flush(),
     emitExcess: excess.flushAll,
+  }
+}
+
+/** Calls the hooks for a report that will not be taken. */
+function createUntaken(plugins: Plugins): Sink {
+  const hooks = plugins.flatMap(({ untaken }) => untaken ?? [])
+  return function untaken(report) {
+    for (const hook of hooks) hook(report)
   }
 }

@@ -73,6 +73,10 @@ export interface StreamCounters {
   unverified: number
   /** Frames that were no report, or a report that contradicts itself, its envelope or the subscription. */
   rejected: number
+  /** Messages of a queue that a worker was given before: this one or another. */
+  redelivered: number
+  /** Messages of a queue that this worker has made dead letters. */
+  deadLetters: number
   /** Lost connections that were opened again while another was open. */
   partialReconnects: number
   /** Lost connections that were opened again while no other was open. */

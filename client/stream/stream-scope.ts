@@ -92,6 +92,7 @@ export function createStreamScope(parts: StreamScopeParts): StreamScope {
     },
     count(as, report) {
       counters[as]++
+      if (report === undefined || as === 'redelivered' || as === 'deadLetters') return
       if (as === 'unverified' && report.source === 'live') staleness.uncount(report.feedID)
       if (as === 'deduplicated' || as === 'superseded' || as === 'ahead') return
       const traffic = origins.find(report.origin)

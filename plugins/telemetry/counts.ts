@@ -21,6 +21,8 @@ export function addCounts(sums: Sums, metrics: ClientMetrics): void {
   sums.add('sluice.verification.failures', metrics.unverified)
   sums.add('sluice.decoding.failures', undecoded)
   sums.add('sluice.messages.rejected', metrics.rejected)
+  sums.add('sluice.messages.redelivered', metrics.redelivered)
+  sums.add('sluice.messages.dead', metrics.deadLetters)
   const kind = (name: string) => ({ 'sluice.reconnect.kind': name })
   sums.add('sluice.reconnects', metrics.partialReconnects, kind('partial'))
   sums.add('sluice.reconnects', metrics.fullReconnects, kind('full'))

@@ -14,6 +14,8 @@ export type MetricName =
   | 'sluice.verification.failures'
   | 'sluice.decoding.failures'
   | 'sluice.messages.rejected'
+  | 'sluice.messages.redelivered'
+  | 'sluice.messages.dead'
   | 'sluice.conflicts'
   | 'sluice.gaps.announced'
   | 'sluice.gaps.filled'
@@ -138,6 +140,20 @@ export const metrics: readonly Metric[] = [
     kind: 'counter',
     unit: '{message}',
     description: 'Messages of connections that were no report, or a report that contradicts itself',
+    attributes: [],
+  },
+  {
+    name: 'sluice.messages.redelivered',
+    kind: 'counter',
+    unit: '{message}',
+    description: 'Messages of a queue that a worker was given before, this one or another',
+    attributes: [],
+  },
+  {
+    name: 'sluice.messages.dead',
+    kind: 'counter',
+    unit: '{message}',
+    description: 'Messages of a queue that became dead letters',
     attributes: [],
   },
   {

@@ -120,9 +120,19 @@ describe('the contract is small', () => {
     expect(membersOf('client/scope.ts', 'Wider', wider)).toHaveLength(members.length + 1)
   })
 
-  test('a plugin has a name, six hooks and its events', () => {
+  test('a plugin has a name, seven hooks and its events', () => {
     expect(membersOf('client/plugin.ts', 'Plugin').sort()).toEqual(
-      ['name', 'setup', 'call', 'attempt', 'report', 'taken', 'decoders', 'events'].sort(),
+      [
+        'name',
+        'setup',
+        'call',
+        'attempt',
+        'report',
+        'taken',
+        'untaken',
+        'decoders',
+        'events',
+      ].sort(),
     )
   })
 })

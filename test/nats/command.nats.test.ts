@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { jetstreamManager } from '@nats-io/jetstream'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { DataEngine } from '../../local/index.js'
+import { queuePreset } from '../../nats/index.js'
 import { startCommand } from '../support/command.js'
 import { hashOf, openRaw, token } from '../support/nats/gateway.js'
 import { closers, feed, type LogWorld, startWorld } from '../support/nats/world.js'
@@ -30,6 +31,37 @@ function folder(): string {
   closers.push(() => rmSync(path, { recursive: true }))
   return path
 }
+
+test('sluice dead-letters lists what a queue has given up, and gives it to the queue again', async () => {
+  const world = await startWorld()
+  await world.relay(await world.engine())
+  const worker = await world.worker({ plugins: queuePreset(), wire: { queue: 'desk' } })
+  const log = jetstream(await world.connect())
+  await log.publish(`sluice.3.${feed(1)}`, 'no frame')
+  await until(() => worker.stream.getMetrics().deadLetters === 1)
+  const run = (...more: readonly string[]) =>
+    startCommand(['dead-letters', '--nats', world.servers.servers.join(), ...more]).ended
+  const listed = await run('--queue', 'desk')
+  expect(listed).toMatchObject({ code: 0, err: '' })
+  expect(listed.out).toMatch(/^1 {2}\S+Z {2}0x1003\d+ {2}no-report {2}deliveries 1\n1 dead letter/)
+  const { out } = await run('--queue', 'desk', '--json')
+  expect(JSON.parse(out)).toMatchObject({
+    sequence: 1,
+    feedID: feed(1),
+    data: Buffer.from('no frame').toString('base64'),
+  })
+  expect(await run('--queue', 'desk', '--republish')).toMatchObject({
+    code: 0,
+    out: '1 report published again to queue desk\n',
+  })
+  await until(() => worker.stream.getMetrics().deadLetters === 2)
+  expect(await run('--queue', 'none', '--republish')).toMatchObject({
+    code: 4,
+    err: 'sluice: queue none does not exist: nobody would get its reports again\n',
+  })
+  expect(await run()).toMatchObject({ code: 2 })
+  expect(await run('--queue', 'a b')).toMatchObject({ code: 2 })
+})
 
 describe('sluice relay', () => {
   test('creates the stream as it is told, stores what the engine publishes, and ends with SIGTERM', async () => {

@@ -1,7 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { createClient } from '../../index.js'
-import { createRelay, natsCursors, natsWire, queuePreset, workerPreset } from '../../nats/index.js'
+import {
+  createRelay,
+  natsCursors,
+  natsWire,
+  queuePreset,
+  republishDeadLetters,
+  workerPreset,
+} from '../../nats/index.js'
 import { openRaw, request, startGateway } from '../support/nats/gateway.js'
 import { serverConfig } from '../support/nats/permissions.js'
 import { closers, feed, type LogWorld, startWorld } from '../support/nats/world.js'
@@ -109,6 +116,18 @@ describe('with the permissions of the documentation', () => {
     // What was acknowledged does not come again.
     await pause(1500)
     expect(times).toHaveLength(10)
+    // One that has joined, one that waits, a dead letter, and that again.
+    const late = client.createStream([...feeds, feed(3)])
+    late.on('report', () => pause(1500))
+    await late.connect()
+    const raw = await connectAs(world, 'relay')
+    raw.publish(`sluice.3.${feed(3)}`, 'no frame')
+    await until(() => late.getMetrics().deadLetters === 1)
+    expect(await republishDeadLetters(await connectAs(world, 'letters'), { queue: 'desk' })).toBe(1)
+    await until(() => stream.getMetrics().deadLetters + late.getMetrics().deadLetters === 2)
+    await publish(4)
+    await pause(2000)
+    expect(stream.getMetrics().redelivered + late.getMetrics().redelivered).toBeLessThan(10)
     expect(violationsOf(world)).toEqual([])
   })
 })

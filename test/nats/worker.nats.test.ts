@@ -158,7 +158,7 @@ describe('workers of a queue', () => {
     world
       .worker({
         plugins: queuePreset(),
-        wire: { queue: 'pricing', redeliverAfter },
+        wire: { queue: 'pricing', redeliverAfter, handlingTimeout: redeliverAfter },
         feeds: [feed(1), feed(2)],
       })
       .then(worker => {
@@ -196,7 +196,7 @@ describe('workers of a queue', () => {
     const published = Array.from({ length: 10 }, () => engine.publish(feed(1)))
     await until(() => stuck.length === 10 && relay.getMetrics().stored === 10)
     await jetstream(await world.connect()).publish(`sluice.3.${feed(1)}`, 'no frame')
-    await until(() => first.errors.length === 1)
+    await until(() => first.stream.getMetrics().deadLetters === 1)
     await first.client.close()
     const got: string[] = []
     const second = await open(world, key => void got.push(key))

@@ -2,9 +2,9 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '../../client/index.js'
-import * as gateway from '../../gateway/index.js'
 import * as confidential from '../../confidential-http/index.js'
 import * as tdh2 from '../../crypto/tdh2/index.js'
+import * as gateway from '../../gateway/index.js'
 import * as main from '../../index.js'
 import * as local from '../../local/index.js'
 import * as nats from '../../nats/index.js'
@@ -112,6 +112,20 @@ const logs: Readonly<Record<string, readonly Case[]>> = {
     ['share', 'index', more => nats.natsWire(connection, { share: { index: 0, of: 1, ...more } })],
   ],
   feedsOfShare: [['share', 'index', more => nats.feedsOfShare([], { index: 0, of: 1, ...more })]],
+  readDeadLetters: [
+    [
+      'readDeadLetters',
+      'stream',
+      more => nats.readDeadLetters(connection, { queue: 'q', ...more }),
+    ],
+  ],
+  republishDeadLetters: [
+    [
+      'republishDeadLetters',
+      'stream',
+      more => nats.republishDeadLetters(connection, { queue: 'q', ...more }),
+    ],
+  ],
   natsCursors: [
     ['natsCursors', 'bucket', more => nats.natsCursors(connection, { key: 'k', ...more })],
   ],

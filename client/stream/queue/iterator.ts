@@ -36,11 +36,13 @@ export function createReportIterator<Data>(
     },
     async return(value) {
       isDone = true
+      reader.leave()
       await close()
       return { done: true, value }
     },
     async throw(error) {
       isDone = true
+      reader.leave()
       await close()
       throw error
     },

@@ -23,6 +23,8 @@ export interface ReportQueueOptions {
   /** The queue is full: called once, until it is drained to half. */
   slow(queued: number): void
   dropped(report: Report): void
+  /** The queue was closed, or its reader has left, before the report was dealt with. */
+  untaken?(report: Report): void
   /** A range of dropped reports is announced: before the next report of its feed is taken, and in bounded time. */
   gap(gap: Gap): void
   /** The reader of this report asks for the next one. */
@@ -37,6 +39,8 @@ export interface ReportReader {
   take(): Report | undefined
   /** The next report to come, after `take` found none. Undefined when the queue was closed; rejects with its failure. */
   wait(): Promise<Report | undefined>
+  /** Leaves the reports that it has taken and not finished with. */
+  leave(): void
 }
 
 /** The reports between their arrival and their readers. */
@@ -61,7 +65,7 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
   const { size, overflow, flowControl } = options
   const ring = createReportRing(overflow === 'latest-per-feed')
   const gaps = createOverflowGaps(options.gap)
-  const readers = createReaders(takeFirst, options.consumed)
+  const readers = createReaders(takeFirst, options.consumed, options.untaken)
   const waitingForRoom: (() => void)[] = []
   /** From full until drained to half. */
   let isSlow = false
@@ -117,6 +121,11 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
     return report
   }
 
+  function clear(): void {
+    for (let left = ring.takeFirst(); left !== undefined; left = ring.takeFirst())
+      options.untaken?.(left)
+  }
+
   function hasRoom(): boolean {
     return isEnded || (ring.length < size && !(isSlow && overflow === 'block'))
   }
@@ -143,7 +152,7 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
       hasRoom() ? Promise.resolve() : new Promise<void>(resolve => waitingForRoom.push(resolve)),
     end(error) {
       isEnded = true
-      if (error === undefined) ring.clear()
+      if (error === undefined) clear()
       gaps.flushAll()
       readers.end(error)
       releaseRoom()
@@ -153,7 +162,11 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
 }
 
 /** The readers of a queue; `consumed` is called with each report that a reader has finished with. */
-function createReaders(takeFirst: () => Report | undefined, consumed: (report: Report) => void) {
+function createReaders(
+  takeFirst: () => Report | undefined,
+  consumed: (report: Report) => void,
+  untaken: ((report: Report) => void) | undefined,
+) {
   const waiting: Waiting[] = []
   let isEnded = false
   let failure: Error | undefined
@@ -181,6 +194,9 @@ function createReaders(takeFirst: () => Report | undefined, consumed: (report: R
             waiting.push({ resolve, reject, taken })
             if (isEnded) endWaits()
           }),
+        leave() {
+          for (const report of taken.splice(0)) untaken?.(report)
+        },
       }
     },
     get waiting() {

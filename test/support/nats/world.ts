@@ -38,6 +38,8 @@ export interface WorkerOptions {
   readonly wire?: NatsWireOptions
   readonly plugins?: readonly Plugin<DecodedReport>[]
   readonly stream?: StreamOptions
+  /** Its own, which the test closes. */
+  readonly connection?: NatsConnection
 }
 
 /** A worker, and what it got. */
@@ -94,7 +96,7 @@ export async function startWorld(options: Parameters<typeof startNats>[0] = {}):
       return relay
     },
     async worker({ feeds = [feed(1), feed(2)], wire, plugins = workerPreset(), ...more } = {}) {
-      const log = natsWire(await open(), wire)
+      const log = natsWire(more.connection ?? (await open()), wire)
       const requests: string[] = []
       const fetchNoted: typeof fetch = (input, init) => {
         requests.push(String(input))

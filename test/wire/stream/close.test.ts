@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { isStreamsError } from '../../../index.js'
+import { createClient, defaultPreset, isStreamsError, type Plugin } from '../../../index.js'
 import { failureOf, pause, until } from '../../support/waiting.js'
 import { engine, ethUsd, open } from '../../support/wire/stream.js'
 
@@ -117,4 +117,33 @@ describe('close', () => {
     await stream.closed
     expect(() => client.createStream(ethUsd)).toThrow(/the client was closed/)
   })
+})
+
+test('says which reports were taken, and which will not be', async () => {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const taken: number[] = []
+  const untaken: number[] = []
+  const watching: Plugin = {
+    name: 'watching',
+    taken: report => void taken.push(report.observationsTimestamp),
+    untaken: report => void untaken.push(report.observationsTimestamp),
+  }
+  const plugins = [watching, ...defaultPreset({ apiKey, userSecret })]
+  for (const close of ['loop', 'overflow'] as const) {
+    const client = createClient({ endpoint, wsEndpoint, plugins })
+    const stream = client.createStream(
+      ethUsd,
+      close === 'overflow' ? { queue: 2, overflow: 'drop-oldest' } : {},
+    )
+    await stream.connect()
+    const times = Array.from({ length: 4 }, () => engine.publish(ethUsd).observationsTimestamp)
+    await until(() => stream.getMetrics().accepted === 4)
+    let read = 0
+    // The second is left in the midst, and the others wait.
+    if (close !== 'overflow') for await (const _ of stream) if (++read === 2) break
+    await client.close()
+    expect([...taken.splice(0), 'untaken', ...untaken.splice(0).sort()]).toEqual(
+      close === 'overflow' ? ['untaken', ...times] : [times[0], 'untaken', ...times.slice(1)],
+    )
+  }
 })

@@ -43,6 +43,8 @@ describe('a stream', () => {
       clockOffsetMs: 0,
       gaps: 0,
       rejected: 0,
+      redelivered: 0,
+      deadLetters: 0,
       totalReceived: 40,
       queued: 0,
       partialReconnects: 0,
