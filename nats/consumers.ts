@@ -30,7 +30,7 @@ export function openBroadcast(
   return async function open() {
     const info = await readInfo(log)
     const place = await findPlace(log, feedIDs, places, info)
-    const isTaken = createTakenCheck(feedIDs, places, info.created, info.state.last_seq + 1)
+    const isTaken = createTakenCheck(feedIDs, places, info)
     const { client } = await accessLog(log.connection)
     try {
       const consumer: Consumer = await client.consumers.get(log.stream, {

@@ -22,6 +22,8 @@ export interface LogAccess {
 /** Milliseconds that the log may take to answer: a stream waits 5000 for its connection. */
 const TIMEOUT = 4000
 
+/** By connection: the clock of the log, as its last answer had it. */
+const clocks = new WeakMap<NatsConnection, { now(): number }>()
 const opened = new WeakMap<NatsConnection, Promise<LogAccess>>()
 
 /** Access to the JetStream of a connection, made once. */
@@ -47,10 +49,25 @@ async function open(connection: NatsConnection): Promise<LogAccess> {
 export async function readInfo({ connection, stream }: ReportLog): Promise<StreamInfo> {
   const { manager } = await accessLog(connection)
   try {
-    return await manager.streams.info(stream)
+    const info = await manager.streams.info(stream)
+    const at = performance.now()
+    clocks.set(connection, { now: () => timeOf(info) + performance.now() - at })
+    return info
   } catch (thrown) {
     throw streamError(stream, thrown)
   }
+}
+
+/** When the log has answered, by its own clock, in milliseconds of Unix time. */
+export function timeOf({ ts }: StreamInfo): number {
+  const time = Date.parse(ts ?? '')
+  return Number.isNaN(time) ? Date.now() : time
+}
+
+/** The header with the log's time: a client that reads the log goes by it, as by that of a service. */
+export function dateHeader({ connection }: ReportLog): Record<string, string> {
+  const clock = clocks.get(connection)
+  return clock === undefined ? {} : { date: new Date(clock.now()).toUTCString() }
 }
 
 /** The error of a request about a stream. */

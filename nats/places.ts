@@ -1,5 +1,6 @@
-import type { JsMsg } from '@nats-io/jetstream'
+import type { JsMsg, StreamInfo } from '@nats-io/jetstream'
 import type { ResumedCursors } from '../client/transport/socket.js'
+import { timeOf } from './log.js'
 import { CLOCK_MARGIN } from './newest.js'
 
 /** Where one reading of the log is. */
@@ -33,18 +34,17 @@ interface Taken {
 }
 
 /** When what is published from now on is new, in Unix milliseconds by the clock of the log. */
-export function newFrom(): number {
-  return Date.now() + CLOCK_MARGIN
+export function newFrom(info: StreamInfo): number {
+  return timeOf(info) + CLOCK_MARGIN
 }
 
-/** Finds out whether the messages of a reading that begins now have been taken before; `end` is where the log ends. */
+/** Finds out whether the messages of a reading that begins now have been taken before. */
 export function createTakenCheck(
   feedIDs: readonly string[],
   places: StreamPlaces,
-  created: string,
-  end: number,
+  info: StreamInfo,
 ): IsTaken {
-  const feeds = new Map(feedIDs.map(feedID => [feedID, takenOf(feedID, places, created, end)]))
+  const feeds = new Map(feedIDs.map(feedID => [feedID, takenOf(feedID, places, info)]))
   const all = [...feeds.values()]
   const lastNumber = Math.max(...all.map(({ next }) => next))
   const lastTime = Math.max(...all.map(({ oldUntil }) => oldUntil))
@@ -60,7 +60,8 @@ export function createTakenCheck(
   }
 }
 
-function takenOf(feedID: string, places: StreamPlaces, created: string, end: number): Taken {
+function takenOf(feedID: string, places: StreamPlaces, info: StreamInfo): Taken {
+  const { created, state } = info
   const place = places.feeds.get(feedID)
   if (place !== undefined) {
     const cursor = places.cursors?.get(feedID) ?? -1
@@ -68,8 +69,8 @@ function takenOf(feedID: string, places: StreamPlaces, created: string, end: num
   }
   const cursor = resumedAt(feedID, places)
   // Without a place and a cursor it begins with now.
-  if (cursor === undefined) return { next: end, oldUntil: 0, cursor: -1 }
-  return { next: 0, oldUntil: newFrom(), cursor }
+  if (cursor === undefined) return { next: state.last_seq + 1, oldUntil: 0, cursor: -1 }
+  return { next: 0, oldUntil: newFrom(info), cursor }
 }
 
 /** The cursor of a feed that has one, and has not been read yet. */

@@ -5,7 +5,7 @@ import { asError } from '../core/errors.js'
 import { setImmediate } from '../platform/globals.js'
 import { type OpenConsumer, watchConsumer } from './consumers.js'
 import { logError } from './errors.js'
-import type { ReportLog } from './log.js'
+import { dateHeader, type ReportLog } from './log.js'
 import type { Place } from './places.js'
 
 const NORMAL = 1000
@@ -13,11 +13,12 @@ const LOST = 1006
 
 /** Opens a consumer of the log as a connection, whose messages are the service's frames. Calls `left` once it was closed by us. */
 export async function openReading(
-  { connection, stream }: ReportLog,
+  log: ReportLog,
   open: OpenConsumer,
   events: SocketEvents,
   left: (place: Place) => void,
 ): Promise<Socket> {
+  const { connection, stream } = log
   const { messages, place, isTaken } = await open()
   let failure: Error | undefined
   let isClosed = false
@@ -59,7 +60,7 @@ export async function openReading(
   })
   setImmediate(() => {
     if (isOver) return
-    events.opened()
+    events.opened(new Headers(dateHeader(log)))
     void read()
   })
 

@@ -1,7 +1,7 @@
 import { asError } from '../core/errors.js'
 import { parseFeedID, parseFeedIDs } from '../report/feed-id.js'
 import { envelopeOf, type FrameFields } from './frame.js'
-import { accessLog, type ReportLog, streamError } from './log.js'
+import { accessLog, dateHeader, type ReportLog, readInfo, streamError } from './log.js'
 import { createPages, type FindPage, findLatest, type ScanOptions } from './scan.js'
 import { allSubjects, feedOf, feedsOfShare, type Share } from './subjects.js'
 
@@ -33,11 +33,14 @@ export function createLogFetch(given: LogRestParts): typeof fetch {
     const { pathname, searchParams } = new URL(String(input))
     const signal = init?.signal ?? undefined
     signal?.throwIfAborted()
-    const path = pathname.slice(pathname.indexOf('/api/'))
+    const at = pathname.indexOf('/api/')
+    const path = at === -1 ? '/' : pathname.slice(at)
     try {
       const body = await answer({ ...given, findPage, signal }, path, searchParams)
-      if (body === undefined) return failure(404, 'the log has no such report')
-      return new Response(body.text, { status: body.isPartial ? 206 : 200, headers: JSON_TYPE })
+      if (body === undefined)
+        return failure(404, 'the log has no such report', dateHeader(given.log))
+      const headers = { ...JSON_TYPE, ...dateHeader(given.log) }
+      return new Response(body.text, { status: body.isPartial ? 206 : 200, headers })
     } catch (thrown) {
       signal?.throwIfAborted()
       return failure(503, asError(thrown).message)
@@ -47,8 +50,8 @@ export function createLogFetch(given: LogRestParts): typeof fetch {
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-function failure(status: number, message: string): Response {
-  return new Response(JSON.stringify({ message }), { status, headers: JSON_TYPE })
+function failure(status: number, message: string, date: Record<string, string> = {}): Response {
+  return new Response(JSON.stringify({ message }), { status, headers: { ...JSON_TYPE, ...date } })
 }
 
 interface Body {
@@ -80,6 +83,10 @@ async function answer(
       const reports = await findAllAt(parts, feedIDs, Number(query.get('timestamp')))
       return { ...reportList(reports), isPartial: reports.length < feedIDs.length }
     }
+    case '/':
+      // It is asked for the time of the log.
+      await readInfo(log)
+      return undefined
     default:
       return undefined
   }

@@ -1,5 +1,5 @@
 import type { StreamInfo } from '@nats-io/jetstream'
-import { feedResolution } from '../report/feed-id.js'
+import { inMilliseconds } from '../report/feed-id.js'
 import { accessLog, type ReportLog, streamError } from './log.js'
 import { CLOCK_MARGIN, readNewest } from './newest.js'
 import { newFrom, type Place, resumedAt, type StreamPlaces, timeAtEnd } from './places.js'
@@ -15,8 +15,9 @@ export async function findPlace(
   log: ReportLog,
   feedIDs: readonly string[],
   places: StreamPlaces,
-  { created, state }: StreamInfo,
+  info: StreamInfo,
 ): Promise<Place> {
+  const { created, state } = info
   const end = state.last_seq + 1
   const known = feedIDs.flatMap(feedID => places.feeds.get(feedID) ?? [])
   // A log that was made anew begins with what there is.
@@ -27,7 +28,7 @@ export async function findPlace(
     return cursor === undefined ? [] : { feedID, cursor }
   })
   const oldUntil = Math.max(
-    resumed.length > 0 ? newFrom() : 0,
+    resumed.length > 0 ? newFrom(info) : 0,
     ...known.map(place => place.oldUntil),
   )
   if (known.length > 0)
@@ -50,7 +51,12 @@ async function findOldest(log: ReportLog, resumed: readonly Resumed[]): Promise<
     resumed.map(async function behind({ feedID, cursor }) {
       const newest = await readNewest(log, feedID)
       if (newest === null || timeAtEnd(newest.data) === cursor) return []
-      return cursor * (feedResolution(feedID) === 's' ? 1000 : 1)
+      // Where the observers' clocks are ahead of the log's, so are cursors.
+      const ahead = Math.max(
+        0,
+        inMilliseconds(feedID, timeAtEnd(newest.data)) - newest.time.getTime(),
+      )
+      return inMilliseconds(feedID, cursor) - (Number.isFinite(ahead) ? ahead : 0)
     }),
   )
   return Math.min(...times.flat())

@@ -151,7 +151,8 @@ test('a cluster whose servers are killed one after the other loses nothing, and 
 
 test('what a cursor says was taken is left out, also where a new leader knows less of the log', () => {
   const places = { cursors: { get: () => 100 }, feeds: new Map() }
-  const isTaken = createTakenCheck([feed(1)], places, 'then', 5)
+  const info = { created: 'then', state: { last_seq: 4 }, ts: new Date().toISOString() } as never
+  const isTaken = createTakenCheck([feed(1)], places, info)
   const message = (streamSequence: number, ago: number, time: number) =>
     ({
       subject: `sluice.3.${feed(1)}`,

@@ -38,6 +38,8 @@ export interface WorkerOptions {
   readonly wire?: NatsWireOptions
   readonly plugins?: readonly Plugin<DecodedReport>[]
   readonly stream?: StreamOptions
+  /** Its wall clock. */
+  readonly now?: () => number
   /** Its own, which the test closes. */
   readonly connection?: NatsConnection
 }
@@ -102,7 +104,8 @@ export async function startWorld(options: Parameters<typeof startNats>[0] = {}):
         requests.push(String(input))
         return log.fetch(input, init)
       }
-      const client = createClient({ ...log, fetch: fetchNoted, plugins })
+      const clock = more.now === undefined ? {} : { now: more.now }
+      const client = createClient({ ...log, ...clock, fetch: fetchNoted, plugins })
       closers.push(() => client.close())
       const stream = client.createStream(feeds, {
         maxReconnectAttempts: Number.POSITIVE_INFINITY,
