@@ -107,9 +107,9 @@ describe('a plugin knows its contract and nothing else of its client', () => {
 })
 
 describe('the contract is small', () => {
-  test('its four files have at most 330 lines', () => {
+  test('its four files have at most 340 lines', () => {
     const lines = contract.flatMap(path => read(path).trimEnd().split('\n'))
-    expect(lines.length).toBeLessThanOrEqual(330)
+    expect(lines.length).toBeLessThanOrEqual(340)
   })
 
   test('the scope of a stream has at most 13 members', () => {

@@ -181,8 +181,10 @@ describe('a consumer ten times slower than the feeds', () => {
     policy => {
       const { statuses, stream } = runOf(policy)
       const types = statuses.map(({ type }) => type)
-      expect(types.filter(type => type !== 'slow')).toEqual(['connecting', 'connected'])
-      const episodes = types.length - 2
+      // The feeds publish faster than their clock: their reports are dated ahead of it.
+      const own = types.filter(type => type !== 'slow' && type !== 'ahead')
+      expect(own).toEqual(['connecting', 'connected'])
+      const episodes = types.filter(type => type === 'slow').length
       expect(episodes).toBeGreaterThan(0)
       expect(episodes).toBeLessThanOrEqual(policy === 'block' ? seconds * 2 : 1)
       expect(statuses.find(({ type }) => type === 'slow')).toMatchObject({ queued: size })

@@ -96,7 +96,7 @@ describe('a stream that verifies', () => {
     expect(seen.times()).not.toContain(time)
     await until(() => engine.requests().filter(({ path }) => path.includes('page')).length >= 3)
     expect(seen.reasons()).toEqual(['signers-unavailable'])
-    await until(() => seen.gaps.length === 1, 40_000)
+    await until(() => seen.gaps.length === 1, 80_000)
     expect(seen.gaps).toEqual([{ feedID: ethUsd, from: time, to: time, cause: 'unavailable' }])
     expect(seen.reasons()).toEqual(['signers-unavailable'])
     expect(engine.requests().filter(({ path }) => path.includes('page')).length).toBe(6)
