@@ -186,6 +186,8 @@ export function startLife(options: LifeOptions): Life {
     endpoint: 'https://api.example',
     wsEndpoint: hosts.map(host => `wss://${host}`).join(','),
     connect: upstream.connect,
+    // There is no service but the origins: nothing may go out of this process.
+    fetch: () => Promise.reject(new TypeError('fetch failed')),
     plugins: [dedup(), ...(isAlone ? [] : [haDiscovery()]), retry({ random })],
     connectionStatusCallback(isConnected, host) {
       // That the connections end is told until the stream is closed.

@@ -1,0 +1,124 @@
+// Reports that could vanish without a word: wrong clocks, cursors that are late, answers that never come.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { eachTick, feedsOf } from '../harness/feed.mjs'
+
+const pages = '/api/v1/reports/page'
+
+/** Feeds that report once a second, of which every third report is only stored: for so many seconds. */
+async function loseEveryThird(world, feeds, seconds) {
+  for (let second = 0; second < seconds; second++) {
+    for (const feed of feeds) feed.publish({ streamed: second % 3 !== 1 })
+    await world.pause(1000)
+  }
+}
+
+/** The machine's clock is wrong by `before` at first, and by `after` from the fifth second on. */
+const steps = (before, after) =>
+  async function step(world) {
+    await world.create()
+    await world.client.ask('skew', { ms: before })
+    await world.connect()
+    const feeds = feedsOf(world, 0)
+    await eachTick(5, 1000, () => feeds.map(feed => feed.publish()))
+    world.begin()
+    await world.client.ask('skew', { ms: after })
+    await loseEveryThird(world, feeds, 12)
+    await world.pause(4000)
+  }
+
+/** Killed half a second after the first report, with cursors that are saved every 30 s; another goes on. */
+async function killEarly(world) {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-faults-'))
+  world.defer(() => rmSync(folder, { recursive: true, force: true }))
+  const cursors = join(folder, 'cursors.json')
+  const feeds = feedsOf(world, 0)
+  await world.create({ cursors })
+  await world.connect()
+  for (let kill = 0; kill < 3; kill++) {
+    for (const feed of feeds) feed.publish()
+    await world.until(() => world.client.reports.length >= feeds.length, 5000)
+    await world.pause(500)
+    if (kill === 0) world.begin()
+    await world.client.kill()
+    for (const feed of feeds) feed.publish()
+    await world.pause(1000)
+    await world.create({ cursors })
+    await world.connect()
+    await world.pause(3000)
+  }
+  world.end()
+}
+
+/** Answers of REST that are no answers, for a minute. */
+const answerBadly = (failure, seconds) =>
+  async function answer(world) {
+    const { engine } = world
+    const feeds = feedsOf(world, 0)
+    await world.create()
+    await world.connect()
+    await eachTick(5, 1000, () => feeds.map(feed => feed.publish()))
+    world.begin()
+    const stop = engine.fail({ path: pages, times: Number.POSITIVE_INFINITY, ...failure })
+    await loseEveryThird(world, feeds, 3)
+    for (let second = 0; second < seconds; second++) {
+      for (const feed of feeds) feed.publish()
+      await world.pause(1000)
+    }
+    stop()
+    world.end()
+    await world.pause(3000)
+  }
+
+const common = {
+  feeds: 3,
+  connect: false,
+  engine: { intervalMs: 0 },
+}
+
+export default [
+  {
+    ...common,
+    row: '43a',
+    fault: "the client's clock is an hour ahead, and is set right while every third report is lost",
+    bound: {},
+    seconds: 22,
+    run: steps(3_600_000, 0),
+  },
+  {
+    ...common,
+    row: '43b',
+    fault: "the client's clock steps back a minute while every third report is lost",
+    bound: {},
+    seconds: 22,
+    run: steps(0, -60_000),
+  },
+  {
+    ...common,
+    row: '44',
+    fault: 'killed half a second after the first report, three times; `saveInterval: 30000`',
+    options: { saveInterval: 30_000 },
+    official: false,
+    bound: {},
+    seconds: 16,
+    run: killEarly,
+  },
+  {
+    ...common,
+    row: '45a',
+    fault: 'requests for pages are never answered; every third report is lost for 3 s',
+    bound: { gaps: 3 },
+    seconds: 90,
+    run: answerBadly({ status: 200, delayMs: 600_000 }, 76),
+  },
+  {
+    ...common,
+    row: '45b',
+    feeds: 60,
+    fault: 'the same for 60 feeds, where pages are answered with 429 and Retry-After: 30 once',
+    bound: { pages: 70 },
+    seconds: 50,
+    run: answerBadly({ status: 429, retryAfter: 30, times: 1 }, 36),
+  },
+]
