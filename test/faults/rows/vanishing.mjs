@@ -97,9 +97,10 @@ export default [
   {
     ...common,
     row: '44',
-    fault: 'killed half a second after the first report, three times; `saveInterval: 30000`',
+    fault:
+      'killed half a second after the first report, three times; `saveInterval: 30000`; cursors where there are any',
     options: { saveInterval: 30_000 },
-    official: false,
+    official: { options: {} },
     bound: {},
     seconds: 16,
     run: killEarly,
