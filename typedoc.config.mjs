@@ -8,7 +8,10 @@ const parts = (of, names) => names.split(' ').map(name => `${of}.${name}`)
 /** Parts of a type in one line, which the comment of that type describes; and those of an ABI, which Solidity does. */
 const described = [
   'index.formatReport.Given.__type.version',
-  ...parts('index.Status.__type', 'type feedIDs staleMs queued'),
+  ...parts(
+    'index.Status.__type',
+    'type feedIDs staleMs queued waiting oldestMs cause aheadMs path delayMs',
+  ),
   'plugins/confidential-http/audit.AuditEvent.__type.type',
   ...parts('confidential-http.AuditContent.__type', 'type cut after'),
   'confidential-http.VerifiedAudit.cuts.__type.file',
