@@ -272,12 +272,10 @@ export class Present {
     const witnesses = found.map(
       (offset): Witness => ({ source: 'reports', offset: offset + DELAY, slack: DELAY_SLACK }),
     )
-    // Together with the wall clock they outvote a date; else an origin may lag.
-    const others = this.#source === 'service' ? [this.#machine] : []
-    const shared = witnesses.find(reports => others.some(other => agree(reports, other)))
-    const reports = shared ?? (witnesses[0] as Witness)
-    const isAhead = reports.offset > this.#offset + GRACE + DELAY
-    if (isAhead || shared !== undefined) this.#decide(reports)
+    const others = [...this.#dates.values(), this.#machine]
+    const reports =
+      witnesses.find(each => others.some(other => agree(each, other))) ?? (witnesses[0] as Witness)
+    this.#decide(reports)
     if (reports.offset > this.#offset + GRACE + DELAY) this.#quietUntil = performance.now() + FOLLOW
     else if (Math.abs(reports.offset - this.#offset) <= TOLERANCE + DELAY_SLACK)
       this.#reports = reports
@@ -298,7 +296,9 @@ export class Present {
     let best = wall
     let most = 0
     for (const witness of witnesses) {
-      const count = witnesses.filter(other => agree(witness, other)).length
+      // What the reports alone say moves the present ahead only: their origin may lag.
+      if (witness === reports && witness.offset < this.#offset + GRACE) continue
+      const count = witnesses.reduce((sum, other) => sum + support(other, witness), 0)
       if (count <= most) continue
       best = witness
       most = count
@@ -306,15 +306,21 @@ export class Present {
     const { offset, source } = agree(best, wall) ? wall : best
     this.#offset = offset
     this.#source = source
-    this.#isSure = most > 1
+    this.#isSure = most >= 2
     // Two that agree need not be followed.
-    if (most > 1 && reports === undefined && this.#isFollowing) this.#stopFollowing()
+    if (most >= 2 && reports === undefined && this.#isFollowing) this.#stopFollowing()
     this.#setHorizon()
     const { offsetMs } = this
     if (Math.abs(offsetMs - this.#told) <= TOLERANCE) return
     this.#told = offsetMs
     for (const watcher of [...this.#watchers]) watcher({ offsetMs, source })
   }
+}
+
+/** How far a witness speaks for another. Reports come late, so they speak a little for all that is later, and not against it. */
+function support(witness: Witness, other: Witness): number {
+  if (agree(witness, other)) return 1
+  return witness.source === 'reports' && witness.offset < other.offset ? 0.5 : 0
 }
 
 function agree(one: Witness, other: Witness): boolean {

@@ -20,6 +20,7 @@ import {
   askAgain,
   askWhileStale,
   createFeed,
+  endAtPresent,
   type Feed,
   giveUp,
   mayHoldReports,
@@ -251,6 +252,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     for (const feed of feeds.values()) {
       advance(feed)
       retreat(feed.seen)
+      endAtPresent(feed)
       wake(feed)
     }
   }

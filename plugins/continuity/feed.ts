@@ -26,7 +26,7 @@ export interface Range extends Interval {
   /** Times of `performance.now`. */
   readonly openedAt: number
   /** The last request comes no earlier: the service may store late what was published at the end of the range. */
-  readonly lastAt: number
+  lastAt: number
   dueAt: number
   /** How often the service has shown all that it stores of the range, and failed to since. */
   answers: number
@@ -308,20 +308,21 @@ function timesOf(part: Range | undefined): Partial<Range> {
 export function askAbove(feed: Feed, delay: number): void {
   const { above } = feed
   const now = performance.now()
+  const from = newestTime(feed.seen) + 1
   // A stale feed is asked for soon anyway.
-  if (above?.stale !== undefined && above.dueAt <= now + STALE_INTERVAL) return
+  const isStale = above?.stale !== undefined && from <= above.from
+  if (isStale && above.dueAt <= now + STALE_INTERVAL) return
   const soon = Math.max(now + delay, feed.askedAt + INTERVAL)
   const dueAt = Math.min(soon, above?.dueAt ?? soon)
-  const from = newestTime(feed.seen) + 1
   if (Number.isFinite(from)) feed.above = { from, dueAt, stale: above?.stale }
 }
 
 /** The feed is stale: has the service asked for what comes after the newest report now, and again for as long as it is. */
 export function askWhileStale(feed: Feed): void {
-  askAbove(feed, 0)
-  if (feed.above === undefined) return
-  const { dueAt } = feed.above
-  feed.above = { ...feed.above, stale: { dueAt, interval: STALE_INTERVAL } }
+  const dueAt = Math.max(performance.now(), feed.askedAt + INTERVAL)
+  const from = newestTime(feed.seen) + 1
+  if (Number.isFinite(from))
+    feed.above = { from, dueAt, stale: { dueAt, interval: STALE_INTERVAL } }
 }
 
 /** The service has reports of a stale feed that no connection has brought: it is asked again as soon as at first, or sooner. */
@@ -363,6 +364,16 @@ export function openAbove(feed: Feed): void {
   const { interval } = stale
   const dueAt = now + interval
   feed.above = { from, dueAt, stale: { dueAt, interval: Math.min(MAX_STALE, 2 * interval) } }
+}
+
+/** The present was moved back: what is asked for after the newest report ends with it, and is asked for once more. */
+export function endAtPresent(feed: Feed): void {
+  const present = Math.floor(presentOf(feed))
+  for (const range of feed.ranges) {
+    if (!range.isAbove || range.to <= present) continue
+    range.to = Math.max(range.from, present)
+    range.lastAt = performance.now() + INTERVAL
+  }
 }
 
 /** Ends a range. */
