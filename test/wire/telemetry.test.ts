@@ -112,9 +112,9 @@ async function runWithFaults(world: World): Promise<void> {
   await publish(world, 20)
 
   // Connections are reset, and opened again.
+  const upgrades = () => engine.requests().filter(({ status }) => status === 101).length
   proxy.reset(({ isWebSocket }) => isWebSocket)
-  await until(() => engine.connections === 0)
-  await until(() => engine.connections === 4)
+  await until(() => upgrades() === 8 && engine.connections === 4)
   await publish(world, 5)
 
   // Messages that are no reports.
