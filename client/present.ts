@@ -42,6 +42,9 @@ const ASK_DELAY = 2000
 /** Milliseconds by which the time of an answer may be unknown, where there is a better one. */
 const MAX_SLACK = 5000
 const MAX_HOSTS = 16
+/** Dates before 2015 and after 2100 are no dates, and a cache keeps none for more than a day or so. */
+const EARLIEST = 1_420_070_400_000
+const LATEST = 4_102_444_800_000
 const MAX_CHAINS = 8192
 
 /**
@@ -121,6 +124,7 @@ export class Present {
       this.#timer = undefined
       if (this.#dates.size > 0) return
       this.#mustAsk = true
+      this.#asks = 0
       this.now()
     }, ASK_DELAY)
     this.#timer.unref?.()
@@ -276,9 +280,8 @@ export class Present {
     const reports =
       witnesses.find(each => others.some(other => agree(each, other))) ?? (witnesses[0] as Witness)
     this.#decide(reports)
-    if (reports.offset > this.#offset + GRACE + DELAY) this.#quietUntil = performance.now() + FOLLOW
-    else if (Math.abs(reports.offset - this.#offset) <= TOLERANCE + DELAY_SLACK)
-      this.#reports = reports
+    this.#quietUntil = performance.now() + FOLLOW
+    if (Math.abs(reports.offset - this.#offset) <= TOLERANCE + DELAY_SLACK) this.#reports = reports
     this.#chains.clear()
     this.#stopFollowing()
   }
@@ -309,6 +312,7 @@ export class Present {
     this.#isSure = most >= 2
     // Two that agree need not be followed.
     if (most >= 2 && reports === undefined && this.#isFollowing) this.#stopFollowing()
+    else if (most < 2 && reports === undefined) this.#followReports()
     this.#setHorizon()
     const { offsetMs } = this
     if (Math.abs(offsetMs - this.#told) <= TOLERANCE) return
@@ -332,7 +336,8 @@ function dateOf(headers: Headers): number | undefined {
   const date = headers.get('date') ?? ''
   const age = headers.get('age')?.trim() ?? '0'
   const time = /^[A-Za-z]{3}.* GMT$/.test(date) ? Date.parse(date) : Number.NaN
-  return Number.isNaN(time) || !/^\d{1,9}$/.test(age) ? undefined : time + 1000 * Number(age)
+  const isTime = time > EARLIEST && time < LATEST
+  return isTime && /^\d{1,5}$/.test(age) ? time + 1000 * Number(age) : undefined
 }
 
 /** The present has moved, in words. */
