@@ -50,8 +50,8 @@ export async function readInfo({ connection, stream }: ReportLog): Promise<Strea
   const { manager } = await accessLog(connection)
   try {
     const info = await manager.streams.info(stream)
-    const at = performance.now()
-    clocks.set(connection, { now: () => timeOf(info) + performance.now() - at })
+    const offset = Date.parse(info.ts ?? '') - performance.now()
+    if (!Number.isNaN(offset)) clocks.set(connection, { now: () => offset + performance.now() })
     return info
   } catch (thrown) {
     throw streamError(stream, thrown)

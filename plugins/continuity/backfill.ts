@@ -85,7 +85,8 @@ export function createBackfill(
     const [first] = due
     if (due.length === 1 && first !== undefined && bulk.isWorth(first, feed.seen.second, waiting)) {
       const isFound = await abortable(bulk.ask(feed, first), signal)
-      if (isFound || feed.isOver) return
+      // A report that is dated in the future is found, and its range stays as it is.
+      if ((isFound && !feed.ranges.includes(first)) || feed.isOver) return
     }
     const pages: Interval[] = []
     for (const range of due) {
