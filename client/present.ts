@@ -11,7 +11,8 @@ interface Witness {
 
 /** Live reports of a feed that came from one origin, and whose times advance as the monotonic clock does. */
 interface Chain {
-  readonly origin: string
+  /** When its last report came, by the monotonic clock. */
+  at: number
   /** The time of the last report, in the feed's unit. */
   time: number
   /** The time of a report in milliseconds, less the monotonic time at which it came: the highest of the chain. */
@@ -46,6 +47,9 @@ const MAX_HOSTS = 16
 const EARLIEST = 1_420_070_400_000
 const LATEST = 4_102_444_800_000
 const MAX_CHAINS = 8192
+/** Milliseconds without a report after which a feed has no say, and between two times at which all are asked. */
+const QUIET = 60_000
+const CONSENSUS_INTERVAL = 250
 
 /**
  * The present of a client: the one answer to the question whether a time has come yet. docs/time.md has the rule and its reasons.
@@ -70,7 +74,10 @@ export class Present {
   readonly #dates = new Map<string, Witness>()
   /** What live reports have said, since the last step ahead. */
   #reports: Witness | undefined
-  readonly #chains = new Map<string, Chain>()
+  /** By origin and feed. */
+  readonly #chains = new Map<string, Map<string, Chain>>()
+  #chainCount = 0
+  #consensusAt = Number.NEGATIVE_INFINITY
   readonly #watchers = new Set<(change: ClockChange) => void>()
   #isFollowing = true
   /** Two witnesses agree on the present. */
@@ -201,10 +208,9 @@ export class Present {
       // The monotonic clock may have stood still while the machine slept: what was compared with it is worth nothing now.
       this.#dates.clear()
       this.#reports = undefined
-      this.#offset += step
     } else this.#reports ??= { source: 'reports', offset: this.#offset, slack: 0 }
     this.#wall = wall
-    this.#chains.clear()
+    this.#clearChains()
     this.#quietUntil = Number.NEGATIVE_INFINITY
     this.#followReports()
     this.#mustAsk = true
@@ -233,13 +239,18 @@ export class Present {
   /** Adds a report to its chain, and asks all chains for the present. */
   #follow(report: Report, ms: number, monotonic: number): void {
     const { feedID, origin, observationsTimestamp: time } = report
-    const key = `${origin} ${feedID}`
     const offset = ms - monotonic
-    const chain = this.#chains.get(key)
+    const chains = this.#chains.get(origin) ?? new Map<string, Chain>()
+    const chain = chains.get(feedID)
     if (chain === undefined) {
-      if (this.#chains.size >= MAX_CHAINS) this.#chains.clear()
-      this.#chains.set(key, { origin, time, highest: offset, length: 1 })
-    } else if (Math.abs(offset - chain.highest) > STEADY) {
+      if (this.#chainCount === MAX_CHAINS) return
+      this.#chainCount++
+      chains.set(feedID, { at: monotonic, time, highest: offset, length: 1 })
+      this.#chains.set(origin, chains)
+      return
+    }
+    chain.at = monotonic
+    if (Math.abs(offset - chain.highest) > STEADY) {
       chain.time = time
       chain.highest = offset
       chain.length = 1
@@ -248,28 +259,39 @@ export class Present {
       chain.highest = Math.max(chain.highest, offset)
       chain.length++
     }
-    const found = this.#consensus()
+    if (chain.length < CHAIN || monotonic - this.#consensusAt < CONSENSUS_INTERVAL) return
+    this.#consensusAt = monotonic
+    const found = this.#consensus(monotonic)
     if (found.length > 0) this.#believe(found)
   }
 
   /** The offsets by the reports of each origin, that most of its feeds agree on: the least first. */
-  #consensus(): number[] {
-    const origins = new Map<string, { feeds: number; reports: number; offsets: number[] }>()
-    for (const { origin, length, highest } of this.#chains.values()) {
-      const of = origins.get(origin) ?? { feeds: 0, reports: 0, offsets: [] }
-      origins.set(origin, of)
-      of.feeds++
-      if (length < CHAIN) continue
-      of.reports += length
-      of.offsets.push(highest)
-    }
+  #consensus(monotonic: number): number[] {
     const found: number[] = []
-    for (const { feeds, reports, offsets } of origins.values()) {
-      if (2 * offsets.length <= feeds || reports < ALL_CHAINS) continue
+    for (const [origin, chains] of this.#chains) {
+      let reports = 0
+      const offsets: number[] = []
+      for (const [feedID, { at, length, highest }] of chains) {
+        if (monotonic - at > QUIET) {
+          chains.delete(feedID)
+          this.#chainCount--
+        } else if (length >= CHAIN) {
+          reports += length
+          offsets.push(highest)
+        }
+      }
+      if (chains.size === 0) this.#chains.delete(origin)
+      if (2 * offsets.length <= chains.size || reports < ALL_CHAINS) continue
       offsets.sort((one, other) => one - other)
       found.push(offsets[(offsets.length - 1) >> 1] as number)
     }
     return found.sort((one, other) => one - other)
+  }
+
+  #clearChains(): void {
+    this.#chains.clear()
+    this.#chainCount = 0
+    this.#consensusAt = Number.NEGATIVE_INFINITY
   }
 
   #believe(found: readonly number[]): void {
@@ -282,7 +304,7 @@ export class Present {
     this.#decide(reports)
     this.#quietUntil = performance.now() + FOLLOW
     if (Math.abs(reports.offset - this.#offset) <= TOLERANCE + DELAY_SLACK) this.#reports = reports
-    this.#chains.clear()
+    this.#clearChains()
     this.#stopFollowing()
   }
 

@@ -22,8 +22,16 @@ export interface LogAccess {
 /** Milliseconds that the log may take to answer: a stream waits 5000 for its connection. */
 const TIMEOUT = 4000
 
+/** What the log's clock was ahead of this machine's two clocks, in milliseconds. */
+interface LogClock {
+  readonly ofMonotonic: number
+  readonly ofWall: number
+}
+
+/** Milliseconds by which the two may drift apart: a machine that has slept shows more. */
+const MAX_DRIFT = 2000
 /** By connection: the clock of the log, as its last answer had it. */
-const clocks = new WeakMap<NatsConnection, { now(): number }>()
+const clocks = new WeakMap<NatsConnection, LogClock>()
 const opened = new WeakMap<NatsConnection, Promise<LogAccess>>()
 
 /** Access to the JetStream of a connection, made once. */
@@ -50,8 +58,12 @@ export async function readInfo({ connection, stream }: ReportLog): Promise<Strea
   const { manager } = await accessLog(connection)
   try {
     const info = await manager.streams.info(stream)
-    const offset = Date.parse(info.ts ?? '') - performance.now()
-    if (!Number.isNaN(offset)) clocks.set(connection, { now: () => offset + performance.now() })
+    const time = Date.parse(info.ts ?? '')
+    if (!Number.isNaN(time))
+      clocks.set(connection, {
+        ofMonotonic: time - performance.now(),
+        ofWall: time - Date.now(),
+      })
     return info
   } catch (thrown) {
     throw streamError(stream, thrown)
@@ -64,10 +76,16 @@ export function timeOf({ ts }: StreamInfo): number {
   return Number.isNaN(time) ? Date.now() : time
 }
 
-/** The header with the log's time: a client that reads the log goes by it, as by that of a service. */
+/**
+ * The header with the log's time: a client that reads the log goes by it, as by that of a service. None where the machine has slept
+ * or its wall clock was set since the log's last answer: nobody knows how long ago that was.
+ */
 export function dateHeader({ connection }: ReportLog): Record<string, string> {
   const clock = clocks.get(connection)
-  return clock === undefined ? {} : { date: new Date(clock.now()).toUTCString() }
+  if (clock === undefined) return {}
+  const time = clock.ofMonotonic + performance.now()
+  if (Math.abs(clock.ofWall + Date.now() - time) > MAX_DRIFT) return {}
+  return { date: new Date(time).toUTCString() }
 }
 
 /** The error of a request about a stream. */

@@ -45,6 +45,9 @@ interface Resumed {
   readonly cursor: number
 }
 
+/** Milliseconds by which observers' clocks are ahead of the log's, at most: a report a year ahead would have all of the log read. */
+const MOST_AHEAD = 3_600_000
+
 /** The oldest cursor in milliseconds, of feeds that have had another report since; Infinity without one. */
 async function findOldest(log: ReportLog, resumed: readonly Resumed[]): Promise<number> {
   const times = await Promise.all(
@@ -52,11 +55,9 @@ async function findOldest(log: ReportLog, resumed: readonly Resumed[]): Promise<
       const newest = await readNewest(log, feedID)
       if (newest === null || timeAtEnd(newest.data) === cursor) return []
       // Where the observers' clocks are ahead of the log's, so are cursors.
-      const ahead = Math.max(
-        0,
-        inMilliseconds(feedID, timeAtEnd(newest.data)) - newest.time.getTime(),
-      )
-      return inMilliseconds(feedID, cursor) - (Number.isFinite(ahead) ? ahead : 0)
+      const ahead = inMilliseconds(feedID, timeAtEnd(newest.data)) - newest.time.getTime()
+      const known = Number.isFinite(ahead) ? Math.min(MOST_AHEAD, Math.max(0, ahead)) : 0
+      return inMilliseconds(feedID, cursor) - known
     }),
   )
   return Math.min(...times.flat())

@@ -23,6 +23,7 @@ import {
   endAtPresent,
   type Feed,
   giveUp,
+  keepUnanswered,
   mayHoldReports,
   openAbove,
   place,
@@ -115,6 +116,9 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     last = feeds.get(feedID)
     if (last !== undefined) return last
     last = createFeed(seen.of(feedID), now, wantsNewest)
+    // A cursor that the present has not reached counts once it has.
+    advance(last)
+    retreat(last.seen)
     if (!isSorted) last.freeUpTo = Number.POSITIVE_INFINITY
     feeds.set(feedID, last)
     return last
@@ -259,6 +263,8 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
 
   function onStatus(status: Status): void {
     const { type } = status
+    if (type === 'disconnected' && scope.connections.open === 0)
+      for (const feed of feeds.values()) keepUnanswered(feed)
     if (type === 'unsubscribed') end(status.feedIDs)
     else if (type === 'stale') onMissed(status.feedIDs, 0, true)
     else if (type === 'clock') onClock()

@@ -126,7 +126,7 @@ export function createCursors(options: CursorsOptions): Cursors {
   }
 }
 
-/** Milliseconds of Unix time in the unit of a feed. */
+/** Milliseconds of Unix time in the unit of a feed; of a clock before 1970 the first. */
 export function inUnit(feedID: string, ms: number): number {
-  return feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms)
+  return Math.max(0, feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms))
 }

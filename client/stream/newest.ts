@@ -30,6 +30,17 @@ function isFuture(feed: FeedState, time: number, now: () => number): boolean {
   return false
 }
 
+/** The present has moved. Where it moved back, a report that is dated in the future now was not the newest. */
+export function takeBackNewest(feeds: ReadonlyMap<string, FeedState>, now: number): void {
+  for (const feed of feeds.values()) {
+    const latest = inUnit(feed.feedID, now + GRACE)
+    feed.horizon = Math.min(feed.horizon, latest)
+    if (feed.newestTime <= latest) continue
+    feed.newest = undefined
+    feed.newestTime = Number.NEGATIVE_INFINITY
+  }
+}
+
 /** The newest report of a feed that was delivered. Throws ValidationError for a feed that is not subscribed to. */
 export function latestOf(feeds: ReadonlyMap<string, FeedState>, given: string): Report | undefined {
   const feedID = parseFeedID(given)

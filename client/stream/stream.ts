@@ -18,7 +18,7 @@ import { createStreamHandlers, type StreamHandlers } from './events.js'
 import { createLifecycle } from './lifecycle.js'
 import { createMetrics } from './metrics.js'
 import { checkStreamOptions, type StreamOptions } from './options.js'
-import { latestOf } from './newest.js'
+import { latestOf, takeBackNewest } from './newest.js'
 import { createOrigins } from './origins.js'
 import { createReading, type Reading } from './reading.js'
 import { createScopeEvents } from './scope-events.js'
@@ -76,7 +76,12 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   life.closed.then(endCounting, endCounting)
   const flowControl = createFlowControl()
   const events = createScopeEvents(log, handlers, counters, declared)
-  life.defer(parts.present.watch(change => events.emit('status', { type: 'clock', ...change })))
+  life.defer(
+    parts.present.watch(change => {
+      takeBackNewest(staleness.feeds, parts.present.now())
+      events.emit('status', { type: 'clock', ...change })
+    }),
+  )
   const staleness = createStalenessWatch(
     options.staleAfter,
     status => events.emit('status', status),

@@ -16,6 +16,7 @@ import {
   INTERVAL,
   isAnswered,
   isCertain,
+  keepUnanswered,
   openNamed,
   place,
   presentOf,
@@ -227,7 +228,9 @@ export function createBackfill(
     for (const range of feed.ranges.filter(({ dueAt }) => dueAt <= now)) {
       const delay = Math.min(MAX_DELAY, DELAY * 2 ** range.failures++)
       range.dueAt = now + Math.max(retryAfter, delay)
-      range.giveUpAt ??= begun + (retryAfter > 0 ? MAX_UNANSWERED : UNANSWERED)
+      range.failedAt ??= begun
+      const giveUpAt = range.failedAt + (retryAfter > 0 ? MAX_UNANSWERED : UNANSWERED)
+      range.giveUpAt = Math.max(giveUpAt, range.giveUpAt ?? 0)
     }
     giveUpUnanswered(feed)
   }
@@ -235,9 +238,8 @@ export function createBackfill(
   function giveUpUnanswered(feed: Feed): void {
     const now = performance.now()
     // While the service is unreachable, nothing is given up.
-    const isAway = scope.connections.open === 0
+    if (scope.connections.open === 0) keepUnanswered(feed)
     for (const range of [...feed.ranges]) {
-      if (isAway) range.giveUpAt = undefined
       if (range.giveUpAt === undefined || range.giveUpAt > now) continue
       closeRange(feed, range)
       if (!range.isAbove) giveUp(scope, feed, range, 'unavailable')

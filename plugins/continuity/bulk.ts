@@ -44,7 +44,7 @@ export function createBulk(
   async function request(members: readonly Member[], time: number): Promise<void> {
     const feedIDs = members.map(({ feed }) => feed.seen.feedID)
     const reports = await send(signal => client.fetchBulk(feedIDs, time, signal)).catch(() => [])
-    for (const { feed, settle } of members) {
+    async function settleMember({ feed, settle }: Member): Promise<void> {
       // The service may mean the report that holds at a time, or the last before it.
       const found = reports.filter(
         ({ feedID, observationsTimestamp }) =>
@@ -53,6 +53,9 @@ export function createBulk(
       if (!feed.isOver) await deliver(feed, found).catch(() => undefined)
       settle(found.length > 0 && hasTime(feed.seen, time))
     }
+
+    // A report that is verified slowly does not delay those of other feeds.
+    await Promise.all(members.map(settleMember))
   }
 
   function flush(time: number): void {

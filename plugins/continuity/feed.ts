@@ -31,6 +31,8 @@ export interface Range extends Interval {
   /** How often the service has shown all that it stores of the range, and failed to since. */
   answers: number
   failures: number
+  /** When the first of these failures began. */
+  failedAt: number | undefined
   /** When it is given up, as it has been asked for in vain while a connection was open. */
   giveUpAt: number | undefined
   /** Later reports wait for it in sorted order. */
@@ -263,7 +265,7 @@ function addRange(feed: Feed, at: Interval, notBefore: number, rest: Partial<Ran
   const endsAt = openedAt + Math.max(0, -ageOf(feed, at.to))
   const soon = (isNamed ? openedAt : endsAt) + LOOKS[0]
   const dueAt = Math.max(soon, notBefore)
-  const counts = { answers: 0, failures: 0, giveUpAt: undefined }
+  const counts = { answers: 0, failures: 0, failedAt: undefined, giveUpAt: undefined }
   const range = { ...at, digest: undefined, openedAt, lastAt: endsAt + INTERVAL, dueAt, ...counts }
   insertRange(feed, { ...range, isAbove: false, delays: dueAt === soon, ...rest })
 }
@@ -340,6 +342,14 @@ export function askAgain({ ranges }: Feed, delay: number): void {
   for (const range of ranges) if (range.failures > 0) range.dueAt = Math.min(range.dueAt, soon)
 }
 
+/** No connection is open: the time in which nothing answered does not count. */
+export function keepUnanswered({ ranges }: Feed): void {
+  for (const range of ranges) {
+    range.failedAt = undefined
+    range.giveUpAt = undefined
+  }
+}
+
 /** Opens the range after the newest report once it is due, unless a newer report has come by itself. */
 export function openAbove(feed: Feed): void {
   const { above, ranges, seen } = feed
@@ -386,6 +396,7 @@ export function closeRange({ ranges }: Feed, range: Range): void {
 export function isAnswered(feed: Feed, range: Range, at: number): boolean {
   range.answers++
   range.failures = 0
+  range.failedAt = undefined
   range.giveUpAt = undefined
   const { openedAt, lastAt } = range
   const { above, seen } = feed

@@ -169,3 +169,42 @@ test('genuine reports are of the present after three at the latest, and lies are
   }
   expect(bad.slice(0, 20)).toEqual([])
 })
+
+/** A present that no answer helps, with a machine an hour behind, and a way to let reports come. */
+function undated() {
+  monotonic = 0
+  timers = []
+  const present = new Present(
+    () => START - 3_600_000 + monotonic,
+    () => undefined,
+  )
+  const report = (feed: number, origin = 'origin'): void => {
+    const ms = 1000 * Math.floor((START + monotonic) / 1000)
+    const given = { feedID: `feed ${feed}`, origin, observationsTimestamp: ms / 1000 } as Report
+    if (ms > present.horizon) present.look(given, ms)
+  }
+  const seconds = (count: number, each: () => void): void => {
+    for (let second = 0; second < count; second++) {
+      monotonic += 1000
+      each()
+    }
+  }
+  return { present, report, seconds }
+}
+
+test('feeds that were quiet for a minute have no say', () => {
+  const { present, report, seconds } = undated()
+  for (let feed = 0; feed < 10; feed++) report(feed)
+  seconds(50, () => report(0))
+  expect(present.offsetMs).toBe(0)
+  seconds(20, () => report(0))
+  expect(present.offsetMs / 1000).toBeCloseTo(3600, -1)
+})
+
+test('a consensus is found among more feeds than are followed', () => {
+  const { present, report, seconds } = undated()
+  seconds(5, () => {
+    for (let feed = 0; feed < 10_000; feed++) report(feed)
+  })
+  expect(present.offsetMs / 1000).toBeCloseTo(3600, -1)
+})

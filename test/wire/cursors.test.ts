@@ -76,6 +76,17 @@ describe('the present, beyond which no cursor goes,', () => {
   })
 })
 
+test('a cursor that the present has not reached has nothing asked for', async () => {
+  const service = await start()
+  const { stream, cursors, saved } = open(service, { staleAfter: 500 }, true)
+  cursors.saved = { [feed]: Date.now() + HOUR }
+  await stream.connect()
+  await pause(3000)
+  expect(service.requestsTo('/api/v1/reports/page')).toEqual([])
+  const { observed } = service.publish(feed)
+  await until(() => saved() === observed)
+})
+
 describe('the limit of a cursor', () => {
   test('is what a plugin says, until it says something else or nothing', async () => {
     const service = await start()

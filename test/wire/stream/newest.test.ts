@@ -121,6 +121,27 @@ describe('a report says whether it is the newest of its feed', () => {
     expect(timeOf(stream.latest(feed) as Report)).toBe(3)
   })
 
+  test('and not the one that the present turns out not to have reached', async () => {
+    let ahead = 3_600_000
+    const wrong = await startService({ feeds: [feed], now: () => Date.now() + ahead })
+    closers.push(() => wrong.close())
+    const { apiKey, userSecret, endpoint, wsEndpoint } = wrong
+    const { client, stream, came } = await open({ apiKey, userSecret, endpoint, wsEndpoint })
+    const send = (time: number) => void wrong.publish(feed, { observed: past + time })
+    await client.listFeeds()
+    send(2000)
+    await until(() => came.length === 1)
+    expect(came).toEqual([[2000, true]])
+    ahead = 0
+    await client.listFeeds()
+    expect(stream.getMetrics().clockOffsetMs).toBe(0)
+    expect(stream.latest(feed)).toBeUndefined()
+    send(1)
+    await until(() => came.length === 2)
+    expect(came[1]).toEqual([1, true])
+    expect(stream.getMetrics().late).toBe(0)
+  })
+
   test('as was known when it was put into the queue', async () => {
     const { stream } = await open()
     stream.removeAllListeners('report')
