@@ -11,7 +11,7 @@ export interface CursorStore {
   /** The cursors that were saved last; an empty object if there are none. */
   load(): Promise<Readonly<Record<string, number>>>
   /**
-   * Replaces the saved cursors. The next call comes after the promise has settled. A rejection with an error of the code
+   * Replaces the saved cursors. The stream calls `save` again once the promise has settled. A rejection with an error of the code
    * `CURSOR_STORE` says that the store belongs to another stream: then it is not called again.
    */
   save(cursors: Readonly<Record<string, number>>): Promise<void>

@@ -157,11 +157,11 @@ test('a key that could not be made is made for the next attempt, and then once',
 })
 
 /** An engine, and a client of it whose clock can be set wrong. */
-async function setUp(config: Partial<Config> = {}) {
+async function setUp(config: Partial<Config> = {}, ahead = 0) {
   const engine = await startDataEngine({ feeds: [ethUsd], intervalMs: 0, history: 3, origins: 2 })
   closers.push(() => engine.close())
   const { apiKey, userSecret, endpoint, wsEndpoint } = engine
-  const clock = { ahead: 0 }
+  const clock = { ahead }
   const lines: [level: string, line: string][] = []
   const write = (level: string) => (line: string) => void lines.push([level, line])
   const client = createPresetClient({
@@ -224,8 +224,7 @@ describe('a clock that is wrong', () => {
     expect(errors).toEqual([])
     expect(statuses.map(({ type }) => type)).not.toContain('reconnecting')
 
-    const other = await setUp({ haMode: true })
-    other.clock.ahead = -30_000
+    const other = await setUp({ haMode: true }, -30_000)
     const both = other.client.createStream(ethUsd)
     both.on('error', error => void errors.push(error))
     await both.connect()

@@ -1,5 +1,5 @@
 // Reports that could vanish without a word: wrong clocks, cursors that are late, answers that never come.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eachTick, feedsOf } from '../harness/feed.mjs'
@@ -49,6 +49,27 @@ async function killEarly(world) {
     await world.pause(3000)
   }
   world.end()
+}
+
+/** The cursors of all feeds are an hour ahead, as a wrong clock saved them; the process is killed, and another goes on. */
+async function resumeAhead(world) {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-faults-'))
+  world.defer(() => rmSync(folder, { recursive: true, force: true }))
+  const cursors = join(folder, 'cursors.json')
+  const hourAhead = Math.floor(Date.now() / 1000) + 3600
+  writeFileSync(cursors, JSON.stringify(Object.fromEntries(world.feeds.map(id => [id, hourAhead]))))
+  const feeds = feedsOf(world, 0)
+  await world.create({ cursors })
+  await world.connect()
+  await eachTick(3, 1000, () => feeds.map(feed => feed.publish()))
+  world.begin()
+  await world.client.kill()
+  await eachTick(3, 1000, () => feeds.map(feed => feed.publish()))
+  await world.create({ cursors })
+  await world.connect()
+  await eachTick(3, 1000, () => feeds.map(feed => feed.publish()))
+  world.end()
+  await world.pause(3000)
 }
 
 /** Answers of REST that are no answers, for a minute. */
@@ -107,6 +128,15 @@ export default [
   },
   {
     ...common,
+    row: '44b',
+    fault: 'the saved cursors are an hour ahead; the process is killed and started again after 3 s',
+    official: { options: {} },
+    bound: {},
+    seconds: 16,
+    run: resumeAhead,
+  },
+  {
+    ...common,
     row: '45a',
     fault: 'requests for pages are never answered; every third report is lost for 3 s',
     bound: { gaps: 3 },
@@ -121,5 +151,14 @@ export default [
     bound: { pages: 70 },
     seconds: 50,
     run: answerBadly({ status: 429, retryAfter: 30, times: 1 }, 36),
+  },
+  {
+    ...common,
+    row: '45c',
+    fault:
+      'requests for pages are answered with 206 and no report for 10 s; every third is lost for 3 s',
+    bound: { gaps: 0 },
+    seconds: 24,
+    run: answerBadly({ status: 206, body: '{"reports":[]}' }, 10),
   },
 ]

@@ -93,7 +93,7 @@ const unseen: readonly Group[] = [
         before: beside(but(line(-80, -42), [-60], stored), line(-120, -82)),
         meanwhile: beside(line(-40, -32), []),
         after: beside(but(line(-30, -2), [-20], stored), []),
-        pages: [12, 17],
+        pages: [16, 21],
       },
     ],
   },
