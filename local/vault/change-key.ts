@@ -43,6 +43,9 @@ export interface KeyChange {
   readonly leftOut: readonly string[]
 }
 
+/** The nodes that are remembered to have been dropped. */
+const MAX_DROPPED = 62
+
 /** A vault whose key is changed. */
 export interface ChangingVault {
   readonly folder: VaultFolder
@@ -59,11 +62,11 @@ interface Next extends Reshared {
 }
 
 /**
- * Gives each node a new share of the same key. The new shares are on the disk before the manifest names them, and the old ones
- * are removed after it does: a process that is killed leaves either the old generation or the new one.
+ * Gives each node a new share of the same key. The new nodes have shown their shares before the manifest names them, and old ones
+ * are removed once all new nodes go by that manifest: a process that is killed leaves either the old generation or the new one.
  */
 export async function reshare(vault: ChangingVault, options: ReshareOptions): Promise<KeyChange> {
-  const base = await vault.log.head()
+  const base = await settledHead(vault)
   const addresses = checkAddresses(options.addresses) ?? base.addresses
   if (options.addresses !== undefined && options.nodes !== undefined)
     throw new ValidationError('nodes must not be given besides addresses')
@@ -90,7 +93,7 @@ export async function reshare(vault: ChangingVault, options: ReshareOptions): Pr
  * `reshare` is.
  */
 export async function rotate(vault: ChangingVault): Promise<KeyChange> {
-  const base = await vault.log.head()
+  const base = await settledHead(vault)
   const nodes = base.publicKey.hArray.length
   const { threshold, addresses } = base
   const split = { nodes, threshold, isFresh: true, addresses }
@@ -147,15 +150,75 @@ async function changeKey(
   try {
     const { publicKey, threshold: oldThreshold } = base
     reshared = await reshareKey({ publicKey, oldThreshold, threshold, isFresh, dealers, receivers })
-    done = await log.commit(writer, changeTo({ ...reshared, generation, threshold }))
+    const make = changeTo({ ...reshared, generation, threshold })
+    done = await log.commit(writer, async now => ({
+      ...(await make(now)),
+      dropped: droppedOf(now, split.addresses),
+      isUnsettled: split.addresses !== undefined,
+    }))
   } catch (error) {
     if (split.addresses === undefined) await removeUnused(vault, generation)
     throw error
   }
-  const late = await sendToAll(done.next, [...(base.addresses ?? []), ...(split.addresses ?? [])])
-  await removeDropped(vault.store, done.base, done.next)
-  await removeOldShares(folder, generation)
+  const late = await settle(vault, done.base, done.next)
   return { generation, leftOut: [...reshared.leftOut, ...late.map(({ why }) => why)] }
+}
+
+/** The nodes that have to be told that they are none any more. */
+function droppedOf(
+  { dropped = [], addresses = [] }: Manifest,
+  next: readonly NodeAddress[] = [],
+): readonly NodeAddress[] | undefined {
+  const isNode = new Set(next.map(({ key }) => key))
+  const left = [...dropped, ...addresses].filter(({ key }) => !isNode.has(key))
+  const distinct = [...new Map(left.map(each => [each.key, each])).values()]
+  return distinct.length === 0 ? undefined : distinct.slice(-MAX_DROPPED)
+}
+
+/** The vault as it is now, after what an earlier change of the key has left to be done. */
+async function settledHead(vault: ChangingVault): Promise<SignedManifest> {
+  const now = await vault.log.head()
+  if (now.isUnsettled === true || now.dropped !== undefined) await settle(vault, now, now)
+  return vault.log.head()
+}
+
+/**
+ * Sends the manifest to the new nodes and to those that were dropped, and deletes what is old once every new node goes by it.
+ * Returns the nodes that do not.
+ */
+async function settle(
+  vault: ChangingVault,
+  base: SignedManifest,
+  next: SignedManifest,
+): Promise<readonly Unreached[]> {
+  const { folder, store } = vault
+  const { addresses = [], generation, dropped } = next
+  const late = await sendToAll(next, addresses)
+  if (late.length > 0) return late
+  const settled = next.isUnsettled === true ? await amend(vault, next, {}) : next
+  if (settled.generation !== generation) return []
+  const unreached = await sendToAll(settled, dropped ?? [])
+  const left = unreached.map(({ address }) => address)
+  const last =
+    left.length < (dropped?.length ?? 0)
+      ? await amend(vault, next, { dropped: left.length === 0 ? undefined : left })
+      : settled
+  const behind = last === next ? [] : await sendToAll(last, addresses)
+  await removeDropped(store, base, last)
+  await removeOldShares(folder, generation)
+  return [...unreached, ...behind]
+}
+
+/** Settles a generation, unless another process has changed the key meanwhile, and does so itself. */
+async function amend(
+  { log, writer }: ChangingVault,
+  { generation }: Manifest,
+  change: Pick<Manifest, 'dropped'>,
+): Promise<SignedManifest> {
+  const { next } = await log.commit(writer, now =>
+    now.generation === generation ? { isUnsettled: undefined, ...change } : {},
+  )
+  return next
 }
 
 async function holdersOf(
@@ -197,13 +260,14 @@ async function holdersOf(
   const dealerKeys = embedded?.map(({ key }) => formatKey(key)) ?? asked.map(({ key }) => key)
   return {
     generation: generation + 1,
-    dealers: embedded ?? remoteDealers(asked, order),
-    receivers: remoteReceivers(addresses, order, dealerKeys),
+    dealers: embedded ?? remoteDealers(asked, order, writer),
+    receivers: remoteReceivers(addresses, order, dealerKeys, writer),
   }
 }
 
 /** A node that has not got a manifest. */
 interface Unreached {
+  readonly address: NodeAddress
   readonly why: string
   /** It says that it has seen a newer one, or another history. */
   readonly isRollback: boolean
@@ -224,7 +288,7 @@ async function sendToAll(
         const isRollback = thrown instanceof VaultError && thrown.code === 'ROLLBACK'
         const { url } = address
         const why = `the node at ${url} has not got change ${manifest.sequence} yet: ${reasonOf(thrown)}`
-        return [{ why, isRollback }]
+        return [{ address, why, isRollback }]
       }
     }),
   )
@@ -275,5 +339,6 @@ export async function removeDropped(
 ): Promise<void> {
   const named = new Set(next.secrets.map(({ digest }) => digest))
   for (const version of base.secrets) if (!named.has(version.digest)) await store.remove(version)
-  await store.removeLeftOver(next.secrets)
+  // Until the nodes have shown their shares of a new key, what the old one decrypts stays.
+  if (next.isUnsettled !== true) await store.removeLeftOver(next.secrets)
 }

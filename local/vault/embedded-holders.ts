@@ -57,6 +57,8 @@ export function embeddedReceivers(
         await writeShare(folder, generation, received.share)
         return []
       },
+      prove: async publicKey =>
+        void (await readShare(folder, shareFile(generation, index), publicKey, index)),
     }
   })
 }

@@ -37,6 +37,10 @@ export interface Manifest {
   readonly publicKey: PublicKey
   /** The nodes that are processes; undefined where all are in the directory. */
   readonly addresses?: readonly NodeAddress[]
+  /** The nodes that were left out by a resharing, and have not been reached since: they still have to delete their shares. */
+  readonly dropped?: readonly NodeAddress[] | undefined
+  /** True until every new node goes by the generation: until then nobody deletes an old share. */
+  readonly isUnsettled?: boolean | undefined
   /** Sorted by name, the highest version of a secret first. */
   readonly secrets: readonly SecretVersion[]
 }

@@ -77,7 +77,7 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
   )
   const store = createSecretStore(folder)
   const caller = callerKey === undefined ? undefined : boxKeys(parseKey('callerKey', callerKey))
-  const stateOf = createStates(folder, store, ciphertext, caller)
+  const stateOf = createStates(folder, store, ciphertext, log.head, caller)
   let latest = stateOf(await log.head())
   if ((await log.head()).addresses === undefined)
     await checkShareFiles(folder, latest.generation, latest.publicKey.hArray.length)

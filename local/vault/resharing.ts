@@ -23,8 +23,13 @@ export interface Receiver {
   readonly shown: string
   /** Invites each dealer to seal to a key that it makes for this resharing. */
   invite(): Promise<readonly Uint8Array[]>
-  /** Checks and stores its share. Returns the dealers that sent it something else than they published. */
-  accept(dealings: readonly ReceivedDealing[]): Promise<readonly number[]>
+  /**
+   * Checks and stores its share, in place of that of an earlier attempt. Returns the dealers that sent it something else than they
+   * published.
+   */
+  accept(dealings: readonly ReceivedDealing[], attempt: number): Promise<readonly number[]>
+  /** Rejects unless the holder shows that it has stored its share of this key. */
+  prove(publicKey: PublicKey): Promise<void>
 }
 
 /** One resharing. */
@@ -63,16 +68,15 @@ export async function reshareKey(resharing: Resharing): Promise<Reshared> {
   )
   const leftOut = new Map<number, string>()
   let good = await collect(resharing, invitations, leftOut)
-  for (;;) {
+  for (let attempt = 1; ; attempt++) {
     const chosen = choose(resharing, good, leftOut)
-    const complaints = await offer(resharing, chosen)
+    const complaints = await offer(resharing, chosen, attempt)
     if (complaints.size === 0) {
       const commitments = chosen.map(each => each.commitments)
-      const make = isFresh ? freshKey : resharedKey
-      return {
-        publicKey: make(publicKey, commitments, receivers.length),
-        leftOut: [...leftOut.values()],
-      }
+      const next = (isFresh ? freshKey : resharedKey)(publicKey, commitments, receivers.length)
+      // Whoever says that it has accepted must show it while the old shares are still in use.
+      await Promise.all(receivers.map(each => named(each.shown, () => each.prove(next))))
+      return { publicKey: next, leftOut: [...leftOut.values()] }
     }
     for (const [dealer, why] of complaints) leftOut.set(dealer, why)
     good = good.filter(({ dealer }) => !complaints.has(dealer.index))
@@ -123,6 +127,7 @@ function choose(
 async function offer(
   { receivers }: Resharing,
   chosen: readonly Good[],
+  attempt: number,
 ): Promise<ReadonlyMap<number, string>> {
   const complaints = new Map<number, string>()
   await Promise.all(
@@ -131,7 +136,7 @@ async function offer(
         dealing,
         sealed: sealed[index] as Uint8Array,
       }))
-      for (const wrong of await named(shown, () => accept(received))) {
+      for (const wrong of await named(shown, () => accept(received, attempt))) {
         const found = chosen.find(({ dealer }) => dealer.index === wrong)
         if (found === undefined)
           throw new VaultError(`${shown} complains of a node that dealt nothing`)

@@ -3,7 +3,7 @@ import type { PublicKey } from '../../crypto/tdh2/index.js'
 import type { VaultFolder } from './files.js'
 import type { SignedManifest } from './manifest.js'
 import { createNode, type RespondingNode } from './node.js'
-import { createRemoteNode } from './process/remote-nodes.js'
+import { createRemoteNode, type NodeSource } from './process/remote-nodes.js'
 import { checkName, type SecretName } from './secret-name.js'
 import type { SecretStore } from './secret-store.js'
 import { usableOf } from './versions.js'
@@ -29,13 +29,19 @@ export function createStates(
   folder: VaultFolder,
   store: SecretStore,
   ciphertextNow: (name: SecretName) => Promise<string>,
+  head: () => Promise<SignedManifest>,
   caller: BoxKeys | undefined,
 ): (manifest: SignedManifest) => VaultState {
   let latest: { readonly manifest: SignedManifest; readonly state: VaultState } | undefined
 
+  const sourceOf = (manifest: SignedManifest): NodeSource => ({
+    manifest,
+    ciphertext: name => store.read(usableOf(manifest.secrets, name)),
+  })
+
   function stateOf(manifest: SignedManifest): VaultState {
-    const { sequence, generation, threshold, publicKey, secrets } = manifest
-    const ciphertext = (name: SecretName): Promise<string> => store.read(usableOf(secrets, name))
+    const { sequence, generation, threshold, publicKey } = manifest
+    const source = sourceOf(manifest)
     const { addresses } = manifest
     const isSameKey =
       latest?.manifest.generation === generation && latest.manifest.publicKey === publicKey
@@ -44,8 +50,7 @@ export function createStates(
     const nodes =
       addresses !== undefined
         ? addresses.map((address, index) =>
-            // Its own ciphertext, which is that of the manifest it sends.
-            createRemoteNode(index, address, manifest, caller, ciphertext),
+            createRemoteNode(index, address, caller, source, async () => sourceOf(await head())),
           )
         : isSameKey && latest !== undefined
           ? latest.state.nodes
@@ -56,7 +61,7 @@ export function createStates(
       threshold,
       publicKey,
       nodes,
-      ciphertext: async given => ciphertext(checkName(given)),
+      ciphertext: async given => source.ciphertext(checkName(given)),
     }
     return state
   }

@@ -1,18 +1,27 @@
 import type { Log } from '../../../core/log.js'
+import { checkNumber } from '../../../core/options.js'
 import { formatKey, parseKey } from '../../../crypto/hex-key.js'
 import { type BoxKeys, boxKeys, isPublicKey } from '../../../crypto/sealed-box.js'
-import { freshKey, resharedKey } from '../../../crypto/tdh2/index.js'
+import {
+  createCiphertextReader,
+  createShare,
+  freshKey,
+  parsePublicKey,
+  resharedKey,
+} from '../../../crypto/tdh2/index.js'
 import { boxJSON, openJSON, parseObject } from '../../sealed-message.js'
-import { readDealing, receiveDealings, sealDealing } from '../dealing.js'
+import { readDealing, receiveDealings, type SealedDealing, sealDealing } from '../dealing.js'
 import { VaultError } from '../errors.js'
-import type { SignedManifest } from '../manifest.js'
+import { digestOf, type SignedManifest } from '../manifest.js'
 import { isShareOf } from '../share-files.js'
 import { type NodeFiles, type NodeTrust, TRUST_FILE } from './node-files.js'
-import { type Order, readOrder } from './order.js'
+import { checkStep, type Order, readOrder, type Step } from './order.js'
 import { type NodeRequest, textOf, textsOf } from './protocol.js'
 
 /** How many resharings may be under way. */
-const MAX_INVITATIONS = 4
+const MAX_ORDERS = 4
+/** The label of what a node decrypts to show that it has a share: no secret and no response has it. */
+export const PROOF_LABEL: Uint8Array = Buffer.from('sluice vault: proof of one share')
 
 /** The least threshold that a node deals its share for where its file names none: of one, any receiver has the key. */
 const MIN_THRESHOLD = 2
@@ -35,6 +44,19 @@ interface HolderResharing {
   deal(request: NodeRequest, trust: NodeTrust): Promise<object>
   /** As a new node: checks what it was dealt, and stores its share. */
   accept(request: NodeRequest, trust: NodeTrust): Promise<object>
+  /** As a new node: shows that it has its share of a key, by its part of the decryption of a proof. */
+  prove(request: NodeRequest, trust: NodeTrust): Promise<object>
+}
+
+/** What a node has done for an order. It is never stored. */
+interface Doing {
+  readonly order: Order
+  /** The keys that this node wants its sub-shares sealed to. */
+  keys?: BoxKeys
+  /** What it has dealt, and the digest of the invitations. */
+  dealt?: { readonly digest: string; readonly dealing: SealedDealing }
+  /** The last attempt that it has accepted, and the digest of what it was dealt. */
+  accepted?: { readonly digest: string; readonly attempt: number }
 }
 
 /** Makes a node's part in resharings. */
@@ -46,8 +68,30 @@ export function createHolderResharing({
   indexIn,
 }: Resharing): HolderResharing {
   const ownKey = formatKey(keys.publicKey)
-  /** The keys that this node wants its sub-shares sealed to, by order. They are never stored. */
-  const invited = new Map<string, BoxKeys>()
+  const doing = new Map<string, Doing>()
+
+  /** What was done for an order. Of too many orders the earliest is given up, whichever was asked for last. */
+  function doingOf(order: Order): Doing {
+    const done = doing.get(order.id) ?? { order }
+    doing.set(order.id, done)
+    if (doing.size > MAX_ORDERS) {
+      const [earliest] = [...doing.values()].sort((a, b) => a.order.signedAt - b.order.signedAt)
+      earliest?.keys?.secretKey.fill(0)
+      doing.delete(earliest?.order.id ?? '')
+      if (earliest === done) throw new VaultError('later orders are under way')
+    }
+    return done
+  }
+
+  /** Checks that the writer wants a step done with just this, and by this node. Returns the digest of it. */
+  function checkContent(
+    step: Omit<Step, 'node'>,
+    request: NodeRequest,
+    { writer }: NodeTrust,
+  ): string {
+    checkStep({ ...step, node: ownKey }, textOf(request, 'step'), writer)
+    return digestOf(JSON.stringify(step.content))
+  }
 
   /** Reads an order for the generation that this node knows, of at least so high a threshold as it takes part in. */
   function orderOf(request: NodeRequest, { writer, minThreshold = 1 }: NodeTrust): Order {
@@ -62,16 +106,12 @@ export function createHolderResharing({
   }
 
   function invite(request: NodeRequest, trust: NodeTrust): object {
-    const { id, receivers } = orderOf(request, trust)
+    const order = orderOf(request, trust)
+    const { id, receivers } = order
     if (!receivers.includes(ownKey)) throw new VaultError('the order is for other nodes')
-    const made = invited.get(id) ?? boxKeys()
-    invited.set(id, made)
-    for (const [oldest, old] of invited) {
-      if (invited.size <= MAX_INVITATIONS) break
-      old.secretKey.fill(0)
-      invited.delete(oldest)
-    }
-    const json = JSON.stringify({ id, key: formatKey(made.publicKey) })
+    const invited = doingOf(order)
+    invited.keys ??= boxKeys()
+    const json = JSON.stringify({ id, key: formatKey(invited.keys.publicKey) })
     const dealers = textsOf(request, 'dealers').map(key => parseKey('dealers: each key', key))
     return { invitations: dealers.map(dealer => boxJSON('I', json, dealer, keys)) }
   }
@@ -80,6 +120,12 @@ export function createHolderResharing({
     const order = orderOf(request, { minThreshold: MIN_THRESHOLD, ...trust })
     const { id, isFresh, receivers, threshold, generation } = order
     const invitations = textsOf(request, 'invitations')
+    const step = { id, kind: 'deal', attempt: 1, content: [invitations] } as const
+    const digest = checkContent(step, request, trust)
+    const done = doingOf(order)
+    // An answer may have been lost on its way.
+    if (done.dealt?.digest === digest) return done.dealt.dealing
+    if (done.dealt !== undefined) throw new VaultError('the node has dealt for this order already')
     for (const key of receivers)
       if (key !== ownKey && !trust.peers.includes(key))
         throw new VaultError(`${key.slice(0, 8)}... is not among the peers of this node`)
@@ -95,17 +141,25 @@ export function createHolderResharing({
     const what = isFresh ? 'part of a new key' : `share of generation ${generation}`
     const nodes = receivers.map(key => `${key.slice(0, 8)}...`).join(', ')
     log.info?.(`deals its ${what}, of threshold ${threshold}, to ${nodes}`)
+    done.dealt = { digest, dealing }
     return dealing
   }
 
   async function accept(request: NodeRequest, trust: NodeTrust): Promise<object> {
-    const { id, isFresh, receivers, threshold } = orderOf(request, trust)
-    const mine = invited.get(id)
-    if (mine === undefined)
+    const order = orderOf(request, trust)
+    const { id, isFresh, receivers, threshold } = order
+    const mine = doing.get(id)
+    if (mine?.keys === undefined)
       throw new VaultError('the node was started anew since it was invited: reshare again')
     const { publicKey } = known()
     const texts = textsOf(request, 'dealings')
     const sealed = textsOf(request, 'sealed')
+    const attempt = checkNumber('attempt', request.attempt, { min: 1, whole: true })
+    const step = { id, kind: 'accept', attempt, content: [texts, sealed] } as const
+    const digest = checkContent(step, request, trust)
+    const { accepted } = mine
+    if (accepted !== undefined && accepted.attempt >= attempt && accepted.digest !== digest)
+      throw new VaultError(`the node has accepted attempt ${accepted.attempt} of this order`)
     const commitments = texts.map(text => {
       const dealer = parseObject(text)?.Index as number
       return readDealing(text, dealer, threshold, publicKey, isFresh)
@@ -113,7 +167,7 @@ export function createHolderResharing({
     const index = receivers.indexOf(ownKey)
     const received = receiveDealings(
       index,
-      mine,
+      mine.keys,
       texts.map((dealing, at) => ({ dealing, sealed: Buffer.from(sealed[at] ?? '', 'base64') })),
       isFresh,
     )
@@ -121,11 +175,23 @@ export function createHolderResharing({
     // Too few dealers make no key, and those of a fresh one no share of it.
     const next = (isFresh ? freshKey : resharedKey)(publicKey, commitments, receivers.length)
     if (!isShareOf(next, received.share)) throw new VaultError('the share is not of the new key')
-    await files.addPending({ id, threshold }, received.share)
+    await files.addPending(order, received.share)
+    mine.accepted = { digest, attempt }
     return { complaints: [] }
   }
 
-  return { invite, deal, accept }
+  async function prove(request: NodeRequest, { writer }: NodeTrust): Promise<object> {
+    const { receivers } = readOrder(textOf(request, 'order'), textOf(request, 'signature'), writer)
+    const publicKey = parsePublicKey(Buffer.from(textOf(request, 'publicKey'), 'hex').toString())
+    const ciphertext = createCiphertextReader(publicKey)(textOf(request, 'ciphertext'))
+    if (Buffer.compare(ciphertext.label, PROOF_LABEL) !== 0)
+      throw new VaultError('the ciphertext is not that of a proof')
+    const share = await files.findShare(publicKey, receivers.indexOf(ownKey))
+    if (share === undefined) throw new VaultError('the node has no share of the new key')
+    return { share: createShare(ciphertext, share) }
+  }
+
+  return { invite, deal, accept, prove }
 }
 
 /** Reads the key that a receiver has boxed to a dealer, for this order. */

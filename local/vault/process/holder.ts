@@ -48,17 +48,21 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): 
     const next = readManifest(text, writer, 'the manifest')
     compare(manifest, next, 'the vault')
     if (next.sequence === manifest?.sequence) return {}
-    const isOther = next.generation !== manifest?.generation
+    const { generation, publicKey, isUnsettled = false } = next
+    const isOther = generation !== manifest?.generation
     const index = indexIn(next)
-    if (isOther && index >= 0) await files.adopt(next.generation, next.publicKey, index)
+    if (isOther && index >= 0 && !(await files.adopt(generation, publicKey, index)))
+      throw new VaultError(
+        `the node has no share of generation ${generation}: it goes on with the manifest before`,
+      )
     await files.writeManifest(next)
+    const isSettled = isOther || manifest?.isUnsettled === true
     manifest = next
-    if (isOther) {
-      maker = undefined
-      const isNode = index >= 0 || next.addresses === undefined
-      // A vault that has its nodes in its directory may be about to make this one a node.
-      if (!isNode || index >= 0) await files.removeOthers(isNode ? next.generation : undefined)
-    }
+    if (isOther) maker = undefined
+    // Until all new nodes have shown their shares, the old ones are kept. A vault that has its nodes in its directory may be about
+    // to make this one a node.
+    if (isSettled && !isUnsettled && next.addresses !== undefined)
+      await files.removeOthers(index >= 0 ? generation : undefined)
     return {}
   }
 
@@ -67,7 +71,9 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): 
     const { generation, digest } = request
     const sequence = checkNumber('sequence', request.sequence, { min: 0, whole: true })
     if (manifest === undefined || sequence > manifest.sequence) return undefined
-    if (sequence === manifest.sequence && digest !== manifest.digest)
+    if (sequence < manifest.sequence)
+      throw rollback(`change ${manifest.sequence} of the vault was seen, and this is ${sequence}`)
+    if (digest !== manifest.digest)
       throw rollback(
         `the vault has another history than was seen: its change ${manifest.sequence} was another`,
       )
@@ -111,6 +117,7 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): 
     invite: (request, trust) => inOrder(async () => resharing.invite(request, trust)),
     deal: (request, trust) => inOrder(() => resharing.deal(request, trust)),
     accept: (request, trust) => inOrder(() => resharing.accept(request, trust)),
+    prove: (request, trust) => inOrder(() => resharing.prove(request, trust)),
   }
 
   return async function answer(request, asker) {

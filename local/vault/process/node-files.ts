@@ -1,4 +1,4 @@
-import { readdir, rename, rm, stat } from 'node:fs/promises'
+import { readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   formatPrivateShare,
@@ -38,6 +38,9 @@ const MAX_BYTES = 65_536
 /** The number of shares that wait for their manifest: more are of resharings that came to nothing. */
 const MAX_PENDING = 4
 
+/** The order that a pending share is of. */
+type PendingOrder = Pick<Order, 'id' | 'threshold' | 'signedAt'>
+
 /** The files of a node that is a process of its own. */
 export interface NodeFiles {
   readTrust(): Promise<NodeTrust>
@@ -45,9 +48,14 @@ export interface NodeFiles {
   writeManifest(manifest: SignedManifest): Promise<void>
   readShare(generation: number, publicKey: PublicKey, index: number): Promise<PrivateShare>
   /** Stores the share of a generation that no manifest names yet. */
-  addPending(order: Pick<Order, 'id' | 'threshold'>, share: PrivateShare): Promise<void>
-  /** Makes the pending share of this public key, if there is one, that of the generation, and raises `minThreshold`. */
-  adopt(generation: number, publicKey: PublicKey, index: number): Promise<void>
+  addPending(order: PendingOrder, share: PrivateShare): Promise<void>
+  /** A share of this public key that is stored, of whichever generation. */
+  findShare(publicKey: PublicKey, index: number): Promise<PrivateShare | undefined>
+  /**
+   * Makes the pending share of this public key that of the generation, and raises `minThreshold`. False where the node has no
+   * share of it.
+   */
+  adopt(generation: number, publicKey: PublicKey, index: number): Promise<boolean>
   /** Removes all shares but that of the generation. */
   removeOthers(generation: number | undefined): Promise<void>
 }
@@ -66,12 +74,22 @@ export function createNodeFiles(folder: VaultFolder): NodeFiles {
     }
   }
 
+  /** The files of pending shares, that of the latest order first. */
   async function pendingFiles(): Promise<string[]> {
     const files = (await list()).filter(each => each.startsWith('pending-'))
-    const dated = await Promise.all(
-      files.map(async file => [file, (await stat(join(shares, file))).mtimeMs] as const),
-    )
-    return dated.sort(([, one], [, other]) => other - one).map(([file]) => file)
+    return files.sort((one, other) => signedAt(other) - signedAt(one))
+  }
+
+  /** The share in a file, if it is that of a public key. */
+  async function readIfOf(
+    file: string,
+    publicKey: PublicKey,
+    index: number,
+  ): Promise<PrivateShare | undefined> {
+    const fields = await folder.read(`${SHARES_FOLDER}/${file}`, MAX_BYTES, 'secret')
+    if (fields === undefined) return undefined
+    const share = parsePrivateShare(JSON.stringify(fields))
+    return share.index === index && isShareOf(publicKey, share) ? share : undefined
   }
 
   async function readTrustFile(): Promise<Readonly<Record<string, unknown>>> {
@@ -107,32 +125,43 @@ export function createNodeFiles(folder: VaultFolder): NodeFiles {
     writeManifest: ({ text }) => folder.write(MANIFEST_FILE, text),
     readShare: (generation, publicKey, index) =>
       readShare(folder, `${SHARES_FOLDER}/${generation}.json`, publicKey, index),
-    async addPending({ id, threshold }, share) {
+    async addPending({ id, threshold, signedAt }, share) {
       await makeFolder(shares)
-      const [...waiting] = await pendingFiles()
-      for (const file of waiting.slice(MAX_PENDING - 1)) await rm(join(shares, file))
-      await folder.write(
-        `${SHARES_FOLDER}/pending-${threshold}-${id}.json`,
-        formatPrivateShare(share),
-      )
+      const file = `pending-${threshold}-${signedAt}-${id}.json`
+      const waiting = (await pendingFiles()).filter(each => each !== file)
+      for (const each of waiting.slice(MAX_PENDING - 1)) await rm(join(shares, each))
+      await folder.write(`${SHARES_FOLDER}/${file}`, formatPrivateShare(share))
+    },
+    async findShare(publicKey, index) {
+      for (const file of await list()) {
+        const share = await readIfOf(file, publicKey, index)
+        if (share !== undefined) return share
+      }
+      return undefined
     },
     async adopt(generation, publicKey, index) {
+      const adopted = `${generation}.json`
       for (const file of await pendingFiles()) {
-        const fields = await folder.read(`${SHARES_FOLDER}/${file}`, MAX_BYTES, 'secret')
-        const share = parsePrivateShare(JSON.stringify(fields))
-        if (share.index !== index || !isShareOf(publicKey, share)) continue
+        if ((await readIfOf(file, publicKey, index)) === undefined) continue
         // Of the order that this node has checked the commitments of: a manifest could say another threshold.
         await raiseThreshold(Number(/^pending-(\d+)-/.exec(file)?.[1] ?? 0))
-        await rename(join(shares, file), join(shares, `${generation}.json`))
+        await rename(join(shares, file), join(shares, adopted))
         await syncFolder(shares)
-        return
+        return true
       }
+      // The node may have ended between this and its manifest.
+      return (await readIfOf(adopted, publicKey, index)) !== undefined
     },
     async removeOthers(generation) {
       for (const file of await list())
         if (file !== `${generation}.json`) await rm(join(shares, file), { force: true })
     },
   }
+}
+
+/** When the order of a pending share was signed; 0 where an older version of the node has stored it. */
+function signedAt(file: string): number {
+  return Number(/^pending-\d+-(\d+)-/.exec(file)?.[1] ?? 0)
 }
 
 /** Checks whom a node is said to trust. */

@@ -1,12 +1,22 @@
+import { randomBytes } from 'node:crypto'
+import { isStreamsError } from '../../../core/errors.js'
 import { parseKey } from '../../../crypto/hex-key.js'
 import { type BoxKeys, boxKeys } from '../../../crypto/sealed-box.js'
+import {
+  encrypt,
+  parseCiphertext,
+  parseDecryptionShare,
+  verifyShare,
+} from '../../../crypto/tdh2/index.js'
 import type { SealedDealing } from '../dealing.js'
 import { VaultError } from '../errors.js'
-import type { NodeAddress, SignedManifest } from '../manifest.js'
+import { hexOf, type NodeAddress, type SignedManifest } from '../manifest.js'
 import type { RespondingNode } from '../node.js'
 import type { Dealer, Receiver } from '../resharing.js'
 import { checkName, type SecretName } from '../secret-name.js'
-import type { SignedOrder } from './order.js'
+import type { Writer } from '../writer.js'
+import { PROOF_LABEL } from './holder-resharing.js'
+import { type SignedOrder, signStep } from './order.js'
 import { askNode, bytesOf, type NodeRequest, textOf, textsOf } from './protocol.js'
 
 /** Sends a manifest to a node, which then goes by it. */
@@ -19,15 +29,28 @@ export async function sendManifest(
   await askNode(address, boxKeys(), { kind: 'manifest', text }, signal)
 }
 
-/** A node that is a process of its own, asked in the name of the caller with these keys. */
+/** What a node is asked by: a manifest, and the ciphertexts of its secrets. */
+export interface NodeSource {
+  readonly manifest: SignedManifest
+  ciphertext(name: SecretName): Promise<string>
+}
+
+/**
+ * A node that is a process of its own, asked in the name of the caller with these keys. Where the node has seen a later change than
+ * `source`, because somebody has made it meanwhile, it is asked by that of `latest`.
+ */
 export function createRemoteNode(
   index: number,
   address: NodeAddress,
-  manifest: SignedManifest,
   caller: BoxKeys | undefined,
-  ciphertextOf: (name: SecretName) => Promise<string>,
+  source: NodeSource,
+  latest: () => Promise<NodeSource>,
 ): RespondingNode {
-  async function ask(request: NodeRequest, signal?: AbortSignal): Promise<Uint8Array> {
+  async function ask(
+    request: NodeRequest,
+    { manifest }: NodeSource,
+    signal?: AbortSignal,
+  ): Promise<Uint8Array> {
     if (caller === undefined)
       throw new VaultError(
         'the nodes are processes: give the secret key that they know this caller by (callerKey, --key)',
@@ -40,28 +63,49 @@ export function createRemoteNode(
     return bytesOf(await askNode(address, caller, asked, signal), 'sealed')
   }
 
+  async function bySource<Value>(work: (source: NodeSource) => Promise<Value>): Promise<Value> {
+    try {
+      return await work(source)
+    } catch (thrown) {
+      if (!isStreamsError(thrown, 'ROLLBACK')) throw thrown
+      const now = await latest()
+      const { sequence, generation } = source.manifest
+      // Shares of two generations do not combine.
+      const isLater = now.manifest.sequence > sequence && now.manifest.generation === generation
+      if (!isLater) throw thrown
+      return work(now)
+    }
+  }
+
   return {
     index,
     url: address.url,
     async release(given, recipient, signal) {
       const name = checkName(given)
-      const ciphertext = await ciphertextOf(name)
-      return ask({ kind: 'release', name, ciphertext, recipient }, signal)
+      return bySource(async by => {
+        const ciphertext = await by.ciphertext(name)
+        return ask({ kind: 'release', name, ciphertext, recipient }, by, signal)
+      })
     },
-    releaseResponse: (body, recipient) => ask({ kind: 'response', body, recipient }),
+    releaseResponse: (body, recipient) =>
+      bySource(by => ask({ kind: 'response', body, recipient }, by)),
   }
 }
 
 /** The nodes of the old generation that are processes. */
 export function remoteDealers(
   addresses: readonly NodeAddress[],
-  order: SignedOrder,
+  order: SignedOrder & { readonly id: string },
+  writer: Writer,
 ): readonly Dealer[] {
   return addresses.map((address, index) => ({
     index,
     shown: shownNode(address, index),
-    async deal(invitations): Promise<SealedDealing> {
-      const request = { kind: 'deal', ...orderOf(order), invitations }
+    async deal(invited): Promise<SealedDealing> {
+      const invitations = invited.map(each => Buffer.from(each).toString('base64'))
+      const signed = { attempt: 1, content: [invitations] }
+      const step = signStep({ id: order.id, kind: 'deal', node: address.key, ...signed }, writer)
+      const request = { kind: 'deal', ...orderOf(order), step, invitations }
       const answer = await askNode(address, boxKeys(), request)
       return {
         dealing: textOf(answer, 'dealing'),
@@ -74,8 +118,9 @@ export function remoteDealers(
 /** The nodes of the next generation that are processes. */
 export function remoteReceivers(
   addresses: readonly NodeAddress[],
-  order: SignedOrder,
+  order: SignedOrder & { readonly id: string },
   dealerKeys: readonly string[],
+  writer: Writer,
 ): readonly Receiver[] {
   return addresses.map((address, index) => ({
     index,
@@ -88,14 +133,24 @@ export function remoteReceivers(
         throw new VaultError('it did not invite every dealer')
       return invitations.map(each => Buffer.from(each, 'base64'))
     },
-    async accept(received) {
+    async accept(received, attempt) {
       const dealings = received.map(({ dealing }) => dealing)
-      const sealed = received.map(each => each.sealed)
-      const request = { kind: 'accept', ...orderOf(order), dealings, sealed }
+      const sealed = received.map(each => Buffer.from(each.sealed).toString('base64'))
+      const signed = { attempt, content: [dealings, sealed] }
+      const step = signStep({ id: order.id, kind: 'accept', node: address.key, ...signed }, writer)
+      const request = { kind: 'accept', ...orderOf(order), step, attempt, dealings, sealed }
       const { complaints } = await askNode(address, boxKeys(), request)
       const isList = Array.isArray(complaints) && complaints.every(Number.isInteger)
       if (!isList) throw new VaultError('its answer is malformed')
       return complaints as number[]
+    },
+    async prove(publicKey) {
+      const ciphertext = await encrypt(publicKey, randomBytes(16), { label: PROOF_LABEL })
+      const request = { kind: 'prove', ...orderOf(order), publicKey: hexOf(publicKey), ciphertext }
+      const answer = await askNode(address, boxKeys(), request)
+      const share = parseDecryptionShare(textOf(answer, 'share'))
+      if (share.index !== index) throw new VaultError('it shows a share of another node')
+      verifyShare(publicKey, parseCiphertext(publicKey, ciphertext), share)
     },
   }))
 }

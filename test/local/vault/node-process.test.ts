@@ -76,11 +76,11 @@ describe('nodes that are processes', () => {
     expect(generation).toBe(3)
     expect(leftOut).toEqual([
       `node 2 at ${gone.url}: it could not be reached: ECONNREFUSED`,
-      `the node at ${gone.url} has not got change 4 yet: it could not be reached: ECONNREFUSED`,
+      `the node at ${gone.url} has not got change 6 yet: it could not be reached: ECONNREFUSED`,
     ])
     expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
     expect(await failureOf(remote.reshare({ addresses: addressesOf(nodes) }))).toMatchObject({
-      message: `the node at ${gone.url} has not got change 4 yet: it could not be reached: ECONNREFUSED`,
+      message: `the node at ${gone.url} has not got change 6 yet: it could not be reached: ECONNREFUSED`,
     })
   })
 
@@ -108,21 +108,21 @@ describe('nodes that are processes', () => {
   test('reject an older store, also after a restart', async () => {
     await remote.put({ key: 'key' }, 'new', { policy: 'anywhere' })
     expect(await reveal(remote, nameOf('key'))).toBe('new')
-    rmSync(join(vault.directory, 'manifests', '4.json'))
+    rmSync(join(vault.directory, 'manifests', '5.json'))
     const older = await open()
     for (const [at, node] of nodes.slice(0, 2).entries()) {
       await node.stop()
       await node.start()
       expect(await failureOf(reveal(older, nameOf('key'), [at]))).toMatchObject({
         code: 'ROLLBACK',
-        message: `0x${vault.owner}::main::key: version 2 is in use, and this is another`,
+        message: 'change 5 of the vault was seen, and this is 4',
       })
     }
     expect(await failureOf(older.reshare())).toMatchObject({ code: 'ROLLBACK' })
     await older.put({ key: 'other' }, 'another history', { policy: 'anywhere' })
     expect(await failureOf(reveal(older, nameOf('other'), [0]))).toMatchObject({
       code: 'ROLLBACK',
-      message: 'the vault has another history than was seen: its change 4 was another',
+      message: 'the vault has another history than was seen: its change 5 was another',
     })
   })
 
@@ -143,7 +143,7 @@ describe('nodes that are processes', () => {
     const keys = boxKeys(Buffer.from(caller.secretKey, 'hex'))
     const { sequence, generation } = await remote.current()
     const { digest } = JSON.parse(
-      readFileSync(join(vault.directory, 'manifests', '3.json'), 'utf8'),
+      readFileSync(join(vault.directory, 'manifests', '4.json'), 'utf8'),
     )
     // The writer has not signed it: not being JSON is not noticed.
     const unparsed = '['.repeat(3_000_000)
@@ -161,7 +161,7 @@ describe('nodes that are processes', () => {
         { kind: 'deal', order: '{}', signature: '' },
         "the order is not signed by the vault's writer",
       ],
-      [releasing, 'the vault has another history than was seen: its change 3 was another'],
+      [releasing, 'the vault has another history than was seen: its change 4 was another'],
     ] as const)
       expect(await ask(request)).toMatchObject({ name: 'VaultError', message })
     const long = { kind: 'response', body: 'x'.repeat(200_000), sequence, generation }

@@ -68,7 +68,7 @@ describe('the least threshold of a node', () => {
     for (const node of [second, third]) expect(node.logged).toEqual([])
   })
 
-  test.each<[string, (order: Omit<Order, 'id'>, key: string) => object, string]>([
+  test.each<[string, (order: Omit<Order, 'id' | 'signedAt'>, key: string) => object, string]>([
     ['a new key of threshold 1', () => ({ isFresh: true, threshold: 1 }), tooLow(1, 2)],
     [
       'a node that is named twice',
@@ -85,7 +85,7 @@ describe('the least threshold of a node', () => {
     const receivers = nodes.map(({ key }) => key)
     const order = { generation: 2, threshold: 2, isFresh: false, receivers }
     const { id: _, ...signed } = signOrder(
-      { ...order, ...change(order, nodes[0].key) } as Omit<Order, 'id'>,
+      { ...order, ...change(order, nodes[0].key) } as Omit<Order, 'id' | 'signedAt'>,
       writer,
     )
     for (const kind of ['invite', 'deal', 'accept'])
