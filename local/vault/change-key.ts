@@ -2,7 +2,7 @@ import { ValidationError } from '../../core/errors.js'
 import { checkNumber, checkURL } from '../../core/options.js'
 import { formatKey } from '../../crypto/hex-key.js'
 import { parsePublicKey } from '../../crypto/keys.js'
-import { encrypt, ownerLabel, type PublicKey } from '../../crypto/tdh2/index.js'
+import { encrypt, formatPublicKey, ownerLabel, type PublicKey } from '../../crypto/tdh2/index.js'
 import { decryptWithNodes } from './decrypt-response.js'
 import { embeddedDealers, embeddedReceivers } from './embedded-holders.js'
 import { VaultError } from './errors.js'
@@ -142,7 +142,7 @@ async function changeKey(
   split: Split,
   changeTo: (next: Next) => (now: SignedManifest) => Promise<Partial<Manifest>>,
 ): Promise<KeyChange> {
-  const { folder, log, writer } = vault
+  const { log, writer } = vault
   const { threshold, isFresh } = split
   const { generation, dealers, receivers } = await holdersOf(vault, base, split)
   let reshared: Reshared
@@ -160,7 +160,7 @@ async function changeKey(
     if (split.addresses === undefined) await removeUnused(vault, generation)
     throw error
   }
-  const late = await settle(vault, done.base, done.next)
+  const late = await settle(vault, done.next, done.base)
   return { generation, leftOut: [...reshared.leftOut, ...late.map(({ why }) => why)] }
 }
 
@@ -178,22 +178,30 @@ function droppedOf(
 /** The vault as it is now, after what an earlier change of the key has left to be done. */
 async function settledHead(vault: ChangingVault): Promise<SignedManifest> {
   const now = await vault.log.head()
-  if (now.isUnsettled === true || now.dropped !== undefined) await settle(vault, now, now)
+  if (now.isUnsettled === true || now.dropped !== undefined)
+    try {
+      await settle(vault, now)
+    } catch (thrown) {
+      // The change before was taken back: this one begins where that did.
+      if (!(thrown instanceof VaultError)) throw thrown
+    }
   return vault.log.head()
 }
 
 /**
- * Sends the manifest to the new nodes and to those that were dropped, and deletes what is old once every new node goes by it.
- * Returns the nodes that do not.
+ * Sends the manifest to the new nodes and to those that were dropped, and deletes what is old once every new node has its share.
+ * Returns the nodes that could not be reached. Where a new node has no share, the change is taken back.
  */
 async function settle(
   vault: ChangingVault,
-  base: SignedManifest,
   next: SignedManifest,
+  base: SignedManifest = next,
 ): Promise<readonly Unreached[]> {
   const { folder, store } = vault
   const { addresses = [], generation, dropped } = next
   const late = await sendToAll(next, addresses)
+  const without = late.filter(({ hasNoShare }) => hasNoShare)
+  if (without.length > 0) await takeBack(vault, next, without)
   if (late.length > 0) return late
   const settled = next.isUnsettled === true ? await amend(vault, next, {}) : next
   if (settled.generation !== generation) return []
@@ -207,6 +215,39 @@ async function settle(
   await removeDropped(store, base, last)
   await removeOldShares(folder, generation)
   return [...unreached, ...behind]
+}
+
+/** Puts the generation before into use again, whose shares nobody has deleted yet. Throws VaultError. */
+async function takeBack(
+  { log, writer }: ChangingVault,
+  { generation, isUnsettled }: SignedManifest,
+  without: readonly Unreached[],
+): Promise<never> {
+  const reasons = without.map(({ why }) => why)
+  const fail = (what: string): VaultError => new VaultError([what, ...reasons].join('\n  '))
+  const base = isUnsettled === true ? await log.before(generation) : undefined
+  if (base === undefined) throw fail('nodes have lost their shares: reshare without them')
+  const { next } = await log.commit(writer, now => {
+    if (now.generation !== generation) return {}
+    const { threshold, publicKey, addresses, dropped } = base
+    const isSameKey = isSamePublic(now.publicKey, publicKey)
+    if (!isSameKey && now.sequence !== base.sequence + 1)
+      throw fail('nodes have no share of the new key, and secrets were put with it: put them again')
+    const secrets = isSameKey ? now.secrets : base.secrets
+    return {
+      ...{ generation: base.generation, threshold, publicKey, addresses, dropped, secrets },
+      isUnsettled: undefined,
+    }
+  })
+  const { addresses: old = [] } = next
+  await sendToAll(next, [...old, ...without.map(({ address }) => address)])
+  throw fail('new nodes have no share, and the change was taken back')
+}
+
+/** True where the same secret key decrypts: whatever the shares of it are. */
+function isSamePublic(one: PublicKey, other: PublicKey): boolean {
+  const { H } = JSON.parse(formatPublicKey(one)) as { readonly H: string }
+  return H === (JSON.parse(formatPublicKey(other)) as { readonly H: string }).H
 }
 
 /** Settles a generation, unless another process has changed the key meanwhile, and does so itself. */
@@ -235,7 +276,8 @@ async function holdersOf(
     const receivers = embeddedReceivers(folder, generation, nodes, keys, isFresh)
     return { generation, dealers, receivers }
   }
-  const unreached = await sendToAll(base, addresses)
+  // Who has lost its share gets another one.
+  const unreached = (await sendToAll(base, addresses)).filter(({ hasNoShare }) => !hasNoShare)
   if (unreached.length > 0)
     throw new VaultError(
       unreached.map(({ why }) => why).join('\n  '),
@@ -269,6 +311,8 @@ async function holdersOf(
 interface Unreached {
   readonly address: NodeAddress
   readonly why: string
+  /** It has answered that it has no share of the generation. */
+  readonly hasNoShare: boolean
   /** It says that it has seen a newer one, or another history. */
   readonly isRollback: boolean
 }
@@ -282,13 +326,14 @@ async function sendToAll(
   const failures = await Promise.all(
     distinct.map(async function send(address) {
       try {
-        await sendManifest(address, manifest)
-        return []
+        if (await sendManifest(address, manifest)) return []
+        const why = `the node at ${address.url} has no share of generation ${manifest.generation}`
+        return [{ address, why, hasNoShare: true, isRollback: false }]
       } catch (thrown) {
         const isRollback = thrown instanceof VaultError && thrown.code === 'ROLLBACK'
         const { url } = address
         const why = `the node at ${url} has not got change ${manifest.sequence} yet: ${reasonOf(thrown)}`
-        return [{ address, why, isRollback }]
+        return [{ address, why, hasNoShare: false, isRollback }]
       }
     }),
   )

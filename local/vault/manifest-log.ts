@@ -27,6 +27,8 @@ export type Change = Partial<Omit<Manifest, 'sequence' | 'history'>>
 export interface ManifestLog {
   /** The state now: the same object until it changes. Rejects (`ROLLBACK`) if it is older than one that was seen. */
   head(): Promise<SignedManifest>
+  /** The last state before a generation that is still stored. */
+  before(generation: number): Promise<SignedManifest | undefined>
   /**
    * Makes the next state of the state now, whole or not at all. `change` is called again where another process was first.
    */
@@ -132,6 +134,14 @@ export function createManifestLog(folder: VaultFolder, writerKey: string, seen: 
     throw changedTooOften()
   }
 
+  async function before(generation: number): Promise<SignedManifest | undefined> {
+    for (const sequence of (await numbers()).sort((one, other) => other - one)) {
+      const found = await read(sequence)
+      if (found !== undefined && found.generation !== generation) return found
+    }
+    return undefined
+  }
+
   let committing: Promise<unknown> = Promise.resolve()
 
   async function commit(
@@ -163,6 +173,7 @@ export function createManifestLog(folder: VaultFolder, writerKey: string, seen: 
 
   return {
     head,
+    before,
     commit(writer, change) {
       // One after another: those of one process need not compete.
       const done = committing.then(() => commit(writer, change))

@@ -36,7 +36,7 @@ export interface Manifest {
   readonly threshold: number
   readonly publicKey: PublicKey
   /** The nodes that are processes; undefined where all are in the directory. */
-  readonly addresses?: readonly NodeAddress[]
+  readonly addresses?: readonly NodeAddress[] | undefined
   /** The nodes that were left out by a resharing, and have not been reached since: they still have to delete their shares. */
   readonly dropped?: readonly NodeAddress[] | undefined
   /** True until every new node goes by the generation: until then nobody deletes an old share. */

@@ -43,27 +43,29 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): 
     return manifest
   }
 
-  /** Goes by a newer manifest: first the share is there, then the manifest, and then no other share. */
+  /**
+   * Goes by a newer manifest, and says whether the node has its share of that generation. Old shares are deleted only where it has,
+   * and all other new nodes have theirs.
+   */
   async function take(text: string, { writer }: NodeTrust): Promise<object> {
     const next = readManifest(text, writer, 'the manifest')
     compare(manifest, next, 'the vault')
-    if (next.sequence === manifest?.sequence) return {}
-    const { generation, publicKey, isUnsettled = false } = next
-    const isOther = generation !== manifest?.generation
+    const { generation, publicKey, addresses, isUnsettled = false } = next
     const index = indexIn(next)
-    if (isOther && index >= 0 && !(await files.adopt(generation, publicKey, index)))
-      throw new VaultError(
-        `the node has no share of generation ${generation}: it goes on with the manifest before`,
-      )
-    await files.writeManifest(next)
-    const isSettled = isOther || manifest?.isUnsettled === true
-    manifest = next
-    if (isOther) maker = undefined
-    // Until all new nodes have shown their shares, the old ones are kept. A vault that has its nodes in its directory may be about
-    // to make this one a node.
-    if (isSettled && !isUnsettled && next.addresses !== undefined)
-      await files.removeOthers(index >= 0 ? generation : undefined)
-    return {}
+    const hasShare = index >= 0 && (await files.adopt(generation, publicKey, index))
+    if (next.sequence !== manifest?.sequence) {
+      const isOther = generation !== manifest?.generation
+      await files.writeManifest(next)
+      manifest = next
+      if (isOther) {
+        maker = undefined
+        await files.removePending()
+      }
+    }
+    // A vault that has its nodes in its directory may be about to make this one a node.
+    const isDone = !isUnsettled && addresses !== undefined && (hasShare || index < 0)
+    if (isDone) await files.removeOthers(hasShare ? generation : undefined)
+    return { hasShare: hasShare || index < 0 }
   }
 
   /** Undefined where the asker has a newer manifest, which it must send. */

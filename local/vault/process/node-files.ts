@@ -56,7 +56,9 @@ export interface NodeFiles {
    * share of it.
    */
   adopt(generation: number, publicKey: PublicKey, index: number): Promise<boolean>
-  /** Removes all shares but that of the generation. */
+  /** Removes the shares that no manifest has named: the orders that they are of are for a generation that is past. */
+  removePending(): Promise<void>
+  /** Removes the shares of all other generations. */
   removeOthers(generation: number | undefined): Promise<void>
 }
 
@@ -152,9 +154,13 @@ export function createNodeFiles(folder: VaultFolder): NodeFiles {
       // The node may have ended between this and its manifest.
       return (await readIfOf(adopted, publicKey, index)) !== undefined
     },
+    async removePending() {
+      for (const file of await pendingFiles()) await rm(join(shares, file), { force: true })
+    },
     async removeOthers(generation) {
       for (const file of await list())
-        if (file !== `${generation}.json`) await rm(join(shares, file), { force: true })
+        if (/^\d+\.json$/.test(file) && file !== `${generation}.json`)
+          await rm(join(shares, file), { force: true })
     },
   }
 }

@@ -19,14 +19,15 @@ import { PROOF_LABEL } from './holder-resharing.js'
 import { type SignedOrder, signStep } from './order.js'
 import { askNode, bytesOf, type NodeRequest, textOf, textsOf } from './protocol.js'
 
-/** Sends a manifest to a node, which then goes by it. */
+/** Sends a manifest to a node, which then goes by it. False where the node says that it has no share of that generation. */
 export async function sendManifest(
   address: NodeAddress,
   { text }: SignedManifest,
   signal?: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   // The writer's signature is what counts, not who brings it.
-  await askNode(address, boxKeys(), { kind: 'manifest', text }, signal)
+  const { hasShare } = await askNode(address, boxKeys(), { kind: 'manifest', text }, signal)
+  return hasShare !== false
 }
 
 /** What a node is asked by: a manifest, and the ciphertexts of its secrets. */

@@ -21,7 +21,13 @@ import {
   startNodes,
 } from '../../support/local/node-processes.js'
 import { nameOf, reveal, VALUE, vault } from '../../support/local/vault.js'
+import { failureOf } from '../../support/waiting.js'
 
+const PAIRS = [
+  [0, 1],
+  [1, 2],
+  [0, 2],
+]
 const servers: Server[] = []
 afterEach(async () => {
   await Promise.all(servers.splice(0).map(each => new Promise(done => each.close(done))))
@@ -61,6 +67,8 @@ type Fields = Readonly<Record<string, unknown>>
 /** Has all honest nodes deal again with an order, and accept that: what it takes is what the malicious node was sent. */
 async function driveAnew(order: Fields, isStepped: boolean): Promise<void> {
   const ask = (node: Node, request: Fields) => askNode(node, boxKeys(), request as NodeRequest)
+  // The manifest that the node was sent, once more.
+  for (const node of nodes) await ask(node, { kind: 'manifest', text: order.text })
   const dealers = nodes.map(({ key }) => key)
   const signed = { order: order.order, signature: order.signature }
   // What the writer has signed for the malicious node itself.
@@ -93,7 +101,7 @@ describe.each(['reshare', 'rotate'] as const)('while the vault is to %s', change
       let attacks = 0
       const [first, second, third] = nodes
       const url = await standBefore(third, async request => {
-        if (request.order !== undefined) order = { ...order, ...request }
+        order = { ...order, ...request }
         if (request.kind !== kind || order.order === undefined) return undefined
         // The others have done their part meanwhile.
         await new Promise(done => setTimeout(done, 150))
@@ -110,12 +118,7 @@ describe.each(['reshare', 'rotate'] as const)('while the vault is to %s', change
       if (change === 'reshare') await remote.reshare()
       else await remote.rotate()
       expect(attacks).toBeGreaterThan(0)
-      for (const pair of [
-        [0, 1],
-        [1, 2],
-        [0, 2],
-      ])
-        expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
+      for (const pair of PAIRS) expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
       for (const node of nodes) expect(sharesOf(node)).toEqual([`${remote.generation}.json`])
     },
   )
@@ -148,31 +151,29 @@ describe.each(['reshare', 'rotate'] as const)('while the vault is to %s', change
       expect(sharesOf(node)).toContain(`${Math.min(generation, remote.generation)}.json`)
     isLying = false
     await (change === 'reshare' ? remote.reshare() : remote.rotate())
-    for (const pair of [
-      [0, 1],
-      [1, 2],
-      [0, 2],
-    ])
-      expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
+    for (const pair of PAIRS) expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
     for (const node of nodes) expect(sharesOf(node)).toEqual([`${remote.generation}.json`])
   })
 })
 
-test('a node that has lost its share refuses the manifest, and the old shares stay', async () => {
+test('a node that has lost its share says so, and the change is taken back', async () => {
   const [first, second, third] = nodes
+  let isLosing = true
   const url = await standBefore(third, async request => {
     // A disk that loses what was written, once it was shown.
-    if (request.kind === 'manifest')
+    if (request.kind === 'manifest' && isLosing)
       for (const file of sharesOf(third))
         if (file.startsWith('pending-')) rmSync(join(third.directory, 'shares', file))
     return undefined
   })
   const remote = await open()
-  const { leftOut } = await remote.reshare({
-    addresses: addressesOf([first, second, { ...third, url }]),
-  })
-  expect(leftOut.join()).toContain('the node has no share of generation 3')
-  expect(sharesOf(third)).toEqual(['2.json'])
-  for (const node of [first, second]) expect(sharesOf(node).sort()).toEqual(['2.json', '3.json'])
-  expect(await reveal(remote, nameOf('key'), [0, 1])).toBe(VALUE)
+  const addresses = addressesOf([first, second, { ...third, url }])
+  expect((await failureOf(remote.reshare({ addresses }))).message).toBe(
+    `new nodes have no share, and the change was taken back\n  the node at ${url} has no share of generation 3`,
+  )
+  for (const node of nodes) expect(sharesOf(node)).toEqual(['2.json'])
+  for (const pair of PAIRS) expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
+  isLosing = false
+  expect(await remote.reshare({ addresses })).toEqual({ generation: 3, leftOut: [] })
+  for (const pair of PAIRS) expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
 })

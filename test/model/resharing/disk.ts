@@ -1,0 +1,43 @@
+/** The process has ended: nothing that it does from here on counts. */
+export class Crash extends Error {}
+
+/** The files of all nodes, in memory. A write is whole or has not been made. */
+export class Disk {
+  readonly files: Map<string, string> = new Map()
+  /** Called before each operation of a node, which it ends by a throw. */
+  onOperation: (path: string) => void = () => undefined
+
+  private begin(path: string): void {
+    this.onOperation(path)
+  }
+
+  read(path: string): string | undefined {
+    this.begin(path)
+    return this.files.get(path)
+  }
+
+  write(path: string, text: string): void {
+    this.begin(path)
+    this.files.set(path, text)
+  }
+
+  list(folder: string): string[] {
+    this.begin(folder)
+    return [...this.files.keys()]
+      .filter(path => path.startsWith(`${folder}/`))
+      .map(path => path.slice(folder.length + 1))
+  }
+
+  rename(from: string, to: string): void {
+    this.begin(from)
+    const text = this.files.get(from)
+    if (text === undefined) throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' })
+    this.files.delete(from)
+    this.files.set(to, text)
+  }
+
+  remove(path: string): void {
+    this.begin(path)
+    this.files.delete(path)
+  }
+}
