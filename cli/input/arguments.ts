@@ -32,10 +32,22 @@ export function collect(text: string, before: readonly string[]): readonly strin
 
 const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
 
+function spanOf(text: string): number | undefined {
+  const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? []
+  return unit === undefined ? undefined : Number(count) * (UNITS[unit] as number)
+}
+
+/** Reads a span of time in milliseconds; 0 for none. */
+export function lifetime(text: string): number {
+  const span = text === '0' ? 0 : spanOf(text)
+  if (span === undefined) throw new InvalidArgumentError('must be a time such as 90d, or 0')
+  return span
+}
+
 /** Reads a date, or a time from now on, as Unix milliseconds. */
 export function when(text: string): number {
-  const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? []
-  if (unit !== undefined) return Date.now() + Number(count) * (UNITS[unit] as number)
+  const span = spanOf(text)
+  if (span !== undefined) return Date.now() + span
   const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(time))
     throw new InvalidArgumentError('must be a date such as 2027-01-31, or a time such as 90d')

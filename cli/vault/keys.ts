@@ -1,6 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import type { KeyChange, NodeAddress, ReshareOptions, Vault } from '../../local/index.js'
-import { collect, number } from '../input/arguments.js'
+import { collect, lifetime, number } from '../input/arguments.js'
 import { type IO, warn } from '../io.js'
 import { bold } from '../output/colours.js'
 import { type Add, type InVault, keyText, openVaultOf } from './command.js'
@@ -20,12 +20,19 @@ export function addKeyCommands(add: Add, io: IO): void {
       collect,
       [],
     )
-    .action(async ({ nodes, threshold, node, ...options }: ReshareCommandOptions) => {
+    .option(
+      '--share-lifetime <time>',
+      'when nodes delete their shares, such as 90d: reshare before that; 0 for never (default: as it is)',
+      lifetime,
+    )
+    .action(async (given: ReshareCommandOptions) => {
+      const { nodes, threshold, node, shareLifetime, ...options } = given
       const opened = await openVaultOf(options)
       const split = {
         ...(node.length === 0 ? {} : { addresses: node.map(addressOf) }),
         ...(nodes === undefined ? {} : { nodes }),
         ...(threshold === undefined ? {} : { threshold }),
+        ...(shareLifetime === undefined ? {} : { shareLifetime }),
       }
       report(opened, await opened.reshare(split), io)
     })

@@ -8,6 +8,7 @@ import { embeddedDealers, embeddedReceivers } from './embedded-holders.js'
 import { VaultError } from './errors.js'
 import type { VaultFolder } from './files.js'
 import {
+  MAX_DROPPED,
   MAX_NODES,
   type Manifest,
   type NodeAddress,
@@ -33,6 +34,11 @@ export interface ReshareOptions {
   readonly threshold?: number
   /** The nodes, where they are to be processes (`sluice vault node`). @default those that the vault has */
   readonly addresses?: readonly NodeAddress[]
+  /**
+   * Milliseconds after which nodes that are processes delete their shares: reshare before that. 0 lets shares live on. @default as it
+   * is
+   */
+  readonly shareLifetime?: number
 }
 
 /** What came of a resharing or a rotation. */
@@ -42,9 +48,6 @@ export interface KeyChange {
   /** The nodes that did not deal, or lied, each with the reason. */
   readonly leftOut: readonly string[]
 }
-
-/** The nodes that are remembered to have been dropped. */
-const MAX_DROPPED = 62
 
 /** A vault whose key is changed. */
 export interface ChangingVault {
@@ -76,10 +79,11 @@ export async function reshare(vault: ChangingVault, options: ReshareOptions): Pr
   checkNumber('nodes', nodes, { min: 1, max: MAX_NODES, whole: true })
   const threshold = options.threshold ?? base.threshold
   checkNumber('threshold', threshold, { min: 1, max: nodes, whole: true })
+  const shareLifetime = checkLifetime(options.shareLifetime, base, addresses)
   return changeKey(
     vault,
     base,
-    { nodes, threshold, isFresh: false, addresses },
+    { nodes, threshold, isFresh: false, addresses, shareLifetime },
     next => async now => {
       checkGeneration(base, now)
       const { generation, publicKey } = next
@@ -95,8 +99,8 @@ export async function reshare(vault: ChangingVault, options: ReshareOptions): Pr
 export async function rotate(vault: ChangingVault): Promise<KeyChange> {
   const base = await settledHead(vault)
   const nodes = base.publicKey.hArray.length
-  const { threshold, addresses } = base
-  const split = { nodes, threshold, isFresh: true, addresses }
+  const { threshold, addresses, shareLifetime } = base
+  const split = { nodes, threshold, isFresh: true, addresses, shareLifetime }
   return changeKey(vault, base, split, ({ publicKey, generation }) => {
     const made = new Map<string, SecretVersion>()
     return async now => {
@@ -134,6 +138,8 @@ interface Split {
   readonly isFresh: boolean
   /** Where the next nodes are, if they are processes. */
   readonly addresses?: readonly NodeAddress[] | undefined
+  /** In milliseconds. */
+  readonly shareLifetime?: number | undefined
 }
 
 async function changeKey(
@@ -143,7 +149,7 @@ async function changeKey(
   changeTo: (next: Next) => (now: SignedManifest) => Promise<Partial<Manifest>>,
 ): Promise<KeyChange> {
   const { log, writer } = vault
-  const { threshold, isFresh } = split
+  const { threshold, isFresh, shareLifetime } = split
   const { generation, dealers, receivers } = await holdersOf(vault, base, split)
   let reshared: Reshared
   let done: { readonly base: SignedManifest; readonly next: SignedManifest }
@@ -155,6 +161,8 @@ async function changeKey(
       ...(await make(now)),
       dropped: droppedOf(now, split.addresses),
       isUnsettled: split.addresses !== undefined,
+      shareLifetime,
+      sharesExpireAt: shareLifetime === undefined ? undefined : Date.now() + shareLifetime,
     }))
   } catch (error) {
     if (split.addresses === undefined) await removeUnused(vault, generation)
@@ -229,14 +237,14 @@ async function takeBack(
   if (base === undefined) throw fail('nodes have lost their shares: reshare without them')
   const { next } = await log.commit(writer, now => {
     if (now.generation !== generation) return {}
-    const { threshold, publicKey, addresses, dropped } = base
+    const { threshold, publicKey, addresses, dropped, shareLifetime, sharesExpireAt } = base
     const isSameKey = isSamePublic(now.publicKey, publicKey)
     if (!isSameKey && now.sequence !== base.sequence + 1)
       throw fail('nodes have no share of the new key, and secrets were put with it: put them again')
     const secrets = isSameKey ? now.secrets : base.secrets
     return {
       ...{ generation: base.generation, threshold, publicKey, addresses, dropped, secrets },
-      isUnsettled: undefined,
+      ...{ isUnsettled: undefined, shareLifetime, sharesExpireAt },
     }
   })
   const { addresses: old = [] } = next
@@ -350,6 +358,21 @@ function checkAddresses(
   if (new Set(checked?.map(({ key }) => key)).size !== (checked?.length ?? 0))
     throw new ValidationError('addresses must be of nodes with a key each')
   return checked
+}
+
+/** A day: less would leave no time to reshare. */
+const MIN_LIFETIME = 86_400_000
+
+function checkLifetime(
+  given: number | undefined,
+  base: Manifest,
+  addresses: readonly NodeAddress[] | undefined,
+): number | undefined {
+  if (given === undefined) return addresses === undefined ? undefined : base.shareLifetime
+  if (given === 0) return undefined
+  if (addresses === undefined)
+    throw new ValidationError('shareLifetime must not be given: the nodes are no processes')
+  return checkNumber('shareLifetime', given, { min: MIN_LIFETIME, whole: true })
 }
 
 function checkGeneration(base: SignedManifest, now: SignedManifest): void {

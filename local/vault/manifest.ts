@@ -41,6 +41,10 @@ export interface Manifest {
   readonly dropped?: readonly NodeAddress[] | undefined
   /** True until every new node goes by the generation: until then nobody deletes an old share. */
   readonly isUnsettled?: boolean | undefined
+  /** For how long nodes keep a share, in milliseconds; undefined without an end. */
+  readonly shareLifetime?: number | undefined
+  /** From then on nodes delete their shares of the generation, in Unix milliseconds. */
+  readonly sharesExpireAt?: number | undefined
   /** Sorted by name, the highest version of a secret first. */
   readonly secrets: readonly SecretVersion[]
 }
@@ -57,6 +61,8 @@ export interface SignedManifest extends Manifest {
 export const HISTORY = 64
 /** The most nodes a vault may have. */
 export const MAX_NODES = 31
+/** The nodes that are remembered to have been dropped. */
+export const MAX_DROPPED = 62
 /** The longest text of a manifest: some 12,000 versions of secrets. */
 export const MAX_MANIFEST_BYTES = 4_194_304
 
@@ -99,10 +105,11 @@ export function readManifest(text: string, writer: string, shown: string): Signe
 
 /** A writer of another version of this library may have signed something else. */
 function checkShape(
-  { sequence, history, generation, threshold, addresses, secrets }: Omit<Manifest, 'publicKey'>,
+  manifest: Omit<Manifest, 'publicKey'>,
   { hArray }: PublicKey,
   shown: string,
 ): void {
+  const { sequence, history, generation, threshold, addresses, dropped = [], secrets } = manifest
   const isCount = (value: unknown, max = Number.MAX_SAFE_INTEGER): boolean =>
     Number.isInteger(value) && (value as number) >= 1 && (value as number) <= max
   const rules: readonly (readonly [boolean, string])[] = [
@@ -118,10 +125,22 @@ function checkShape(
       addresses === undefined || addresses.length === hArray.length,
       'addresses are not as many as the nodes',
     ],
+    [
+      Array.isArray(dropped) && dropped.length <= MAX_DROPPED && dropped.every(isAddress),
+      `dropped are not at most ${MAX_DROPPED} nodes`,
+    ],
+    [
+      [manifest.shareLifetime ?? 0, manifest.sharesExpireAt ?? 0].every(Number.isFinite),
+      'shareLifetime and sharesExpireAt are not milliseconds',
+    ],
     [Array.isArray(secrets) && secrets.every(isVersion), 'secrets are not versions of secrets'],
   ]
   const [, rule] = rules.find(([isRight]) => !isRight) ?? []
   if (rule !== undefined) throw new VaultError(`${shown}: ${rule}`)
+}
+
+function isAddress({ url, key }: NodeAddress): boolean {
+  return typeof url === 'string' && /^[0-9a-f]{64}$/.test(key)
 }
 
 function isVersion(entry: SecretVersion): boolean {

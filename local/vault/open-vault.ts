@@ -50,6 +50,7 @@ const reshareNames: OptionNames<ReshareOptions> = {
   nodes: true,
   threshold: true,
   addresses: true,
+  shareLifetime: true,
 }
 
 /**

@@ -3,7 +3,7 @@ import type { PublicKey } from '../../crypto/tdh2/index.js'
 import type { VaultFolder } from './files.js'
 import type { SignedManifest } from './manifest.js'
 import { createNode, type RespondingNode } from './node.js'
-import { createRemoteNode, type NodeSource } from './process/remote-nodes.js'
+import { createRemoteNode, type NodeSource, sendManifest } from './process/remote-nodes.js'
 import { checkName, type SecretName } from './secret-name.js'
 import type { SecretStore } from './secret-store.js'
 import { usableOf } from './versions.js'
@@ -23,6 +23,9 @@ export interface VaultState {
   /** The ciphertext of a secret's newest version. Rejects if there is none, or it has expired. */
   ciphertext(name: SecretName): Promise<string>
 }
+
+/** Milliseconds between two tries to reach a node that was dropped while it was away. */
+const DROPPED_INTERVAL = 60_000
 
 /** Makes the states of a vault, the same one for the same manifest. */
 export function createStates(
@@ -66,7 +69,26 @@ export function createStates(
     return state
   }
 
+  /** Nodes that have been reached since they were dropped, and when the others were asked last. */
+  const reached = new Set<string>()
+  let sentAt = Number.NEGATIVE_INFINITY
+
+  /** Sends the manifest to dropped nodes that come back: they delete their shares. Nobody waits for that. */
+  function sendToDropped(manifest: SignedManifest): void {
+    const { dropped = [], isUnsettled } = manifest
+    const left = dropped.filter(({ key }) => !reached.has(`${manifest.generation} ${key}`))
+    const now = performance.now()
+    if (left.length === 0 || isUnsettled === true || now < sentAt + DROPPED_INTERVAL) return
+    sentAt = now
+    for (const address of left)
+      sendManifest(address, manifest).then(
+        () => reached.add(`${manifest.generation} ${address.key}`),
+        () => undefined,
+      )
+  }
+
   return function toState(manifest) {
+    sendToDropped(manifest)
     if (latest?.manifest !== manifest) latest = { manifest, state: stateOf(manifest) }
     return latest.state
   }

@@ -35,6 +35,13 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): 
     return done
   }
 
+  function checkExpiry({ generation, sharesExpireAt }: SignedManifest): void {
+    if (isExpired(sharesExpireAt))
+      throw new VaultError(
+        `the shares of generation ${generation} expired at ${new Date(sharesExpireAt ?? 0).toISOString()}`,
+      )
+  }
+
   const indexIn = (of: SignedManifest): number =>
     (of.addresses ?? []).findIndex(({ key }) => key === ownKey)
 
@@ -85,6 +92,7 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): 
   }
 
   function makerOf({ generation, publicKey, ...others }: SignedManifest): ShareMaker {
+    checkExpiry({ generation, publicKey, ...others })
     const index = indexIn({ generation, publicKey, ...others })
     if (index < 0) throw new VaultError('the vault has no node with this key')
     maker ??= createShareMaker({
@@ -127,6 +135,16 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): 
     if (answerKind === undefined) throw new ValidationError('the node knows no such request')
     return answerKind(request, await files.readTrust(), asker)
   }
+}
+
+/** Deletes the shares of a node whose time is over, whether or not anybody has said so since. */
+export async function expireShares(files: NodeFiles): Promise<void> {
+  const manifest = await files.readManifest((await files.readTrust()).writer)
+  if (isExpired(manifest?.sharesExpireAt)) await files.removeOthers(undefined)
+}
+
+function isExpired(time: number | undefined): boolean {
+  return time !== undefined && time <= Date.now()
 }
 
 function checkCaller({ callers }: NodeTrust, asker: string): void {

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { asyncDispose } from '../../../core/dispose.js'
 import { ValidationError } from '../../../core/errors.js'
 import type { Log } from '../../../core/log.js'
 import { checkNumber, checkOptions, checkText, type OptionNames } from '../../../core/options.js'
@@ -9,7 +10,7 @@ import { boxKeys } from '../../../crypto/sealed-box.js'
 import { readKeyFile, writeKeyFile } from '../../key-file.js'
 import { createVaultFolder, makeFolder } from '../files.js'
 import { createPermissions, type PermissionOptions, permissionNames } from '../permissions.js'
-import { createHolder } from './holder.js'
+import { createHolder, expireShares } from './holder.js'
 import { checkTrust, createNodeFiles, type NodeTrust, TRUST_FILE } from './node-files.js'
 import { type RunningVaultNode, serveNode } from './node-server.js'
 
@@ -37,6 +38,8 @@ const names: OptionNames<VaultNodeOptions> = {
 }
 
 const KEY_FILE = 'node.key'
+/** Milliseconds from one look for shares that have expired to the next. */
+const EXPIRY_INTERVAL = 600_000
 
 /**
  * Runs a node of a vault: it holds one share of the key, and releases its part of secrets to the callers that it trusts.
@@ -63,7 +66,18 @@ export async function startVaultNode(given: VaultNodeOptions): Promise<RunningVa
     await folder.write(TRUST_FILE, JSON.stringify(trust, null, 2))
   }
   const files = createNodeFiles(folder)
+  const expire = (): Promise<void> =>
+    expireShares(files).catch(error => log.error?.(`shares could not be deleted: ${error.message}`))
+  await expire()
   const holder = await createHolder(files, keys, log)
   const readCallers = async () => (await files.readTrust()).callers
-  return serveNode({ holder, readCallers, keys, port, host: options.host ?? '127.0.0.1', log })
+  const host = options.host ?? '127.0.0.1'
+  const node = await serveNode({ holder, readCallers, keys, port, host, log })
+  const timer = setInterval(expire, EXPIRY_INTERVAL)
+  timer.unref()
+  const close = (): Promise<void> => {
+    clearInterval(timer)
+    return node.close()
+  }
+  return { ...node, close, [asyncDispose]: close }
 }
