@@ -1,5 +1,5 @@
 import { asyncDispose } from '../../core/dispose.js'
-import { DataStreamsError, ValidationError } from '../../core/errors.js'
+import { DataStreamsError, isStreamsError, ValidationError } from '../../core/errors.js'
 import {
   checkFunction,
   checkNumber,
@@ -23,7 +23,7 @@ export interface AuditLogOptions extends PermissionOptions {
   readonly file: string
   /**
    * Called with each record, in order, when it is in the file: sends it elsewhere. Who has the latest head can say whether
-   * records were removed. A request waits for a promise that it returns, and is not made if it throws.
+   * records were removed. A request waits for a promise that it returns, for 5 s at most, and is not made if it throws.
    */
   readonly onRecord?: (line: string, head: AuditHead) => unknown
   /** The size of a file, in bytes, from which on it is renamed, and another begun. @default 67108864 */
@@ -56,12 +56,14 @@ interface Entry extends Draft {
   readonly reject: (error: Error) => void
 }
 
+/** Milliseconds for which a record waits for `onRecord`. */
+const MAX_NOTICE = 5000
 /** The smallest size of a file. */
 const MIN_BYTES = 4096
 
 /**
  * Opens an audit log, checks the file that it goes on with, and writes that it starts. Each record names the hash of the one
- * before. One process writes it at a time. After a failure to write, it takes no more records.
+ * before. One process writes it at a time. While it can't be written it rejects records, and tries again with each.
  */
 export async function openAuditLog(options: AuditLogOptions): Promise<OpenAuditLog> {
   const given = checkOptions('openAuditLog', options, names)
@@ -94,7 +96,10 @@ async function createLog(
   const { cut } = writer
   let waiting: Entry[] = []
   let isWriting = false
+  /** The log was closed. */
   let failure: Error | undefined
+  /** The last write has failed. */
+  let isBroken = false
   let closing: Promise<void> | undefined
 
   async function writeAll(): Promise<void> {
@@ -104,6 +109,8 @@ async function createLog(
       const batch = waiting
       waiting = []
       try {
+        if (isBroken) await writer.recover()
+        isBroken = false
         if (writer.isFull()) batch.unshift(rotated(await writer.rotate()))
         const lines = await writer.write(batch)
         for (const [index, { resolve, reject }] of batch.entries()) {
@@ -111,8 +118,8 @@ async function createLog(
           notify(line, head).then(() => resolve(head.seq), reject)
         }
       } catch (thrown) {
-        failure = thrown as Error
-        for (const { reject } of batch) reject(failure)
+        isBroken = true
+        for (const { reject } of batch) reject(thrown as Error)
       }
     }
     for (const { reject } of waiting.splice(0)) reject(failure as Error)
@@ -126,10 +133,20 @@ async function createLog(
   }
 
   async function notify(line: string, head: AuditHead): Promise<void> {
+    if (onRecord === undefined) return
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<never>((_resolve, reject) => {
+      const rule = `onRecord has not answered for record ${head.seq} within ${MAX_NOTICE} ms`
+      timer = setTimeout(() => reject(auditError(rule)), MAX_NOTICE)
+    })
     try {
-      await onRecord?.(line, head)
-    } catch {
-      throw auditError(`onRecord failed for record ${head.seq}`)
+      await Promise.race([onRecord(line, head), late])
+    } catch (thrown) {
+      throw isStreamsError(thrown, 'AUDIT')
+        ? thrown
+        : auditError(`onRecord failed for record ${head.seq}`)
+    } finally {
+      clearTimeout(timer)
     }
   }
 

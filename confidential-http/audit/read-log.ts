@@ -1,4 +1,5 @@
 import { createReadStream, readdirSync } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import {
   type AuditCut,
@@ -24,6 +25,8 @@ export interface AuditReading {
   readonly openEnd?: AuditCut & { readonly file: string }
   /** Whether the last record is that of an enclave that was closed. */
   readonly isStopped: boolean
+  /** The file of the last record, and its place there. */
+  readonly last?: { readonly file: string; readonly at: number }
 }
 
 /** The largest number of a past file: 64 TB of them, at the usual size. */
@@ -56,47 +59,62 @@ interface Line {
   readonly isWhole: boolean
 }
 
-async function* linesOf(file: string): AsyncGenerator<Line> {
+async function* linesOf(file: string, from: Source = {}): AsyncGenerator<Line> {
   let rest: Buffer = Buffer.alloc(0)
-  let at = 0
-  for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
+  const { handle, start = 0 } = from
+  let at = start
+  const stream =
+    handle === undefined
+      ? createReadStream(file, { start })
+      : handle.createReadStream({ start, autoClose: false })
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
-    let from = 0
-    for (let end = rest.indexOf(10); end !== -1; end = rest.indexOf(10, from)) {
-      yield { bytes: rest.subarray(from, end), at: at + from, isWhole: true }
-      from = end + 1
+    let begin = 0
+    for (let end = rest.indexOf(10); end !== -1; end = rest.indexOf(10, begin)) {
+      yield { bytes: rest.subarray(begin, end), at: at + begin, isWhole: true }
+      begin = end + 1
     }
-    at += from
-    rest = rest.subarray(from)
+    at += begin
+    rest = rest.subarray(begin)
     if (rest.length > MAX_LINE)
       throw auditError(`${file}: a line of more than ${MAX_LINE} bytes begins at byte ${at}`)
   }
   if (rest.length > 0) yield { bytes: rest, at, isWhole: false }
 }
 
+/** Where a file is read, which may have another name by now, and from which byte on. */
+export interface Source {
+  readonly handle?: FileHandle
+  readonly start?: number
+}
+
 /** Reads logs, file by file. */
 export interface AuditReader {
   /** Reads a file; throws EnclaveError (`AUDIT`) at the first line that does not follow. */
-  read(file: string): Promise<void>
+  read(file: string, from?: Source): Promise<void>
   reading(): AuditReading
 }
 
-/** Checks each line against the one before; `seen` is a head that was stored elsewhere, which the log must have. */
-export function createAuditReader(seen?: AuditHead): AuditReader {
+/** Checks each line against the one before; `seen` are heads that were stored elsewhere, which the log must have; `before` the requests without an answer so far. */
+export function createAuditReader(
+  seen: readonly AuditHead[] = [],
+  before: readonly number[] = [],
+): AuditReader {
   let head = NO_HEAD
+  let place: AuditReading['last']
   let first: number | undefined
   let last = ''
   let openEnd: AuditReading['openEnd']
-  const unanswered = new Set<number>()
+  const unanswered = new Set(before)
   const cuts: (AuditCut & { readonly file: string })[] = []
 
-  async function read(file: string): Promise<void> {
+  async function read(file: string, from?: Source): Promise<void> {
     if (openEnd !== undefined) throw auditError(`${openEnd.file} ends in the midst of a line`)
     let number = 0
     /** The line before: it is no record, so only a start that names it may follow. */
     let broken: string | undefined
     let before: AuditCut | undefined
-    for await (const { bytes, at, isWhole } of linesOf(file)) {
+    for await (const { bytes, at, isWhole } of linesOf(file, from)) {
       const where = `${file}, line ${++number}`
       const cut = { at, bytes: bytes.length, sha256: hashOf(bytes) }
       if (!isWhole) openEnd = { ...cut, file }
@@ -124,9 +142,10 @@ export function createAuditReader(seen?: AuditHead): AuditReader {
       first ??= record.seq
       head = { seq: record.seq, hash: cut.sha256 }
       last = record.type
+      place = { file, at }
       if (record.type === 'request') unanswered.add(record.seq)
       if (record.type === 'answer') unanswered.delete(record.request)
-      if (seen?.seq === head.seq && seen.hash !== head.hash)
+      if (seen.some(({ seq, hash }) => seq === head.seq && hash !== head.hash))
         throw auditError(`${where}: record ${head.seq} is another than the one that was seen`)
     }
     if (broken !== undefined && openEnd === undefined) throw auditError(broken)
@@ -149,6 +168,7 @@ export function createAuditReader(seen?: AuditHead): AuditReader {
       cuts,
       ...(openEnd === undefined ? {} : { openEnd }),
       isStopped: last === 'stop',
+      ...(place === undefined ? {} : { last: place }),
     }),
   }
 }

@@ -1,4 +1,5 @@
-import { constants, type FileHandle, open, rename, stat } from 'node:fs/promises'
+import type { BigIntStats } from 'node:fs'
+import { constants, type FileHandle, open, rename, stat, truncate } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { isStreamsError } from '../../core/errors.js'
 import { codeOf, syncFolder } from '../../local/files.js'
@@ -25,7 +26,7 @@ export interface Written {
   readonly head: AuditHead
 }
 
-/** Writes records to the end of a file. After an error of one of its methods it must not be used any more. */
+/** Writes records to the end of a file. After an error of one of its methods `recover` comes first. */
 export interface Writer {
   readonly head: AuditHead
   /** The line that the file ended with, where that had no end. */
@@ -34,6 +35,8 @@ export interface Writer {
   /** Renames the file and begins another; returns the new name of the old one. */
   rotate(): Promise<string>
   write(drafts: readonly Draft[]): Promise<readonly Written[]>
+  /** Takes back what a failed write has left, so that the file ends with the last record. Rejects where that can't be. */
+  recover(): Promise<void>
   close(): Promise<void>
 }
 
@@ -76,6 +79,10 @@ export async function openWriter(
     throw wrap(thrown)
   }
   let needsBreak = cut !== undefined
+  /** A write has failed, which may have left some of its bytes. */
+  let isHalfWritten = false
+  /** The file that is written; undefined while a rotation begins another. */
+  let identity: BigIntStats | undefined = await handle.stat({ bigint: true })
 
   async function write(drafts: readonly Draft[]): Promise<readonly Written[]> {
     const written: Written[] = []
@@ -87,8 +94,10 @@ export async function openWriter(
     const text = `${needsBreak ? '\n' : ''}${written.map(({ line }) => `${line}\n`).join('')}`
     try {
       await checkFile()
+      isHalfWritten = true
       await handle.appendFile(text)
       if (isSynced) await handle.datasync()
+      isHalfWritten = false
     } catch (thrown) {
       throw wrap(thrown)
     }
@@ -96,6 +105,27 @@ export async function openWriter(
     needsBreak = false
     head = written.at(-1)?.head ?? head
     return written
+  }
+
+  async function recover(): Promise<void> {
+    try {
+      await handle.close().catch(() => undefined)
+      // A file that was deleted is not begun anew.
+      handle = await openFile(file, permissions, identity === undefined ? FLAGS : FLAGS & ~O_CREAT)
+      const held = await handle.stat({ bigint: true })
+      if (identity !== undefined && (held.ino !== identity.ino || held.dev !== identity.dev))
+        throw auditError(`${file} was replaced or deleted: no more records are written`)
+      identity = held
+      // Nobody has been given what a failed write has left.
+      if (isHalfWritten && held.size > BigInt(size)) {
+        await truncate(file, size)
+        if (isSynced) await handle.datasync()
+      }
+      isHalfWritten = false
+      await checkFile()
+    } catch (thrown) {
+      throw wrap(thrown)
+    }
   }
 
   /** A record that is appended to a file without a name, or to one that others write, counts for nothing. */
@@ -114,8 +144,10 @@ export async function openWriter(
       await checkFile()
       await handle.close()
       await rename(file, name)
-      handle = await openFile(file, permissions)
       size = 0
+      identity = undefined
+      handle = await openFile(file, permissions)
+      identity = await handle.stat({ bigint: true })
       return basename(name)
     } catch (thrown) {
       throw wrap(thrown)
@@ -136,15 +168,22 @@ export async function openWriter(
     isFull: () => size >= maxBytes,
     rotate,
     write,
+    recover,
     close: () => handle.close().catch(() => undefined),
   }
 }
 
-async function openFile(file: string, permissions: Permissions): Promise<FileHandle> {
+async function openFile(
+  file: string,
+  permissions: Permissions,
+  flags = FLAGS,
+): Promise<FileHandle> {
   let handle: FileHandle
   try {
-    handle = await open(file, FLAGS, 0o600)
+    handle = await open(file, flags, 0o600)
   } catch (thrown) {
+    if (codeOf(thrown) === 'ENOENT' && (flags & O_CREAT) === 0)
+      throw auditError(`${file} was replaced or deleted: no more records are written`)
     throw auditError(`${file} can't be written: ${codeOf(thrown)}`)
   }
   try {

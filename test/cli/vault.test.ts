@@ -328,9 +328,21 @@ describe('sluice vault node', () => {
     expect(readdirSync(join(vault.directory, 'nodes'))).toEqual([])
     child.kill('SIGINT')
     expect(await ended).toMatchObject({ code: 0 })
-    expect(await run([...args, ...trust])).toMatchObject({
+    // The same line again, as a supervisor starts it after a kill: the file may say more by then.
+    const again = start([...args, ...trust], null)
+    while (!again.output.out.includes('NODE_KEY=')) await pause(50)
+    expect(lineOf(again.output.out, 'NODE_KEY')).toBe(key)
+    again.child.kill('SIGKILL')
+    await again.ended
+    const other = ['--writer', 'ab'.repeat(32)]
+    expect(await run([...args, ...other])).toMatchObject({
       code: 2,
-      err: 'sluice: node.json says whom the node trusts: change that file\n',
+      err: `sluice: writer is ${'ab'.repeat(32)}, and node.json says ${vault.writerKey}: change that file, or leave writer out\n`,
+    })
+    const caller = ['--caller', 'ab'.repeat(32)]
+    expect(await run([...args, ...trust, ...caller])).toMatchObject({
+      code: 2,
+      err: `sluice: callers is ${'ab'.repeat(32)}, and node.json says none: change that file, or leave callers out\n`,
     })
     expect(await run([...args, '--peer', 'ab'.repeat(32)])).toMatchObject({ code: 2 })
     expect(await run([...args, '--min-threshold', '2'])).toMatchObject({ code: 2 })

@@ -18,7 +18,7 @@ import { type RunningVaultNode, serveNode } from './node-server.js'
 export interface VaultNodeOptions extends PermissionOptions {
   /** The node's own directory: its key, whom it trusts, its share. It is made if it is not there. */
   readonly directory: string
-  /** Whom a new node trusts: what its file `node.json` will hold. @default what the file holds */
+  /** Whom a new node trusts: what its file `node.json` will hold. A file that is there must say as much. @default what the file holds */
   readonly trust?: Partial<NodeTrust>
   /** @default 0, any free one */
   readonly port?: number
@@ -60,10 +60,10 @@ export async function startVaultNode(given: VaultNodeOptions): Promise<RunningVa
   if (!existsSync(keyFile)) writeKeyFile(keyFile, createKeys().secretKey)
   const keys = boxKeys(parseKey('key', readKeyFile(keyFile, { insecurePermissions })))
   if (options.trust !== undefined) {
-    if (existsSync(join(directory, TRUST_FILE)))
-      throw new ValidationError(`${TRUST_FILE} says whom the node trusts: change that file`)
     const trust = checkTrust(options.trust as Readonly<Record<string, unknown>>)
-    await folder.write(TRUST_FILE, JSON.stringify(trust, null, 2))
+    if (existsSync(join(directory, TRUST_FILE)))
+      checkSameTrust(trust, await createNodeFiles(folder).readTrust())
+    else await folder.write(TRUST_FILE, JSON.stringify(trust, null, 2))
   }
   const files = createNodeFiles(folder)
   const expire = (): Promise<void> =>
@@ -80,4 +80,19 @@ export async function startVaultNode(given: VaultNodeOptions): Promise<RunningVa
     return node.close()
   }
   return { ...node, close, [asyncDispose]: close }
+}
+
+/** Throws ValidationError where a node is to trust others than its file says, which may say more: it has been changed since. */
+function checkSameTrust(given: NodeTrust, known: NodeTrust): void {
+  const fail = (field: string, value: unknown, other: unknown): never => {
+    throw new ValidationError(
+      `${field} is ${value}, and ${TRUST_FILE} says ${other}: change that file, or leave ${field} out`,
+    )
+  }
+  if (given.writer !== known.writer) fail('writer', given.writer, known.writer)
+  for (const field of ['callers', 'peers'] as const)
+    for (const key of given[field])
+      if (!known[field].includes(key)) fail(field, key, known[field].join(', ') || 'none')
+  const { minThreshold: least = 0 } = known
+  if ((given.minThreshold ?? 0) > least) fail('minThreshold', given.minThreshold, least || 'none')
 }

@@ -103,6 +103,7 @@ describe('an audit log', () => {
       unanswered: [5],
       cuts: [],
       isStopped: true,
+      place: { ...head, file: 1, at: expect.any(Number), unanswered: [5] },
     })
   })
 
