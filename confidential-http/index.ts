@@ -2,6 +2,20 @@ export { isStreamsError, ValidationError } from '../core/errors.js'
 export { parseKey } from '../crypto/hex-key.js'
 export { createKeys, type KeyPair } from '../crypto/keys.js'
 export { type BoxKeys, boxKeys, openSealed } from '../crypto/sealed-box.js'
+export { type AuditLogOptions, type OpenAuditLog, openAuditLog } from '../local/audit/audit-log.js'
+export {
+  type AuditContent,
+  type AuditCut,
+  AuditError,
+  type AuditHead,
+  type AuditRecord,
+} from '../local/audit/record.js'
+export {
+  type AuditPlace,
+  type VerifiedAudit,
+  type VerifyAuditOptions,
+  verifyAudit,
+} from '../local/audit/verify-audit.js'
 export { readKeyFile } from '../local/key-file.js'
 export { VaultError } from '../local/vault/errors.js'
 export type { SecretName } from '../local/vault/secret-name.js'
@@ -41,13 +55,6 @@ export {
   softwareAttestor,
   softwarePolicy,
 } from './attestation/software.js'
-export { type AuditLogOptions, type OpenAuditLog, openAuditLog } from './audit/audit-log.js'
-export type { AuditContent, AuditCut, AuditHead, AuditRecord } from './audit/record.js'
-export {
-  type VerifiedAudit,
-  type VerifyAuditOptions,
-  verifyAudit,
-} from './audit/verify-audit.js'
 export type { CapabilityCall, CapabilityReply, CapabilityRuntime, Result } from './capability.js'
 export { ConfidentialHTTPClient, type ConfidentialHTTPClientOptions } from './client.js'
 export {

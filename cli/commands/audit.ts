@@ -1,16 +1,24 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import type { AuditHead } from '../../confidential-http/index.js'
+import type { AuditHead, AuditPlace } from '../../confidential-http/index.js'
 import { ValidationError } from '../../core/errors.js'
+import { writeWhole } from '../../local/files.js'
 import { addExamples, number } from '../input/arguments.js'
 import { type IO, say } from '../io.js'
 import { bold } from '../output/colours.js'
 
 /** Adds `audit` and its command. */
 export function addAuditCommands(program: Command, io: IO): void {
-  const audit = program.command('audit').description('read the record of an enclave’s requests')
+  const audit = program
+    .command('audit')
+    .description('read the record of an enclave, a vault or one of its nodes')
   addExamples(audit.command('verify'), 'sluice audit verify audit.log --head 12:9f8e…')
     .description('verify that no record was changed, added or removed, through all files of a log')
-    .argument('<file>', 'the one that sluice enclave --audit writes')
+    .argument(
+      '<file>',
+      'the one that sluice enclave --audit writes, or audit.jsonl of a vault or a node',
+    )
     .option(
       '--head <number:hash>',
       'a head that was printed before: without one, records that were removed from the end are not noticed',
@@ -21,11 +29,22 @@ export function addAuditCommands(program: Command, io: IO): void {
       number,
       1,
     )
+    .option(
+      '--state <file>',
+      'remember here up to where the log was verified, and go on from there',
+    )
     .option('--json', 'print JSON')
-    .action(async (file: string, { head, first: begin, json }: VerifyOptions) => {
+    .action(async (file: string, { head, first: begin, state, json }: VerifyOptions) => {
       const { verifyAudit } = await import('../../confidential-http/index.js')
       const seen = head === undefined ? {} : { head: readHead(head) }
-      const found = await verifyAudit(file, { ...seen, first: begin })
+      const from = state === undefined ? undefined : readState(state)
+      const found = await verifyAudit(file, {
+        ...seen,
+        ...(from === undefined ? {} : { from }),
+        first: begin,
+      })
+      if (state !== undefined && found.place !== undefined)
+        await writeWhole(resolve(state), `${JSON.stringify(found.place)}\n`)
       if (json) {
         say(io, JSON.stringify(found))
         return
@@ -34,7 +53,7 @@ export function addAuditCommands(program: Command, io: IO): void {
         say(io, bold('The log is empty: it has no record'))
         return
       }
-      const { files, first, head: last, unanswered, cuts, isStopped } = found
+      const { files, first, head: last, unanswered, unrecorded, cuts, isStopped } = found
       const numbers = (list: readonly number[]): string =>
         list.length === 0 ? 'none' : list.join(', ')
       say(
@@ -43,6 +62,7 @@ export function addAuditCommands(program: Command, io: IO): void {
           bold(`Records ${first} to ${last.seq} follow each other`),
           `files       ${files.join(', ')}`,
           `unanswered  ${numbers(unanswered)}`,
+          ...(unrecorded.length === 0 ? [] : [`unrecorded  ${numbers(unrecorded)}`]),
           ...cuts.map(
             cut => `cut line    ${cut.file}, at byte ${cut.at}, of which ${cut.bytes} are left`,
           ),
@@ -56,7 +76,17 @@ export function addAuditCommands(program: Command, io: IO): void {
 interface VerifyOptions {
   readonly head?: string
   readonly first: number
+  readonly state?: string
   readonly json?: boolean
+}
+
+function readState(file: string): AuditPlace | undefined {
+  if (!existsSync(file)) return undefined
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    throw new ValidationError(`--state: ${file} is not what sluice audit verify has written`)
+  }
 }
 
 function readHead(text: string): AuditHead {

@@ -12,6 +12,7 @@ import type { Callers } from './callers.js'
 import { startCurveThreads } from './curve-threads.js'
 import type { CurveKeys } from './curve-work.js'
 import { type Envelope, readEnvelope } from './envelope.js'
+import type { Refusals } from './refusals.js'
 import { Rejection } from './rejection.js'
 import { createReplayGuard } from './replay-guard.js'
 import { isFor, MIN_SEALED_BYTES, toJSON, VERSION } from './sealing.js'
@@ -50,6 +51,8 @@ export interface AnsweringOptions {
   readonly limits: CallerGuard
   /** Makes evidence for each question for the boot key. */
   readonly attestor?: Attestor | undefined
+  /** Records what is refused before the enclave is asked. */
+  readonly refusals?: Refusals | undefined
   readonly log: Log
 }
 
@@ -64,6 +67,7 @@ export function createAnswering({
   callers,
   limits,
   attestor,
+  refusals,
   log,
 }: AnsweringOptions): Answering {
   const startedAt = performance.now()
@@ -125,16 +129,20 @@ export function createAnswering({
       const { id, replyTo } = envelope
       let status = 200
       let leave: ((bytes: number) => void) | undefined
+      let known: string | undefined
       let outcome: { readonly response: HTTPResponse } | { readonly failure: Failure }
       try {
         const name = formatKey(opened.caller)
         const owner = authenticate(envelope, name, sender)
+        known = name
         leave = limits.enter(name, sealed.byteLength)
         outcome = { response: await carryOut(envelope, { name, owner }, arrivedAt, sender) }
       } catch (thrown) {
         const failure = thrown instanceof Rejection ? ofRejection(thrown) : toFailure(thrown)
         if (thrown instanceof Rejection) status = thrown.status
         else if (failure.code === 'RATE_LIMIT') status = 429
+        const isRecorded = status === 200 && failure.code !== 'VALIDATION'
+        if (known !== undefined && !isRecorded) refusals?.add(known, failure.code)
         if (status !== 200) log.warn?.(`rejected with ${status}: ${failure.message}`, { status })
         outcome = { failure }
       }

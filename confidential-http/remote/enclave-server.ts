@@ -4,14 +4,15 @@ import type { Log } from '../../core/log.js'
 import { checkFunction, checkNumber, checkOptions, type OptionNames } from '../../core/options.js'
 import { formatKey, parseKey } from '../../crypto/hex-key.js'
 import { boxKeys } from '../../crypto/sealed-box.js'
+import { type AuditLogOptions, openAuditLog } from '../../local/audit/audit-log.js'
 import { audit } from '../../plugins/confidential-http/audit.js'
 import { type Attestor, FORMAT } from '../attestation/evidence.js'
-import { type AuditLogOptions, openAuditLog } from '../audit/audit-log.js'
 import { type EnclaveSettings, openEnclave, settingNames } from '../enclave/open-enclave.js'
 import { createAnswering } from './answer-request.js'
 import { type CallerLimits, createCallerGuard } from './caller-limits.js'
 import { createCallers } from './callers.js'
 import { listen } from './listen.js'
+import { Refusals } from './refusals.js'
 
 /** Options of `startEnclaveServer`. */
 export interface EnclaveServerOptions extends EnclaveSettings {
@@ -97,12 +98,14 @@ export async function startEnclaveServer(given: EnclaveServerOptions): Promise<E
     const { enclave } = await openEnclave({ callerKey: options.key, ...options }, above)
     if (options.log !== undefined) enclave.listen(options.log)
     const both = { enclave: keys, boot: boxKeys() }
+    const refusals = records === undefined ? undefined : new Refusals(records, log)
     const answering = createAnswering({
       enclave,
       keys: both,
       callers,
       limits: guard,
       attestor,
+      refusals,
       log,
     })
     const limits = { max, maxPerAddress, maxSealedBytes }
@@ -111,6 +114,7 @@ export async function startEnclaveServer(given: EnclaveServerOptions): Promise<E
       enclave.close()
       await end()
       await answering.close()
+      await refusals?.end()
       await records?.close()
       keys.secretKey.fill(0)
     }

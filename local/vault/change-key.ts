@@ -159,6 +159,7 @@ async function changeKey(
     const make = changeTo({ ...reshared, generation, threshold })
     done = await log.commit(writer, async now => ({
       ...(await make(now)),
+      act: { type: isFresh ? 'rotate' : 'reshare' },
       dropped: droppedOf(now, split.addresses),
       isUnsettled: split.addresses !== undefined,
       shareLifetime,
@@ -244,7 +245,7 @@ async function takeBack(
     const secrets = isSameKey ? now.secrets : base.secrets
     return {
       ...{ generation: base.generation, threshold, publicKey, addresses, dropped, secrets },
-      ...{ isUnsettled: undefined, shareLifetime, sharesExpireAt },
+      ...{ isUnsettled: undefined, shareLifetime, sharesExpireAt, act: { type: 'take back' } },
     }
   })
   const { addresses: old = [] } = next
@@ -265,7 +266,9 @@ async function amend(
   change: Pick<Manifest, 'dropped'>,
 ): Promise<SignedManifest> {
   const { next } = await log.commit(writer, now =>
-    now.generation === generation ? { isUnsettled: undefined, ...change } : {},
+    now.generation === generation
+      ? { act: { type: 'settle' }, isUnsettled: undefined, ...change }
+      : {},
   )
   return next
 }

@@ -110,7 +110,12 @@ function createManifestFiles(folder: VaultFolder, writerKey: string) {
 }
 
 /** Opens the manifests of a vault with this writer. */
-export function createManifestLog(folder: VaultFolder, writerKey: string, seen: Seen): ManifestLog {
+export function createManifestLog(
+  folder: VaultFolder,
+  writerKey: string,
+  seen: Seen,
+  record: (made: SignedManifest) => Promise<void> = async () => undefined,
+): ManifestLog {
   const { numbers, read, link, prune } = createManifestFiles(folder, writerKey)
   let cached: SignedManifest | undefined
 
@@ -151,7 +156,7 @@ export function createManifestLog(folder: VaultFolder, writerKey: string, seen: 
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const base = await head()
       const { digest, text: _, ...fields } = base
-      const made = { ...fields, ...(await change(base)) }
+      const made = { ...fields, act: undefined, ...(await change(base)) }
       const next = signManifest(
         {
           ...made,
@@ -164,6 +169,7 @@ export function createManifestLog(folder: VaultFolder, writerKey: string, seen: 
         cached = next
         await seen.add(next)
         await prune(next.sequence)
+        await record(next)
         return { base, next }
       }
       await sleep(randomInt(1, 20))

@@ -24,12 +24,24 @@ export interface NodeAddress {
   readonly key: string
 }
 
+/** What a change was. It holds no value. */
+export interface Act {
+  /** What was done. */
+  readonly type: 'put' | 'restore' | 'remove' | 'reshare' | 'rotate' | 'settle' | 'take back'
+  /** `OWNER/NAMESPACE/KEY` of the secret. */
+  readonly secret?: string
+  /** The version of the secret that is in use now. */
+  readonly version?: number
+}
+
 /** The state of a vault. Each change makes the next one. */
 export interface Manifest {
   /** How many changes there were. */
   readonly sequence: number
   /** The digests of the manifests before, the latest first: at most HISTORY. */
   readonly history: readonly string[]
+  /** The change that made it; undefined for the first, and where an older version of this library has. */
+  readonly act?: Act | undefined
   /** Which shares are in use: each resharing and each rotation makes another generation. */
   readonly generation: number
   /** How many nodes it takes to release a secret. */

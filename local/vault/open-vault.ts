@@ -3,6 +3,7 @@ import { ValidationError } from '../../core/errors.js'
 import { checkOptions, checkText, type OptionNames } from '../../core/options.js'
 import { parseKey } from '../../crypto/hex-key.js'
 import { boxKeys } from '../../crypto/sealed-box.js'
+import { createActLog } from './act-log.js'
 import {
   type KeyChange,
   type ReshareOptions,
@@ -75,6 +76,7 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
     folder,
     writerKey,
     createSeen(checkSeen(seen), permissions, writerKey),
+    createActLog(folder),
   )
   const store = createSecretStore(folder)
   const caller = callerKey === undefined ? undefined : boxKeys(parseKey('callerKey', callerKey))

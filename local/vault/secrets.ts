@@ -3,7 +3,7 @@ import { ValidationError } from '../../core/errors.js'
 import { checkNumber, checkOptions, isBytes, type OptionNames } from '../../core/options.js'
 import { encrypt, ownerLabel, type PublicKey } from '../../crypto/tdh2/index.js'
 import { VaultError } from './errors.js'
-import type { SecretVersion, SignedManifest } from './manifest.js'
+import type { Act, SecretVersion, SignedManifest } from './manifest.js'
 import type { Change } from './manifest-log.js'
 import {
   checkName,
@@ -74,7 +74,8 @@ export function createSecrets({
         // The key may have been rotated since the last try.
         if (made?.publicKey !== publicKey)
           made = { publicKey, digest: await store.write(name, await seal(publicKey, name, bytes)) }
-        return { secrets: addVersion(secrets, { ...facts, digest: made.digest }) }
+        const next = addVersion(secrets, { ...facts, digest: made.digest })
+        return { secrets: next, act: actOf('put', name, next) }
       })
     },
     async versions(given) {
@@ -88,7 +89,8 @@ export function createSecrets({
         if (found === undefined)
           throw new VaultError(`there is no version ${version} of ${name.key}`)
         const { version: _, ...facts } = found
-        return { secrets: addVersion(base.secrets, { ...facts, putAt: Date.now() }) }
+        const next = addVersion(base.secrets, { ...facts, putAt: Date.now() })
+        return { secrets: next, act: actOf('restore', name, next) }
       })
       return versionsOf(secrets, name)[0].version
     },
@@ -116,9 +118,18 @@ export function createSecrets({
     },
     async remove(given) {
       const name = nameOf(given)
-      await change(({ secrets }) => ({ secrets: withoutSecret(secrets, name) }))
+      await change(({ secrets }) => ({
+        secrets: withoutSecret(secrets, name),
+        act: { type: 'remove', secret: pathOf(name) },
+      }))
     },
   }
+}
+
+const pathOf = ({ owner, namespace, key }: SecretName): string => `${owner}/${namespace}/${key}`
+
+function actOf(type: 'put' | 'restore', name: SecretName, secrets: readonly SecretVersion[]): Act {
+  return { type, secret: pathOf(name), version: versionsOf(secrets, name)[0].version }
 }
 
 function toInfo({ digest: _, ...info }: SecretVersion): SecretInfo {

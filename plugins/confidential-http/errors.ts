@@ -50,8 +50,6 @@ declare module '../../core/errors.js' {
     POLICY: EnclaveError
     /** The caller's policy rejects the evidence of the enclave, or there is none; nothing was sent. */
     ATTESTATION: EnclaveError
-    /** A request can't be recorded, or an audit log is not what was written. */
-    AUDIT: EnclaveError
     /** A secret's policy does not allow where the request would put it; nothing was sent. */
     SECRET_POLICY: EnclaveError
     /** The answer cannot be encrypted as the request asks; nothing was sent. */

@@ -105,7 +105,7 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
     ['field of presented evidence'],
   ],
   [
-    'confidential-http/audit/audit-log.ts',
+    'local/audit/audit-log.ts',
     'AuditLogOptions',
     'enclave',
     ['option of `openAuditLog`, and of `audit`'],

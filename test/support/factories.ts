@@ -352,7 +352,7 @@ export const factories: Readonly<Record<string, readonly Case[]>> = {
 
 /** Every public function that takes none; those of a request's fields have messages of their own. */
 export const withoutOptions: readonly string[] = [
-  'APIError AuthenticationError DataStreamsError EnclaveError InsufficientConnectionsError MultiConnectionError',
+  'APIError AuditError AuthenticationError DataStreamsError EnclaveError InsufficientConnectionsError MultiConnectionError',
   'OriginDiscoveryError PartialConnectionFailureError ReportDecodingError ReportVerificationError ValidationError',
   'LogError ProxyError VaultError WebSocketError Report queueDeliveries',
   'createDecodeReport createDecoderTable decodeReport decoders feedAccess fileCursors findFeed formatReport generateAuthHeaders',

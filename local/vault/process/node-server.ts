@@ -7,10 +7,18 @@ import { isStreamsError } from '../../../core/errors.js'
 import type { Log } from '../../../core/log.js'
 import { formatKey } from '../../../crypto/hex-key.js'
 import type { BoxKeys } from '../../../crypto/sealed-box.js'
+import type { OpenAuditLog } from '../../audit/audit-log.js'
 import { VaultError } from '../errors.js'
+import { checkName, type SecretName } from '../secret-name.js'
 import { boundConnections } from './connections.js'
 import type { Holder } from './holder.js'
-import { MAX_REQUEST_BYTES, NODE_PATH, openNodeRequest, sealNodeAnswer } from './protocol.js'
+import {
+  MAX_REQUEST_BYTES,
+  NODE_PATH,
+  type NodeRequest,
+  openNodeRequest,
+  sealNodeAnswer,
+} from './protocol.js'
 
 /** A running node. */
 export interface RunningVaultNode extends AsyncDisposable {
@@ -31,6 +39,8 @@ export interface NodeServing {
   readonly host: string
   readonly port: number
   readonly log: Log
+  /** Where the node records what it releases, and its part in resharings. */
+  readonly records: OpenAuditLog
 }
 
 /** A node is asked by enclaves and by who changes the vault. */
@@ -38,6 +48,8 @@ const MAX_CONNECTIONS = 256
 /** A longer request has a manifest in it: few of these are read at once, because they take memory. */
 const LONG = 1_048_576
 const MAX_LONG = 2
+/** Characters of an order in a record: its identifier comes first. */
+const MAX_ORDER = 80
 /** Milliseconds for a whole request to arrive. */
 const REQUEST_TIMEOUT = 10_000
 
@@ -49,6 +61,7 @@ export async function serveNode({
   host,
   port,
   log,
+  records,
 }: NodeServing): Promise<RunningVaultNode> {
   let long = 0
 
@@ -69,7 +82,8 @@ export async function serveNode({
       if (opened === undefined) return reject(response, 400)
       const { replyTo, asker } = opened
       if (callers.includes(asker)) prove(request.socket)
-      const answer = await answerWith(holder, opened, log)
+      const isCaller = callers.includes(asker)
+      const answer = await answerWith(holder, opened, { log, records, isCaller })
       response
         .writeHead(200, { 'content-type': 'application/octet-stream' })
         .end(sealNodeAnswer(answer, replyTo, keys))
@@ -95,6 +109,7 @@ export async function serveNode({
     const closed = new Promise(done => server.close(done))
     server.closeAllConnections()
     await closed
+    await records.close().catch(error => log.error?.(error.message))
     keys.secretKey.fill(0)
   }
   return {
@@ -107,19 +122,48 @@ export async function serveNode({
 
 async function answerWith(
   holder: Holder,
-  { request, asker }: { request: Parameters<Holder>[0]; asker: string },
-  log: Log,
+  { request, asker }: { request: NodeRequest; asker: string },
+  { log, records, isCaller }: Pick<NodeServing, 'log' | 'records'> & { readonly isCaller: boolean },
 ): Promise<object> {
   const shown = `${request.kind} of ${asker.slice(0, 8)}...`
   try {
     const answer = await holder(request, asker)
+    // What can't be recorded is not given.
+    if (!('needs' in answer)) await record(records, request, asker, isCaller)
     log.debug?.(`answered: ${shown}`)
     return { answer }
   } catch (thrown) {
     // What others throw may quote a file.
     const error = isStreamsError(thrown) ? thrown : new VaultError('the node failed')
     log.warn?.(`rejected: ${shown}: ${error.message}`)
+    if (!isStreamsError(thrown, 'AUDIT'))
+      await record(records, request, asker, isCaller, error.code).catch(() => undefined)
     return { failure: { code: error.code, message: error.message } }
+  }
+}
+
+/** Records what a caller has asked to be released, and the node's part in resharings: strangers must not fill the disk. */
+async function record(
+  records: OpenAuditLog,
+  { kind, name, order }: NodeRequest,
+  asker: string,
+  isCaller: boolean,
+  code?: string,
+): Promise<void> {
+  const outcome = code === undefined ? {} : { code }
+  if (isCaller && (kind === 'release' || kind === 'response')) {
+    const secret = kind === 'release' ? { secret: shownName(name) } : {}
+    await records.append({ type: kind, caller: asker, ...secret, ...outcome })
+  } else if ((kind === 'deal' || kind === 'accept') && code === undefined)
+    await records.append({ type: kind, order: String(order).slice(0, MAX_ORDER) })
+}
+
+function shownName(name: unknown): string {
+  try {
+    const { owner, namespace, key } = checkName(name as SecretName)
+    return `${owner}/${namespace}/${key}`
+  } catch {
+    return ''
   }
 }
 

@@ -7,7 +7,9 @@ import { checkNumber, checkOptions, checkText, type OptionNames } from '../../..
 import { parseKey } from '../../../crypto/hex-key.js'
 import { createKeys } from '../../../crypto/keys.js'
 import { boxKeys } from '../../../crypto/sealed-box.js'
+import { openAuditLog } from '../../audit/audit-log.js'
 import { readKeyFile, writeKeyFile } from '../../key-file.js'
+import { ACTS_FILE } from '../act-log.js'
 import { createVaultFolder, makeFolder } from '../files.js'
 import { createPermissions, type PermissionOptions, permissionNames } from '../permissions.js'
 import { createHolder, expireShares } from './holder.js'
@@ -72,7 +74,13 @@ export async function startVaultNode(given: VaultNodeOptions): Promise<RunningVa
   const holder = await createHolder(files, keys, log)
   const readCallers = async () => (await files.readTrust()).callers
   const host = options.host ?? '127.0.0.1'
-  const node = await serveNode({ holder, readCallers, keys, port, host, log })
+  const records = await openAuditLog({ file: join(directory, ACTS_FILE), insecurePermissions })
+  const node = await serveNode({ holder, readCallers, keys, port, host, log, records }).catch(
+    async thrown => {
+      await records.close()
+      throw thrown
+    },
+  )
   const timer = setInterval(expire, EXPIRY_INTERVAL)
   timer.unref()
   const close = (): Promise<void> => {

@@ -141,3 +141,18 @@ test('an enclave that does not start leaves its log free', async () => {
   await start()
   expect(await ask()).toBe(200)
 })
+
+test('requests that a limit refuses are recorded, many of them together', async () => {
+  await start({ callerLimits: { requestsPerSecond: 1 } })
+  const outcomes = await Promise.all(
+    Array.from({ length: 12 }, () => ask().catch((error: { code: string }) => error.code)),
+  )
+  const refused = outcomes.filter(each => each === 'RATE_LIMIT').length
+  expect(refused).toBeGreaterThan(5)
+  await server.close()
+  const limited = records.filter(({ type }) => type === 'refused')
+  expect(limited.length).toBeLessThanOrEqual(3)
+  for (const each of limited)
+    expect(each).toMatchObject({ caller: caller.publicKey, code: 'RATE_LIMIT' })
+  expect(limited.reduce((sum, { count }) => sum + Number(count), 0)).toBeGreaterThanOrEqual(refused)
+})

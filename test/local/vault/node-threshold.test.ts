@@ -1,4 +1,5 @@
-import { cpSync } from 'node:fs'
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { boxKeys } from '../../../crypto/sealed-box.js'
 import { openVault } from '../../../local/index.js'
@@ -56,6 +57,7 @@ describe('the least threshold of a node', () => {
     const [evil, directory] = [place(), place()]
     cpSync(vault.directory, evil, { recursive: true })
     cpSync(stolen.directory, directory, { recursive: true })
+    rmSync(join(directory, 'audit.jsonl.lock'))
     trust(directory, { minThreshold: 1 })
     const { url } = await startNode({ directory })
     const theft = await openVault(evil)

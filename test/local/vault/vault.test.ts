@@ -272,6 +272,7 @@ describe('a vault', () => {
     await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const entries = walk(vault.directory)
     expect([...entries].sort()).toEqual([
+      'audit.jsonl',
       'manifests',
       'manifests/1.json',
       'manifests/2.json',

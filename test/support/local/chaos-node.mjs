@@ -14,6 +14,7 @@ const [
   box,
   keyFile,
   tdh2,
+  audit,
 ] = await Promise.all(
   [
     'local/vault/process/holder',
@@ -24,6 +25,7 @@ const [
     'crypto/sealed-box',
     'local/key-file',
     'crypto/tdh2/index',
+    'local/audit/audit-log',
   ].map(load),
 )
 const keys = box.boxKeys(Buffer.from(keyFile.readKeyFile(join(directory, 'node.key')), 'hex'))
@@ -58,6 +60,7 @@ async function holder(request, asker) {
 
 const log = process.env.VERBOSE ? { warn: text => say({ warn: text }) } : {}
 const readCallers = async () => (await nodeFiles.readTrust()).callers
-const serving = { holder, readCallers, keys, host: '127.0.0.1', port: Number(port), log }
+const records = await audit.openAuditLog({ file: join(directory, 'audit.jsonl') })
+const serving = { records, holder, readCallers, keys, host: '127.0.0.1', port: Number(port), log }
 const node = await serveNode(serving)
 say({ url: node.url, key: node.publicKey })

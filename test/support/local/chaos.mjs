@@ -19,6 +19,7 @@ const THRESHOLD = 3
 const sources = join(root, 'node_modules', '.cache', `sluice-chaos-${process.pid}`)
 const work = mkdtempSync(join(tmpdir(), 'sluice-chaos-'))
 const paths = [
+  'local/audit/audit-log',
   'local/index',
   'local/key-file',
   'local/vault/files',

@@ -1,6 +1,28 @@
 import { createHash } from 'node:crypto'
-import type { AuditEvent } from '../../plugins/confidential-http/audit.js'
-import { EnclaveError } from '../../plugins/confidential-http/errors.js'
+import { DataStreamsError, type ErrorFacts } from '../../core/errors.js'
+
+/** A record can't be written, or an audit log is not what was written. */
+export class AuditError extends DataStreamsError {
+  /** What can't be recorded is not done. */
+  declare readonly mayHaveBeenSent: boolean
+
+  constructor(message: string, facts: Omit<ErrorFacts, 'code'> = {}) {
+    super(message, { ...facts, code: 'AUDIT' })
+    this.mayHaveBeenSent = false
+  }
+
+  static {
+    AuditError.prototype.name = 'AuditError'
+  }
+}
+
+/** The code of these errors. */
+declare module '../../core/errors.js' {
+  interface ErrorClasses {
+    /** A request can't be recorded, or an audit log is not what was written. */
+    AUDIT: AuditError
+  }
+}
 
 /*
  * An audit log is a file of lines, each a record in JSON:
@@ -30,27 +52,34 @@ export interface AuditCut {
   readonly sha256: string
 }
 
-/** What a record says: of a request, or of the log itself. */
-export type AuditContent =
-  | AuditEvent
-  /** An enclave began to write. `cut` is the line before, if it has no end. */
-  | { readonly type: 'start'; readonly cut?: AuditCut }
-  /** The first record of a file, after the one that has this name now. */
-  | { readonly type: 'rotate'; readonly after: string }
-  /** The enclave was closed. A log that ends otherwise was cut off, or its enclave runs. */
-  | { readonly type: 'stop' }
+/**
+ * What a record says. The log itself writes `start` (with `cut`, the line before, if it has no end), `rotate` (the first record of a
+ * file, after the one that has the name `after` now), and `stop`; a log that ends otherwise was cut off, or its process runs.
+ */
+export interface AuditContent {
+  /** What it is of. */
+  readonly type: string
+  /** The facts of its type. */
+  readonly [fact: string]: unknown
+}
 
 /** A record of an audit log. */
-export type AuditRecord = AuditContent & {
+export interface AuditRecord extends AuditContent {
   /** From 1 on, through all files of a log. */
   readonly seq: number
   /** In ISO 8601. */
   readonly time: string
   /** The hash of the record before. */
   readonly previous: string
+  /** Of a `start`: the line before, if it has no end. */
+  readonly cut?: AuditCut
+  /** Of an `answer`: the number of its request. */
+  readonly request?: number
+  /** Of a `change` of a vault: its number. */
+  readonly change?: number
 }
 
-/** Before the first record. */
+/** The hash of no record, which the first one follows. */
 export const NO_HEAD: AuditHead = { seq: 0, hash: '0'.repeat(64) }
 
 /** The longest line, in bytes. */
@@ -83,7 +112,6 @@ export function parseRecord(line: Uint8Array): AuditRecord | undefined {
 }
 
 /** An error of an audit log. */
-export function auditError(rule: string, cause?: unknown): EnclaveError {
-  const facts = { code: 'AUDIT', mayHaveBeenSent: false } as const
-  return new EnclaveError(rule, cause === undefined ? facts : { ...facts, cause })
+export function auditError(rule: string, cause?: unknown): AuditError {
+  return new AuditError(rule, cause === undefined ? {} : { cause })
 }

@@ -7,13 +7,9 @@ import {
   checkText,
   type OptionNames,
 } from '../../core/options.js'
-import {
-  createPermissions,
-  type PermissionOptions,
-  permissionNames,
-} from '../../local/vault/permissions.js'
-import type { AuditLog } from '../../plugins/confidential-http/audit.js'
-import { lock } from './lock.js'
+import { codeOf } from '../files.js'
+import { takeLock } from '../lock.js'
+import { createPermissions, type PermissionOptions, permissionNames } from '../vault/permissions.js'
 import { type AuditContent, type AuditHead, auditError } from './record.js'
 import { type Draft, openWriter, type Writer, type Written } from './writer.js'
 
@@ -44,7 +40,9 @@ const names: OptionNames<AuditLogOptions> = {
 }
 
 /** An audit log in a file. */
-export interface OpenAuditLog extends AuditLog, AsyncDisposable {
+export interface OpenAuditLog extends AsyncDisposable {
+  /** Resolves with the number of the record when it is as durable as it will be; rejects if it can't be written. */
+  append(content: AuditContent): Promise<number>
   /** The last record: it stands for all before it. */
   readonly head: AuditHead
   /** Writes that the log was closed, and closes it. Idempotent. */
@@ -78,12 +76,18 @@ export async function openAuditLog(options: AuditLogOptions): Promise<OpenAuditL
     throw new ValidationError("fsync must be 'each' or 'never'")
   const isSynced = fsync === 'each'
   const permissions = createPermissions(given)
-  const unlock = lock(file)
+  const lock = await takeLock(`${file}.lock`).catch(thrown => {
+    throw auditError(`${file}.lock can't be written: ${codeOf(thrown)}`)
+  })
+  if (typeof lock === 'string')
+    throw auditError(
+      `${file} is written by another process, which an audit log has one of: ${lock}`,
+    )
   try {
     const writer = await openWriter(file, { maxBytes, isSynced, permissions })
-    return await createLog(writer, onRecord, unlock)
+    return await createLog(writer, onRecord, lock.release)
   } catch (thrown) {
-    unlock()
+    lock.release()
     throw thrown
   }
 }

@@ -2,8 +2,8 @@ import type { BigIntStats } from 'node:fs'
 import { constants, type FileHandle, open, rename, stat, truncate } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { isStreamsError } from '../../core/errors.js'
-import { codeOf, syncFolder } from '../../local/files.js'
-import type { Permissions } from '../../local/vault/permissions.js'
+import { codeOf, syncFolder } from '../files.js'
+import type { Permissions } from '../vault/permissions.js'
 import { createAuditReader, filesOf } from './read-log.js'
 import {
   type AuditContent,
@@ -48,9 +48,9 @@ export interface WriterOptions {
   readonly permissions: Permissions
 }
 
-const { O_APPEND, O_CREAT, O_NONBLOCK = 0, O_WRONLY } = constants
-/** Without O_NONBLOCK, opening a named pipe would wait for a reader. */
-const FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK
+const { O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_WRONLY } = constants
+/** Without O_NONBLOCK, opening a named pipe would wait for a reader. Through a link, somebody else could choose the file. */
+const FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOFOLLOW
 
 /** Opens a file to append to, after checking all that it holds. */
 export async function openWriter(
@@ -184,11 +184,15 @@ async function openFile(
   } catch (thrown) {
     if (codeOf(thrown) === 'ENOENT' && (flags & O_CREAT) === 0)
       throw auditError(`${file} was replaced or deleted: no more records are written`)
+    if (codeOf(thrown) === 'ELOOP')
+      throw auditError(`${file} is a symbolic link: name the file itself`)
     throw auditError(`${file} can't be written: ${codeOf(thrown)}`)
   }
   try {
     const stats = await handle.stat()
     if (!stats.isFile()) throw auditError(`${file} is not a file`)
+    // The umask may have removed bits of a new one.
+    if (stats.size === 0 && (stats.mode & 0o600) !== 0o600) await handle.chmod(0o600)
     permissions.checkFile(file, stats, 'secret')
     permissions.checkParents(file)
     await syncFolder(dirname(file))

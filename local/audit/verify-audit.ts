@@ -9,7 +9,7 @@ import {
   checkText,
   type OptionNames,
 } from '../../core/options.js'
-import { codeOf } from '../../local/files.js'
+import { codeOf } from '../files.js'
 import { type AuditReading, createAuditReader, filesOf } from './read-log.js'
 import { type AuditHead, auditError } from './record.js'
 

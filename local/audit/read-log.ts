@@ -19,6 +19,8 @@ export interface AuditReading {
   readonly first: number
   /** The requests without an answer: they were under way when the enclave ended, or are. */
   readonly unanswered: readonly number[]
+  /** The changes of a vault between the first and the last that have no record: their processes ended before they wrote it. */
+  readonly unrecorded: readonly number[]
   /** The cut lines that a later start names. */
   readonly cuts: readonly (AuditCut & { readonly file: string })[]
   /** The last line, if it has no end. */
@@ -106,6 +108,7 @@ export function createAuditReader(
   let last = ''
   let openEnd: AuditReading['openEnd']
   const unanswered = new Set(before)
+  const changes = new Set<number>()
   const cuts: (AuditCut & { readonly file: string })[] = []
 
   async function read(file: string, from?: Source): Promise<void> {
@@ -144,7 +147,8 @@ export function createAuditReader(
       last = record.type
       place = { file, at }
       if (record.type === 'request') unanswered.add(record.seq)
-      if (record.type === 'answer') unanswered.delete(record.request)
+      if (record.type === 'change' && record.change !== undefined) changes.add(record.change)
+      if (record.type === 'answer') unanswered.delete(record.request ?? 0)
       if (seen.some(({ seq, hash }) => seq === head.seq && hash !== head.hash))
         throw auditError(`${where}: record ${head.seq} is another than the one that was seen`)
     }
@@ -165,10 +169,22 @@ export function createAuditReader(
       head,
       first: first ?? 1,
       unanswered: [...unanswered],
+      unrecorded: missingIn(changes),
       cuts,
       ...(openEnd === undefined ? {} : { openEnd }),
       isStopped: last === 'stop',
       ...(place === undefined ? {} : { last: place }),
     }),
   }
+}
+
+/** The whole numbers between the least and the greatest that are not among them; of many the first thousand. */
+function missingIn(numbers: ReadonlySet<number>): number[] {
+  const sorted = [...numbers].sort((one, other) => one - other)
+  const missing: number[] = []
+  for (let at = 1; at < sorted.length && missing.length < 1000; at++)
+    for (let number = (sorted[at - 1] ?? 0) + 1; number < (sorted[at] ?? 0); number++)
+      if (missing.length < 1000) missing.push(number)
+      else break
+  return missing
 }
