@@ -22,10 +22,10 @@ export class Refusals {
     const key = `${caller} ${code}`
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
     if (this.#timers.has(key)) return
-    this.#flush(key)
+    void this.#flush(key)
     const timer = setTimeout(() => {
       this.#timers.delete(key)
-      if (this.#counts.has(key)) this.#flush(key)
+      if (this.#counts.has(key)) void this.#flush(key)
     }, INTERVAL)
     timer.unref()
     this.#timers.set(key, timer)
