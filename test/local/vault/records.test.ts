@@ -60,10 +60,10 @@ test('an act whose process ended before it was recorded is missed', async () => 
   await put('a')
   const { sequence } = await vault.current()
   // As if it had ended there: the record of this one is not written.
-  const kept = readFileSync(fileIn(vault.directory))
+  const written = readFileSync(fileIn(vault.directory))
   await put('b')
   rmSync(fileIn(vault.directory))
-  writeFileSync(fileIn(vault.directory), kept, { mode: 0o600 })
+  writeFileSync(fileIn(vault.directory), written, { mode: 0o600 })
   await put('c')
   expect(await verifyAudit(fileIn(vault.directory))).toMatchObject({ unrecorded: [sequence + 1] })
 })
