@@ -9,8 +9,10 @@ export interface V12 extends BaseFields {
   readonly navPerShare: bigint
   /** Net asset value per share of the next valuation. */
   readonly nextNavPerShare: bigint
-  /** Time of the valuation, in Unix nanoseconds. */
-  readonly navDate: bigint
+  /** Time of the valuation in Unix nanoseconds, rounded to what a number holds. */
+  readonly navDate: number
+  /** The same, exact. */
+  readonly navDateRaw: bigint
   /** When it is not `Ripcord.NORMAL`, the report must not be used. */
   readonly ripcord: Ripcord
 }
@@ -21,7 +23,7 @@ export const v12: Decoder<V12> = defineDecoder({
   fields: {
     navPerShare: 'int192',
     nextNavPerShare: 'int192',
-    navDate: 'uint64',
+    navDate: 'uint64-twin',
     ripcord: 'uint32',
   },
 })

@@ -8,10 +8,14 @@ export interface V13 extends BaseFields {
   readonly bestAsk: bigint
   /** The highest price at which somebody buys. */
   readonly bestBid: bigint
-  /** Volume at the best ask. */
-  readonly askVolume: bigint
-  /** Volume at the best bid. */
-  readonly bidVolume: bigint
+  /** Volume at the best ask, rounded to what a number holds. */
+  readonly askVolume: number
+  /** The same, exact. */
+  readonly askVolumeRaw: bigint
+  /** Volume at the best bid, rounded to what a number holds. */
+  readonly bidVolume: number
+  /** The same, exact. */
+  readonly bidVolumeRaw: bigint
   /** Price of the last trade. */
   readonly lastTradedPrice: bigint
 }
@@ -22,8 +26,8 @@ export const v13: Decoder<V13> = defineDecoder({
   fields: {
     bestAsk: 'int192',
     bestBid: 'int192',
-    askVolume: 'uint64',
-    bidVolume: 'uint64',
+    askVolume: 'uint64-twin',
+    bidVolume: 'uint64-twin',
     lastTradedPrice: 'int192',
   },
 })

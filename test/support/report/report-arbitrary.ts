@@ -27,6 +27,8 @@ const twins: Readonly<Record<number, readonly string[]>> = {
   8: ['lastUpdateTimestamp'],
   9: ['navDate'],
   10: ['lastUpdateTimestamp'],
+  12: ['navDate'],
+  13: ['askVolume', 'bidVolume'],
   14: ['expiryTime', 'firstDayOfNotice'],
 }
 
