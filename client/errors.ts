@@ -73,7 +73,9 @@ export function rejectedFeeds(error: unknown): readonly string[] {
 
 /** A REST call failed: an HTTP error status, a timeout, the network, or an answer that breaks the service's format. */
 export class APIError extends WireError {
-  constructor(message: string, facts: WireErrorFacts = {}) {
+  /** A number in place of the facts is the HTTP status, as the official SDK has it. */
+  constructor(message: string, given: WireErrorFacts | number = {}) {
+    const facts = typeof given === 'number' ? { statusCode: given } : given
     super(message, { code: 'API_STATUS', ...facts })
   }
 

@@ -2,7 +2,10 @@ import { DataStreamsError, type ErrorFacts } from '../../core/errors.js'
 
 /** The list of origins was not available; the static configuration is used instead. */
 export class OriginDiscoveryError extends DataStreamsError {
-  constructor(message: string, facts: ErrorFacts = {}) {
+  /** An error in place of the facts is the cause, as the official SDK has it. */
+  constructor(message: string, given: ErrorFacts | Error = {}) {
+    // By its message, since `instanceof` is false for an Error of another realm.
+    const facts = 'message' in given ? { cause: given } : given
     super(message, { code: 'ORIGIN_DISCOVERY', ...facts })
   }
 
@@ -26,6 +29,14 @@ export class MultiConnectionError extends DataStreamsError {
   }
 }
 
+/** The counts of a `PartialConnectionFailureError`. */
+interface PartialFailureCounts {
+  /** How many connections can't be had. */
+  readonly failedConnections: number
+  /** How many there should be. */
+  readonly totalConnections: number
+}
+
 /** Some connections of a highly available stream failed; the others carry on. */
 export class PartialConnectionFailureError extends DataStreamsError {
   /** How many connections can't be had. */
@@ -33,14 +44,15 @@ export class PartialConnectionFailureError extends DataStreamsError {
   /** How many there should be. */
   readonly totalConnections: number
 
+  constructor(message: string, facts: ErrorFacts & PartialFailureCounts)
+  /** Takes the two counts in place of the facts, as the official SDK has it. */
+  constructor(message: string, failedConnections: number, totalConnections: number)
   constructor(
     message: string,
-    facts: ErrorFacts & {
-      /** How many connections can't be had. */
-      readonly failedConnections: number /** How many there should be. */
-      readonly totalConnections: number
-    },
+    given: number | (ErrorFacts & PartialFailureCounts),
+    totalConnections = Number.NaN,
   ) {
+    const facts = typeof given === 'number' ? { failedConnections: given, totalConnections } : given
     super(message, { code: 'SOME_CONNECTIONS', ...facts })
     this.failedConnections = facts.failedConnections
     this.totalConnections = facts.totalConnections
@@ -51,6 +63,14 @@ export class PartialConnectionFailureError extends DataStreamsError {
   }
 }
 
+/** The counts of an `InsufficientConnectionsError`. */
+interface InsufficientCounts {
+  /** How many connections are open. */
+  readonly availableConnections: number
+  /** How many high availability needs: two. */
+  readonly requiredConnections: number
+}
+
 /** Fewer connections are open than high availability needs. */
 export class InsufficientConnectionsError extends DataStreamsError {
   /** How many connections are open. */
@@ -58,15 +78,16 @@ export class InsufficientConnectionsError extends DataStreamsError {
   /** How many high availability needs: two. */
   readonly requiredConnections: number
 
+  constructor(message: string, facts: ErrorFacts & InsufficientCounts)
+  /** Takes the two counts in place of the facts, as the official SDK has it. */
+  constructor(message: string, availableConnections: number, requiredConnections: number)
   constructor(
     message: string,
-    facts: ErrorFacts & {
-      /** How many connections are open. */
-      readonly availableConnections: number
-      /** How many high availability needs: two. */
-      readonly requiredConnections: number
-    },
+    given: number | (ErrorFacts & InsufficientCounts),
+    requiredConnections = Number.NaN,
   ) {
+    const facts =
+      typeof given === 'number' ? { availableConnections: given, requiredConnections } : given
     super(message, { code: 'FEW_CONNECTIONS', ...facts })
     this.availableConnections = facts.availableConnections
     this.requiredConnections = facts.requiredConnections
