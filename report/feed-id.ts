@@ -52,9 +52,14 @@ export function inMilliseconds(feedID: string, time: number): number {
   return feedResolution(feedID) === 's' ? 1000 * time : time
 }
 
+/** As `parseFeedID`, and takes `0X`: functions that ask nobody for the feed take it, as those of the official SDK do. */
+function parseLocalFeedID(value: unknown): string {
+  return parseFeedID(typeof value === 'string' ? value.replace(/^0X/, '0x') : value)
+}
+
 /** The report version of a feed, as decoded reports name it: `'V3'` for `0x0003…`. */
 export function getReportVersion(feedID: string): `V${number}` {
-  return `V${feedVersion(parseFeedID(feedID))}`
+  return `V${feedVersion(parseLocalFeedID(feedID))}`
 }
 
 /** A feed id that was parsed before: most programs give a few, again and again. */
@@ -74,7 +79,7 @@ let last: KnownFeed | undefined
 function findFeed(given: string): KnownFeed {
   let feed = knownFeeds.get(given)
   if (feed === undefined) {
-    const feedID = parseFeedID(given)
+    const feedID = parseLocalFeedID(given)
     const words = Int32Array.from({ length: 8 }, (_, index) =>
       Number.parseInt(feedID.slice(2 + 8 * index, 10 + 8 * index), 16),
     )
@@ -86,7 +91,7 @@ function findFeed(given: string): KnownFeed {
   return feed
 }
 
-/** As `parseFeedID`, and faster for the ids that were given before. */
+/** As `parseFeedID`, but takes `0X`, and is faster for the ids that were given before. */
 export function parseKnownFeedID(value: string): string {
   return findFeed(value).feedID
 }

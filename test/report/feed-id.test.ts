@@ -9,7 +9,8 @@ describe('a feed id', () => {
     expect(getReportVersion(feed(10, 'ms'))).toBe('V10')
     expect(getReportVersion(feed(4095))).toBe('V4095')
     expect(getReportVersion(`0x000A${'F'.repeat(60)}`)).toBe('V10')
-    for (const thing of ['', '0x0003', `0X0003${'f'.repeat(60)}`, undefined, 3])
+    expect(getReportVersion(`0X0003${'F'.repeat(60)}`)).toBe('V3')
+    for (const thing of ['', '0x0003', ` 0x0003${'f'.repeat(60)}`, undefined, 3])
       expect(() => getReportVersion(thing as string)).toThrow(ValidationError)
   })
 
