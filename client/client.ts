@@ -187,6 +187,9 @@ export function createClient<const Given extends Plugins>(
         time.end()
       }
       streams.add(stream)
+      log.info?.(`stream of ${feedIDs.length} feed${feedIDs.length === 1 ? '' : 's'} created`, {
+        feedIDs,
+      })
       stream.closed.then(forget, forget)
       return stream
     },

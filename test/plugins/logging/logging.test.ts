@@ -206,6 +206,12 @@ const table: [
     /listFeeds succeeded in \d+ ms/,
     async ({ logger }) => setUp({ logger }).listFeeds(),
   ],
+  [
+    'info',
+    'new streams',
+    /^stream of 1 feed created$/,
+    async ({ logger }) => void setUp({ logger }).createStream(ethUsd),
+  ],
   ['info', 'stream connections', /stream of 1 feed starts/, async logged => stream(logged)],
   [
     'info',
