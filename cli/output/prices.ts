@@ -45,7 +45,8 @@ export function printFields(decoded: DecodedReport, decimals: number | undefined
   const values = decoded as unknown as Readonly<Record<string, unknown>>
   return Object.fromEntries(
     names.map(name => {
-      const value = values[name]
+      // A field of 64 bits is rounded to a number, and exact in its twin.
+      const value = values[`${name}Raw`] ?? values[name]
       const isScaled = decimals !== undefined && prices.has(name) && typeof value === 'bigint'
       return [name, isScaled ? formatPrice(value, decimals) : String(value)]
     }),

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { fieldsOf, printFields, shortPrice } from '../../../cli/output/prices.js'
 import { decodeReport } from '../../../index.js'
+import { feed, reportOfWords } from '../../support/report/decoding.js'
 import { publishedReports } from '../../support/report/published-reports.js'
 import { schemas } from '../../support/report/report-schemas.js'
 
@@ -31,6 +32,15 @@ describe('a published report', () => {
       for (const [name, value] of Object.entries(fields)) expect(value).toBe(decoded[name])
     },
   )
+})
+
+test.each([
+  [8, 'lastUpdateTimestamp', [1_753_900_000_123_456_789n, 7n, 2n]],
+  [12, 'navDate', [1n, 2n, 1_753_900_000_123_456_789n, 0n]],
+  [13, 'bidVolume', [9n, 8n, 7n, 1_753_900_000_123_456_789n, 5n]],
+])('a field of 64 bits of V%i is printed exactly: %s', (version, name, words) => {
+  const fields = printFields(decodeReport(reportOfWords(feed(version), words), feed(version)), 18)
+  expect(fields[name]).toBe('1753900000123456789')
 })
 
 test.each([
