@@ -33,11 +33,21 @@ export interface NodeAddress {
 /** What a change was. It holds no value. */
 export interface Act {
   /** What was done. */
-  readonly type: 'put' | 'restore' | 'remove' | 'reshare' | 'rotate' | 'settle' | 'take back'
+  readonly type:
+    | 'put'
+    | 'restore'
+    | 'remove'
+    | 'reshare'
+    | 'rotate'
+    | 'settle'
+    | 'take back'
+    | 'recover'
   /** `OWNER/NAMESPACE/KEY` of the secret. */
   readonly secret?: string
   /** The version of the secret that is in use now. */
   readonly version?: number
+  /** Of `recover`: the number of the change that the backup had. */
+  readonly from?: number
 }
 
 /** The state of a vault. Each change makes the next one. */

@@ -1,5 +1,5 @@
 import type { PublicKey } from '../../crypto/tdh2/index.js'
-import type { KeyChange, ReshareOptions } from './change-key.js'
+import type { KeyChange, Recovery, ReshareOptions } from './change-key.js'
 import type { VaultNode } from './node.js'
 import type { SecretName, SecretRef } from './secret-name.js'
 import type { SecretUse } from './secret-policy.js'
@@ -87,4 +87,9 @@ export interface Vault {
    * responses that were encrypted with the old key can't be decrypted any more.
    */
   rotate(): Promise<KeyChange>
+  /**
+   * Has a vault that was put back from a backup accepted by nodes, enclaves and `seen` files that have seen a newer state: the next
+   * change gets a number beyond `after`, which is the newest that any of them has seen. The error `ROLLBACK` names it.
+   */
+  recover(options: { readonly after: number }): Promise<Recovery>
 }
