@@ -32,6 +32,7 @@ interface ValueSource {
 interface PutOptions {
   readonly host: readonly string[]
   readonly method: readonly string[]
+  readonly path: readonly string[]
   readonly in: readonly string[]
   readonly customRoots?: boolean
   readonly anywhere?: boolean
@@ -93,6 +94,12 @@ function addPutCommand(add: Add, io: IO): void {
       [],
     )
     .option(
+      '--path <path>',
+      'a path it may go to, or all below one (/v1/accounts/*; default: every one); may be repeated',
+      collect,
+      [],
+    )
+    .option(
       '--in <place>',
       'where in a request: body, header, or header:NAME (default: all); may be repeated',
       collect,
@@ -121,7 +128,7 @@ function addPutCommand(add: Add, io: IO): void {
 function addSecretCommands(add: Add, io: IO): void {
   add(
     'list',
-    'list the secrets by owner, namespace and key, with version and expiry',
+    'list the secrets by owner, namespace and key, with version, expiry and policy',
     'sluice vault list --json',
   )
     .option('--namespace <name>', 'only those of this namespace')
@@ -179,33 +186,51 @@ function addSecretCommands(add: Add, io: IO): void {
     })
 }
 
-/** The version of a secret, when it was put and when it expires. */
-function versionText({ version, putAt, expiresAt }: SecretInfo): string {
+/** The version of a secret, when it was put, when it expires and where it may go. */
+function versionText({ version, putAt, expiresAt, policy }: SecretInfo): string {
   const expiry = expiresAt === undefined ? '' : `  expires ${new Date(expiresAt).toISOString()}`
-  return `version ${version}  put ${new Date(putAt).toISOString()}${expiry}`
+  return `version ${version}  put ${new Date(putAt).toISOString()}${expiry}  ${policyText(policy)}`
+}
+
+function policyText(policy: SecretUse | undefined): string {
+  if (policy === undefined) return 'policy unknown'
+  if (policy === 'anywhere') return policy
+  const { hosts, methods, paths, in: places, customRoots } = policy
+  const parts = Object.entries({ hosts, methods, paths, in: places })
+    .filter(([, list]) => list !== undefined)
+    .map(([name, list]) => `${name} ${list?.join(', ')}`)
+  return [...parts, ...(customRoots ? ['custom roots'] : [])].join('  ')
 }
 
 /** Reads where a secret may go, which has to be said. */
 function readPolicy(
   key: string,
-  { host: hosts, method: methods, in: places, customRoots = false, anywhere }: PutOptions,
+  {
+    host: hosts,
+    method: methods,
+    path: paths,
+    in: places,
+    customRoots = false,
+    anywhere,
+  }: PutOptions,
 ): SecretUse {
-  const isNamed = hosts.length + methods.length + places.length > 0 || customRoots
+  const isNamed = hosts.length + methods.length + paths.length + places.length > 0 || customRoots
   if (anywhere === true) {
     if (!isNamed) return 'anywhere'
     throw new ValidationError(
-      '--anywhere must not be given with --host, --method, --in or --custom-roots',
+      '--anywhere must not be given with --host, --method, --path, --in or --custom-roots',
     )
   }
   // It encrypts answers, and no request gets it.
   if (!isNamed && key === AES_KEY) return 'anywhere'
   if (hosts.length === 0)
     throw new ValidationError(
-      'where the secret may go must be said: --host api.example.com (with --method, --in), or --anywhere',
+      'where the secret may go must be said: --host api.example.com (with --method, --path, --in), or --anywhere',
     )
   return {
     hosts,
     ...(methods.length === 0 ? {} : { methods }),
+    ...(paths.length === 0 ? {} : { paths }),
     ...(places.length === 0 ? {} : { in: places }),
     ...(customRoots ? { customRoots } : {}),
   }

@@ -1,7 +1,7 @@
 import { ValidationError } from '../../core/errors.js'
 import type { KeyChange, NodeAddress, ReshareOptions, Vault } from '../../local/index.js'
 import { collect, lifetime, number } from '../input/arguments.js'
-import { type IO, warn } from '../io.js'
+import { type IO, say, warn } from '../io.js'
 import { bold } from '../output/colours.js'
 import { type Add, type InVault, keyText, openVaultOf } from './command.js'
 
@@ -47,6 +47,27 @@ export function addKeyCommands(add: Add, io: IO): void {
       const opened = await openVaultOf(options)
       report(opened, await opened.rotate(), io)
     })
+
+  add(
+    'recover',
+    'have a vault that was put back from a backup accepted by who has seen a newer state',
+    'sluice vault recover --after 57',
+  )
+    .requiredOption(
+      '--after <n>',
+      'the newest change that was seen, as the error ROLLBACK names it',
+      number,
+    )
+    // A file that has seen a newer state would reject this one; it accepts the next.
+    .action(async ({ after, seen: _, ...options }: RecoverCommandOptions) => {
+      const { sequence, late } = await (await openVaultOf(options)).recover({ after })
+      for (const why of late) warn(io, why)
+      say(io, `The vault is at change ${sequence}`)
+    })
+}
+
+interface RecoverCommandOptions extends InVault {
+  readonly after: number
 }
 
 interface ReshareCommandOptions extends Omit<ReshareOptions, 'addresses'>, InVault {

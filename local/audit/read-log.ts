@@ -109,6 +109,8 @@ export function createAuditReader(
   let openEnd: AuditReading['openEnd']
   const unanswered = new Set(before)
   const changes = new Set<number>()
+  /** Those before which numbers were left out, as a vault was put back from a backup. */
+  const recoveries = new Set<number>()
   const cuts: (AuditCut & { readonly file: string })[] = []
 
   async function read(file: string, from?: Source): Promise<void> {
@@ -147,7 +149,10 @@ export function createAuditReader(
       last = record.type
       place = { file, at }
       if (record.type === 'request') unanswered.add(record.seq)
-      if (record.type === 'change' && record.change !== undefined) changes.add(record.change)
+      if (record.type === 'change' && record.change !== undefined) {
+        changes.add(record.change)
+        if (record.act === 'recover') recoveries.add(record.change)
+      }
       if (record.type === 'answer') unanswered.delete(record.request ?? 0)
       if (seen.some(({ seq, hash }) => seq === head.seq && hash !== head.hash))
         throw auditError(`${where}: record ${head.seq} is another than the one that was seen`)
@@ -169,7 +174,7 @@ export function createAuditReader(
       head,
       first: first ?? 1,
       unanswered: [...unanswered],
-      unrecorded: missingIn(changes),
+      unrecorded: missingIn(changes, recoveries),
       cuts,
       ...(openEnd === undefined ? {} : { openEnd }),
       isStopped: last === 'stop',
@@ -178,12 +183,16 @@ export function createAuditReader(
   }
 }
 
-/** The whole numbers between the least and the greatest that are not among them; of many the first thousand. */
-function missingIn(numbers: ReadonlySet<number>): number[] {
+/** The whole numbers between the least and the greatest that are not among them, but for those right before one of `after`; of many the first thousand. */
+function missingIn(numbers: ReadonlySet<number>, after: ReadonlySet<number>): number[] {
   const sorted = [...numbers].sort((one, other) => one - other)
   const missing: number[] = []
   for (let at = 1; at < sorted.length && missing.length < 1000; at++)
-    for (let number = (sorted[at - 1] ?? 0) + 1; number < (sorted[at] ?? 0); number++)
+    for (
+      let number = after.has(sorted[at] ?? 0) ? Infinity : (sorted[at - 1] ?? 0) + 1;
+      number < (sorted[at] ?? 0);
+      number++
+    )
       if (missing.length < 1000) missing.push(number)
       else break
   return missing

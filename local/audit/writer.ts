@@ -1,5 +1,5 @@
 import type { BigIntStats } from 'node:fs'
-import { constants, type FileHandle, open, rename, stat, truncate } from 'node:fs/promises'
+import { constants, type FileHandle, lstat, open, rename } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { isStreamsError } from '../../core/errors.js'
 import { codeOf, syncFolder } from '../files.js'
@@ -118,7 +118,7 @@ export async function openWriter(
       identity = held
       // Nobody has been given what a failed write has left.
       if (isHalfWritten && held.size > BigInt(size)) {
-        await truncate(file, size)
+        await handle.truncate(size)
         if (isSynced) await handle.datasync()
       }
       isHalfWritten = false
@@ -131,7 +131,7 @@ export async function openWriter(
   /** A record that is appended to a file without a name, or to one that others write, counts for nothing. */
   async function checkFile(): Promise<void> {
     const held = await handle.stat({ bigint: true })
-    const named = await stat(file, { bigint: true }).catch(() => undefined)
+    const named = await lstat(file, { bigint: true }).catch(() => undefined)
     if (named?.ino !== held.ino || named.dev !== held.dev)
       throw auditError(`${file} was replaced or deleted: no more records are written`)
     if (held.size !== BigInt(size))
@@ -184,12 +184,13 @@ async function openFile(
   } catch (thrown) {
     if (codeOf(thrown) === 'ENOENT' && (flags & O_CREAT) === 0)
       throw auditError(`${file} was replaced or deleted: no more records are written`)
-    if (codeOf(thrown) === 'ELOOP')
-      throw auditError(`${file} is a symbolic link: name the file itself`)
+    if (codeOf(thrown) === 'ELOOP') throw linkError(file)
     throw auditError(`${file} can't be written: ${codeOf(thrown)}`)
   }
   try {
     const stats = await handle.stat()
+    // Not every system knows O_NOFOLLOW.
+    if ((await lstat(file)).isSymbolicLink()) throw linkError(file)
     if (!stats.isFile()) throw auditError(`${file} is not a file`)
     // The umask may have removed bits of a new one.
     if (stats.size === 0 && (stats.mode & 0o600) !== 0o600) await handle.chmod(0o600)
@@ -201,4 +202,17 @@ async function openFile(
     await handle.close()
     throw thrown
   }
+}
+
+/** Rejects where the file is a link, so that others would choose where records go, or no file; one that is not there will be made. */
+export async function checkAuditFile(file: string): Promise<void> {
+  const entry = await lstat(file).catch(() => undefined)
+  if (entry?.isSymbolicLink()) throw linkError(file)
+  if (entry?.isFile() === false) throw auditError(`${file} is not a file`)
+}
+
+function linkError(file: string): Error {
+  return auditError(
+    `${file} is a symbolic link, and an audit log must not be one: name the file itself`,
+  )
 }

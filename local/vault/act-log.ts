@@ -1,8 +1,10 @@
 import { hostname, userInfo } from 'node:os'
 import { join } from 'node:path'
 import host from 'node:process'
+import { isStreamsError } from '../../core/errors.js'
 import { auditError } from '../audit/record.js'
-import { openWriter } from '../audit/writer.js'
+import { checkAuditFile, openWriter } from '../audit/writer.js'
+import { codeOf } from '../files.js'
 import { takeLock } from '../lock.js'
 import type { VaultFolder } from './files.js'
 import type { SignedManifest } from './manifest.js'
@@ -14,22 +16,39 @@ const MAX_BYTES = 16_777_216
 /** Milliseconds to wait for another process that records its act. */
 const PATIENCE = 10_000
 
-/**
- * Returns what records each change of a vault, once it was made, with who made it. A process that ends in between leaves the number
- * of its change out, which a verification names.
- */
-export function createActLog(
-  folder: VaultFolder,
-): (made: Pick<SignedManifest, 'sequence' | 'digest' | 'generation' | 'act'>) => Promise<void> {
-  const file = join(folder.directory, ACTS_FILE)
-  return async function record({ sequence, digest, generation, act }) {
-    const lock = await takeLock(`${file}.lock`, { patience: PATIENCE })
-    if (typeof lock === 'string')
-      throw auditError(
-        `change ${sequence} was made, and is not recorded: ${file} belongs to ${lock}`,
-      )
+/** Records each change of a vault, with who made it. */
+export class ActLog {
+  readonly #folder: VaultFolder
+  readonly #file: string
+
+  constructor(folder: VaultFolder) {
+    this.#folder = folder
+    this.#file = join(folder.directory, ACTS_FILE)
+  }
+
+  /** Rejects before a change that could not be recorded, as somebody has put something else in the place of the log. */
+  check(): Promise<void> {
+    return checkAuditFile(this.#file)
+  }
+
+  /**
+   * Records a change that was made. A process that ends in between leaves the number of its change out, which a verification names.
+   */
+  async record(made: Made): Promise<void> {
     try {
-      const { permissions } = folder
+      await this.#append(made)
+    } catch (thrown) {
+      const why = isStreamsError(thrown) ? thrown.message : `${this.#file}: ${codeOf(thrown)}`
+      throw auditError(`change ${made.sequence} was made, and is not recorded: ${why}`)
+    }
+  }
+
+  async #append({ sequence, digest, generation, act }: Made): Promise<void> {
+    const file = this.#file
+    const lock = await takeLock(`${file}.lock`, { patience: PATIENCE })
+    if (typeof lock === 'string') throw auditError(`${file} belongs to ${lock}`)
+    try {
+      const { permissions } = this.#folder
       const writer = await openWriter(file, { maxBytes: MAX_BYTES, isSynced: true, permissions })
       try {
         if (writer.isFull()) await writer.rotate()
@@ -48,6 +67,8 @@ export function createActLog(
     }
   }
 }
+
+type Made = Pick<SignedManifest, 'sequence' | 'digest' | 'generation' | 'act'>
 
 function userNow(): string {
   try {

@@ -119,6 +119,55 @@ export async function rotate(vault: ChangingVault): Promise<KeyChange> {
   })
 }
 
+/** What came of a recovery. */
+export interface Recovery {
+  /** The number of the change that the vault is at now. */
+  readonly sequence: number
+  /** The nodes that have not got it yet, each with the reason. */
+  readonly late: readonly string[]
+}
+
+/**
+ * Has a vault that was put back from a backup accepted by who has seen a newer state, up to the change `after`. Rejects where the nodes
+ * have no shares of its generation any more; they keep those that they have.
+ */
+export async function recover({ log, writer }: ChangingVault, after: number): Promise<Recovery> {
+  const next = await log.recover(writer, after)
+  const { sequence, addresses = [], generation, threshold } = next
+  const late = await sendToAll(next, addresses)
+  const reasons = late.map(({ why }) => why)
+  const without = late.filter(({ hasNoShare }) => hasNoShare).length
+  if (addresses.length > 0 && addresses.length - without < threshold)
+    throw new VaultError(
+      [
+        `the vault is at change ${sequence}, and too few nodes have a share of its generation ${generation}: put a later backup in place, and recover after ${sequence}`,
+        ...reasons,
+      ].join('\n  '),
+    )
+  if (late.some(({ isRollback }) => isRollback))
+    throw new VaultError(
+      [
+        `the vault is at change ${sequence}: recover after the change that a node has seen`,
+        ...reasons,
+      ].join('\n  '),
+      { code: 'ROLLBACK' },
+    )
+  return { sequence, late: reasons }
+}
+
+/** Notifies the nodes of a change at once: they refuse an older state though no request has come between. */
+export async function notifyNodes(manifest: SignedManifest): Promise<void> {
+  const { addresses = [] } = manifest
+  const signal = AbortSignal.timeout(NOTIFY_TIMEOUT)
+  await Promise.all(
+    // Those that are away get it with the next request.
+    addresses.map(each => sendManifest(each, manifest, signal).catch(() => undefined)),
+  )
+}
+
+/** Milliseconds for which a change waits for nodes that do not answer. */
+const NOTIFY_TIMEOUT = 2000
+
 /** Removes the shares of a change that failed, unless the vault uses them: it may have failed after the manifest was written. */
 async function removeUnused({ folder, log }: ChangingVault, generation: number): Promise<void> {
   const now = await log.head().catch(() => undefined)

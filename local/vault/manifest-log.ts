@@ -3,6 +3,7 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, readText } from '../files.js'
+import type { ActLog } from './act-log.js'
 import { createBatch } from './batch.js'
 import { VaultError } from './errors.js'
 import { fileError, isAbsence, type VaultFolder } from './files.js'
@@ -36,6 +37,11 @@ export interface ManifestLog {
     writer: Writer,
     change: (base: SignedManifest) => Change | Promise<Change>,
   ): Promise<{ readonly base: SignedManifest; readonly next: SignedManifest }>
+  /**
+   * Makes a next state of the state now which processes accept that have seen changes up to `after` of another history. Rejects if another process has
+   * made a change meanwhile, which is lost.
+   */
+  recover(writer: Writer, after: number): Promise<SignedManifest>
 }
 
 /** So many manifests stay: a writer that is further behind has to try again. */
@@ -114,7 +120,7 @@ export function createManifestLog(
   folder: VaultFolder,
   writerKey: string,
   seen: Seen,
-  record: (made: SignedManifest) => Promise<void> = async () => undefined,
+  acts: Pick<ActLog, 'check' | 'record'> = { check: async () => {}, record: async () => {} },
 ): ManifestLog {
   const { numbers, read, link, prune } = createManifestFiles(folder, writerKey)
   let cached: SignedManifest | undefined
@@ -155,6 +161,7 @@ export function createManifestLog(
   ): Promise<{ readonly base: SignedManifest; readonly next: SignedManifest }> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const base = await head()
+      await acts.check()
       const { digest, text: _, ...fields } = base
       const made = { ...fields, act: undefined, ...(await change(base)) }
       const next = signManifest(
@@ -169,7 +176,7 @@ export function createManifestLog(
         cached = next
         await seen.add(next)
         await prune(next.sequence)
-        await record(next)
+        await acts.record(next)
         return { base, next }
       }
       await sleep(randomInt(1, 20))
@@ -177,15 +184,49 @@ export function createManifestLog(
     throw changedTooOften()
   }
 
+  async function recover(writer: Writer, after: number): Promise<SignedManifest> {
+    const base = await head()
+    await acts.check()
+    const { digest: _, text: __, ...fields } = base
+    const next = signManifest(
+      {
+        ...fields,
+        act: { type: 'recover', from: base.sequence },
+        // Further ahead than a history reaches: it goes on with none that was seen.
+        sequence: Math.max(base.sequence, after) + HISTORY + 1,
+        history: Array.from({ length: HISTORY }, () => '0'.repeat(64)),
+        // Nodes keep shares of other generations until a resharing: a later backup may need them.
+        isUnsettled: base.addresses === undefined ? undefined : true,
+      },
+      writer,
+    )
+    if (!(await link(base, next))) throw changedTooOften()
+    cached = next
+    await seen.add(next)
+    // From now on no other process can go on with the state before.
+    await rm(join(folder.directory, fileOf(base.sequence)), { force: true })
+    const lost = (await numbers()).filter(each => each > base.sequence && each < next.sequence)
+    await prune(next.sequence)
+    await acts.record(next)
+    if (lost.length > 0)
+      throw new VaultError(
+        `another process made change ${lost.join(', ')} meanwhile, which is lost: make it again`,
+      )
+    return next
+  }
+
+  /** One after another: those of one process need not compete. */
+  function inOrder<Value>(work: () => Promise<Value>): Promise<Value> {
+    const done = committing.then(work)
+    committing = done.catch(() => undefined)
+    return done
+  }
+
   return {
     head,
     before,
-    commit(writer, change) {
-      // One after another: those of one process need not compete.
-      const done = committing.then(() => commit(writer, change))
-      committing = done.catch(() => undefined)
-      return done
-    },
+    commit: (writer, change) => inOrder(() => commit(writer, change)),
+    recover: (writer, after) => inOrder(() => recover(writer, after)),
   }
 }
 

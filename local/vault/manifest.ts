@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { formatPublicKey, type PublicKey, parsePublicKey } from '../../crypto/tdh2/index.js'
 import { VaultError } from './errors.js'
 import { checkName, type SecretName } from './secret-name.js'
+import { isUse, type SecretUse } from './secret-policy.js'
 import { isSigned, type Writer } from './writer.js'
 
 /** One version of a secret. */
@@ -12,6 +13,11 @@ export interface SecretVersion extends SecretName {
   readonly putAt: number
   /** From then on it is not released, in Unix milliseconds. */
   readonly expiresAt?: number
+  /**
+   * Its policy, to be shown: what decides is the one that is encrypted with the value. Absent where there is none, or an older version
+   * of this library has put it.
+   */
+  readonly policy?: SecretUse
   /** SHA-256 of its ciphertext, as hexadecimal digits. */
   readonly digest: string
 }
@@ -27,11 +33,21 @@ export interface NodeAddress {
 /** What a change was. It holds no value. */
 export interface Act {
   /** What was done. */
-  readonly type: 'put' | 'restore' | 'remove' | 'reshare' | 'rotate' | 'settle' | 'take back'
+  readonly type:
+    | 'put'
+    | 'restore'
+    | 'remove'
+    | 'reshare'
+    | 'rotate'
+    | 'settle'
+    | 'take back'
+    | 'recover'
   /** `OWNER/NAMESPACE/KEY` of the secret. */
   readonly secret?: string
   /** The version of the secret that is in use now. */
   readonly version?: number
+  /** Of `recover`: the number of the change that the backup had. */
+  readonly from?: number
 }
 
 /** The state of a vault. Each change makes the next one. */
@@ -165,6 +181,7 @@ function isVersion(entry: SecretVersion): boolean {
     Number.isInteger(entry.version) &&
     Number.isFinite(entry.putAt) &&
     (entry.expiresAt === undefined || Number.isFinite(entry.expiresAt)) &&
+    (entry.policy === undefined || isUse(entry.policy)) &&
     /^[0-9a-f]{64}$/.test(entry.digest)
   )
 }

@@ -1,15 +1,17 @@
 import { resolve } from 'node:path'
 import { ValidationError } from '../../core/errors.js'
-import { checkOptions, checkText, type OptionNames } from '../../core/options.js'
+import { checkNumber, checkOptions, checkText, type OptionNames } from '../../core/options.js'
 import { parseKey } from '../../crypto/hex-key.js'
 import { boxKeys } from '../../crypto/sealed-box.js'
-import { createActLog } from './act-log.js'
+import { ActLog } from './act-log.js'
 import {
-  type KeyChange,
+  type ChangingVault,
   type ReshareOptions,
+  recover,
   removeDropped,
   reshare,
   rotate,
+  notifyNodes,
 } from './change-key.js'
 import { decryptResponse } from './decrypt-response.js'
 import { VaultError } from './errors.js'
@@ -76,7 +78,7 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
     folder,
     writerKey,
     createSeen(checkSeen(seen), permissions, writerKey),
-    createActLog(folder),
+    new ActLog(folder),
   )
   const store = createSecretStore(folder)
   const caller = callerKey === undefined ? undefined : boxKeys(parseKey('callerKey', callerKey))
@@ -103,12 +105,13 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
     const { base, next } = await log.commit(await readWriter(folder, writerKey), make)
     latest = stateOf(next)
     await removeDropped(store, base, next)
+    await notifyNodes(next)
     return next
   }
 
-  async function changeKey(
-    work: (vault: Parameters<typeof rotate>[0]) => Promise<KeyChange>,
-  ): Promise<KeyChange> {
+  async function changeKey<Changed>(
+    work: (vault: ChangingVault) => Promise<Changed>,
+  ): Promise<Changed> {
     const writer = await readWriter(folder, writerKey)
     const changed = await work({ folder, log, store, writer, stateOf })
     await head()
@@ -147,8 +150,16 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
     reshare: given =>
       changeKey(vault => reshare(vault, checkOptions('reshare', given, reshareNames))),
     rotate: () => changeKey(rotate),
+    recover: given =>
+      changeKey(vault => {
+        const { after } = checkOptions('recover', given, { after: true })
+        return recover(vault, checkNumber('after', after, { min: 1, max: MAX_AFTER, whole: true }))
+      }),
   }
 }
+
+/** Numbers of changes have at most 15 digits. */
+const MAX_AFTER = 1e14
 
 function checkSeen(seen: string | undefined): string | undefined {
   return seen === undefined ? undefined : resolve(checkText('seen', seen))

@@ -1,13 +1,17 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkBoolean, checkObject, checkOptions, type OptionNames } from '../../core/options.js'
+import { adviseName } from '../../core/unknown-name.js'
 import { VaultError } from './errors.js'
+import { isPublicSuffix } from './public-suffix.js'
 
 /** Where a secret may go. */
 export interface SecretPolicy {
   /** The hosts: `api.example.com`, or `.example.com` for all below it; with a port, as `api.example.com:8443`, only on that. */
   readonly hosts: readonly string[]
-  /** The methods. @default every method */
+  /** The methods: those that are registered with IANA. @default every method */
   readonly methods?: readonly string[]
+  /** The paths: `/v1/accounts`, or `/v1/accounts/*` for all below it, upper and lower case as they are. @default every path */
+  readonly paths?: readonly string[]
   /** Where in the request: `body`, `header`, or `header:authorization` for that one. @default body and headers */
   readonly in?: readonly string[]
   /**
@@ -30,14 +34,30 @@ export interface SecretTarget {
   readonly place?: string
   /** Whether the request brings its own root certificates. */
   readonly hasCustomRoots: boolean
+  /** The names of its headers; absent where they are not looked at. */
+  readonly headers?: readonly string[]
 }
 
 const names: OptionNames<SecretPolicy> = {
   hosts: true,
   methods: true,
+  paths: true,
   in: true,
   customRoots: true,
 }
+
+/** The methods of the IANA registry that an enclave sends. */
+const METHODS: readonly string[] = [
+  ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'],
+  ...['ACL', 'BASELINE-CONTROL', 'BIND', 'CHECKIN', 'CHECKOUT', 'COPY', 'LABEL', 'LINK', 'LOCK'],
+  ...['MERGE', 'MKACTIVITY', 'MKCALENDAR', 'MKCOL', 'MKREDIRECTREF', 'MKWORKSPACE', 'MOVE'],
+  ...['ORDERPATCH', 'PROPFIND', 'PROPPATCH', 'REBIND', 'REPORT', 'SEARCH', 'UNBIND', 'UNCHECKOUT'],
+  ...['UNLINK', 'UNLOCK', 'UPDATE', 'UPDATEREDIRECTREF', 'VERSION-CONTROL'],
+]
+
+/** Headers by which some servers take another method or path than that of the request line. */
+const METHOD_HEADERS = ['x-http-method', 'x-http-method-override', 'x-method-override']
+const PATH_HEADERS = ['x-original-url', 'x-override-url', 'x-rewrite-url']
 
 /*
  * What is encrypted of a secret that has a policy: 4 bytes, of which the first is in no text; the length of the policy, 2 bytes;
@@ -55,6 +75,7 @@ export function checkUse(field: string, given: SecretUse): SecretUse {
   const {
     hosts,
     methods,
+    paths,
     in: places,
     customRoots,
   } = checkOptions(field, checkObject(field, given), names)
@@ -64,6 +85,7 @@ export function checkUse(field: string, given: SecretUse): SecretUse {
     ...(methods === undefined
       ? {}
       : { methods: checkList(`${field}.methods`, methods, checkMethod) }),
+    ...(paths === undefined ? {} : { paths: checkList(`${field}.paths`, paths, checkPath) }),
     ...(places === undefined ? {} : { in: checkList(`${field}.in`, places, checkPlace) }),
     ...(isOpen ? { customRoots: true } : {}),
   }
@@ -76,30 +98,55 @@ function checkList(
 ): readonly string[] {
   if (!Array.isArray(given) || given.length === 0)
     throw new ValidationError(`${field} must be a list that names at least one`)
-  return given.map((each, index) => check(`${field}[${index}]`, String(each).toLowerCase()))
+  return given.map((each, index) => check(`${field}[${index}]`, String(each)))
 }
 
-function checkHost(field: string, host: string): string {
+function checkHost(field: string, given: string): string {
+  const host = given.toLowerCase()
   const [, dot, name = '', port] = HOST.exec(host) ?? []
   if (dot === undefined || Number(port ?? 1) > 65_535 || Number(port ?? 1) < 1)
     throw new ValidationError(
       `${field} must be a host, as api.example.com, or a suffix, as .example.com, with or without a port`,
     )
-  if (dot === '.' && !name.includes('.'))
-    throw new ValidationError(`${field} must not be the suffix of a whole top-level domain`)
+  if (dot === '.' && (!name.includes('.') || isPublicSuffix(name)))
+    throw new ValidationError(
+      `${field} must not be a public suffix, as .com, .co.uk or .github.io, below which anybody can have a host`,
+    )
   return host
 }
 
-function checkMethod(field: string, method: string): string {
-  if (!/^[a-z-]{1,32}$/.test(method))
-    throw new ValidationError(`${field} must be an HTTP method, such as POST`)
-  return method.toUpperCase()
+function checkMethod(field: string, given: string): string {
+  const method = given.toUpperCase()
+  if (METHODS.includes(method)) return method
+  throw new ValidationError(
+    `${field} must be a registered HTTP method: ${adviseName(given, METHODS)}`,
+  )
 }
 
-function checkPlace(field: string, place: string): string {
+function checkPath(field: string, path: string): string {
+  const { text, isPrefix } = readPattern(path)
+  if (text === undefined || (!isPrefix && path.includes('*')) || /\*./.test(path))
+    throw new ValidationError(
+      `${field} must be a path, as /v1/accounts, or all below one, as /v1/accounts/*, written as in a URL and in one way only`,
+    )
+  return path
+}
+
+function checkPlace(field: string, given: string): string {
+  const place = given.toLowerCase()
   if (!/^(body|header(:[!#$%&'*+.^_`|~0-9a-z-]+)?)$/.test(place))
     throw new ValidationError(`${field} must be body, header, or header: and the name of one`)
   return place
+}
+
+/** Whether a value has the shape of a policy, and can be shown: it may break rules that are newer than it. */
+export function isUse(value: unknown): value is SecretUse {
+  if (value === 'anywhere') return true
+  if (typeof value !== 'object' || value === null) return false
+  const { hosts, methods = [], paths = [], in: places = [], customRoots } = value as SecretPolicy
+  const isList = (list: unknown): boolean =>
+    Array.isArray(list) && list.every(each => /^[!-~]+$/.test(String(each)))
+  return [hosts, methods, paths, places].every(isList) && (customRoots ?? true) === true
 }
 
 /** The bytes to encrypt of a value with its policy. */
@@ -131,22 +178,35 @@ export function readUse(bytes: Uint8Array): OpenedSecret {
   try {
     const use = JSON.parse(new TextDecoder().decode(bytes.subarray(HEAD, HEAD + length)))
     return { use: checkUse('policy', use), value: bytes.subarray(HEAD + length) }
-  } catch {
-    // No cause: it could show the policy.
-    throw new VaultError('it has a policy that this version can not read')
+  } catch (thrown) {
+    // No cause: that of JSON.parse would show the policy.
+    const why = thrown instanceof ValidationError ? `: ${thrown.message}` : ''
+    throw new VaultError(`it has a policy that this version can not read${why}`)
   }
 }
 
 /** The rule that keeps a secret from a place; undefined if it may go there. */
 export function findViolation(use: SecretUse, target: SecretTarget): string | undefined {
   if (use === 'anywhere') return undefined
-  const { protocol, hostname, port } = new URL(target.url)
+  const { protocol, hostname, port, pathname } = new URL(target.url)
   const actual = { hostname: hostname.toLowerCase(), port: port === '' ? '443' : port }
-  const { hosts, methods, in: places, customRoots = false } = use
+  const { hosts, methods, paths, in: places, customRoots = false } = use
+  const { headers = [] } = target
+  const other = (names: readonly string[]): string | undefined =>
+    headers.find(each => names.includes(each.toLowerCase()))
   if (protocol !== 'https:') return 'a secret with a policy goes out over https alone'
   if (!hosts.some(host => isHost(host, actual))) return 'its policy does not name this host'
   if (methods !== undefined && !methods.includes(target.method.toUpperCase()))
     return `its policy does not name the method ${target.method}`
+  if (methods !== undefined && other(METHOD_HEADERS) !== undefined)
+    return `its policy names methods, and ${other(METHOD_HEADERS)} could name another`
+  if (paths !== undefined) {
+    const path = readPath(pathname)
+    if (path === undefined) return 'its policy names paths, and this one can be read in two ways'
+    if (!paths.some(named => isPath(named, path))) return 'its policy does not name this path'
+    if (other(PATH_HEADERS) !== undefined)
+      return `its policy names paths, and ${other(PATH_HEADERS)} could name another`
+  }
   if (target.hasCustomRoots && !customRoots)
     return 'its policy does not allow customRootCaCertPem, with which others could be this host'
   const { place } = target
@@ -159,4 +219,45 @@ function isHost(named: string, { hostname, port }: { hostname: string; port: str
   const [, dot, name = '', onPort] = HOST.exec(named) ?? []
   if (onPort !== undefined && Number(onPort) !== Number(port)) return false
   return dot === '.' ? hostname.endsWith(`.${name}`) : hostname === name
+}
+
+/** The characters of a path that has one reading: a semicolon begins parameters for some servers, and ends nothing for others. */
+const PATH = /^\/(?:[A-Za-z0-9\-._~!$&'()*+,=:@/]|%[0-9A-Fa-f]{2})*$/
+/** What may be encoded: nothing that a server which decodes before, or twice, takes for a separator, a dot or an encoding. */
+const ENCODED = /^[ !$&'()*+,=:@\-_~\p{L}\p{Nd}]*$/u
+
+/**
+ * The decoded text of a path; undefined for one that servers on the way may read in different ways, as they decode, collapse and
+ * resolve it at different times.
+ */
+function readPath(path: string): string | undefined {
+  if (!PATH.test(path)) return undefined
+  try {
+    for (const [encoded] of path.matchAll(/(?:%[0-9A-Fa-f]{2})+/g))
+      if (!ENCODED.test(decodeURIComponent(encoded))) return undefined
+    const text = decodeURIComponent(path)
+    const [, ...segments] = text.split('/')
+    // Some file systems drop dots and spaces at the end, so that `.. ` is `..`.
+    const isPlain = segments.every(
+      (each, at) => !/[. ]$/.test(each) && (each !== '' || at === segments.length - 1),
+    )
+    return isPlain ? text : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Reads a path of a policy: its text, and whether it stands for all that begins so. */
+function readPattern(named: string): {
+  readonly text: string | undefined
+  readonly isPrefix: boolean
+} {
+  const isPrefix = named.endsWith('/*')
+  return { text: readPath(isPrefix ? named.slice(0, -1) : named), isPrefix }
+}
+
+function isPath(named: string, path: string): boolean {
+  const { text, isPrefix } = readPattern(named)
+  if (text === undefined) return false
+  return isPrefix ? path.startsWith(text) : path === text
 }

@@ -29,6 +29,7 @@ const infoParts: OptionNames<SecretInfo> = {
   version: true,
   putAt: true,
   expiresAt: true,
+  policy: true,
 }
 
 const putNames: OptionNames<PutOptions> = { policy: true, expiresAt: true }
@@ -63,12 +64,14 @@ export function createSecrets({
       // Nobody must believe that an expiry among the parts of a name counts.
       const name = nameOf(given, nameParts)
       const { policy, expiresAt: expiry } = checkOptions('put', putOptions, putNames)
-      const bytes = addPolicy(name, bytesOf(name, value), policy)
+      const use = checkPolicy(name, policy)
+      const bytes = addPolicy(name, bytesOf(name, value), use)
       const expiresAt = checkExpiry(expiry)
       let made: { readonly publicKey: PublicKey; readonly digest: string } | undefined
       await change(async function add({ publicKey, secrets }) {
         const putAt = Date.now()
-        const facts = { ...name, putAt, ...(expiresAt === undefined ? {} : { expiresAt }) }
+        const until = expiresAt === undefined ? {} : { expiresAt }
+        const facts = { ...name, putAt, ...until, policy: use }
         // Before the file is written: there may be no room.
         addVersion(secrets, { ...facts, digest: '' })
         // The key may have been rotated since the last try.
@@ -155,13 +158,17 @@ function checkExpiry(expiresAt: PutOptions['expiresAt']): number | undefined {
   return time
 }
 
-/** A value with its policy. */
-function addPolicy({ key }: SecretName, value: Uint8Array, policy: SecretUse): Uint8Array {
+function checkPolicy({ key }: SecretName, policy: SecretUse): SecretUse {
   if (policy === undefined)
     throw new ValidationError(
       `policy must say where ${key} may go: { hosts: ['api.example.com'] }, or 'anywhere'`,
     )
-  const bytes = withUse(checkUse('policy', policy), value)
+  return checkUse('policy', policy)
+}
+
+/** A value with its policy. */
+function addPolicy({ key }: SecretName, value: Uint8Array, use: SecretUse): Uint8Array {
+  const bytes = withUse(use, value)
   if (bytes.byteLength > MAX_VALUE_BYTES)
     throw new ValidationError(
       `the value of ${key} and its policy must have at most ${MAX_VALUE_BYTES} bytes together, not ${bytes.byteLength}`,

@@ -1,5 +1,5 @@
 import type { PublicKey } from '../../crypto/tdh2/index.js'
-import type { KeyChange, ReshareOptions } from './change-key.js'
+import type { KeyChange, Recovery, ReshareOptions } from './change-key.js'
 import type { VaultNode } from './node.js'
 import type { SecretName, SecretRef } from './secret-name.js'
 import type { SecretUse } from './secret-policy.js'
@@ -14,6 +14,11 @@ export interface SecretInfo extends SecretName {
   readonly putAt: number
   /** From then on it is not released, in Unix milliseconds. */
   readonly expiresAt?: number
+  /**
+   * Where it may go, as its writer has signed: enclaves go by what is encrypted with the value. Absent where it was put without a
+   * policy, or by a version of this library that did not sign it.
+   */
+  readonly policy?: SecretUse
 }
 
 /** Options of a vault's `put`. */
@@ -49,7 +54,7 @@ export interface Vault {
   current(): Promise<VaultState>
   /**
    * Encrypts a secret and stores it as its newest version. A value is UTF-8 of at most 1022 bytes, with its policy, which is
-   * encrypted with it.
+   * encrypted with it, and signed in the vault's manifest for `list`.
    */
   put(name: SecretRef, value: string | Uint8Array, options: PutOptions): Promise<void>
   /** The versions of a secret that are stored, the one in use first; no value. */
@@ -82,4 +87,9 @@ export interface Vault {
    * responses that were encrypted with the old key can't be decrypted any more.
    */
   rotate(): Promise<KeyChange>
+  /**
+   * Has a vault that was put back from a backup accepted by nodes, enclaves and `seen` files that have seen a newer state: the next
+   * change gets a number beyond `after`, which is the newest that any of them has seen. The error `ROLLBACK` names it.
+   */
+  recover(options: { readonly after: number }): Promise<Recovery>
 }

@@ -35,6 +35,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   commander: /^cli\//,
   'hyparquet-writer': /^cli\/history\/parquet-file\.ts$/,
   picocolors: /^cli\//,
+  tldts: /^local\/vault\/public-suffix\.ts$/,
   uplot: /^cli\/monitor\/page\/charts\.ts$/,
 }
 

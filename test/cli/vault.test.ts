@@ -182,11 +182,13 @@ describe('sluice vault put', () => {
     [
       [
         ...['--host', 'api.example.com', '--host', '.example.com', '--method', 'post'],
-        ...['--in', 'header:Authorization', '--in', 'body', '--custom-roots'],
+        ...['--path', '/v1/Accounts/*', '--in', 'header:Authorization', '--in', 'body'],
+        '--custom-roots',
       ],
       {
         hosts: ['api.example.com', '.example.com'],
         methods: ['POST'],
+        paths: ['/v1/Accounts/*'],
         in: ['header:authorization', 'body'],
         customRoots: true,
       },
@@ -195,11 +197,20 @@ describe('sluice vault put', () => {
   ])('stores with %j the policy that it says', async (args, policy) => {
     expect(await run(['put', 'key', ...args], VALUE)).toEqual({ code: 0, out: '', err: '' })
     expect(await readStored('key')).toEqual({ value: VALUE, use: policy })
+    expect(await vault.list()).toMatchObject([{ key: 'key', policy }])
+    const listed = await run(['list'])
+    expect(listed.out).toMatch(
+      policy === 'anywhere' ? /Z {2}anywhere\n$/ : /Z {2}hosts api\.example\.com/,
+    )
+    if (args.includes('--path'))
+      expect(listed.out).toMatch(
+        /Z {2}hosts api\.example\.com, \.example\.com {2}methods POST {2}paths \/v1\/Accounts\/\* {2}in header:authorization, body {2}custom roots\n$/,
+      )
   })
 
   test('has a secret’s place said, but for that of the key of answers, which goes nowhere', async () => {
     const message = /^sluice: where the secret may go must be said: --host api\.example\.com/
-    for (const args of [[], ['--method', 'GET'], ['--in', 'body'], ['--custom-roots']]) {
+    for (const args of [[], ['--method', 'GET'], ['--path', '/'], ['--custom-roots']]) {
       const { code, err } = await run(['put', 'key', ...args], VALUE)
       expect([code, err]).toEqual([2, expect.stringMatching(message)])
     }
@@ -208,11 +219,15 @@ describe('sluice vault put', () => {
       2,
       expect.stringMatching(/--anywhere must not be given/),
     ])
-    const wrong = await run(['put', 'key', '--host', 'https://a'], VALUE)
-    expect([wrong.code, wrong.err]).toEqual([
-      2,
-      expect.stringMatching(/policy\.hosts\[0\] must be/),
-    ])
+    for (const [wrong, message] of [
+      [['--host', 'https://a'], /policy\.hosts\[0\] must be a host/],
+      [['--host', '.co.uk'], /policy\.hosts\[0\] must not be a public suffix/],
+      [['--host', 'a', '--method', 'PSOT'], /policy\.methods\[0\] .* did you mean 'POST'\?/],
+      [['--host', 'a', '--path', '/v1/../x'], /policy\.paths\[0\] must be a path/],
+    ] as const) {
+      const { code, err } = await run(['put', 'key', ...wrong], VALUE)
+      expect([code, err]).toEqual([2, expect.stringMatching(message)])
+    }
     expect(await vault.list()).toEqual([])
     const key = 'san_marino_aes_gcm_encryption_key'
     expect(await run(['put', key], VALUE)).toMatchObject({ code: 0 })
@@ -236,13 +251,13 @@ describe('sluice vault list and rm', () => {
     expect(listed).toMatchObject({ code: 0, err: '' })
     expect(listed.out.replace(/put \d[^ \n]+/g, 'put TIME')).toBe(
       [`0x${OWNER}  main  b`, `0x${OWNER}  other  A`, `0x${OTHER}  main  b`]
-        .map(each => `${each}  version 1  put TIME\n`)
+        .map(each => `${each}  version 1  put TIME  anywhere\n`)
         .join(''),
     )
     const json = await run(['list', '--json', '--owner', OTHER, '--namespace', 'main'])
     expect(JSON.parse(json.out)).toEqual({
       ...{ owner: OTHER, namespace: 'main', key: 'b', version: 1 },
-      putAt: expect.any(Number),
+      ...{ putAt: expect.any(Number), policy: 'anywhere' },
     })
     expect(await run(['rm', 'b'])).toEqual({ code: 0, out: '', err: '' })
     expect(await run(['rm', 'A', '--namespace', 'other'])).toMatchObject({ code: 0 })
@@ -263,7 +278,7 @@ describe('sluice vault get, restore, reshare and rotate', () => {
     })
     const shown = await run(['get', 'key'])
     expect(shown.out.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')).toBe(
-      'version 2  put TIME  expires TIME\nversion 1  put TIME\n',
+      'version 2  put TIME  expires TIME  anywhere\nversion 1  put TIME  anywhere\n',
     )
     expect(shown.out).not.toContain(VALUE)
     const [newest] = await vault.versions({ key: 'key' })

@@ -74,6 +74,8 @@ export function createNodeOrder(
   const failed = new Map<SecretNode, string>()
   const again = new Map<SecretNode, number>()
   const refused = new Set<SecretNode>()
+  /** A node says that the vault was put back to an older state. */
+  let isRollback = false
   const avoid = (node: SecretNode): void => void failures.set(keyOf(node), Date.now())
 
   return {
@@ -95,6 +97,7 @@ export function createNodeOrder(
       if (failed.get(node) !== why) log.warn?.(text, { node: node.index })
       failed.set(node, why)
       avoid(node)
+      isRollback ||= isStreamsError(thrown, 'ROLLBACK')
       if (refuses(node, thrown)) refused.add(node)
       const times = again.get(node) ?? 0
       if (refused.has(node) || times === MAX_AGAIN) return undefined
@@ -108,7 +111,7 @@ export function createNodeOrder(
         .sort(([one], [other]) => one.index - other.index)
         .map(([node, why]) => `${shownNode(node)}: ${why}`)
       const rule = `secret ${name.key}: ${good} of the ${threshold} shares it takes are good`
-      return new VaultError([rule, ...reasons].join('\n  '))
+      return new VaultError([rule, ...reasons].join('\n  '), isRollback ? { code: 'ROLLBACK' } : {})
     },
   }
 }

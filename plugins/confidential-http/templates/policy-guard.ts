@@ -18,6 +18,7 @@ export function createPolicyGuard(
 ): PolicyGuard {
   const { customRootCaCertPem, connection, policies, scope, secrets } = call
   const hasCustomRoots = customRootCaCertPem !== undefined
+  const headers = [...call.multiHeaders.keys(), ...call.headers.keys()]
   const used = new Map<string, SecretUse>()
 
   function check(key: string, use: SecretUse, target: Parameters<typeof findViolation>[1]): void {
@@ -30,7 +31,10 @@ export function createPolicyGuard(
       const policy = policies.get(key)
       if (policy !== undefined) {
         used.set(key, policy)
-        check(key, policy, { method: call.method, url: call.url, place, hasCustomRoots })
+        check(key, policy, {
+          ...{ method: call.method, url: call.url },
+          ...{ place, hasCustomRoots, headers },
+        })
         return
       }
       if (requirePolicies) throw notAllowed(key, 'it has no policy, which this enclave asks for')

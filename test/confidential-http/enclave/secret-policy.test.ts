@@ -33,6 +33,7 @@ beforeAll(async () => {
   await put('bodied', { policy: { ...here, in: ['body'] } })
   await put('authorising', { policy: { ...here, in: ['header:authorization'] } })
   await put('rooted', { policy: { hosts: ['localhost'] } })
+  await put('pathed', { policy: { ...here, paths: ['/v1/accounts/*'] } })
   await put('free', { policy: 'anywhere' })
 })
 
@@ -81,6 +82,32 @@ describe('a secret goes where its policy allows', () => {
       message: expect.stringMatching(message),
     })
     expect(error.message).toContain(`secret ${key}: `)
+    expect(external.received).toEqual([])
+  })
+
+  test('of a host where it names paths, and the path that is looked at is the one that is sent', async () => {
+    const to = (path: string, headers?: HTTPRequest['multiHeaders']) => {
+      const request = inHeader('pathed')
+      const multiHeaders = { ...request.multiHeaders, ...headers }
+      return ask({ ...request, multiHeaders, url: `${server.url}${path}` }, { secrets: ['pathed'] })
+    }
+    expect((await to('/v2/%2e%2e/v1/./accounts/7?x=/../')).statusCode).toBe(200)
+    expect(external.received.map(({ url }) => url)).toEqual(['/v1/accounts/7?x=/../'])
+    external.received.length = 0
+    for (const [path, why] of [
+      ['/v1/accounts/../admin', /its policy does not name this path/],
+      ['/v1/accounts/..%2fadmin', /its policy names paths, and this one can be read in two ways/],
+    ] as const)
+      expect(await failureOf(to(path))).toMatchObject({
+        code: 'SECRET_POLICY',
+        mayHaveBeenSent: false,
+        message: expect.stringMatching(why),
+      })
+    const rewriting = { 'X-Original-URL': { values: ['/admin'] } }
+    expect(await failureOf(to('/v1/accounts/7', rewriting))).toMatchObject({
+      code: 'SECRET_POLICY',
+      message: expect.stringContaining('X-Original-URL could name another'),
+    })
     expect(external.received).toEqual([])
   })
 
@@ -157,6 +184,19 @@ describe('a policy is stored with its secret', () => {
       writeFileSync(file, before)
       await plant(vault, { owner: OWNER, namespace: 'main', key: 'edited' }, ciphertext)
     }
+  })
+
+  test('and the one that the manifest shows does not decide, though the writer has signed it', async () => {
+    await vault.put({ key: 'shown' }, VALUE, { policy: { hosts: ['api.example.com'] } })
+    const name = { owner: OWNER, namespace: 'main', key: 'shown' }
+    const shown = async () => (await vault.list()).find(({ key }) => key === 'shown')?.policy
+    expect(await shown()).toEqual({ hosts: ['api.example.com'] })
+    await plant(vault, name, await vault.ciphertext(name), here)
+    expect(await shown()).toEqual(here)
+    expect(await failureOf(ask(inHeader('shown'), { secrets: ['shown'] }))).toMatchObject({
+      code: 'SECRET_POLICY',
+    })
+    expect(external.received).toEqual([])
   })
 
   test('and no workflow gets a value that has one', async () => {

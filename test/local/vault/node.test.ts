@@ -133,7 +133,7 @@ describe('a node', () => {
       message: `key does not exist: 0x${OTHER}::main::key`,
     })
     // Somebody who has the key of the writer.
-    await plant(vault, nameOf('key', OTHER), await vault.ciphertext(nameOf('key')))
+    await plant(vault, nameOf('key', OTHER), await vault.ciphertext(nameOf('key')), 'anywhere')
     expect(await vault.list({ owner: OTHER })).toEqual([infoOf(nameOf('key', OTHER))])
     for (const index of [0, 1, 2])
       expect(await failureOf(release(vault, index, nameOf('key', OTHER)))).toMatchObject({

@@ -1,8 +1,8 @@
 // Who has changed a vault, and who was given what by its nodes: in audit logs beside them.
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from '@jest/globals'
-import { verifyAudit } from '../../../confidential-http/index.js'
+import { openAuditLog, verifyAudit } from '../../../confidential-http/index.js'
 import { openVault } from '../../../local/index.js'
 import {
   addressesOf,
@@ -91,6 +91,48 @@ test('a node has a record of each release, and of its part in resharings', async
   ])
   for (const node of nodes)
     expect((await verifyAudit(fileIn(node.directory))).head.seq).toBeGreaterThan(2)
+})
+
+test.each(['/dev/null', 'another-file', 'file of another user'])(
+  'no log is a link, to %s: neither of a vault, nor of a node, nor of an enclave',
+  async target => {
+    const rule = /audit\.jsonl is a symbolic link, and an audit log must not be one/
+    const other = target.startsWith('/') ? target : join(vault.directory, '..', target)
+    if (other !== target) writeFileSync(other, '', { mode: 0o600 })
+    // As root alone can give a file away.
+    if (target.startsWith('file') && process.getuid?.() === 0) chownSync(other, 65_534, 65_534)
+    const link = (directory: string): void => {
+      renameSync(fileIn(directory), `${fileIn(directory)}-away`)
+      symlinkSync(other, fileIn(directory))
+    }
+    link(vault.directory)
+    const before = await vault.current()
+    const put = await failureOf(vault.put({ key: 'key' }, 'new', { policy: 'anywhere' }))
+    expect(put).toMatchObject({ code: 'AUDIT', message: expect.stringMatching(rule) })
+    expect(await vault.current()).toBe(before)
+    expect(await failureOf(openAuditLog({ file: fileIn(vault.directory) }))).toMatchObject({
+      code: 'AUDIT',
+      message: expect.stringMatching(rule),
+    })
+    const [node] = nodes
+    await node.stop()
+    link(node.directory)
+    expect(await failureOf(node.start())).toMatchObject({
+      code: 'AUDIT',
+      message: expect.stringMatching(rule),
+    })
+    if (other !== target) expect(readFileSync(other, 'utf8')).toBe('')
+  },
+)
+
+test('a log that becomes a link to itself while it is written takes no more records', async () => {
+  const remote = await open()
+  const [{ directory }] = nodes
+  const file = fileIn(directory)
+  renameSync(file, `${file}-away`)
+  symlinkSync(`${file}-away`, file)
+  const failed = await failureOf(reveal(remote, nameOf('key'), [0]))
+  expect(failed.message).toMatch(/audit\.jsonl (was replaced or deleted|is a symbolic link)/)
 })
 
 test('a node gives nothing that it can not record', async () => {

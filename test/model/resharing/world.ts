@@ -226,6 +226,9 @@ export class World {
           stop()
           return { base, next }
         },
+        async recover() {
+          throw new Error('the model has no backups')
+        },
       },
     }
   }

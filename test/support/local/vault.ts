@@ -123,6 +123,7 @@ export const infoOf = (name: SecretName, version = 1): SecretInfo => ({
   ...name,
   version,
   putAt: expect.any(Number) as unknown as number,
+  policy: 'anywhere',
 })
 
 export const edit = (path: string, change: (fields: Record<string, unknown>) => object): void =>
