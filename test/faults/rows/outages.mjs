@@ -99,7 +99,7 @@ export default [
     row: '4f',
     fault: 'the service is away for 6 s; 300 feeds',
     feeds: 300,
-    bound: { recover: 8000, backfill: 25_000, requests: 250 },
+    bound: { recover: 8000, backfill: 18_000, requests: 250 },
     seconds: 35,
     async run(world) {
       await away(6)(world, 20_000)
