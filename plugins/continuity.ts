@@ -270,8 +270,17 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     else if (type === 'clock') onClock()
     else if (type === 'subscribed') onMissed(status.feedIDs, GRACE)
     // What another connection carried meanwhile is asked for as well: the lost one may have been dead for a while.
-    else if (type === 'connected' || (type === 'disconnected' && status.wasOpen))
+    else if (type === 'connected' || (type === 'disconnected' && status.wasOpen)) {
+      for (const feedID of scope.connections.uncovered) onUncovered(feeds.get(feedID))
       onMissed(covered(scope), GRACE)
+    }
+  }
+
+  /** What came after its newest report is asked for once the feed has a connection: requests of an outage would delay all after it. */
+  function onUncovered(feed: Feed | undefined): void {
+    if (feed?.above === undefined || feed.above.stale !== undefined) return
+    feed.above = undefined
+    update(feed)
   }
 
   scope.defer(

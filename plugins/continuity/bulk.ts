@@ -6,7 +6,7 @@ import type { Feed, Range } from './feed.js'
 /** Feeds that wait for a request before others are asked for together; and the most of one request, for its URL. */
 const WAITING = 16
 const MOST_FEEDS = 100
-/** Milliseconds in which feeds gather. */
+/** Milliseconds in which feeds gather, at least: others come while the request waits for its turn. */
 const GATHERING = 25
 /** Seconds of a range that a page covers better: it holds 100 reports, a bulk request one of each feed. */
 const MAX_WIDTH = 60
@@ -41,9 +41,13 @@ export function createBulk(
   const timers = new Set<ReturnType<typeof setTimeout>>()
   defer(() => timers.forEach(clearTimeout))
 
-  async function request(members: readonly Member[], time: number): Promise<void> {
-    const feedIDs = members.map(({ feed }) => feed.seen.feedID)
-    const reports = await send(signal => client.fetchBulk(feedIDs, time, signal)).catch(() => [])
+  async function request(time: number): Promise<void> {
+    let members: readonly Member[] = []
+    const reports = await send(signal => {
+      members = take(time)
+      const feedIDs = members.map(({ feed }) => feed.seen.feedID)
+      return client.fetchBulk(feedIDs, time, signal)
+    }).catch(() => [])
     async function settleMember({ feed, settle }: Member): Promise<void> {
       // The service may mean the report that holds at a time, or the last before it.
       const found = reports.filter(
@@ -58,11 +62,13 @@ export function createBulk(
     await Promise.all(members.map(settleMember))
   }
 
-  function flush(time: number): void {
-    const members = groups.get(time) ?? []
-    groups.delete(time)
-    for (let at = 0; at < members.length; at += MOST_FEEDS)
-      void request(members.slice(at, at + MOST_FEEDS), time)
+  /** Takes as many feeds as a request holds; those that are left get one of their own. */
+  function take(time: number): readonly Member[] {
+    const group = groups.get(time) ?? []
+    const members = group.splice(0, MOST_FEEDS)
+    if (group.length > 0) void request(time)
+    else groups.delete(time)
+    return members
   }
 
   return {
@@ -75,7 +81,7 @@ export function createBulk(
         groups.set(to, members)
         const timer = setTimeout(() => {
           timers.delete(timer)
-          flush(to)
+          void request(to)
         }, GATHERING)
         timers.add(timer)
       }),

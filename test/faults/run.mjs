@@ -1,5 +1,6 @@
 // The fault matrix against the built package: npm run faults -- --help; npm run faults -- soak is the long one.
 import { readArguments } from '../support/arguments.mjs'
+import { findServer, noServer } from '../support/nats/find-server.mjs'
 import { runMatrix } from './harness/matrix.mjs'
 import { readRows } from './harness/rows.mjs'
 import { soak } from './soak.mjs'
@@ -25,6 +26,20 @@ function withBound(row, given) {
   if (given === undefined) return row
   const [name, most] = given.split('=')
   return { ...row, bound: { ...row.bound, [name]: Number(most) } }
+}
+
+/** Without the rows that need a server of NATS, where there is none; else their threads find it in the environment. */
+function withWhatIsHere(rows) {
+  const others = rows.filter(({ needs }) => needs !== 'nats-server')
+  if (others.length === rows.length) return rows
+  const server = findServer()
+  if (server !== undefined) {
+    process.env.NATS_SERVER = server
+    return rows
+  }
+  const names = rows.filter(row => !others.includes(row)).map(({ row }) => row)
+  console.error(`rows ${names.join(', ')} ${noServer}`)
+  return others
 }
 
 const isCount = text => text === undefined || /^[1-9][0-9]{0,8}$/.test(text)
@@ -60,7 +75,7 @@ async function main(args) {
     check,
   })
   const isWhole = values.rows === undefined && !values.short
-  await runMatrix(rows, { seed: '1', ...values, isWhole })
+  await runMatrix(withWhatIsHere(rows), { seed: '1', ...values, isWhole })
 }
 
 await main(process.argv.slice(2))

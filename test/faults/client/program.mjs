@@ -70,8 +70,28 @@ function handles() {
   return left
 }
 
+/** Cursors of a file. One method of theirs may hang: for `ms`, or for good. */
+function storeOf(path, { method, ms } = {}) {
+  const store = sdk.fileCursors(path)
+  if (method === undefined) return store
+  const hang = () =>
+    ms === undefined ? new Promise(() => undefined) : pause(ms, undefined, { ref: false })
+  return { ...store, [method]: (...given) => hang().then(() => store[method](...given)) }
+}
+
 const does = {
-  create({ config, options = {}, feeds, cursors, throwing, isDeaf, renews }) {
+  async create({
+    config,
+    options = {},
+    feeds,
+    cursors,
+    hangs,
+    throwing,
+    isDeaf,
+    renews,
+    clock = 0,
+  }) {
+    skew = clock
     // The inspection itself opens this handle: it belongs to neither SDK.
     void process.stderr
     atStart = process.getActiveResourcesInfo()
@@ -79,8 +99,8 @@ const does = {
     const fail = where => {
       if (throwing === where) throw new Error('mine')
     }
-    const store = cursors && sdk.fileCursors && { cursors: sdk.fileCursors(cursors) }
-    client = sdk.createClient({
+    const store = cursors && sdk.fileCursors && { cursors: storeOf(cursors, hangs) }
+    client = await sdk.createClient({
       ...config,
       ...(renews ? { renewCredentials: () => keys ?? config } : {}),
       connectionStatusCallback(isConnected, host, origin) {
@@ -101,6 +121,14 @@ const does = {
     })
     await stream.connect()
   },
+  /** Opens a second stream with these cursors; the error, where that fails. */
+  async another({ feeds, cursors }) {
+    const other = client.createStream(feeds, { cursors: storeOf(cursors) })
+    other.on('error', () => undefined)
+    other.closed.catch(() => undefined)
+    return other.connect().then(() => undefined, errorOf)
+  },
+  metrics: () => stream.getMetrics(),
   /** Takes reports one by one, and stops after so many. */
   iterate({ atMost = Number.POSITIVE_INFINITY }) {
     void (async () => {

@@ -19,6 +19,7 @@ export const always = {
 /** Figures that a busy machine spoils: a row that misses no others may run once more, with nothing beside it. */
 const ofTime = new Set([
   ...['connect', 'rejected', 'detect', 'recover', 'backfill', 'repeated', 'closeMs'],
+  ...['reported', 'latest'],
   'mostRequestsPerSecond',
 ])
 

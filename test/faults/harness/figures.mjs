@@ -59,7 +59,8 @@ function countDoubled(clients) {
   return doubled
 }
 
-function countDisordered(clients) {
+/** Reports that came after a newer one of their feed. */
+export function countDisordered(clients) {
   let disordered = 0
   for (const { reports } of clients) {
     const newest = new Map()
@@ -96,6 +97,23 @@ export function densest(times, ms = 1000) {
     most = Math.max(most, end - start + 1)
   }
   return most
+}
+
+/** Milliseconds from the publication of a report to its delivery, at most; of one that has not come, until now. */
+export function latestDelivery(world) {
+  const { clients, began } = world
+  const now = Date.now()
+  const cameAt = new Map()
+  for (const { feedID, time, at } of clients.flatMap(({ reports }) => reports)) {
+    const key = keyOf(feedID, time)
+    if (!cameAt.has(key)) cameAt.set(key, at)
+  }
+  return owedReports(world)
+    .filter(({ publishedAt }) => publishedAt >= began)
+    .reduce((latest, { feedID, observationsTimestamp, publishedAt }) => {
+      const at = cameAt.get(keyOf(feedID, observationsTimestamp)) ?? now
+      return Math.max(latest, at - publishedAt)
+    }, 0)
 }
 
 /** Ten seconds, within the accuracy of timers. */

@@ -21,6 +21,8 @@ const folder = new URL('../rows/', import.meta.url)
  * @property {object} [engine] options of the engine, `config` and `options` those of the client and of its stream, `client`
  *   those of the program around it
  * @property {object | false} [official] what is otherwise for the official SDK; false where it has no such thing
+ * @property {string} [program] the module of `client/` that the program around the client takes in place of the SDK's
+ * @property {string} [needs] what has to be on the machine: `nats-server`, or the row is left out
  * @property {boolean} [isREST] true where nothing is streamed
  * @property {boolean} [short] true where the row is part of `npm test`
  */

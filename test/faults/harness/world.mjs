@@ -67,7 +67,7 @@ export async function createWorld(row, sdk, seed) {
     lost: () => lostReports(world),
     /** Starts a client that does not connect yet; those of before stay in the account. */
     async create(more) {
-      const client = await startClient(sdk, world.env)
+      const client = await startClient(row.program ?? sdk, world.env)
       world.defer(client.kill)
       world.client = client
       world.clients.push(client)

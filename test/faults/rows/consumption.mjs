@@ -1,4 +1,6 @@
 // Consumers that are slow, that throw, or that leave.
+import { feedsOf } from '../harness/feed.mjs'
+
 const slow = (ms, seconds) =>
   async function beSlow(world) {
     const { engine, pause } = world
@@ -13,6 +15,26 @@ const slow = (ms, seconds) =>
     await world.client.ask('slow', { ms: 0 })
     await pause(3000)
   }
+
+/** A feed reports ten times and never again; the queue drops these reports while its reader works on one for 9 s. */
+async function dropAndFallQuiet(world) {
+  const { engine, pause, until, measured } = world
+  const client = await world.create()
+  const [quiet, busy] = feedsOf(world, 120)
+  await client.ask('slow', { ms: 9000 })
+  await client.ask('iterate', {})
+  await until(() => engine.connections > 0)
+  busy.publish()
+  await until(() => client.reports.length > 0)
+  world.begin()
+  for (let count = 0; count < 10; count++) quiet.publish()
+  for (let count = 0; count < 80; count++) busy.publish()
+  await pause(8000)
+  const last = client.of('gap').findLast(({ value }) => value.feedID === quiet.feedID)
+  measured.reported = last && last.at - world.began
+  await client.ask('slow', { ms: 0 })
+  await pause(3000)
+}
 
 export default [
   {
@@ -48,6 +70,20 @@ export default [
     bound: { gaps: [1, 1000], attempts: 0 },
     seconds: 16,
     run: slow(100, 12),
+  },
+  {
+    row: '32d',
+    fault:
+      "a feed reports ten times and never again, another 80 times, while one report is worked on for 9 s; `overflow: 'drop-oldest'`, `queue: 64`",
+    feeds: 2,
+    connect: false,
+    engine: { intervalMs: 0 },
+    options: { queue: 64, overflow: 'drop-oldest' },
+    official: false,
+    bound: { reported: [3000, 6000], gaps: [2, 20], attempts: 0 },
+    seconds: 13,
+    short: true,
+    run: dropAndFallQuiet,
   },
   {
     row: '33a',

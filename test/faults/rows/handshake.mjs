@@ -1,5 +1,7 @@
 // Connections that don't come about.
+import { knownFeeds } from 'sluice'
 import { tryToConnect } from '../harness/attempt.mjs'
+import { startCommand } from '../harness/command.mjs'
 
 export default [
   {
@@ -63,6 +65,35 @@ export default [
       await world.engine.start()
       world.engine.resume()
       await world.pause(5000)
+    },
+  },
+  {
+    row: '35b',
+    fault:
+      'nothing is there for 6 s when `sluice stream ETH/USD BTC/USD --attempts unlimited` starts',
+    connect: false,
+    official: false,
+    feedSpecs: () => [knownFeeds.testnet['ETH/USD'].feedID, knownFeeds.testnet['BTC/USD'].feedID],
+    prepare: ({ engine }) => engine.stop(),
+    bound: { recover: 9000, exitCode: 0 },
+    seconds: 20,
+    async run(world) {
+      const { engine, measured, begin, end, pause, until } = world
+      world.feeds = [...engine.feeds]
+      begin()
+      const command = startCommand(world, [
+        ...['stream', 'ETH/USD', 'BTC/USD'],
+        ...['--attempts', 'unlimited'],
+      ])
+      await pause(6000)
+      await engine.start()
+      end()
+      engine.resume()
+      await until(() => command.reports.length >= 4, 12_000)
+      await pause(3000)
+      engine.pause()
+      await pause(500)
+      measured.exitCode = await command.stop()
     },
   },
 ]

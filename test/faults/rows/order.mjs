@@ -1,4 +1,6 @@
 // Reports that come twice, late, or in another order.
+import { countDisordered } from '../harness/figures.mjs'
+
 const beLate =
   seconds =>
   async ({ engine, begin, end, pause }) => {
@@ -14,6 +16,28 @@ const beLate =
     end()
     await pause(2000)
   }
+
+/** The service is away for 3 s, so that older reports are fetched after a newer one has come. */
+async function comeBack(world) {
+  const { engine, client, clients, isOurs, measured, begin, end, pause } = world
+  begin()
+  engine.origins[0].refuse(503)
+  engine.disconnect()
+  await pause(3000)
+  engine.origins[0].refuse(undefined)
+  end()
+  await pause(8000)
+  if (!isOurs) return
+  const { late } = await client.ask('metrics')
+  measured.miscounted = Math.abs(late - countDisordered(clients))
+}
+
+const recovering = {
+  feeds: 6,
+  options: { reconnectInterval: 200, maxReconnectAttempts: Number.POSITIVE_INFINITY },
+  seconds: 13,
+  run: comeBack,
+}
 
 export default [
   {
@@ -66,5 +90,19 @@ export default [
     bound: { disordered: 0 },
     seconds: 22,
     run: beLate(20),
+  },
+  {
+    ...recovering,
+    row: '21f',
+    fault: 'the service is away for 3 s, and what was missed comes after newer reports',
+    bound: { disordered: [1, 100], miscounted: 0 },
+  },
+  {
+    ...recovering,
+    row: '21g',
+    fault: "the same, `order: 'newest'`",
+    config: { continuity: { order: 'newest' } },
+    official: { config: {} },
+    bound: { disordered: 0, lost: undefined, miscounted: 0, recover: 2500 },
   },
 ]

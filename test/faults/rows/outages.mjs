@@ -96,6 +96,16 @@ export default [
     run: missOne,
   },
   {
+    row: '4f',
+    fault: 'the service is away for 6 s; 300 feeds',
+    feeds: 300,
+    bound: { recover: 8000, backfill: 18_000, requests: 250 },
+    seconds: 35,
+    async run(world) {
+      await away(6)(world, 20_000)
+    },
+  },
+  {
     row: '5a',
     fault: 'one of two origins is dead for 30 s: the load balancer answers 502',
     engine: { origins: 2 },

@@ -5,6 +5,12 @@ const stream = '/api/v1/ws'
 
 const withoutSecond = feeds => feeds.map((feedID, at) => ({ feedID, entitled: at !== 1 }))
 
+/** The list has the first feed only: custom and hidden feeds are not in it, and may be read. */
+function hideOthers({ engine, feeds: [feedID] }) {
+  const body = JSON.stringify({ feeds: [{ feedID }] })
+  engine.fail({ status: 200, path: '/api/v1/feeds', times: Number.POSITIVE_INFINITY, body })
+}
+
 /** Streams what may be read, and sees whether the feed that may not be is named, and no other. */
 async function streamTheOthers(world) {
   const { engine, feeds, measured, pause } = world
@@ -99,6 +105,51 @@ export default [
     seconds: 4,
     feedSpecs: withoutSecond,
     run: streamTheOthers,
+  },
+  {
+    row: '12c',
+    fault: 'one feed of 8 may not be read, and the list has one of the others alone: 401 for all',
+    feeds: 8,
+    connect: false,
+    bound: { connect: 3000, attempts: 2, errors: [1, 1], isNamed: true, refusedAs: undefined },
+    seconds: 5,
+    short: true,
+    feedSpecs: withoutSecond,
+    prepare: hideOthers,
+    run: streamTheOthers,
+  },
+  {
+    row: '12d',
+    fault: 'a 401 by mistake at the start, while the list has one feed of 8 alone',
+    feeds: 8,
+    connect: false,
+    bound: { connect: 3000, attempts: 2, errors: 0, refusedAs: undefined },
+    seconds: 5,
+    prepare(world) {
+      hideOthers(world)
+      world.engine.origins[0].refuse(401, 1)
+    },
+    async run(world) {
+      await tryToConnect(world)
+      world.engine.resume()
+      await world.pause(3000)
+    },
+  },
+  {
+    row: '12e',
+    fault: 'a reset, and a 401 by mistake, while the list has one feed of 8 alone',
+    feeds: 8,
+    bound: { recover: 4000, attempts: 2, errors: 0 },
+    seconds: 9,
+    short: true,
+    prepare: hideOthers,
+    async run({ engine, begin, end, pause }) {
+      begin()
+      engine.origins[0].refuse(401, 1)
+      engine.disconnect()
+      end()
+      await pause(7000)
+    },
   },
   {
     row: '13a',

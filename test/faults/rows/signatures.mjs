@@ -1,5 +1,6 @@
 // Reports that are not signed as they should be.
 import { startDataEngine } from 'sluice/local'
+import { eachTick, feedsOf } from '../harness/feed.mjs'
 
 const forgeries = [
   ...['signature', 'signer', 'digest', 'few', 'repeated', 'high-s', 'v', 'context', 'value'],
@@ -16,6 +17,22 @@ async function prepare(world) {
 
 const refusalsOf = client =>
   client.of('error').filter(({ value }) => value.code === 'VERIFICATION').length
+
+/** Reports come faster than they can be verified for two seconds: 40 times ten feeds. */
+async function fallBehind(world) {
+  const { engine, isOurs, measured, until } = world
+  const client = await world.create()
+  await world.connect()
+  await until(() => engine.connections > 0)
+  const statuses = type => client.of('status').filter(({ value }) => value.type === type)
+  const feeds = feedsOf(world, 60)
+  world.begin()
+  await eachTick(40, 50, () => feeds.map(feed => feed.publish()))
+  if (!isOurs) return world.pause(5000)
+  await until(() => statuses('caught-up').length > 0, 40_000)
+  measured.behind = statuses('behind').length
+  measured.waiting = statuses('behind')[0]?.value.waiting
+}
 
 export default [
   {
@@ -106,5 +123,19 @@ export default [
       end()
       await pause(3000)
     },
+  },
+  {
+    row: '38f',
+    fault:
+      'reports come faster than they can be verified, without the package secp256k1: 200 a second, of six signatures each, for 2 s',
+    feeds: 10,
+    engine: { intervalMs: 0, f: 5, nodes: 16 },
+    bound: { behind: [1, 3], waiting: [20, 400], attempts: 0, pages: 0 },
+    seconds: 20,
+    connect: false,
+    prepare({ config, engine }) {
+      config.verify = { signers: engine.networks, engine: 'noble', workers: 1 }
+    },
+    run: fallBehind,
   },
 ]

@@ -1,4 +1,6 @@
 // Connections that stay open and say nothing.
+import { latestDelivery } from '../harness/figures.mjs'
+
 const stall = where =>
   async function stallFor12s({ engine, begin, end, pause }) {
     begin()
@@ -15,6 +17,27 @@ const mute = seconds =>
     begin()
     engine.origins[0].mute(true)
     await pause(seconds * 1000)
+  }
+
+/** Longer than a report may be late, in seconds. */
+const MUTE = 46
+
+/** Some origins stay mute, and so does each connection that is opened to them, while REST answers. */
+const stayMute = which =>
+  async function muteAll(world) {
+    const { engine, begin, end, pause } = world
+    const origins = which(engine.origins)
+    const hush = () => origins.forEach(origin => void origin.mute(true))
+    begin()
+    hush()
+    const again = setInterval(hush, 20)
+    world.defer(() => clearInterval(again))
+    await pause(MUTE * 1000)
+    world.measured.latest = latestDelivery(world)
+    clearInterval(again)
+    for (const origin of origins) origin.mute(false)
+    end()
+    await pause(3000)
   }
 
 export default [
@@ -53,5 +76,28 @@ export default [
     seconds: 14,
     short: true,
     run: mute(14),
+  },
+  {
+    row: '6g',
+    fault:
+      'one of two origins answers pings and sends nothing for 46 s, on connections opened anew too',
+    feeds: 3,
+    engine: { origins: 2 },
+    config: { haMode: true },
+    bound: { latest: 1000 },
+    seconds: 50,
+    run: stayMute(origins => origins.slice(1)),
+  },
+  {
+    row: '6h',
+    fault: 'both of two origins do so, while REST answers; `staleAfter: 8000`',
+    feeds: 3,
+    engine: { origins: 2 },
+    config: { haMode: true },
+    options: { staleAfter: 8000 },
+    official: { options: {} },
+    bound: { latest: 35_000 },
+    seconds: 50,
+    run: stayMute(origins => origins),
   },
 ]

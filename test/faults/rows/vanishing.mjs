@@ -1,8 +1,9 @@
 // Reports that could vanish without a word: wrong clocks, cursors that are late, answers that never come.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eachTick, feedsOf } from '../harness/feed.mjs'
+import { putGatewayInFront } from '../harness/gateway.mjs'
 
 const pages = '/api/v1/reports/page'
 
@@ -27,6 +28,21 @@ const steps = (before, after) =>
     await loseEveryThird(world, feeds, 12)
     await world.pause(4000)
   }
+
+/** A client that signs nothing, behind a gateway, with a clock that is a minute behind; every third report is lost. */
+async function streamUnsigned(world) {
+  const cursors = join(world.folder(), 'cursors.json')
+  await world.create({ cursors, clock: -60_000 })
+  await world.connect()
+  const feeds = feedsOf(world, 0)
+  await eachTick(5, 1000, () => feeds.map(feed => feed.publish()))
+  world.begin()
+  await loseEveryThird(world, feeds, 12)
+  await world.pause(6000)
+  if (!world.isOurs) return
+  const saved = JSON.parse(readFileSync(cursors, 'utf8'))
+  world.measured.cursorsBehind = Math.max(...feeds.map(({ feedID, last }) => last - saved[feedID]))
+}
 
 /** Killed half a second after the first report, with cursors that are saved every 30 s; another goes on. */
 async function killEarly(world) {
@@ -114,6 +130,25 @@ export default [
     bound: {},
     seconds: 22,
     run: steps(0, -60_000),
+  },
+  {
+    ...common,
+    row: '43c',
+    fault:
+      'behind a gateway that signs, so that the client does not; its clock is a minute behind while every third report is lost',
+    prepare: world => putGatewayInFront(world),
+    bound: { cursorsBehind: 5 },
+    seconds: 26,
+    run: streamUnsigned,
+  },
+  {
+    ...common,
+    row: '43d',
+    fault: 'the same, and no answer has a `Date`',
+    prepare: world => putGatewayInFront(world, { hasDate: false }),
+    bound: { cursorsBehind: 5 },
+    seconds: 26,
+    run: streamUnsigned,
   },
   {
     ...common,

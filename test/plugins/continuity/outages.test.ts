@@ -37,6 +37,22 @@ describe('after an outage', () => {
     end()
   })
 
+  test('a feed that loses its connection before it was to be asked for is not asked for meanwhile', async () => {
+    const { publish, connect, emitStatus, backfilled, requests, end } = stream()
+    publish([100])
+    connect(true)
+    await wait(1000)
+    connect(false)
+    emitStatus({ type: 'disconnected', wasOpen: true } as Status)
+    publish(range(101, 104), { live: false })
+    await wait(10_000)
+    expect(requests).toEqual([])
+    connect(true)
+    await wait(5000)
+    expect(backfilled()).toEqual(range(101, 104))
+    end()
+  })
+
   test('it is delivered what it has published meanwhile', async () => {
     const { publish, connect, backfilled, requests, gaps, limits, end } = stream()
     publish([100])
