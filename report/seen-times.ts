@@ -73,7 +73,7 @@ export interface SeenFeeds {
 
 /** Pairs for which a feed has room at first. */
 const FIRST_PAIRS = 32
-/** Runs that are remembered of a feed; of more, two at the end that is farther from the one just added become one. */
+/** Runs that are remembered of a feed; of more, the oldest two become one. */
 const MOST_RUNS = 256
 /** Runs at that end which may have to stay apart: where they are as many, there are more for a while. */
 const MOST_APART = 16
@@ -378,12 +378,8 @@ function addToRuns(seen: SeenTimes, time: number): void {
   if (before?.to === time - 1) before.to = time
   else runs.splice(at, 0, { from: time, to: time })
   if (runs.length <= MOST_RUNS) return
-  const [oldest, below] = runs as [Interval, Interval]
-  const [above, newest] = runs.slice(-2) as [Interval, Interval]
-  const isFarBelow =
-    time - below.to >= above.from - time || below.from - oldest.to < newest.from - above.to
   for (let apart = 0; runs.length > MOST_RUNS && apart < MOST_APART; )
-    if (!joinRuns(seen, isFarBelow ? apart : runs.length - 2 - apart)) apart++
+    if (!joinRuns(seen, apart)) apart++
 }
 
 /** Makes a run and the next one one, unless a report is being looked for between them. */
