@@ -318,12 +318,17 @@ export class Present {
     const dates = [...this.#dates.values()].reverse()
     const known = [...dates, this.#reports, reports, wall]
     const witnesses = known.filter(witness => witness !== undefined)
+    const others = [...dates, wall]
+    // Reports that agree with a witness speak for no other.
+    const isAlone = (witness: Witness): boolean =>
+      witness.source === 'reports' && !others.some(other => agree(witness, other))
+    const alone = new Set(witnesses.filter(isAlone))
     let best = wall
     let most = 0
     for (const witness of witnesses) {
       // What the reports alone say moves the present ahead only: their origin may lag.
       if (witness === reports && witness.offset < this.#offset + GRACE) continue
-      const count = witnesses.reduce((sum, other) => sum + support(other, witness), 0)
+      const count = witnesses.reduce((sum, other) => sum + support(other, witness, alone), 0)
       if (count <= most) continue
       best = witness
       most = count
@@ -343,10 +348,10 @@ export class Present {
   }
 }
 
-/** How far a witness speaks for another. Reports come late, so they speak a little for all that is later, and not against it. */
-function support(witness: Witness, other: Witness): number {
+/** How far a witness speaks for another. Reports come late, so alone they speak a little for all that is later, and not against it. */
+function support(witness: Witness, other: Witness, alone: ReadonlySet<Witness>): number {
   if (agree(witness, other)) return 1
-  return witness.source === 'reports' && witness.offset < other.offset ? 0.5 : 0
+  return alone.has(witness) && witness.offset < other.offset ? 0.5 : 0
 }
 
 function agree(one: Witness, other: Witness): boolean {

@@ -20,10 +20,12 @@ import {
   askAgain,
   askWhileStale,
   createFeed,
-  endAtPresent,
   type Feed,
+  followClock,
   giveUp,
+  giveUpExcess,
   keepUnanswered,
+  leadsAt,
   mayHoldReports,
   openAbove,
   place,
@@ -134,6 +136,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
 
   /** The ranges of a feed have changed: passes on what need not wait, and sets the cursor's limit and the timer. */
   function update(feed: Feed): void {
+    giveUpExcess(scope, feed)
     if (isSorted) release(feed)
     if (feed.isOver) return
     const now = performance.now()
@@ -154,6 +157,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
       open.push(future[0].time)
       if (!feed.isAheadKnown) dueAt.push(emitAhead(feed, now))
       dueAt.push(now + Math.min(CLOCK_INTERVAL, ((future[0].time - upTo) / second) * 1000))
+      dueAt.push(leadsAt(feed))
     }
     scope.cursors.limit(feed.seen.feedID, open.length > 0 ? Math.min(...open) : undefined)
     clearTimeout(feed.timer)
@@ -254,9 +258,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   /** The present has moved, perhaps back. */
   function onClock(): void {
     for (const feed of feeds.values()) {
-      advance(feed)
-      retreat(feed.seen)
-      endAtPresent(feed)
+      followClock(feed)
       wake(feed)
     }
   }

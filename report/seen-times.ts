@@ -49,8 +49,8 @@ export interface SeenTimes {
   }[]
   /** What lies behind `pairs`: ascending runs of reports each of which begins where the one before ended. */
   readonly runs: Interval[]
-  /** Whether a time is known to be missing: then it is not a copy, whatever the runs say. */
-  isMissing: ((time: number) => boolean) | undefined
+  /** Whether a report is being looked for between two times: the runs around them stay apart. */
+  isSought: ((from: number, to: number) => boolean) | undefined
   /** The last reports, whole. */
   readonly cache: (Report | undefined)[]
   /** The place of the newest in `cache`. */
@@ -75,6 +75,8 @@ export interface SeenFeeds {
 const FIRST_PAIRS = 32
 /** Runs that are remembered of a feed; of more, the oldest two become one. */
 const MOST_RUNS = 256
+/** Runs at that end which may have to stay apart: where they are as many, there are more for a while. */
+const MOST_APART = 16
 /** Reports that are cached of a feed, once copies may arrive. */
 const MOST_CACHED = 8
 
@@ -139,7 +141,7 @@ function createSeenTimes(
     advance,
     future: [],
     runs: [],
-    isMissing: undefined,
+    isSought: undefined,
     cache: [],
     cached: 0,
   }
@@ -151,6 +153,11 @@ function createSeenTimes(
 /** The newest time seen that is not in the future; -Infinity without one. */
 export function newestTime({ pairs, count, runs }: SeenTimes): number {
   return count > 0 ? (pairs[2 * count - 2] as number) : endOf(runs)
+}
+
+/** The oldest time that is known exactly; Infinity without one. */
+export function oldestExact({ pairs, count }: SeenTimes): number {
+  return count > 0 ? (pairs[0] as number) : Number.POSITIVE_INFINITY
 }
 
 /** Adds a report's time; false if it has been seen. */
@@ -166,7 +173,7 @@ export function addTime(seen: SeenTimes, since: number, time: number): boolean {
   }
   if (time === newest || hasTime(seen, time)) return false
   if (end === pairs.length) makeRoom(seen)
-  if (time <= endOf(seen.runs)) addToRuns(seen, since, time)
+  if (time <= endOf(seen.runs)) addToRuns(seen, time)
   else insert(seen, since, time)
   return true
 }
@@ -178,7 +185,7 @@ export function hasTime(seen: SeenTimes, time: number): boolean {
   if (at < count && pairs[2 * at] === time) return true
   if (time > seen.upTo && seen.future.some(each => each.time === time)) return true
   const run = runs[firstEndingAt(runs, time)]
-  return run !== undefined && run.from <= time && seen.isMissing?.(time) !== true
+  return run !== undefined && run.from <= time
 }
 
 /** The nearest time seen before a report that has been added; -Infinity without one. */
@@ -352,29 +359,46 @@ function makeRoom(seen: SeenTimes): void {
   for (let at = 0; at < moved; at += 2) {
     const last = seen.runs.at(-1)
     if (last?.to === (pairs[at + 1] as number) - 1) last.to = pairs[at] as number
-    else addToRuns(seen, pairs[at + 1] as number, pairs[at] as number)
+    else addToRuns(seen, pairs[at] as number)
   }
   pairs.copyWithin(0, moved, 2 * count)
   seen.count = window
 }
 
-/** Adds a time to the runs: to one that ends where the report begins, or as a run of its own. */
-function addToRuns({ runs }: SeenTimes, since: number, time: number): void {
+/**
+ * Adds a time to the runs: to the run that ends just before, or as a run of its own. The range that a report claims is not added:
+ * where a clock went back, the next reports may refute it.
+ */
+function addToRuns(seen: SeenTimes, time: number): void {
+  const { runs } = seen
   const at = firstEndingAt(runs, time)
   const before = runs[at - 1]
   const after = runs[at]
   if (after !== undefined && after.from <= time) return
-  if (before !== undefined && before.to === since - 1) before.to = time
+  if (before?.to === time - 1) before.to = time
   else runs.splice(at, 0, { from: time, to: time })
   if (runs.length <= MOST_RUNS) return
-  const [oldest, next] = runs as [Interval, Interval]
-  next.from = oldest.from
-  runs.shift()
+  for (let apart = 0; runs.length > MOST_RUNS && apart < MOST_APART; )
+    if (!joinRuns(seen, apart)) apart++
+}
+
+/** Makes a run and the next one one, unless a report is being looked for between them. */
+function joinRuns({ runs, isSought }: SeenTimes, at: number): boolean {
+  const [one, next] = runs.slice(at, at + 2) as [Interval, Interval]
+  if (isSought?.(one.to + 1, next.from - 1) === true) return false
+  next.from = one.from
+  runs.splice(at, 1)
+  return true
 }
 
 /** The index of the first run that does not end before a time. */
 function firstEndingAt(runs: readonly Interval[], time: number): number {
-  let at = runs.length
-  while (at > 0 && (runs[at - 1] as Interval).to >= time) at--
-  return at
+  let low = 0
+  let high = runs.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((runs[middle] as Interval).to < time) low = middle + 1
+    else high = middle
+  }
+  return low
 }

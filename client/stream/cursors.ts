@@ -36,8 +36,14 @@ export interface CursorsOptions {
   readonly earliest?: (feedID: string) => number | undefined
 }
 
-/** Reports in a row dated later than the present, after which the feed has no others on their way. */
+/** Reports in a row dated later than the present, over `GRACE` or more, after which the feed has no others on their way. */
 const MOST_AHEAD = 10
+
+/** Reports in a row that were dated later than the present, and when the first of them was taken. */
+interface AheadRow {
+  count: number
+  readonly since: number
+}
 
 /**
  * Tracks how far the reports of each feed have been taken, and saves it now and then. A feed's cursor is the time of its newest
@@ -48,8 +54,7 @@ export function createCursors(options: CursorsOptions): Cursors {
   const { store, now, failed, earliest, saveInterval = 1000 } = options
   /** For each feed, the time of the newest report taken. */
   const newest = new Map<string, number>()
-  /** For each feed, how many reports in a row were dated later than the present. */
-  const ahead = new Map<string, number>()
+  const ahead = new Map<string, AheadRow>()
   const limits = new Map<string, number>()
   const storage = createCursorStorage({ store, saveInterval, read: readAll, failed })
 
@@ -69,12 +74,15 @@ export function createCursors(options: CursorsOptions): Cursors {
 
   /** A feed whose reports are all ahead has taken what there is up to the present. */
   function takenAhead(feedID: string): void {
-    const count = (ahead.get(feedID) ?? 0) + 1
-    ahead.set(feedID, count)
-    const present = inUnit(feedID, now())
+    const ms = now()
+    const row = ahead.get(feedID) ?? { count: 0, since: ms }
+    row.count++
+    ahead.set(feedID, row)
+    const present = inUnit(feedID, ms)
     const before = newest.get(feedID)
-    if (before === undefined || (count >= MOST_AHEAD && present > before))
-      newest.set(feedID, present)
+    // Ten of one page say nothing of what is on its way.
+    const isAlone = row.count >= MOST_AHEAD && ms - row.since >= GRACE
+    if (before === undefined || (isAlone && present > before)) newest.set(feedID, present)
   }
 
   /** A cursor that the present has not reached would stand still until then. */

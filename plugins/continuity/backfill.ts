@@ -116,7 +116,9 @@ export function createBackfill(
     if (feed.isOver) return
     const isLast = range.isAbove && reports.length < PAGE
     const last = isLast ? reports.at(-1)?.observationsTimestamp : undefined
-    const newest = Math.min(range.to, last ?? range.to, Math.floor(presentOf(feed)))
+    // By the clock of the client: that of a feed which is ahead may be wrong.
+    const present = Math.floor(presentOf(feed) - feed.lead)
+    const newest = Math.min(range.to, last ?? range.to, present)
     const oldest = newest + 1 - Math.ceil(span * seen.second)
     const missing = reports
       .map(({ observationsTimestamp: time }) => time)

@@ -8,7 +8,9 @@ import {
   isIn,
   LONGEST_RANGE,
   newestTime,
+  oldestExact,
   refuteClaim,
+  retreat,
   type SeenTimes,
   timeBelow,
   unseenIn,
@@ -48,6 +50,17 @@ interface Above {
   readonly stale: { readonly dueAt: number; readonly interval: number } | undefined
 }
 
+/** Live reports in a row that were dated in the future, all by as much. */
+interface AheadRow {
+  readonly count: number
+  /** In the unit of the feed. */
+  readonly by: number
+  /** The newest time that was not in the future. */
+  readonly newest: number
+  /** When the first of them came. */
+  readonly since: number
+}
+
 /** A feed of a stream, and what may be missing of it. */
 export interface Feed {
   readonly seen: SeenTimes
@@ -65,6 +78,12 @@ export interface Feed {
   /** Since when there have been reports of the future, and whether that was announced. */
   aheadSince: number | undefined
   isAheadKnown: boolean
+  /** The last ones. */
+  aheadRow: AheadRow
+  /** How much later than the present of the client the feed's own is, in its unit. */
+  lead: number
+  /** The newest time when the clock moved last, or the stream began. */
+  comparedFrom: number
   /** When the service was asked for the last time for what is only possible. */
   askedAt: number
   /** The configuration whose reports have shown that they begin where the ones before them ended. */
@@ -99,15 +118,21 @@ const STALE_INTERVAL = 30_000
 const MAX_STALE = 300_000
 /** Ranges of a feed; of more, two neighbours become one. */
 const MOST_RANGES = 256
+/** Runs of reports that were seen, behind the exact times of a feed, which ranges keep apart: of more, the first range is given up. */
+const MOST_RUNS = 4096
 /** After so many named predecessors in a row that do not exist, the feed is known not to link. */
 const MOST_UNFOUNDED = 3
+/** Live reports in a row dated in the future, and milliseconds from the first, after which these are the present of their feed. */
+const MOST_AHEAD = 5
+const AHEAD_FOR = 30_000
+const NO_ROW: AheadRow = { count: 0, by: 0, newest: 0, since: 0 }
 /** Digits of a config digest, with `0x`. */
 const DIGEST = 66
 
 /** Makes a feed of which nothing is missing yet. */
 export function createFeed(seen: SeenTimes, now: () => number, wantsNewest = false): Feed {
   const ranges: Range[] = []
-  seen.isMissing = time => ranges.some(range => range.digest !== undefined && isIn(range, time))
+  seen.isSought = (from, to) => ranges.some(range => range.from <= to && from <= range.to)
   const never = Number.NEGATIVE_INFINITY
   return {
     seen,
@@ -119,6 +144,9 @@ export function createFeed(seen: SeenTimes, now: () => number, wantsNewest = fal
     aheadAt: never,
     aheadSince: undefined,
     isAheadKnown: false,
+    aheadRow: NO_ROW,
+    lead: 0,
+    comparedFrom: newestTime(seen),
     askedAt: never,
     linked: undefined,
     unfounded: 0,
@@ -133,14 +161,61 @@ export function createFeed(seen: SeenTimes, now: () => number, wantsNewest = fal
   }
 }
 
-/** The present in the unit of a feed. */
-export function presentOf({ now, seen }: Feed): number {
-  return (now() / 1000) * seen.second
+/** The present in the unit of a feed: that of the client, unless the feed has shown to be ahead of it. */
+export function presentOf({ now, seen, lead }: Feed): number {
+  return (now() / 1000) * seen.second + lead
+}
+
+/** A live report is dated in the future: counts it, where nothing else has come since the one before it. */
+function followAhead(feed: Feed, time: number): void {
+  const { aheadRow, seen } = feed
+  const by = time - presentOf(feed)
+  const newest = newestTime(seen)
+  const isSteady = Math.abs(by - aheadRow.by) <= (CLOCK_TOLERANCE / 1000) * seen.second
+  feed.aheadRow =
+    isSteady && newest === aheadRow.newest
+      ? { ...aheadRow, by, count: aheadRow.count + 1 }
+      : { by, newest, count: 1, since: performance.now() }
+}
+
+/** When a feed whose live reports are all dated in the future goes by them: nobody can know whose clock is right. */
+export function leadsAt({ aheadRow, seen }: Feed): number {
+  const { count, newest, since } = aheadRow
+  return count >= MOST_AHEAD && newest === newestTime(seen)
+    ? since + AHEAD_FOR
+    : Number.POSITIVE_INFINITY
+}
+
+/** Whether the reports of a feed that was ahead are of the client's present again. */
+function isBack(feed: Feed, time: number): boolean {
+  const { lead, comparedFrom, seen } = feed
+  if (lead === 0 || time <= comparedFrom) return false
+  return time <= presentOf(feed) - lead + (CLOCK_TOLERANCE / 1000) * seen.second
+}
+
+/** The present has moved. Where it moved back, a report from the future may have hidden the ones that came after it. */
+export function followClock(feed: Feed): void {
+  const { seen, comparedFrom } = feed
+  const before = seen.upTo
+  feed.lead = 0
+  feed.aheadRow = NO_ROW
+  advance(feed)
+  retreat(seen)
+  endAtPresent(feed)
+  const newest = newestTime(seen)
+  const from = Math.max(comparedFrom, oldestExact(seen)) + 1
+  if (seen.upTo < before) openPossible(feed, { from, to: newest })
+  feed.comparedFrom = newest
 }
 
 /** Brings the clock of a feed to the present. What was dated in the future until then is compared with what came meanwhile. */
 export function advance(feed: Feed): void {
   const { seen } = feed
+  if (performance.now() >= leadsAt(feed)) {
+    feed.lead += feed.aheadRow.by
+    feed.comparedFrom = feed.aheadRow.newest
+    feed.aheadRow = NO_ROW
+  }
   const present = Math.floor(presentOf(feed) + (CLOCK_TOLERANCE / 1000) * seen.second)
   const excess = seen.future.length - seen.window
   const due = seen.future.filter(({ time }, at) => time <= present || at < excess)
@@ -177,7 +252,11 @@ export function place(feed: Feed, report: Report): void {
   const { observationsTimestamp: time } = report
   const since = Math.min(report.validFromTimestamp, time)
   addTime(seen, since, time)
-  if (isFuture(seen, time)) return
+  if (report.source === 'live' && isBack(feed, time)) followClock(feed)
+  if (isFuture(seen, time)) {
+    if (report.source === 'live') followAhead(feed, time)
+    return
+  }
   // What a fetched report shows to be missing is a part of the range that it was fetched for.
   const shown = report.source === 'live' ? undefined : feed.shown
   const below = timeBelow(seen, since, time)
@@ -276,12 +355,14 @@ function insertRange({ ranges }: Feed, range: Range): void {
   ranges.sort((one, other) => one.from - other.from)
   if (ranges.length <= MOST_RANGES) return
   const [oldest, next] = ranges as [Range, Range]
-  ranges.splice(0, 2, {
-    ...oldest,
-    to: Math.max(oldest.to, next.to),
-    lastAt: Math.max(oldest.lastAt, next.lastAt),
-    digest: oldest.digest ?? next.digest,
-  })
+  // The one that is being asked for stays, so that its next page follows on the last.
+  const merged = oldest.openedAt < next.openedAt ? oldest : next
+  merged.lastAt = Math.max(oldest.lastAt, next.lastAt)
+  merged.dueAt = Math.min(oldest.dueAt, next.dueAt)
+  merged.digest = oldest.digest ?? next.digest
+  merged.to = Math.max(oldest.to, next.to)
+  merged.from = oldest.from
+  ranges.splice(0, 2, merged)
 }
 
 /** Milliseconds since the present was at a time of a feed. */
@@ -302,7 +383,10 @@ function openPossible(feed: Feed, at: Interval, part?: Range): void {
 
 function timesOf(part: Range | undefined): Partial<Range> {
   if (part === undefined) return {}
-  const { openedAt, lastAt, dueAt } = part
+  const { openedAt, dueAt, digest } = part
+  // What a report names was published before it; another report on a page may have been published just now, whatever its time.
+  const lastAt =
+    digest === undefined ? Math.max(part.lastAt, performance.now() + INTERVAL) : part.lastAt
   return { openedAt, lastAt, dueAt }
 }
 
@@ -377,7 +461,7 @@ export function openAbove(feed: Feed): void {
 }
 
 /** The present was moved back: what is asked for after the newest report ends with it, and is asked for once more. */
-export function endAtPresent(feed: Feed): void {
+function endAtPresent(feed: Feed): void {
   const present = Math.floor(presentOf(feed))
   for (const range of feed.ranges) {
     if (!range.isAbove || range.to <= present) continue
@@ -408,8 +492,16 @@ export function isAnswered(feed: Feed, range: Range, at: number): boolean {
     range.dueAt = next === undefined ? lastAt : openedAt + next
     return at >= lastAt
   }
-  range.dueAt = at + INTERVAL
+  range.dueAt = Math.max(at + INTERVAL, lastAt)
   return at >= lastAt || (range.isAbove && feed.above !== undefined)
+}
+
+/** Gives the first range up where too many reports have been seen around the ranges to remember each. */
+export function giveUpExcess(scope: StreamScope, feed: Feed): void {
+  const [first] = feed.ranges
+  if (first === undefined || feed.seen.runs.length <= MOST_RUNS) return
+  closeRange(feed, first)
+  if (mayHoldReports(feed, first)) giveUp(scope, feed, first, 'bound')
 }
 
 /** Announces what was not seen of an interval up to the present, and was not announced before. */

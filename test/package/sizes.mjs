@@ -11,7 +11,7 @@ import { root } from './steps.mjs'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 74500,
+  '.': 78000,
   './client': 46600,
   './core': 3400,
   './confidential-http': 66000,
@@ -20,7 +20,7 @@ export const budgets = {
   './nats': 84000,
   './plugins/bearer-auth': 1650,
   './plugins/confidential-http/templates': 4500,
-  './plugins/continuity': 9700,
+  './plugins/continuity': 12_000,
   './plugins/decoders': 230,
   './plugins/decoders/v3': 4200,
   './plugins/dedup': 3900,
@@ -36,7 +36,7 @@ export const budgets = {
   './plugins/verify': 15000,
   './plugins/verify/onchain': 12400,
   './presets/confidential': 19500,
-  './presets/default': 30500,
+  './presets/default': 33_000,
   './presets/feeds': 2200,
   './presets/versions': 6200,
   './report': 9400,

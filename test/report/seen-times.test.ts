@@ -222,21 +222,35 @@ describe('what lies behind the window', () => {
     expect(timeBelow(seen, 15, 15)).toBe(1)
   })
 
-  test('counts as missing where reports are known to be', () => {
+  test('keeps apart the runs between which a report is being looked for', () => {
+    const evens = (from: number, to: number) => range(from, to).map(each => each * 2)
     const seen = feed(8)
-    for (const time of range(1, 60).map(each => each * 5)) addTime(seen, time - 4, time)
-    seen.isMissing = time => time > 21 && time < 25
-    expect(range(21, 25).map(time => hasTime(seen, time))).toEqual([
-      true,
-      false,
-      false,
-      false,
-      true,
-    ])
-    expect(addTime(seen, 23, 23)).toBe(true)
-    seen.isMissing = undefined
-    expect(addTime(seen, 23, 23)).toBe(false)
-    expect(seen.runs).toHaveLength(1)
+    seen.isSought = (from, to) => from <= 21 && to >= 21
+    addAll(seen, evens(1, 1000))
+    expect(seen.runs).toHaveLength(256)
+    expect(range(18, 24).filter(time => !hasTime(seen, time))).toEqual([21])
+    const many = feed(8)
+    many.isSought = from => from <= 1000
+    addAll(many, evens(1, 1000))
+    // All of these are missing: none of them may count as seen.
+    expect(many.runs.length).toBeGreaterThan(500)
+    expect(evens(1, 499).filter(time => hasTime(many, time + 1))).toEqual([])
+    many.isSought = undefined
+    addAll(many, evens(1001, 1100))
+    expect(many.runs).toHaveLength(256)
+  })
+
+  test('is exact where reports come of a time before it, as of a clock that went back', () => {
+    const seen = feed(8)
+    addAll(seen, range(4000, 6000))
+    // The first claims more than the last was seen to end with, and the others refute it.
+    for (const time of range(1, 100).map(each => 10 * each)) {
+      expect(addTime(seen, time - 9, time)).toBe(true)
+      expect(addTime(seen, time - 6, time - 5)).toBe(true)
+      expect(addTime(seen, time - 6, time - 5)).toBe(false)
+      expect(addTime(seen, time - 1, time - 1)).toBe(true)
+    }
+    expect(seen.runs.length).toBeLessThanOrEqual(256)
   })
 
   test('is 256 runs at most: the oldest two become one', () => {

@@ -169,7 +169,8 @@ function checkCause(
     const { maxBackfill = 300_000 } = world.continuity
     // It is counted back from the present, which a clock that is ahead may be wrong about until the reports have spoken.
     const { error, date = error } = world.clocks
-    const ahead = Math.max(0, date)
+    // A date has no milliseconds.
+    const ahead = Math.max(0, date) + (world.clocks.date === undefined ? 0 : 1000)
     const present = ((START + gap.at + ahead) / 1000) * feed.second
     const oldest = present - (maxBackfill / 1000) * feed.second
     for (const { to, storedAt } of published)

@@ -127,6 +127,171 @@ const backAcrossStreams: NamedWorld = {
   }),
 }
 
+const backWithMachine: NamedWorld = {
+  name: 'a clock goes back an hour and the clock of the machine with it, and another feed loses reports',
+  pages: 60,
+  world: build(
+    builder => {
+      publishRow(builder, { count: 40, step: 1, first: 1 })
+      publishRow(builder, {
+        count: 150,
+        step: 1,
+        first: 51,
+        // Before the feed is known to be ahead, and after.
+        fate: index => ([14, 40, 41, 120].includes(index) ? stored : sent),
+      })
+      for (let time = 1; time < 201; time++) {
+        const to = T + time - (time < 42 ? 0 : 3600)
+        builder.publish(1, time * 1000, { from: to, to }, sent)
+      }
+      return { clocks: { error: -3_600_000, at: 40_500, sleep: 0, date: undefined } }
+    },
+    [1, 1],
+  ),
+}
+
+const aheadOfCursor: NamedWorld = {
+  name: 'a stream continues from a cursor an hour ahead of its clock, and has an outage behind it',
+  pages: 40,
+  world: build(
+    builder => {
+      publishRow(builder, {
+        count: 150,
+        step: 1,
+        fate: index => (index >= 80 && index < 130 ? stored : sent),
+      })
+      for (let time = 2; time < 152; time++) {
+        const to = T + time - (time < 60 ? 0 : 3600)
+        builder.publish(1, time * 1000, { from: to, to }, sent)
+      }
+      builder.happen({ type: 'restart', at: 82_500, by: 'failure', after: 45_000 })
+      return { clocks: { error: -3_600_000, at: 40_000, sleep: 0, date: undefined } }
+    },
+    [1, 1],
+  ),
+}
+
+const backBehindExact: NamedWorld = {
+  name: 'a clock goes back an hour after 700 reports, and one is ten seconds ahead of the others',
+  pages: 60,
+  world: build(builder => {
+    publishRow(builder, { count: 700, step: 1 })
+    let last = T + 702 - 3600
+    for (let time = 704; time < 800; time += 2) {
+      const to = T + time - 3600
+      if (time === 720) builder.publish(0, 720_000, { from: last + 1, to: to + 9 }, sent)
+      else {
+        const fate = time === 724 ? stored : sent
+        builder.publish(0, time * 1000, { from: last + 1, to }, fate)
+        last = to
+      }
+    }
+    return {}
+  }),
+}
+
+const manyRanges: NamedWorld = {
+  name: 'two networks publish a feed, and a stream continues with 1,500 reports at once',
+  pages: 160,
+  hasFalseClaim: true,
+  world: build(
+    builder => {
+      const from = START + 1000
+      const row = Array.from({ length: 1700 }, (_, index) => {
+        const to = from + 100 * index
+        // Two in a row are lost, so that the next one names a predecessor.
+        const isLost = index % 20 === 4 || index % 20 === 5
+        const made = { from: to - 199, to, digest: index % 2 }
+        const fate = { storedAfter: 100, sent: isLost ? [] : [{ origin: 0, after: 20 }] }
+        return [builder.publish(0, 1000 + 100 * index, made, fate), isLost] as const
+      })
+      builder.happen({ type: 'restart', at: 10_000, by: 'close', after: 155_000 })
+      for (const [observation, isLost] of row.slice(90, 1640))
+        if (!isLost) builder.happen({ type: 'report', at: 165_500, observation, origin: 0 })
+      return {}
+    },
+    [1000],
+  ),
+}
+
+const storedAfterNext: NamedWorld = {
+  name: 'a feed that is two hours behind has one report ahead, and the service stores one after the next',
+  pages: 60,
+  world: build(builder => {
+    for (let index = 0; index < 40; index++) {
+      const back = index < 5 ? 0 : 7200
+      const to = T + 2 + 2 * index - back + (index === 10 ? 240 : 0)
+      const isSent = index <= 10 || index > 20
+      const storedAfter = index === 18 ? 5000 : 100
+      const fate = { storedAfter, sent: isSent ? sent.sent : [] }
+      builder.publish(0, 2000 + 2000 * index, { from: to, to }, fate)
+    }
+    return {}
+  }),
+}
+
+const manyAhead: NamedWorld = {
+  name: 'ten reports that are ahead wait for their time, and a stream ends',
+  pages: 40,
+  world: build(builder => {
+    publishRow(builder, { count: 10, step: 1 })
+    for (let index = 0; index < 10; index++) {
+      const to = T + 600 + 10 * index
+      builder.publish(0, 11_200 + index, { from: to, to }, sent)
+    }
+    publishRow(builder, {
+      count: 20,
+      step: 1,
+      first: 12,
+      fate: index => (index === 2 ? stored : sent),
+    })
+    builder.happen({ type: 'restart', at: 14_200, by: 'failure', after: 500 })
+    return {}
+  }),
+}
+
+const datesAhead: NamedWorld = {
+  name: 'dates are an hour ahead, and a report of an outage is dated after its end',
+  pages: 60,
+  hasFalseClaim: true,
+  world: build(builder => {
+    const made = (_: number, time: number) => ({ from: T + time })
+    publishRow(builder, { count: 20, made })
+    publishRow(builder, { count: 60, first: 42, made, fate: () => stored })
+    builder.publish(0, 44_000, { from: T + 301, to: T + 301 }, stored)
+    publishRow(builder, { count: 40, first: 330, made })
+    builder.happen({ type: 'down', at: 41_000, origin: 0 })
+    builder.happen({ type: 'restart', at: 50_000, by: 'close', after: 1000 })
+    builder.happen({ type: 'up', at: 320_000, origin: 0 })
+    return { clocks: { error: 0, at: 0, sleep: 0, date: 3_600_000 } }
+  }),
+}
+
+const aheadWithMachine: NamedWorld = {
+  name: 'five reports in a row are an hour ahead, as the machine is, and dates are right',
+  pages: 60,
+  hasFalseClaim: true,
+  world: build(builder => {
+    publishRow(builder, { count: 40, step: 5, first: 5 })
+    publishRow(builder, {
+      count: 5,
+      step: 5,
+      first: 205,
+      made: (index, time) => ({
+        from: index === 0 ? T + 201 : T + time + 3596,
+        to: T + time + 3600,
+      }),
+    })
+    publishRow(builder, {
+      count: 40,
+      step: 5,
+      first: 230,
+      fate: index => (index % 9 === 1 ? stored : sent),
+    })
+    return { clocks: { error: 3_600_000, at: 0, sleep: 0, date: 0 } }
+  }),
+}
+
 /** All of them. */
 export const overlookedWorlds: readonly NamedWorld[] = [
   longestFirst,
@@ -136,4 +301,12 @@ export const overlookedWorlds: readonly NamedWorld[] = [
   sharedPage,
   longestBehind,
   backAcrossStreams,
+  backWithMachine,
+  aheadOfCursor,
+  backBehindExact,
+  manyRanges,
+  storedAfterNext,
+  manyAhead,
+  datesAhead,
+  aheadWithMachine,
 ]

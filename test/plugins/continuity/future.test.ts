@@ -196,6 +196,65 @@ describe('a report of the future', () => {
   })
 })
 
+describe.each(orders)('a feed whose live reports are all of the future, in order of %s', order => {
+  async function publishAhead(facts: {
+    stored?: readonly number[]
+    lost?: readonly number[]
+    others?: readonly number[]
+  }) {
+    const all = presentStream({ order })
+    const { publish, present } = all
+    for (const second of range(1, 60)) {
+      await wait(1000)
+      const lost = facts.lost?.includes(second) === true
+      const live = !lost && facts.stored?.includes(second) !== true
+      publish([present + 3600 + second], { live, lost })
+      if (facts.others?.includes(second) === true) publish([present + second])
+    }
+    return all
+  }
+
+  test('goes by them after 30 s: what is missing is fetched, or announced', async () => {
+    const { present, backfilled, gaps, times, end } = await publishAhead({
+      stored: [20, 45],
+      lost: [40],
+    })
+    await wait(20_000)
+    expect(backfilled()).toEqual([present + 3620, present + 3645])
+    expect(gaps).toEqual([upstream(present + 3640, present + 3640)])
+    const all = range(1, 60).filter(second => second !== 40)
+    expect(times().slice(3).sort()).toEqual(all.map(second => present + 3600 + second))
+    await wait(100_000)
+    end()
+  })
+
+  test('does not where another one has come meanwhile', async () => {
+    const { present, backfilled, requests, end } = await publishAhead({
+      stored: [20, 45],
+      others: range(1, 4).map(each => 15 * each),
+    })
+    await wait(20_000)
+    expect(backfilled().filter(time => time > present + 3600)).toEqual([])
+    expect(requests.every(({ from }) => from < present + 100)).toBe(true)
+    end()
+  })
+
+  test('is of the present again with the first report that is', async () => {
+    const { publish, present, limits, backfilled, end } = await publishAhead({})
+    expect(limits.get(feedA)).toBeUndefined()
+    await wait(1000)
+    publish([present + 61])
+    expect(limits.get(feedA)).toBeLessThan(present + 61)
+    await wait(1000)
+    publish([present + 62], { live: false })
+    publish([present + 63])
+    await wait(20_000)
+    expect(backfilled()).toEqual([present + 62])
+    expect(limits.get(feedA)).toBe(present + 3601)
+    end()
+  })
+})
+
 describe('a report of the future, in sorted order', () => {
   test('waits until what is only possible before it was asked for', async () => {
     const { sink, present, times, end } = presentStream({ order: 'sorted' })

@@ -1,7 +1,9 @@
-// Of more than 256 ranges of a feed the two oldest become one.
+// Of more than 256 ranges of a feed the two oldest become one, and what was seen between them stays known.
 import { describe, expect, test } from '@jest/globals'
-import { createFeed, type Feed, place } from '../../../plugins/continuity/feed.js'
-import { seenIn } from '../../../report/seen-times.js'
+import type { StreamScope } from '../../../client/scope.js'
+import { createFeed, type Feed, giveUpExcess, place } from '../../../plugins/continuity/feed.js'
+import type { Gap } from '../../../report/gap.js'
+import { hasTime, seenIn } from '../../../report/seen-times.js'
 import {
   feedA,
   linkedStream,
@@ -68,6 +70,34 @@ describe('of more than 256 ranges', () => {
     }
     for (const [at, { from }] of feed.ranges.entries())
       expect(from).toBeGreaterThanOrEqual(feed.ranges[at - 1]?.from ?? 0)
+  })
+
+  test('a report between two that were merged is delivered once, however far behind', () => {
+    const feed = linkedFeed()
+    for (const time of everyOther(2000)) place(feed, report(time))
+    expect(feed.ranges[0]).toMatchObject({ from: 101 })
+    expect(everyOther(2000).filter(time => !hasTime(feed.seen, time))).toEqual([])
+    expect(everyOther(2000).filter(time => hasTime(feed.seen, time - 1))).toEqual([])
+  })
+
+  test('the first is given up where too many reports lie around them: as a gap', () => {
+    const feed = linkedFeed()
+    const gaps: Gap[] = []
+    const emit = (_event: string, gap: Gap) => {
+      gaps.push(gap)
+      feed.gaps.push(gap)
+    }
+    const scope = { log: {}, events: { emit } } as unknown as StreamScope
+    for (const time of everyOther(6000)) {
+      place(feed, report(time))
+      giveUpExcess(scope, feed)
+    }
+    expect(gaps.length).toBeGreaterThan(100)
+    expect(gaps.every(({ cause }) => cause === 'bound')).toBe(true)
+    expect(feed.seen.runs.length).toBeLessThanOrEqual(4097)
+    const isKnown = (time: number) =>
+      [...feed.ranges, ...gaps].some(({ from, to }) => from <= time && time <= to)
+    expect(everyOther(6000).filter(time => !isKnown(time - 1))).toEqual([])
   })
 
   test('each missing report is fetched, or announced', async () => {
