@@ -1,8 +1,10 @@
 import { hostname, userInfo } from 'node:os'
 import { join } from 'node:path'
 import host from 'node:process'
-import { auditError } from '../audit/record.js'
+import { isStreamsError } from '../../core/errors.js'
+import { type AuditError, auditError } from '../audit/record.js'
 import { openWriter } from '../audit/writer.js'
+import { codeOf } from '../files.js'
 import { takeLock } from '../lock.js'
 import type { VaultFolder } from './files.js'
 import type { SignedManifest } from './manifest.js'
@@ -23,11 +25,12 @@ export function createActLog(
 ): (made: Pick<SignedManifest, 'sequence' | 'digest' | 'generation' | 'act'>) => Promise<void> {
   const file = join(folder.directory, ACTS_FILE)
   return async function record({ sequence, digest, generation, act }) {
-    const lock = await takeLock(`${file}.lock`, { patience: PATIENCE })
-    if (typeof lock === 'string')
-      throw auditError(
-        `change ${sequence} was made, and is not recorded: ${file} belongs to ${lock}`,
-      )
+    const unrecorded = (why: string): AuditError =>
+      auditError(`change ${sequence} was made, and is not recorded: ${why}`)
+    const lock = await takeLock(`${file}.lock`, { patience: PATIENCE }).catch(thrown => {
+      throw unrecorded(`${file}.lock can't be written: ${codeOf(thrown)}`)
+    })
+    if (typeof lock === 'string') throw unrecorded(`${file} belongs to ${lock}`)
     try {
       const { permissions } = folder
       const writer = await openWriter(file, { maxBytes: MAX_BYTES, isSynced: true, permissions })
@@ -43,6 +46,8 @@ export function createActLog(
       } finally {
         await writer.close()
       }
+    } catch (thrown) {
+      throw isStreamsError(thrown, 'AUDIT') ? unrecorded(thrown.message) : thrown
     } finally {
       lock.release()
     }

@@ -167,9 +167,13 @@ export function createManifestLog(
       )
       if (await link(base, next)) {
         cached = next
-        await seen.add(next)
+        // First of all: whatever fails from here on, the change was made.
+        try {
+          await record(next)
+        } finally {
+          await seen.add(next)
+        }
         await prune(next.sequence)
-        await record(next)
         return { base, next }
       }
       await sleep(randomInt(1, 20))
