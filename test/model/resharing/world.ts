@@ -510,6 +510,8 @@ export class World {
       const dealt = this.manifests.find(each => each.generation === generation)
       // So many have the secret by their own shares.
       if (dealt === undefined || liars >= dealt.threshold) return
+      // The writer itself wants it so.
+      if (!this.isStolen && liars >= threshold) return
       const known = (answer.sealed as string[]).filter(
         each => !this.honestKeys.has(Buffer.from(each, 'base64').subarray(0, 32).toString('hex')),
       ).length
@@ -694,7 +696,8 @@ export class World {
           return this.invitations.get(`${id} ${from?.at}`)?.[target.at] ?? ''
         })
         const dealt = await ask('deal', { step, invitations })
-        if (dealt !== undefined) this.seen.push({ order, signature, dealt, dealer: target.at })
+        if (dealt?.sealed !== undefined)
+          this.seen.push({ order, signature, dealt, dealer: target.at })
         return
       }
       case 2: {
@@ -793,7 +796,7 @@ export class World {
     for (const node of this.nodes) {
       const invitations = receivers.map((key: string) => invited.get(key)?.[node.at] ?? '')
       const answer = await ask(node, { kind: 'deal', invitations })
-      if (answer !== undefined) dealt.push(answer)
+      if (answer?.sealed !== undefined) dealt.push(answer)
     }
     const dealings = dealt.map(({ dealing }) => dealing)
     for (const node of all.filter(({ isMalicious }) => !isMalicious && random.chance(0.7))) {
