@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { AuditHead, AuditPlace } from '../../confidential-http/index.js'
 import { ValidationError } from '../../core/errors.js'
@@ -41,6 +41,7 @@ export function addAuditCommands(program: Command, io: IO): void {
       const found = await verifyAudit(file, {
         ...seen,
         ...(from === undefined ? {} : { from }),
+        lastChange: lastChangeIn(dirname(resolve(file))),
         first: begin,
       })
       if (state !== undefined && found.place !== undefined)
@@ -87,6 +88,13 @@ function readState(file: string): AuditPlace | undefined {
   } catch {
     throw new ValidationError(`--state: ${file} is not what sluice audit verify has written`)
   }
+}
+
+/** The number of the last change of the vault in a directory; 0 where there is none. */
+function lastChangeIn(directory: string): number {
+  const folder = join(directory, 'manifests')
+  const files = existsSync(folder) ? readdirSync(folder) : []
+  return Math.max(0, ...files.flatMap(each => Number(/^(\d+)\.json$/.exec(each)?.[1] ?? 0)))
 }
 
 function readHead(text: string): AuditHead {

@@ -85,7 +85,10 @@ export async function openAuditLog(options: AuditLogOptions): Promise<OpenAuditL
     )
   try {
     const writer = await openWriter(file, { maxBytes, isSynced, permissions })
-    return await createLog(writer, onRecord, lock.release)
+    return await createLog(writer, onRecord, lock.release).catch(async thrown => {
+      await writer.close()
+      throw thrown
+    })
   } catch (thrown) {
     lock.release()
     throw thrown

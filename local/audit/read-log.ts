@@ -19,7 +19,7 @@ export interface AuditReading {
   readonly first: number
   /** The requests without an answer: they were under way when the enclave ended, or are. */
   readonly unanswered: readonly number[]
-  /** The changes of a vault between the first and the last that have no record: their processes ended before they wrote it. */
+  /** The changes of a vault from the first on that have no record: their processes ended before they wrote it, or are about to. */
   readonly unrecorded: readonly number[]
   /** The cut lines that a later start names. */
   readonly cuts: readonly (AuditCut & { readonly file: string })[]
@@ -97,10 +97,14 @@ export interface AuditReader {
   reading(): AuditReading
 }
 
-/** Checks each line against the one before; `seen` are heads that were stored elsewhere, which the log must have; `before` the requests without an answer so far. */
+/**
+ * Checks each line against the one before; `seen` are heads that were stored elsewhere, which the log must have; `before` the requests
+ * without an answer so far; `lastChange` the last change of the vault.
+ */
 export function createAuditReader(
   seen: readonly AuditHead[] = [],
   before: readonly number[] = [],
+  lastChange = 0,
 ): AuditReader {
   let head = NO_HEAD
   let place: AuditReading['last']
@@ -174,7 +178,7 @@ export function createAuditReader(
       head,
       first: first ?? 1,
       unanswered: [...unanswered],
-      unrecorded: missingIn(changes, recoveries),
+      unrecorded: missingIn(changes, recoveries, lastChange),
       cuts,
       ...(openEnd === undefined ? {} : { openEnd }),
       isStopped: last === 'stop',
@@ -183,9 +187,17 @@ export function createAuditReader(
   }
 }
 
-/** The whole numbers between the least and the greatest that are not among them, but for those right before one of `after`; of many the first thousand. */
-function missingIn(numbers: ReadonlySet<number>, after: ReadonlySet<number>): number[] {
+/**
+ * The whole numbers from the least to the greatest, or to `last`, that are not among them, except those right before one of `after`;
+ * of many the first thousand.
+ */
+function missingIn(
+  numbers: ReadonlySet<number>,
+  after: ReadonlySet<number>,
+  last: number,
+): number[] {
   const sorted = [...numbers].sort((one, other) => one - other)
+  if (last > (sorted.at(-1) ?? last)) sorted.push(last + 1)
   const missing: number[] = []
   for (let at = 1; at < sorted.length && missing.length < 1000; at++)
     for (

@@ -1,4 +1,4 @@
-import { ValidationError } from '../../core/errors.js'
+import { isStreamsError, ValidationError } from '../../core/errors.js'
 import { checkNumber, checkURL } from '../../core/options.js'
 import { formatKey } from '../../crypto/hex-key.js'
 import { parsePublicKey } from '../../crypto/keys.js'
@@ -134,7 +134,7 @@ export interface Recovery {
 export async function recover({ log, writer }: ChangingVault, after: number): Promise<Recovery> {
   const next = await log.recover(writer, after)
   const { sequence, addresses = [], generation, threshold } = next
-  const late = await sendToAll(next, addresses)
+  const late = await sendToAll(log, next, addresses)
   const reasons = late.map(({ why }) => why)
   const without = late.filter(({ hasNoShare }) => hasNoShare).length
   if (addresses.length > 0 && addresses.length - without < threshold)
@@ -255,21 +255,21 @@ async function settle(
   next: SignedManifest,
   base: SignedManifest = next,
 ): Promise<readonly Unreached[]> {
-  const { folder, store } = vault
+  const { folder, store, log } = vault
   const { addresses = [], generation, dropped } = next
-  const late = await sendToAll(next, addresses)
+  const late = await sendToAll(log, next, addresses)
   const without = late.filter(({ hasNoShare }) => hasNoShare)
   if (without.length > 0) await takeBack(vault, next, without)
   if (late.length > 0) return late
   const settled = next.isUnsettled === true ? await amend(vault, next, {}) : next
   if (settled.generation !== generation) return []
-  const unreached = await sendToAll(settled, dropped ?? [])
+  const unreached = await sendToAll(log, settled, dropped ?? [])
   const left = unreached.map(({ address }) => address)
   const last =
     left.length < (dropped?.length ?? 0)
       ? await amend(vault, next, { dropped: left.length === 0 ? undefined : left })
       : settled
-  const behind = last === next ? [] : await sendToAll(last, addresses)
+  const behind = last === next ? [] : await sendToAll(log, last, addresses)
   await removeDropped(store, base, last)
   await removeOldShares(folder, generation)
   return [...unreached, ...behind]
@@ -298,7 +298,7 @@ async function takeBack(
     }
   })
   const { addresses: old = [] } = next
-  await sendToAll(next, [...old, ...without.map(({ address }) => address)])
+  await sendToAll(log, next, [...old, ...without.map(({ address }) => address)])
   throw fail('new nodes have no share, and the change was taken back')
 }
 
@@ -323,7 +323,7 @@ async function amend(
 }
 
 async function holdersOf(
-  { folder, writer }: ChangingVault,
+  { folder, log, writer }: ChangingVault,
   base: SignedManifest,
   { nodes, threshold, isFresh, addresses }: Split,
 ): Promise<Holders> {
@@ -337,13 +337,13 @@ async function holdersOf(
     return { generation, dealers, receivers }
   }
   // Who has lost its share gets another one.
-  const unreached = (await sendToAll(base, addresses)).filter(({ hasNoShare }) => !hasNoShare)
+  const unreached = (await sendToAll(log, base, addresses)).filter(({ hasNoShare }) => !hasNoShare)
   if (unreached.length > 0)
     throw new VaultError(
       unreached.map(({ why }) => why).join('\n  '),
       unreached.some(({ isRollback }) => isRollback) ? { code: 'ROLLBACK' } : {},
     )
-  if (old !== undefined) await sendToAll(base, old)
+  if (old !== undefined) await sendToAll(log, base, old)
   const receiverKeys = addresses.map(({ key }) => key)
   const { generation } = base
   const order = signOrder({ generation, threshold, isFresh, receivers: receiverKeys }, writer)
@@ -379,6 +379,7 @@ interface Unreached {
 
 /** Sends a manifest to nodes. Returns those that could not be reached; they get it with the next request. */
 async function sendToAll(
+  log: ManifestLog,
   manifest: SignedManifest,
   addresses: readonly NodeAddress[],
 ): Promise<readonly Unreached[]> {
@@ -386,11 +387,11 @@ async function sendToAll(
   const failures = await Promise.all(
     distinct.map(async function send(address) {
       try {
-        if (await sendManifest(address, manifest)) return []
+        if (await sendOrLater(log, manifest, address)) return []
         const why = `the node at ${address.url} has no share of generation ${manifest.generation}`
         return [{ address, why, hasNoShare: true, isRollback: false }]
       } catch (thrown) {
-        const isRollback = thrown instanceof VaultError && thrown.code === 'ROLLBACK'
+        const isRollback = isStreamsError(thrown, 'ROLLBACK')
         const { url } = address
         const why = `the node at ${url} has not got change ${manifest.sequence} yet: ${reasonOf(thrown)}`
         return [{ address, why, hasNoShare: false, isRollback }]
@@ -398,6 +399,24 @@ async function sendToAll(
     }),
   )
   return failures.flat()
+}
+
+/** Where a node has seen a later change, because somebody puts secrets meanwhile, it is sent the latest. */
+async function sendOrLater(
+  log: ManifestLog,
+  manifest: SignedManifest,
+  address: NodeAddress,
+): Promise<boolean> {
+  for (let latest = manifest; ; ) {
+    try {
+      return await sendManifest(address, latest)
+    } catch (thrown) {
+      const now = isStreamsError(thrown, 'ROLLBACK') ? await log.head() : latest
+      const isLater = now.sequence > latest.sequence && now.generation === manifest.generation
+      if (!isLater) throw thrown
+      latest = now
+    }
+  }
 }
 
 function checkAddresses(

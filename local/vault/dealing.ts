@@ -25,25 +25,38 @@ export interface SealedDealing {
   readonly sealed: readonly Uint8Array[]
 }
 
+/** The indexes of the holders that have sent something wrong. */
+export interface Complaints {
+  readonly complaints: readonly number[]
+}
+
 /** What a new holder gets of one dealer. */
 export interface ReceivedDealing {
   readonly dealing: string
   readonly sealed: Uint8Array
 }
 
-/** Deals a share, or a random secret where there is none, to the holders of these keys. */
+/**
+ * Deals a share, or a random secret where there is none, to the holders of these keys. Returns the holders whose key is undefined, as
+ * their invitation was wrong, if there are any.
+ */
 export function sealDealing(
   dealer: number,
   share: PrivateShare | undefined,
   threshold: number,
-  recipients: readonly Uint8Array[],
-): SealedDealing {
+  recipients: readonly (Uint8Array | undefined)[],
+): SealedDealing | Complaints {
+  const complaints = recipients.flatMap((each, index) => (each === undefined ? [index] : []))
+  if (complaints.length > 0) return { complaints }
   const split = { threshold, nodes: recipients.length }
   const dealing = share === undefined ? dealFresh(dealer, split) : dealReshare(share, split)
   return {
     dealing: formatDealing(dealing),
     sealed: recipients.map((recipient, at) =>
-      seal(Buffer.from(formatPrivateShare(dealing.subShares[at] as PrivateShare)), recipient),
+      seal(
+        Buffer.from(formatPrivateShare(dealing.subShares[at] as PrivateShare)),
+        recipient as Uint8Array,
+      ),
     ),
   }
 }
@@ -65,7 +78,7 @@ export function readDealing(
 }
 
 /** A new holder's share, or the dealers whose sub-shares are wrong. */
-export type Received = { readonly share: PrivateShare } | { readonly complaints: readonly number[] }
+export type Received = { readonly share: PrivateShare } | Complaints
 
 /** Opens the sub-shares that a new holder was sent, checks each and combines them. */
 export function receiveDealings(

@@ -174,9 +174,13 @@ export function createManifestLog(
       )
       if (await link(base, next)) {
         cached = next
-        await seen.add(next)
+        // First of all: whatever fails from here on, the change was made.
+        try {
+          await acts.record(next)
+        } finally {
+          await seen.add(next)
+        }
         await prune(next.sequence)
-        await acts.record(next)
         return { base, next }
       }
       await sleep(randomInt(1, 20))

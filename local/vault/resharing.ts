@@ -5,7 +5,12 @@ import {
   type PublicKey,
   resharedKey,
 } from '../../crypto/tdh2/index.js'
-import { type ReceivedDealing, readDealing, type SealedDealing } from './dealing.js'
+import {
+  type Complaints,
+  type ReceivedDealing,
+  readDealing,
+  type SealedDealing,
+} from './dealing.js'
 import { VaultError } from './errors.js'
 
 /** A holder of the old generation, as who reshares sees it. */
@@ -13,8 +18,11 @@ export interface Dealer {
   readonly index: number
   /** Names it in errors. */
   readonly shown: string
-  /** Deals its share to the receivers that have sent it these invitations, by receiver. */
-  deal(invitations: readonly Uint8Array[]): Promise<SealedDealing>
+  /**
+   * Deals its share to the receivers that have sent it these invitations, by receiver; or returns those whose invitations are not
+   * their own.
+   */
+  deal(invitations: readonly Uint8Array[]): Promise<SealedDealing | Complaints>
 }
 
 /** A holder of the next generation. */
@@ -85,7 +93,7 @@ export async function reshareKey(resharing: Resharing): Promise<Reshared> {
 
 /** Asks every dealer, and checks what each has published. */
 async function collect(
-  { dealers, threshold, publicKey, isFresh }: Resharing,
+  { dealers, receivers, threshold, publicKey, isFresh }: Resharing,
   invitations: readonly (readonly Uint8Array[])[],
   leftOut: Map<number, string>,
 ): Promise<readonly Good[]> {
@@ -93,6 +101,14 @@ async function collect(
     dealers.map(async function ask(dealer, at): Promise<Good | undefined> {
       try {
         const sealed = await dealer.deal(invitations.map(each => each[at] as Uint8Array))
+        if ('complaints' in sealed) {
+          // Nobody else can open an invitation, so either may lie.
+          const blamed = receivers.filter(({ index }) => sealed.complaints.includes(index))
+          const names = blamed.map(({ shown }) => shown).join(', ')
+          throw new VaultError(
+            `it says that its invitation is not of ${names || 'nobody'}: one of the two lies`,
+          )
+        }
         if (sealed.sealed.length !== invitations.length)
           throw new VaultError('it did not deal to every new node')
         const { index } = dealer

@@ -70,15 +70,24 @@ export function createHolderResharing({
   const ownKey = formatKey(keys.publicKey)
   const doing = new Map<string, Doing>()
 
+  function forget({ order, keys: own }: Doing): void {
+    own?.secretKey.fill(0)
+    doing.delete(order.id)
+  }
+
   /** What was done for an order. Of too many orders the earliest is given up, whichever was asked for last. */
   function doingOf(order: Order): Doing {
+    // Orders of a generation that is past: the writer's clock may have been put back since.
+    for (const each of doing.values()) if (each.order.generation !== order.generation) forget(each)
     const done = doing.get(order.id) ?? { order }
     doing.set(order.id, done)
     if (doing.size > MAX_ORDERS) {
       const [earliest] = [...doing.values()].sort((a, b) => a.order.signedAt - b.order.signedAt)
-      earliest?.keys?.secretKey.fill(0)
-      doing.delete(earliest?.order.id ?? '')
-      if (earliest === done) throw new VaultError('later orders are under way')
+      forget(earliest as Doing)
+      if (earliest === done)
+        throw new VaultError(
+          'orders that were signed later are under way: if the clock of who signs was put back, start this node anew',
+        )
     }
     return done
   }
@@ -138,6 +147,7 @@ export function createHolderResharing({
     if (index < 0) throw new VaultError('the vault has no node with this key')
     const share = isFresh ? undefined : await files.readShare(generation, publicKey, index)
     const dealing = sealDealing(index, share, threshold, recipients)
+    if ('complaints' in dealing) return dealing
     const what = isFresh ? 'part of a new key' : `share of generation ${generation}`
     const nodes = receivers.map(key => `${key.slice(0, 8)}...`).join(', ')
     log.info?.(`deals its ${what}, of threshold ${threshold}, to ${nodes}`)
@@ -194,19 +204,17 @@ export function createHolderResharing({
   return { invite, deal, accept, prove }
 }
 
-/** Reads the key that a receiver has boxed to a dealer, for this order. */
+/** Reads the key that a receiver has boxed to a dealer, for this order. Undefined where the invitation is not its own. */
 export function readInvitation(
   boxed: Uint8Array,
   receiver: Uint8Array,
   dealer: BoxKeys,
   id: string,
-): Uint8Array {
+): Uint8Array | undefined {
   const json = openJSON('I', boxed, receiver, dealer)
   const fields = json === undefined ? undefined : parseObject(json)
   const isRight =
     fields?.id === id && typeof fields.key === 'string' && /^[0-9a-f]{64}$/.test(fields.key)
   const key = isRight ? parseKey('key', fields.key) : undefined
-  if (key === undefined || !isPublicKey(key))
-    throw new VaultError('an invitation is not of the node that was ordered')
-  return key
+  return key !== undefined && isPublicKey(key) ? key : undefined
 }

@@ -140,7 +140,9 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): 
 /** Deletes the shares of a node whose time is over, whether or not anybody has said so since. */
 export async function expireShares(files: NodeFiles): Promise<void> {
   const manifest = await files.readManifest((await files.readTrust()).writer)
-  if (isExpired(manifest?.sharesExpireAt)) await files.removeOthers(undefined)
+  if (manifest === undefined || !isExpired(manifest.sharesExpireAt)) return
+  // The share of the next generation may be there, and its manifest not yet.
+  await files.removeUpTo(manifest.generation)
 }
 
 function isExpired(time: number | undefined): boolean {

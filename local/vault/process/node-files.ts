@@ -60,6 +60,8 @@ export interface NodeFiles {
   removePending(): Promise<void>
   /** Removes the shares of all other generations. */
   removeOthers(generation: number | undefined): Promise<void>
+  /** Removes the shares of a generation and of those before it. */
+  removeUpTo(generation: number): Promise<void>
 }
 
 /** Opens the files of a node. */
@@ -92,6 +94,12 @@ export function createNodeFiles(folder: VaultFolder): NodeFiles {
     if (fields === undefined) return undefined
     const share = parsePrivateShare(JSON.stringify(fields))
     return share.index === index && isShareOf(publicKey, share) ? share : undefined
+  }
+
+  async function removeAll(isOld: (generation: number) => boolean): Promise<void> {
+    for (const file of await list())
+      if (/^\d+\.json$/.test(file) && isOld(Number(file.slice(0, -5))))
+        await rm(join(shares, file), { force: true })
   }
 
   async function readTrustFile(): Promise<Readonly<Record<string, unknown>>> {
@@ -157,11 +165,8 @@ export function createNodeFiles(folder: VaultFolder): NodeFiles {
     async removePending() {
       for (const file of await pendingFiles()) await rm(join(shares, file), { force: true })
     },
-    async removeOthers(generation) {
-      for (const file of await list())
-        if (/^\d+\.json$/.test(file) && file !== `${generation}.json`)
-          await rm(join(shares, file), { force: true })
-    },
+    removeOthers: kept => removeAll(generation => generation !== kept),
+    removeUpTo: last => removeAll(generation => generation <= last),
   }
 }
 

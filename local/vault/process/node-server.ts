@@ -129,7 +129,7 @@ async function answerWith(
   try {
     const answer = await holder(request, asker)
     // What can't be recorded is not given.
-    if (!('needs' in answer)) await record(records, request, asker, isCaller)
+    if (!('needs' in answer)) await record(records, request, asker, isCaller, answer)
     log.debug?.(`answered: ${shown}`)
     return { answer }
   } catch (thrown) {
@@ -137,7 +137,7 @@ async function answerWith(
     const error = isStreamsError(thrown) ? thrown : new VaultError('the node failed')
     log.warn?.(`rejected: ${shown}: ${error.message}`)
     if (!isStreamsError(thrown, 'AUDIT'))
-      await record(records, request, asker, isCaller, error.code).catch(() => undefined)
+      await record(records, request, asker, isCaller, { code: error.code }).catch(() => undefined)
     return { failure: { code: error.code, message: error.message } }
   }
 }
@@ -148,14 +148,18 @@ async function record(
   { kind, name, order }: NodeRequest,
   asker: string,
   isCaller: boolean,
-  code?: string,
+  { code, complaints = [] }: { readonly code?: unknown; readonly complaints?: unknown },
 ): Promise<void> {
   const outcome = code === undefined ? {} : { code }
   if (isCaller && (kind === 'release' || kind === 'response')) {
     const secret = kind === 'release' ? { secret: shownName(name) } : {}
     await records.append({ type: kind, caller: asker, ...secret, ...outcome })
   } else if ((kind === 'deal' || kind === 'accept') && code === undefined)
-    await records.append({ type: kind, order: String(order).slice(0, MAX_ORDER) })
+    await records.append({
+      ...{ type: kind, order: String(order).slice(0, MAX_ORDER) },
+      // It has done nothing, but complained of these.
+      ...(Array.isArray(complaints) && complaints.length > 0 ? { complaints } : {}),
+    })
 }
 
 function shownName(name: unknown): string {

@@ -8,7 +8,7 @@ import {
   parseDecryptionShare,
   verifyShare,
 } from '../../../crypto/tdh2/index.js'
-import type { SealedDealing } from '../dealing.js'
+import type { Complaints, SealedDealing } from '../dealing.js'
 import { VaultError } from '../errors.js'
 import { hexOf, type NodeAddress, type SignedManifest } from '../manifest.js'
 import type { RespondingNode } from '../node.js'
@@ -102,12 +102,13 @@ export function remoteDealers(
   return addresses.map((address, index) => ({
     index,
     shown: shownNode(address, index),
-    async deal(invited): Promise<SealedDealing> {
+    async deal(invited): Promise<SealedDealing | Complaints> {
       const invitations = invited.map(each => Buffer.from(each).toString('base64'))
       const signed = { attempt: 1, content: [invitations] }
       const step = signStep({ id: order.id, kind: 'deal', node: address.key, ...signed }, writer)
       const request = { kind: 'deal', ...orderOf(order), step, invitations }
       const answer = await askNode(address, boxKeys(), request)
+      if (answer.complaints !== undefined) return { complaints: complaintsOf(answer) }
       return {
         dealing: textOf(answer, 'dealing'),
         sealed: textsOf(answer, 'sealed').map(each => Buffer.from(each, 'base64')),
@@ -140,10 +141,7 @@ export function remoteReceivers(
       const signed = { attempt, content: [dealings, sealed] }
       const step = signStep({ id: order.id, kind: 'accept', node: address.key, ...signed }, writer)
       const request = { kind: 'accept', ...orderOf(order), step, attempt, dealings, sealed }
-      const { complaints } = await askNode(address, boxKeys(), request)
-      const isList = Array.isArray(complaints) && complaints.every(Number.isInteger)
-      if (!isList) throw new VaultError('its answer is malformed')
-      return complaints as number[]
+      return complaintsOf(await askNode(address, boxKeys(), request))
     },
     async prove(publicKey) {
       const ciphertext = await encrypt(publicKey, randomBytes(16), { label: PROOF_LABEL })
@@ -164,6 +162,12 @@ export function keysOf(addresses: readonly NodeAddress[]): readonly Uint8Array[]
 /** Names a node in messages. */
 export function shownNode({ url }: NodeAddress, index: number): string {
   return `node ${index} at ${url}`
+}
+
+function complaintsOf({ complaints }: Readonly<Record<string, unknown>>): readonly number[] {
+  const isList = Array.isArray(complaints) && complaints.every(Number.isInteger)
+  if (!isList) throw new VaultError('its answer is malformed')
+  return complaints as number[]
 }
 
 function orderOf({ order, signature }: SignedOrder): SignedOrder {

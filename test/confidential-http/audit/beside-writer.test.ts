@@ -1,7 +1,7 @@
 // A log that is verified while another process writes and rotates it, and a log on a disk that is full for a while.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
@@ -10,6 +10,8 @@ import { built } from '../../support/files.js'
 import { failureOf, pause, until } from '../../support/waiting.js'
 
 const RUNS = Number(process.env.AUDIT_RUNS ?? 60)
+/** How often a disk becomes full. */
+const FULL_DISKS = Math.ceil(RUNS / 6)
 
 let folder: string
 let file: string
@@ -114,6 +116,49 @@ test('a full disk ends nothing: records are refused, and go on once there is roo
   })
   expect(numbers).toEqual(numbers.map((_, at) => at + 2))
 })
+
+test('a disk that is full again and again, and a log that is verified meanwhile, raise no alarm', async () => {
+  // A failed write is taken back, also while somebody reads what it has left.
+  const out = startWriter(8192, 0, "trap '' XFSZ; ulimit -S -f 4;")
+  const limit = (bytes: number | 'unlimited'): void =>
+    void execFileSync('prlimit', ['--pid', String(child?.pid), `--fsize=${bytes}:unlimited`])
+  await until(() => /EFBIG/.test(out()))
+  let isOver = false
+  let runs = 0
+  const alarms: string[] = []
+  async function verify(): Promise<void> {
+    while (!isOver) {
+      await verifyAudit(file).catch(error => alarms.push(error.message))
+      runs++
+    }
+  }
+  const verifying = [verify(), verify()]
+  for (let round = 0; round < FULL_DISKS; round++) {
+    limit('unlimited')
+    const before = out().length
+    await until(() => /^\d+$/m.test(out().slice(before)))
+    const { size = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {}
+    limit(Math.min(size + 100 * (round % 7), 6000))
+    const full = out().length
+    await until(() => /EFBIG/.test(out().slice(full)))
+  }
+  limit('unlimited')
+  isOver = true
+  await Promise.all(verifying)
+  child?.kill('SIGINT')
+  await once(child as ChildProcess, 'close')
+  expect(alarms).toEqual([])
+  expect(runs).toBeGreaterThan(FULL_DISKS)
+  const numbers = new Set(out().match(/^\d+$/gm))
+  const text = readdirSync(folder)
+    .map(each => readFileSync(join(folder, each), 'utf8'))
+    .join('')
+  const { isStopped, cuts } = await verifyAudit(file)
+  expect({ isStopped, cuts }).toEqual({ isStopped: true, cuts: [] })
+  // Each that counts as written is there, and none besides: but the records of the log itself.
+  const requests = text.match(/"seq":\d+,[^\n]*"type":"request"/g) ?? []
+  expect(requests.length).toBe(numbers.size)
+}, 120_000)
 
 test('a record waits five seconds for onRecord, and the next does not wait for it', async () => {
   let calls = 0

@@ -1,5 +1,13 @@
 // Who has changed a vault, and who was given what by its nodes: in audit logs beside them.
-import { chownSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from '@jest/globals'
 import { openAuditLog, verifyAudit } from '../../../confidential-http/index.js'
@@ -66,6 +74,27 @@ test('an act whose process ended before it was recorded is missed', async () => 
   writeFileSync(fileIn(vault.directory), written, { mode: 0o600 })
   await put('c')
   expect(await verifyAudit(fileIn(vault.directory))).toMatchObject({ unrecorded: [sequence + 1] })
+})
+
+test('an act that can not be recorded says that it was made, and is missed from then on', async () => {
+  const file = fileIn(vault.directory)
+  const put = (key: string) => vault.put({ key }, VALUE, { policy: 'anywhere' })
+  renameSync(file, `${file}-away`)
+  mkdirSync(file)
+  const { sequence: before } = await vault.current()
+  const failed = await failureOf(put('a'))
+  expect(failed).toMatchObject({ code: 'AUDIT' })
+  expect(failed.message).toMatch(`change ${before + 1} was made, and is not recorded: ${file}`)
+  expect((await vault.list()).map(({ key }) => key)).toContain('a')
+  rmSync(file, { recursive: true })
+  renameSync(`${file}-away`, file)
+  // It was the last one: the log alone does not say that there was another.
+  expect(await verifyAudit(file)).toMatchObject({ unrecorded: [] })
+  expect(await verifyAudit(file, { lastChange: before + 1 })).toMatchObject({
+    unrecorded: [before + 1],
+  })
+  await put('b')
+  expect(await verifyAudit(file)).toMatchObject({ unrecorded: [before + 1] })
 })
 
 test('a node has a record of each release, and of its part in resharings', async () => {

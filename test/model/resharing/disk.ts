@@ -7,6 +7,17 @@ export class Disk {
   /** Called before each operation of a node, which it ends by a throw. */
   onOperation: (path: string) => void = () => undefined
 
+  /** The files of a folder now. */
+  snapshot(folder: string): ReadonlyMap<string, string> {
+    return new Map([...this.files].filter(([path]) => path.startsWith(`${folder}/`)))
+  }
+
+  /** Puts a folder back to what it was. */
+  restore(folder: string, files: ReadonlyMap<string, string>): void {
+    for (const path of this.snapshot(folder).keys()) this.files.delete(path)
+    for (const [path, text] of files) this.files.set(path, text)
+  }
+
   private begin(path: string): void {
     this.onOperation(path)
   }

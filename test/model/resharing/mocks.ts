@@ -1,31 +1,30 @@
 import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { jest } from '@jest/globals'
+import { transformSync } from 'esbuild'
 import type * as SealedBox from '../../../crypto/sealed-box.js'
 import type * as Group from '../../../crypto/tdh2/group.js'
 import type * as TDH2 from '../../../crypto/tdh2/index.js'
 import type * as Files from '../../../local/files.js'
 import type * as VaultFiles from '../../../local/vault/files.js'
-import type * as ManifestFile from '../../../local/vault/manifest.js'
-import type * as NodeFilesFile from '../../../local/vault/process/node-files.js'
-import type * as OrderFile from '../../../local/vault/process/order.js'
 import type * as Protocol from '../../../local/vault/process/protocol.js'
-import type * as Remote from '../../../local/vault/process/remote-nodes.js'
 import type * as Shares from '../../../local/vault/share-files.js'
 import type * as WriterFile from '../../../local/vault/writer.js'
 import { digestText } from './digest-text.js'
 import { Disk } from './disk.js'
 import { makeFastGroup } from './fast-group.js'
-
-/** What guards a resharing, each of which can be taken out. */
-export const MENDS = ['steps', 'refusal', 'proof', 'settling'] as const
-export type Mend = (typeof MENDS)[number]
+import { GUARDED_FILES, GUARDS } from './guards.js'
 
 /** What the code under test runs on: everything but the protocol itself. */
 export interface Ground {
   readonly disk: Disk
   draw: () => number
   ask: typeof Protocol.askNode
-  out: Mend | undefined
+  /** The guard that is taken out. */
+  out: string | undefined
+  /** The clock of all processes, in Unix milliseconds. */
+  now: number
 }
 
 /** One for all worlds: they run one after another. */
@@ -34,7 +33,10 @@ export const ground: Ground = {
   draw: Math.random,
   ask: () => Promise.reject(new Error('no world runs')),
   out: undefined,
+  now: 0,
 }
+
+Date.now = () => ground.now++
 
 const { disk } = ground
 
@@ -120,40 +122,31 @@ jest.mock('../../../local/vault/process/protocol.js', () => ({
   askNode: (...given: Parameters<typeof Protocol.askNode>) => ground.ask(...given),
 }))
 
-jest.mock('../../../local/vault/process/order.js', () => {
-  const actual = jest.requireActual<typeof OrderFile>('../../../local/vault/process/order.js')
-  const checkStep: typeof OrderFile.checkStep = (...given) => {
-    if (ground.out !== 'steps') actual.checkStep(...given)
+/** Compiles a file of the library so that each of its guards can be taken out while it runs. */
+function loadGuarded(file: string): unknown {
+  const path = join(__dirname, '../../../local/vault', file)
+  let source = readFileSync(`${path}.ts`, 'utf8')
+  for (const [name, [at, text, without, around = text]] of Object.entries(GUARDS)) {
+    if (at !== file) continue
+    if (source.split(around).length !== 2 || around.split(text).length !== 2)
+      throw new Error(`${file} does not have the guard "${name}" once: ${around}`)
+    const either = `isOut(${JSON.stringify(name)}) ? (${without}) : (${text})`
+    // A statement that began with a bracket would go on with the line before.
+    const isStatement = source.split('\n').some(line => line.trim() === text)
+    const made = isStatement ? either : `(${either})`
+    source = source.replace(around, () => around.replace(text, () => made))
   }
-  return { ...actual, checkStep }
-})
+  const { code } = transformSync(source, {
+    ...{ loader: 'ts', format: 'cjs', target: 'node20', sourcefile: `${path}.ts` },
+    sourcemap: 'inline',
+  })
+  const module = { exports: {} }
+  const load = (name: string): unknown =>
+    require(name.startsWith('.') ? join(dirname(path), name.replace(/\.js$/, '')) : name)
+  const isOut = (name: string): boolean => ground.out === name
+  new Function('require', 'module', 'exports', 'isOut', code)(load, module, module.exports, isOut)
+  return module.exports
+}
 
-jest.mock('../../../local/vault/process/node-files.js', () => {
-  const actual = jest.requireActual<typeof NodeFilesFile>(
-    '../../../local/vault/process/node-files.js',
-  )
-  const createNodeFiles: typeof NodeFilesFile.createNodeFiles = folder => {
-    const files = actual.createNodeFiles(folder)
-    const adopt: typeof files.adopt = async (...given) =>
-      (await files.adopt(...given)) || ground.out === 'refusal'
-    return { ...files, adopt }
-  }
-  return { ...actual, createNodeFiles }
-})
-
-jest.mock('../../../local/vault/process/remote-nodes.js', () => {
-  const actual = jest.requireActual<typeof Remote>('../../../local/vault/process/remote-nodes.js')
-  const remoteReceivers: typeof Remote.remoteReceivers = (...given) =>
-    actual.remoteReceivers(...given).map(each => ({
-      ...each,
-      prove: key => (ground.out === 'proof' ? Promise.resolve() : each.prove(key)),
-    }))
-  return { ...actual, remoteReceivers }
-})
-
-jest.mock('../../../local/vault/manifest.js', () => {
-  const actual = jest.requireActual<typeof ManifestFile>('../../../local/vault/manifest.js')
-  const signManifest: typeof ManifestFile.signManifest = ({ isUnsettled, ...manifest }, writer) =>
-    actual.signManifest(ground.out === 'settling' ? manifest : { ...manifest, isUnsettled }, writer)
-  return { ...actual, signManifest }
-})
+for (const file of GUARDED_FILES)
+  jest.mock(`../../../local/vault/${file}.js`, () => loadGuarded(file))

@@ -1,0 +1,80 @@
+// What a malicious node does with each message, at each step, while a key is reshared or rotated.
+import { expect, test } from '@jest/globals'
+import { ACTIONS, type Action, type Kind, Liar, MESSAGES, standBefore } from './node-attack.js'
+import { addressesOf, introduce, type Node, open, sharesOf, startNodes } from './node-processes.js'
+import { nameOf, reveal, VALUE, vault } from './vault.js'
+
+interface Row {
+  readonly action: Action
+  readonly kind: Kind
+  readonly step: Kind
+}
+
+const PAIRS = [
+  [0, 1],
+  [1, 2],
+  [0, 2],
+]
+
+const isOfItself = (action: Action): boolean =>
+  ACTIONS.indexOf(action) >= ACTIONS.indexOf('withhold')
+
+/** All that there is to do: what a node withholds or lies about is at the step of that message. */
+const ROWS: readonly Row[] = ACTIONS.flatMap(action =>
+  MESSAGES.flatMap(kind =>
+    MESSAGES.flatMap(step => (isOfItself(action) && step !== kind ? [] : [{ action, kind, step }])),
+  ),
+)
+
+/** Runs every `share`th row, against both changes. */
+export function testAttacks(share: number): void {
+  for (const change of ['reshare', 'rotate'] as const)
+    test.each(MESSAGES)(
+      `a malicious node destroys nothing while the vault is to ${change}, and is named for its lies, at the step "%s"`,
+      async step => {
+        await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
+        const nodes = (await startNodes(3, vault.writerKey)) as [Node, Node, Node]
+        introduce(nodes)
+        await vault.reshare({ addresses: addressesOf(nodes) })
+        const [first, second, third] = nodes
+        const liar = new Liar(third, [first, second])
+        const url = await standBefore(third, liar.front)
+        // The first: of the old nodes, the first of so many as it takes are chosen.
+        const remote = await open()
+        await remote.reshare({ addresses: addressesOf([{ ...third, url }, first, second]) })
+        const alter = () => (change === 'reshare' ? remote.reshare() : remote.rotate())
+        const rows = ROWS.filter(
+          (row, at) => row.step === step && (at + MESSAGES.indexOf(step)) % share === 0,
+        )
+        expect(rows.length).toBeGreaterThan(0)
+        for (const row of rows) {
+          Object.assign(liar, row, { isActing: true, acts: 0 })
+          const { isDone, text } = await alter().then(
+            ({ leftOut }) => ({ isDone: true, text: leftOut.join('\n') }),
+            (error: Error) => ({ isDone: false, text: error.message }),
+          )
+          liar.isActing = false
+          const shown = { ...row, text }
+          expect({ ...shown, acts: liar.acts }).not.toEqual({ ...shown, acts: 0 })
+          if (!isOfItself(row.action))
+            expect({ ...row, isDone, text }).toEqual({ ...row, isDone: true, text: '' })
+          else
+            for (const line of linesOf(text))
+              expect({ ...row, line }).toEqual({ ...row, line: expect.stringContaining(url) })
+          expect(await reveal(remote, nameOf('key'), [1, 2])).toBe(VALUE)
+          if (isOfItself(row.action)) {
+            expect({ ...row, text }).toEqual({ ...row, text: expect.stringContaining(url) })
+            // Nobody has deleted what it takes to go on.
+            expect(await alter()).toMatchObject({ leftOut: [] })
+          }
+          for (const pair of PAIRS) expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
+          for (const node of nodes) expect(sharesOf(node)).toEqual([`${remote.generation}.json`])
+        }
+      },
+      600_000,
+    )
+}
+
+/** The lines that name a node. */
+const linesOf = (text: string): string[] =>
+  text.split('\n').filter(line => /node \d? ?at http/.test(line))
