@@ -79,15 +79,14 @@ test('an act whose process ended before it was recorded is missed', async () => 
 test('an act that can not be recorded says that it was made, and is missed from then on', async () => {
   const file = fileIn(vault.directory)
   const put = (key: string) => vault.put({ key }, VALUE, { policy: 'anywhere' })
-  renameSync(file, `${file}-away`)
-  mkdirSync(file)
+  // The lock of the log can't be taken.
+  mkdirSync(`${file}.lock`)
   const { sequence: before } = await vault.current()
   const failed = await failureOf(put('a'))
   expect(failed).toMatchObject({ code: 'AUDIT' })
   expect(failed.message).toMatch(`change ${before + 1} was made, and is not recorded: ${file}`)
   expect((await vault.list()).map(({ key }) => key)).toContain('a')
-  rmSync(file, { recursive: true })
-  renameSync(`${file}-away`, file)
+  rmSync(`${file}.lock`, { recursive: true })
   // It was the last one: the log alone does not say that there was another.
   expect(await verifyAudit(file)).toMatchObject({ unrecorded: [] })
   expect(await verifyAudit(file, { lastChange: before + 1 })).toMatchObject({
