@@ -86,6 +86,7 @@ export type {
   WorkflowRuntime,
   WorkflowSecret,
 } from './runtime/workflow-types.js'
+export type { RenewAfter } from './thread/renewed-thread.js'
 export type {
   ConfidentialHTTPRequest,
   ConfidentialHTTPRequestJson,

@@ -14,6 +14,7 @@ import type { SecretName } from '../../local/vault/secret-name.js'
 import { readUse, type SecretUse } from '../../local/vault/secret-policy.js'
 import type { EnclavePlugin } from './call.js'
 import { EnclaveError } from './errors.js'
+import { nodeCrypto } from './node-crypto.js'
 import { gatherShares } from './secrets/gather-shares.js'
 import type { FailureTimes, SecretNode, ShareRequest } from './secrets/node-order.js'
 import { createRedactor } from './secrets/redact.js'
@@ -84,6 +85,8 @@ export function secrets(options: SecretsOptions): EnclavePlugin {
           return { ...reply, multiHeaders }
         } catch (thrown) {
           throw redactor.error(thrown)
+        } finally {
+          redactor.wipe()
         }
       },
   }
@@ -144,11 +147,13 @@ function createReleasing(vault: SecretVault): Releasing {
     const ciphertext = checkCiphertext(read, name, await now.ciphertext(name))
     const asked = { ...request, ciphertext }
     const shares = await gatherShares(now, asked, failures)
-    const bytes = await combine(ciphertext, shares, { threshold }).catch(async () => {
-      // Either a node lies or the message was changed.
-      const verified = await gatherShares(now, { ...asked, suspects: shares }, failures)
-      return combine(ciphertext, verified, { threshold })
-    })
+    const bytes = await combine(ciphertext, shares, { threshold, crypto: nodeCrypto }).catch(
+      async () => {
+        // Either a node lies or the message was changed.
+        const verified = await gatherShares(now, { ...asked, suspects: shares }, failures)
+        return combine(ciphertext, verified, { threshold, crypto: nodeCrypto })
+      },
+    )
     try {
       const { value, use } = readUse(bytes)
       const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value)
