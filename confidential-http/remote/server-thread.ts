@@ -70,7 +70,7 @@ export class EnclaveThread {
           Math.min(call.timeout ?? timeout, max) + GRACE,
           {
             signal,
-            isHeard: true,
+            awaitsOutcome: true,
             ...(onConnected === undefined ? {} : { connected: onConnected }),
           },
         )

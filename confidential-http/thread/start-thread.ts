@@ -51,7 +51,7 @@ export interface SendOptions {
   /** Aborting it cancels the question. */
   readonly signal?: AbortSignal | undefined
   /** Whether a cancelled question is open until the thread has said what became of it. @default false */
-  readonly isHeard?: boolean
+  readonly awaitsOutcome?: boolean
   /** Called when the thread has connected to the API: from then on it may have the request. */
   readonly connected?: () => void
 }
@@ -150,14 +150,14 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
   function send<Value>(
     question: Question,
     timeout: number,
-    { signal, isHeard = false, connected }: SendOptions = {},
+    { signal, awaitsOutcome = false, connected }: SendOptions = {},
   ): Sent<Value> {
     const { id, entry } = pending.add()
     if (connected !== undefined) entry.connected = connected
     post({ ...question, id, startedAt: Date.now() })
     if (signal !== undefined)
       entry.forget = onAbort(signal, () => {
-        if (isHeard) post({ type: 'cancel', id })
+        if (awaitsOutcome) post({ type: 'cancel', id })
         else cancel(asError(signal.reason))
       })
     if (ended !== undefined) pending.complete(id, { error: ended })
