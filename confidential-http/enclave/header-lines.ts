@@ -1,5 +1,5 @@
 import type { ConfidentialCall } from '../../plugins/confidential-http/call.js'
-import { withBytes } from '../../plugins/confidential-http/own-bytes.js'
+import { withBytes } from '../../plugins/confidential-http/call.js'
 
 const BODYLESS: readonly string[] = ['GET', 'HEAD', 'DELETE', 'OPTIONS']
 

@@ -16,8 +16,8 @@ import type {
   ConfidentialReply,
   ConnectionRules,
 } from '../../plugins/confidential-http/call.js'
+import { ownBytes } from '../../plugins/confidential-http/call.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
-import { ownBytes } from '../../plugins/confidential-http/own-bytes.js'
 import { hasHeader, readHeaders, writeHeaders } from './header-lines.js'
 import { badAnswer, toUpstreamError } from './upstream-error.js'
 

@@ -1,11 +1,14 @@
 import { checkOptions } from '../../core/options.js'
+import type { WebCrypto } from '../../crypto/crypto.js'
 import { parseKey } from '../../crypto/hex-key.js'
 import { encrypt, MAX_PLAINTEXT, type PublicKey } from '../../crypto/tdh2/index.js'
+import { nativeCrypto } from '../../platform/native-crypto.js'
 import type { ConfidentialReply, EnclavePlugin } from './call.js'
 import { EnclaveError } from './errors.js'
-import { nodeCrypto } from './node-crypto.js'
 import { sealAesGcm } from './response-encryption/aes-gcm.js'
 import { BOUND_LAYOUT, sealBound } from './response-encryption/bound-layout.js'
+
+const nodeCrypto = nativeCrypto as WebCrypto
 
 /** The secret that holds the caller's AES key, as 64 hexadecimal digits. It fills no placeholder. */
 export const AES_KEY_SECRET = 'san_marino_aes_gcm_encryption_key'

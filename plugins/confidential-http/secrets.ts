@@ -1,6 +1,7 @@
 import { abortable } from '../../core/abortable.js'
 import { isStreamsError } from '../../core/errors.js'
 import { checkOptions } from '../../core/options.js'
+import type { WebCrypto } from '../../crypto/crypto.js'
 import { boxKeys } from '../../crypto/sealed-box.js'
 import {
   type Ciphertext,
@@ -12,9 +13,9 @@ import {
 import { VaultError } from '../../local/vault/errors.js'
 import type { SecretName } from '../../local/vault/secret-name.js'
 import { readUse, type SecretUse } from '../../local/vault/secret-policy.js'
+import { nativeCrypto } from '../../platform/native-crypto.js'
 import type { EnclavePlugin } from './call.js'
 import { EnclaveError } from './errors.js'
-import { nodeCrypto } from './node-crypto.js'
 import { gatherShares } from './secrets/gather-shares.js'
 import type { FailureTimes, SecretNode, ShareRequest } from './secrets/node-order.js'
 import { createRedactor } from './secrets/redact.js'
@@ -34,6 +35,8 @@ export interface SecretVault {
   /** The vault as it is now, for one whose key and nodes change: the same object until they do. */
   current?(): Promise<SecretVault>
 }
+
+const nodeCrypto = nativeCrypto as WebCrypto
 
 /** Options of `secrets`. */
 export interface SecretsOptions {

@@ -1,4 +1,4 @@
-import { ownBytes, withBytes } from '../own-bytes.js'
+import { ownBytes, withBytes } from '../call.js'
 
 /** Longer texts, in bytes, are not searched: they count as holding a secret. */
 export const MAX_SEARCHED = 1_048_576

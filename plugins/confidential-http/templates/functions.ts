@@ -1,5 +1,5 @@
+import { withBytes } from '../call.js'
 import { EnclaveError } from '../errors.js'
-import { withBytes } from '../own-bytes.js'
 
 /** Takes the values of its arguments. Throws EnclaveError, whose message names no value, after `field`. */
 export type TemplateFunction = (field: string, values: readonly string[]) => string
