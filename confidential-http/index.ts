@@ -33,8 +33,10 @@ export {
   type ConnectionRules,
   type EnclavePlugin,
   type HeaderLines,
+  ownBytes,
   requestSize,
   utf8Length,
+  withBytes,
 } from '../plugins/confidential-http/call.js'
 export { EnclaveError } from '../plugins/confidential-http/errors.js'
 export type { LimitsOptions } from '../plugins/confidential-http/limits.js'
@@ -86,6 +88,7 @@ export type {
   WorkflowRuntime,
   WorkflowSecret,
 } from './runtime/workflow-types.js'
+export type { RenewAfter } from './thread/renewed-thread.js'
 export type {
   ConfidentialHTTPRequest,
   ConfidentialHTTPRequestJson,

@@ -61,6 +61,18 @@ export function addEnclaveCommands(program: Command, io: IO): void {
       'how many bytes of a caller’s requests and answers, on average (default: no limit)',
       number,
     )
+    .option(
+      '--renew-after-requests <n>',
+      'replace the thread that has the secrets, and with it what its memory holds of them, after so many requests',
+      number,
+      10_000,
+    )
+    .option(
+      '--renew-after-quiet <ms>',
+      'and after so many milliseconds without a request',
+      number,
+      60_000,
+    )
     .option('--audit <file>', 'record each request in this file; sluice audit verify reads it')
     .option('--require-policies', 'refuse secrets that were stored without a policy')
     .option('--loopback', 'allow requests to this machine too')
@@ -86,6 +98,8 @@ interface EnclaveCommandOptions
   readonly requestsPerSecond?: number
   readonly requestsAtOnce: number
   readonly bytesPerSecond?: number
+  readonly renewAfterRequests: number
+  readonly renewAfterQuiet: number
   readonly audit?: string
   readonly requirePolicies?: boolean
   readonly loopback?: boolean
@@ -103,6 +117,8 @@ async function runEnclave(
     requestsPerSecond,
     requestsAtOnce,
     bytesPerSecond,
+    renewAfterRequests,
+    renewAfterQuiet,
     audit,
     loopback = false,
     privateNetworks = false,
@@ -135,6 +151,7 @@ async function runEnclave(
       ...(requestsPerSecond === undefined ? {} : { requestsPerSecond }),
       ...(bytesPerSecond === undefined ? {} : { bytesPerSecond }),
     },
+    renewAfter: { requests: renewAfterRequests, quietMs: renewAfterQuiet },
     ...(audit === undefined ? {} : { audit: { file: audit, insecurePermissions } }),
     log,
   })

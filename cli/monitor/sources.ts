@@ -6,8 +6,8 @@ import type { IO } from '../io.js'
 import type { LogOptions } from '../service/nats.js'
 import { configOf, findService, type Service } from '../service/service.js'
 import { findSigners } from '../service/signers.js'
-import { type MeasuredClient, measureClient, measurePreset } from './measured-client.js'
 import { feedLister, hostOf, keepAsking } from '../stream/look-up.js'
+import { type MeasuredClient, measureClient, measurePreset } from './measured-client.js'
 import type { MonitorOptions } from './options.js'
 
 /** What is watched: a client, and the feeds of its stream. */

@@ -18,6 +18,7 @@ import { durationMs } from '../request/duration.js'
 import { type ConfidentialHTTPRequestMessage, TYPE_NAMES } from '../request/message.js'
 import { normalizeRequest } from '../request/normalize-request.js'
 import { withSent } from '../sent.js'
+import type { CallFields } from '../thread/thread-messages.js'
 import type { HTTPResponse } from '../types.js'
 import { askUpstream } from './upstream.js'
 
@@ -60,6 +61,20 @@ export interface Enclave {
 
 /** Makes an enclave from a stack of plugins. It is as confidential as the thread or process it runs in. */
 export function createEnclave(options: EnclaveOptions): Enclave {
+  return createCallEnclave(options)
+}
+
+/** An enclave that also takes calls whose first layers run elsewhere. */
+export interface CallEnclave extends Enclave {
+  /** Carries out a call. Errors say whether it may have been sent; nothing is logged of its outcome. */
+  carryOut(
+    fields: CallFields,
+    facts: { readonly signal: AbortSignal; readonly onConnected: () => void },
+  ): Promise<ConfidentialReply>
+}
+
+/** Makes an enclave that also takes calls. */
+export function createCallEnclave(options: EnclaveOptions): CallEnclave {
   const { plugins: given } = checkOptions('createEnclave', options, { plugins: true })
   checkPlugins(given)
   const plugins: readonly EnclavePlugin[] = [...given]
@@ -80,33 +95,34 @@ export function createEnclave(options: EnclaveOptions): Enclave {
   }
   const handler = composeCall(plugins, ask, { isReply, copy })
 
-  async function send(input: unknown, caller: Caller): Promise<HTTPResponse> {
-    const { signal, defer, end } = createLifetime(life.signal, caller?.signal)
-    const scope: ScopeFacts = { log, signal, defer }
+  /** Runs one call, for as long as it lives, and marks on its error whether it may have been sent. */
+  async function run<Outcome>(
+    signals: readonly (AbortSignal | undefined)[],
+    work: (
+      scope: ScopeFacts,
+      parts: { onConnected(): void; ask(call: ConfidentialCall): Promise<ConfidentialReply> },
+    ) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const { signal, defer, end } = createLifetime(life.signal, ...signals)
     let isSent = false
     /** Closing the enclave fails many calls with one reason, and each call marks its own error. */
     function markSent(thrown: unknown): unknown {
       return withSent(thrown === life.signal.reason ? closed() : thrown, isSent || hasUnknownCall)
     }
-    try {
-      const message = normalizeRequest(input)
-      const { owner: given, name } = checkOptions('caller', caller, callerNames)
-      const owner = checkOwner('caller.owner', given)
-      if (name !== undefined) checkName(name)
-      if (signal.aborted) throw signal.reason
-      const call = {
-        ...toCall(message, { ...caller, owner }, scope),
-        onConnected() {
-          isSent = true
-        },
-      }
-      const response = handler(call).then(
-        reply => toResponse(reply),
-        thrown => {
+    const parts = {
+      onConnected(): void {
+        isSent = true
+      },
+      async ask(call: ConfidentialCall): Promise<ConfidentialReply> {
+        try {
+          return await handler(call)
+        } catch (thrown) {
           throw markSent(thrown)
-        },
-      )
-      return await logOutcome(log, message, { startedAt: call.startedAt, signal }, response)
+        }
+      },
+    }
+    try {
+      return await work({ log, signal, defer }, parts)
     } catch (thrown) {
       throw markSent(thrown)
     } finally {
@@ -114,9 +130,31 @@ export function createEnclave(options: EnclaveOptions): Enclave {
     }
   }
 
+  const send = (input: unknown, caller: Caller): Promise<HTTPResponse> =>
+    run([caller?.signal], async function sendInput(scope, { ask, onConnected }) {
+      const message = normalizeRequest(input)
+      const { owner: given, name } = checkOptions('caller', caller, callerNames)
+      const owner = checkOwner('caller.owner', given)
+      if (name !== undefined) checkName(name)
+      const { signal } = scope
+      if (signal.aborted) throw signal.reason
+      const call = withScope(toFields(message, { ...caller, owner }), scope, onConnected)
+      const response = ask(call).then(toResponse)
+      return logOutcome(log, message, { startedAt: call.startedAt, signal }, response)
+    })
+
   return {
     stack,
     send,
+    carryOut: (fields, { signal, onConnected }) =>
+      run([signal], (scope, parts) =>
+        parts.ask(
+          withScope(fields, scope, () => {
+            parts.onConnected()
+            onConnected()
+          }),
+        ),
+      ),
     listen,
     close: () => life.end(closed()),
   }
@@ -139,18 +177,34 @@ function closed(): DataStreamsError {
   return new DataStreamsError('the enclave was closed', { code: 'CLOSED' })
 }
 
-function toCall(
+/** Adds the fields that a call begins with, and its life. */
+function withScope(
+  fields: CallFields,
+  scope: ScopeFacts,
+  onConnected: () => void,
+): ConfidentialCall {
+  return {
+    ...fields,
+    headers: new Headers(),
+    released: new Map(),
+    policies: new Map(),
+    connection: {},
+    onConnected,
+    signal: scope.signal,
+    scope,
+  }
+}
+
+function toFields(
   { request, vaultDonSecrets }: ConfidentialHTTPRequestMessage,
   caller: Caller,
-  scope: ScopeFacts,
-): ConfidentialCall {
+): CallFields {
   const { body, timeout, customRootCaCertPem: pem } = request
   const { owner, name } = caller
   return {
     operation: 'SendRequest',
     method: request.method,
     url: request.url,
-    headers: new Headers(),
     multiHeaders: new Map(
       Object.entries(request.multiHeaders).map(([name, { values }]) => [name, values]),
     ),
@@ -162,17 +216,12 @@ function toCall(
       namespace,
       owner: named === undefined ? owner : named.replace(/^0x/i, '').toLowerCase(),
     })),
-    released: new Map(),
-    policies: new Map(),
     publicValues: new Map(Object.entries(request.templatePublicValues)),
     ...(pem.length === 0 ? {} : { customRootCaCertPem: new TextDecoder().decode(pem) }),
     ...(timeout === undefined ? {} : { timeout: durationMs(timeout) }),
     startedAt: caller.startedAt ?? Date.now(),
     encryptOutput: request.encryptOutput,
     ...(request.requestId === undefined ? {} : { boundTo: request.requestId }),
-    connection: {},
-    signal: scope.signal,
-    scope,
   }
 }
 

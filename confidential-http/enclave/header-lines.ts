@@ -1,4 +1,5 @@
 import type { ConfidentialCall } from '../../plugins/confidential-http/call.js'
+import { withBytes } from '../../plugins/confidential-http/call.js'
 
 const BODYLESS: readonly string[] = ['GET', 'HEAD', 'DELETE', 'OPTIONS']
 
@@ -30,7 +31,11 @@ export function writeHeaders(
 
 /** Encodes a value as UTF-8. Node writes each character of a header as one byte. */
 function toBytes(value: string): string {
-  return Buffer.from(value, 'utf8').toString('latin1')
+  return isASCII(value) ? value : withBytes(value, bytes => bytes.toString('latin1'))
+}
+
+function isASCII(value: string): boolean {
+  return Buffer.byteLength(value) === value.length
 }
 
 /** Groups raw header lines by their canonical names, and decodes those that are UTF-8. */
@@ -46,6 +51,7 @@ export function readHeaders(raw: readonly string[]): Map<string, readonly string
 }
 
 function fromBytes(value: string): string {
+  if (isASCII(value)) return value
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(value, 'latin1'))
   } catch {

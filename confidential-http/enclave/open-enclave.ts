@@ -6,7 +6,7 @@ import type { LimitsOptions } from '../../plugins/confidential-http/limits.js'
 import type { NetworkPolicyOptions } from '../../plugins/confidential-http/network-policy.js'
 import { type ConfidentialPresetOptions, confidentialPreset } from '../../presets/confidential.js'
 import { loadFunction } from '../load-function.js'
-import { createEnclave, type Enclave } from './enclave.js'
+import { type CallEnclave, createCallEnclave } from './enclave.js'
 
 /** The settings of an enclave, which can be sent to another thread. */
 export interface EnclaveSettings {
@@ -42,16 +42,13 @@ export const settingNames: OptionNames<EnclaveSettings> = {
 
 /** An enclave, its vault, and the owner whose secrets it uses by default. */
 export interface OpenEnclave {
-  readonly enclave: Enclave
+  readonly enclave: CallEnclave
   readonly vault: Vault
   readonly owner: string
 }
 
-/** Opens the vault and makes an enclave that uses it, with plugins above its stack. */
-export async function openEnclave(
-  settings: EnclaveSettings,
-  above: readonly EnclavePlugin[] = [],
-): Promise<OpenEnclave> {
+/** Opens the vault and makes an enclave that uses it. */
+export async function openEnclave(settings: EnclaveSettings): Promise<OpenEnclave> {
   const { vault: directory, network, limits, requirePolicies, stack, seen, callerKey } = settings
   const { insecurePermissions = false } = settings
   const vault = await openVault(directory, {
@@ -67,7 +64,7 @@ export async function openEnclave(
     ...(limits === undefined ? {} : { limits }),
     ...(requirePolicies === undefined ? {} : { requirePolicies }),
   })
-  return { enclave: createEnclave({ plugins: [...above, ...plugins] }), vault, owner: vault.owner }
+  return { enclave: createCallEnclave({ plugins }), vault, owner: vault.owner }
 }
 
 type MakePlugins = (

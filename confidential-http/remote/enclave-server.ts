@@ -7,12 +7,15 @@ import { boxKeys } from '../../crypto/sealed-box.js'
 import { type AuditLogOptions, openAuditLog } from '../../local/audit/audit-log.js'
 import { audit } from '../../plugins/confidential-http/audit.js'
 import { type Attestor, FORMAT } from '../attestation/evidence.js'
-import { type EnclaveSettings, openEnclave, settingNames } from '../enclave/open-enclave.js'
+import { createEnclave } from '../enclave/enclave.js'
+import { type EnclaveSettings, settingNames } from '../enclave/open-enclave.js'
+import { checkRenewAfter, type RenewAfter } from '../thread/renewed-thread.js'
 import { createAnswering } from './answer-request.js'
 import { type CallerLimits, createCallerGuard } from './caller-limits.js'
 import { createCallers } from './callers.js'
 import { listen } from './listen.js'
 import { Refusals } from './refusals.js'
+import { EnclaveThread } from './server-thread.js'
 
 /** Options of `startEnclaveServer`. */
 export interface EnclaveServerOptions extends EnclaveSettings {
@@ -40,6 +43,11 @@ export interface EnclaveServerOptions extends EnclaveSettings {
   readonly attestor?: Attestor
   /** Records each request in a file, whatever the stack. @default no record */
   readonly audit?: AuditLogOptions
+  /**
+   * When the enclave's thread, whose memory may still hold secrets, is replaced by a new one. No request waits for it.
+   * @default after 10000 requests, and after a quiet minute
+   */
+  readonly renewAfter?: RenewAfter
   /** Receives the enclave's log. No line holds a secret. */
   readonly log?: Log
 }
@@ -55,6 +63,7 @@ const names: OptionNames<EnclaveServerOptions> = {
   callerLimits: true,
   attestor: true,
   audit: true,
+  renewAfter: true,
   log: true,
 }
 
@@ -88,15 +97,20 @@ export async function startEnclaveServer(given: EnclaveServerOptions): Promise<E
   )
   const attestor = checkAttestor(options.attestor)
   const guard = createCallerGuard(options.callerLimits)
+  const renewAfter = checkRenewAfter(options.renewAfter)
   const { log = {}, host = '127.0.0.1' } = options
   const { maxRequestBytes = 125_000 } = options.limits ?? {}
   // A body grows in base64, and the envelope needs room.
   const maxSealedBytes = 2 * maxRequestBytes + 65_536
   const records = options.audit === undefined ? undefined : await openAuditLog(options.audit)
+  let thread: EnclaveThread | undefined
   try {
     const above = records === undefined ? [] : [audit({ log: records })]
-    const { enclave } = await openEnclave({ callerKey: options.key, ...options }, above)
+    const running = new EnclaveThread({ callerKey: options.key, ...options }, renewAfter, log)
+    const enclave = createEnclave({ plugins: [...above, running.plugin()] })
     if (options.log !== undefined) enclave.listen(options.log)
+    thread = running
+    await running.whenReady()
     const both = { enclave: keys, boot: boxKeys() }
     const refusals = records === undefined ? undefined : new Refusals(records, log)
     const answering = createAnswering({
@@ -114,12 +128,14 @@ export async function startEnclaveServer(given: EnclaveServerOptions): Promise<E
       enclave.close()
       await end()
       await answering.close()
+      await running.end()
       await refusals?.end()
       await records?.close()
       keys.secretKey.fill(0)
     }
     return { url, publicKey: formatKey(keys.publicKey), close, [asyncDispose]: close }
   } catch (thrown) {
+    await thread?.end()
     await records?.close()
     throw thrown
   }

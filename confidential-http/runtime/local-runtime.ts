@@ -18,7 +18,8 @@ import {
   networkPolicy as checkNetwork,
   type NetworkPolicyOptions,
 } from '../../plugins/confidential-http/network-policy.js'
-import type { LocalThreadSettings } from '../enclave/enclave-thread.js'
+import type { EnclaveThreadSettings } from '../enclave/enclave-thread.js'
+import { checkRenewAfter, type RenewAfter } from '../thread/renewed-thread.js'
 import { createRuntime, type Runtime, type RuntimeOptions, runtimeNames } from './runtime.js'
 
 /** Options of `createLocalRuntime`. */
@@ -49,6 +50,11 @@ export interface LocalRuntimeOptions<Config = unknown, Report = never>
   readonly seen?: string
   /** The secret key that the vault's nodes know this process by, where they are processes (`sluice vault node`). @default none */
   readonly callerKey?: string
+  /**
+   * When the enclave's thread, whose memory may still hold secrets, is replaced by a new one. No request waits for it.
+   * @default after 10000 requests, and after a quiet minute
+   */
+  readonly renewAfter?: RenewAfter
   /** Environment variables for `stack`. The enclave's thread has none of this process but those for proxies and certificates. */
   readonly env?: Readonly<Record<string, string>>
 }
@@ -64,6 +70,7 @@ const names: OptionNames<LocalRuntimeOptions> = {
   env: true,
   seen: true,
   callerKey: true,
+  renewAfter: true,
   insecurePermissions: true,
 }
 
@@ -79,7 +86,7 @@ export function createLocalRuntime<Config = unknown, Report = never>(
   const requirePolicies = checkBoolean('requirePolicies', given.requirePolicies ?? false)
   checkNetwork(network)
   checkLimits(limits)
-  const settings: LocalThreadSettings = {
+  const settings: EnclaveThreadSettings = {
     vault: checkText('vault', typeof vault === 'object' ? vault?.directory : vault),
     network: { ...network, loopback: network?.loopback ?? true },
     ...(limits === undefined ? {} : { limits }),
@@ -97,6 +104,7 @@ export function createLocalRuntime<Config = unknown, Report = never>(
     settings,
     options,
     env: checkVariables(env),
+    renewAfter: checkRenewAfter(given.renewAfter),
     defaultTimeout: limits?.defaultTimeout ?? Math.min(5000, limits?.maxTimeout ?? 5000),
   })
 }

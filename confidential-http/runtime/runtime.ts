@@ -2,13 +2,14 @@ import { asyncDispose } from '../../core/dispose.js'
 import { DataStreamsError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import { createLog } from '../../core/log.js'
-import { checkNumber, checkSignal, type OptionNames } from '../../core/options.js'
+import { checkNumber, checkSignal, MAX_TIMER, type OptionNames } from '../../core/options.js'
 import { setUp } from '../../core/set-up.js'
 import { type LoggingConfig, logging } from '../../plugins/logging.js'
 import type { CapabilityCall } from '../capability.js'
 import { durationMs, parseDuration } from '../request/duration.js'
 import { normalizeRequest } from '../request/normalize-request.js'
-import { startThread, type Thread } from '../thread/start-thread.js'
+import { type RenewAfter, RenewedThread } from '../thread/renewed-thread.js'
+import { startThread } from '../thread/start-thread.js'
 import type { ReleasedSecret } from '../thread/thread-messages.js'
 import type { HTTPResponse } from '../types.js'
 import { createWorkflowRuntime } from './workflow.js'
@@ -53,10 +54,15 @@ export interface RuntimeProgram<Settings, Config, Report> {
   readonly env?: Readonly<Record<string, string>> | undefined
   /** The timeout of a request that names none, in milliseconds. */
   readonly defaultTimeout: number
+  /** When the thread is replaced. @default when it has died */
+  readonly renewAfter?: Required<RenewAfter>
 }
 
 /** Milliseconds to wait for a request beyond its timeout, before its thread counts as dead. */
 const GRACE = 700
+
+/** A thread that never has a secret need not be replaced. */
+const NEVER: Required<RenewAfter> = { requests: Number.POSITIVE_INFINITY, quietMs: MAX_TIMER }
 
 /** Starts the thread at once, so that it is ready for the first request, and another one whenever it has died. */
 export function createRuntime<Settings, Config, Report>({
@@ -65,18 +71,16 @@ export function createRuntime<Settings, Config, Report>({
   options,
   defaultTimeout,
   env,
+  renewAfter = NEVER,
 }: RuntimeProgram<Settings, Config, Report>): Runtime<Config, Report> {
   const memoryMb = checkNumber('memoryMb', options.memoryMb ?? 128, { min: 16, max: 65_536 })
   const { log, listen } = createLog()
   const { signal, defer, end } = createLifetime()
   setUp([logging(options.logging)], { stack: [], log, listen, signal, defer })
-  const start = (): Thread => startThread({ file, settings, memoryMb, env, log })
-  let thread = start()
-
-  function usableThread(): Thread {
-    if (!thread.isUsable()) thread = start()
-    return thread
-  }
+  const thread = new RenewedThread(
+    () => startThread({ file, settings, memoryMb, env, log }),
+    renewAfter,
+  )
 
   function send(call: CapabilityCall): RuntimeReply {
     if (signal.aborted) throw signal.reason
@@ -86,13 +90,13 @@ export function createRuntime<Settings, Config, Report>({
     const { timeout = parseDuration('defaultTimeout', `${defaultTimeout}ms`) } = message.request
     const request = { ...message, request: { ...message.request, timeout } }
     const limit = durationMs(timeout) + GRACE
-    return usableThread().send<HTTPResponse>({ type: 'request', request }, limit, callSignal)
+    return thread.send<HTTPResponse>({ type: 'request', request }, limit, { signal: callSignal })
   }
 
   const readSecrets: ReadSecrets = names => {
     if (signal.aborted) throw signal.reason
     const question = { type: 'secrets', names } as const
-    return usableThread().send<readonly ReleasedSecret[]>(question, defaultTimeout + GRACE).result
+    return thread.send<readonly ReleasedSecret[]>(question, defaultTimeout + GRACE).result
   }
 
   function close(): Promise<void> {

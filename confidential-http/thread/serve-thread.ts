@@ -2,6 +2,7 @@ import host from 'node:process'
 import { workerData } from 'node:worker_threads'
 import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
+import type { ConfidentialReply } from '../../plugins/confidential-http/call.js'
 import { EnclaveError } from '../../plugins/confidential-http/errors.js'
 import { durationMs } from '../request/duration.js'
 import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
@@ -9,6 +10,7 @@ import { withSent } from '../sent.js'
 import type { HTTPResponse } from '../types.js'
 import { type Failure, kindOfError, toFailure } from './failure.js'
 import type {
+  CallFields,
   FromThread,
   Question,
   ReleasedSecret,
@@ -30,9 +32,17 @@ export type Answer = (
   facts: { readonly startedAt: number; readonly signal: AbortSignal },
 ) => Promise<HTTPResponse>
 
+/** Carries out a call that comes from layers outside the thread. */
+export type CarryOut = (
+  call: CallFields,
+  facts: { readonly signal: AbortSignal; readonly onConnected: () => void },
+) => Promise<ConfidentialReply>
+
 /** The service of a thread. */
 export interface Service {
   readonly answer: Answer
+  /** Carries out calls, if layers outside the thread may send some. */
+  readonly carryOut?: CarryOut
   /** Reads the values of secrets, if the calling thread may have them. */
   readSecrets?(names: readonly SecretKey[]): Promise<readonly ReleasedSecret[]>
 }
@@ -49,8 +59,8 @@ export function serveThread<Settings>(
   >()
   const waitForTick = createTickQueue()
 
-  function post(message: FromThread): void {
-    port.postMessage(message)
+  function post(message: FromThread, transfer: readonly ArrayBuffer[] = []): void {
+    port.postMessage(message, transfer)
     Atomics.add(sent, 0, 1)
     Atomics.notify(sent, 0)
   }
@@ -88,11 +98,12 @@ export function serveThread<Settings>(
       await waitForTick(() => signal.aborted || isLate())
       signal.throwIfAborted()
       if (isLate()) throw expired()
-      const response =
-        question.type === 'request'
-          ? await service.answer(question.request, { startedAt, signal })
-          : await readSecrets(service, question.names)
-      post({ type: 'response', id, response })
+      const response = await askService(service, question, {
+        startedAt,
+        signal,
+        onConnected: () => post({ type: 'connected', id }),
+      })
+      post({ type: 'response', id, response }, ownMemory(response))
     } catch (thrown) {
       post({ type: 'failure', id, failure: toFailure(thrown) })
     }
@@ -115,6 +126,36 @@ export function serveThread<Settings>(
     const ended = answer(message, controller.signal).finally(() => running.delete(id))
     running.set(id, { controller, ended })
   })
+}
+
+/** What a service is told of a question. */
+interface Facts {
+  readonly startedAt: number
+  readonly signal: AbortSignal
+  readonly onConnected: () => void
+}
+
+function askService(service: Service, question: Question, facts: Facts): Promise<unknown> {
+  switch (question.type) {
+    case 'request':
+      return service.answer(question.request, facts)
+    case 'call':
+      if (service.carryOut === undefined) throw new EnclaveError('the thread carries out no calls')
+      return service.carryOut(question.call, facts)
+    case 'secrets':
+      return readSecrets(service, question.names)
+  }
+}
+
+/** The memory of an answer's body, if nothing else is in it: it changes hands, and no copy stays behind. */
+function ownMemory(response: unknown): readonly ArrayBuffer[] {
+  const { body } = (response ?? {}) as { readonly body?: unknown }
+  return body instanceof Uint8Array &&
+    body.buffer instanceof ArrayBuffer &&
+    body.byteLength > 0 &&
+    body.byteLength === body.buffer.byteLength
+    ? [body.buffer]
+    : []
 }
 
 async function readSecrets(

@@ -27,16 +27,33 @@ export interface Sent<Value> {
 export interface Thread {
   /** False once it has ended or sent its last message. */
   isUsable(): boolean
-  /**
-   * Sends a question. The thread counts as dead if it does not answer within `timeout` milliseconds. Aborting `signal` cancels
-   * the question.
-   */
-  send<Value>(question: Question, timeout: number, signal?: AbortSignal): Sent<Value>
+  /** True once it is ready for requests. */
+  isReady(): boolean
+  /** True if it has no open request. */
+  isIdle(): boolean
+  /** Resolves when the thread is ready for requests; rejects if it never will be. */
+  readonly ready: Promise<void>
+  /** Waits for `ready` and keeps the process alive until then. */
+  whenReady(): Promise<void>
+  /** Sends a question. The thread counts as dead if it does not answer within `timeout` milliseconds. */
+  send<Value>(question: Question, timeout: number, options?: SendOptions): Sent<Value>
+  /** Resolves when no request is open. */
+  whenIdle(): Promise<void>
   /**
    * Fails the open requests with `reason`, and marks whether they may have been sent. Resolves when the thread has exited, or
    * hangs.
    */
   end(reason: Error): Promise<void>
+}
+
+/** Options of a question. */
+export interface SendOptions {
+  /** Aborting it cancels the question. */
+  readonly signal?: AbortSignal | undefined
+  /** Whether a cancelled question is open until the thread has said what became of it. @default false */
+  readonly awaitsOutcome?: boolean
+  /** Called when the thread has connected to the API: from then on it may have the request. */
+  readonly connected?: () => void
 }
 
 /** Options of `startThread`. */
@@ -61,11 +78,20 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
   let isOpen = false
   let ended: Error | undefined
   let exited: Promise<unknown> = Promise.resolve()
+  let settle: { readonly resolve: () => void; readonly reject: (error: Error) => void }
+  const ready = new Promise<void>((resolve, reject) => {
+    settle = { resolve, reject }
+  })
+  // Whoever awaits it hears of the failure.
+  ready.catch(() => undefined)
 
   function receive(message: FromThread): void {
     switch (message.type) {
       case 'log':
         log[message.level]?.(message.message, message.facts)
+        break
+      case 'connected':
+        pending.connected(message.id)
         break
       case 'response':
         pending.complete(message.id, { response: message.response })
@@ -77,6 +103,7 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
         isReady = true
         isOpen = message.failure === undefined
         if (message.failure !== undefined) fail(fromFailure(message.failure))
+        else settle.resolve()
         break
       case 'end':
         die(message.why)
@@ -93,6 +120,7 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
   async function end(reason: Error): Promise<void> {
     if (ended === undefined) {
       ended = reason
+      settle.reject(reason)
       // A thread that is slow to start does not hang. Terminated, it would leave a file open.
       exited = stopWorker(worker, isReady ? 0 : startedAt + MAX_START - performance.now())
       pending.completeAll({ error: withSent(reason, isOpen) as Error })
@@ -119,10 +147,19 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
 
   const post = (message: ToThread): void => port.postMessage(message)
 
-  function send<Value>(question: Question, timeout: number, signal?: AbortSignal): Sent<Value> {
+  function send<Value>(
+    question: Question,
+    timeout: number,
+    { signal, awaitsOutcome = false, connected }: SendOptions = {},
+  ): Sent<Value> {
     const { id, entry } = pending.add()
+    if (connected !== undefined) entry.connected = connected
     post({ ...question, id, startedAt: Date.now() })
-    if (signal !== undefined) entry.forget = onAbort(signal, () => cancel(asError(signal.reason)))
+    if (signal !== undefined)
+      entry.forget = onAbort(signal, () => {
+        if (awaitsOutcome) post({ type: 'cancel', id })
+        else cancel(asError(signal.reason))
+      })
     if (ended !== undefined) pending.complete(id, { error: ended })
 
     function cancel(error: Error): void {
@@ -144,7 +181,13 @@ export function startThread<Settings>(options: ThreadOptions<Settings>): Thread 
     receiveAll()
     return ended === undefined
   }
-  return { isUsable, send, end }
+  function isOpened(): boolean {
+    receiveAll()
+    return isOpen && ended === undefined
+  }
+  const { isIdle, whenIdle } = pending
+  const whenReady = (): Promise<void> => pending.keepAlive(ready)
+  return { isUsable, isReady: isOpened, isIdle, ready, whenReady, send, whenIdle, end }
 }
 
 function openChannel<Settings>({ log, settings, ...program }: ThreadOptions<Settings>): {

@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Log } from '../../core/log.js'
 import type { SecretName } from '../../local/vault/secret-name.js'
+import type { ConfidentialCall } from '../../plugins/confidential-http/call.js'
 import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
 import type { Failure } from './failure.js'
 
@@ -23,10 +24,18 @@ export interface ReleasedSecret {
   readonly value: string
 }
 
+/** The fields of a confidential call that can be sent to another thread. The thread adds the others. */
+export type CallFields = Omit<
+  ConfidentialCall,
+  'headers' | 'signal' | 'released' | 'policies' | 'connection' | 'onConnected' | 'scope'
+>
+
 /** A question to the enclave's thread. */
 export type Question =
   /** The answer is an HTTPResponse. */
   | { readonly type: 'request'; readonly request: ConfidentialHTTPRequestMessage }
+  /** A call that has been through layers outside the thread. The answer is a ConfidentialReply. */
+  | { readonly type: 'call'; readonly call: CallFields }
   /** The answer is a ReleasedSecret for each name. */
   | { readonly type: 'secrets'; readonly names: readonly SecretKey[] }
 
@@ -43,6 +52,8 @@ export type ToThread =
 export type FromThread =
   /** The thread is ready or, with a failure, never will be. */
   | { readonly type: 'opened'; readonly failure: Failure | undefined }
+  /** The API is connected: from then on it may have the request. */
+  | { readonly type: 'connected'; readonly id: number }
   | { readonly type: 'response'; readonly id: number; readonly response: unknown }
   | { readonly type: 'failure'; readonly id: number; readonly failure: Failure }
   | {

@@ -76,11 +76,10 @@ export async function encrypt(
   const wrapped = wrapKey(publicKey, key, label, draw)
   const aes = await provider.subtle.importKey('raw', key, { name: 'AES-GCM' }, false, ['encrypt'])
   key.fill(0)
-  const message = await provider.subtle.encrypt(
-    { name: 'AES-GCM', iv: nonce },
-    aes,
-    new Uint8Array(plaintext),
-  )
+  const copy = new Uint8Array(plaintext)
+  const message = await provider.subtle
+    .encrypt({ name: 'AES-GCM', iv: nonce }, aes, copy)
+    .finally(() => copy.fill(0))
   return JSON.stringify({
     TDH2Ctxt: encodeBase64(new TextEncoder().encode(wrapped)),
     SymCtxt: encodeBase64(new Uint8Array(message)),

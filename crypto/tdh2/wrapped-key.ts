@@ -97,7 +97,10 @@ export function parseWrappedKey(publicKey: PublicKey, json: string): WrappedKey 
 
 /** Decrypts the key with the point r H. */
 export function unwrapKey(wrapped: WrappedKey, point: Point): Bytes {
-  return xor(hashToPad(point), wrapped.c)
+  const pad = hashToPad(point)
+  const key = xor(pad, wrapped.c)
+  pad.fill(0)
+  return key
 }
 
 function xor(one: Uint8Array, other: Uint8Array): Bytes {

@@ -79,11 +79,9 @@ export interface ConfidentialReply {
 /** Every line of each header, by name. */
 export type HeaderLines = ReadonlyMap<string, readonly string[]>
 
-const encoder = new TextEncoder()
-
-/** The length of a text in UTF-8, in bytes. */
+/** The length of a text in UTF-8, in bytes. It makes no copy of the text, which may hold a secret. */
 export function utf8Length(text: string): number {
-  return encoder.encode(text).byteLength
+  return Buffer.byteLength(text)
 }
 
 /** The colon, the space and the line break of a header line, in bytes. */
@@ -99,4 +97,24 @@ export function requestSize({
   for (const [name, values] of multiHeaders)
     for (const value of values) size += utf8Length(name) + utf8Length(value) + LINE_BYTES
   return size
+}
+
+/**
+ * The UTF-8 bytes of a text in memory of their own, which can be wiped. (`Buffer.from` keeps short texts in a pool, where they
+ * stay readable.)
+ */
+export function ownBytes(text: string, encoding: 'utf8' | 'latin1' = 'utf8'): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text, encoding))
+  bytes.write(text, encoding)
+  return bytes
+}
+
+/** Uses the bytes of a text, and wipes them. */
+export function withBytes<Value>(text: string, use: (bytes: Buffer) => Value): Value {
+  const bytes = ownBytes(text)
+  try {
+    return use(bytes)
+  } finally {
+    bytes.fill(0)
+  }
 }

@@ -1,10 +1,14 @@
 import { checkOptions } from '../../core/options.js'
+import type { WebCrypto } from '../../crypto/crypto.js'
 import { parseKey } from '../../crypto/hex-key.js'
 import { encrypt, MAX_PLAINTEXT, type PublicKey } from '../../crypto/tdh2/index.js'
+import { nativeCrypto } from '../../platform/native-crypto.js'
 import type { ConfidentialReply, EnclavePlugin } from './call.js'
 import { EnclaveError } from './errors.js'
 import { sealAesGcm } from './response-encryption/aes-gcm.js'
 import { BOUND_LAYOUT, sealBound } from './response-encryption/bound-layout.js'
+
+const nodeCrypto = nativeCrypto as WebCrypto
 
 /** The secret that holds the caller's AES key, as 64 hexadecimal digits. It fills no placeholder. */
 export const AES_KEY_SECRET = 'san_marino_aes_gcm_encryption_key'
@@ -18,7 +22,7 @@ export interface ResponseEncryptionOptions {
 /**
  * Encrypts the body of the answer if the request asks for it (`encryptOutput`): with AES-256-GCM under the secret
  * `san_marino_aes_gcm_encryption_key` if the request lists it, else with TDH2 under the vault's master public key. Status
- * and headers stay readable; the key's body is bound to status and request if the request says so (`outputLayout`). TDH2 encrypts answers of at most 768000 bytes.
+ * and headers stay readable, and the body that the API sent is wiped; the key's body is bound to status and request if the request says so (`outputLayout`). TDH2 encrypts answers of at most 768000 bytes.
  */
 export function responseEncryption(options: ResponseEncryptionOptions): EnclavePlugin {
   const { publicKey } = checkOptions('responseEncryption', options, { publicKey: true })
@@ -47,10 +51,17 @@ export function responseEncryption(options: ResponseEncryptionOptions): EnclaveP
           { body, status }: ConfidentialReply,
           aesKey: Uint8Array | undefined,
         ): Promise<Uint8Array> {
-          if (aesKey === undefined) return new TextEncoder().encode(await encrypt(publicKey, body))
-          return requestId === undefined
-            ? sealAesGcm(aesKey, body)
-            : sealBound(aesKey, body, { requestId, status })
+          try {
+            if (aesKey === undefined)
+              return new TextEncoder().encode(
+                await encrypt(publicKey, body, { crypto: nodeCrypto }),
+              )
+            return requestId === undefined
+              ? await sealAesGcm(aesKey, body, nodeCrypto)
+              : await sealBound(aesKey, body, { requestId, status }, nodeCrypto)
+          } finally {
+            body.fill(0)
+          }
         }
         const { maxResponseBytes = MAX_PLAINTEXT } = call.connection
         const connection = {

@@ -1,6 +1,7 @@
 import { abortable } from '../../core/abortable.js'
 import { isStreamsError } from '../../core/errors.js'
 import { checkOptions } from '../../core/options.js'
+import type { WebCrypto } from '../../crypto/crypto.js'
 import { boxKeys } from '../../crypto/sealed-box.js'
 import {
   type Ciphertext,
@@ -12,6 +13,7 @@ import {
 import { VaultError } from '../../local/vault/errors.js'
 import type { SecretName } from '../../local/vault/secret-name.js'
 import { readUse, type SecretUse } from '../../local/vault/secret-policy.js'
+import { nativeCrypto } from '../../platform/native-crypto.js'
 import type { EnclavePlugin } from './call.js'
 import { EnclaveError } from './errors.js'
 import { gatherShares } from './secrets/gather-shares.js'
@@ -33,6 +35,8 @@ export interface SecretVault {
   /** The vault as it is now, for one whose key and nodes change: the same object until they do. */
   current?(): Promise<SecretVault>
 }
+
+const nodeCrypto = nativeCrypto as WebCrypto
 
 /** Options of `secrets`. */
 export interface SecretsOptions {
@@ -84,6 +88,8 @@ export function secrets(options: SecretsOptions): EnclavePlugin {
           return { ...reply, multiHeaders }
         } catch (thrown) {
           throw redactor.error(thrown)
+        } finally {
+          redactor.wipe()
         }
       },
   }
@@ -144,11 +150,13 @@ function createReleasing(vault: SecretVault): Releasing {
     const ciphertext = checkCiphertext(read, name, await now.ciphertext(name))
     const asked = { ...request, ciphertext }
     const shares = await gatherShares(now, asked, failures)
-    const bytes = await combine(ciphertext, shares, { threshold }).catch(async () => {
-      // Either a node lies or the message was changed.
-      const verified = await gatherShares(now, { ...asked, suspects: shares }, failures)
-      return combine(ciphertext, verified, { threshold })
-    })
+    const bytes = await combine(ciphertext, shares, { threshold, crypto: nodeCrypto }).catch(
+      async () => {
+        // Either a node lies or the message was changed.
+        const verified = await gatherShares(now, { ...asked, suspects: shares }, failures)
+        return combine(ciphertext, verified, { threshold, crypto: nodeCrypto })
+      },
+    )
     try {
       const { value, use } = readUse(bytes)
       const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value)

@@ -1,21 +1,19 @@
 // Searches for a secret wherever a caller, or who watches it, could come by it: `npm run leaks`. Ends with 1 where it is found, or
-// where a decoy that was leaked on purpose is not.
+// where a decoy that was leaked on purpose is not, or where an enclave keeps more copies of it than it may. With `copies` it counts
+// only these, for more requests.
 import { fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import {
-  closeSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readSync,
-  rmSync,
-} from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { reportCopies } from './copies.mjs'
 import { countHits, formsOf } from './forms.mjs'
+import { readMemory } from './memory.mjs'
+
+if (process.argv.includes('copies'))
+  process.exit(Math.min(1, await reportCopies({ counts: [1, 10, 1000] })))
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const support = join(here, '../support/confidential-http')
@@ -51,28 +49,8 @@ function skip(place, why) {
   rows.push({ place, bytes: 0, hits: '-', 'planted leak': '-', verdict: `skipped: ${why}` })
 }
 
-/** Every page of a process that can be read: what a core dump would hold. */
-function readMemory(pid) {
-  const file = openSync(`/proc/${pid}/mem`, 'r')
-  try {
-    return readFileSync(`/proc/${pid}/maps`, 'utf8')
-      .split('\n')
-      .flatMap(line => {
-        const [, from, to, path] =
-          /^([0-9a-f]+)-([0-9a-f]+) r.{3} \S+ \S+ \S+\s*(.*)$/.exec(line) ?? []
-        if (from === undefined || path === '[vvar]' || path === '[vsyscall]') return []
-        const start = BigInt(`0x${from}`)
-        const region = Buffer.alloc(Number(BigInt(`0x${to}`) - start))
-        try {
-          return [region.subarray(0, readSync(file, region, 0, region.length, start))]
-        } catch {
-          return []
-        }
-      })
-  } finally {
-    closeSync(file)
-  }
-}
+/** Every page of a process that can be read: what a core dump would hold, and more. */
+const memoryOf = pid => [...readMemory(pid)].map(({ bytes }) => bytes)
 
 /** Collects what a process prints. */
 function collect(child) {
@@ -185,7 +163,10 @@ async function searchCaller(kind, { child: world, ready }, meanwhile = () => {})
   })
   const printed = collect(caller)
   try {
-    await held
+    const ended = once(caller, 'exit').then(([code, signal]) => {
+      throw new Error(`the caller ended early, with ${code ?? signal}`)
+    })
+    await Promise.race([held, ended])
     caller.send('held')
     await message(caller, said => said === 'release')
     await meanwhile()
@@ -215,7 +196,7 @@ async function searchCaller(kind, { child: world, ready }, meanwhile = () => {})
       search(`${kind}: environment and command line`, [of('environ'), of('cmdline')])
       const place = `${kind}: whole memory of the process`
       try {
-        search(place, readMemory(caller.pid), { holdsSecret: kind === 'local' })
+        search(place, memoryOf(caller.pid), { holdsSecret: kind === 'local' })
       } catch (error) {
         skip(place, `it can't be read here (${error.code ?? error.message})`)
       }
@@ -266,17 +247,23 @@ async function searchNodes({ ask }) {
   const place = 'nodes that are processes: whole memory'
   if (process.platform !== 'linux') return skip(place, 'only Linux shows it')
   try {
-    for (const [index, { pid }] of nodes.entries()) search(`${place}, ${index}`, readMemory(pid))
+    for (const [index, { pid }] of nodes.entries()) search(`${place}, ${index}`, memoryOf(pid))
   } catch (error) {
     skip(place, `it can't be read here (${error.code ?? error.message})`)
   }
 }
 
 /** What a remote enclave leaves. */
-async function searchEnclaveElsewhere({ ready, ask, printed }) {
+async function searchEnclaveElsewhere({ child, ready, ask, printed }) {
   const without = { hasDecoy: false }
   search('the remote enclave: its audit log', [readFileSync(ready.audit)], without)
   search('the remote enclave: its log', [Buffer.from(JSON.stringify(await ask('lines')))], without)
+  // The process that puts the secret into the vault, and the API that gets it: the only one that may hold it.
+  if (process.platform === 'linux')
+    search('the remote enclave: whole memory of the process', memoryOf(child.pid), {
+      ...without,
+      holdsSecret: true,
+    })
   if (printed().length > 0) search('the remote enclave: stdout and stderr', [printed()], without)
 }
 
@@ -302,6 +289,7 @@ try {
 }
 
 console.table(rows)
+if (process.platform === 'linux') failures += await reportCopies({ counts: [10] })
 const seconds = ((performance.now() - started) / 1000).toFixed(0)
 console.log(
   failures === 0

@@ -359,7 +359,7 @@ export const withoutOptions: readonly string[] = [
   'getCurrentTimestamp getReportVersion isStreamsError parsePrice rootCertificates toJSON upstreamFailures',
   'encodeParameterPayload encodeVerify encodeVerifyBulk pinoLogger verifyArgs verifyBulkArgs winstonLogger',
   'createTelemetry failureAttributes labelName prometheusName requestAttributes statusOf',
-  'measureCode boxKeys createKeys getHeader getHeaders httpRequest json ok openSealed parseKey readSecret requestSize text utf8Length',
+  'measureCode boxKeys createKeys getHeader getHeaders httpRequest json ok openSealed ownBytes parseKey readSecret requestSize text utf8Length withBytes',
   'abortable asError checkBoolean checkFunction checkNumber checkOptions checkPlugins checkSignal checkText composeCall',
   'composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall',
   'describeStack kindOf onAbort parseOrigins rejectedFeeds setUp sleep',

@@ -30,7 +30,10 @@ export async function sealAesGcm(
   const iv = provider.getRandomValues(new Uint8Array(NONCE))
   const algorithm = algorithmOf(iv, associatedData)
   const imported = await importKey(provider, key, 'encrypt')
-  const sealed = await provider.subtle.encrypt(algorithm, imported, new Uint8Array(plaintext))
+  const copy = new Uint8Array(plaintext)
+  const sealed = await provider.subtle
+    .encrypt(algorithm, imported, copy)
+    .finally(() => copy.fill(0))
   const blob = new Uint8Array(NONCE + sealed.byteLength)
   blob.set(iv)
   blob.set(new Uint8Array(sealed), NONCE)
@@ -74,7 +77,10 @@ function importKey(
 ): Promise<WebCryptoKey> {
   if (key.byteLength !== KEY)
     throw new ValidationError(`key must be ${KEY} bytes, not ${key.byteLength}`)
-  return subtle.importKey('raw', new Uint8Array(key), { name: 'AES-GCM' }, false, [usage])
+  const copy = new Uint8Array(key)
+  return subtle
+    .importKey('raw', copy, { name: 'AES-GCM' }, false, [usage])
+    .finally(() => copy.fill(0))
 }
 
 function notOpened(message: string): EnclaveError {

@@ -1,7 +1,7 @@
 import type { Log, LogFunction } from '../../../core/log.js'
 import type { HeaderLines } from '../call.js'
 import { EnclaveError } from '../errors.js'
-import { createSecretSearch, MAX_SEARCHED } from './secret-search.js'
+import { MAX_SEARCHED, SecretSearch } from './secret-search.js'
 
 /** Replaces a whole text that holds a secret, because the rest of the text often gives hints about it. */
 export const REDACTED = '[redacted]'
@@ -20,11 +20,14 @@ export interface Redactor {
   readonly log: (log: Log) => Log
   /** Returns the headers with `[redacted]` in place of each value that holds a secret, and without names that do. */
   readonly headers: (headers: HeaderLines) => HeaderLines
+  /** Zeroes the secrets; whatever is written to the log from then on is redacted. */
+  readonly wipe: () => void
 }
 
 /** Prepares to redact these secrets. */
 export function createRedactor(secrets: Iterable<string>): Redactor {
-  const holdsSecret = createSecretSearch(secrets)
+  const search = new SecretSearch(secrets)
+  const holdsSecret = (text: string): boolean => search.isIn(text)
 
   function holdsSecretAnywhere(value: unknown): boolean {
     const texts: string[] = []
@@ -65,7 +68,7 @@ export function createRedactor(secrets: Iterable<string>): Redactor {
         ]),
     )
   }
-  return { error, log, headers }
+  return { error, log, headers, wipe: () => search.wipe() }
 }
 
 interface Collected {

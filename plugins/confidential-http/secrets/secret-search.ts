@@ -1,3 +1,11 @@
+import { ownBytes, withBytes } from '../call.js'
+
+/** Longer texts, in bytes, are not searched: they count as holding a secret. */
+export const MAX_SEARCHED = 1_048_576
+
+/** A shorter secret, in bytes, counts only as a separate word. */
+const SHORTEST_ANYWHERE = 4
+
 /**
  * Finds whole secrets in a text, plain or encoded: escaped as in JSON, URLs and HTML, as hexadecimal digits, as base64 and
  * base64url at any offset. It decodes the text in each of these ways rather than encoding the secrets, and so finds spellings
@@ -6,45 +14,58 @@
  * Never a part of one: a caller may send guesses to an API that repeats them, and would see which are redacted. With parts it
  * would find a secret piece by piece; so a hit takes the whole secret, which who has it knows.
  */
-export type SecretSearch = (text: string) => boolean
+export class SecretSearch {
+  readonly #longer: readonly Buffer[]
+  #word: RegExp | undefined
+  readonly #isEmpty: boolean
+  #isWiped = false
 
-/** Longer texts, in bytes, are not searched: they count as holding a secret. */
-export const MAX_SEARCHED = 1_048_576
-
-/** A shorter secret, in bytes, counts only as a separate word. */
-const SHORTEST_ANYWHERE = 4
-
-const encoder = new TextEncoder()
-
-/**
- * Prepares the search. It returns true for a text that holds all of one of the secrets, but for spaces around it, which headers
- * lose; the case of ASCII letters does not matter.
- */
-export function createSecretSearch(secrets: Iterable<string>): SecretSearch {
-  const spellings = new Set([...secrets].map(secret => secret.trim()).flatMap(spellingsOf))
-  const present = [...spellings].map(text => Buffer.from(text, 'latin1'))
-  const word = anyWord(present.filter(secret => secret.length < SHORTEST_ANYWHERE))
-  const longer = present.filter(secret => secret.length >= SHORTEST_ANYWHERE)
-
-  return function holdsSecret(text) {
-    if (present.length === 0) return false
-    // A UTF-16 unit is at least one byte.
-    if (text.length > MAX_SEARCHED) return true
-    const bytes = encoder.encode(text)
-    if (bytes.length > MAX_SEARCHED) return true
-    // A header that is not all UTF-8 has one character for each byte.
-    const raw = isBytewise(text) ? [Buffer.from(text, 'latin1')] : []
-    const texts = [bytes, ...raw].flatMap(each => [...readTwice(each)])
-    return (
-      (longer.length > 0 && texts.some(holdsLonger)) ||
-      (word !== undefined && texts.some(each => hasWord(each, word)))
-    )
+  constructor(secrets: Iterable<string>) {
+    const present = [...secrets].flatMap(secret => spellingsOf(secret.trim()))
+    this.#isEmpty = present.length === 0
+    this.#longer = present.filter(secret => secret.length >= SHORTEST_ANYWHERE)
+    this.#word = anyWord(present.filter(secret => secret.length < SHORTEST_ANYWHERE))
   }
 
-  function holdsLonger(text: Uint8Array): boolean {
+  /**
+   * True for a text that holds all of one of the secrets, but for spaces around it, which headers lose; the case of ASCII letters
+   * does not matter. True for every text once the search was wiped.
+   */
+  isIn(text: string): boolean {
+    if (this.#isEmpty) return false
+    // A UTF-16 unit is at least one byte.
+    if (this.#isWiped || text.length > MAX_SEARCHED) return true
+    return withBytes(text, bytes => {
+      if (bytes.length > MAX_SEARCHED) return true
+      // A header that is not all UTF-8 has one character for each byte.
+      const raw = isBytewise(text) ? [ownBytes(text, 'latin1')] : []
+      return [bytes, ...raw].some(each => this.#isInBytes(each))
+    })
+  }
+
+  /** Zeroes the secrets. */
+  wipe(): void {
+    this.#isWiped = true
+    this.#word = undefined
+    for (const secret of this.#longer) secret.fill(0)
+  }
+
+  #isInBytes(bytes: Uint8Array): boolean {
+    const word = this.#word
+    for (const text of readTwice(bytes)) {
+      if (this.#longer.length > 0 && this.#holdsLonger(text)) return true
+      if (word !== undefined && hasWord(text, word)) return true
+    }
+    return false
+  }
+
+  #holdsLonger(text: Uint8Array): boolean {
     for (const reading of readingsOf(text)) {
       const bytes = comparable(reading)
-      if (longer.some(secret => bytes.includes(secret))) return true
+      const isHit = this.#longer.some(secret => bytes.includes(secret))
+      bytes.fill(0)
+      if (reading !== text) reading.fill(0)
+      if (isHit) return true
     }
     return false
   }
@@ -96,6 +117,8 @@ function decodedWords(text: string): readonly string[] {
 
 const ESCAPE =
   /%([0-9a-f]{2})|\\x([0-9a-f]{2})|((?:\\u[0-9a-f]{4})+)|&#x([0-9a-f]{1,6});|&#([0-9]{1,7});|&(quot|apos|amp|lt|gt);|\\(["'\\/bfnrt])/gi
+/** `%`, the backslash and `&`. */
+const ESCAPING: readonly number[] = [0x25, 0x5c, 0x26]
 const NAMED: Readonly<Record<string, string>> = {
   ...{ quot: '"', apos: "'", amp: '&', lt: '<', gt: '>' },
   ...{ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' },
@@ -103,6 +126,8 @@ const NAMED: Readonly<Record<string, string>> = {
 
 /** The text with its escapes of JSON, URLs and HTML decoded; the same object if it has none. */
 function readEscapes(text: Uint8Array): Uint8Array {
+  // Without one of these nothing is escaped, and no string of the text is made.
+  if (!ESCAPING.some(byte => text.includes(byte))) return text
   const chars = latin1(text)
   const read = chars.replace(ESCAPE, (whole, ...groups: (string | undefined)[]) => {
     const [percent, byte, units, hexEntity, entity, named, simple] = groups
@@ -138,15 +163,19 @@ function utf8(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }
 
-/** What a reading may have of a secret: what the secret itself holds of escapes is decoded in some of them. One character per byte. */
-function spellingsOf(secret: string): readonly string[] {
-  const texts = [...readTwice(encoder.encode(secret))]
-  return texts.map(text => latin1(comparable(text))).filter(text => text !== '')
+/** What a reading may have of a secret: what the secret itself holds of escapes is decoded in some of them. */
+function spellingsOf(secret: string): readonly Buffer[] {
+  if (secret === '') return []
+  return withBytes(secret, bytes => {
+    const spellings = [...readTwice(bytes)].map(comparable).filter(({ length }) => length > 0)
+    return spellings.filter((one, at) => spellings.findIndex(other => one.equals(other)) === at)
+  })
 }
 
 /** In lower case, only ASCII letters because the search compares bytes; and with a space for a plus, as in forms. */
 function comparable(bytes: Uint8Array): Buffer {
-  const made = Buffer.from(bytes)
+  const made = Buffer.allocUnsafeSlow(bytes.length)
+  made.set(bytes)
   for (let at = 0; at < made.length; at++) {
     const byte = made[at] as number
     if (byte >= 0x41 && byte <= 0x5a) made[at] = byte | 0x20

@@ -1,3 +1,4 @@
+import { withBytes } from '../call.js'
 import { EnclaveError } from '../errors.js'
 
 /** Takes the values of its arguments. Throws EnclaveError, whose message names no value, after `field`. */
@@ -31,7 +32,7 @@ function basicAuth(field: string, values: readonly string[]): string {
     throw wrong(
       `${field}: basicAuth must have a user and a password without control characters, such as a line break at the end`,
     )
-  return Buffer.from(`${user}:${password}`).toString('base64')
+  return withBytes(`${user}:${password}`, bytes => bytes.toString('base64'))
 }
 
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', "'": "\\'", '"': '\\"' }

@@ -22,7 +22,7 @@ const multiHeaders = new Map([['Content-Type', ['application/json']]])
 
 function ask(
   fields: Partial<ConfidentialCall>,
-  reply = replyOf({ status: 201, multiHeaders, body: plain }),
+  reply = replyOf({ status: 201, multiHeaders, body: Buffer.from(plain) }),
 ) {
   return carry([responseEncryption({ publicKey })], callOf(fields), () => reply)
 }
@@ -45,7 +45,7 @@ function decipher(blob: Uint8Array): Buffer {
 describe('responseEncryption', () => {
   test('does not change an answer without encryption', async () => {
     const { reply, sent } = ask({ released: new Map([['apiKey', 'sk']]) })
-    expect(await reply).toEqual(replyOf({ status: 201, multiHeaders, body: plain }))
+    expect(await reply).toEqual(replyOf({ status: 201, multiHeaders, body: Buffer.from(plain) }))
     expect([...(sent[0]?.released ?? [])]).toEqual([['apiKey', 'sk']])
   })
 
@@ -54,7 +54,7 @@ describe('responseEncryption', () => {
     for (const digits of [DIGITS, 'no key at all']) {
       const scope = { ...callOf().scope, log }
       const { reply, sent } = ask({ ...aesKey(digits), encryptOutput: false, scope })
-      expect(await reply).toEqual(replyOf({ status: 201, multiHeaders, body: plain }))
+      expect(await reply).toEqual(replyOf({ status: 201, multiHeaders, body: Buffer.from(plain) }))
       expect([...(sent[0]?.released ?? [])]).toEqual([['apiKey', 'sk']])
     }
     const line = `SendRequest: ${AES_KEY_SECRET} is listed, but encryptOutput is not true: the answer is not encrypted undefined`
@@ -68,6 +68,14 @@ describe('responseEncryption', () => {
     expect(body.byteLength).toBe(12 + plain.length + 16)
     expect(decipher(body)).toEqual(plain)
     expect([...(sent[0]?.released ?? [])]).toEqual([['apiKey', 'sk']])
+  })
+
+  test('wipes the body that it encrypted', async () => {
+    for (const key of [aesKey(), {}]) {
+      const body = Buffer.from(plain)
+      await ask({ ...key, encryptOutput: true }, replyOf({ body })).reply
+      expect(body).toEqual(Buffer.alloc(plain.length))
+    }
   })
 
   test('encrypts anew each time', async () => {
@@ -90,7 +98,10 @@ describe('responseEncryption', () => {
   })
 
   test.each([200, 204, 400, 404, 500, 502, 504])('encrypts the body of a %i', async status => {
-    const { reply } = ask({ ...aesKey(), encryptOutput: true }, replyOf({ status, body: plain }))
+    const { reply } = ask(
+      { ...aesKey(), encryptOutput: true },
+      replyOf({ status, body: Buffer.from(plain) }),
+    )
     expect(decipher((await reply).body)).toEqual(plain)
   })
 

@@ -1,13 +1,13 @@
-import { expect } from '@jest/globals'
 import { version } from 'node:process'
-import { doctor } from '../../../cli/doctor/doctor.js'
+import type { TlsOptions } from 'node:tls'
+import { expect } from '@jest/globals'
 import type { Patient } from '../../../cli/doctor/context.js'
+import { doctor } from '../../../cli/doctor/doctor.js'
 import type { DoctorReport } from '../../../cli/doctor/report.js'
 import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../../local/index.js'
 import { closeAfterEach } from '../closing.js'
 import { root } from '../sources.js'
 import { pems, startTLSFront } from '../wire/egress.js'
-import type { TlsOptions } from 'node:tls'
 
 export const closers: (() => unknown)[] = closeAfterEach()
 

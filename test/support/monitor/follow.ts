@@ -1,6 +1,6 @@
 import { get } from 'node:http'
-import type { Message } from '../../../cli/monitor/messages.js'
 import type { Section } from '../../../cli/monitor/board.js'
+import type { Message } from '../../../cli/monitor/messages.js'
 
 /** What a reader of the monitor has got. */
 export interface Followed {

@@ -1,0 +1,2 @@
+/** The platform's own WebCrypto. */
+export const nativeCrypto: unknown = globalThis.crypto
