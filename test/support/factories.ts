@@ -364,7 +364,7 @@ export const withoutOptions: readonly string[] = [
   'composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall',
   'describeStack kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
   'addTime cacheReport cachedReport createOverflowGaps feedResolution feedVersion followsOn hasTime isFeedID isFuture isIn',
-  'isSameBlob newestTime parseFeedID parseFeedIDs readContext readHead refuteClaim retreat seenIn timeBelow unseenIn',
+  'isSameBlob newestTime oldestExact parseFeedID parseFeedIDs readContext readHead refuteClaim retreat seenIn timeBelow unseenIn',
   'addSubShares checkFreshDealing checkReshareDealing checkSubShare combineSubShares formatDealing freshKey parseDealing resharedKey',
   'createCiphertextReader createShare formatMasterSecret formatPrivateShare formatPublicKey ownerLabel parseCiphertext',
   'parseDecryptionShare parseMasterSecret parsePrivateShare parsePublicKey verifyShare',
