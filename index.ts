@@ -2,11 +2,13 @@ export type { Call, Reply } from './client/call.js'
 export type { Client, ClientOptions } from './client/client.js'
 export type { TLSOptions } from './client/egress/options.js'
 export { APIError, AuthenticationError, ProxyError, WebSocketError } from './client/errors.js'
+export { findFeed, type KnownFeed, knownFeeds } from './client/known-feeds.js'
 export type { Handler, Layer, Plugin, Sink, Stage } from './client/plugin.js'
 export type { HistoryOptions } from './client/request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './client/rest.js'
 export type { PluginClient, RequestScope, StreamScope } from './client/scope.js'
 export type { ConnectionFacts, ReconnectingInfo, Status } from './client/status.js'
+export type { CursorStore } from './client/stores/file-cursors.js'
 export { ConnectionStatus } from './client/stream/connection/connection-status.js'
 export type { StreamOptions } from './client/stream/options.js'
 export type { AcknowledgeMode } from './client/stream/queue/outstanding.js'
@@ -24,10 +26,11 @@ export type { ClientScope, StackEntry } from './core/scope.js'
 export type { Stack } from './core/stack.js'
 export type { WebCrypto } from './crypto/crypto.js'
 export type { TDH2Error } from './crypto/tdh2/errors.js'
-export type { VaultError } from './local/vault/errors.js'
-export type { EnclaveError } from './plugins/confidential-http/errors.js'
 export { type BearerAuthOptions, bearerAuth } from './plugins/bearer-auth.js'
-export { type ContinuityOptions, continuity } from './plugins/continuity.js'
+export type { EnclaveError } from './plugins/confidential-http/errors.js'
+export type { VaultError } from './plugins/confidential-http/vault-error.js'
+export { type ContinuityOptions, continuity } from './plugins/continuity/index.js'
+export { decoders } from './plugins/decoders/index.js'
 export { ExtendedMarketStatus, MarketStatus, Ripcord } from './plugins/decoders/statuses.js'
 export { type V2 as DecodedV2Report, v2 } from './plugins/decoders/v2.js'
 export { type V3 as DecodedV3Report, v3 } from './plugins/decoders/v3.js'
@@ -42,7 +45,7 @@ export { type V11 as DecodedV11Report, v11 } from './plugins/decoders/v11.js'
 export { type V12 as DecodedV12Report, v12 } from './plugins/decoders/v12.js'
 export { type V13 as DecodedV13Report, v13 } from './plugins/decoders/v13.js'
 export { type V14 as DecodedV14Report, v14 } from './plugins/decoders/v14.js'
-export { decoders } from './plugins/decoders.js'
+export { allDecoders, type DecodedReport, decodeReport } from './plugins/decoders/versions.js'
 export { type DedupOptions, dedup } from './plugins/dedup.js'
 export { feedAccess } from './plugins/feed-access.js'
 export {
@@ -51,13 +54,13 @@ export {
   OriginDiscoveryError,
   PartialConnectionFailureError,
 } from './plugins/ha-discovery/errors.js'
-export { type HaDiscoveryOptions, haDiscovery } from './plugins/ha-discovery.js'
+export { type HaDiscoveryOptions, haDiscovery } from './plugins/ha-discovery/index.js'
 export {
   type Credentials,
   generateAuthHeaders,
   type HmacAuthOptions,
   hmacAuth,
-} from './plugins/hmac-auth.js'
+} from './plugins/hmac-auth/index.js'
 export {
   type Logger,
   type LoggingConfig,
@@ -65,10 +68,9 @@ export {
   logging,
   pinoLogger,
   winstonLogger,
-} from './plugins/logging.js'
+} from './plugins/logging/index.js'
 export { type RateLimitOptions, rateLimit } from './plugins/rate-limit.js'
-export { type RetryOptions, retry } from './plugins/retry.js'
-export type { SignerSet, Signers, UnverifiedReport } from './plugins/verify/signers.js'
+export { type RetryOptions, retry } from './plugins/retry/index.js'
 export {
   type Verification,
   type VerifyMode,
@@ -76,7 +78,8 @@ export {
   type VerifyReportOptions,
   verify,
   verifyReport,
-} from './plugins/verify.js'
+} from './plugins/verify/index.js'
+export type { SignerSet, Signers, UnverifiedReport } from './plugins/verify/signers.js'
 export { type Config, createClient } from './presets/create-client.js'
 export type {
   DataStream,
@@ -92,11 +95,9 @@ export {
   endpoints,
   getCurrentTimestamp,
 } from './presets/defaults.js'
-export { findFeed, type KnownFeed, knownFeeds } from './presets/feeds.js'
 export { type HaPresetOptions, haPreset } from './presets/ha.js'
 export { formatReport, Report, type ReportEnvelope } from './presets/report.js'
 export { Stream, type StreamConstructor } from './presets/stream.js'
-export { allDecoders, type DecodedReport, decodeReport } from './presets/versions.js'
 export {
   type BaseFields,
   type Decoded,
@@ -119,4 +120,3 @@ export {
   type VerificationFailure,
   type VerificationMetrics,
 } from './report/verifier.js'
-export type { CursorStore } from './stores/file-cursors.js'

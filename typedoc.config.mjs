@@ -1,7 +1,7 @@
 // The reference of all that the package exports, in `api/`: npm run docs. What is public and has no comment is an error.
 import { readFileSync } from 'node:fs'
 
-const { exports } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'))
+const { exports } = JSON.parse(readFileSync(new URL('./package.json', import.meta.url), 'utf8'))
 
 const parts = (of, names) => names.split(' ').map(name => `${of}.${name}`)
 

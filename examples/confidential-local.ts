@@ -9,8 +9,9 @@ import {
   decryptResponse,
   httpRequest,
   ok,
-} from 'sluice/confidential-http'
-import { createVault, startHTTPSServer } from 'sluice/local'
+} from '@sluice/confidential-http'
+import { createVault } from '@sluice/confidential-http/vault'
+import { startHTTPSServer } from '@sluice/engine'
 
 // Stands in for an API: it answers whether it received the secret.
 const api = await startHTTPSServer({

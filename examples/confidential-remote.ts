@@ -8,8 +8,9 @@ import {
   createRemoteRuntime,
   json,
   startEnclaveServer,
-} from 'sluice/confidential-http'
-import { createVault, startHTTPSServer } from 'sluice/local'
+} from '@sluice/confidential-http'
+import { createVault } from '@sluice/confidential-http/vault'
+import { startHTTPSServer } from '@sluice/engine'
 
 const api = await startHTTPSServer({
   handler: ({ headers }, response) =>

@@ -1,6 +1,7 @@
 // A custom stack: only the plugins that this program needs, and one that measures the age of arriving reports.
+
+import { startDataEngine } from '@sluice/engine'
 import { createClient, decoders, hmacAuth, type Plugin, retry, v3 } from 'sluice'
-import { startDataEngine } from 'sluice/local'
 
 const engine = await startDataEngine({ intervalMs: 1000 })
 const { apiKey, userSecret, endpoint, wsEndpoint } = engine

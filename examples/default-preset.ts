@@ -1,6 +1,7 @@
 // One call makes a client with the default preset: a latest report over REST, then a stream.
+
+import { startDataEngine } from '@sluice/engine'
 import { createClient } from 'sluice'
-import { startDataEngine } from 'sluice/local'
 
 const engine = await startDataEngine()
 const { apiKey, userSecret, endpoint, wsEndpoint } = engine

@@ -1,6 +1,7 @@
 // A decoder for a version this library does not know: a schema, and the type of the decoded report follows from it.
+
+import { startDataEngine } from '@sluice/engine'
 import { createClient, defaultPreset, defineDecoder } from 'sluice'
-import { startDataEngine } from 'sluice/local'
 
 const v42 = defineDecoder({
   version: 42,

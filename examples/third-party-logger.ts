@@ -1,6 +1,7 @@
 // Two ways to log: pass an existing logger, or write a plugin that listens.
+
+import { startDataEngine } from '@sluice/engine'
 import { createClient, defaultPreset, LogLevel, type Plugin } from 'sluice'
-import { startDataEngine } from 'sluice/local'
 
 const engine = await startDataEngine()
 const { apiKey, userSecret, endpoint, wsEndpoint } = engine

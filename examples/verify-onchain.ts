@@ -1,8 +1,8 @@
 // Verifies reports with the signers of a verifier contract, read from an Ethereum node for each new configuration.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { startDataEngine } from '@sluice/engine'
 import { createClient, isStreamsError, type SignerSet, verifyReport } from 'sluice'
-import { startDataEngine } from 'sluice/local'
 import { onchainSigners } from 'sluice/plugins/verify/onchain'
 import {
   type Address,

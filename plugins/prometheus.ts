@@ -17,7 +17,7 @@ import {
   metrics,
   prometheusName,
   type Telemetry,
-} from './telemetry.js'
+} from './telemetry/index.js'
 
 type AnyRegistry = Registry<PrometheusContentType> | Registry<OpenMetricsContentType>
 

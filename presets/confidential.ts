@@ -6,10 +6,10 @@ import {
   type NetworkPolicyOptions,
   networkPolicy,
 } from '../plugins/confidential-http/network-policy.js'
-import { responseEncryption } from '../plugins/confidential-http/response-encryption.js'
+import { responseEncryption } from '../plugins/confidential-http/response-encryption/index.js'
 import { rootCertificates } from '../plugins/confidential-http/root-certificates.js'
-import { type SecretVault, secrets } from '../plugins/confidential-http/secrets.js'
-import { templates } from '../plugins/confidential-http/templates.js'
+import { type SecretVault, secrets } from '../plugins/confidential-http/secrets/index.js'
+import { templates } from '../plugins/confidential-http/templates/index.js'
 import { upstreamFailures } from '../plugins/confidential-http/upstream-failures.js'
 
 /** Options of `confidentialPreset`. */

@@ -8,8 +8,8 @@ import type { Plugin, Plugins } from '../client/plugin.js'
 import type { DataOf } from '../client/stack.js'
 import { ValidationError } from '../core/errors.js'
 import { checkBoolean, checkOptions, type OptionNames, pickOptions } from '../core/options.js'
+import type { DecodedReport } from '../plugins/decoders/versions.js'
 import { type HaPresetOptions, haNames, haPreset } from './ha.js'
-import type { DecodedReport } from './versions.js'
 
 type Writable<Type> = { -readonly [Name in keyof Type]: Type[Name] }
 

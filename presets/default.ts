@@ -1,16 +1,16 @@
 import type { Plugin } from '../client/plugin.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
-import { type ContinuityOptions, continuity } from '../plugins/continuity.js'
-import { decoders } from '../plugins/decoders.js'
+import { type ContinuityOptions, continuity } from '../plugins/continuity/index.js'
+import { decoders } from '../plugins/decoders/index.js'
+import { allDecoders, type DecodedReport } from '../plugins/decoders/versions.js'
 import { dedup } from '../plugins/dedup.js'
 import { feedAccess } from '../plugins/feed-access.js'
-import { type Credentials, hmacAuth } from '../plugins/hmac-auth.js'
-import { type LoggingConfig, logging } from '../plugins/logging.js'
+import { type Credentials, hmacAuth } from '../plugins/hmac-auth/index.js'
+import { type LoggingConfig, logging } from '../plugins/logging/index.js'
 import { type RateLimitOptions, rateLimit } from '../plugins/rate-limit.js'
-import { retry } from '../plugins/retry.js'
-import { type VerifyOptions, verify } from '../plugins/verify.js'
+import { retry } from '../plugins/retry/index.js'
+import { type VerifyOptions, verify } from '../plugins/verify/index.js'
 import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
-import { allDecoders, type DecodedReport } from './versions.js'
 
 /** Options of `defaultPreset`. */
 export interface DefaultPresetOptions {

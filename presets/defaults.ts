@@ -1,4 +1,4 @@
-import type { LoggingConfig } from '../plugins/logging.js'
+import type { LoggingConfig } from '../plugins/logging/index.js'
 
 /** The public endpoints of the service, to spread into a configuration: `{ ...endpoints.mainnet, apiKey, userSecret }`. */
 export const endpoints: {

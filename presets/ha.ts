@@ -1,9 +1,9 @@
 import type { Plugin } from '../client/plugin.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
-import { haDiscovery } from '../plugins/ha-discovery.js'
+import type { DecodedReport } from '../plugins/decoders/versions.js'
+import { haDiscovery } from '../plugins/ha-discovery/index.js'
 import { type DefaultPresetOptions, defaultPreset, presetNames } from './default.js'
 import { DEFAULT_CONFIG } from './defaults.js'
-import type { DecodedReport } from './versions.js'
 
 /** Options of `haPreset`. */
 export interface HaPresetOptions extends DefaultPresetOptions {

@@ -2,8 +2,8 @@ import type { StreamOptions } from '../client/stream/options.js'
 import { isStream } from '../client/stream/stream.js'
 import type { Stream as AnyStream } from '../client/stream/stream-api.js'
 import { ValidationError } from '../core/errors.js'
+import type { DecodedReport } from '../plugins/decoders/versions.js'
 import { type Config, createClient } from './create-client.js'
-import type { DecodedReport } from './versions.js'
 
 /** A stream of reports, over one connection or several. */
 export type Stream<Data = unknown> = AnyStream<Data>

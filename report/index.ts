@@ -43,7 +43,6 @@ export {
   isIn,
   LONGEST_RANGE,
   newestTime,
-  oldestExact,
   refuteClaim,
   retreat,
   type SeenFeeds,

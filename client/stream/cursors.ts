@@ -1,8 +1,8 @@
 import { DataStreamsError } from '../../core/errors.js'
 import { feedResolution } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
-import type { CursorStore } from '../../stores/file-cursors.js'
 import { GRACE } from '../present.js'
+import type { CursorStore } from '../stores/file-cursors.js'
 import { createCursorStorage } from './cursors/storage.js'
 
 /** How far the reports of each feed have been taken. */

@@ -1,6 +1,6 @@
+import type { VerificationMetrics } from '../../report/verifier.js'
 import type { Present } from '../present.js'
 import type { RegisteredConnection } from './connection/registry.js'
-import type { VerificationMetrics } from '../../report/verifier.js'
 import type { Origins } from './origins.js'
 import type { Shards } from './shards/shards.js'
 import type { ConnectionDetails, Stream, StreamCounters, StreamMetrics } from './stream-api.js'

@@ -7,7 +7,7 @@ import {
   MAX_TIMER,
   type OptionNames,
 } from '../../core/options.js'
-import type { CursorStore } from '../../stores/file-cursors.js'
+import type { CursorStore } from '../stores/file-cursors.js'
 import { type AcknowledgeMode, acknowledgeModes } from './queue/outstanding.js'
 import { type OverflowPolicy, overflowPolicies } from './queue/queue.js'
 

@@ -1,7 +1,7 @@
 import type { Hooks } from '../../core/hooks.js'
 import type { ScopeFacts } from '../../core/scope.js'
-import type { SecretName } from '../../local/vault/secret-name.js'
-import type { SecretUse } from '../../local/vault/secret-policy.js'
+import type { SecretName } from './secret-name.js'
+import type { SecretUse } from './secret-policy.js'
 
 /** One part of an enclave's stack. */
 export type EnclavePlugin = Hooks<ConfidentialCall, ConfidentialReply>

@@ -5,7 +5,7 @@ import {
   ROOT_CONTEXT,
 } from '@opentelemetry/api'
 import { VERSION } from '../../core/version.js'
-import { createTelemetry, metrics, type Telemetry } from '../telemetry.js'
+import { createTelemetry, metrics, type Telemetry } from '../telemetry/index.js'
 
 /** The metrics of each provider: plugins of several clients share them. */
 const known = new WeakMap<MeterProvider, Telemetry>()

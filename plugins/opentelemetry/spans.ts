@@ -12,7 +12,7 @@ import {
 import type { Call, Reply } from '../../client/call.js'
 import type { Handler, Layer } from '../../client/plugin.js'
 import { asError } from '../../core/errors.js'
-import { failureAttributes, requestAttributes, statusOf } from '../telemetry.js'
+import { failureAttributes, requestAttributes, statusOf } from '../telemetry/index.js'
 
 /** An operation and its span. */
 interface Operation {

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { describe, expect, jest, test } from '@jest/globals'
+import { fileCursors } from '../../client/stores/index.js'
 import { feedAccess } from '../../index.js'
-import { fileCursors } from '../../stores/index.js'
-import { type Case, factories, openStream, withoutOptions } from '../support/factories.js'
 import { manifest, root } from '../support/sources.js'
+import { type Case, factories, openStream, withoutOptions } from './factories.js'
 
 /** What an entry exports. */
 function exportsOf(entry: string): Readonly<Record<string, unknown>> {

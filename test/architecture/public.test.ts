@@ -29,7 +29,7 @@ const entries = {
 const enclaveEntries = {
   ...entries,
   'sluice/tdh2': 'crypto/tdh2/index',
-  'sluice/confidential-http': 'confidential-http/index',
+  '@sluice/confidential-http': 'confidential-http/index',
 }
 const readSource = (file: string): string | undefined =>
   sources.includes(`${file}.ts`) ? read(`${file}.ts`) : undefined

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
+import { startDataEngine } from '@sluice/engine'
 import ts from 'typescript'
 import { createClient } from '../../index.js'
-import { startDataEngine } from '../../local/index.js'
 import { findNodes, read, root } from '../support/sources.js'
 import { codeOf, type Row, tablesOf, tableUnder } from '../support/tables.js'
 

@@ -36,7 +36,7 @@ export default async function bench() {
   await vault.put({ key: 'san_marino_aes_gcm_encryption_key' }, AES_KEY, { policy: 'anywhere' })
   const enclave = createKeys()
   const caller = createKeys()
-  const servers = fork(fileURLToPath(new URL('confidential-http-servers.mjs', import.meta.url)), [
+  const servers = fork(fileURLToPath(new URL('./confidential-http-servers.mjs', import.meta.url)), [
     vault.directory,
     enclave.secretKey,
     caller.publicKey,

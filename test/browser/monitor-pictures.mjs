@@ -1,8 +1,8 @@
 // Takes the pictures of the monitor that the docs show: node test/browser/monitor-pictures.mjs. Takes four minutes, until the
 // lines of three minutes are full. Needs a build.
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { openBrowser } from './devtools.mjs'
 import { startMonitor } from './monitor-world.mjs'
 import { shrinkPNG } from './small-png.mjs'

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
+import { startDataEngine } from '@sluice/engine'
 import ts from 'typescript'
 import { createClient } from '../../index.js'
-import { startDataEngine } from '../../local/index.js'
 import { createMembers } from '../support/members.js'
 import { findNodes, read, sources } from '../support/sources.js'
 import { tablesOf } from '../support/tables.js'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { labelName, metrics, prometheusName } from '../../plugins/telemetry.js'
+import { labelName, metrics, prometheusName } from '../../plugins/telemetry/index.js'
 import { root } from '../support/sources.js'
 import { codeOf, tableUnder } from '../support/tables.js'
 import { pageOf } from './pages.js'

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { cpus, platform } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { startDataEngine, startFaultProxy } from 'sluice/local'
+import { startDataEngine, startFaultProxy } from '@sluice/engine'
 import { readArguments } from '../support/arguments.mjs'
 import { seededRandom } from './harness/random.mjs'
 import { pause, until } from './harness/waiting.mjs'
@@ -35,7 +35,7 @@ const RETAIN = 500
 
 /** The client in its process, and its outcome. */
 function startClient(tally) {
-  const child = fork(fileURLToPath(new URL('soak/client.mjs', import.meta.url)), {
+  const child = fork(fileURLToPath(new URL('./soak/client.mjs', import.meta.url)), {
     execArgv: ['--expose-gc'],
     serialization: 'advanced',
   })

@@ -1,8 +1,13 @@
+import {
+  anyWording,
+  type JSONValue,
+  mutateJSON,
+  writeJSON,
+} from '../support/fuzz/json-mutations.js'
+import { mutateBytes, mutateText, randomBytes } from '../support/fuzz/mutations.js'
 import { feedIDOf } from '../support/report/report-arbitrary.js'
 import { mutants } from '../support/report/report-mutations.js'
 import type { Dice } from './dice.js'
-import { anyWording, type JSONValue, mutateJSON, writeJSON } from './json-mutations.js'
-import { mutateBytes, mutateText, randomBytes } from './mutations.js'
 import { type Record, records } from './samples.js'
 
 const encoder = new TextEncoder()

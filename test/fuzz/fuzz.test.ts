@@ -6,8 +6,8 @@
 //
 // An input that fails is named by its number and the seed, and is the same each time.
 import { expect, test } from '@jest/globals'
+import { type Figures, fuzz } from '../support/fuzz/fuzz.js'
 import { inForm } from '../support/long.js'
-import { type Figures, fuzz } from './fuzz.js'
 import { allTargets } from './targets.js'
 
 const INPUTS = Number(process.env.FUZZ_INPUTS ?? inForm(200, 1000))

@@ -1,10 +1,13 @@
-import type { Target } from './fuzz.js'
-import { confidential, sealed } from './targets/confidential-http.js'
+import {
+  confidential,
+  sealed,
+} from '../../packages/confidential-http/test/fuzz/confidential-http.js'
+import { vaultNodes } from '../../packages/confidential-http/test/fuzz/vault-nodes.js'
+import type { Target } from '../support/fuzz/fuzz.js'
 import { cursors } from './targets/cursors.js'
 import { contexts, decoding, frames, verifying } from './targets/reports.js'
 import { answers, headersRead, refusal } from './targets/rest.js'
 import { tdh2 } from './targets/tdh2.js'
-import { vaultNodes } from './targets/vault-nodes.js'
 import { connections } from './targets/websocket.js'
 
 /** All targets, by name. */

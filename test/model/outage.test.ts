@@ -1,7 +1,7 @@
 // What takes hours, in virtual time: a service that is away, and one that closes every connection after a while.
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { ContinuityOptions } from '../../index.js'
-import { reachable } from '../fuzz/fuzz.js'
+import { reachable } from '../support/fuzz/fuzz.js'
 import { isLong } from '../support/long.js'
 import { type Continuum, type Fate, startContinuum } from './continuum.js'
 import { randomOf } from './runs.js'

@@ -6,7 +6,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { GRACE, Present } from '../../client/present.js'
 import type { Report } from '../../report/report.js'
-import { createRandom, type Random } from './worlds/random.js'
+import { createRandom, type Random } from '../support/random.js'
 
 const WORLDS = Number(process.env.PRESENT_WORLDS ?? 1000)
 const SECONDS = 90

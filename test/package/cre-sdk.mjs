@@ -12,7 +12,8 @@ const consumer = join(root, 'test', 'package', 'consumer')
 /** Has a vault and an external server, and gives the bundled handler both. */
 const host = `
   import { fork } from 'node:child_process'
-  import { createVault, startHTTPSServer } from 'sluice/local'
+  import { createVault } from '@sluice/confidential-http/vault'
+import { startHTTPSServer } from '@sluice/engine'
   const vault = await createVault('vault')
   await vault.put({ key: 'apiKey' }, 'the-value', { policy: 'anywhere' })
   const server = await startHTTPSServer({ async handler(request, response) {

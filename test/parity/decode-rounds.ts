@@ -1,7 +1,7 @@
 // A program of its own, because globals are slow in the sandbox of a test: times both decoders in alternating rounds, and
 // prints how many times as long the official one took in each. Its argument is a JSON list of reports.
 import { decodeReport as decodeOfficially } from '@chainlink/data-streams-sdk'
-import { decodeReport } from '../../presets/versions.js'
+import { decodeReport } from '../../plugins/decoders/versions.js'
 
 type Decode = (fullReport: string, feedID: string) => unknown
 

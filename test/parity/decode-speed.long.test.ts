@@ -4,7 +4,7 @@ import { decodeReport as decodeOfficially } from '@chainlink/data-streams-sdk'
 import { expect, test } from '@jest/globals'
 import { buildSync } from 'esbuild'
 import fc from 'fast-check'
-import { decodeReport } from '../../presets/versions.js'
+import { decodeReport } from '../../plugins/decoders/versions.js'
 import { feedVersion } from '../../report/feed-id.js'
 import { publishedReports } from '../support/report/published-reports.js'
 import {

@@ -1,7 +1,7 @@
 import * as official from '@chainlink/data-streams-sdk'
 import { describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import * as sluice from '../../index.js'
-import { type DataEngine, startDataEngine } from '../../local/index.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const v8Feed = `0x0008${'ab'.repeat(30)}`

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { type ClientOptions, createClient, endpoints } from '../../index.js'
-import { haDiscovery, parseOrigins } from '../../plugins/ha-discovery.js'
+import { haDiscovery, parseOrigins } from '../../plugins/ha-discovery/index.js'
 
 /** A wire on which every connection opens and nothing arrives. */
 const openAtOnce: ClientOptions['connect'] = async (_target, events) => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import fc from 'fast-check'
 import { createClient } from '../../client/client.js'
 import type { WebCrypto } from '../../crypto/crypto.js'
@@ -20,7 +21,6 @@ import {
   type Status,
   ValidationError,
 } from '../../index.js'
-import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { closeAfterEach } from '../support/closing.js'
 import { failureOf, until } from '../support/waiting.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { allDecoders } from '../../presets/versions.js'
+import { allDecoders } from '../../plugins/decoders/versions.js'
 import type { Decoder } from '../../report/decoder.js'
 import { createDecoderTable } from '../../report/decoder-table.js'
 import { EnvelopeError, toReport } from '../../report/envelope.js'

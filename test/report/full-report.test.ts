@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { ValidationError } from '../../core/errors.js'
 import { MarketStatus, Ripcord } from '../../plugins/decoders/statuses.js'
-import { allDecoders, decodeReport } from '../../presets/versions.js'
+import { allDecoders, decodeReport } from '../../plugins/decoders/versions.js'
 import { createDecoderTable } from '../../report/decoder-table.js'
 import { toReport } from '../../report/envelope.js'
 import { decodingError, feed, reportOfWords } from '../support/report/decoding.js'

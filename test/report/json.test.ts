@@ -1,6 +1,7 @@
 // Reports as JSON. The witness is JSON.stringify with a replacer that writes bigints.
 import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import {
   createClient,
   type DecodedReport,
@@ -10,7 +11,6 @@ import {
   type Report,
   toJSON,
 } from '../../index.js'
-import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { publishedReports } from '../support/report/published-reports.js'
 
 const withBigints = (value: object): unknown =>

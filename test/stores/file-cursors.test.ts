@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { fileCursors } from '../../stores/index.js'
+import { fileCursors } from '../../client/stores/index.js'
 import { built } from '../support/files.js'
 import { failureOf, pause } from '../support/waiting.js'
 

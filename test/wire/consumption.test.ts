@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import {
   createClient,
   type OverflowPolicy,
@@ -7,7 +8,6 @@ import {
   type Stream,
   type StreamOptions,
 } from '../../index.js'
-import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { failOnUnhandled } from '../support/closing.js'
 import { inForm } from '../support/long.js'
 import { failureOf, pause, until } from '../support/waiting.js'

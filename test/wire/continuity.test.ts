@@ -1,5 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
 import {
+  type DataEngine,
+  type DataEngineOptions,
+  type PublishedReport,
+  startDataEngine,
+} from '@sluice/engine'
+import {
   type Config,
   type ContinuityOptions,
   continuity,
@@ -7,12 +13,6 @@ import {
   haPreset,
   type StreamOptions,
 } from '../../index.js'
-import {
-  type DataEngine,
-  type DataEngineOptions,
-  type PublishedReport,
-  startDataEngine,
-} from '../../local/index.js'
 import { closeAfterEach, failOnUnhandled } from '../support/closing.js'
 import { inForm, longTest } from '../support/long.js'
 import { pause, until } from '../support/waiting.js'

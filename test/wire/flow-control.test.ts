@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals'
+import { startDataEngine } from '@sluice/engine'
 import { WebSocketServer } from 'ws'
 import { type Connect, connectSocket, type Socket } from '../../client/transport/socket.js'
 import { createClient, type StreamOptions } from '../../index.js'
-import { startDataEngine } from '../../local/index.js'
 import { closeAfterEach } from '../support/closing.js'
 import { failureOf, pause, until } from '../support/waiting.js'
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
+import { startDataEngine } from '@sluice/engine'
 import { type Connect, connectSocket } from '../../client/transport/socket.js'
 import { createClient, defaultPreset } from '../../index.js'
-import { startDataEngine } from '../../local/index.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
+import { startDataEngine } from '@sluice/engine'
 import { createClient, type DecodedReport, type Report } from '../../index.js'
-import { startDataEngine } from '../../local/index.js'
 
 interface Published {
   readonly feedID: string

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import {
   APIError,
   AuthenticationError,
@@ -8,7 +9,6 @@ import {
   type Plugin,
   ValidationError,
 } from '../../index.js'
-import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { failureOf } from '../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
@@ -158,7 +158,7 @@ describe('failures', () => {
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine
     const { defaultPreset } = await import('../../presets/default.js')
     let clock = Date.now()
-    const { hmacAuth } = await import('../../plugins/hmac-auth.js')
+    const { hmacAuth } = await import('../../plugins/hmac-auth/index.js')
     const stack = defaultPreset({ apiKey, userSecret, retryDelay: 1 }).filter(
       plugin => plugin.name !== 'hmac-auth',
     )

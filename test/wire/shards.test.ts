@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { type DataEngine, type DataEngineOptions, startDataEngine } from '@sluice/engine'
 import type { Connect, Plugin, StreamScope } from '../../client/index.js'
 import { connectSocket } from '../../client/transport/socket.js'
 import {
@@ -12,7 +13,6 @@ import {
   type StreamOptions,
   v3,
 } from '../../index.js'
-import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../local/index.js'
 import { closeAfterEach } from '../support/closing.js'
 import { failureOf, pause, until } from '../support/waiting.js'
 

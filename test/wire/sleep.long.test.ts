@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { type DataEngine, startDataEngine } from '../../local/index.js'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { pause, until } from '../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'

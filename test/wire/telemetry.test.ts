@@ -1,14 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
-import { Registry } from 'prom-client'
-import { createClient, haPreset, type Stream } from '../../index.js'
 import {
   type DataEngine,
   type FaultProxy,
   type PublishedReport,
   startDataEngine,
   startFaultProxy,
-} from '../../local/index.js'
-import { opentelemetry } from '../../plugins/opentelemetry.js'
+} from '@sluice/engine'
+import { Registry } from 'prom-client'
+import { createClient, haPreset, type Stream } from '../../index.js'
+import { opentelemetry } from '../../plugins/opentelemetry/index.js'
 import { prometheus } from '../../plugins/prometheus.js'
 import { closeAfterEach, failOnUnhandled } from '../support/closing.js'
 import {

@@ -13,7 +13,7 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base'
 import { type Client, createClient, defaultPreset, haPreset } from '../../index.js'
-import { type OpenTelemetryOptions, opentelemetry } from '../../plugins/opentelemetry.js'
+import { type OpenTelemetryOptions, opentelemetry } from '../../plugins/opentelemetry/index.js'
 import { closeAfterEach, failOnUnhandled } from '../support/closing.js'
 import {
   feedID,

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import type {
   Call,
   ClientMetrics,
@@ -14,7 +15,6 @@ import {
   isStreamsError,
   type Plugin,
 } from '../../index.js'
-import { type DataEngine, startDataEngine } from '../../local/index.js'
 import { closeAfterEach, failOnUnhandled } from '../support/closing.js'
 import { failureOf, until } from '../support/waiting.js'
 

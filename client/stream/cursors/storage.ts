@@ -2,7 +2,7 @@ import { abortable } from '../../../core/abortable.js'
 import { DataStreamsError, foreignCause, isStreamsError } from '../../../core/errors.js'
 import { checkFunction, checkNumber } from '../../../core/options.js'
 import { feedResolution, isFeedID } from '../../../report/feed-id.js'
-import type { CursorStore } from '../../../stores/file-cursors.js'
+import type { CursorStore } from '../../stores/file-cursors.js'
 
 /** The cursors of a stream in its store. */
 export interface CursorStorage {

@@ -4,7 +4,7 @@ import {
   parseDecryptionShare,
   verifyShare,
 } from '../../../crypto/tdh2/index.js'
-import { VaultError } from '../../../local/vault/errors.js'
+import { VaultError } from '../vault-error.js'
 import {
   createNodeOrder,
   type FailureTimes,

@@ -2,8 +2,8 @@ import { asError, isStreamsError } from '../../../core/errors.js'
 import type { Log } from '../../../core/log.js'
 import type { BoxKeys } from '../../../crypto/sealed-box.js'
 import type { Ciphertext, DecryptionShare, PublicKey } from '../../../crypto/tdh2/index.js'
-import { VaultError } from '../../../local/vault/errors.js'
-import type { SecretName } from '../../../local/vault/secret-name.js'
+import type { SecretName } from '../secret-name.js'
+import { VaultError } from '../vault-error.js'
 
 /** One node of the vault. */
 export interface SecretNode {

@@ -1,6 +1,6 @@
-import { findViolation, type SecretUse } from '../../../local/vault/secret-policy.js'
 import type { ConfidentialCall, ConnectionRules } from '../call.js'
 import { EnclaveError } from '../errors.js'
+import { findViolation, type SecretUse } from '../secret-policy.js'
 
 /** Holds the secrets that are put into one request to their policies. */
 export interface PolicyGuard {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { createClient } from '../../../index.js'
-import { type DataEngine, startDataEngine } from '../../../local/index.js'
 import { failureOf } from '../../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import type { CursorStore } from '../../../client/stores/file-cursors.js'
 import { createCursors } from '../../../client/stream/cursors.js'
 import { DataStreamsError } from '../../../core/errors.js'
 import type { Report } from '../../../report/report.js'
-import type { CursorStore } from '../../../stores/file-cursors.js'
 
 const feedA = `0x0003${'aa'.repeat(30)}`
 const feedB = `0x0003${'bb'.repeat(30)}`

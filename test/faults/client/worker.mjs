@@ -1,7 +1,7 @@
 // What the client program needs to know of a worker of a queue over NATS.
 import { connect } from '@nats-io/transport-node'
+import { natsWire, queuePreset } from '@sluice/nats'
 import { createClient as create, isStreamsError } from 'sluice'
-import { natsWire, queuePreset } from 'sluice/nats'
 
 export const isOwnError = error => isStreamsError(error)
 export const events = ['connected', 'disconnected', 'reconnecting', 'gap', 'conflict', 'status']

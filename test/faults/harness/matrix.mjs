@@ -16,7 +16,7 @@ const PATIENCE = 120_000
 /** Runs a row with an SDK in a thread of its own. One that breaks, or does not end, has no figures. */
 function runInThread(row, sdk, seed) {
   return new Promise(resolve => {
-    const worker = new Worker(new URL('worker.mjs', import.meta.url), {
+    const worker = new Worker(new URL('./worker.mjs', import.meta.url), {
       workerData: { id: row.row, sdk, seed },
     })
     const guard = setTimeout(() => fail('it does not end'), row.seconds * 1000 + PATIENCE)

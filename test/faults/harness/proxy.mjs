@@ -1,4 +1,4 @@
-import { startFaultProxy } from 'sluice/local'
+import { startFaultProxy } from '@sluice/engine'
 
 /** Puts a fault proxy between the client's streams and the engine, with a script or without: `world.proxy`. */
 export const through = script =>

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { createServer } from 'node:tls'
-import { createCertificateAuthority } from 'sluice/local'
+import { createCertificateAuthority } from '@sluice/engine'
 
 const DAY = 86_400_000
 

@@ -1,5 +1,5 @@
 // Reports that are not signed as they should be.
-import { startDataEngine } from 'sluice/local'
+import { startDataEngine } from '@sluice/engine'
 import { eachTick, feedsOf } from '../harness/feed.mjs'
 
 const forgeries = [

@@ -1,10 +1,10 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileCursors } from '../../../stores/file-cursors.js'
-import type { Target } from '../fuzz.js'
+import { fileCursors } from '../../../client/stores/file-cursors.js'
+import type { Target } from '../../support/fuzz/fuzz.js'
+import { assert, json } from '../../support/fuzz/target.js'
 import { feeds } from '../samples.js'
-import { assert, json } from './target.js'
 
 export function cursors(): Target<string> {
   const file = join(mkdtempSync(join(tmpdir(), 'sluice-fuzz-')), 'cursors.json')

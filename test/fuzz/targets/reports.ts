@@ -1,18 +1,18 @@
 import { isStreamsError } from '../../../core/errors.js'
+import { decodeReport } from '../../../plugins/decoders/versions.js'
 import { type Verification, verifyReport } from '../../../plugins/verify/verify-report.js'
-import { decodeReport } from '../../../presets/versions.js'
 import type { Report } from '../../../report/report.js'
 import { type ReportContext, readContext } from '../../../report/report-context.js'
+import type { Target } from '../../support/fuzz/fuzz.js'
+import { mutateText } from '../../support/fuzz/mutations.js'
+import { assert, checkTimes, ofBytes, text } from '../../support/fuzz/target.js'
 import { type Input, mutants } from '../../support/report/report-mutations.js'
 import { published, publishedSigners } from '../../support/report/signed-reports.js'
 import type { Dice } from '../dice.js'
 import { openFrameReader } from '../frame-reader.js'
 import { makeFrame } from '../frames.js'
-import type { Target } from '../fuzz.js'
-import { mutateText } from '../mutations.js'
 import { readFrame } from '../reference-frame.js'
 import { feeds, originals } from '../samples.js'
-import { assert, checkTimes, ofBytes, text } from './target.js'
 
 export function frames(): Target<Uint8Array> {
   const { read } = openFrameReader(feeds)

@@ -4,15 +4,24 @@ import { createOperations } from '../../../client/request/operations.js'
 import type { Rest } from '../../../client/rest.js'
 import type { PluginClient } from '../../../client/scope.js'
 import { isStreamsError } from '../../../core/errors.js'
-import { parseOrigins } from '../../../plugins/ha-discovery.js'
-import { allDecoders } from '../../../presets/versions.js'
+import { allDecoders } from '../../../plugins/decoders/versions.js'
+import { parseOrigins } from '../../../plugins/ha-discovery/index.js'
 import { createDecoderTable } from '../../../report/decoder-table.js'
 import type { Report } from '../../../report/report.js'
-import type { Target } from '../fuzz.js'
-import type { JSONValue } from '../json-mutations.js'
-import { mutateText } from '../mutations.js'
+import type { Target } from '../../support/fuzz/fuzz.js'
+import type { JSONValue } from '../../support/fuzz/json-mutations.js'
+import { mutateText } from '../../support/fuzz/mutations.js'
+import {
+  assert,
+  checkTimes,
+  encoder,
+  json,
+  makeJSON,
+  now,
+  signal,
+  text,
+} from '../../support/fuzz/target.js'
 import { records, sample } from '../samples.js'
-import { assert, checkTimes, encoder, json, makeJSON, now, signal, text } from './target.js'
 
 const headers = new Headers({ authorization: 'a-secret-key', 'user-agent': 'sluice' })
 

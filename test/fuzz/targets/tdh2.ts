@@ -6,10 +6,10 @@ import {
   parsePublicKey,
 } from '../../../crypto/tdh2/index.js'
 import { caseOf, setOf } from '../../support/crypto/tdh2-reference.js'
+import type { Target } from '../../support/fuzz/fuzz.js'
+import type { JSONValue } from '../../support/fuzz/json-mutations.js'
+import { assert, json, makeJSON, text } from '../../support/fuzz/target.js'
 import type { Dice } from '../dice.js'
-import type { Target } from '../fuzz.js'
-import type { JSONValue } from '../json-mutations.js'
-import { assert, json, makeJSON, text } from './target.js'
 
 const set = setOf('3of5')
 const sealedCase = caseOf(set, 'short')

@@ -1,10 +1,10 @@
 import type { Writable } from 'node:stream'
 import * as ws from 'ws'
 import { createFrameReader } from '../../../platform/socket/frames.js'
+import type { Target } from '../../support/fuzz/fuzz.js'
+import { mutateBytes } from '../../support/fuzz/mutations.js'
+import { assert, ofBytes } from '../../support/fuzz/target.js'
 import type { Dice } from '../dice.js'
-import type { Target } from '../fuzz.js'
-import { mutateBytes } from '../mutations.js'
-import { assert, ofBytes } from './target.js'
 
 /** The receiver of ws, which its types leave out. */
 const { Receiver } = ws as unknown as {

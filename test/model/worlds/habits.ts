@@ -1,5 +1,5 @@
 // What a feed of a world is like: drawn once for each, so that worlds with few things in them are as frequent as mixtures.
-import type { Random } from './random.js'
+import type { Random } from '../../support/random.js'
 import type { PageFaults, WorldClocks } from './world.js'
 
 const OUTAGES = [5000, 20_000, 60_000, 240_000, 600_000]

@@ -1,4 +1,6 @@
 // Worlds from seeds.
+
+import { createRandom, type Random } from '../../support/random.js'
 import {
   describeHabits,
   drawClocks,
@@ -9,7 +11,6 @@ import {
   type Habits,
   type Troubles,
 } from './habits.js'
-import { createRandom, type Random } from './random.js'
 import {
   createWorldBuilder,
   type Fate,

@@ -1,5 +1,19 @@
 // A program as a user writes it, compiled against the published declarations: here with no types but the compiler's own
 // libraries and either those of the DOM or those of Node.
+
+import {
+  type CapabilityRuntime,
+  ConfidentialHTTPClient,
+  type ConfidentialHTTPRequest,
+  type ConfidentialHTTPRequestJson,
+  type ConfidentialPresetOptions,
+  confidentialPreset,
+  createLocalRuntime,
+  type EnclavePlugin,
+  type HTTPResponse,
+  json,
+  ok,
+} from '@sluice/confidential-http'
 import {
   type Call,
   type Client,
@@ -29,41 +43,32 @@ import {
   type Sink,
   VERSION,
 } from 'sluice/client'
-import {
-  type CapabilityRuntime,
-  ConfidentialHTTPClient,
-  type ConfidentialHTTPRequest,
-  type ConfidentialHTTPRequestJson,
-  type ConfidentialPresetOptions,
-  confidentialPreset,
-  createLocalRuntime,
-  type EnclavePlugin,
-  type HTTPResponse,
-  json,
-  ok,
-} from 'sluice/confidential-http'
 import type { ErrorOf } from 'sluice/core'
-import { templates } from 'sluice/plugins/confidential-http/templates'
-import { decoders as decodersOfEntry } from 'sluice/plugins/decoders'
-import { MarketStatus } from 'sluice/plugins/decoders/statuses'
-import { type V2, v2 } from 'sluice/plugins/decoders/v2'
-import { type V3, v3 } from 'sluice/plugins/decoders/v3'
-import { v4 } from 'sluice/plugins/decoders/v4'
-import { v5 } from 'sluice/plugins/decoders/v5'
-import { v6 } from 'sluice/plugins/decoders/v6'
-import { v7 } from 'sluice/plugins/decoders/v7'
-import { v8 } from 'sluice/plugins/decoders/v8'
-import { v9 } from 'sluice/plugins/decoders/v9'
-import { v10 } from 'sluice/plugins/decoders/v10'
-import { v11 } from 'sluice/plugins/decoders/v11'
-import { v12 } from 'sluice/plugins/decoders/v12'
-import { v13 } from 'sluice/plugins/decoders/v13'
-import { v14 } from 'sluice/plugins/decoders/v14'
+import { templates } from 'sluice/plugins/confidential-http'
+import {
+  allDecoders,
+  decoders as decodersOfEntry,
+  MarketStatus,
+  type V2,
+  type V3,
+  v2,
+  v3,
+  v4,
+  v5,
+  v6,
+  v7,
+  v8,
+  v9,
+  v10,
+  v11,
+  v12,
+  v13,
+  v14,
+} from 'sluice/plugins/decoders'
 import { generateAuthHeaders, hmacAuth } from 'sluice/plugins/hmac-auth'
 import { type Logger, logging } from 'sluice/plugins/logging'
 import { retry } from 'sluice/plugins/retry'
 import { defaultPreset as presetOfEntry } from 'sluice/presets/default'
-import { allDecoders } from 'sluice/presets/versions'
 import { type PublicKey, parsePublicKey } from 'sluice/tdh2'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false

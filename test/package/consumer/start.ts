@@ -1,5 +1,5 @@
 // The program against a data engine of this package: what was compiled also runs.
-import { type DataEngine, startDataEngine } from 'sluice/local'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { fetchOne, parts, streamOne } from './program.js'
 
 async function main(): Promise<void> {

@@ -1,8 +1,8 @@
 // Both copies of the package in one process, each knowing the other's errors.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
+import { startDataEngine } from '@sluice/engine'
 import * as esm from 'sluice'
-import { startDataEngine } from 'sluice/local'
 import work from './work.cjs'
 
 const require = createRequire(import.meta.url)

@@ -1,8 +1,8 @@
 // The plugins for telemetry, with the oldest packages that they are for, in either format.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
+import { startDataEngine } from '@sluice/engine'
 import { Registry } from 'prom-client'
-import { startDataEngine } from 'sluice/local'
 
 const require = createRequire(import.meta.url)
 const engine = await startDataEngine({ intervalMs: 50 })

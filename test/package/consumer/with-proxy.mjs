@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { connect } from 'node:net'
-import { startDataEngine } from 'sluice/local'
+import { startDataEngine } from '@sluice/engine'
 
 const require = createRequire(import.meta.url)
 const isMissing = process.argv[2] === 'missing'

@@ -36,8 +36,8 @@ async function loadAll(load) {
 async function decodeAll(load) {
   const { decodeReport } = await load('sluice')
   const { createDecodeReport } = await load('sluice/client')
-  const { v3 } = await load('sluice/plugins/decoders/v3')
-  const { v4 } = await load('sluice/plugins/decoders/v4')
+  const { v3 } = await load('sluice/plugins/decoders')
+  const { v4 } = await load('sluice/plugins/decoders')
   assert.ok(reports.length > 0)
   for (const decode of [decodeReport, createDecodeReport([v3, v4])]) {
     for (const { fullReport, feedID, version, decoded } of reports) {
@@ -52,7 +52,7 @@ async function decodeAll(load) {
 /** A request and a stream, on real sockets. */
 async function talk(load) {
   const { createClient, isStreamsError } = await load('sluice')
-  const { startDataEngine } = await load('sluice/local')
+  const { startDataEngine } = await load('@sluice/engine')
   const engine = await startDataEngine({ intervalMs: 50 })
   const { endpoint, wsEndpoint, apiKey, userSecret } = engine
   const feedID = engine.feeds.find(id => id.startsWith('0x0003'))
@@ -84,8 +84,8 @@ async function talk(load) {
 
 /** A confidential request, through a thread and through a server, each way of waiting for it. */
 async function talkInConfidence(load) {
-  const { createVault, startHTTPSServer } = await load('sluice/local')
-  const confidential = await load('sluice/confidential-http')
+  const { createVault, startHTTPSServer } = await load('@sluice/engine')
+  const confidential = await load('@sluice/confidential-http')
   const { ConfidentialHTTPClient, createKeys, text } = confidential
   const folder = mkdtempSync(join(tmpdir(), 'sluice-consumer-'))
   const vault = await createVault(join(folder, 'vault'))

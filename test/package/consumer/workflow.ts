@@ -18,7 +18,7 @@ import {
   type Runtime,
   text,
 } from '@chainlink/cre-sdk'
-import { createLocalRuntime, createRemoteRuntime } from 'sluice/confidential-http'
+import { createLocalRuntime, createRemoteRuntime } from '@sluice/confidential-http'
 
 interface Config {
   readonly url: string

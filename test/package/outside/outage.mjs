@@ -1,7 +1,7 @@
 // Puts the copied plugin into a stack of the installed package, and takes the service away for a while.
 import assert from 'node:assert/strict'
+import { startDataEngine } from '@sluice/engine'
 import { createClient } from 'sluice/client'
-import { startDataEngine } from 'sluice/local'
 import { defaultPreset } from 'sluice/presets/default'
 import { continuity } from './plugins/continuity.js'
 

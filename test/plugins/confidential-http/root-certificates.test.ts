@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { createCertificateAuthority } from '../../../local/certificate.js'
+import { createCertificateAuthority } from '@sluice/engine'
 import { rootCertificates } from '../../../plugins/confidential-http/root-certificates.js'
 import { callOf, carry } from '../../support/plugins/confidential-http.js'
 import { failureOf } from '../../support/waiting.js'

@@ -10,16 +10,16 @@ import {
   ownerLabel,
   parseCiphertext,
 } from '../../../crypto/tdh2/index.js'
-import { VaultError } from '../../../local/vault/errors.js'
-import type { SecretName } from '../../../local/vault/secret-name.js'
 import type { ConfidentialCall } from '../../../plugins/confidential-http/call.js'
 import { EnclaveError } from '../../../plugins/confidential-http/errors.js'
 import { limits } from '../../../plugins/confidential-http/limits.js'
+import type { SecretName } from '../../../plugins/confidential-http/secret-name.js'
 import {
   type SecretNode,
   type SecretVault,
   secrets,
-} from '../../../plugins/confidential-http/secrets.js'
+} from '../../../plugins/confidential-http/secrets/index.js'
+import { VaultError } from '../../../plugins/confidential-http/vault-error.js'
 import { callOf, carry, keepLog, OWNER, replyOf } from '../../support/plugins/confidential-http.js'
 import { failureOf } from '../../support/waiting.js'
 

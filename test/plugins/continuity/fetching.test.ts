@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Sink } from '../../../client/plugin.js'
-import { continuity } from '../../../plugins/continuity.js'
+import { continuity } from '../../../plugins/continuity/index.js'
 import type { Report } from '../../../report/report.js'
 import {
   feedA,

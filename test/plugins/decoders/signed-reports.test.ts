@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
+import { startDataEngine } from '@sluice/engine'
 import { AbiCoder, concat, keccak256, recoverAddress } from 'ethers'
 import { encodeAbiParameters } from 'viem'
-import { startDataEngine } from '../../../local/index.js'
 import type { V14 } from '../../../plugins/decoders/v14.js'
-import { decodeReport } from '../../../presets/versions.js'
+import { decodeReport } from '../../../plugins/decoders/versions.js'
 import {
   encodeOuter,
   feedIDOf,

@@ -1,8 +1,8 @@
 // Our decoders and the local engine against the table of how others read the reports: report-schemas.json.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { decodeAbiParameters, encodeAbiParameters } from 'viem'
-import { type DataEngine, startDataEngine } from '../../../local/index.js'
-import { allDecoders, decodeReport } from '../../../presets/versions.js'
+import { allDecoders, decodeReport } from '../../../plugins/decoders/versions.js'
 import {
   encodeOuter,
   feedIDOf,

@@ -1,10 +1,10 @@
 // Real loggers of pino and winston, whose lines are read back as the libraries have written them.
 import { Writable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { type Logger as PinoInstance, pino } from 'pino'
 import winston from 'winston'
 import { createClient, type Logger, LogLevel, pinoLogger, winstonLogger } from '../../../index.js'
-import { type DataEngine, startDataEngine } from '../../../local/index.js'
 
 let engine: DataEngine
 beforeAll(async () => {

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import {
   createClient,
   type Logger,
@@ -8,7 +9,6 @@ import {
   type Plugin,
   type StreamOptions,
 } from '../../../index.js'
-import { type DataEngine, startDataEngine } from '../../../local/index.js'
 import { pause, until } from '../../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { register as defaultRegister, Gauge, Registry } from 'prom-client'
 import { createCounters } from '../../../client/metrics.js'
 import type { StreamScope } from '../../../client/scope.js'
@@ -10,14 +11,13 @@ import {
   type Plugin,
   ValidationError,
 } from '../../../index.js'
-import { type DataEngine, startDataEngine } from '../../../local/index.js'
-import { opentelemetry } from '../../../plugins/opentelemetry.js'
+import { opentelemetry } from '../../../plugins/opentelemetry/index.js'
 import { prometheus } from '../../../plugins/prometheus.js'
 import { sampleAges } from '../../../plugins/telemetry/age.js'
 import { createBounds } from '../../../plugins/telemetry/bounded.js'
 import { addCounts } from '../../../plugins/telemetry/counts.js'
+import { labelName, metrics, prometheusName } from '../../../plugins/telemetry/index.js'
 import { createSums } from '../../../plugins/telemetry/sums.js'
-import { labelName, metrics, prometheusName } from '../../../plugins/telemetry.js'
 import type { Report } from '../../../report/report.js'
 import { closeAfterEach } from '../../support/closing.js'
 import {

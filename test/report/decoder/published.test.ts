@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { allDecoders, decodeReport } from '../../../presets/versions.js'
+import { allDecoders, decodeReport } from '../../../plugins/decoders/versions.js'
 import { createDecoderTable } from '../../../report/decoder-table.js'
 import { toReport } from '../../../report/envelope.js'
 import { publishedReports } from '../../support/report/published-reports.js'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { ValidationError } from '../../../core/errors.js'
 import { v3 } from '../../../plugins/decoders/v3.js'
-import { allDecoders, type DecodedReport } from '../../../presets/versions.js'
+import { allDecoders, type DecodedReport } from '../../../plugins/decoders/versions.js'
 import { type Decoder, defineDecoder, type Fields } from '../../../report/decoder.js'
 import { createDecodeReport, createDecoderTable } from '../../../report/decoder-table.js'
 import { compiles, feed, report42, reportOfWords } from '../../support/report/decoding.js'

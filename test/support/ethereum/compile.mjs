@@ -29,5 +29,5 @@ export function compile() {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const text = `${JSON.stringify(compile(), null, 2)}\n`
   if (process.argv.includes('--check')) process.exitCode = text === read('verifier.json') ? 0 : 1
-  else writeFileSync(new URL('verifier.json', import.meta.url), text)
+  else writeFileSync(new URL('./verifier.json', import.meta.url), text)
 }

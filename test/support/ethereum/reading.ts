@@ -6,7 +6,7 @@ import {
   type OnchainSigners,
   type OnchainSignersOptions,
   onchainSigners,
-} from '../../../plugins/verify/onchain.js'
+} from '../../../plugins/verify/onchain/index.js'
 import { signers } from '../report/signed-reports.js'
 import type { Answer, Chain, TestNode } from './chain.js'
 

@@ -9,7 +9,7 @@ import {
   type ResourceMetrics,
 } from '@opentelemetry/sdk-metrics'
 import type { Registry } from 'prom-client'
-import { labelName, metrics, prometheusName } from '../../../plugins/telemetry.js'
+import { labelName, metrics, prometheusName } from '../../../plugins/telemetry/index.js'
 
 /** Values by the names that Prometheus knows them by: `sluice_gaps_announced_total{sluice_gap_cause="bound"}`. */
 export type Values = ReadonlyMap<string, number>

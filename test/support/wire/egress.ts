@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { createServer as createTLSServer, type TlsOptions } from 'node:tls'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { Server as ProxyChain, RequestError } from 'proxy-chain'
-import { type DataEngine, startDataEngine } from '../../../local/index.js'
 import { root } from '../sources.js'
 
 const pem = (name: string): string =>

@@ -1,4 +1,10 @@
 import { expect } from '@jest/globals'
+import {
+  type DataEngine,
+  type DataEngineOptions,
+  type RequestRecord,
+  startDataEngine,
+} from '@sluice/engine'
 import { connectSocket } from '../../../client/transport/socket.js'
 import {
   AuthenticationError,
@@ -11,12 +17,6 @@ import {
   type Stream,
   type StreamOptions,
 } from '../../../index.js'
-import {
-  type DataEngine,
-  type DataEngineOptions,
-  type RequestRecord,
-  startDataEngine,
-} from '../../../local/index.js'
 import { closeAfterEach } from '../closing.js'
 import { until } from '../waiting.js'
 

@@ -1,3 +1,4 @@
+import { type DataEngine, type DataEngineOptions, startDataEngine } from '@sluice/engine'
 import {
   type Client,
   createClient,
@@ -12,7 +13,6 @@ import {
   type Stream,
   type StreamOptions,
 } from '../../../index.js'
-import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../../local/index.js'
 import { closeAfterEach } from '../closing.js'
 
 export const ethUsd = '0x10035a7b9c1d3e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7'

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
 import {
   type Client,
   createClient,
@@ -7,7 +8,6 @@ import {
   type Stream,
   type StreamOptions,
 } from '../../../index.js'
-import { type DataEngine, startDataEngine } from '../../../local/index.js'
 import { failOnUnhandled } from '../closing.js'
 
 export const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'

@@ -1,4 +1,5 @@
 import { expect } from '@jest/globals'
+import { type DataEngine, type DataEngineOptions, startDataEngine } from '@sluice/engine'
 import type { Plugin } from '../../../client/index.js'
 import {
   type Client,
@@ -13,7 +14,6 @@ import {
   type StreamOptions,
   v3,
 } from '../../../index.js'
-import { type DataEngine, type DataEngineOptions, startDataEngine } from '../../../local/index.js'
 import { closeAfterEach, failOnUnhandled } from '../closing.js'
 import { pause } from '../waiting.js'
 

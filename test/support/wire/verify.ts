@@ -1,4 +1,12 @@
 import {
+  type DataEngine,
+  type DataEngineOptions,
+  type Forgery,
+  type PublishedReport,
+  type PublishOptions,
+  startDataEngine,
+} from '@sluice/engine'
+import {
   type Client,
   type ContinuityOptions,
   createClient,
@@ -12,14 +20,6 @@ import {
   type VerificationFailure,
   type VerifyOptions,
 } from '../../../index.js'
-import {
-  type DataEngine,
-  type DataEngineOptions,
-  type Forgery,
-  type PublishedReport,
-  type PublishOptions,
-  startDataEngine,
-} from '../../../local/index.js'
 import type { Report } from '../../../report/report.js'
 import { closeAfterEach } from '../closing.js'
 import { until } from '../waiting.js'

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { inspect } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import type { DataEngine } from '@sluice/engine'
 import { createEgress } from '../../../client/egress/egress.js'
 import { checkEgress } from '../../../client/egress/options.js'
 import { type Config, createClient } from '../../../index.js'
-import type { DataEngine } from '../../../local/index.js'
 import { failureOf, until } from '../../support/waiting.js'
 import {
   pems,

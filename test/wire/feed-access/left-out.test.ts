@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
+import { startFaultProxy } from '@sluice/engine'
 import type { CursorStore } from '../../../index.js'
-import { startFaultProxy } from '../../../local/index.js'
 import { failureOf, pause, until } from '../../support/waiting.js'
 import {
   a,

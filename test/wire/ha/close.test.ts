@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { DataEngine } from '../../../local/index.js'
+import type { DataEngine } from '@sluice/engine'
 import { pause } from '../../support/waiting.js'
 import { ethUsd, open, start } from '../../support/wire/ha.js'
 

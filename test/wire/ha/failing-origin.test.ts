@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { DataEngine } from '../../../local/index.js'
+import type { DataEngine } from '@sluice/engine'
 import { failureOf, pause, until } from '../../support/waiting.js'
 import { ethUsd, names, of, open, own, start, status } from '../../support/wire/ha.js'
 

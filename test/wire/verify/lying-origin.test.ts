@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Forgery } from '../../../local/index.js'
+import type { Forgery } from '@sluice/engine'
 import { pause, until } from '../../support/waiting.js'
 import {
   ethUsd,

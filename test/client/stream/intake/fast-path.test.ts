@@ -5,7 +5,7 @@ import { createMessageReader } from '../../../../client/stream/intake/fast-path.
 import { parseFrame } from '../../../../client/stream/intake/intake.js'
 import { createStalenessWatch } from '../../../../client/stream/staleness.js'
 import { asError } from '../../../../core/errors.js'
-import { allDecoders, decodeReport } from '../../../../presets/versions.js'
+import { allDecoders, decodeReport } from '../../../../plugins/decoders/versions.js'
 import { createDecoderTable } from '../../../../report/decoder-table.js'
 import { toReport } from '../../../../report/envelope.js'
 import type { Report } from '../../../../report/report.js'

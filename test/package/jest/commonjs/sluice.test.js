@@ -1,5 +1,5 @@
 require('../suite.cjs')({
   sluice: require('sluice'),
-  local: require('sluice/local'),
-  confidential: require('sluice/confidential-http'),
+  local: require('@sluice/engine'),
+  confidential: require('@sluice/confidential-http'),
 })

@@ -1,5 +1,5 @@
+import * as local from '@sluice/engine'
 import * as sluice from 'sluice'
-import * as local from 'sluice/local'
 import defineTests from '../suite.cjs'
 
 defineTests({ sluice, local })

@@ -1,4 +1,4 @@
-const { startDataEngine } = require('sluice/local')
+const { startDataEngine } = require('@sluice/engine')
 
 // Outside of jsdom, as a service is.
 module.exports = async function start() {

@@ -7,7 +7,6 @@ import {
   type PrivateShare,
   parseCiphertext,
 } from '../../../../crypto/tdh2/index.js'
-import { VaultError } from '../../../../local/vault/errors.js'
 import {
   gatherShares,
   HEDGE_AFTER,
@@ -16,6 +15,7 @@ import type {
   FailureTimes,
   SecretNode,
 } from '../../../../plugins/confidential-http/secrets/node-order.js'
+import { VaultError } from '../../../../plugins/confidential-http/vault-error.js'
 import { failureOf } from '../../../support/waiting.js'
 
 const name = { owner: '11'.repeat(20), namespace: 'main', key: 'key' }

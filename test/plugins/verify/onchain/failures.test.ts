@@ -1,7 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { encodeAbiParameters, type Hex } from 'viem'
 import { verifyReport } from '../../../../index.js'
-import { type OnchainSignersOptions, onchainSigners } from '../../../../plugins/verify/onchain.js'
+import {
+  type OnchainSignersOptions,
+  onchainSigners,
+} from '../../../../plugins/verify/onchain/index.js'
 import { type Answer, type Chain, startChain } from '../../../support/ethereum/chain.js'
 import {
   connectViem,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { JsonRpcProvider, Network } from 'ethers'
 import { verifyReport } from '../../../../index.js'
-import { type EthereumClient, onchainSigners } from '../../../../plugins/verify/onchain.js'
+import { type EthereumClient, onchainSigners } from '../../../../plugins/verify/onchain/index.js'
 import { type Chain, startChain } from '../../../support/ethereum/chain.js'
 import {
   connectViem,

@@ -9,7 +9,7 @@ import {
   verifierProxyABI,
   verifyArgs,
   verifyBulkArgs,
-} from '../../../../plugins/verify/onchain.js'
+} from '../../../../plugins/verify/onchain/index.js'
 import { type Chain, startChain } from '../../../support/ethereum/chain.js'
 import { setOf } from '../../../support/ethereum/reading.js'
 import { publishedReports } from '../../../support/report/published-reports.js'

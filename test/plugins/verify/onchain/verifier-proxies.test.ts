@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { getAddress } from 'ethers'
 import { type Chain, isAddress } from 'viem'
 import * as chains from 'viem/chains'
-import { verifierProxies } from '../../../../plugins/verify/onchain.js'
+import { verifierProxies } from '../../../../plugins/verify/onchain/index.js'
 
 describe('the verifier proxies', () => {
   test('have addresses with right checksums', () => {

@@ -1,0 +1,150 @@
+import { readdir, rm, stat } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { DataStreamsError } from '../../core/errors.js'
+import { checkOptions, checkText, type NoOptions } from '../../core/options.js'
+import { codeOf, draftPrefix, readText, realFile, writeWhole } from '../../platform/files.js'
+import { type Lock, ownerOf, takeLock } from '../../platform/lock.js'
+import { noCursors, readCursors } from './read-cursors.js'
+
+/** Stores cursors: for each feed the time, in its unit, up to which every report has been received. */
+export interface CursorStore {
+  /** The cursors that were saved last; an empty object if there are none. */
+  load(): Promise<Readonly<Record<string, number>>>
+  /**
+   * Replaces the saved cursors. The stream calls `save` again once the promise has settled. A rejection with an error of the code
+   * `CURSOR_STORE` says that the store belongs to another stream: then it is not called again.
+   */
+  save(cursors: Readonly<Record<string, number>>): Promise<void>
+  /**
+   * Takes the store for one stream, before `load`: waits for a stream that has it, and rejects with an error of the code
+   * `CURSOR_STORE`, which ends the stream, where that does not give it up. Resolves with a function that gives it up; the stream
+   * calls it when it has ended. `signal` aborts when the stream ends; `waiting` reports a wait. A store without it is never waited for.
+   */
+  lock?(signal: AbortSignal, waiting: (reason: Error) => void): Promise<() => Promise<void>>
+}
+
+declare module '../../core/errors.js' {
+  interface ErrorClasses {
+    /** Cursors can't be loaded or saved, belong to another stream, or hold a time that can't be one. */
+    CURSOR_STORE: DataStreamsError
+  }
+}
+
+/** About 160 000 feeds. */
+const MAX_BYTES = 16_777_216
+/** Milliseconds after which a draft is abandoned: another process may be writing a younger one. */
+const DRAFT_AGE = 60_000
+/** Milliseconds to wait for another stream to give the file up: in a rolling deploy the old process runs on for a while. */
+const PATIENCE = 60_000
+
+/**
+ * Stores cursors in a JSON file, written whole or not at all, even when the process or the machine dies. A missing file
+ * counts as empty; its folder must exist. The file belongs to one stream at a time, of all processes: a lock file beside it,
+ * `PATH.lock`, names that one's process. Another stream waits a minute for the file, and then fails.
+ */
+export function fileCursors(path: string, none?: NoOptions): CursorStore {
+  checkOptions('fileCursors', none, {})
+  const given = resolve(checkText('path', path))
+  let held: Lock | undefined
+  /** The text that was read or saved last; undefined where there was no file. */
+  let last: string | undefined
+  let isReleased = false
+
+  async function find(done: string): Promise<string> {
+    try {
+      return await realFile(given)
+    } catch (error) {
+      throw failed(done, given, error)
+    }
+  }
+
+  async function checkOwner(file: string): Promise<void> {
+    const other = held === undefined ? ownerOf(lockOf(file)) : held.other()
+    if (other !== undefined) throw notOurs(file, `belongs to ${other}`)
+    // A handler may settle after its stream was closed: by then another stream may have come and gone.
+    if (held === undefined && isReleased && (await readFile(file)) !== last)
+      throw notOurs(file, 'was saved by another stream meanwhile')
+  }
+
+  return {
+    async lock(signal, waiting) {
+      const file = await find('locked')
+      const taken = await takeLock(lockOf(file), {
+        patience: PATIENCE,
+        signal,
+        waiting: owner =>
+          waiting(
+            notOurs(file, `belongs to ${owner}, for which this stream waits a minute at most`),
+          ),
+      }).catch(error => {
+        throw signal.aborted ? error : failed('locked', file, error)
+      })
+      if (typeof taken === 'string') throw notOurs(file, `belongs to ${taken}`)
+      held = taken
+      isReleased = false
+      return async () => {
+        if (held === taken) held = undefined
+        isReleased = true
+        taken.release()
+      }
+    },
+    async load() {
+      const file = await find('read').catch(error => {
+        if (codeOf(error.cause) === 'ENOENT') return given
+        throw error
+      })
+      await removeDrafts(file)
+      last = await readFile(file)
+      return last === undefined ? {} : readCursors(last, file)
+    },
+    async save(cursors) {
+      const file = await find('written')
+      const text = `${JSON.stringify(cursors, undefined, 2)}\n`
+      try {
+        await checkOwner(file)
+        await writeWhole(file, text)
+        last = text
+      } catch (error) {
+        throw error instanceof DataStreamsError ? error : failed('written', file, error)
+      }
+    },
+  }
+}
+
+const lockOf = (file: string): string => `${file}.lock`
+
+function notOurs(file: string, rule: string): DataStreamsError {
+  return new DataStreamsError(`${file} ${rule}: each stream needs a file of its own`, {
+    code: 'CURSOR_STORE',
+  })
+}
+
+/** The text of the file; undefined where there is none. */
+async function readFile(file: string): Promise<string | undefined> {
+  try {
+    return await readText(file, MAX_BYTES, rule => noCursors(file, `it ${rule}`))
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined
+    throw error instanceof DataStreamsError ? error : failed('read', file, error)
+  }
+}
+
+/** Removes the drafts that killed processes have left. */
+async function removeDrafts(file: string): Promise<void> {
+  const folder = dirname(file)
+  const prefix = draftPrefix(file)
+  try {
+    for (const name of await readdir(folder)) {
+      if (!name.startsWith(prefix) || !/^[0-9a-f]{16}$/.test(name.slice(prefix.length))) continue
+      const draft = join(folder, name)
+      const { mtimeMs } = await stat(draft)
+      if (Date.now() - mtimeMs > DRAFT_AGE) await rm(draft)
+    }
+  } catch {
+    // A draft that stays does no harm, and another process may have removed it.
+  }
+}
+
+function failed(done: string, file: string, cause: unknown): DataStreamsError {
+  return new DataStreamsError(`${file} can't be ${done}: ${codeOf(cause)}`, { cause })
+}

@@ -1,0 +1,42 @@
+import { type ErrorCode, isStreamsError } from 'sluice/core'
+
+const exitCodes: { readonly [Code in ErrorCode]?: number } = {
+  VALIDATION: 2,
+  AUTHENTICATION: 3,
+  API_STATUS: 4,
+  API_TIMEOUT: 4,
+  API_NETWORK: 4,
+  API_RESPONSE: 4,
+  WS_CONNECT: 4,
+  WS_REFUSED: 4,
+  WS_LOST: 4,
+  WS_GAVE_UP: 4,
+  PROXY: 4,
+  LOG: 4,
+  DECODING: 5,
+}
+
+/** The exit code for an error: 2 wrong arguments, 3 not authorised, 4 the network, the service or the log, 5 an invalid report, else 1. */
+export function exitCodeOf(thrown: unknown): number {
+  return isStreamsError(thrown) ? (exitCodes[thrown.code] ?? 1) : 1
+}
+
+/** The text of an error in one line, without possible keys. */
+export function inOneLine(text: string): string {
+  // What is in brackets belongs to what stands before it.
+  return hideKeys(text.trim().replace(/\s*\n\s*(\()?/g, (_, bracket) => (bracket ? ' (' : '; ')))
+}
+
+/** Longer than an address. Feed ids begin with 0x and do not match. */
+const digits = /(?<![0-9a-fx])[0-9a-f]{41,}/gi
+const unknownOption = /(unknown option '[^=']*=).*'/s
+/** An unknown option or command as long as a key. */
+const unknown = /(unknown (?:option|command) ')[^']{40,}'/s
+
+/** Removes possible keys from the text of an error, which may quote the command line. */
+export function hideKeys(text: string): string {
+  return text
+    .replace(unknownOption, "$1…'")
+    .replace(digits, found => `[${found.length} hexadecimal digits]`)
+    .replace(unknown, "$1…'")
+}

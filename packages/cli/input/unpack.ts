@@ -1,0 +1,83 @@
+import { pipeline, Readable } from 'node:stream'
+import zlib from 'node:zlib'
+import { ValidationError } from 'sluice/core'
+import { codeOf } from 'sluice/internal'
+
+interface Frame {
+  readonly buffer: Uint8Array
+  /** Its `bytesWritten` is how many bytes the frame had. */
+  readonly engine: { readonly bytesWritten: number }
+}
+
+/** What Node has from 22.15 and 23.8 on. */
+const { zstdDecompressSync } = zlib as {
+  readonly zstdDecompressSync?: (bytes: Uint8Array, options: { info: true }) => Frame
+}
+
+type Chunks = AsyncIterable<Uint8Array>
+
+/**
+ * Unpacks what is packed by gzip or zstd, as its first bytes say; else passes the chunks on. `onCut` is called where the end is
+ * missing, as in a file that is being written.
+ */
+export async function* unpack(
+  what: string,
+  chunks: Chunks,
+  onCut: () => void,
+): AsyncGenerator<Uint8Array> {
+  const iterator = chunks[Symbol.asyncIterator]()
+  const head = await iterator.next()
+  if (head.done) return
+  async function* all(): AsyncGenerator<Uint8Array> {
+    yield head.value
+    yield* { [Symbol.asyncIterator]: () => iterator }
+  }
+  const magic = Buffer.from(head.value.subarray(0, 4)).toString('hex')
+  try {
+    if (magic.startsWith('1f8b')) yield* gunzip(all())
+    else if (magic === '28b52ffd') yield* unpackFrames(what, all())
+    else yield* all()
+  } catch (thrown) {
+    const code = codeOf(thrown)
+    if (code === 'Z_BUF_ERROR') onCut()
+    else if (/^Z_|^ZSTD_/.test(code)) throw new ValidationError(`${what} is damaged: ${code}`)
+    else throw thrown
+  }
+}
+
+function gunzip(chunks: Chunks): Chunks {
+  // A failure shows where it is read.
+  return pipeline(Readable.from(chunks), zlib.createGunzip(), () => undefined)
+}
+
+/** Node's stream ends with the first frame, and a recording has one for each part: so they are unpacked one by one. */
+async function* unpackFrames(what: string, chunks: Chunks): AsyncGenerator<Uint8Array> {
+  if (zstdDecompressSync === undefined)
+    throw new ValidationError(`${what} is packed by zstd, which needs Node 22.15`)
+  const parts: Uint8Array[] = []
+  for await (const chunk of chunks) parts.push(chunk)
+  for (let rest: Uint8Array = Buffer.concat(parts); rest.byteLength > 0; ) {
+    const { buffer, engine } = zstdDecompressSync(rest, { info: true })
+    yield buffer
+    rest = rest.subarray(engine.bytesWritten)
+  }
+}
+
+/** The lines of a text, without their ends. One of more bytes than allowed is an error. */
+export async function* linesOf(
+  what: string,
+  chunks: AsyncIterable<Uint8Array>,
+  maxLength = 67_108_864,
+): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of chunks) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop() as string
+    if (rest.length > maxLength)
+      throw new ValidationError(`${what} must have at most ${maxLength} characters a line`)
+    yield* lines
+  }
+  rest += decoder.decode()
+  if (rest !== '') yield rest
+}

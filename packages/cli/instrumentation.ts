@@ -1,0 +1,57 @@
+import { url as inspectorURL } from 'node:inspector'
+import type { Log } from 'sluice/core'
+import { ValidationError } from 'sluice/core'
+
+/** Flags of Node that run foreign code in this process, inspect it, or record the bytes it sends. */
+const FLAGS =
+  /^(-r|--require|--import|--(experimental-)?loader|--inspect(-brk|-wait)?|--trace-tls|--tls-keylog|--heapsnapshot-(signal|near-heap-limit)|--heap-prof|--report-on-.*|--(build-snapshot(-config)?|snapshot-blob)|--experimental-(default-)?config-file|--abort-on-uncaught-exception|--openssl-(shared-)?config)(=|$)/
+/** Those of OpenSSL load engines and providers, those of the dynamic linkers libraries, which are foreign code. */
+const VARIABLES = [
+  'NODE_DEBUG',
+  'NODE_DEBUG_NATIVE',
+  'NODE_V8_COVERAGE',
+  'OPENSSL_CONF',
+  'OPENSSL_ENGINES',
+  'OPENSSL_MODULES',
+  'LD_PRELOAD',
+  'LD_AUDIT',
+  'DYLD_INSERT_LIBRARIES',
+] as const
+const UNCLEAR = 'NODE_OPTIONS that hold a backslash, a control character or an open quote'
+
+/** Throws if Node was started so that it would print the secrets of this process, write them to a file or show them to others. */
+export function rejectInstrumentation(
+  env: Readonly<Record<string, string | undefined>>,
+  execArgv: readonly string[],
+): void {
+  const words = wordsOf(env.NODE_OPTIONS ?? '')
+  const [flag] = [...(words ?? []), ...execArgv]
+    // Node treats both alike.
+    .map(option => option.replaceAll('_', '-'))
+    .filter(option => FLAGS.test(option))
+    .map(option => option.split('=')[0])
+  const unclear = words === undefined ? UNCLEAR : undefined
+  const found = flag ?? unclear ?? VARIABLES.find(name => (env[name] ?? '') !== '')
+  if (found === undefined) return
+  throw new ValidationError(
+    `Node was started with ${found}, so secrets could be seen outside the enclave: start it without, or say --allow-instrumentation`,
+  )
+}
+
+/**
+ * Takes SIGUSR1, at which Node would open its inspector: whoever may send it would read and run all in this process. Throws
+ * where it has come before.
+ */
+export function rejectInspector(log: Log): void {
+  process.on('SIGUSR1', () => log.warn?.('SIGUSR1 is ignored: no inspector is opened here'))
+  if (inspectorURL() !== undefined)
+    throw new ValidationError(
+      'an inspector is open in this process, so secrets could be seen outside it',
+    )
+}
+
+/** Splits NODE_OPTIONS at spaces outside quotes, as Node does. Undefined for text that Node may split otherwise, such as escapes. */
+function wordsOf(text: string): readonly string[] | undefined {
+  if (!/^(?:[^\\"\p{Cc}]|"[^\\"\p{Cc}]*")*$/u.test(text)) return undefined
+  return (text.match(/(?:[^ "]|"[^"]*")+/g) ?? []).map(word => word.replaceAll('"', ''))
+}

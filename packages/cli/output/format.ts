@@ -1,0 +1,168 @@
+import type { Command } from 'commander'
+import type { Feed } from 'sluice/client'
+import { ValidationError } from 'sluice/core'
+import type { DecodedReport } from 'sluice/plugins/decoders'
+import { getReportVersion } from 'sluice/report'
+import { wholeNumber } from '../input/arguments.js'
+import { factsOf } from '../input/feeds.js'
+import { csvRow } from './csv.js'
+import { feedName, timeOfDay } from './feeds.js'
+import { fieldsOf, printFields, shortPrice } from './prices.js'
+
+/** The options of the commands that print reports. */
+export interface FormatOptions {
+  readonly json?: boolean
+  readonly csv?: boolean
+  readonly raw?: boolean
+  readonly decimals?: number
+}
+
+/** What a command prints of a report. */
+export interface PrintedReport {
+  readonly feedID: string
+  readonly fullReport: string
+  readonly validFromTimestamp: number
+  readonly observationsTimestamp: number
+  /** Throws where the report can't be decoded. */
+  readonly decoded: DecodedReport
+}
+
+/** Writes reports as text. */
+export interface Format {
+  /** What stands before the first report, with its line break; empty but for CSV. */
+  readonly head: string
+  /** What stands between blocks. */
+  readonly separator: string
+  /** A report in a line, without a line break. */
+  line(report: PrintedReport): string
+  /** A report as a field a line; in the other formats as `line`. */
+  block(report: PrintedReport): string
+}
+
+/** The decimals of most feeds, for those of which they are not known. */
+const USUAL_DECIMALS = 18
+const MAX_DECIMALS = 255
+
+/** Adds the options to a command. */
+export function addFormatOptions(command: Command): Command {
+  return command
+    .option('--json', 'print JSON, an object a line; prices besides as decimal numbers')
+    .option('--csv', 'print CSV, with a head')
+    .option('--raw', 'print prices as the integers that are signed')
+    .option(
+      '--decimals <n>',
+      'the decimals of feeds of which they are not known (default: 18)',
+      wholeNumber(0, MAX_DECIMALS),
+    )
+}
+
+/** Makes the format that the options ask for. CSV has the columns of these feeds. */
+export function createFormat(options: FormatOptions, feeds: readonly Feed[] = []): Format {
+  const { json, csv, raw } = options
+  if (json && csv) throw new ValidationError('--json and --csv exclude each other')
+  const known = new Map(feeds.map(feed => [feed.feedID, feed]))
+  const factOf = (feedID: string): Feed => known.get(feedID) ?? factsOf(feedID)
+  const decimals = (feedID: string): number | undefined =>
+    raw === true ? undefined : decimalsOf(factOf(feedID), options)
+  if (json) return jsonFormat(decimals)
+  if (csv) return csvFormat([...known.keys()], factOf, decimals)
+  return textFormat(factOf, decimals)
+}
+
+/** The decimals of a feed: those that are known, or else those of the option. */
+export function decimalsOf({ decimals }: Feed, options: FormatOptions): number {
+  return decimals ?? options.decimals ?? USUAL_DECIMALS
+}
+
+type DecimalsOf = (feedID: string) => number | undefined
+
+function jsonFormat(decimalsOf: DecimalsOf): Format {
+  function line(report: PrintedReport): string {
+    const decimals = decimalsOf(report.feedID)
+    const fields = decimals === undefined ? undefined : fieldsIn(report, decimals)
+    if (fields === undefined) return JSON.stringify(report)
+    const { prices } = fieldsOf(report.feedID)
+    const priced = Object.entries(fields).filter(([name]) => prices.has(name))
+    return `${JSON.stringify(report).slice(0, -1)},"prices":${JSON.stringify(Object.fromEntries(priced))}}`
+  }
+  return { head: '', separator: '', line, block: line }
+}
+
+const HEAD = ['feedID', 'name', 'validFromTimestamp', 'observationsTimestamp'] as const
+
+function csvFormat(
+  feedIDs: readonly string[],
+  factOf: (feedID: string) => Feed,
+  decimalsOf: DecimalsOf,
+): Format {
+  const names = [...new Set(feedIDs.flatMap(feedID => fieldsOf(feedID).names))]
+  function line(report: PrintedReport): string {
+    const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
+    const fields = fieldsIn(report, decimalsOf(feedID)) ?? {}
+    if (Object.keys(fields).some(each => !names.includes(each)))
+      throw new ValidationError(
+        `--csv has the columns of the first report: one of ${getReportVersion(feedID)} has others, --json has all`,
+      )
+    const { name = '' } = factOf(feedID)
+    return csvRow([
+      ...[feedID, name, validFromTimestamp, observationsTimestamp],
+      ...names.map(each => fields[each] ?? ''),
+      fullReport,
+    ])
+  }
+  return {
+    head: `${csvRow([...HEAD, ...names, 'fullReport'])}\n`,
+    separator: '',
+    line,
+    block: line,
+  }
+}
+
+function textFormat(factOf: (feedID: string) => Feed, decimalsOf: DecimalsOf): Format {
+  function line(report: PrintedReport): string {
+    const { feedID, observationsTimestamp } = report
+    const name = feedName(factOf(feedID)).padEnd(15)
+    const time = timeOfDay(feedID, observationsTimestamp).padEnd(12)
+    try {
+      const { decoded } = report
+      return `${name}  ${decoded.version.padEnd(3)}  ${time}  ${summarize(decoded, decimalsOf(feedID))}`
+    } catch {
+      return `${name}  ?    ${time}  (no decoder)`
+    }
+  }
+  function block({ decoded }: PrintedReport): string {
+    const decimals = decimalsOf(decoded.feedID)
+    const fields = { ...decoded, ...printFields(decoded, decimals) }
+    const width = Math.max(...Object.keys(fields).map(name => name.length))
+    return Object.entries(fields)
+      .map(([name, value]) => `${name.padEnd(width)}  ${String(value)}`)
+      .join('\n')
+  }
+  return { head: '', separator: '\n', line, block }
+}
+
+/** The fields of a report; undefined where it can't be decoded. */
+export function fieldsIn(
+  report: PrintedReport,
+  decimals: number | undefined,
+): Readonly<Record<string, string>> | undefined {
+  try {
+    return printFields(report.decoded, decimals)
+  } catch {
+    return undefined
+  }
+}
+
+/** The first fields of a report in one line. */
+function summarize(decoded: DecodedReport, decimals: number | undefined): string {
+  const { names, prices } = fieldsOf(decoded.feedID)
+  const values = decoded as unknown as Readonly<Record<string, bigint | number>>
+  return names
+    .slice(0, 4)
+    .map(name => {
+      const value = values[name] as bigint
+      const isScaled = decimals !== undefined && prices.has(name)
+      return `${name} ${isScaled ? shortPrice(value, decimals) : value}`
+    })
+    .join('  ')
+}

@@ -1,0 +1,60 @@
+import type { DecodedReport } from 'sluice/plugins/decoders'
+import { feedVersion, formatPrice } from 'sluice/report'
+import { reportSchema } from '../../engine/schemas.js'
+
+/** The fields of a report as a command prints them: numbers and texts as they are, prices with their decimals. */
+export type PrintedFields = Readonly<Record<string, string>>
+
+/** The names of the fields of a feed's reports behind the common head, and which of them are prices, and small integers. */
+export interface FeedFields {
+  readonly names: readonly string[]
+  readonly prices: ReadonlySet<string>
+  readonly integers: ReadonlySet<string>
+}
+
+/** The words of the head, which every report has. */
+const HEAD = 6
+const byVersion = new Map<number, FeedFields>()
+
+/** The fields of a feed's reports, by its version. None where that is not known. */
+export function fieldsOf(feedID: string): FeedFields {
+  const version = feedVersion(feedID)
+  let fields = byVersion.get(version)
+  if (fields === undefined) {
+    const tail = (reportSchema(version, 's') ?? []).slice(HEAD)
+    const isPrice = (name: string, type: string): boolean =>
+      type === 'int192' && !/volume/i.test(name)
+    fields = {
+      names: namesOf(tail),
+      prices: new Set(namesOf(tail.filter(each => isPrice(each.name, each.type)))),
+      integers: new Set(namesOf(tail.filter(({ type }) => /^uint(32|64)$/.test(type)))),
+    }
+    byVersion.set(version, fields)
+  }
+  return fields
+}
+
+function namesOf(fields: readonly { readonly name: string }[]): readonly string[] {
+  return fields.map(({ name }) => name)
+}
+
+/** The fields of a report, prices with so many decimals, exact; or as integers where `decimals` is undefined. */
+export function printFields(decoded: DecodedReport, decimals: number | undefined): PrintedFields {
+  const { names, prices } = fieldsOf(decoded.feedID)
+  const values = decoded as unknown as Readonly<Record<string, unknown>>
+  return Object.fromEntries(
+    names.map(name => {
+      // A field of 64 bits is rounded to a number, and exact in its twin.
+      const value = values[`${name}Raw`] ?? values[name]
+      const isScaled = decimals !== undefined && prices.has(name) && typeof value === 'bigint'
+      return [name, isScaled ? formatPrice(value, decimals) : String(value)]
+    }),
+  )
+}
+
+/** A price for a column: with four digits behind the point, or eight below 1. */
+export function shortPrice(value: bigint, decimals: number): string {
+  const size = value < 0n ? -value : value
+  const digits = size >= 10n ** BigInt(decimals) ? 4 : 8
+  return formatPrice(value, decimals, { digits: Math.min(digits, Math.max(decimals, 0)) })
+}

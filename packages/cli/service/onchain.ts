@@ -1,0 +1,76 @@
+import { ValidationError } from 'sluice/core'
+import { checkURL } from 'sluice/internal'
+import type { Signers } from 'sluice/plugins/verify'
+import {
+  onchainSigners,
+  type RequestingClient,
+  verifierProxies,
+} from 'sluice/plugins/verify/onchain'
+import { ReportVerificationError } from 'sluice/report'
+
+/** Milliseconds that a request may take. */
+const TIMEOUT = 5000
+
+/** The signers that a verifier contract has, by default that of the node’s network. */
+export async function findOnchainSigners(url: string, verifier?: string): Promise<Signers> {
+  const client = connect(checkNodeURL(url))
+  return onchainSigners({
+    client,
+    verifier: verifier ?? (await findVerifier(client)),
+    timeout: TIMEOUT,
+  })
+}
+
+/** A URL of a node may have a key in its query. */
+function checkNodeURL(given: string): string {
+  const [base = '', query] = given.split('?')
+  const url = checkURL('--onchain', base, ['http:', 'https:'])
+  return query === undefined ? url : `${url}?${query}`
+}
+
+interface NodeAnswer {
+  readonly result?: unknown
+  readonly error?: { readonly code?: unknown; readonly message?: unknown; readonly data?: unknown }
+}
+
+interface NodeClient extends RequestingClient {
+  request(args: { readonly method: string; readonly params: readonly unknown[] }): Promise<unknown>
+}
+
+/** The least that a client by EIP-1193 is. */
+function connect(url: string): NodeClient {
+  return {
+    async request({ method, params }) {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+        signal: AbortSignal.timeout(TIMEOUT),
+      })
+      const answer = (await response.json().catch(() => undefined)) as NodeAnswer | undefined
+      if (answer?.error !== undefined)
+        throw Object.assign(new Error(String(answer.error.message)), { data: answer.error.data })
+      if (!response.ok || answer === undefined) throw new Error(`HTTP status ${response.status}`)
+      return answer.result
+    },
+  }
+}
+
+async function findVerifier(client: NodeClient): Promise<string> {
+  let chainID: number
+  try {
+    chainID = Number(await client.request({ method: 'eth_chainId', params: [] }))
+  } catch {
+    throw new ReportVerificationError(
+      'the Ethereum node can’t be asked for the number of its chain',
+      {
+        reason: 'signers-unavailable',
+      },
+    )
+  }
+  const found = verifierProxies.find(each => each.chainID === chainID)
+  if (found !== undefined) return found.address
+  throw new ValidationError(
+    `--verifier must be given: the verifier of chain ${chainID} is not in the list of this version`,
+  )
+}

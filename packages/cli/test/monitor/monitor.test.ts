@@ -1,0 +1,194 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, test } from '@jest/globals'
+import { type DataEngineOptions, startDataEngine } from '@sluice/engine'
+import { closeAfterEach } from '@sluice/test-support/closing.js'
+import { startCommand } from '@sluice/test-support/command.js'
+import { until } from '@sluice/test-support/waiting.js'
+import type { Section } from '../../monitor/board.js'
+import { measurePreset } from '../../monitor/measured-client.js'
+import { monitorOf } from '../../monitor/monitor.js'
+import { runHere } from '../support/cli.js'
+import { follow } from '../support/monitor/follow.js'
+
+const closers = closeAfterEach()
+const eth = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
+const fine = `0x1003${'0'.repeat(60)}`
+
+/** An engine that publishes when the test says so, a stream of it, and its monitor. */
+async function start(options: DataEngineOptions = {}, isVerified = false) {
+  const engine = await startDataEngine({
+    feeds: [eth, fine],
+    intervalMs: 0,
+    history: 0,
+    ...options,
+  })
+  closers.push(() => engine.close())
+  const { apiKey, userSecret, endpoint, wsEndpoint, network } = engine
+  const verify = isVerified ? { verify: { signers: network } } : {}
+  const config = { apiKey, userSecret, endpoint, wsEndpoint, haMode: true, ...verify }
+  const measured = measurePreset(config)
+  closers.push(() => measured.client.close())
+  const feeds = engine.feeds.map(feedID => ({ feedID, name: feedID === eth ? 'ETH/USD' : 'fine' }))
+  const stream = measured.client.createStream([...engine.feeds])
+  const source = { ...measured, feeds, name: 'test', wire: wsEndpoint }
+  const monitor = await monitorOf(source, stream, { files: {} })
+  closers.push(() => monitor.close())
+  const reader = follow(Number(new URL(monitor.url).port))
+  closers.push(reader.stop)
+  /** Waits until the latest row of a section has these values. */
+  async function shows(section: Section, expected: object, index?: number): Promise<void> {
+    const matches = (): boolean => {
+      const row = reader.latest(section, index)
+      return row !== undefined && matchesRow(row, expected)
+    }
+    await until(matches).catch(() => undefined)
+    expect(reader.latest(section, index)).toMatchObject(expected)
+  }
+  return { engine, stream, reader, shows }
+}
+
+/** Whether a row has these values. */
+function matchesRow(row: object, expected: object): boolean {
+  try {
+    expect(row).toMatchObject(expected)
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe('a monitor', () => {
+  test('shows a stream before it has a connection, with its reports, and after its end', async () => {
+    const { engine, stream, shows } = await start()
+    await shows('verdict', { level: 'starting', headline: 'Connecting' })
+    await shows('names', { feedID: fine, name: 'fine' }, 1)
+    await shows('feeds', { state: 'waiting', reports: 0 }, 0)
+    await stream.connect()
+    await shows('verdict', { level: 'starting', headline: 'Waiting for first reports' })
+    engine.publish(eth, { price: 3851_421_200_000_000_000_000n })
+    engine.publish(fine, { price: -5n * 10n ** 17n })
+    await shows('feeds', { state: 'live', price: '3851.42', reports: 1 }, 0)
+    await shows('feeds', { state: 'live', price: '-0.500000', reports: 1 }, 1)
+    await shows('verdict', {
+      level: 'ok',
+      facts: ['2 feeds, all live', '1 of 1 origin', 'no gaps'],
+    })
+    await shows('totals', { accepted: 2, gaps: 0 })
+    await shows('origins', { status: 'connected', open: 1, connections: 1, received: 2, first: 2 })
+    await stream.close()
+    await shows('verdict', { level: 'down', headline: 'The stream has ended: it was closed' })
+  })
+
+  test('shows the newest price, whichever report came last, and counts what is late and twice', async () => {
+    const { engine, stream, shows } = await start({ origins: 2 })
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    const [, second] = engine.origins
+    second?.lag(1)
+    for (const units of [1n, 2n, 3n]) engine.publish(fine, { price: units * 10n ** 18n })
+    await shows('feeds', { price: '3.0000', reports: 3 }, 1)
+    await shows('totals', { accepted: 3, deduplicated: 2 })
+    second?.lag(0)
+    await shows('totals', { accepted: 3, deduplicated: 3 })
+    await shows('stack', { name: 'dedup', reports: { in: 6, out: 3 } }, 3)
+    await shows('stack', { name: 'continuity', reports: { in: 3, out: 3 } }, 2)
+  })
+
+  test('shows a lost origin, a conflict and a rejected message', async () => {
+    const { engine, stream, reader, shows } = await start({ origins: 2 })
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    for (const feedID of engine.feeds) engine.publish(feedID)
+    await shows('verdict', { level: 'ok' })
+    const [first, second] = engine.origins
+    second?.forge('value')
+    engine.publish(fine)
+    await shows('totals', { conflicts: 1 })
+    second?.forge(undefined)
+    engine.send('no report', fine)
+    await shows('totals', { errors: 2 })
+    await first?.kill()
+    await shows('verdict', {
+      level: 'degraded',
+      facts: ['2 feeds, all live', '1 of 2 origins', 'no gaps', '1 conflict in 5 minutes'],
+    })
+    const kinds = new Set(
+      reader.messages.flatMap(({ events = [] }) => events.map(({ kind }) => kind)),
+    )
+    expect([...kinds]).toEqual(expect.arrayContaining(['conflict', 'error', 'connected', 'lost']))
+    await first?.restart()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    await shows('verdict', { facts: expect.arrayContaining(['2 of 2 origins']) })
+  })
+
+  test('shows what verify has stopped', async () => {
+    const { engine, stream, shows } = await start({}, true)
+    await stream.connect()
+    engine.publish(eth)
+    await shows('feeds', { reports: 1 }, 0)
+    engine.publish(fine, {}, { forged: 'signature', stored: false })
+    await shows('stack', { name: 'verify', reports: { in: 2, out: 1 } }, 4)
+    await shows('feeds', { state: 'waiting', reports: 0 }, 1)
+    await shows('events', { kind: 'error', text: expect.stringContaining('fine') })
+  })
+
+  test('shows a feed that may not be read as refused, and one that is quiet as stale', async () => {
+    const engine = { feeds: [eth, { feedID: fine, entitled: false }] }
+    const { stream, engine: running, shows } = await start(engine)
+    await stream.connect()
+    running.publish(eth)
+    await shows('feeds', { state: 'refused' }, 1)
+    await shows('verdict', { level: 'degraded' })
+    stream.emit('status', { type: 'stale', feedIDs: [eth], staleMs: 1 })
+    await shows('feeds', { state: 'stale' }, 0)
+    stream.emit('status', { type: 'fresh', feedIDs: [eth] })
+    await shows('feeds', { state: 'live' }, 0)
+  })
+})
+
+describe('sluice monitor', () => {
+  test.each([
+    [['--port', '70000'], '--port'],
+    [['--demo', '--nats', 'nats://127.0.0.1:1'], '--nats'],
+    [['--demo', '--ha'], '--ha'],
+    [['--nats', 'nats://user:hunter2@127.0.0.1'], '--nats must have no user name'],
+    [['ETH/USD'], 'API_KEY and USER_SECRET must be set'],
+    [['0x12', '--demo'], '0x12'],
+    [['--stale', '-1', '--demo'], '--stale'],
+    [['--f', '1', '--demo'], '--f goes with --signers'],
+  ])('%j ends with 2 and a line that names what is wrong', async (args, named) => {
+    const { code, out, err } = await runHere(['monitor', ...args])
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toContain(named)
+    expect(err.trim().split('\n')).toHaveLength(1)
+    expect(err).not.toContain('hunter2')
+  })
+
+  test('says that its port is in use', async () => {
+    const server = createServer()
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    closers.push(() => server.close())
+    const port = String((server.address() as AddressInfo).port)
+    const { code, err } = await startCommand(['monitor', '--demo', '--port', port]).ended
+    expect([code, err]).toEqual([
+      2,
+      `sluice: --port ${port} of 127.0.0.1 can’t be listened on: it is in use\n`,
+    ])
+  })
+
+  test('shows a local engine until Ctrl-C', async () => {
+    const { child, output, ended } = startCommand(['monitor', '--demo', '--port', '0'])
+    await until(() => output.out.includes('Ctrl-C ends it'))
+    const [, url = ''] = /^the monitor is at (http:\/\/127\.0\.0\.1:\d+\/)\n/.exec(output.out) ?? []
+    const page = await fetch(url)
+    expect(await page.text()).toContain('<title>sluice monitor</title>')
+    for (const file of ['page.js', 'page.css', 'icon.svg'])
+      expect([file, (await fetch(url + file)).status]).toEqual([file, 200])
+    const reader = follow(Number(new URL(url).port))
+    closers.push(reader.stop)
+    await until(() => reader.latest('verdict')?.facts[1] === '4 of 4 origins')
+    child.kill('SIGINT')
+    expect(await ended).toMatchObject({ code: 0, err: '' })
+  })
+})

@@ -1,0 +1,114 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { afterAll, describe, expect, test } from '@jest/globals'
+import { startDataEngine } from '@sluice/engine'
+import { allOf, readSpec } from '../completion/spec.js'
+import { createProgram } from '../program.js'
+import { runHere } from './support/cli.js'
+
+const io = {
+  stdin: new PassThrough(),
+  stdout: new PassThrough(),
+  stderr: new PassThrough(),
+  env: {},
+  signal: new AbortController().signal,
+  exitCode: 0,
+}
+const program = readSpec(createProgram(io))
+const leaves = allOf(program).filter(({ commands }) => commands.length === 0)
+
+test.each(leaves.map(spec => [spec.path, spec] as const))(
+  'sluice %s has examples that are right',
+  async (path, spec) => {
+    const { out, code } = await runHere([...path.split(' '), '--help'])
+    expect(code).toBe(0)
+    const [, examples = ''] = out.split('\nExamples:\n')
+    const calls = [...examples.matchAll(/sluice ([^|<>)\n]*)/g)].map(([, words = '']) =>
+      words.trim(),
+    )
+    expect(calls.some(call => call.startsWith(path))).toBe(true)
+    for (const call of calls) {
+      const of = leaves.find(each => call.startsWith(each.path))
+      expect([call, of]).toEqual([call, expect.anything()])
+      const options = [program, of ?? spec].flatMap(each => each.options.map(({ long }) => long))
+      for (const word of call.split(' ').filter(each => each.startsWith('--')))
+        expect([call, options]).toEqual([call, expect.arrayContaining([word])])
+    }
+  },
+)
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-program-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+describe('a wrong option, file or id', () => {
+  const id = `0x0003${'5a'.repeat(30)}`
+  test.each([
+    [['latest'], "missing required argument 'feed'"],
+    [['latest', id, id], 'too many arguments'],
+    [['history', id], "required option '--from <time>' not specified"],
+    [['page', id, '--from', 'yesterday'], "'yesterday' is invalid"],
+    [['bulk', id, '--at', '2027-13-01'], "'2027-13-01' is invalid"],
+    [['decode', 'none.json'], 'the report can’t be read from none.json: ENOENT'],
+    [['decode', '/'], 'the report can’t be read from /: EISDIR'],
+    [['serve', '--port', '70000'], "'70000' is invalid. must be a whole number from 0 to 65535"],
+    [['serve', '--replay', 'none.ndjson'], '--replay can’t be read from none.ndjson: ENOENT'],
+    [
+      ['serve', '--port', '0', '--signers-out', '/none/s.json'],
+      '--signers-out can’t be written to /none/s.json: ENOENT',
+    ],
+    [['serve', '--port', '0', '--feeds', '0x12'], 'feed'],
+    [['replay', 'none.ndjson'], 'the report can’t be read from none.ndjson: ENOENT'],
+    [['replay', 'x', '--speed', '0'], "'0' is invalid. must be a number above 0, or max"],
+    [['record', id], "required option '--dir <dir>' not specified"],
+    [
+      ['record', id, '--dir', 'x', '--pack', 'rar'],
+      "'rar' is invalid. Allowed choices are gzip, zstd, none.",
+    ],
+    [['record', id, '--dir', 'x', '--rotate-every', '0s'], "'0s' is invalid"],
+    [
+      ['completion', 'tcsh'],
+      "'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish.",
+    ],
+    [['latest', id, '--env-file', 'none.env'], '--env-file can’t be read from none.env: ENOENT'],
+    [['latest', id, '--mainnet', '--testnet'], '--mainnet and --testnet exclude each other'],
+    [
+      ['latest', id, '--mainnet', '--endpoint', 'http://x'],
+      '--mainnet and --testnet exclude --endpoint',
+    ],
+    [['latest', id, '--endpoint', 'x'], 'endpoint must be a URL'],
+    [['feeds'], 'API_KEY and USER_SECRET must be set'],
+    [['strem'], "unknown command 'strem' (Did you mean stream?)"],
+  ])('%j ends with 2 and one line that names it', async (args, message) => {
+    const env = args[0] === 'feeds' ? {} : { API_KEY: 'a', USER_SECRET: 'b' }
+    const { out, err, code } = await runHere(args, { env })
+    expect(err).toContain(message)
+    expect(err).toMatch(/^sluice: [^\n]*\n$/)
+    expect([out, code]).toEqual(['', 2])
+  })
+})
+
+describe('which service is asked', () => {
+  test('options stand before the environment, and that before a file, which is read only if asked', async () => {
+    const feedID = `0x0003${'5a'.repeat(30)}`
+    await using engine = await startDataEngine({ feeds: [feedID] })
+    const file = join(folder, '.env')
+    writeFileSync(
+      file,
+      `API_KEY="${engine.apiKey}" # a comment\nexport USER_SECRET='${engine.userSecret}'\nREST_URL=http://127.0.0.1:1\n`,
+    )
+    const away = { REST_URL: 'http://127.0.0.1:1' }
+    const options = ['--env-file', file]
+    const given = await Promise.all([
+      runHere(['feeds', ...options], { env: { REST_URL: engine.endpoint } }),
+      runHere(['feeds', ...options, '--endpoint', engine.endpoint], { env: away }),
+      runHere(['feeds'], { env: { REST_URL: engine.endpoint } }),
+    ])
+    expect(given.map(({ code, out }) => [code, out])).toEqual([
+      [0, `${feedID}\n`],
+      [0, `${feedID}\n`],
+      [2, ''],
+    ])
+  })
+})

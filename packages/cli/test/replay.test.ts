@@ -1,0 +1,62 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { startDataEngine } from '@sluice/engine'
+import { until } from '@sluice/test-support/waiting.js'
+import { start } from './support/cli.js'
+
+const feedID = `0x1003${'ab'.repeat(30)}`
+const COUNT = 40
+const STEP = 25
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-replay-'))
+const file = join(folder, 'reports.ndjson.gz')
+let lines: readonly string[]
+beforeAll(async () => {
+  await using engine = await startDataEngine({ feeds: [feedID], intervalMs: 0, history: 0 })
+  for (let at = 1; at <= COUNT; at++)
+    engine.publish(feedID, { observationsTimestamp: 1_700_000_000_000 + at * STEP })
+  lines = engine.ledger().map(({ fullReport }) => JSON.stringify({ feedID, fullReport }))
+  writeFileSync(file, gzipSync(lines.join('\n')))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+test.each([
+  ['max', 0],
+  ['1', (COUNT - 1) * STEP],
+  ['2x', ((COUNT - 1) * STEP) / 2],
+])(
+  'replay --speed %s brings a client every report, unchanged, in at least %i ms',
+  async (speed, ms) => {
+    const args = ['replay', file, '--port', '0', '--speed', speed, '--wait', '--exit']
+    const replaying = start(args)
+    await until(() => replaying.output.out.includes('feeds:'))
+    const env = Object.fromEntries(
+      [...replaying.output.out.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [
+        name,
+        value,
+      ]),
+    )
+    const streaming = start(['stream', feedID, '--json', '--attempts', '0'], { env })
+    let begun = 0
+    await until(() => {
+      if (streaming.output.out !== '') begun ||= performance.now()
+      return streaming.output.out.split('\n').length > COUNT
+    })
+    // Some may come before the first look.
+    expect(performance.now() - begun).toBeGreaterThan(ms * 0.7 - 50)
+    streaming.stop()
+    const { out } = await streaming.ended
+    const reports = out
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect(reports.map(({ fullReport }) => JSON.stringify({ feedID, fullReport }))).toEqual(lines)
+    expect(await replaying.ended).toMatchObject({
+      code: 0,
+      err: `sluice: ${COUNT} reports published\n`,
+    })
+  },
+)

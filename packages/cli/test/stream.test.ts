@@ -1,0 +1,203 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
+import { withoutControls } from '@sluice/test-support/controls.js'
+import { longTest } from '@sluice/test-support/long.js'
+import { until } from '@sluice/test-support/waiting.js'
+import { knownFeeds } from 'sluice'
+import { type Around, type RunningHere, runHere, start } from './support/cli.js'
+
+const eth = knownFeeds.testnet['ETH/USD'].feedID
+const btc = knownFeeds.testnet['BTC/USD'].feedID
+const feeds = [eth, btc]
+
+let engine: DataEngine
+let folder: string
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-stream-'))
+  engine = await startDataEngine({ feeds, intervalMs: 0, history: 0, origins: 2 })
+  writeFileSync(join(folder, 'signers.json'), JSON.stringify(engine.network))
+})
+afterEach(async () => {
+  await engine.close()
+  rmSync(folder, { recursive: true })
+})
+
+const inFolder = (name: string): string => join(folder, name)
+
+function stream(args: readonly string[], around: Around = {}): RunningHere {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const env = { API_KEY: apiKey, USER_SECRET: userSecret, REST_URL: endpoint, WS_URL: wsEndpoint }
+  return start(['stream', ...args], { ...around, env })
+}
+
+/** Streams until so many origins are connected. */
+async function connected(running: RunningHere, connections: number): Promise<RunningHere> {
+  await until(() => engine.connections === connections)
+  await until(() => running.output.err.split(' is connected\n').length > connections)
+  return running
+}
+
+async function stop(running: RunningHere): Promise<{ out: string; err: string }> {
+  running.stop()
+  const { out, err, code } = await running.ended
+  expect([err, code]).toEqual([err, 0])
+  return { out, err }
+}
+
+const linesOf = (text: string): readonly string[] => text.split('\n').slice(0, -1)
+const START = 1_700_000_000
+const publish = (feedID: string, time: number, from = time): void =>
+  void engine.publish(feedID, {
+    validFromTimestamp: START + from,
+    observationsTimestamp: START + time,
+    price: 3_000n * 10n ** 18n,
+  })
+
+describe('sluice stream', () => {
+  test('prints a line for each report, by the names of feeds, and the totals in the end', async () => {
+    const running = await connected(stream(['ETH/USD,btc/usd', '--ha']), 2)
+    publish(eth, 1)
+    publish(btc, 1)
+    await until(() => linesOf(running.output.out).length === 2)
+    const { out, err } = await stop(running)
+    expect(out).toMatch(/^ETH\/USD +V3 +22:13:21 +price 3000\.0000 .*\nBTC\/USD +V3 +22:13:21 /)
+    // The copies may come after it was stopped.
+    expect(err).toMatch(/sluice: origin 001 is connected\n/)
+    expect(err).toMatch(
+      /sluice: 2 reports, copies \d, late 0, fetched later 0, gaps 0, dropped 0, /,
+    )
+    expect(err).toMatch(/sluice: origin 002: received \d, first with \d, late with \d/)
+  })
+
+  test('says that the service is away, which attempt is next, and that it is back', async () => {
+    const running = await connected(stream(['ETH/USD', '--attempts', 'unlimited']), 1)
+    await engine.stop()
+    await until(() => /can’t be reached/.test(running.output.err))
+    await engine.start()
+    await until(() => /attempt.*is connected/s.test(running.output.err))
+    const { err } = await stop(running)
+    expect(err).toMatch(/ is lost: connection to 127\.0\.0\.1:\d+ was closed/)
+    expect(err).toMatch(/: attempt 1 of any number in \d\.\d s\n/)
+    expect(err).toMatch(
+      / can’t be reached: no connection to 127\.0\.0\.1:\d+: connect ECONNREFUSED/,
+    )
+    // The request would name every feed.
+    expect(err).not.toContain('feedIDs')
+  })
+
+  test('ends with 4 when it gives up, and with 3 when it is not authorised', async () => {
+    await engine.stop()
+    const { code, err } = await stream([eth, '--attempts', '1']).ended
+    expect(code).toBe(4)
+    expect(err).toMatch(/attempt 1 of 1 in/)
+    await engine.start()
+    const { apiKey, endpoint, wsEndpoint } = engine
+    const env = { API_KEY: apiKey, USER_SECRET: 'x', REST_URL: endpoint, WS_URL: wsEndpoint }
+    expect(await runHere(['stream', eth], { env })).toMatchObject({ code: 3, out: '' })
+  })
+
+  test('says what differs between origins, or, where it verifies, what is forged', async () => {
+    const plain = await connected(stream([eth, '--ha', '--json']), 2)
+    const strict = stream([eth, '--ha', '--signers', inFolder('signers.json'), '--csv'])
+    await until(() => engine.connections === 4)
+    engine.origins[0]?.forge('value')
+    publish(eth, 1)
+    await until(
+      () => /two different/.test(plain.output.err) && /is not verified/.test(strict.output.err),
+    )
+    const [one, other] = await Promise.all([stop(plain), stop(strict)])
+    expect(linesOf(one.out)).toHaveLength(1)
+    expect(one.err).toMatch(/sluice: ETH\/USD: two different reports of 22:13:21\n/)
+    const [head, row] = linesOf(other.out)
+    expect(head).toMatch(/^feedID,name,/)
+    expect(row?.split(',')[4]).toBe('3000')
+    expect(other.err).toMatch(/sluice: report of feed 0x0003.* is not verified: /)
+    expect(other.err).toMatch(/1 report, \d verified, /)
+  })
+
+  longTest('says which range is missing for good', async () => {
+    const running = await connected(stream([eth, '--json']), 1)
+    for (const [time, from] of [
+      [1, 1],
+      [3, 2],
+      [9, 7],
+    ] as const)
+      publish(eth, time, from)
+    await until(() => /gap from/.test(running.output.err), 30_000)
+    expect((await stop(running)).err).toMatch(
+      /ETH\/USD: gap from 2023-11-14 22:13:24 to 22:13:26 \(3 s\): the service has no reports there/,
+    )
+  })
+
+  test('goes on where the file of cursors ends, in order', async () => {
+    const args = [eth, '--json', '--order', 'sorted', '--cursors', inFolder('cursors.json')]
+    const first = await connected(stream(args), 1)
+    publish(eth, 1)
+    await until(() => linesOf(first.output.out).length === 1)
+    await stop(first)
+    expect(JSON.parse(readFileSync(inFolder('cursors.json'), 'utf8'))).toEqual({ [eth]: START + 1 })
+    publish(eth, 2)
+    publish(eth, 3)
+    const second = await connected(stream(args), 1)
+    publish(eth, 4)
+    await until(() => linesOf(second.output.out).length === 3)
+    const { out, err } = await stop(second)
+    const times = linesOf(out).map(line => JSON.parse(line).observationsTimestamp)
+    expect(times).toEqual([START + 2, START + 3, START + 4])
+    expect(err).toMatch(/fetched later 2/)
+  })
+
+  test('with -q prints results alone, with -v all that happens', async () => {
+    const quiet = stream([eth, '-q', '--json'])
+    const verbose = stream([eth, '-v', '--json'])
+    await until(() => engine.connections === 2 && /connected to/.test(verbose.output.err))
+    publish(eth, 1)
+    await until(() => linesOf(quiet.output.out).length + linesOf(verbose.output.out).length === 2)
+    expect((await stop(quiet)).err).toBe('')
+    const { err } = await stop(verbose)
+    expect(err).toMatch(/client initialized\n.*1 report, /s)
+  })
+
+  test('on a terminal draws a table, and what happens above it', async () => {
+    const terminals = ['stdout', 'stderr'] as const
+    const running = stream([eth, btc], { terminals, columns: 60 })
+    await until(() => /is connected/.test(running.output.out))
+    publish(eth, 1)
+    await until(() => /price 3000\.0000/.test(running.output.out))
+    const { out } = await stop(running)
+    expect(out).toMatch(/BTC\/USD {2}waiting\n/)
+    // The row of ETH, and below it that of BTC, each cut to the width.
+    expect(withoutControls(out)).toMatch(
+      / 1 ETH\/USD +V3 +22:13:21 +price 3000\.0000 .{0,12}\n +0 BTC/,
+    )
+  })
+
+  test.each([
+    [['NONE/USD'], '"NONE/USD" is no feed'],
+    [['0x12'], 'feedID must be 0x and 64 hexadecimal digits, not "0x12"'],
+    [[eth, '--jsn'], "unknown option '--jsn' (Did you mean --json?)"],
+    [
+      [eth, '--order', 'any'],
+      "argument 'any' is invalid. Allowed choices are arrival, sorted, newest.",
+    ],
+    [[eth, '--signers', 'none.json'], '--signers can’t be read from none.json: ENOENT'],
+    [[eth, '--signers', '0x12'], '--f must be given with a list of signers'],
+    [[eth, '--f', '1'], '--f goes with --signers'],
+    [[eth, '--json', '--csv'], '--json and --csv exclude each other'],
+    [[eth, '--attempts', '-1'], "'-1' is invalid"],
+    [[eth, '--decimals', '1.5'], "'1.5' is invalid"],
+    [[eth, '--cursors', '/none/c.json'], '--cursors can’t be written to /none/c.json: ENOENT'],
+    [
+      [eth, '--cursors', join(__filename, 'c.json')],
+      `--cursors can’t be written to ${join(__filename, 'c.json')}: ENOTDIR`,
+    ],
+  ])('%j ends with 2 and one line', async (args, message) => {
+    const { out, err, code } = await stream(args).ended
+    expect(err).toContain(message)
+    expect(linesOf(err)).toHaveLength(1)
+    expect([out, code]).toEqual(['', 2])
+  })
+})

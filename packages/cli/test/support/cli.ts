@@ -1,0 +1,58 @@
+import { PassThrough } from 'node:stream'
+import type { Ran } from '@sluice/test-support/command.js'
+import type { IO } from '../../io.js'
+import { run } from '../../run.js'
+
+/** What a command is given, where it runs in the test itself. */
+export interface Around {
+  readonly env?: Record<string, string | undefined>
+  /** Standard input; undefined where there is none: a terminal. */
+  readonly input?: string | Uint8Array
+  /** Which of the outputs are terminals. */
+  readonly terminals?: readonly ('stdout' | 'stderr')[]
+  readonly columns?: number
+  readonly signal?: AbortSignal
+}
+
+/** A command that runs in the test itself: a process costs a fifth of a second. */
+export interface RunningHere {
+  /** Its output so far. */
+  readonly output: { out: string; err: string }
+  readonly ended: Promise<Ran>
+  /** As Ctrl-C. */
+  stop(): void
+}
+
+/** Starts the command with these arguments. */
+export function start(args: readonly string[], around: Around = {}): RunningHere {
+  const { env = {}, input, terminals = [], columns = 80 } = around
+  const stop = new AbortController()
+  const output = { out: '', err: '' }
+  const sink = (name: 'out' | 'err'): PassThrough => {
+    const stream = new PassThrough()
+    stream.on('data', chunk => {
+      output[name] += chunk
+    })
+    return Object.assign(stream, { isTTY: terminals.includes(`std${name}`), columns })
+  }
+  const stdin = Object.assign(new PassThrough(), { isTTY: input === undefined })
+  if (input !== undefined) stdin.end(input)
+  const io: IO = {
+    stdin,
+    stdout: sink('out'),
+    stderr: sink('err'),
+    env: { ...env },
+    signal: stop.signal,
+    exitCode: 0,
+  }
+  const ended = run(args, io).then(async code => {
+    // What was written last is read in a later task.
+    await new Promise(setImmediate)
+    return { code, ...output }
+  })
+  return { output, ended, stop: () => stop.abort() }
+}
+
+/** Runs the command to its end. */
+export const runHere = (args: readonly string[], around?: Around): Promise<Ran> =>
+  start(args, around).ended

@@ -1,0 +1,221 @@
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { ConfidentialHTTPClient, createRemoteRuntime } from '@sluice/confidential-http'
+import { type HTTPSServer, startHTTPSServer } from '@sluice/engine'
+import { startCommand } from '@sluice/test-support/command.js'
+import { failureOf, until } from '@sluice/test-support/waiting.js'
+
+let folder: string
+let api: HTTPSServer
+let received: string[] = []
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-vault-nodes-'))
+  api = await startHTTPSServer({
+    handler({ headers }, response) {
+      received.push(String(headers.authorization))
+      response.end('ok')
+    },
+  })
+})
+afterAll(async () => {
+  await api.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+type Running = ReturnType<typeof startCommand>
+const start = (line: string, input: string | null = null): Running =>
+  startCommand(line.split(' ').slice(1), { cwd: folder, input })
+async function run(line: string, input = ''): Promise<string> {
+  const { code, out, err } = await start(line, input).ended
+  expect([line, code, err]).toEqual([line, 0, ''])
+  return out
+}
+
+/** The lines of the section of the vault's page, with these words in place of what they leave open. */
+function documented(words: Readonly<Record<string, string>>): readonly string[] {
+  const page = readFileSync(join(__dirname, '..', '..', 'docs', 'vault.md'), 'utf8')
+  const [, section = ''] = page.split('## Nodes as processes')
+  const [, block = ''] = /```sh\n([^`]+)```/.exec(section) ?? []
+  const filled = Object.entries(words).reduce(
+    (text, [from, to]) => text.replaceAll(from, to),
+    block,
+  )
+  return filled.split('\n').flatMap(line => {
+    const [command = ''] = line.split(/\s+#/)
+    return command === '' ? [] : [command]
+  })
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer())
+  const ports: number[] = []
+  for (const server of servers) {
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    ports.push((server.address() as AddressInfo).port)
+  }
+  await Promise.all(servers.map(server => new Promise(done => server.close(done))))
+  return ports
+}
+
+/** Starts a node, and waits until it runs; returns its key. */
+async function startNode(line: string): Promise<{ readonly key: string; readonly node: Running }> {
+  const node = start(line)
+  const ended = node.ended.then(({ err }) => {
+    throw new Error(`${line} has ended: ${err}`)
+  })
+  await Promise.race([until(() => node.output.out.includes('NODE_KEY='), 20_000), ended])
+  ended.catch(() => undefined)
+  return { key: /NODE_KEY=(.*)/.exec(node.output.out)?.[1] ?? '', node }
+}
+
+interface Asked {
+  ask(): Promise<unknown>
+  end(): Promise<void>
+}
+
+async function startEnclave(callerKey: string, options = ''): Promise<Asked> {
+  const enclave = start(
+    `sluice enclave --key enclave.key --caller ${callerKey} --port 0 --loopback${options}`,
+  )
+  await until(() => enclave.output.out.includes('ENCLAVE_KEY='), 20_000)
+  const found = (name: string): string =>
+    new RegExp(`${name}=(.*)`).exec(enclave.output.out)?.[1] ?? ''
+  const runtime = createRemoteRuntime({
+    url: found('ENCLAVE_URL'),
+    enclaveKey: found('ENCLAVE_KEY'),
+    callerKey: readFileSync(join(folder, 'caller.key'), 'utf8').trim(),
+  })
+  return {
+    ask: () =>
+      new ConfidentialHTTPClient().sendRequestAsync(runtime, {
+        vaultDonSecrets: [{ key: 'token' }],
+        request: {
+          url: api.url,
+          method: 'GET',
+          multiHeaders: { Authorization: { values: ['{{.token}}'] } },
+          customRootCaCertPem: api.ca,
+        },
+      }),
+    async end() {
+      await runtime.close()
+      enclave.child.kill('SIGTERM')
+      await enclave.ended
+    },
+  }
+}
+
+/** Puts a copy of the vault's directory in its place. */
+function putBack(copy: string): void {
+  rmSync(join(folder, 'vault'), { recursive: true })
+  cpSync(join(folder, copy), join(folder, 'vault'), { recursive: true })
+}
+const keep = (copy: string): void =>
+  cpSync(join(folder, 'vault'), join(folder, copy), { recursive: true })
+
+async function askFor(value: string, { ask }: Asked): Promise<void> {
+  received = []
+  await ask()
+  expect(received).toEqual([value])
+}
+
+test('the documented lines work, again after each end, and nodes notice a vault that was put back', async () => {
+  const ports = await freePorts(3)
+  const words = Object.fromEntries(
+    ports.map((port, at) => [`127.0.0.1:750${at}`, `127.0.0.1:${port}`]),
+  )
+  const [keygen = '', init = ''] = documented(words)
+  words["<the enclave's key>"] = (await run(keygen)).trim()
+  const caller = (await run('sluice keygen caller.key')).trim()
+  words["<the writer's key>"] = /writer +(\S+)/.exec(await run(init))?.[1] ?? ''
+  await run('sluice vault put token --anywhere', 'first')
+  const lines = documented(words).filter(line => line.startsWith('sluice vault node'))
+  expect(lines).toHaveLength(3)
+  const nodes = await Promise.all(lines.map(startNode))
+  const reshare = documented(words)
+    .find(line => line.startsWith('sluice vault reshare'))
+    ?.split('<its key>')
+    .map((part, at) => part + (nodes[at]?.key ?? ''))
+    .join('')
+  expect(await run(reshare ?? '')).toContain('Generation 2')
+
+  // Each node ends in another way, and starts again with its line.
+  for (const [at, signal] of (['SIGKILL', 'SIGTERM', 'SIGKILL'] as const).entries()) {
+    const { node, key } = nodes[at] as (typeof nodes)[number]
+    node.child.kill(signal)
+    await node.ended
+    nodes[at] = await startNode(lines[at] as string)
+    expect(nodes[at]?.key).toBe(key)
+  }
+  const twice = await start(lines[0] as string).ended
+  expect([twice.code, twice.err]).toEqual([
+    1,
+    expect.stringMatching(/EADDRINUSE|written by another/),
+  ])
+
+  let enclave = await startEnclave(caller)
+  await askFor('first', enclave)
+  await enclave.end()
+
+  // The nodes are told of a change before anybody asks for a secret.
+  keep('backup')
+  await run('sluice vault put token --anywhere', 'second')
+  const newest = Math.max(...readdirSync(join(folder, 'vault', 'manifests')).map(Number.parseFloat))
+  await run('sluice vault list --seen seen.txt')
+  putBack('backup')
+  enclave = await startEnclave(caller)
+  received = []
+  const error = await failureOf(enclave.ask())
+  expect(error).toMatchObject({ code: 'ROLLBACK', mayHaveBeenSent: false })
+  expect(error.message).toContain(
+    `change ${newest} of the vault was seen, and this is ${newest - 1}`,
+  )
+  expect(received).toEqual([])
+  const seen = await start('sluice vault list --seen seen.txt').ended
+  expect([seen.code, seen.err]).toEqual([
+    1,
+    expect.stringContaining(`change ${newest} was seen, and this is ${newest - 1}`),
+  ])
+
+  // The way back on purpose, which the running enclave follows.
+  expect(await run(`sluice vault recover --after ${newest}`)).toBe(
+    `The vault is at change ${newest + 65}\n`,
+  )
+  await askFor('first', enclave)
+  expect(await run('sluice vault list --seen seen.txt')).toContain('token  version 1')
+  await run('sluice vault put token --anywhere', 'third')
+  await askFor('third', enclave)
+  const verified = await run('sluice audit verify vault/audit.jsonl')
+  expect(verified).not.toContain('unrecorded')
+
+  // A backup of before a resharing: its shares are gone, and those there are stay.
+  keep('later')
+  for (const at of [0, 1, 2]) {
+    const file = join(folder, `node-${at}`, 'node.json')
+    const peers = nodes.map(({ key }) => key)
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), peers }))
+  }
+  await run('sluice vault reshare --threshold 2')
+  keep('latest')
+  const shares = () => readdirSync(join(folder, 'node-0', 'shares'))
+  expect(shares()).toEqual(['3.json'])
+  putBack('later')
+  const recovering = await start('sluice vault recover --after 200').ended
+  expect([recovering.code, recovering.err]).toEqual([
+    1,
+    expect.stringMatching(
+      /^sluice: the vault is at change 265, and too few nodes have a share of its generation 2: put a later backup in place, and recover after 265; the node at /,
+    ),
+  ])
+  expect(shares()).toEqual(['3.json'])
+  putBack('latest')
+  expect(await run('sluice vault recover --after 265')).toBe('The vault is at change 330\n')
+  await askFor('third', enclave)
+  await run('sluice vault reshare')
+  await askFor('third', enclave)
+  expect(shares()).toEqual(['4.json'])
+  await enclave.end()
+}, 180_000)

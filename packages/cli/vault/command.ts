@@ -1,0 +1,39 @@
+import type { Vault } from '@sluice/confidential-http/vault'
+import type { Command } from 'commander'
+
+/** The options that every command of a vault has. */
+export interface InVault {
+  readonly vault: string
+  readonly insecurePermissions?: boolean
+  readonly seen?: string
+  /** A file with the key that nodes which are processes know the command by. */
+  readonly key?: string
+}
+
+/** The description of `--insecure-permissions`. */
+export const insecurePermissionsText = 'go on even if others can read or write the files'
+
+/** The description of `--key`. */
+export const keyText = 'the key that nodes which are processes know you by, made by keygen'
+
+/** The description of `--seen`. */
+export const seenText = 'a file that remembers the newest state of the vault, to reject older ones'
+
+/** Adds a command of a vault, with an example for its help. */
+export type Add = (name: string, description: string, example: string) => Command
+
+/** Opens the vault of a command. */
+export async function openVaultOf({
+  vault,
+  insecurePermissions = false,
+  seen,
+  key,
+}: InVault): Promise<Vault> {
+  const { openVault } = await import('@sluice/engine')
+  const { readKeyFile } = await import('../../confidential-http/key-file.js')
+  return await openVault(vault, {
+    insecurePermissions,
+    ...(seen === undefined ? {} : { seen }),
+    ...(key === undefined ? {} : { callerKey: readKeyFile(key, { insecurePermissions }) }),
+  })
+}

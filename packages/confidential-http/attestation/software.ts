@@ -1,0 +1,97 @@
+import { createHash, createPrivateKey, createPublicKey, sign, verify } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { checkOptions, type OptionNames, ValidationError } from 'sluice/core'
+import { formatKey, parseKey, threadFile } from 'sluice/internal'
+import type { AttestationPolicy, Attestor } from './evidence.js'
+
+/** The format of the evidence that software makes. */
+const FORMAT = 'sluice-software-v1'
+
+/** Options of `softwareAttestor`. */
+export interface SoftwareAttestorOptions {
+  /** The secret key that signs, Ed25519, 64 hexadecimal digits. */
+  readonly key: string
+  /** What the enclave says that it runs, 64 hexadecimal digits. @default `measureCode()` */
+  readonly measurement?: string
+}
+
+/** What a caller takes for good of evidence that software made. */
+export interface SoftwarePolicyOptions {
+  /** The public key of the attestor, 64 hexadecimal digits. */
+  readonly key: string
+  /** The measurements that are accepted, 64 hexadecimal digits each. */
+  readonly measurements: readonly string[]
+}
+
+const attestorNames: OptionNames<SoftwareAttestorOptions> = { key: true, measurement: true }
+const policyNames: OptionNames<SoftwarePolicyOptions> = { key: true, measurements: true }
+
+/** An attestor, with the key that its signatures verify under. */
+export interface SoftwareAttestor extends Attestor {
+  /** 64 hexadecimal digits. */
+  readonly publicKey: string
+}
+
+/** How node:crypto reads the 32 bytes of a key: these come before them (RFC 8410). */
+const PKCS8 = '302e020100300506032b657004220420'
+const SPKI = '302a300506032b6570032100'
+
+/**
+ * Signs a measurement of the code and the binding: for tests, and for development. It shows what a process that has the key says
+ * of itself, and nothing of the machine: whoever has the key can say anything.
+ */
+export function softwareAttestor(options: SoftwareAttestorOptions): SoftwareAttestor {
+  const given = checkOptions('softwareAttestor', options, attestorNames)
+  const der = Buffer.concat([Buffer.from(PKCS8, 'hex'), parseKey('key', given.key)])
+  const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+  const measurement = parseKey('measurement', given.measurement ?? measureCode())
+  const spki = createPublicKey(key).export({ format: 'der', type: 'spki' })
+  return {
+    format: FORMAT,
+    publicKey: formatKey(spki.subarray(-32)),
+    attest(binding) {
+      const signed = Buffer.concat([Buffer.from(FORMAT), measurement, binding])
+      return new Uint8Array(Buffer.concat([measurement, sign(null, signed, key)]))
+    },
+  }
+}
+
+/** Accepts the evidence of a software attestor whose key and measurement are expected. */
+export function softwarePolicy(options: SoftwarePolicyOptions): AttestationPolicy {
+  const given = checkOptions('softwarePolicy', options, policyNames)
+  const der = Buffer.concat([Buffer.from(SPKI, 'hex'), parseKey('attestation.key', given.key)])
+  const key = createPublicKey({ key: der, format: 'der', type: 'spki' })
+  if (!Array.isArray(given.measurements) || given.measurements.length === 0)
+    throw new ValidationError('attestation.measurements must name at least one')
+  const expected = given.measurements.map((each, index) =>
+    formatKey(parseKey(`attestation.measurements[${index}]`, each)),
+  )
+  return function checkSoftware({ format, bytes, binding }) {
+    if (format !== FORMAT) throw new Error(`its evidence is of the format ${format}, not ${FORMAT}`)
+    if (bytes.byteLength !== 96) throw new Error('its evidence must be 96 bytes')
+    const measurement = bytes.subarray(0, 32)
+    const signed = Buffer.concat([Buffer.from(FORMAT), measurement, binding])
+    if (!verify(null, signed, key, bytes.subarray(32)))
+      throw new Error('its evidence is not signed by the key, or for another enclave or question')
+    if (!expected.includes(formatKey(measurement)))
+      throw new Error(`its measurement is ${formatKey(measurement)}, which is not expected`)
+  }
+}
+
+/** The SHA-256 of all code of this package as it is installed, 64 hexadecimal digits. Dependencies are not in it. */
+export function measureCode(): string {
+  const root = threadFile('..')
+  const walk = (folder: string): string[] =>
+    readdirSync(folder, { withFileTypes: true }).flatMap(entry => {
+      const path = join(folder, entry.name)
+      if (entry.isDirectory()) return walk(path)
+      return entry.name.endsWith('.js') ? [path] : []
+    })
+  const hash = createHash('sha256')
+  for (const path of walk(root).sort()) {
+    const digest = createHash('sha256').update(readFileSync(path)).digest('hex')
+    hash.update(`${relative(root, path).replaceAll('\\', '/')} ${digest}\n`)
+  }
+  return hash.digest('hex')
+}

@@ -1,0 +1,99 @@
+import { abortable, checkOptions, checkSignal, ValidationError } from 'sluice/core'
+import { isThenable } from 'sluice/internal'
+import {
+  CAPABILITY_ID,
+  type CapabilityCall,
+  type CapabilityReply,
+  type CapabilityRuntime,
+  METHOD,
+  type Result,
+} from './capability.js'
+import { once } from './once.js'
+import { nameKind } from './request/fields.js'
+import { normalizeRequest } from './request/normalize-request.js'
+import { normalizeResponse } from './response/normalize-response.js'
+import type { ConfidentialHTTPRequest, ConfidentialHTTPRequestJson, HTTPResponse } from './types.js'
+
+/** Options of a ConfidentialHTTPClient. */
+export interface ConfidentialHTTPClientOptions {
+  /** Passed to the runtime with each call. A runtime that encodes protobuf needs it. */
+  readonly inputSchema?: unknown
+  /** Passed to the runtime with each call. A runtime that encodes protobuf needs it. */
+  readonly outputSchema?: unknown
+}
+
+/** Makes HTTP requests through an enclave, which fills the secrets in. */
+export class ConfidentialHTTPClient {
+  readonly #schemas: ConfidentialHTTPClientOptions
+
+  constructor(options: ConfidentialHTTPClientOptions = {}) {
+    const { inputSchema, outputSchema } = checkOptions('ConfidentialHTTPClient', options, {
+      inputSchema: true,
+      outputSchema: true,
+    })
+    this.#schemas = {
+      ...(inputSchema !== undefined && { inputSchema }),
+      ...(outputSchema !== undefined && { outputSchema }),
+    }
+  }
+
+  /**
+   * Passes the request to the runtime at once. `result()` waits for the response; every call returns the same response or throws
+   * the same error. Throws ValidationError for an invalid request.
+   */
+  sendRequest(
+    runtime: CapabilityRuntime,
+    input: ConfidentialHTTPRequest | ConfidentialHTTPRequestJson,
+  ): Result<HTTPResponse> {
+    const reply = this.#call(runtime, input, undefined)
+    return {
+      result: once(function readResult() {
+        const response = reply.result()
+        if (!isThenable(response)) return normalizeResponse(response)
+        response.then(undefined, () => undefined)
+        throw new ValidationError('this runtime answers with a promise: use sendRequestAsync')
+      }),
+    }
+  }
+
+  /** Makes the request and resolves with the response, on runtimes that can answer without blocking. */
+  async sendRequestAsync(
+    runtime: CapabilityRuntime,
+    input: ConfidentialHTTPRequest | ConfidentialHTTPRequestJson,
+    options: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<HTTPResponse> {
+    const signal = checkSignal(
+      'options.signal',
+      checkOptions('sendRequestAsync', options, { signal: true }).signal,
+    )
+    signal?.throwIfAborted()
+    const reply = this.#call(runtime, input, signal)
+    const response = Promise.resolve(
+      typeof reply.resultAsync === 'function' ? reply.resultAsync() : reply.result(),
+    )
+    return normalizeResponse(await (signal === undefined ? response : abortable(response, signal)))
+  }
+
+  #call(
+    runtime: CapabilityRuntime,
+    input: unknown,
+    signal: AbortSignal | undefined,
+  ): CapabilityReply {
+    const payload = normalizeRequest(input)
+    if (typeof (runtime as Partial<CapabilityRuntime> | undefined)?.callCapability !== 'function')
+      throw new ValidationError(
+        `runtime must have a function callCapability, which ${nameKind(runtime)} has not`,
+      )
+    const call: CapabilityCall = {
+      capabilityId: CAPABILITY_ID,
+      method: METHOD,
+      payload,
+      ...this.#schemas,
+      ...(signal !== undefined && { signal }),
+    }
+    const reply = runtime.callCapability(call)
+    if (typeof (reply as Partial<CapabilityReply> | undefined)?.result !== 'function')
+      throw new ValidationError('runtime.callCapability must return an object with result()')
+    return reply
+  }
+}

@@ -1,0 +1,110 @@
+export { isStreamsError, ValidationError } from 'sluice/core'
+export {
+  type BoxKeys,
+  boxKeys,
+  createKeys,
+  type KeyPair,
+  openSealed,
+  parseKey,
+} from 'sluice/internal'
+export type {
+  LimitsOptions,
+  NetworkPolicyOptions,
+  SecretName,
+} from 'sluice/plugins/confidential-http'
+export {
+  type ConfidentialCall,
+  type ConfidentialReply,
+  type ConnectionRules,
+  EnclaveError,
+  type EnclavePlugin,
+  findViolation,
+  type HeaderLines,
+  type OpenedSecret,
+  ownBytes,
+  readUse,
+  requestSize,
+  type SecretPolicy,
+  type SecretTarget,
+  type SecretUse,
+  utf8Length,
+  VaultError,
+  withBytes,
+} from 'sluice/plugins/confidential-http'
+export { type ConfidentialPresetOptions, confidentialPreset } from 'sluice/presets/confidential'
+export type {
+  AttestationPolicy,
+  AttestedKeys,
+  Attestor,
+  Evidence,
+  PresentedEvidence,
+} from './attestation/evidence.js'
+export {
+  measureCode,
+  type SoftwareAttestor,
+  type SoftwareAttestorOptions,
+  type SoftwarePolicyOptions,
+  softwareAttestor,
+  softwarePolicy,
+} from './attestation/software.js'
+export { type AuditLogOptions, type OpenAuditLog, openAuditLog } from './audit/audit-log.js'
+export {
+  type AuditContent,
+  type AuditCut,
+  AuditError,
+  type AuditHead,
+  type AuditRecord,
+} from './audit/record.js'
+export {
+  type AuditPlace,
+  type VerifiedAudit,
+  type VerifyAuditOptions,
+  verifyAudit,
+} from './audit/verify-audit.js'
+export type { CapabilityCall, CapabilityReply, CapabilityRuntime, Result } from './capability.js'
+export { ConfidentialHTTPClient, type ConfidentialHTTPClientOptions } from './client.js'
+export {
+  type Caller,
+  createEnclave,
+  type Enclave,
+  type EnclaveOptions,
+} from './enclave/enclave.js'
+export { readKeyFile } from './key-file.js'
+export type { CallerLimits } from './remote/caller-limits.js'
+export {
+  type EnclaveServer,
+  type EnclaveServerOptions,
+  startEnclaveServer,
+} from './remote/enclave-server.js'
+export { type HTTPRequestOptions, httpRequest } from './request/http-request.js'
+export { decryptResponse } from './response/decrypt-response.js'
+export { getHeader, getHeaders, json, ok, text } from './response/response.js'
+export { createLocalRuntime, type LocalRuntimeOptions } from './runtime/local-runtime.js'
+export type { ConsensusAggregation } from './runtime/node-mode.js'
+export { createRemoteRuntime, type RemoteRuntimeOptions } from './runtime/remote-runtime.js'
+export type { Runtime, RuntimeOptions } from './runtime/runtime.js'
+export type {
+  BaseRuntime,
+  NodeRuntime,
+  ReportRequest,
+  RuntimeReply,
+  SecretRequest,
+  WorkflowOptions,
+  WorkflowRuntime,
+  WorkflowSecret,
+} from './runtime/workflow-types.js'
+export type { RenewAfter } from './thread/renewed-thread.js'
+export type {
+  ConfidentialHTTPRequest,
+  ConfidentialHTTPRequestJson,
+  Duration,
+  DurationJson,
+  HeaderValues,
+  HeaderValuesJson,
+  HTTPRequest,
+  HTTPRequestJson,
+  HTTPResponse,
+  HTTPResponseJson,
+  SecretIdentifier,
+  SecretIdentifierJson,
+} from './types.js'

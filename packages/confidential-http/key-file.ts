@@ -1,0 +1,63 @@
+import { closeSync, fchmodSync, fstatSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { checkOptions, ValidationError } from 'sluice/core'
+import {
+  createPermissions,
+  formatKey,
+  type PermissionOptions,
+  parseKey,
+  permissionNames,
+} from 'sluice/internal'
+
+/** More than a key and a line break. */
+const MAX_BYTES = 256
+
+/**
+ * Reads the secret key of an enclave or a caller, as `sluice keygen` writes it. Throws VaultError (`PERMISSIONS`) if other users
+ * can read or replace the file.
+ */
+export function readKeyFile(file: string, options: PermissionOptions = {}): string {
+  // An error of the file system would quote them.
+  if (/^\s*(0x)?[0-9a-f]{64}\s*$/i.test(file))
+    throw new ValidationError('file must be the path of a file with a key, not the digits of a key')
+  const bytes = Buffer.alloc(MAX_BYTES)
+  let size: number
+  const handle = openKeyFile(file, 'r')
+  try {
+    const permissions = createPermissions(checkOptions('readKeyFile', options, permissionNames))
+    permissions.checkFile(file, fstatSync(handle), 'secret')
+    permissions.checkParents(file)
+    size = readSync(handle, bytes, 0, MAX_BYTES, null)
+  } finally {
+    closeSync(handle)
+  }
+  const text = bytes.toString('latin1', 0, size).trim()
+  bytes.fill(0)
+  return formatKey(parseKey(file, text))
+}
+
+/** Writes a secret key to a new file that only its owner can read, whatever the umask of the process is. */
+export function writeKeyFile(file: string, secretKey: string): void {
+  const handle = openKeyFile(file, 'wx')
+  try {
+    fchmodSync(handle, 0o600)
+    writeSync(handle, `${secretKey}\n`)
+  } catch (thrown) {
+    rmSync(file, { force: true })
+    throw fileError(file, 'written', thrown)
+  } finally {
+    closeSync(handle)
+  }
+}
+
+function openKeyFile(file: string, flags: 'r' | 'wx'): number {
+  try {
+    return openSync(file, flags, 0o600)
+  } catch (thrown) {
+    throw fileError(file, flags === 'r' ? 'read' : 'written', thrown)
+  }
+}
+
+function fileError(file: string, done: 'read' | 'written', thrown: unknown): ValidationError {
+  const { code = 'unknown' } = thrown as NodeJS.ErrnoException
+  return new ValidationError(`${file} was not ${done}: ${code}`, { cause: thrown })
+}

@@ -1,0 +1,172 @@
+import { abortable, createLifetime, isStreamsError } from 'sluice/core'
+import type { HttpAnswer } from 'sluice/internal'
+import { boxKeys, networkReason, parseKey } from 'sluice/internal'
+import { EnclaveError } from 'sluice/plugins/confidential-http'
+import type { AttestedKeys } from '../attestation/evidence.js'
+import { versionMismatch } from './rejection.js'
+import { openBootKey, parseObject, VERSION } from './sealing.js'
+
+/** A moment by a monotonic clock, and by the wall clock, which runs on while the machine sleeps. */
+export interface Moment {
+  readonly steady: number
+  readonly wall: number
+}
+
+/** The key of one start of the enclave. */
+export interface BootKey {
+  readonly publicKey: Uint8Array
+  /** Milliseconds since its start, read between the question for its boot key and `answeredAt`. */
+  readonly upFor: number
+  readonly answeredAt: Moment
+  /** The start of the last exchange that it has answered. */
+  aliveAt: Moment
+}
+
+/** Caches the boot key of one enclave. */
+export interface BootKeys {
+  /** Returns the boot key. Asks for it if none is cached, or only the `stale` one. Rejects with EnclaveError. */
+  current(signal: AbortSignal, stale?: BootKey): Promise<BootKey>
+}
+
+/** Asks for the boot key, with the public key that the answer is sealed to. */
+export type PostAsker = (asker: Uint8Array, signal: AbortSignal) => Promise<HttpAnswer>
+
+/** The error for an enclave that does not answer with its boot key. */
+export const NOT_IN_TIME = 'did not answer in time when asked for its boot key: nothing was sent'
+/** Milliseconds to wait for the boot key. */
+const MAX_WAIT = 10_000
+
+/** Checks what an enclave presents with its boot key. Rejects with EnclaveError. */
+export type CheckEvidence = (given: unknown, keys: AttestedKeys) => Promise<void>
+
+/** All concurrent callers share one question, which is cancelled when none of them waits any more. */
+export function createBootKeys(
+  enclave: Uint8Array,
+  host: string,
+  post: PostAsker,
+  check: CheckEvidence = async () => undefined,
+): BootKeys {
+  let cached: BootKey | undefined
+  let asking: Promise<BootKey> | undefined
+  let life = createLifetime()
+  let waiting = 0
+
+  async function ask(signal: AbortSignal): Promise<BootKey> {
+    const asker = boxKeys()
+    const askedAt = moment()
+    let answer: HttpAnswer
+    try {
+      answer = await abortable(post(asker.publicKey, signal), signal)
+    } catch (thrown) {
+      throw failed(`the enclave at ${host} ${reasonOf(thrown, signal)}`)
+    }
+    const answeredAt = moment()
+    if (answer.status === 404)
+      throw failed(
+        `the enclave at ${host} answered 404: it is not an enclave, or one of an older version`,
+      )
+    const why = versionMismatch(answer)
+    if (why !== undefined) throw failed(`the enclave at ${host} ${why}`)
+    if (answer.status !== 200)
+      throw failed(`the enclave at ${host} answered ${answer.status} when asked for its boot key`)
+    const json = openBootKey(answer.body, enclave, asker)
+    asker.secretKey.fill(0)
+    if (json === undefined)
+      throw failed(`the answer from ${host} is not of the enclave with the pinned key`)
+    const read = readBootKey(json, host)
+    const { publicKey: bootKey, evidence } = read
+    await abortable(
+      check(evidence, { enclaveKey: enclave, bootKey, nonce: asker.publicKey }),
+      signal,
+    )
+    return { ...read, answeredAt, aliveAt: askedAt }
+  }
+
+  function start(): Promise<BootKey> {
+    life = createLifetime()
+    const { signal, end } = life
+    const timer = setTimeout(end, MAX_WAIT)
+    const started = ask(signal).finally(() => {
+      clearTimeout(timer)
+      if (asking === started) asking = undefined
+    })
+    return started
+  }
+
+  return {
+    async current(signal, stale) {
+      if (cached !== undefined && cached !== stale) return cached
+      asking ??= start()
+      waiting++
+      try {
+        cached = await abortable(asking, signal)
+        return cached
+      } finally {
+        if (--waiting === 0) {
+          life.end()
+          asking = undefined
+        }
+      }
+    },
+  }
+}
+
+function failed(message: string): EnclaveError {
+  return new EnclaveError(message, { mayHaveBeenSent: false })
+}
+
+function reasonOf(thrown: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return NOT_IN_TIME
+  if (isStreamsError(thrown)) return `gave an invalid answer: ${thrown.message}`
+  return `could not be reached: ${networkReason(thrown)}`
+}
+
+/** Reads the boot key that an enclave has sealed. */
+export function readBootKey(
+  json: string,
+  host: string,
+): Pick<BootKey, 'publicKey' | 'upFor'> & { readonly evidence: unknown } {
+  const answer = parseObject(json)
+  if (answer === undefined) throw failed(`the answer from ${host} is not JSON`)
+  const { version, bootKey, upFor, evidence } = answer
+  if (version !== VERSION)
+    throw failed(`the enclave at ${host} speaks version ${String(version)}, not ${VERSION}`)
+  if (typeof upFor !== 'number' || !(upFor >= 0))
+    throw failed(`the enclave at ${host} does not say how long it has been up`)
+  if (typeof bootKey !== 'string' || !/^[0-9a-f]{64}$/.test(bootKey))
+    throw failed(`the boot key of the enclave at ${host} is not a key`)
+  return { publicKey: parseKey('bootKey', bootKey), upFor, evidence }
+}
+
+/** The drift allowed between two clocks, as a share of the measured time. */
+const MAX_DRIFT = 0.001
+
+/**
+ * Returns why a request that was sealed to `before`, and first sent at `sentAt`, may have been carried out although the enclave
+ * now has the boot key `next`; undefined if it can't have been, so that it may be sent to `next`. The unsealed rejection of
+ * `before` proves nothing. The start of `next` does:
+ *
+ *     before answers · · before ends · next starts · · request is sent · · next answers
+ *
+ * Only one enclave at a time has an enclave key. So if `next` was up when the request was sent, `before` was not, and nobody
+ * else can open the request. If `next` was up when `before` answered, two enclaves have the key at once, which proves nothing.
+ */
+export function whyCarriedOut(before: BootKey, next: BootKey, sentAt: Moment): string | undefined {
+  const wasUpAt = (time: Moment): boolean =>
+    next.upFor * (1 - MAX_DRIFT) > elapsed(time, next.answeredAt)
+  if (next.publicKey.every((byte, index) => byte === before.publicKey[index]))
+    return 'rejected the request as sealed to another boot key, although it is sealed to its own'
+  if (wasUpAt(before.aliveAt))
+    return 'is one of several with the same key, and another was asked first: each needs a key of its own'
+  return wasUpAt(sentAt) ? undefined : 'was started anew while it was asked'
+}
+
+/** The current moment. */
+export function moment(): Moment {
+  return { steady: performance.now(), wall: Date.now() }
+}
+
+/** Milliseconds between two moments. The clocks differ if the machine slept or was set: the greater number counts. */
+function elapsed(earlier: Moment, later: Moment): number {
+  return Math.max(later.steady - earlier.steady, later.wall - earlier.wall)
+}

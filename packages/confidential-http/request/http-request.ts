@@ -1,0 +1,152 @@
+import { ValidationError } from 'sluice/core'
+import { encodeBase64, foreignCause, isBytes } from 'sluice/internal'
+import type {
+  Duration,
+  DurationJson,
+  HeaderValuesJson,
+  HTTPRequest,
+  HTTPRequestJson,
+} from '../types.js'
+import { readBytes, readCertificate } from './byte-fields.js'
+import { formatDuration, parseDuration, SECOND } from './duration.js'
+import { type Field, nameKind, openMessage, readMap, readString } from './fields.js'
+
+/** Options of `httpRequest`. */
+export interface HTTPRequestOptions
+  extends Pick<
+    HTTPRequest,
+    | 'url'
+    | 'bodyString'
+    | 'bodyBytes'
+    | 'customRootCaCertPem'
+    | 'encryptOutput'
+    | 'outputLayout'
+    | 'requestId'
+  > {
+  /** The HTTP method. @default 'GET' */
+  readonly method?: string | undefined
+  /** The body: a string is a template, a Uint8Array is sent unchanged, anything else becomes JSON, which is a template too. */
+  readonly body?: unknown
+  /** The headers, each with its value. None are added, not even a Content-Type. They replace those of `multiHeaders`. */
+  readonly headers?: HeaderOptions | undefined
+  /** The headers that have several values. */
+  readonly multiHeaders?: HeaderOptions | undefined
+  /** Values that are not secret and fill placeholders in body and headers. */
+  readonly templateValues?: { readonly [name: string]: string | undefined } | undefined
+  /** How long the request may take: milliseconds, or a duration such as `'5s'`. */
+  readonly timeout?: number | Duration | DurationJson | undefined
+}
+
+/** Headers by name: a value, a list of values, or `{ values }`. */
+export interface HeaderOptions {
+  readonly [name: string]: string | readonly string[] | HeaderValuesJson | undefined
+}
+
+const OPTIONS = {
+  typeName: 'HTTPRequestOptions',
+  fields: [
+    'url',
+    'method',
+    'body',
+    'bodyString',
+    'bodyBytes',
+    'headers',
+    'multiHeaders',
+    'templateValues',
+    'customRootCaCertPem',
+    'timeout',
+    'encryptOutput',
+    'outputLayout',
+    'requestId',
+  ],
+  hints: {
+    templatePublicValues: 'give templateValues',
+    vaultDonSecrets: 'it belongs beside the request, not in it',
+  },
+} as const
+
+type Option = (name: (typeof OPTIONS.fields)[number]) => Field
+
+/** Makes an HTTPRequestJson from convenient forms. Fields that need no conversion are checked when the request is sent. */
+export function httpRequest(options: HTTPRequestOptions): HTTPRequestJson {
+  const option = openMessage({ path: 'options', value: options ?? undefined }, OPTIONS)
+  const given = <Value>(name: Parameters<Option>[0]): Value | undefined =>
+    option(name).value as Value | undefined
+  const templatePublicValues = given<HTTPRequestJson['templatePublicValues']>('templateValues')
+  const encryptOutput = given<boolean>('encryptOutput')
+  const outputLayout = given<HTTPRequestJson['outputLayout']>('outputLayout')
+  const requestId = given<string>('requestId')
+  const certificate = option('customRootCaCertPem')
+  const timeout = option('timeout')
+  const multiHeaders = {
+    ...readMap(option('multiHeaders'), Number.POSITIVE_INFINITY, toHeaderValues),
+    ...readMap(option('headers'), Number.POSITIVE_INFINITY, toHeaderValues),
+  }
+  return {
+    url: given<string>('url'),
+    method: given<string>('method') ?? 'GET',
+    ...toBody(option),
+    ...(Object.keys(multiHeaders).length > 0 && { multiHeaders }),
+    ...(templatePublicValues !== undefined && { templatePublicValues }),
+    ...(certificate.value !== undefined && {
+      customRootCaCertPem: encodeBase64(readCertificate(certificate)),
+    }),
+    ...(timeout.value !== undefined && { timeout: toDuration(timeout) }),
+    ...(encryptOutput !== undefined && { encryptOutput }),
+    ...(outputLayout !== undefined && { outputLayout }),
+    ...(requestId !== undefined && { requestId }),
+  }
+}
+
+function toBody(option: Option): Pick<HTTPRequestJson, 'bodyString' | 'bodyBytes'> {
+  const [body, bodyString, bodyBytes] = [option('body'), option('bodyString'), option('bodyBytes')]
+  if ([body, bodyString, bodyBytes].filter(({ value }) => value !== undefined).length > 1)
+    throw new ValidationError(
+      'httpRequest: specify the request body using only one of: body, bodyString or bodyBytes',
+    )
+  if (bodyString.value !== undefined) return { bodyString: readString(bodyString) }
+  if (bodyBytes.value !== undefined) return { bodyBytes: encodeBase64(readBytes(bodyBytes)) }
+  if (body.value === undefined) return {}
+  if (isBytes(body.value)) return { bodyBytes: encodeBase64(body.value) }
+  return { bodyString: typeof body.value === 'string' ? body.value : toJSON(body) }
+}
+
+/** Writes a bigint as a string, because many parsers read the numbers of JSON as doubles. */
+function toJSON({ path, value }: Field): string {
+  // A Map, a FormData or a promise would silently become {}.
+  const tag = Object.prototype.toString.call(value)
+  const isClass = typeof value === 'object' && tag !== '[object Object]' && !Array.isArray(value)
+  if (isClass && typeof (value as { toJSON?: unknown }).toJSON !== 'function')
+    throw new ValidationError(
+      `${path} must be a string, a Uint8Array or a value that JSON can hold, not ${nameKind(value)}`,
+    )
+  let text: string | undefined
+  try {
+    text = JSON.stringify(value, (_, each: unknown) =>
+      typeof each === 'bigint' ? String(each) : each,
+    )
+  } catch (error) {
+    throw new ValidationError(`${path} must be a value that JSON can hold`, {
+      cause: foreignCause(error),
+    })
+  }
+  if (text === undefined)
+    throw new ValidationError(`${path} must be a value that JSON can hold, not ${nameKind(value)}`)
+  return text
+}
+
+function toHeaderValues({ value }: Field): HeaderValuesJson {
+  if (typeof value === 'string') return { values: [value] }
+  return Array.isArray(value) ? { values: [...value] } : (value as HeaderValuesJson)
+}
+
+/** A number is in milliseconds, like every timeout of this library. */
+function toDuration({ path, value }: Field): DurationJson {
+  if (typeof value !== 'number') return formatDuration(parseDuration(path, value))
+  if (!Number.isFinite(value))
+    throw new ValidationError(`${path} must be a number of milliseconds, or a duration such as 5s`)
+  const nanos = BigInt(Math.round(value * 1_000_000))
+  if (nanos <= 0n) throw new ValidationError(`${path} must be more than 0`)
+  const duration = { seconds: nanos / SECOND, nanos: Number(nanos % SECOND) }
+  return formatDuration(parseDuration(path, duration))
+}

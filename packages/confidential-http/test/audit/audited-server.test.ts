@@ -1,0 +1,155 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
+import { type HTTPSServer, startHTTPSServer } from '@sluice/engine'
+import { failureOf } from '@sluice/test-support/waiting.js'
+import {
+  type AuditHead,
+  type AuditRecord,
+  ConfidentialHTTPClient,
+  createKeys,
+  createRemoteRuntime,
+  type EnclaveServer,
+  type EnclaveServerOptions,
+  startEnclaveServer,
+  verifyAudit,
+} from '../../index.js'
+import { createVault } from '../../vault/create-vault.js'
+import type { Vault } from '../../vault/vault.js'
+
+const SECRET = 'sk-live-audited-4242'
+const client = new ConfidentialHTTPClient()
+const keys = createKeys()
+const caller = createKeys()
+let folder: string
+let vault: Vault
+let api: HTTPSServer
+let server: EnclaveServer
+let records: AuditRecord[] = []
+let heads: AuditHead[] = []
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-audited-'))
+  vault = await createVault(join(folder, 'vault'), { nodes: 1 })
+  await vault.put({ key: 'apiKey' }, SECRET, { policy: 'anywhere' })
+  api = await startHTTPSServer({
+    handler: (request, response) => void request.resume().on('end', () => response.end(SECRET)),
+  })
+})
+afterEach(() => server.close())
+afterAll(async () => {
+  await api.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const file = (): string => join(folder, 'audit.jsonl')
+
+async function start(options: Partial<EnclaveServerOptions> = {}): Promise<void> {
+  records = []
+  heads = []
+  server = await startEnclaveServer({
+    vault: vault.directory,
+    key: keys.secretKey,
+    callers: { [caller.publicKey]: vault.owner },
+    network: { loopback: true },
+    audit: {
+      file: file(),
+      onRecord(line, head) {
+        records.push(JSON.parse(line))
+        heads.push(head)
+      },
+    },
+    ...options,
+  })
+}
+
+async function ask(callerKey = caller.secretKey, key = 'apiKey'): Promise<number> {
+  const runtime = createRemoteRuntime({
+    url: server.url,
+    enclaveKey: keys.publicKey,
+    callerKey,
+  })
+  try {
+    const { statusCode } = await client.sendRequestAsync(runtime, {
+      vaultDonSecrets: [{ key }],
+      request: {
+        url: `${api.url}/path?q=${SECRET}`,
+        method: 'POST',
+        bodyString: `{{.${key}}}`,
+        customRootCaCertPem: api.ca,
+        templatePublicValues: { x: SECRET },
+      },
+    })
+    return statusCode
+  } finally {
+    await runtime.close()
+  }
+}
+
+test('an enclave records the requests of its callers, names and no values, and nothing of strangers', async () => {
+  await start()
+  expect(await ask()).toBe(200)
+  expect((await failureOf(ask(caller.secretKey, 'unknown'))).code).toBe('VAULT')
+  await failureOf(ask(createKeys().secretKey))
+  await server.close()
+  expect(records.map(({ type }) => type)).toEqual([
+    ...['start', 'request', 'answer', 'request', 'answer', 'stop'],
+  ])
+  expect(records[1]).toMatchObject({
+    caller: caller.publicKey,
+    owner: vault.owner,
+    secrets: ['main/apiKey'],
+    method: 'POST',
+    host: new URL(api.url).host,
+  })
+  expect(records[2]).toMatchObject({ request: 2, status: 200, sent: true, bytes: SECRET.length })
+  expect(records[3]).toMatchObject({ secrets: ['main/unknown'] })
+  expect(records[4]).toMatchObject({ request: 4, code: 'VAULT', sent: false })
+  const text = readFileSync(file(), 'utf8')
+  for (const word of [SECRET, caller.secretKey, keys.secretKey, '/path']) {
+    expect(text).not.toContain(word)
+    expect(text).not.toContain(Buffer.from(word).toString('base64').slice(0, -4))
+  }
+  const verified = await verifyAudit(file(), { head: heads.at(-1) as AuditHead })
+  expect(verified).toMatchObject({ unanswered: [], isStopped: true })
+})
+
+test('an enclave that can not record makes no request, whatever its stack', async () => {
+  await start({
+    stack: new URL(
+      'faulty-stack.cjs',
+      `file://${join(__dirname, '../../support/confidential-http')}/`,
+    ).href,
+    audit: {
+      file: file(),
+      onRecord(line) {
+        if (JSON.parse(line).type === 'request') throw new Error('the collector is away')
+      },
+    },
+  })
+  const error = await failureOf(ask())
+  expect(error).toMatchObject({ name: 'EnclaveError', code: 'AUDIT', mayHaveBeenSent: false })
+  expect(error.message).toMatch(/^onRecord failed for record \d+$/)
+})
+
+test('an enclave that does not start leaves its log free', async () => {
+  await expect(start({ vault: join(folder, 'none') })).rejects.toThrow('is not a vault')
+  await start()
+  expect(await ask()).toBe(200)
+})
+
+test('requests that a limit refuses are recorded, many of them together', async () => {
+  await start({ callerLimits: { requestsPerSecond: 1 } })
+  const outcomes = await Promise.all(
+    Array.from({ length: 12 }, () => ask().catch((error: { code: string }) => error.code)),
+  )
+  const refused = outcomes.filter(each => each === 'RATE_LIMIT').length
+  expect(refused).toBeGreaterThan(5)
+  await server.close()
+  const limited = records.filter(({ type }) => type === 'refused')
+  expect(limited.length).toBeLessThanOrEqual(3)
+  for (const each of limited)
+    expect(each).toMatchObject({ caller: caller.publicKey, code: 'RATE_LIMIT' })
+  expect(limited.reduce((sum, { count }) => sum + Number(count), 0)).toBeGreaterThanOrEqual(refused)
+})

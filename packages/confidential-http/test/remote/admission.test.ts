@@ -1,0 +1,122 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { type Admission, createAdmission } from '../../remote/admission.js'
+import { Rejection } from '../../remote/rejection.js'
+
+beforeEach(() => void jest.useFakeTimers())
+afterEach(() => void jest.useRealTimers())
+
+interface Asking {
+  readonly address?: string
+  readonly isProven?: boolean
+  readonly isKnown?: boolean
+}
+
+/** Asks for work, and writes down who began, in order. */
+function createAsking(admission: Admission) {
+  const begun: string[] = []
+  const leaves: (() => void)[] = []
+  function ask(name: string, { address = 'a', isProven = false, isKnown = false }: Asking = {}) {
+    const life = new AbortController()
+    const entered = admission
+      .enter({ address, isProven: () => isProven, isKnown: () => isKnown, signal: life.signal })
+      .then(leave => {
+        begun.push(name)
+        leaves.push(leave)
+      })
+    entered.catch(() => undefined)
+    return { entered, cancel: () => life.abort() }
+  }
+  /** Ends the work that runs, until none begins any more. */
+  async function work(): Promise<void> {
+    for (;;) {
+      await Promise.resolve()
+      await Promise.resolve()
+      const leave = leaves.shift()
+      if (leave === undefined) return
+      leave()
+    }
+  }
+  return { ask, begun, leaves, work }
+}
+
+const admissionOf = (width: number): Admission => createAdmission(width, () => Date.now())
+
+describe('admission to curve work', () => {
+  test('admits as much at once as it is wide', async () => {
+    const { ask, begun, leaves } = createAsking(admissionOf(2))
+    for (const name of ['1', '2', '3']) ask(name, { isProven: true })
+    await Promise.resolve()
+    await Promise.resolve()
+    expect(begun).toEqual(['1', '2'])
+    leaves.shift()?.()
+    await Promise.resolve()
+    await Promise.resolve()
+    expect(begun).toEqual(['1', '2', '3'])
+  })
+
+  test('admits proven connections before strangers, who asked earlier', async () => {
+    const { ask, begun, work } = createAsking(admissionOf(1))
+    for (let index = 0; index < 30; index++) ask(`stranger ${index}`)
+    for (let index = 0; index < 5; index++) ask('caller', { isProven: true, address: 'b' })
+    await work()
+    expect(begun.slice(1, 6)).toEqual(Array(5).fill('caller'))
+    expect(begun).toHaveLength(35)
+  })
+
+  test('admits strangers of each address in turn', async () => {
+    const { ask, begun, work } = createAsking(admissionOf(1))
+    for (let index = 0; index < 30; index++) ask('busy', { address: 'a' })
+    for (const address of ['b', 'c']) ask(address, { address })
+    await work()
+    // The first had begun before others asked.
+    expect(begun.slice(1, 5)).toEqual(['busy', 'b', 'c', 'busy'])
+  })
+
+  test('bounds the rate of the strangers of an address, and of one that callers have too less', async () => {
+    const { ask, begun, work } = createAsking(admissionOf(4))
+    for (let index = 0; index < 200; index++) ask('a')
+    for (let index = 0; index < 200; index++) ask('known', { address: 'k', isKnown: true })
+    await work()
+    const count = (name: string): number => begun.filter(each => each === name).length
+    expect([count('a'), count('known')]).toEqual([40, 200])
+    for (let passed = 0; passed < 1000; passed += 10) {
+      jest.advanceTimersByTime(10)
+      await work()
+    }
+    expect(count('a')).toBeGreaterThanOrEqual(58)
+    expect(count('a')).toBeLessThanOrEqual(60)
+  })
+
+  test('rejects strangers of whom too many wait, and no proven connection', async () => {
+    const admission = admissionOf(1)
+    const { ask } = createAsking(admission)
+    ask('runs', { isProven: true })
+    for (let index = 0; index < 256; index++) ask('waits')
+    const error = await ask('one more').entered.catch(thrown => thrown)
+    expect(error).toBeInstanceOf(Rejection)
+    expect(error).toMatchObject({ status: 503, mayHaveBeenSent: false })
+    for (let address = 0; address < 3; address++)
+      for (let index = 0; index < 256; index++) ask('waits', { address: `n${address}` })
+    expect(await ask('more', { address: 'x' }).entered.catch(thrown => thrown)).toMatchObject({
+      status: 503,
+    })
+    let isRejected = false
+    for (let index = 0; index < 3000; index++)
+      ask('caller', { isProven: true }).entered.catch(() => {
+        isRejected = true
+      })
+    await Promise.resolve()
+    expect(isRejected).toBe(false)
+  })
+
+  test('forgets who has gone, and makes room for others', async () => {
+    const { ask, begun, work } = createAsking(admissionOf(1))
+    ask('runs', { isProven: true })
+    const waiting = Array.from({ length: 256 }, () => ask('gone'))
+    for (const each of waiting) each.cancel()
+    await expect(waiting[0]?.entered).rejects.toMatchObject({ name: 'AbortError' })
+    ask('stays')
+    await work()
+    expect(begun).toEqual(['runs', 'stays'])
+  })
+})

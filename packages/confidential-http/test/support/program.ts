@@ -1,0 +1,65 @@
+import { spawn } from 'node:child_process'
+import { built } from '@sluice/test-support/files.js'
+import { faultyStack, type World } from './world.js'
+
+/** The options of a caller's runtime: the only difference between the programs. */
+export interface CallerText {
+  readonly kind: 'local' | 'remote'
+  readonly options: Readonly<Record<string, unknown>>
+}
+
+export function callerText(world: World, kind: CallerText['kind']): CallerText {
+  const { vault, enclaveURL: url, enclaveKey, callerKey } = world
+  return kind === 'local'
+    ? { kind, options: { vault, stack: faultyStack } }
+    : { kind, options: { url, enclaveKey, callerKey } }
+}
+
+/** A program's output, its exit code, and the time from its last output to its end. */
+export interface Ran {
+  readonly code: number | null
+  readonly out: string
+  readonly lingered: number
+}
+
+/**
+ * Runs a program on the built package, in a process of its own: it has `client`, `createRuntime(more)` and `given`, and
+ * `input` of that.
+ */
+export function runProgram(
+  body: string,
+  given: CallerText & Readonly<Record<string, unknown>>,
+  args: readonly string[] = [],
+  format: 'cjs' | 'esm' = 'cjs',
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ran> {
+  const path = JSON.stringify(built(`${format}/confidential-http/index.js`))
+  const program = `
+    ${format === 'cjs' ? `const sluice = require(${path})` : `import * as sluice from ${path}`}
+    const given = JSON.parse(process.env.GIVEN), { input } = given
+    const client = new sluice.ConfidentialHTTPClient()
+    const createRuntime = (more = {}) =>
+      given.kind === 'local'
+        ? sluice.createLocalRuntime({ ...given.options, ...more })
+        : sluice.createRemoteRuntime({ ...given.options, ...more })
+    ${body}
+  `
+  const type = format === 'cjs' ? [] : ['--input-type=module']
+  return new Promise(resolve => {
+    const child = spawn(process.execPath, [...args, ...type, '-e', program], {
+      env: { PATH: process.env.PATH, GIVEN: JSON.stringify(given), ...env },
+    })
+    let out = ''
+    let lastWord = 0
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', chunk => {
+        out += chunk
+        lastWord = performance.now()
+      })
+    const guard = setTimeout(() => child.kill('SIGKILL'), 50_000)
+    child.on('close', code => {
+      clearTimeout(guard)
+      resolve({ code, out, lingered: performance.now() - lastWord })
+    })
+  })
+}

@@ -1,0 +1,69 @@
+import {
+  type ConfidentialHTTPRequestJson,
+  createLocalRuntime,
+  createRemoteRuntime,
+  type HTTPRequestJson,
+  type LocalRuntimeOptions,
+  type RemoteRuntimeOptions,
+  type Runtime,
+} from '../../index.js'
+import { faultyStack, type World } from './world.js'
+
+/** A request for a path of the world's external server, with the secret apiKey in a header and in the body. */
+export function inputOf(
+  { url, ca }: Pick<World, 'url' | 'ca'>,
+  path: string,
+  timeout = '10s',
+  request: HTTPRequestJson = {},
+): ConfidentialHTTPRequestJson {
+  return {
+    vaultDonSecrets: [{ key: 'apiKey' }],
+    request: {
+      url: `${url}${path}`,
+      method: 'POST',
+      bodyString: 'key={{.apiKey}}',
+      multiHeaders: { Authorization: { values: ['Bearer {{.apiKey}}'] } },
+      customRootCaCertPem: btoa(ca),
+      timeout,
+      ...request,
+    },
+  }
+}
+
+/** A request that needs no secret, and so no time worth speaking of. */
+export function plainInputOf(
+  { url, ca }: Pick<World, 'url' | 'ca'>,
+  path: string,
+  timeout: string,
+): ConfidentialHTTPRequestJson {
+  return {
+    request: { url: `${url}${path}`, method: 'GET', customRootCaCertPem: btoa(ca), timeout },
+  }
+}
+
+export function localRuntime(world: World, options: Partial<LocalRuntimeOptions> = {}): Runtime {
+  return createLocalRuntime({ vault: world.vault, stack: faultyStack, ...options })
+}
+
+export function remoteRuntime(world: World, options: Partial<RemoteRuntimeOptions> = {}): Runtime {
+  return createRemoteRuntime({
+    url: world.enclaveURL,
+    enclaveKey: world.enclaveKey,
+    callerKey: world.callerKey,
+    ...options,
+  })
+}
+
+/** Returns the error that a call throws, and how long the call took. */
+export function failing(work: () => unknown): {
+  readonly error: Error & { readonly code?: string }
+  readonly ms: number
+} {
+  const begin = performance.now()
+  try {
+    work()
+  } catch (error) {
+    return { error: error as Error, ms: performance.now() - begin }
+  }
+  throw new Error('nothing was thrown')
+}

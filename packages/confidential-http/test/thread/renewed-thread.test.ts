@@ -1,0 +1,135 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { until } from '@sluice/test-support/waiting.js'
+import {
+  ConfidentialHTTPClient,
+  createKeys,
+  createLocalRuntime,
+  createRemoteRuntime,
+  getHeader,
+  type RenewAfter,
+  type Runtime,
+  startEnclaveServer,
+} from '../../index.js'
+import { inputOf } from '../support/sending.js'
+import { startWorld, type World } from '../support/world.js'
+
+const stack = pathToFileURL(
+  join(__dirname, '../../support/confidential-http/thread-stack.cjs'),
+).href
+const client = new ConfidentialHTTPClient()
+let world: World
+beforeAll(async () => {
+  world = await startWorld({ apiKey: 'a secret of some length' })
+})
+afterAll(() => world.close())
+
+interface Started {
+  readonly runtime: Runtime
+  close(): Promise<void>
+}
+
+function startLocal(renewAfter: RenewAfter): Started {
+  const runtime = createLocalRuntime({ vault: world.vault, stack, renewAfter })
+  return { runtime, close: () => runtime.close() }
+}
+
+async function startServer(renewAfter: RenewAfter): Promise<Started> {
+  const [key, caller] = [createKeys(), createKeys()]
+  const server = await startEnclaveServer({
+    vault: world.vault,
+    key: key.secretKey,
+    callers: { [caller.publicKey]: world.owner },
+    network: { loopback: true },
+    stack,
+    renewAfter,
+  })
+  const runtime = createRemoteRuntime({
+    url: server.url,
+    enclaveKey: key.publicKey,
+    callerKey: caller.secretKey,
+  })
+  async function close(): Promise<void> {
+    await runtime.close()
+    await server.close()
+  }
+  return { runtime, close }
+}
+
+describe.each<[string, (renewAfter: RenewAfter) => Started | Promise<Started>]>([
+  ['a local runtime', startLocal],
+  ['an enclave server', startServer],
+])('the thread of %s', (_name, start) => {
+  let started: Started
+  const ask = async (path = '/'): Promise<string | undefined> =>
+    getHeader(
+      await client.sendRequestAsync(started.runtime, inputOf(world, path, '10s')),
+      'x-thread',
+    )
+
+  test('is replaced after so many requests: those in flight finish, and none is lost or made twice', async () => {
+    started = await start({ requests: 5 })
+    world.hits.length = 0
+    const held = ask('/hold')
+    await until(() => world.hits.length === 1)
+    const first = await ask()
+    const threads = new Set<string | undefined>()
+    let asked = 0
+    while (threads.size < 3) {
+      const together = await Promise.all(Array.from({ length: 4 }, () => ask()))
+      asked += together.length
+      for (const thread of together) if (thread !== first) threads.add(thread)
+    }
+    world.release()
+    expect(await held).toBe(first)
+    await until(() => world.hits.length >= asked + 2)
+    expect(world.hits).toHaveLength(asked + 2)
+    await started.close()
+  })
+
+  test('is replaced after a quiet while, once', async () => {
+    started = await start({ quietMs: 300 })
+    const first = await ask()
+    await new Promise(resolve => setTimeout(resolve, 3000))
+    const second = await ask()
+    expect(second).not.toBe(first)
+    expect(await ask()).toBe(second)
+    await started.close()
+  })
+
+  test('is not replaced while a request is open, however quiet it is', async () => {
+    started = await start({ quietMs: 200 })
+    world.hits.length = 0
+    const held = ask('/hold')
+    await until(() => world.hits.length === 1)
+    await new Promise(resolve => setTimeout(resolve, 1500))
+    const during = ask()
+    world.release()
+    expect(await during).toBe(await held)
+    await started.close()
+  })
+})
+
+test('a caller that blocks the event loop gets new threads as well', async () => {
+  const runtime = createLocalRuntime({ vault: world.vault, stack, renewAfter: { requests: 2 } })
+  const threads = new Set<string | undefined>()
+  while (threads.size < 3)
+    threads.add(getHeader(client.sendRequest(runtime, inputOf(world, '/')).result(), 'x-thread'))
+  await runtime.close()
+})
+
+test('names the field and the rule of a wrong option', async () => {
+  const vault = world.vault
+  for (const [renewAfter, message] of [
+    [{ requests: 0 }, 'renewAfter.requests must be'],
+    [{ requests: 1.5 }, 'renewAfter.requests must be'],
+    [{ quietMs: -1 }, 'renewAfter.quietMs must be'],
+    [{ quiet: 1 }, "unknown option 'quiet' of renewAfter"],
+  ] as [RenewAfter, string][]) {
+    expect(() => createLocalRuntime({ vault, renewAfter })).toThrow(message)
+    const { secretKey: key, publicKey } = createKeys()
+    const callers = { [publicKey]: world.owner }
+    await expect(startEnclaveServer({ vault, key, callers, renewAfter })).rejects.toThrow(message)
+  }
+})

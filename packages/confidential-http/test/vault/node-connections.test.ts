@@ -1,0 +1,36 @@
+import { createConnection, type Socket } from 'node:net'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { until } from '@sluice/test-support/waiting.js'
+import { addressesOf, type Node, open, startNodes } from '../support/vault/node-processes.js'
+import { nameOf, reveal, VALUE, vault } from '../support/vault/vault.js'
+
+const strangers: Socket[] = []
+afterEach(() => {
+  for (const socket of strangers.splice(0)) socket.destroy()
+})
+
+let nodes: Node[]
+beforeEach(async () => {
+  await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
+  nodes = await startNodes(2, vault.writerKey)
+  await vault.reshare({ addresses: addressesOf(nodes) })
+})
+
+test('connections that bring nothing keep no caller out', async () => {
+  const { hostname, port } = new URL((nodes[0] as Node).url)
+  let closed = 0
+  let opened = 0
+  for (let i = 0; i < 400; i++) {
+    const socket = createConnection(Number(port), hostname)
+    socket.on('error', () => undefined)
+    socket.on('connect', () => opened++)
+    socket.on('close', () => closed++)
+    socket.write('POST /v1/node HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nabc')
+    strangers.push(socket)
+  }
+  await until(() => opened === 400)
+  expect(await reveal(await open(), nameOf('key'))).toBe(VALUE)
+  // The oldest of them, not the latest, made room.
+  await until(() => closed >= 144)
+  expect(strangers[0]?.destroyed).toBe(true)
+})

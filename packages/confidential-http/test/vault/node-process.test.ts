@@ -1,0 +1,181 @@
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import { failureOf } from '@sluice/test-support/waiting.js'
+import { boxKeys, createKeys } from 'sluice/internal'
+import { sealRequestJSON } from '../../sealed-message.js'
+import { openVault } from '../../vault/open-vault.js'
+import { askNode, type NodeRequest } from '../../vault/process/protocol.js'
+import type { Vault } from '../../vault/vault.js'
+import {
+  addressesOf,
+  caller,
+  introduce,
+  type Node,
+  open,
+  sharesOf,
+  startNodes,
+  trust,
+} from '../support/vault/node-processes.js'
+import { nameOf, reveal, VALUE, vault } from '../support/vault/vault.js'
+
+let nodes: Node[]
+let remote: Vault
+beforeEach(async () => {
+  await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
+  nodes = await startNodes(3, vault.writerKey)
+  expect(await vault.reshare({ addresses: addressesOf(nodes) })).toEqual({
+    generation: 2,
+    leftOut: [],
+  })
+  remote = await open()
+})
+
+describe('nodes that are processes', () => {
+  test('hold the shares from a resharing on, and the directory none', async () => {
+    expect(readdirSync(join(vault.directory, 'nodes'))).toEqual([])
+    expect(nodes.map(sharesOf)).toEqual([['2.json'], ['2.json'], ['2.json']])
+    for (const pair of [
+      [0, 1],
+      [1, 2],
+    ])
+      expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
+    await remote.put({ key: 'later' }, 'put later', { policy: 'anywhere' })
+    expect(await reveal(remote, nameOf('later'), [2, 0])).toBe('put later')
+    await (nodes[1] as Node).stop()
+    expect(await failureOf(reveal(remote, nameOf('key'), [0, 1]))).toMatchObject({
+      message: 'it could not be reached: ECONNREFUSED',
+    })
+    await (nodes[1] as Node).start()
+    expect(await reveal(remote, nameOf('later'), [0, 1])).toBe('put later')
+  })
+
+  test('reshare among themselves and to others, and their old shares go', async () => {
+    const others = await startNodes(2, vault.writerKey)
+    const [first] = nodes as [Node, ...Node[]]
+    const next = [...others, first]
+    const strange = await failureOf(remote.reshare({ addresses: addressesOf(next) }))
+    expect(strange.message).toMatch(/^0 of the 2 nodes it takes have dealt\n/)
+    expect(strange.message).toMatch(/node 0 at \S+: [0-9a-f]{8}\.\.\. is not among the peers of/)
+    introduce([...nodes, ...others])
+    const done = await remote.reshare({ addresses: addressesOf(next), threshold: 3 })
+    expect(done).toEqual({ generation: 3, leftOut: [] })
+    expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
+    expect(nodes.map(sharesOf)).toEqual([['3.json'], [], []])
+    expect(others.map(sharesOf)).toEqual([['3.json'], ['3.json']])
+    for (const { directory } of [...others, first]) trust(directory, { minThreshold: 2 })
+    expect(await remote.reshare({ threshold: 2 })).toMatchObject({ generation: 4 })
+    expect(await reveal(remote, nameOf('key'), [1, 2])).toBe(VALUE)
+  })
+
+  test('reshare without one that is gone, which is named', async () => {
+    const [first, second, gone] = nodes as [Node, Node, Node]
+    await gone.stop()
+    const addresses = addressesOf([first, second])
+    const { generation, leftOut } = await remote.reshare({ addresses })
+    expect(generation).toBe(3)
+    expect(leftOut).toEqual([
+      `node 2 at ${gone.url}: it could not be reached: ECONNREFUSED`,
+      `the node at ${gone.url} has not got change 6 yet: it could not be reached: ECONNREFUSED`,
+    ])
+    expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
+    expect(await failureOf(remote.reshare({ addresses: addressesOf(nodes) }))).toMatchObject({
+      message: `the node at ${gone.url} has not got change 6 yet: it could not be reached: ECONNREFUSED`,
+    })
+  })
+
+  test('make a new key together, which encrypts every secret', async () => {
+    const { publicKeyHex } = remote
+    expect(await remote.rotate()).toEqual({ generation: 3, leftOut: [] })
+    expect(remote.publicKeyHex).not.toBe(publicKeyHex)
+    expect(await reveal(remote, nameOf('key'), [0, 2])).toBe(VALUE)
+    expect(nodes.map(sharesOf)).toEqual([['3.json'], ['3.json'], ['3.json']])
+  })
+
+  test('release to the callers of their file, which may change while they run', async () => {
+    const stranger = createKeys()
+    const strange = await openVault(vault.directory, { callerKey: stranger.secretKey })
+    const unknown = { code: 'VAULT', message: 'the node does not know this caller' }
+    expect(await failureOf(reveal(strange, nameOf('key')))).toMatchObject(unknown)
+    expect(await failureOf(reveal(vault, nameOf('key')))).toMatchObject({
+      message: expect.stringMatching(/give the secret key that they know this caller by/),
+    })
+    for (const { directory } of nodes) trust(directory, { callers: [stranger.publicKey] })
+    expect(await reveal(strange, nameOf('key'))).toBe(VALUE)
+    expect(await failureOf(reveal(remote, nameOf('key')))).toMatchObject(unknown)
+  })
+
+  test('reject an older store, also after a restart', async () => {
+    await remote.put({ key: 'key' }, 'new', { policy: 'anywhere' })
+    expect(await reveal(remote, nameOf('key'))).toBe('new')
+    rmSync(join(vault.directory, 'manifests', '5.json'))
+    const older = await open()
+    for (const [at, node] of nodes.slice(0, 2).entries()) {
+      await node.stop()
+      await node.start()
+      expect(await failureOf(reveal(older, nameOf('key'), [at]))).toMatchObject({
+        code: 'ROLLBACK',
+        message: 'change 5 of the vault was seen, and this is 4',
+      })
+    }
+    expect(await failureOf(older.reshare())).toMatchObject({ code: 'ROLLBACK' })
+    await older.put({ key: 'other' }, 'another history', { policy: 'anywhere' })
+    expect(await failureOf(reveal(older, nameOf('other'), [0]))).toMatchObject({
+      code: 'ROLLBACK',
+      message: 'the vault has another history than was seen: its change 5 was another',
+    })
+  })
+
+  test('answer strangers and nonsense with an error, and go on', async () => {
+    const [{ url, key }] = nodes as [Node, ...Node[]]
+    const post = async (path: string, body: string | Uint8Array): Promise<number> => {
+      const { status } = await fetch(`${url}${path}`, { method: 'POST', body: body as string })
+      return status
+    }
+    expect((await fetch(`${url}/v1/node`)).status).toBe(404)
+    expect(await post('/v2/node', 'x')).toBe(404)
+    for (const body of ['', 'x', new Uint8Array(200), Buffer.from(key, 'hex')])
+      expect(await post('/v1/node', body)).toBe(400)
+    const sealed = (json: string) => sealRequestJSON('N', json, Buffer.from(key, 'hex'), boxKeys())
+    for (const json of ['', '[]', '{"version":2}', '{"version":1,"kind":"x","replyTo":"00"}'])
+      expect(await post('/v1/node', sealed(json))).toBe(400)
+    const ask = (request: NodeRequest) => failureOf(askNode({ url, key }, keys, request))
+    const keys = boxKeys(Buffer.from(caller.secretKey, 'hex'))
+    const { sequence, generation } = await remote.current()
+    const { digest } = JSON.parse(
+      readFileSync(join(vault.directory, 'manifests', '4.json'), 'utf8'),
+    )
+    // The writer has not signed it: not being JSON is not noticed.
+    const unparsed = '['.repeat(3_000_000)
+    const releasing = { kind: 'release', sequence, generation, digest }
+    for (const [request, message] of [
+      [{ kind: 'toString' }, 'the node knows no such request'],
+      [{ kind: 'manifest' }, 'text must be a string'],
+      [{ kind: 'manifest', text: '{}' }, 'the manifest is not a manifest'],
+      [{ kind: 'manifest', text: '{"body":{},"signature":"x"}' }, 'the manifest is not a manifest'],
+      [
+        { kind: 'manifest', text: `{"body":${unparsed},"signature":"${'A'.repeat(86)}=="}` },
+        "the manifest is not signed by the vault's writer",
+      ],
+      [
+        { kind: 'deal', order: '{}', signature: '' },
+        "the order is not signed by the vault's writer",
+      ],
+      [releasing, 'the vault has another history than was seen: its change 4 was another'],
+    ] as const)
+      expect(await ask(request)).toMatchObject({ name: 'VaultError', message })
+    const long = { kind: 'response', body: 'x'.repeat(200_000), sequence, generation }
+    expect(await failureOf(askNode({ url, key }, boxKeys(), long))).toMatchObject({
+      message: 'it answered 400',
+    })
+    expect((await ask(long)).message).not.toBe('it answered 400')
+    expect(await ask({ kind: 'manifest', text: 'x'.repeat(5_000_000) })).toMatchObject({
+      message: 'it answered 413',
+    })
+    const other = createKeys().publicKey
+    expect(await failureOf(askNode({ url, key: other }, keys, { kind: 'x' }))).toMatchObject({
+      message: 'it answered 400',
+    })
+    expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
+  })
+})

@@ -1,0 +1,114 @@
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import { failureOf } from '@sluice/test-support/waiting.js'
+import { boxKeys, createPermissions } from 'sluice/internal'
+import { createVaultFolder } from '../../vault/files.js'
+import { openVault } from '../../vault/open-vault.js'
+import { type Order, signOrder } from '../../vault/process/order.js'
+import { askNode } from '../../vault/process/protocol.js'
+import { readWriter } from '../../vault/writer.js'
+import {
+  addressesOf,
+  introduce,
+  type Node,
+  open,
+  startNode,
+  startNodes,
+  trust,
+  trustOf,
+} from '../support/vault/node-processes.js'
+import { nameOf, place, reveal, VALUE, vault } from '../support/vault/vault.js'
+
+let nodes: [Node, Node, Node]
+beforeEach(async () => {
+  await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
+  nodes = (await startNodes(3, vault.writerKey)) as [Node, Node, Node]
+  await vault.reshare({ addresses: addressesOf(nodes) })
+})
+
+const tooLow = (threshold: number, min: number): string =>
+  `the order has threshold ${threshold}, and this node's minThreshold is ${min}: to lower it, change its node.json`
+
+describe('the least threshold of a node', () => {
+  test('is that of its shares, until its operator lowers it', async () => {
+    const remote = await open()
+    const least = () => nodes.map(({ directory }) => trustOf(directory).minThreshold)
+    expect(least()).toEqual([2, 2, 2])
+    await remote.reshare({ threshold: 3 })
+    expect(least()).toEqual([3, 3, 3])
+    const { message } = await failureOf(remote.reshare({ threshold: 2 }))
+    expect(message).toMatch(/^node \d at \S+: the order has threshold 2, and this node's/)
+    for (const { directory } of nodes) trust(directory, { minThreshold: 2 })
+    await remote.reshare({ threshold: 2 })
+    expect(least()).toEqual([2, 2, 2])
+    expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
+  })
+
+  test('is more than one where its file does not say it', async () => {
+    for (const { directory } of nodes) trust(directory, { minThreshold: undefined })
+    const { message } = await failureOf((await open()).reshare({ threshold: 1 }))
+    expect(message).toContain(tooLow(1, 2))
+  })
+
+  test('keeps the share from a thief of one node and of the key of the writer', async () => {
+    const [stolen, second, third] = nodes
+    const [evil, directory] = [place(), place()]
+    cpSync(vault.directory, evil, { recursive: true })
+    cpSync(stolen.directory, directory, { recursive: true })
+    rmSync(join(directory, 'audit.jsonl.lock'))
+    trust(directory, { minThreshold: 1 })
+    const { url } = await startNode({ directory })
+    const theft = await openVault(evil)
+    const addresses = [{ url, key: stolen.key }]
+    const failed = await failureOf(theft.reshare({ addresses, threshold: 1 }))
+    expect(failed.message.split('\n  ').sort()).toEqual([
+      '0 of the 2 nodes it takes have dealt',
+      ...nodes.map(node => `node ${nodes.indexOf(node)} at ${node.url}: ${tooLow(1, 2)}`),
+    ])
+    for (const node of [second, third]) expect(node.logged).toEqual([])
+  })
+
+  test.each<[string, (order: Omit<Order, 'id' | 'signedAt'>, key: string) => object, string]>([
+    ['a new key of threshold 1', () => ({ isFresh: true, threshold: 1 }), tooLow(1, 2)],
+    [
+      'a node that is named twice',
+      (_order, key) => ({ receivers: [key, key] }),
+      'the order is malformed',
+    ],
+    ['half a threshold', () => ({ threshold: 2.5 }), 'the order is malformed'],
+    ['a threshold in words', () => ({ threshold: '2' }), 'the order is malformed'],
+    ['receivers that are none', () => ({ receivers: [1, 2] }), 'the order is malformed'],
+    ['nothing', () => ({ receivers: undefined }), 'the order is malformed'],
+  ])('is held against an order of %s', async (_name, change, message) => {
+    const folder = createVaultFolder(vault.directory, createPermissions({}))
+    const writer = await readWriter(folder, vault.writerKey)
+    const receivers = nodes.map(({ key }) => key)
+    const order = { generation: 2, threshold: 2, isFresh: false, receivers }
+    const { id: _, ...signed } = signOrder(
+      { ...order, ...change(order, nodes[0].key) } as Omit<Order, 'id' | 'signedAt'>,
+      writer,
+    )
+    for (const kind of ['invite', 'deal', 'accept'])
+      expect(await failureOf(askNode(nodes[1], boxKeys(), { kind, ...signed }))).toMatchObject({
+        code: 'VAULT',
+        message,
+      })
+  })
+
+  test('may be named before the first share, and each deal is logged', async () => {
+    const others = await startNodes(2, vault.writerKey)
+    const all = [...nodes, ...others]
+    introduce(all)
+    for (const { directory } of others) trust(directory, { minThreshold: 4 })
+    const remote = await open()
+    const { message } = await failureOf(
+      remote.reshare({ addresses: addressesOf(all), threshold: 3 }),
+    )
+    expect(message).toContain(tooLow(3, 4))
+    await remote.reshare({ addresses: addressesOf(all), threshold: 4 })
+    const shown = all.map(({ key }) => `${key.slice(0, 8)}...`).join(', ')
+    for (const { logged } of nodes)
+      expect(logged).toEqual([`deals its share of generation 2, of threshold 4, to ${shown}`])
+  })
+})

@@ -1,0 +1,173 @@
+// Who has changed a vault, and who was given what by its nodes: in audit logs beside them.
+import {
+  chownSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, expect, test } from '@jest/globals'
+import { failureOf } from '@sluice/test-support/waiting.js'
+import { openAuditLog, verifyAudit } from '../../index.js'
+import { openVault } from '../../vault/open-vault.js'
+import {
+  addressesOf,
+  caller,
+  introduce,
+  type Node,
+  open,
+  startNodes,
+} from '../support/vault/node-processes.js'
+import { nameOf, OWNER, reveal, VALUE, vault } from '../support/vault/vault.js'
+
+const fileIn = (directory: string): string => join(directory, 'audit.jsonl')
+const recordsIn = (directory: string): Record<string, unknown>[] =>
+  readFileSync(fileIn(directory), 'utf8')
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+
+let nodes: [Node, Node, Node]
+beforeEach(async () => {
+  await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
+  nodes = (await startNodes(3, vault.writerKey)) as [Node, Node, Node]
+  introduce(nodes)
+  await vault.reshare({ addresses: addressesOf(nodes) })
+})
+
+test('a vault has a record of each act, with who did it, and none of a value', async () => {
+  const remote = await open()
+  await remote.put({ key: 'key' }, 'another value', { policy: 'anywhere' })
+  await remote.restore({ key: 'key' }, 1)
+  await remote.remove({ key: 'key' })
+  await remote.rotate()
+  const acts = recordsIn(vault.directory)
+  const secret = `${OWNER}/main/key`
+  expect(acts.map(({ act, secret: of, version }) => [act, of, version])).toEqual([
+    ['put', secret, 1],
+    ['reshare', undefined, undefined],
+    ['settle', undefined, undefined],
+    ['put', secret, 2],
+    ['restore', secret, 3],
+    ['remove', secret, undefined],
+    ['rotate', undefined, undefined],
+    ['settle', undefined, undefined],
+  ])
+  expect(acts.map(({ change }) => change)).toEqual([2, 3, 4, 5, 6, 7, 8, 9])
+  expect(acts[0]).toMatchObject({ by: { pid: process.pid, host: expect.any(String) } })
+  const text = readFileSync(fileIn(vault.directory), 'utf8')
+  for (const value of [VALUE, 'another value']) expect(text).not.toContain(value)
+  expect(await verifyAudit(fileIn(vault.directory))).toMatchObject({ unrecorded: [] })
+})
+
+test('an act whose process ended before it was recorded is missed', async () => {
+  const put = (key: string) => vault.put({ key }, VALUE, { policy: 'anywhere' })
+  await put('a')
+  const { sequence } = await vault.current()
+  // As if it had ended there: the record of this one is not written.
+  const written = readFileSync(fileIn(vault.directory))
+  await put('b')
+  rmSync(fileIn(vault.directory))
+  writeFileSync(fileIn(vault.directory), written, { mode: 0o600 })
+  await put('c')
+  expect(await verifyAudit(fileIn(vault.directory))).toMatchObject({ unrecorded: [sequence + 1] })
+})
+
+test('an act that can not be recorded says that it was made, and is missed from then on', async () => {
+  const file = fileIn(vault.directory)
+  const put = (key: string) => vault.put({ key }, VALUE, { policy: 'anywhere' })
+  // The lock of the log can't be taken.
+  mkdirSync(`${file}.lock`)
+  const { sequence: before } = await vault.current()
+  const failed = await failureOf(put('a'))
+  expect(failed).toMatchObject({ code: 'AUDIT' })
+  expect(failed.message).toMatch(`change ${before + 1} was made, and is not recorded: ${file}`)
+  expect((await vault.list()).map(({ key }) => key)).toContain('a')
+  rmSync(`${file}.lock`, { recursive: true })
+  // It was the last one: the log alone does not say that there was another.
+  expect(await verifyAudit(file)).toMatchObject({ unrecorded: [] })
+  expect(await verifyAudit(file, { lastChange: before + 1 })).toMatchObject({
+    unrecorded: [before + 1],
+  })
+  await put('b')
+  expect(await verifyAudit(file)).toMatchObject({ unrecorded: [before + 1] })
+})
+
+test('a node has a record of each release, and of its part in resharings', async () => {
+  const remote = await open()
+  expect(await reveal(remote, nameOf('key'), [0, 1])).toBe(VALUE)
+  const stranger = await openVault(vault.directory, { callerKey: 'ab'.repeat(32) })
+  await failureOf(reveal(stranger, nameOf('key'), [0]))
+  await remote.reshare()
+  const [{ directory }] = nodes
+  const acts = recordsIn(directory).map(({ type, caller: by, secret, code }) => [
+    type,
+    by,
+    secret,
+    code,
+  ])
+  const released = ['release', caller.publicKey, `${OWNER}/main/key`, undefined]
+  expect(acts).toEqual([
+    ['start', undefined, undefined, undefined],
+    ['accept', undefined, undefined, undefined],
+    released,
+    ['deal', undefined, undefined, undefined],
+    ['accept', undefined, undefined, undefined],
+  ])
+  for (const node of nodes)
+    expect((await verifyAudit(fileIn(node.directory))).head.seq).toBeGreaterThan(2)
+})
+
+test.each(['/dev/null', 'another-file', 'file of another user'])(
+  'no log is a link, to %s: neither of a vault, nor of a node, nor of an enclave',
+  async target => {
+    const rule = /audit\.jsonl is a symbolic link, and an audit log must not be one/
+    const other = target.startsWith('/') ? target : join(vault.directory, '..', target)
+    if (other !== target) writeFileSync(other, '', { mode: 0o600 })
+    // As root alone can give a file away.
+    if (target.startsWith('file') && process.getuid?.() === 0) chownSync(other, 65_534, 65_534)
+    const link = (directory: string): void => {
+      renameSync(fileIn(directory), `${fileIn(directory)}-away`)
+      symlinkSync(other, fileIn(directory))
+    }
+    link(vault.directory)
+    const before = await vault.current()
+    const put = await failureOf(vault.put({ key: 'key' }, 'new', { policy: 'anywhere' }))
+    expect(put).toMatchObject({ code: 'AUDIT', message: expect.stringMatching(rule) })
+    expect(await vault.current()).toBe(before)
+    expect(await failureOf(openAuditLog({ file: fileIn(vault.directory) }))).toMatchObject({
+      code: 'AUDIT',
+      message: expect.stringMatching(rule),
+    })
+    const [node] = nodes
+    await node.stop()
+    link(node.directory)
+    expect(await failureOf(node.start())).toMatchObject({
+      code: 'AUDIT',
+      message: expect.stringMatching(rule),
+    })
+    if (other !== target) expect(readFileSync(other, 'utf8')).toBe('')
+  },
+)
+
+test('a log that becomes a link to itself while it is written takes no more records', async () => {
+  const remote = await open()
+  const [{ directory }] = nodes
+  const file = fileIn(directory)
+  renameSync(file, `${file}-away`)
+  symlinkSync(`${file}-away`, file)
+  const failed = await failureOf(reveal(remote, nameOf('key'), [0]))
+  expect(failed.message).toMatch(/audit\.jsonl (was replaced or deleted|is a symbolic link)/)
+})
+
+test('a node gives nothing that it can not record', async () => {
+  const remote = await open()
+  const [{ directory }] = nodes
+  rmSync(fileIn(directory))
+  const failed = await failureOf(reveal(remote, nameOf('key'), [0]))
+  expect(failed.message).toMatch(/audit\.jsonl was replaced or deleted/)
+  expect(await reveal(remote, nameOf('key'), [1, 2])).toBe(VALUE)
+})

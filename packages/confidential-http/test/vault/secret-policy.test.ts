@@ -1,0 +1,290 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import {
+  checkUse,
+  findViolation,
+  readUse,
+  type SecretPolicy,
+  VaultError,
+  withUse,
+} from 'sluice/plugins/confidential-http'
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+const policy = (given: Partial<SecretPolicy> = {}): SecretPolicy =>
+  checkUse('policy', { hosts: ['api.example.com'], ...given }) as SecretPolicy
+const target = {
+  method: 'GET',
+  url: 'https://api.example.com/v1',
+  place: 'body',
+  hasCustomRoots: false,
+}
+
+describe('a policy', () => {
+  test.each([
+    ['api.example.com', 'https://api.example.com/', true],
+    ['api.example.com', 'https://API.Example.COM:8443/x', true],
+    ['API.example.com', 'https://api.example.com/', true],
+    ['api.example.com', 'https://evil.example/?api.example.com', false],
+    ['api.example.com', 'https://api.example.com.evil.example/', false],
+    ['api.example.com', 'https://xapi.example.com/', false],
+    ['api.example.com', 'https://a.api.example.com/', false],
+    ['api.example.com', 'https://api.example.com./', false],
+    ['api.example.com', 'https://api.example.com@evil.example/', false],
+    ['api.example.com', 'https://evil.example/https://api.example.com/', false],
+    ['api.example.com', 'https://аpi.example.com/', false],
+    ['api.example.com', 'http://api.example.com/', false],
+    ['.example.com', 'https://api.example.com/', true],
+    ['.example.com', 'https://a.b.example.com/', true],
+    ['.example.com', 'https://example.com/', false],
+    ['.example.com', 'https://evilexample.com/', false],
+    ['.example.com', 'https://example.com.evil.example/', false],
+    ['api.example.com:8443', 'https://api.example.com:8443/', true],
+    ['api.example.com:8443', 'https://api.example.com/', false],
+    ['api.example.com:443', 'https://api.example.com/', true],
+    ['127.0.0.1', 'https://127.0.0.1:9/', true],
+    ['127.0.0.1', 'https://2130706433/', true],
+    ['[::1]', 'https://[::1]:9/', true],
+    ['[::1]', 'https://[::2]/', false],
+    ['xn--bcher-kva.example', 'https://bücher.example/', true],
+  ])('of the host %s: %s is %p', (host, url, isAllowed) => {
+    const violation = findViolation(policy({ hosts: ['other.example', host] }), { ...target, url })
+    expect(violation === undefined).toBe(isAllowed)
+  })
+
+  test.each<[Partial<SecretPolicy>, object, boolean]>([
+    [{ methods: ['post'] }, { method: 'POST' }, true],
+    [{ methods: ['POST', 'PUT'] }, { method: 'GET' }, false],
+    [{ in: ['body'] }, { place: 'body' }, true],
+    [{ in: ['body'] }, { place: 'header:x' }, false],
+    [{ in: ['header'] }, { place: 'header:x' }, true],
+    [{ in: ['header'] }, { place: 'body' }, false],
+    [{ in: ['header:Authorization'] }, { place: 'header:authorization' }, true],
+    [{ in: ['header:authorization'] }, { place: 'header:x-echo' }, false],
+    [{}, { place: 'header:x' }, true],
+    [{}, { hasCustomRoots: true }, false],
+    [{ customRoots: true }, { hasCustomRoots: true }, true],
+  ])('%j: %j is %p', (given, change, isAllowed) => {
+    expect(findViolation(policy(given), { ...target, ...change }) === undefined).toBe(isAllowed)
+    expect(findViolation('anywhere', { ...target, ...change })).toBeUndefined()
+  })
+
+  test.each<[unknown, RegExp]>([
+    [{}, /^policy\.hosts must be a list that names at least one$/],
+    [{ hosts: [] }, /^policy\.hosts must be a list/],
+    [{ hosts: 'api.example.com' }, /^policy\.hosts must be a list/],
+    [{ hosts: ['https://api.example.com'] }, /^policy\.hosts\[0\] must be a host/],
+    [{ hosts: ['*.example.com'] }, /^policy\.hosts\[0\] must be a host/],
+    [{ hosts: ['a', ''] }, /^policy\.hosts\[1\] must be a host/],
+    ...[
+      ...['.com', '.co.uk', '.CO.UK', '.github.io', '.s3.amazonaws.com', '.vercel.app', '.kobe.jp'],
+      ...['.foo.ck', '.xn--55qx5d.cn', '.co.uk:443', '.127.0.0.1', '.[::1]', '.localhost'],
+    ].map((host): [unknown, RegExp] => [
+      { hosts: ['api.example.com', host] },
+      /^policy\.hosts\[1\] must not be a public suffix, as \.com, \.co\.uk or \.github\.io, below/,
+    ]),
+    [{ hosts: ['*.co.uk'] }, /^policy\.hosts\[0\] must be a host/],
+    [{ hosts: ['*.com'] }, /^policy\.hosts\[0\] must be a host/],
+    [{ hosts: ['a:0'] }, /^policy\.hosts\[0\] must be a host/],
+    [{ hosts: ['a:65536'] }, /^policy\.hosts\[0\] must be a host/],
+    [{ hosts: ['a'], methods: [] }, /^policy\.methods must be a list/],
+    [{ hosts: ['a'], methods: ['G T'] }, /^policy\.methods\[0\] must be a registered HTTP method/],
+    [
+      { hosts: ['a'], methods: ['POST', 'PSOT'] },
+      /^policy\.methods\[1\] must be a registered HTTP method: did you mean 'POST'\?$/,
+    ],
+    [{ hosts: ['a'], methods: ['propfnd'] }, /did you mean 'PROPFIND'\?$/],
+    [{ hosts: ['a'], methods: ['CONNECT'] }, /^policy\.methods\[0\] must be a registered/],
+    [{ hosts: ['a'], paths: [] }, /^policy\.paths must be a list/],
+    ...[
+      ...['', 'v1', '*', 'https://a/v1', '/v1*', '/*/v1', '/v1/*/x', '/v1/**', '/v1//x', '/v1/..'],
+      ...['/v1/../x', '/v1/./x', '/v1/x.', '/v1;x', '/v1\\x', '/v1?x', '/v1#x', '/v1/%2e%2e/x'],
+      ...[
+        '/v1/%2fx',
+        '/v1/%5cx',
+        '/v1/%25',
+        '/v1/%',
+        '/v1/%c0%af',
+        '/v1/\u00e9',
+        '/v1/ x',
+        '/v1/%20',
+      ],
+    ].map((path): [unknown, RegExp] => [
+      { hosts: ['a'], paths: ['/', path] },
+      /^policy\.paths\[1\] must be a path, as \/v1\/accounts, or all below one, as \/v1\/accounts\/\*/,
+    ]),
+    [{ hosts: ['a'], in: ['url'] }, /^policy\.in\[0\] must be body, header, or header:/],
+    [{ hosts: ['a'], in: ['header:'] }, /^policy\.in\[0\] must be body/],
+    [{ hosts: ['a'], customRoots: 1 }, /^policy\.customRoots must be/],
+    [{ host: ['a'] }, /unknown option 'host' of policy/],
+    ['everywhere', /^policy must be/],
+  ])('%j is refused', (given, message) => {
+    expect(() => checkUse('policy', given as never)).toThrow(message)
+  })
+})
+
+describe('the paths of a policy', () => {
+  const at = (path: string, paths: readonly string[], headers: readonly string[] = []) =>
+    findViolation(policy({ paths, methods: ['GET'] }), {
+      ...target,
+      ...{ headers, url: `https://api.example.com${path}` },
+    })
+
+  test.each([
+    ['/v1/accounts', '/v1/accounts'],
+    ['/v1/accounts', '/v1/accounts?to=/v2/../admin'],
+    ['/v1/accounts', '/v1/accounts#/v2'],
+    ['/v1/accounts', '/v1/%61ccounts'],
+    ['/v1/accounts', '/v2/../v1/accounts'],
+    ['/v1/accounts/*', '/v1/accounts/'],
+    ['/v1/accounts/*', '/v1/accounts/7/balance'],
+    ['/v1/accounts/*', '/v1/accounts/./7'],
+    ['/v1/accounts/*', '/v1/accounts//../7'],
+    ['/v1/accounts/*', '/v1/accounts/a%40b.example/caf%C3%A9/a%20b/v1.2'],
+    ['/v1/accounts/*', '/v1/accounts/a:b,c=d+e/'],
+    ['/caf%c3%a9/*', '/caf%C3%A9/x'],
+    ['/*', '/'],
+    ['/', ''],
+  ])('%s allows %s', (named, path) => {
+    expect(at(path, ['/other', named])).toBeUndefined()
+  })
+
+  const other = /^its policy does not name this path$/
+  const twoWays = /^its policy names paths, and this one can be read in two ways$/
+  test.each<[string, RegExp]>([
+    ['/', other],
+    ['/v1', other],
+    ['/v1/accounts', other],
+    ['/v1/accountsx', other],
+    ['/v1/accounts%20/', twoWays],
+    ['/V1/accounts/7', other],
+    ['/v1/Accounts/7', other],
+    ['/v2/v1/accounts/7', other],
+    ['/?/v1/accounts/7', other],
+    ['/#/v1/accounts/7', other],
+    ['/v1/accounts/..', other],
+    ['/v1/accounts/../admin', other],
+    ['/v1/accounts/x/../../admin', other],
+    ['/v1/accounts/%2e%2e/admin', other],
+    ['/v1/accounts/%2E%2e/admin', other],
+    ['/v1/accounts/.%2e/admin', other],
+    ['/v1/accounts\\..\\admin', other],
+    ['/v1/accounts/\t../admin', other],
+    ['/v1/accounts/.\n./admin', other],
+    ['/v1/accounts/..%2fadmin', twoWays],
+    ['/v1/accounts/..%2Fadmin', twoWays],
+    ['/v1/accounts/..%5cadmin', twoWays],
+    ['/v1/accounts/%2e%2e%2fadmin', twoWays],
+    ['/v1/accounts/%252e%252e/admin', twoWays],
+    ['/v1/accounts/%25252e%25252e/admin', twoWays],
+    ['/v1/accounts/..%252fadmin', twoWays],
+    ['/v1/accounts/%u002e%u002e/admin', twoWays],
+    ['/v1/accounts/..;/admin', twoWays],
+    ['/v1/accounts/..;x=y/admin', twoWays],
+    ['/v1/accounts/;/../../admin', other],
+    ['/v1/accounts/%3b/admin', twoWays],
+    ['/v1/accounts/..%3b/admin', twoWays],
+    ['/v1/accounts/.../admin', twoWays],
+    ['/v1/accounts/..%20/admin', twoWays],
+    ['/v1/accounts/.. /admin', twoWays],
+    ['/v1/accounts/x./admin', twoWays],
+    ['/v1/accounts//../../../admin', other],
+    ['/v1/accounts//..%2fadmin', twoWays],
+    ['/v1/accounts//admin', twoWays],
+    ['//v1/accounts/7', twoWays],
+    ['/v1//accounts/7', twoWays],
+    ['/v1/accounts/..%00/admin', twoWays],
+    ['/v1/accounts/7%00.json', twoWays],
+    ['/v1/accounts/..%0d%0a/admin', twoWays],
+    ['/v1/accounts/..%09/admin', twoWays],
+    ['/v1/accounts/%c0%ae%c0%ae/admin', twoWays],
+    ['/v1/accounts/%c0%afadmin', twoWays],
+    ['/v1/accounts/%e0%80%ae%e0%80%ae/admin', twoWays],
+    ['/v1/accounts/\uff0e\uff0e/admin', twoWays],
+    ['/v1/accounts/..\uff0fadmin', twoWays],
+    ['/v1/accounts/..\u2215admin', twoWays],
+    ['/v1/accounts/\u2025/admin', twoWays],
+    ['/v1/accounts/..%c1%9cadmin', twoWays],
+    ['/v1/accounts/%', twoWays],
+    ['/v1/accounts/%zz', twoWays],
+    ['/v1/accounts/%ed%a0%80', twoWays],
+    ['/v1/accounts/..%3f/admin', twoWays],
+    ['/v1/accounts/..%23/admin', twoWays],
+    ['/v1/accounts/a|b', twoWays],
+    ['/v1/accounts/[7]', twoWays],
+  ])('/v1/accounts/* refuses %j', (path, why) => {
+    expect(at(path, ['/v1/accounts/*'])).toMatch(why)
+  })
+
+  test('are not left by a header that some servers read in place of the request line', () => {
+    expect(at('/v1', ['/v1'], ['X-Original-URL'])).toBe(
+      'its policy names paths, and X-Original-URL could name another',
+    )
+    expect(at('/v1', ['/v1'], ['x-http-method-override'])).toBe(
+      'its policy names methods, and x-http-method-override could name another',
+    )
+    expect(findViolation(policy(), { ...target, headers: ['X-Original-URL'] })).toBeUndefined()
+  })
+
+  test('allow nothing that a server which decodes it again and again finds elsewhere', () => {
+    const part = fc.constantFrom(
+      '.',
+      '..',
+      '%2e',
+      '%2f',
+      '/',
+      '%25',
+      '2e',
+      ';',
+      '\\',
+      'a',
+      '%5c',
+      '%20',
+    )
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 8 }), parts => {
+        const path = `/v1/accounts/${parts.join('')}`
+        if (at(path, ['/v1/accounts/*']) !== undefined) return
+        let text = new URL(`https://api.example.com${path}`).pathname
+        for (let times = 0; times < 4; times++) {
+          expect(text).toMatch(/^\/v1\/accounts\//)
+          expect(text).not.toMatch(/[\\;]|\/\.\.?(\/|$)|\/\//)
+          text = new URL(`https://api.example.com${decodeURIComponent(text)}`).pathname
+        }
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+describe('what is encrypted', () => {
+  test('has policy and value, and gives both again', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), value => {
+        for (const use of ['anywhere', policy({ methods: ['POST'], in: ['body'] })] as const) {
+          const read = readUse(withUse(use, bytes(value)))
+          expect(read.use).toEqual(use)
+          expect(Buffer.from(read.value)).toEqual(Buffer.from(bytes(value)))
+        }
+        expect(readUse(bytes(value))).toEqual({ value: bytes(value) })
+      }),
+    )
+  })
+
+  test('is rejected where the policy can not be read, and no value comes out', () => {
+    const whole = withUse(policy(), bytes('sk-live-4242'))
+    const broken = [
+      whole.subarray(0, 5),
+      whole.subarray(0, 20),
+      Uint8Array.from(whole, (byte, at) => (at === 3 ? 2 : byte)),
+      Uint8Array.from(whole, (byte, at) => (at === 6 ? 0x5b : byte)),
+      Uint8Array.from([0xff]),
+      Uint8Array.from([0xff, 0x53, 0x50, 1, 0, 2, 0x7b, 0x7d, 0x61]),
+    ]
+    for (const each of broken) {
+      expect(() => readUse(each)).toThrow(VaultError)
+      expect(() => readUse(each)).toThrow('it has a policy that this version can not read')
+    }
+    const older = withUse({ hosts: ['.co.uk'] }, bytes('sk-live-4242'))
+    expect(() => readUse(older)).toThrow(/can not read: policy\.hosts\[0\] must not be a public/)
+  })
+})

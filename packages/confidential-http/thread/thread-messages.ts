@@ -1,0 +1,65 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { Log } from 'sluice/core'
+import type { ConfidentialCall, SecretName } from 'sluice/plugins/confidential-http'
+import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
+import type { Failure } from './failure.js'
+
+/** The data that a thread is started with. */
+export interface ThreadData<Settings> {
+  readonly settings: Settings
+  readonly port: MessagePort
+  /** One Int32, incremented with every message: the calling thread sleeps on it. */
+  readonly counter: SharedArrayBuffer
+  /** The log levels that have a listener. */
+  readonly levels: readonly (keyof Log)[]
+}
+
+/** Names a secret of the caller. */
+export type SecretKey = Omit<SecretName, 'owner'>
+
+/** The value of a secret, for a workflow. */
+export interface ReleasedSecret {
+  readonly owner: string
+  readonly value: string
+}
+
+/** The fields of a confidential call that can be sent to another thread. The thread adds the others. */
+export type CallFields = Omit<
+  ConfidentialCall,
+  'headers' | 'signal' | 'released' | 'policies' | 'connection' | 'onConnected' | 'scope'
+>
+
+/** A question to the enclave's thread. */
+export type Question =
+  /** The answer is an HTTPResponse. */
+  | { readonly type: 'request'; readonly request: ConfidentialHTTPRequestMessage }
+  /** A call that has been through layers outside the thread. The answer is a ConfidentialReply. */
+  | { readonly type: 'call'; readonly call: CallFields }
+  /** The answer is a ReleasedSecret for each name. */
+  | { readonly type: 'secrets'; readonly names: readonly SecretKey[] }
+
+/** A message to the enclave's thread. */
+export type ToThread =
+  | (Question & {
+      readonly id: number
+      /** In milliseconds of Unix time. */
+      readonly startedAt: number
+    })
+  | { readonly type: 'cancel'; readonly id: number }
+
+/** A message from the enclave's thread. */
+export type FromThread =
+  /** The thread is ready or, with a failure, never will be. */
+  | { readonly type: 'opened'; readonly failure: Failure | undefined }
+  /** The API is connected: from then on it may have the request. */
+  | { readonly type: 'connected'; readonly id: number }
+  | { readonly type: 'response'; readonly id: number; readonly response: unknown }
+  | { readonly type: 'failure'; readonly id: number; readonly failure: Failure }
+  | {
+      readonly type: 'log'
+      readonly level: keyof Log
+      readonly message: string
+      readonly facts: Readonly<Record<string, unknown>> | undefined
+    }
+  /** The last message. A thread that is killed or runs out of memory does not send it. */
+  | { readonly type: 'end'; readonly why: string }

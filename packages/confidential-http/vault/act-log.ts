@@ -1,0 +1,79 @@
+import { hostname, userInfo } from 'node:os'
+import { join } from 'node:path'
+import host from 'node:process'
+import { isStreamsError } from 'sluice/core'
+import { codeOf, takeLock } from 'sluice/internal'
+import { auditError } from '../audit/record.js'
+import { checkAuditFile, openWriter } from '../audit/writer.js'
+import type { VaultFolder } from './files.js'
+import type { SignedManifest } from './manifest.js'
+
+/** The file of the acts of those who change a vault: an audit log. */
+export const ACTS_FILE = 'audit.jsonl'
+
+const MAX_BYTES = 16_777_216
+/** Milliseconds to wait for another process that records its act. */
+const PATIENCE = 10_000
+
+/** Records each change of a vault, with who made it. */
+export class ActLog {
+  readonly #folder: VaultFolder
+  readonly #file: string
+
+  constructor(folder: VaultFolder) {
+    this.#folder = folder
+    this.#file = join(folder.directory, ACTS_FILE)
+  }
+
+  /** Rejects before a change that could not be recorded, as somebody has put something else in the place of the log. */
+  check(): Promise<void> {
+    return checkAuditFile(this.#file)
+  }
+
+  /**
+   * Records a change that was made. A process that ends in between leaves the number of its change out, which a verification names.
+   */
+  async record(made: Made): Promise<void> {
+    try {
+      await this.#append(made)
+    } catch (thrown) {
+      const why = isStreamsError(thrown) ? thrown.message : `${this.#file}: ${codeOf(thrown)}`
+      throw auditError(`change ${made.sequence} was made, and is not recorded: ${why}`)
+    }
+  }
+
+  async #append({ sequence, digest, generation, act }: Made): Promise<void> {
+    const file = this.#file
+    const lock = await takeLock(`${file}.lock`, { patience: PATIENCE })
+    if (typeof lock === 'string') throw auditError(`${file} belongs to ${lock}`)
+    try {
+      const { permissions } = this.#folder
+      const writer = await openWriter(file, { maxBytes: MAX_BYTES, isSynced: true, permissions })
+      try {
+        if (writer.isFull()) await writer.rotate()
+        const { cut } = writer
+        const { type: what, ...facts } = act ?? { type: 'change' }
+        const change = { type: 'change', change: sequence, act: what, ...facts, generation, digest }
+        const by = { user: userNow(), host: hostname(), pid: host.pid }
+        const start = cut === undefined ? [] : [{ type: 'start', cut }]
+        const time = new Date().toISOString()
+        await writer.write([...start, { ...change, by }].map(content => ({ content, time })))
+      } finally {
+        await writer.close()
+      }
+    } finally {
+      lock.release()
+    }
+  }
+}
+
+type Made = Pick<SignedManifest, 'sequence' | 'digest' | 'generation' | 'act'>
+
+function userNow(): string {
+  try {
+    return userInfo().username
+  } catch {
+    // A user of a container may have no name.
+    return String(host.getuid?.() ?? '')
+  }
+}

@@ -1,0 +1,97 @@
+import { chmod, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { checkNumber, checkOptions, type OptionNames } from 'sluice/core'
+import { codeOf, createPermissions, type PermissionOptions, permissionNames } from 'sluice/internal'
+import { checkOwner, randomOwner, VaultError } from 'sluice/plugins/confidential-http'
+import { generateKeys } from 'sluice/tdh2'
+import { createVaultFolder, fileError, makeFolder, type VaultFolder } from './files.js'
+import { readIdentity, VAULT_FILE, writeIdentity } from './identity.js'
+import { MAX_NODES } from './manifest.js'
+import { MANIFESTS_FOLDER, writeFirst } from './manifest-log.js'
+import { checkDirectory, openVault } from './open-vault.js'
+import { claimGeneration, NODES_FOLDER, writeShare } from './share-files.js'
+import type { Vault } from './vault.js'
+import { createWriter, WRITER_FILE } from './writer.js'
+
+/** The options of `createVault`. */
+export interface VaultOptions extends PermissionOptions {
+  /** How many nodes there are, at most 31. @default 3 */
+  readonly nodes?: number
+  /** How many nodes it takes to release a secret. @default 2, or 1 if there is one node */
+  readonly threshold?: number
+  /**
+   * The owner of secrets put without one: an address, 40 hexadecimal digits with or without 0x. @default a random one
+   */
+  readonly owner?: string
+}
+
+const names: OptionNames<VaultOptions> = {
+  ...permissionNames,
+  nodes: true,
+  threshold: true,
+  owner: true,
+}
+
+/**
+ * Makes a vault with a fresh key in a directory, which may exist but must not be a vault. Anybody who can read the
+ * directory can decrypt its secrets: this is a vault for development, with every node on one machine.
+ *
+ *     vault.json                              owner, and the public key that manifests are signed with
+ *     writer.json                             the secret key that manifests are signed with
+ *     manifests/1.json …                      threshold, nodes, public key, versions of secrets; the highest number counts
+ *     nodes/1/0.json …                        a node's private share of a generation, as TDH2's JSON
+ *     secrets/<owner>/<namespace>/<key>.<digest>.json  owner, namespace, key, ciphertext
+ *
+ * In file names an upper-case X is written -x. Names that begin with a dot are drafts of files being written; they can
+ * be deleted while no process writes. Only their owner can read the files.
+ *
+ * @example
+ * const vault = await createVault('./vault')
+ * await vault.put({ key: 'API_KEY' }, value, { policy: { hosts: ['api.example.com'] } })
+ */
+export async function createVault(directory: string, options: VaultOptions = {}): Promise<Vault> {
+  const path = checkDirectory(directory)
+  const { nodes = 3 } = checkOptions('createVault', options, names)
+  checkNumber('nodes', nodes, { min: 1, max: MAX_NODES, whole: true })
+  const { threshold = Math.min(2, nodes) } = options
+  checkNumber('threshold', threshold, { min: 1, max: nodes, whole: true })
+  const owner = options.owner === undefined ? randomOwner() : checkOwner('owner', options.owner)
+
+  const permissions = createPermissions(options)
+  const folder = createVaultFolder(path, permissions)
+  try {
+    await makeFolder(path)
+    permissions.checkFolder(path, [])
+    await claim(folder)
+    const { publicKey, shares } = generateKeys({ threshold, nodes })
+    const generation = await claimGeneration(folder, 0)
+    for (const share of shares) await writeShare(folder, generation, share)
+    await makeFolder(join(path, MANIFESTS_FOLDER))
+    const { writer, text } = createWriter()
+    await folder.write(WRITER_FILE, text)
+    await writeFirst(folder, writer, { generation, threshold, publicKey, secrets: [] })
+    // Last, so that a directory is a vault only when it is complete.
+    await writeIdentity(folder, { owner, writer: writer.publicKey })
+  } catch (error) {
+    throw error instanceof VaultError ? error : fileError(path, 'written', error)
+  }
+  return openVault(path, { insecurePermissions: options.insecurePermissions === true })
+}
+
+/** Reserves the directory: only one process can make the folder of the nodes. */
+async function claim(folder: VaultFolder): Promise<void> {
+  const { directory } = folder
+  const nodes = join(directory, NODES_FOLDER)
+  if ((await readIdentity(folder).catch(() => true)) !== undefined)
+    throw new VaultError(`${directory} is a vault already: it has ${VAULT_FILE}`)
+  try {
+    await mkdir(nodes, { mode: 0o700 })
+    await chmod(nodes, 0o700)
+  } catch (cause) {
+    if (codeOf(cause) !== 'EEXIST') throw cause
+    throw new VaultError(
+      `${directory} has nodes but no ${VAULT_FILE}: it is being made, or incomplete`,
+      { cause },
+    )
+  }
+}

@@ -1,0 +1,92 @@
+import { ValidationError } from 'sluice/core'
+import { type BoxKeys, boxKeys, isBytes, openSealed } from 'sluice/internal'
+import { VaultError } from 'sluice/plugins/confidential-http'
+import {
+  type Ciphertext,
+  combine,
+  type DecryptionShare,
+  type PublicKey,
+  parseCiphertext,
+  parseDecryptionShare,
+  verifyShare,
+} from 'sluice/tdh2'
+import type { RespondingNode } from './node.js'
+
+/** What it takes to decrypt: a vault's key and its nodes. */
+export interface Decrypting {
+  readonly publicKey: PublicKey
+  readonly threshold: number
+  readonly nodes: readonly RespondingNode[]
+}
+
+/** Decrypts an encrypted response with the first `threshold` valid shares of the nodes. */
+export async function decryptResponse(
+  decrypting: Decrypting,
+  body: Uint8Array | string,
+): Promise<Uint8Array> {
+  const text = textOf(body)
+  try {
+    return await decryptWithNodes(decrypting, text, (node, recipient) =>
+      node.releaseResponse(text, recipient),
+    )
+  } catch (error) {
+    if (error instanceof VaultError) throw error
+    throw new VaultError(`the response can't be decrypted: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
+/** Decrypts a ciphertext with the first `threshold` valid shares, which `ask` gets of the nodes. */
+export async function decryptWithNodes(
+  { publicKey, threshold, nodes }: Decrypting,
+  text: string,
+  ask: (node: RespondingNode, recipient: Uint8Array) => Promise<Uint8Array>,
+): Promise<Uint8Array> {
+  const recipient = boxKeys()
+  try {
+    const ciphertext = parseCiphertext(publicKey, text)
+    const shares: DecryptionShare[] = []
+    const failures = new Set<string>()
+    const codes = new Set<unknown>()
+    for (const node of nodes) {
+      if (shares.length === threshold) break
+      try {
+        const sealed = await ask(node, recipient.publicKey)
+        shares.push(readShare(sealed, recipient, publicKey, ciphertext, node.index))
+      } catch (error) {
+        failures.add((error as Error).message)
+        codes.add((error as Partial<VaultError>).code)
+      }
+    }
+    if (shares.length < threshold)
+      throw new VaultError(
+        `${shares.length} of the ${threshold} nodes needed gave a share: ${[...failures].join('; ')}`,
+        codes.size === 1 && codes.has('ROLLBACK') ? { code: 'ROLLBACK' } : {},
+      )
+    return await combine(ciphertext, shares, { threshold })
+  } finally {
+    recipient.secretKey.fill(0)
+  }
+}
+
+function textOf(body: Uint8Array | string): string {
+  if (typeof body === 'string') return body
+  if (!isBytes(body)) throw new ValidationError('body must be a string or a Uint8Array')
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
+}
+
+function readShare(
+  sealed: Uint8Array,
+  recipient: BoxKeys,
+  publicKey: PublicKey,
+  ciphertext: Ciphertext,
+  index: number,
+): DecryptionShare {
+  const opened = openSealed(sealed, recipient)
+  if (opened === undefined) throw new VaultError(`node ${index} sealed its share to somebody else`)
+  const share = parseDecryptionShare(Buffer.from(opened).toString())
+  if (share.index !== index) throw new VaultError(`node ${index} gave the share of ${share.index}`)
+  verifyShare(publicKey, ciphertext, share)
+  return share
+}

@@ -1,0 +1,219 @@
+import type { Log } from 'sluice/core'
+import { checkNumber } from 'sluice/core'
+import { type BoxKeys, boxKeys, formatKey, isPublicKey, parseKey } from 'sluice/internal'
+import { VaultError } from 'sluice/plugins/confidential-http'
+import {
+  createCiphertextReader,
+  createShare,
+  freshKey,
+  parsePublicKey,
+  resharedKey,
+} from 'sluice/tdh2'
+import { boxJSON, openJSON, parseObject } from '../../sealed-message.js'
+import { readDealing, receiveDealings, type SealedDealing, sealDealing } from '../dealing.js'
+import { digestOf, type SignedManifest } from '../manifest.js'
+import { isShareOf } from '../share-files.js'
+import { type NodeFiles, type NodeTrust, TRUST_FILE } from './node-files.js'
+import { checkStep, type Order, readOrder, type Step } from './order.js'
+import { type NodeRequest, textOf, textsOf } from './protocol.js'
+
+/** How many resharings may be under way. */
+const MAX_ORDERS = 4
+/** The label of what a node decrypts to show that it has a share: no secret and no response has it. */
+export const PROOF_LABEL: Uint8Array = Buffer.from('sluice vault: proof of one share')
+
+/** The least threshold that a node deals its share for where its file names none: of one, any receiver has the key. */
+const MIN_THRESHOLD = 2
+
+/** What a node needs to take part in resharings. */
+interface Resharing {
+  readonly files: NodeFiles
+  readonly keys: BoxKeys
+  readonly log: Log
+  known(): SignedManifest
+  /** The node's index in a vault, -1 where it is not one of its nodes. */
+  indexIn(manifest: SignedManifest): number
+}
+
+/** What a node does in a resharing, in this order. Each throws VaultError, or answers. */
+interface HolderResharing {
+  /** As a new node: invites each dealer to seal to a key that it makes for this order. */
+  invite(request: NodeRequest, trust: NodeTrust): object
+  /** As an old node: deals its share to the new nodes, all of which must be peers. */
+  deal(request: NodeRequest, trust: NodeTrust): Promise<object>
+  /** As a new node: checks what it was dealt, and stores its share. */
+  accept(request: NodeRequest, trust: NodeTrust): Promise<object>
+  /** As a new node: shows that it has its share of a key, by its part of the decryption of a proof. */
+  prove(request: NodeRequest, trust: NodeTrust): Promise<object>
+}
+
+/** What a node has done for an order. It is never stored. */
+interface Doing {
+  readonly order: Order
+  /** The keys that this node wants its sub-shares sealed to. */
+  keys?: BoxKeys
+  /** What it has dealt, and the digest of the invitations. */
+  dealt?: { readonly digest: string; readonly dealing: SealedDealing }
+  /** The last attempt that it has accepted, and the digest of what it was dealt. */
+  accepted?: { readonly digest: string; readonly attempt: number }
+}
+
+/** Makes a node's part in resharings. */
+export function createHolderResharing({
+  files,
+  keys,
+  log,
+  known,
+  indexIn,
+}: Resharing): HolderResharing {
+  const ownKey = formatKey(keys.publicKey)
+  const doing = new Map<string, Doing>()
+
+  function forget({ order, keys: own }: Doing): void {
+    own?.secretKey.fill(0)
+    doing.delete(order.id)
+  }
+
+  /** What was done for an order. Of too many orders the earliest is given up, whichever was asked for last. */
+  function doingOf(order: Order): Doing {
+    // Orders of a generation that is past: the writer's clock may have been put back since.
+    for (const each of doing.values()) if (each.order.generation !== order.generation) forget(each)
+    const done = doing.get(order.id) ?? { order }
+    doing.set(order.id, done)
+    if (doing.size > MAX_ORDERS) {
+      const [earliest] = [...doing.values()].sort((a, b) => a.order.signedAt - b.order.signedAt)
+      forget(earliest as Doing)
+      if (earliest === done)
+        throw new VaultError(
+          'orders that were signed later are under way: if the clock of who signs was put back, start this node anew',
+        )
+    }
+    return done
+  }
+
+  /** Checks that the writer wants a step done with just this, and by this node. Returns the digest of it. */
+  function checkContent(
+    step: Omit<Step, 'node'>,
+    request: NodeRequest,
+    { writer }: NodeTrust,
+  ): string {
+    checkStep({ ...step, node: ownKey }, textOf(request, 'step'), writer)
+    return digestOf(JSON.stringify(step.content))
+  }
+
+  /** Reads an order for the generation that this node knows, of at least so high a threshold as it takes part in. */
+  function orderOf(request: NodeRequest, { writer, minThreshold = 1 }: NodeTrust): Order {
+    const order = readOrder(textOf(request, 'order'), textOf(request, 'signature'), writer)
+    if (order.generation !== known().generation)
+      throw new VaultError(`the order is for generation ${order.generation}, not the one in use`)
+    if (order.threshold < minThreshold)
+      throw new VaultError(
+        `the order has threshold ${order.threshold}, and this node's minThreshold is ${minThreshold}: to lower it, change its ${TRUST_FILE}`,
+      )
+    return order
+  }
+
+  function invite(request: NodeRequest, trust: NodeTrust): object {
+    const order = orderOf(request, trust)
+    const { id, receivers } = order
+    if (!receivers.includes(ownKey)) throw new VaultError('the order is for other nodes')
+    const invited = doingOf(order)
+    invited.keys ??= boxKeys()
+    const json = JSON.stringify({ id, key: formatKey(invited.keys.publicKey) })
+    const dealers = textsOf(request, 'dealers').map(key => parseKey('dealers: each key', key))
+    return { invitations: dealers.map(dealer => boxJSON('I', json, dealer, keys)) }
+  }
+
+  async function deal(request: NodeRequest, trust: NodeTrust): Promise<object> {
+    const order = orderOf(request, { minThreshold: MIN_THRESHOLD, ...trust })
+    const { id, isFresh, receivers, threshold, generation } = order
+    const invitations = textsOf(request, 'invitations')
+    const step = { id, kind: 'deal', attempt: 1, content: [invitations] } as const
+    const digest = checkContent(step, request, trust)
+    const done = doingOf(order)
+    // An answer may have been lost on its way.
+    if (done.dealt?.digest === digest) return done.dealt.dealing
+    if (done.dealt !== undefined) throw new VaultError('the node has dealt for this order already')
+    for (const key of receivers)
+      if (key !== ownKey && !trust.peers.includes(key))
+        throw new VaultError(`${key.slice(0, 8)}... is not among the peers of this node`)
+    const recipients = receivers.map((key, at) => {
+      const boxed = Buffer.from(invitations[at] ?? '', 'base64')
+      return readInvitation(boxed, parseKey('receivers', key), keys, id)
+    })
+    const { publicKey } = known()
+    const index = isFresh ? receivers.indexOf(ownKey) : indexIn(known())
+    if (index < 0) throw new VaultError('the vault has no node with this key')
+    const share = isFresh ? undefined : await files.readShare(generation, publicKey, index)
+    const dealing = sealDealing(index, share, threshold, recipients)
+    if ('complaints' in dealing) return dealing
+    const what = isFresh ? 'part of a new key' : `share of generation ${generation}`
+    const nodes = receivers.map(key => `${key.slice(0, 8)}...`).join(', ')
+    log.info?.(`deals its ${what}, of threshold ${threshold}, to ${nodes}`)
+    done.dealt = { digest, dealing }
+    return dealing
+  }
+
+  async function accept(request: NodeRequest, trust: NodeTrust): Promise<object> {
+    const order = orderOf(request, trust)
+    const { id, isFresh, receivers, threshold } = order
+    const mine = doing.get(id)
+    if (mine?.keys === undefined)
+      throw new VaultError('the node was started anew since it was invited: reshare again')
+    const { publicKey } = known()
+    const texts = textsOf(request, 'dealings')
+    const sealed = textsOf(request, 'sealed')
+    const attempt = checkNumber('attempt', request.attempt, { min: 1, whole: true })
+    const step = { id, kind: 'accept', attempt, content: [texts, sealed] } as const
+    const digest = checkContent(step, request, trust)
+    const { accepted } = mine
+    if (accepted !== undefined && accepted.attempt >= attempt && accepted.digest !== digest)
+      throw new VaultError(`the node has accepted attempt ${accepted.attempt} of this order`)
+    const commitments = texts.map(text => {
+      const dealer = parseObject(text)?.Index as number
+      return readDealing(text, dealer, threshold, publicKey, isFresh)
+    })
+    const index = receivers.indexOf(ownKey)
+    const received = receiveDealings(
+      index,
+      mine.keys,
+      texts.map((dealing, at) => ({ dealing, sealed: Buffer.from(sealed[at] ?? '', 'base64') })),
+      isFresh,
+    )
+    if ('complaints' in received) return received
+    // Too few dealers make no key, and those of a fresh one no share of it.
+    const next = (isFresh ? freshKey : resharedKey)(publicKey, commitments, receivers.length)
+    if (!isShareOf(next, received.share)) throw new VaultError('the share is not of the new key')
+    await files.addPending(order, received.share)
+    mine.accepted = { digest, attempt }
+    return { complaints: [] }
+  }
+
+  async function prove(request: NodeRequest, { writer }: NodeTrust): Promise<object> {
+    const { receivers } = readOrder(textOf(request, 'order'), textOf(request, 'signature'), writer)
+    const publicKey = parsePublicKey(Buffer.from(textOf(request, 'publicKey'), 'hex').toString())
+    const ciphertext = createCiphertextReader(publicKey)(textOf(request, 'ciphertext'))
+    if (Buffer.compare(ciphertext.label, PROOF_LABEL) !== 0)
+      throw new VaultError('the ciphertext is not that of a proof')
+    const share = await files.findShare(publicKey, receivers.indexOf(ownKey))
+    if (share === undefined) throw new VaultError('the node has no share of the new key')
+    return { share: createShare(ciphertext, share) }
+  }
+
+  return { invite, deal, accept, prove }
+}
+
+/** Reads the key that a receiver has boxed to a dealer, for this order. Undefined where the invitation is not its own. */
+export function readInvitation(
+  boxed: Uint8Array,
+  receiver: Uint8Array,
+  dealer: BoxKeys,
+  id: string,
+): Uint8Array | undefined {
+  const json = openJSON('I', boxed, receiver, dealer)
+  const fields = json === undefined ? undefined : parseObject(json)
+  const isRight =
+    fields?.id === id && typeof fields.key === 'string' && /^[0-9a-f]{64}$/.test(fields.key)
+  const key = isRight ? parseKey('key', fields.key) : undefined
+  return key !== undefined && isPublicKey(key) ? key : undefined
+}

@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto'
+import { VaultError } from 'sluice/plugins/confidential-http'
+import { parseObject } from '../../sealed-message.js'
+import { digestOf, MAX_NODES } from '../manifest.js'
+import { isSigned, type Writer } from '../writer.js'
+
+/** What a vault's writer wants of its nodes: to reshare its key, or to make a new one. */
+export interface Order {
+  /** 32 hexadecimal digits. */
+  readonly id: string
+  /** When it was signed, in Unix milliseconds: of many orders, nodes keep the latest. */
+  readonly signedAt: number
+  /** The generation that is reshared. */
+  readonly generation: number
+  /** How many of the new nodes will release a secret. */
+  readonly threshold: number
+  /** Deals a new key in place of the old one. */
+  readonly isFresh: boolean
+  /** The public keys of the new nodes, by index. */
+  readonly receivers: readonly string[]
+}
+
+/** An order as it goes over the wire. */
+export interface SignedOrder {
+  readonly order: string
+  readonly signature: string
+}
+
+/** What a node is to do for an order with what other nodes have sent. */
+export interface Step {
+  /** The identifier of the order. */
+  readonly id: string
+  readonly kind: 'deal' | 'accept'
+  /** The public key of the node that is to do it. */
+  readonly node: string
+  /** From 1 on. A node that has done a step for an order does no earlier one. */
+  readonly attempt: number
+  /** What it is to be done with. */
+  readonly content: readonly (readonly string[])[]
+}
+
+/** Keep orders and steps apart from manifests, which the same key signs. */
+const PREFIX = 'sluice vault order '
+const STEP_PREFIX = 'sluice vault step '
+
+/** Makes and signs an order. */
+export function signOrder(
+  order: Omit<Order, 'id' | 'signedAt'>,
+  writer: Writer,
+): SignedOrder & { id: string } {
+  const id = randomBytes(16).toString('hex')
+  const text = PREFIX + JSON.stringify({ id, signedAt: Date.now(), ...order })
+  return { id, order: text, signature: writer.sign(text) }
+}
+
+/**
+ * Signs a step. A node gets an order before other nodes have dealt, and could have another node deal or accept again: so each step
+ * is signed too, with a digest of all that it is done with.
+ */
+export function signStep(step: Step, writer: Writer): string {
+  return writer.sign(textOfStep(step))
+}
+
+/** Throws VaultError unless the vault's writer has signed the step. */
+export function checkStep(step: Step, signature: string, writer: string): void {
+  if (!isSigned(textOfStep(step), signature, writer))
+    throw new VaultError(`the ${step.kind} step is not signed by the vault's writer`)
+}
+
+function textOfStep({ content, ...step }: Step): string {
+  const { id, kind, node, attempt } = step
+  return (
+    STEP_PREFIX +
+    JSON.stringify({ id, kind, node, attempt, digest: digestOf(JSON.stringify(content)) })
+  )
+}
+
+/** Reads an order that the vault's writer has signed. */
+export function readOrder(text: string, signature: string, writer: string): Order {
+  if (!text.startsWith(PREFIX) || !isSigned(text, signature, writer))
+    throw new VaultError("the order is not signed by the vault's writer")
+  const { id, signedAt, generation, threshold, isFresh, receivers } = (parseObject(
+    text.slice(PREFIX.length),
+  ) ?? {}) as Partial<Order>
+  const isRight =
+    /^[0-9a-f]{32}$/.test(String(id)) &&
+    Number.isSafeInteger(signedAt) &&
+    Number.isInteger(generation) &&
+    typeof isFresh === 'boolean' &&
+    Array.isArray(receivers) &&
+    receivers.length <= MAX_NODES &&
+    receivers.every(key => /^[0-9a-f]{64}$/.test(String(key))) &&
+    // A node that is named twice would get two shares.
+    new Set(receivers).size === receivers.length &&
+    Number.isInteger(threshold) &&
+    Number(threshold) >= 1 &&
+    Number(threshold) <= receivers.length
+  if (!isRight) throw new VaultError('the order is malformed')
+  return { id, signedAt, generation, threshold, isFresh, receivers } as Order
+}

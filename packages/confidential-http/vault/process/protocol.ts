@@ -1,0 +1,196 @@
+import { createLifetime, ValidationError } from 'sluice/core'
+import { type BoxKeys, boxKeys, formatKey, isPublicKey, parseKey } from 'sluice/internal'
+import { VaultError } from 'sluice/plugins/confidential-http'
+import {
+  boxJSON,
+  openJSON,
+  openRequestJSON,
+  parseObject,
+  sealRequestJSON,
+  toJSON,
+} from '../../sealed-message.js'
+import { MAX_MANIFEST_BYTES } from '../manifest.js'
+
+/*
+ * The protocol between a node of a vault and its callers: sealed messages (local/sealed-message.ts) over HTTP.
+ *
+ *   POST /v1/node       request of: 'N' ‖ JSON { version, replyTo, kind, … }, and of a manifest then a line feed ‖ its text
+ *     answer            box from the node to replyTo of: 'M' ‖ JSON { answer } or { failure: { code, message } }
+ *
+ * `replyTo` is the public key of a pair made for this one request, so an old answer opens for nobody. A request that is sent
+ * again gains nothing: a release is sealed to a key made for the first one, and what else a node does only ever goes forward.
+ * Whoever can reach a node can have it open boxes: a millisecond each, and of the longest request some 0.3 s. What is opened is
+ * parsed only up to so many bytes, unless it is a known caller's; a manifest not before its signature is checked. Let nobody reach
+ * a node who need not.
+ *
+ * Nothing that a key of a node opens says anything of its share: shares for the enclave are sealed to a key made for the request,
+ * and sub-shares to a key that the node makes for one resharing and never stores. So who records the traffic and steals the
+ * keys of nodes afterwards has no share, of whichever generation.
+ */
+
+/** The path of requests to a node. */
+export const NODE_PATH = '/v1/node'
+/** The longest JSON of a request whose asker is no caller: that of 31 dealings for 31 nodes. */
+const MAX_JSON_BYTES = 131_072
+/** The longest request: a manifest is by far the longest. */
+export const MAX_REQUEST_BYTES: number = MAX_MANIFEST_BYTES + MAX_JSON_BYTES
+
+const VERSION = 1
+const MAX_ANSWER_BYTES = 1_048_576
+/** How long a node may take to answer, in milliseconds. */
+const ANSWER_TIMEOUT = 10_000
+
+/** What a node is asked: its kind, and fields of that kind. Bytes are base64. */
+export type NodeRequest = { readonly kind: string } & Readonly<Record<string, unknown>>
+
+/** A request that a node has opened. */
+export interface OpenedRequest {
+  /** The caller's public key: 64 hexadecimal digits. */
+  readonly asker: string
+  readonly replyTo: Uint8Array
+  readonly request: NodeRequest
+}
+
+/** Opens a request; undefined if it is none for this node, or too long where its sender is no caller. */
+export function openNodeRequest(
+  sealed: Uint8Array,
+  node: BoxKeys,
+  callers: readonly string[] = [],
+): OpenedRequest | undefined {
+  const opened = openRequestJSON('N', sealed, node)
+  if (opened === undefined) return undefined
+  const [json, text] = splitLine(opened.json)
+  const asker = formatKey(opened.sender)
+  if (json.length > MAX_JSON_BYTES && !callers.includes(asker)) return undefined
+  const request = parseObject(json)
+  if (request?.version !== VERSION) return undefined
+  const { replyTo, kind } = request
+  if (typeof replyTo !== 'string' || typeof kind !== 'string') return undefined
+  const key = /^[0-9a-f]{64}$/.test(replyTo) ? parseKey('replyTo', replyTo) : undefined
+  if (key === undefined || !isPublicKey(key)) return undefined
+  const manifest = text === undefined ? {} : { text }
+  return { asker, replyTo: key, request: { ...request, kind, ...manifest } }
+}
+
+/** The first line, and the text behind it. */
+function splitLine(text: string): readonly [string, string?] {
+  const end = text.indexOf('\n')
+  return end < 0 ? [text] : [text.slice(0, end), text.slice(end + 1)]
+}
+
+/** Seals a node's answer, or its failure. */
+export function sealNodeAnswer(answer: object, replyTo: Uint8Array, node: BoxKeys): Uint8Array {
+  return boxJSON('M', toJSON(answer), replyTo, node)
+}
+
+/** Asks a node. Rejects with VaultError, also where the answer is not the node's own. */
+export async function askNode(
+  { url, key }: { readonly url: string; readonly key: string },
+  asker: BoxKeys,
+  { text, ...request }: NodeRequest,
+  signal?: AbortSignal,
+): Promise<Readonly<Record<string, unknown>>> {
+  const node = parseKey('key', key)
+  const replyTo = boxKeys()
+  const life = createLifetime(signal)
+  const timer = setTimeout(life.end, ANSWER_TIMEOUT)
+  try {
+    const json = toJSON({ version: VERSION, replyTo: formatKey(replyTo.publicKey), ...request })
+    const whole = typeof text === 'string' ? `${json}\n${text}` : json
+    const sealed = sealRequestJSON('N', whole, node, asker)
+    const body = await postTwice(url, sealed, life.signal)
+    const opened = openJSON('M', body, node, replyTo)
+    const answer = opened === undefined ? undefined : parseObject(opened)
+    if (answer === undefined) throw unanswered('the answer is not of the node with this key')
+    if (answer.failure !== undefined) throw failureOf(answer.failure)
+    return objectOf(answer.answer)
+  } finally {
+    clearTimeout(timer)
+    life.end()
+    replyTo.secretKey.fill(0)
+  }
+}
+
+/** An idle connection may have been closed; the same bytes may be sent again. */
+async function postTwice(url: string, body: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
+  try {
+    return await post(url, body, signal)
+  } catch (thrown) {
+    if (signal.aborted || thrown instanceof VaultError) throw unreached(thrown, signal)
+  }
+  try {
+    return await post(url, body, signal)
+  } catch (thrown) {
+    throw unreached(thrown, signal)
+  }
+}
+
+async function post(url: string, body: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
+  const response = await fetch(`${url}${NODE_PATH}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/octet-stream' },
+    body: body as Uint8Array<ArrayBuffer>,
+    redirect: 'error',
+    signal,
+  })
+  if (response.status !== 200) {
+    await response.body?.cancel()
+    throw unanswered(`it answered ${response.status}`)
+  }
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    size += chunk.byteLength
+    if (size > MAX_ANSWER_BYTES) throw unanswered('its answer is too long')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function unreached(thrown: unknown, signal: AbortSignal): VaultError {
+  if (thrown instanceof VaultError) return thrown
+  if (signal.aborted) return unanswered('it did not answer in time')
+  const { cause } = thrown as { readonly cause?: { readonly code?: unknown } }
+  const code = typeof cause?.code === 'string' ? cause.code : 'the connection failed'
+  return unanswered(`it could not be reached: ${code}`)
+}
+
+/** The error where the node itself has said nothing, and may do so later. */
+function unanswered(why: string): VaultError {
+  return new VaultError(why, { isRetryable: true })
+}
+
+/** What a node says of a failure is shown only if it is plain text, as it may lie. */
+function failureOf(failure: unknown): VaultError {
+  const { code, message } = objectOf(failure)
+  const text =
+    typeof message === 'string' && /^[\x20-\x7e]{1,400}$/.test(message) ? message : 'it failed'
+  return new VaultError(
+    text,
+    code === 'ROLLBACK' || code === 'SECRET_EXPIRED' ? { code } : undefined,
+  )
+}
+
+function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}
+
+/** The bytes of a field in base64. */
+export function bytesOf(fields: Readonly<Record<string, unknown>>, field: string): Uint8Array {
+  return new Uint8Array(Buffer.from(textOf(fields, field), 'base64'))
+}
+
+/** The text of a field. */
+export function textOf(fields: Readonly<Record<string, unknown>>, field: string): string {
+  const value = fields[field]
+  if (typeof value !== 'string') throw new ValidationError(`${field} must be a string`)
+  return value
+}
+
+/** The entries of a field that is a list of texts, at most 31. */
+export function textsOf(fields: Readonly<Record<string, unknown>>, field: string): string[] {
+  const value = fields[field]
+  if (!Array.isArray(value) || value.length > 31 || value.some(each => typeof each !== 'string'))
+    throw new ValidationError(`${field} must be a list of at most 31 strings`)
+  return value as string[]
+}

@@ -1,0 +1,176 @@
+import { asError, isStreamsError } from 'sluice/core'
+import { VaultError } from 'sluice/plugins/confidential-http'
+import { type DealingCommitments, freshKey, type PublicKey, resharedKey } from 'sluice/tdh2'
+import {
+  type Complaints,
+  type ReceivedDealing,
+  readDealing,
+  type SealedDealing,
+} from './dealing.js'
+
+/** A holder of the old generation, as who reshares sees it. */
+export interface Dealer {
+  readonly index: number
+  /** Names it in errors. */
+  readonly shown: string
+  /**
+   * Deals its share to the receivers that have sent it these invitations, by receiver; or returns those whose invitations are not
+   * their own.
+   */
+  deal(invitations: readonly Uint8Array[]): Promise<SealedDealing | Complaints>
+}
+
+/** A holder of the next generation. */
+export interface Receiver {
+  readonly index: number
+  readonly shown: string
+  /** Invites each dealer to seal to a key that it makes for this resharing. */
+  invite(): Promise<readonly Uint8Array[]>
+  /**
+   * Checks and stores its share, in place of that of an earlier attempt. Returns the dealers that sent it something else than they
+   * published.
+   */
+  accept(dealings: readonly ReceivedDealing[], attempt: number): Promise<readonly number[]>
+  /** Rejects unless the holder shows that it has stored its share of this key. */
+  prove(publicKey: PublicKey): Promise<void>
+}
+
+/** One resharing. */
+export interface Resharing {
+  readonly publicKey: PublicKey
+  /** How many old holders it takes. */
+  readonly oldThreshold: number
+  readonly threshold: number
+  /** Deals a new key in place of the old one. */
+  readonly isFresh: boolean
+  readonly dealers: readonly Dealer[]
+  readonly receivers: readonly Receiver[]
+}
+
+/** What came of a resharing. */
+export interface Reshared {
+  readonly publicKey: PublicKey
+  /** The nodes that were left out, each with the reason. */
+  readonly leftOut: readonly string[]
+}
+
+interface Good {
+  readonly dealer: Dealer
+  readonly commitments: DealingCommitments
+  readonly sealed: SealedDealing
+}
+
+/**
+ * Has the dealers deal to the receivers, and the receivers store their shares. Sees nothing but commitments and sealed boxes. A
+ * dealer that fails, lies or is said to lie is left out, as long as there are enough others; every receiver must have its share.
+ */
+export async function reshareKey(resharing: Resharing): Promise<Reshared> {
+  const { publicKey, receivers, isFresh } = resharing
+  const invitations = await Promise.all(
+    receivers.map(each => named(each.shown, () => each.invite())),
+  )
+  const leftOut = new Map<number, string>()
+  let good = await collect(resharing, invitations, leftOut)
+  for (let attempt = 1; ; attempt++) {
+    const chosen = choose(resharing, good, leftOut)
+    const complaints = await offer(resharing, chosen, attempt)
+    if (complaints.size === 0) {
+      const commitments = chosen.map(each => each.commitments)
+      const next = (isFresh ? freshKey : resharedKey)(publicKey, commitments, receivers.length)
+      // Whoever says that it has accepted must show it while the old shares are still in use.
+      await Promise.all(receivers.map(each => named(each.shown, () => each.prove(next))))
+      return { publicKey: next, leftOut: [...leftOut.values()] }
+    }
+    for (const [dealer, why] of complaints) leftOut.set(dealer, why)
+    good = good.filter(({ dealer }) => !complaints.has(dealer.index))
+  }
+}
+
+/** Asks every dealer, and checks what each has published. */
+async function collect(
+  { dealers, receivers, threshold, publicKey, isFresh }: Resharing,
+  invitations: readonly (readonly Uint8Array[])[],
+  leftOut: Map<number, string>,
+): Promise<readonly Good[]> {
+  const dealt = await Promise.all(
+    dealers.map(async function ask(dealer, at): Promise<Good | undefined> {
+      try {
+        const sealed = await dealer.deal(invitations.map(each => each[at] as Uint8Array))
+        if ('complaints' in sealed) {
+          // Nobody else can open an invitation, so either may lie.
+          const blamed = receivers.filter(({ index }) => sealed.complaints.includes(index))
+          const names = blamed.map(({ shown }) => shown).join(', ')
+          throw new VaultError(
+            `it says that its invitation is not of ${names || 'nobody'}: one of the two lies`,
+          )
+        }
+        if (sealed.sealed.length !== invitations.length)
+          throw new VaultError('it did not deal to every new node')
+        const { index } = dealer
+        const commitments = readDealing(sealed.dealing, index, threshold, publicKey, isFresh)
+        return { dealer, commitments, sealed }
+      } catch (thrown) {
+        leftOut.set(dealer.index, `${dealer.shown}: ${reasonOf(thrown)}`)
+        return undefined
+      }
+    }),
+  )
+  return dealt.filter(each => each !== undefined)
+}
+
+/** As many dealers as it takes; of a fresh key all of them, so that no few of them know it. */
+function choose(
+  { oldThreshold, threshold, isFresh }: Resharing,
+  good: readonly Good[],
+  leftOut: ReadonlyMap<number, string>,
+): readonly Good[] {
+  const needed = isFresh ? threshold : oldThreshold
+  if (good.length < needed)
+    throw new VaultError(
+      [`${good.length} of the ${needed} nodes it takes have dealt`, ...leftOut.values()].join(
+        '\n  ',
+      ),
+    )
+  return isFresh ? good : good.slice(0, needed)
+}
+
+/** Gives every receiver what it was dealt. Returns the dealers that one of them complains of, with the complaint. */
+async function offer(
+  { receivers }: Resharing,
+  chosen: readonly Good[],
+  attempt: number,
+): Promise<ReadonlyMap<number, string>> {
+  const complaints = new Map<number, string>()
+  await Promise.all(
+    receivers.map(async function give({ index, shown, accept }) {
+      const received = chosen.map(({ sealed: { dealing, sealed } }) => ({
+        dealing,
+        sealed: sealed[index] as Uint8Array,
+      }))
+      for (const wrong of await named(shown, () => accept(received, attempt))) {
+        const found = chosen.find(({ dealer }) => dealer.index === wrong)
+        if (found === undefined)
+          throw new VaultError(`${shown} complains of a node that dealt nothing`)
+        complaints.set(
+          wrong,
+          // Nobody else can open what was sent, so either may lie.
+          `${found.dealer.shown}: ${shown} says that what it was sent is not what was published: one of the two lies`,
+        )
+      }
+    }),
+  )
+  return complaints
+}
+
+async function named<Value>(shown: string, work: () => Promise<Value>): Promise<Value> {
+  try {
+    return await work()
+  } catch (thrown) {
+    throw new VaultError(`${shown}: ${reasonOf(thrown)}`, { cause: thrown })
+  }
+}
+
+/** Quotes errors of this library only. */
+export function reasonOf(thrown: unknown): string {
+  return isStreamsError(thrown) ? thrown.message : `it failed with ${asError(thrown).name}`
+}

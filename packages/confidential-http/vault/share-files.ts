@@ -1,0 +1,125 @@
+import { createECDH } from 'node:crypto'
+import { chmod, mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { codeOf, syncFolder } from 'sluice/internal'
+import { VaultError } from 'sluice/plugins/confidential-http'
+import {
+  formatPrivateShare,
+  formatPublicKey,
+  type PrivateShare,
+  type PublicKey,
+  parsePrivateShare,
+} from 'sluice/tdh2'
+import type { VaultFolder } from './files.js'
+import { LEFT_OVER } from './secret-store.js'
+
+/** The folder of the shares, with a folder for each generation. */
+export const NODES_FOLDER = 'nodes'
+
+const MAX_BYTES = 1024
+
+/** The file of a node's share. */
+export function shareFile(generation: number, index: number): string {
+  return `${folderOf(generation)}/${index}.json`
+}
+
+function folderOf(generation: number): string {
+  return `${NODES_FOLDER}/${generation}`
+}
+
+/** Writes the share of a node. */
+export async function writeShare(
+  folder: VaultFolder,
+  generation: number,
+  share: PrivateShare,
+): Promise<void> {
+  await folder.write(shareFile(generation, share.index), formatPrivateShare(share))
+}
+
+/** Reads the share of a node, and checks that the public key has it. */
+export async function readShare(
+  folder: VaultFolder,
+  file: string,
+  publicKey: PublicKey,
+  index: number,
+): Promise<PrivateShare> {
+  const fields = await folder.read(file, MAX_BYTES, 'secret')
+  if (fields === undefined) throw new VaultError(`${file} is missing`)
+  let share: PrivateShare
+  try {
+    share = parsePrivateShare(JSON.stringify(fields))
+  } catch {
+    // No cause: it could show the contents of this file.
+    throw new VaultError(`${file} is not a private share`)
+  }
+  if (share.index !== index) throw new VaultError(`${file} is the share of node ${share.index}`)
+  if (!isShareOf(publicKey, share))
+    throw new VaultError(`${file} is not the share of this vault's node ${index}`)
+  return share
+}
+
+/** True where a share is the one whose point the public key has. */
+export function isShareOf(publicKey: PublicKey, { index, v }: PrivateShare): boolean {
+  const pair = createECDH('prime256v1')
+  pair.setPrivateKey(v.toString(16).padStart(64, '0'), 'hex')
+  return pair.getPublicKey('base64') === pointsOf(publicKey)[index]
+}
+
+const points = new WeakMap<PublicKey, readonly string[]>()
+
+/** The points of all shares in base64; a key never changes. */
+function pointsOf(publicKey: PublicKey): readonly string[] {
+  const known = points.get(publicKey)
+  if (known !== undefined) return known
+  const { HArray } = JSON.parse(formatPublicKey(publicKey)) as { HArray: string[] }
+  points.set(publicKey, HArray)
+  return HArray
+}
+
+/** Makes the folder of a new generation, above `current`, which no other process uses. */
+export async function claimGeneration(folder: VaultFolder, current: number): Promise<number> {
+  const nodes = join(folder.directory, NODES_FOLDER)
+  for (let generation = current + 1; ; generation++) {
+    try {
+      await mkdir(join(nodes, String(generation)), { mode: 0o700 })
+      await chmod(join(nodes, String(generation)), 0o700)
+      await syncFolder(nodes)
+      return generation
+    } catch (error) {
+      // A process was killed, or is making it.
+      if (codeOf(error) !== 'EEXIST') throw error
+    }
+  }
+}
+
+/** Removes the shares of older generations than the current one, and such as killed processes left an hour ago. */
+export async function removeOldShares(folder: VaultFolder, current: number): Promise<void> {
+  const nodes = join(folder.directory, NODES_FOLDER)
+  for (const entry of await readdir(nodes)) {
+    const generation = Number(entry)
+    const path = join(nodes, entry)
+    if (!/^\d+$/.test(entry) || generation === current) continue
+    const made = await stat(path).catch(() => undefined)
+    const isLeftOver = made !== undefined && made.mtimeMs < Date.now() - LEFT_OVER
+    if (generation < current || isLeftOver) await rm(path, { recursive: true, force: true })
+  }
+}
+
+/** Removes the shares of one generation that did not come about. */
+export async function removeShares(folder: VaultFolder, generation: number): Promise<void> {
+  await rm(join(folder.directory, folderOf(generation)), { recursive: true, force: true })
+}
+
+/** Rejects if the permissions of any share file are too wide. Missing and wrong shares are found when a node releases. */
+export async function checkShareFiles(
+  { directory, permissions }: VaultFolder,
+  generation: number,
+  count: number,
+): Promise<void> {
+  permissions.checkFolder(directory, [NODES_FOLDER, folderOf(generation)])
+  for (let index = 0; index < count; index++) {
+    const file = shareFile(generation, index)
+    const entry = await stat(join(directory, file)).catch(() => undefined)
+    if (entry?.isFile() === true) permissions.checkFile(file, entry, 'secret')
+  }
+}

@@ -1,0 +1,94 @@
+import type { SecretName, SecretRef, SecretUse } from 'sluice/plugins/confidential-http'
+import type { PublicKey } from 'sluice/tdh2'
+import type { KeyChange, Recovery, ReshareOptions } from './change-key.js'
+import type { VaultNode } from './node.js'
+import type { DamagedSecret } from './secret-store.js'
+import type { VaultState } from './vault-state.js'
+
+/** A secret, without its value. */
+export interface SecretInfo extends SecretName {
+  /** From 1 on; each `put` of the secret makes the next. */
+  readonly version: number
+  /** When it was put, in Unix milliseconds. */
+  readonly putAt: number
+  /** From then on it is not released, in Unix milliseconds. */
+  readonly expiresAt?: number
+  /**
+   * Where it may go, as its writer has signed: enclaves go by what is encrypted with the value. Absent where it was put without a
+   * policy, or by a version of this library that did not sign it.
+   */
+  readonly policy?: SecretUse
+}
+
+/** Options of a vault's `put`. */
+export interface PutOptions {
+  /** Where the secret may go: `{ hosts: ['api.example.com'] }`, or `'anywhere'`. */
+  readonly policy: SecretUse
+  /** From then on the secret is not released: a date, or Unix milliseconds. @default never */
+  readonly expiresAt?: Date | number
+}
+
+/**
+ * Secrets in a directory, encrypted with a key whose secret half is split: each node holds a share, and it takes a
+ * threshold of nodes to release a secret. The members that say what it is made of are those of its latest known state.
+ */
+export interface Vault {
+  /** Absolute. */
+  readonly directory: string
+  /** How many nodes it takes to release a secret. */
+  readonly threshold: number
+  /** The nodes, each with a share of the key, by index. */
+  readonly nodes: readonly VaultNode[]
+  /** Which shares are in use: each resharing and each rotation makes another generation. */
+  readonly generation: number
+  /** The owner of secrets put without one: an address, as 40 lower-case hexadecimal digits. */
+  readonly owner: string
+  /** The key that secrets are encrypted with. */
+  readonly publicKey: PublicKey
+  /** The published form of the public key: lower-case hexadecimal digits of its JSON text. */
+  readonly publicKeyHex: string
+  /** The public key that the vault's manifests are signed with: 64 hexadecimal digits. Its nodes pin it. */
+  readonly writerKey: string
+  /** The vault as it is now, whichever process has changed it: the same object until somebody does. */
+  current(): Promise<VaultState>
+  /**
+   * Encrypts a secret and stores it as its newest version. A value is UTF-8 of at most 1022 bytes, with its policy, which is
+   * encrypted with it, and signed in the vault's manifest for `list`.
+   */
+  put(name: SecretRef, value: string | Uint8Array, options: PutOptions): Promise<void>
+  /** The versions of a secret that are stored, the one in use first; no value. */
+  versions(name: SecretRef): Promise<readonly SecretInfo[]>
+  /** Makes an older version of a secret the newest one, and returns its number. It expires when the older one does. */
+  restore(name: SecretRef, version: number): Promise<number>
+  /**
+   * The newest versions of the secrets, sorted by name; with a filter, those of an owner or namespace only. Of damaged ones,
+   * `listDamaged` has the reasons.
+   */
+  list(filter?: {
+    readonly owner?: string
+    readonly namespace?: string
+  }): Promise<readonly SecretInfo[]>
+  /** The files that should hold a secret and don't, of an owner or of all: put the secret again, or remove it. */
+  listDamaged(filter?: { readonly owner?: string }): Promise<readonly DamagedSecret[]>
+  /** Deletes every version of a secret. */
+  remove(name: SecretRef): Promise<void>
+  /** The ciphertext of a secret: JSON text that anybody may see. */
+  ciphertext(name: SecretName): Promise<string>
+  /**
+   * Decrypts the body of a response that was encrypted with the vault's key, as its receiver does. Nodes reject secrets
+   * here by their label.
+   */
+  decryptResponse(body: Uint8Array | string): Promise<Uint8Array>
+  /** Gives the nodes new shares of the same key: as many nodes, and as high a threshold, as you say. Old shares are useless. */
+  reshare(options?: ReshareOptions): Promise<KeyChange>
+  /**
+   * Makes a new key, and encrypts the newest version of each secret with it. Older versions and expired secrets are removed;
+   * responses that were encrypted with the old key can't be decrypted any more.
+   */
+  rotate(): Promise<KeyChange>
+  /**
+   * Has a vault that was put back from a backup accepted by nodes, enclaves and `seen` files that have seen a newer state: the next
+   * change gets a number beyond `after`, which is the newest that any of them has seen. The error `ROLLBACK` names it.
+   */
+  recover(options: { readonly after: number }): Promise<Recovery>
+}

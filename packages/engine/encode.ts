@@ -1,0 +1,79 @@
+import { ValidationError } from 'sluice/core'
+import type { Field, FieldType } from './schemas.js'
+
+/** A value of a report's field. */
+export type FieldValue = bigint | number | string
+
+/** The parts of a signed report, all hex without `0x`; words are 64 digits. */
+export interface SignedParts {
+  /** Config digest, epoch and round, extra hash. */
+  readonly context: readonly [string, string, string]
+  readonly blob: string
+  readonly rs: readonly string[]
+  readonly ss: readonly string[]
+  /** Byte i is the recovery id (0 or 1) of signature i. */
+  readonly vs: string
+}
+
+/** The smallest and the largest value of an integer type. */
+export function rangeOf(type: Exclude<FieldType, 'bytes32'>): readonly [bigint, bigint] {
+  if (type === 'int192') return [-(2n ** 191n), 2n ** 191n - 1n]
+  return [0n, 2n ** BigInt(type.slice('uint'.length)) - 1n]
+}
+
+/** A non-negative integer as a 32-byte big-endian word in hex. */
+export function word(value: bigint | number): string {
+  return value.toString(16).padStart(64, '0')
+}
+
+function paddedBytes(hex: string): string {
+  return hex.padEnd(Math.ceil(hex.length / 64) * 64, '0')
+}
+
+/** Checks a field's value against its type. */
+export function checkField({ name, type }: Field, value: FieldValue): bigint | string {
+  if (type === 'bytes32') {
+    if (typeof value !== 'string')
+      throw new ValidationError(`${name}: bytes32 takes a string, got a ${typeof value}`)
+    if (!/^0x[0-9a-f]{64}$/.test(value)) {
+      throw new ValidationError(`${name}: bytes32 takes 0x and 64 lower-case hex digits`)
+    }
+    return value
+  }
+  if (typeof value !== 'bigint' && !Number.isSafeInteger(value)) {
+    const got = typeof value === 'number' ? value : `a ${typeof value}`
+    throw new ValidationError(`${name}: ${type} takes a bigint or a safe integer, got ${got}`)
+  }
+  const integer = BigInt(value)
+  const [least, most] = rangeOf(type)
+  if (integer < least || integer > most) {
+    throw new ValidationError(`${name}: ${type} takes ${least} to ${most}, got ${integer}`)
+  }
+  return integer
+}
+
+/** `abi.encode(field, field, …)` in hex: one word per field, as none of them is dynamic. */
+export function encodeBlob(
+  fields: readonly Field[],
+  values: Readonly<Record<string, FieldValue>>,
+): string {
+  let blob = ''
+  for (const field of fields) {
+    const value = values[field.name]
+    if (value === undefined) throw new ValidationError(`${field.name}: no value`)
+    const checked = checkField(field, value)
+    blob += typeof checked === 'bigint' ? word(BigInt.asUintN(256, checked)) : checked.slice(2)
+  }
+  return blob
+}
+
+/** `abi.encode(bytes32[3], bytes, bytes32[], bytes32[], bytes32)` with `0x`: a signed report. */
+export function encodeFullReport({ context, blob, rs, ss, vs }: SignedParts): string {
+  const blobAt = 7 * 32
+  const blobTail = word(blob.length / 2) + paddedBytes(blob)
+  const rsAt = blobAt + blobTail.length / 2
+  const rsTail = word(rs.length) + rs.join('')
+  const ssAt = rsAt + rsTail.length / 2
+  const ssTail = word(ss.length) + ss.join('')
+  return `0x${context.join('')}${word(blobAt)}${word(rsAt)}${word(ssAt)}${vs}${blobTail}${rsTail}${ssTail}`
+}

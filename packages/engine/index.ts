@@ -1,0 +1,60 @@
+export type {
+  DamagedSecret,
+  KeyChange,
+  NodeAddress,
+  NodeTrust,
+  PutOptions,
+  Recovery,
+  ReshareOptions,
+  RunningVaultNode,
+  SecretInfo,
+  Vault,
+  VaultNode,
+  VaultState,
+} from '@sluice/confidential-http/vault'
+export {
+  createVault,
+  type OpenVaultOptions,
+  openVault,
+  startVaultNode,
+  type VaultNodeOptions,
+  type VaultOptions,
+} from '@sluice/confidential-http/vault'
+export type { PermissionOptions } from 'sluice/internal'
+export type { SecretPolicy, SecretRef, SecretUse } from 'sluice/plugins/confidential-http'
+export {
+  type CertificateAuthority,
+  createCertificateAuthority,
+  type IssuedCertificate,
+  type IssueOptions,
+} from './certificate.js'
+export type { SignedReport } from './chain.js'
+export { type DataEngine, startDataEngine } from './data-engine.js'
+export type { FieldValue } from './encode.js'
+export type { ProxyConnection } from './fault-proxy/connection.js'
+export type { WhichConnections } from './fault-proxy/connections.js'
+export {
+  type FaultOptions,
+  type FaultProxy,
+  startFaultProxy,
+} from './fault-proxy/fault-proxy.js'
+export type { ProxyEvent, ProxyEventName } from './fault-proxy/log.js'
+export type { FaultProxyOptions } from './fault-proxy/options.js'
+export type { Direction, FaultKind, FaultRule } from './fault-proxy/rules.js'
+export type { ProxySettings } from './fault-proxy/toxics.js'
+export type { Failure } from './faults.js'
+export type { FeedSpec, ReportFields } from './feeds.js'
+export type { Forgery } from './forge.js'
+export {
+  type HTTPSHandler,
+  type HTTPSServer,
+  type HTTPSServerOptions,
+  startHTTPSServer,
+} from './https-server.js'
+export type { Delivery, PublishedReport } from './ledger.js'
+export type { RotateOptions, SignerSet } from './network.js'
+export type { DataEngineOptions } from './options.js'
+export type { EngineOrigin } from './origin.js'
+export type { PublishOptions } from './publisher.js'
+export type { RecordedReport } from './replay.js'
+export type { RequestRecord } from './request-log.js'

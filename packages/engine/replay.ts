@@ -1,0 +1,88 @@
+import { open } from 'node:fs/promises'
+import { ValidationError } from 'sluice/core'
+import { isFeedID } from 'sluice/report'
+import type { SignedReport } from './chain.js'
+
+/** A report recorded elsewhere. Further properties are ignored. */
+export interface RecordedReport {
+  /** In any case; published in lower case. */
+  readonly feedID: string
+  /** Published unchanged. */
+  readonly fullReport: string
+  /** In the feed's unit. @default the time in the report itself */
+  readonly validFromTimestamp?: number
+  /** In the feed's unit. @default the time in the report itself */
+  readonly observationsTimestamp?: number
+}
+
+/** The times and the number in a signed report; undefined if it is none. */
+function readReport(fullReport: string): Omit<SignedReport, 'feedID' | 'fullReport'> | undefined {
+  if (!/^0x([0-9a-f]{2})*$/i.test(fullReport)) return undefined
+  const wordAt = (byte: number): bigint | undefined => {
+    const digits = fullReport.slice(2 + byte * 2, 2 + byte * 2 + 64)
+    return digits.length === 64 ? BigInt(`0x${digits}`) : undefined
+  }
+  const blobAt = wordAt(3 * 32)
+  if (blobAt === undefined || blobAt > BigInt(fullReport.length)) return undefined
+  const blob = Number(blobAt) + 32
+  const seqNr = wordAt(32)
+  const validFrom = wordAt(blob + 32)
+  const observations = wordAt(blob + 64)
+  const max = BigInt(Number.MAX_SAFE_INTEGER)
+  if (seqNr === undefined || validFrom === undefined || observations === undefined) return undefined
+  if (validFrom > max || observations > max) return undefined
+  return {
+    // The last five bytes: epoch and round.
+    seqNr: Number(seqNr & 0xff_ffff_ffffn),
+    validFromTimestamp: Number(validFrom),
+    observationsTimestamp: Number(observations),
+  }
+}
+
+/** Checks one recorded report; `where` names it in errors. */
+function checkReport(recorded: unknown, where: string): SignedReport {
+  const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = (recorded ??
+    {}) as Partial<RecordedReport>
+  if (!isFeedID(feedID))
+    throw new ValidationError(`replay: ${where}: feedID is 0x and 64 hex digits`)
+  if (typeof fullReport !== 'string')
+    throw new ValidationError(`replay: ${where}: fullReport is a string`)
+  // Version 1 has block numbers in place of these times.
+  const own = /^0x.001/.test(feedID) ? undefined : readReport(fullReport)
+  const validFrom = validFromTimestamp ?? own?.validFromTimestamp
+  const observations = observationsTimestamp ?? own?.observationsTimestamp
+  if (!Number.isSafeInteger(validFrom) || !Number.isSafeInteger(observations))
+    throw new ValidationError(`replay: ${where}: neither the record nor its report has times`)
+  return {
+    feedID: feedID.toLowerCase(),
+    fullReport,
+    validFromTimestamp: validFrom as number,
+    observationsTimestamp: observations as number,
+    seqNr: own?.seqNr ?? 0,
+  }
+}
+
+function parseLine(line: string, where: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch (cause) {
+    throw new ValidationError(`replay: ${where} isn't JSON`, { cause })
+  }
+}
+
+/** Checks recorded reports, or reads them from an NDJSON file. */
+export async function readRecording(
+  source: readonly RecordedReport[] | string,
+): Promise<SignedReport[]> {
+  if (typeof source !== 'string')
+    return source.map((recorded, i) => checkReport(recorded, `record ${i}`))
+  const reports: SignedReport[] = []
+  let number = 0
+  const file = await open(source)
+  for await (const line of file.readLines()) {
+    number++
+    const where = `line ${number} of ${source}`
+    if (line.trim() !== '') reports.push(checkReport(parseLine(line, where), where))
+  }
+  return reports
+}

@@ -1,0 +1,160 @@
+import type { KV, KvEntry } from '@nats-io/kv'
+import type { NatsConnection } from '@nats-io/transport-node'
+import {
+  checkNumber,
+  checkOptions,
+  DataStreamsError,
+  isStreamsError,
+  type OptionNames,
+} from 'sluice/core'
+import { describeProcess, noCursors, readCursors, readProcess, thisProcess } from 'sluice/internal'
+import type { CursorStore } from 'sluice/stores'
+import { logError } from './errors.js'
+import { loadKeyValue } from './library.js'
+import { checkConnection, isAPIError } from './log.js'
+import { checkName } from './subjects.js'
+
+/** Where cursors are stored. */
+export interface NatsCursorsOptions {
+  /** The bucket of the key-value store; it is created where it does not exist. @default 'sluice-cursors' */
+  readonly bucket?: string
+  /** The key: each stream needs one of its own. */
+  readonly key: string
+  /** Servers that each hold a copy of a bucket that is created, 1 to 5. @default 1 */
+  readonly replicas?: number
+}
+
+const names: OptionNames<NatsCursorsOptions> = { bucket: true, key: true, replicas: true }
+
+const decoder = new TextDecoder()
+/** Milliseconds that the store may take to answer. */
+const TIMEOUT = 4000
+/** Milliseconds for which cursors are asked for while the store is away, and those between two tries. */
+const PATIENCE = 60_000
+const RETRY_AFTER = 500
+/** The code of a server whose newest revision is another than a save names. */
+const WRONG_REVISION = 10_071
+
+/** The value of a key. */
+interface Saved {
+  /** The id of the store that loaded or saved last, and its process. */
+  readonly owner: { readonly store: string }
+  readonly cursors: Readonly<Record<string, number>>
+}
+
+/**
+ * Stores cursors in the key-value store of NATS, so that a worker that moves to another machine goes on where it was. A key
+ * belongs to the stream that loaded it last: `load` takes it over, and a save of the stream before it fails.
+ */
+export function natsCursors(connection: NatsConnection, given: NatsCursorsOptions): CursorStore {
+  const options = checkOptions('natsCursors', given, names)
+  checkConnection(connection)
+  const bucket = checkName('bucket', options.bucket ?? 'sluice-cursors')
+  const key = checkName('key', options.key)
+  const replicas = checkNumber('replicas', options.replicas ?? 1, { min: 1, max: 5, whole: true })
+  const place = `key ${key} of bucket ${bucket}`
+  let opening: Promise<KV> | undefined
+  let revision = 0
+  const owner = { ...thisProcess(), store: crypto.randomUUID() }
+
+  function open(): Promise<KV> {
+    opening ??= openBucket(connection, bucket, replicas).catch(thrown => {
+      opening = undefined
+      throw thrown
+    })
+    return opening
+  }
+
+  async function put(store: KV, cursors: Saved['cursors'], previousSeq: number): Promise<void> {
+    const text = JSON.stringify({ owner, cursors } satisfies Saved)
+    revision = await store.put(key, text, { previousSeq, timeout: TIMEOUT })
+  }
+
+  /** Reads the cursors, and makes them this store's: what the owner before saves from now on does not follow on that. */
+  async function takeOver(): Promise<Saved['cursors']> {
+    const store = await open()
+    const entry = await store.get(key)
+    const cursors = readEntry(entry, place)?.cursors ?? {}
+    await put(store, cursors, entry?.revision ?? 0)
+    return cursors
+  }
+
+  /** A stream that can't read its cursors begins with now, and loses what came before: so it is tried for a while. */
+  async function takeOverInTime(): Promise<Saved['cursors']> {
+    const end = performance.now() + PATIENCE
+    for (;;) {
+      try {
+        return await takeOver()
+      } catch (thrown) {
+        const isForGood = isStreamsError(thrown) && !thrown.isRetryable
+        if (isForGood || performance.now() > end || connection.isClosed()) throw thrown
+        await new Promise(resolve => setTimeout(resolve, RETRY_AFTER))
+      }
+    }
+  }
+
+  async function write(store: KV, cursors: Saved['cursors']): Promise<void> {
+    try {
+      await put(store, cursors, revision)
+    } catch (thrown) {
+      if (!isAPIError(thrown, WRONG_REVISION)) throw thrown
+      const entry = await store.get(key)
+      const found = readEntry(entry, place)?.owner as Partial<typeof owner> | undefined
+      // A save without an answer may have been stored all the same.
+      if (entry === null || found?.store !== owner.store) throw takenOver(place, found)
+      await put(store, cursors, entry.revision)
+    }
+  }
+
+  return {
+    async load() {
+      try {
+        return await takeOverInTime()
+      } catch (thrown) {
+        throw logError(`${place} can't be read`, thrown)
+      }
+    },
+    async save(cursors) {
+      try {
+        await write(await open(), cursors)
+      } catch (thrown) {
+        if (isStreamsError(thrown, 'CURSOR_STORE')) throw thrown
+        throw logError(`${place} can't be written`, thrown)
+      }
+    },
+  }
+}
+
+/** The value of a key; undefined where there is none. Cursors alone are a value, too. */
+function readEntry(entry: KvEntry | null, place: string): Partial<Saved> | undefined {
+  if (entry === null || entry.operation !== 'PUT') return undefined
+  const text = decoder.decode(entry.value)
+  let value: Partial<Saved> | undefined
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw noCursors(place, 'it is not JSON', { cause })
+  }
+  const { owner, cursors } = value ?? {}
+  if (cursors === undefined) return { cursors: readCursors(text, place) }
+  const checked = readCursors(JSON.stringify(cursors), place)
+  return { cursors: checked, ...(owner && { owner }) }
+}
+
+function takenOver(place: string, owner: unknown): DataStreamsError {
+  return new DataStreamsError(
+    `${place} belongs to ${describeProcess(readProcess(owner))}, which loaded it later: each stream needs a key of its own`,
+    { code: 'CURSOR_STORE' },
+  )
+}
+
+async function openBucket(
+  connection: NatsConnection,
+  bucket: string,
+  replicas: number,
+): Promise<KV> {
+  const { Kvm } = await loadKeyValue()
+  // Only the leader knows the newest revision, which a save has to name.
+  const options = { timeout: TIMEOUT, replicas, history: 1, allow_direct: false }
+  return new Kvm(connection as never).create(bucket, options)
+}

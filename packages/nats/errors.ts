@@ -1,0 +1,28 @@
+import { DataStreamsError, type ErrorFacts, isStreamsError } from 'sluice/core'
+import { foreignCause } from 'sluice/internal'
+
+/** The log, a stream of NATS JetStream, cannot be reached, is missing, or has settings that do not serve. */
+export class LogError extends DataStreamsError {
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, { code: 'LOG', ...facts })
+  }
+
+  static {
+    LogError.prototype.name = 'LogError'
+  }
+}
+
+/** The codes of these errors. */
+declare module '../../core/errors.js' {
+  interface ErrorClasses {
+    /** The log cannot be reached, is missing or full, or has the wrong settings; the message says which. */
+    LOG: LogError
+  }
+}
+
+/** The error for a failure of the library of NATS: another try may help, since a log that is away comes back. */
+export function logError(what: string, thrown: unknown): LogError {
+  if (isStreamsError(thrown, 'LOG')) return thrown
+  const cause = foreignCause(thrown)
+  return new LogError(`${what}: ${cause.message}`, { cause, isRetryable: true })
+}

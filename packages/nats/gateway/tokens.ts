@@ -1,0 +1,96 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Log } from 'sluice/core'
+import { checkOptions, type OptionNames, ValidationError } from 'sluice/core'
+import { checkObject, openChangingFile, parseJSON } from 'sluice/internal'
+
+/** A token of a gateway. The gateway knows no token, only its hash. */
+export interface GatewayToken {
+  /** The SHA-256 of the token: 64 hexadecimal digits. */
+  readonly sha256: string
+  /** When it ends, such as `2027-01-31T00:00:00Z`. @default never */
+  readonly expires?: string
+}
+
+const names: OptionNames<GatewayToken> = { sha256: true, expires: true }
+
+/** The tokens of a gateway, by the names of their holders. */
+export interface GatewayTokens {
+  readonly [name: string]: GatewayToken
+}
+
+interface Entry {
+  readonly digest: Buffer
+  /** In Unix milliseconds. */
+  readonly expires: number
+}
+
+/** The tokens at a moment. */
+export interface TokenList {
+  /** The name of the holder of the token with this hash; undefined where there is none, or it has expired. */
+  holderOf(digest: Uint8Array): string | undefined
+}
+
+/** The hash by which a token is known. */
+export function digestOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}
+
+/** Returns a function that reads the tokens of an object; or of a JSON file, which is read again when it has changed. */
+export function openTokens(given: GatewayTokens | string, log: Log): () => TokenList {
+  if (typeof given !== 'string') {
+    const list = listOf(checkTokens('tokens', given))
+    return () => list
+  }
+  const file = openChangingFile(given, {
+    entries: 'tokens',
+    log,
+    parse: text => checkTokens(given, parseJSON<GatewayTokens>(given, text)),
+  })
+  return () => listOf(file.read())
+}
+
+function listOf(entries: ReadonlyMap<string, Entry>): TokenList {
+  return {
+    holderOf(digest) {
+      let holder: string | undefined
+      // Each is compared, so that the time says nothing of which one it is.
+      for (const [name, entry] of entries)
+        if (timingSafeEqual(entry.digest, digest) && entry.expires > Date.now()) holder = name
+      return holder
+    },
+  }
+}
+
+function checkTokens(field: string, given: GatewayTokens): ReadonlyMap<string, Entry> {
+  const entries = new Map<string, Entry>()
+  for (const [name, token] of Object.entries(checkObject(field, given))) {
+    if (!/^[\w.@-]{1,64}$/.test(name))
+      throw new ValidationError(
+        `${field}: each name must be 1 to 64 letters, digits, _, ., @ and -`,
+      )
+    const { sha256, expires } = checkOptions(
+      `${field}.${name}`,
+      checkObject(`${field}.${name}`, token),
+      names,
+    )
+    // The value is not shown: it may be the token itself.
+    if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/i.test(sha256))
+      throw new ValidationError(
+        `${field}.${name}.sha256 must be 64 hexadecimal digits: the hash of the token, and not the token`,
+      )
+    entries.set(name, {
+      digest: Buffer.from(sha256, 'hex'),
+      expires: checkExpiry(`${field}.${name}.expires`, expires),
+    })
+  }
+  return entries
+}
+
+function checkExpiry(field: string, value: unknown): number {
+  if (value === undefined) return Number.POSITIVE_INFINITY
+  const isDate = typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value)
+  const time = isDate ? Date.parse(value) : Number.NaN
+  if (Number.isNaN(time))
+    throw new ValidationError(`${field} must be a time such as 2027-01-31T00:00:00Z`)
+  return time
+}

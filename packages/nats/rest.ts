@@ -1,0 +1,139 @@
+import { asError } from 'sluice/core'
+import { parseFeedID, parseFeedIDs } from 'sluice/report'
+import { envelopeOf, type FrameFields } from './frame.js'
+import { accessLog, dateHeader, type ReportLog, readInfo, streamError } from './log.js'
+import { createPages, type FindPage, findLatest, type ScanOptions } from './scan.js'
+import { allSubjects, feedOf, feedsOfShare, type Share } from './subjects.js'
+
+/** What REST is answered from. */
+export interface LogRestParts extends ScanOptions {
+  readonly log: ReportLog
+  /** The feeds that are listed are those of this share. */
+  readonly share: Share | undefined
+}
+
+interface Parts extends LogRestParts {
+  readonly findPage: FindPage
+  /** That of the request. */
+  readonly signal: AbortSignal | undefined
+}
+
+const DEFAULT_PAGE = 10
+const MAX_PAGE = 10_000
+/** Feeds of a bulk request that are looked for at a time. */
+const AT_A_TIME = 16
+
+/**
+ * A fetch that answers the service's REST requests from the log, and sends nothing elsewhere. It settles when the log is asked
+ * nothing more, also where its signal aborts.
+ */
+export function createLogFetch(given: LogRestParts): typeof fetch {
+  const findPage = createPages(given.log, given)
+  return async function fetchFromLog(input, init) {
+    const { pathname, searchParams } = new URL(String(input))
+    const signal = init?.signal ?? undefined
+    signal?.throwIfAborted()
+    const at = pathname.indexOf('/api/')
+    const path = at === -1 ? '/' : pathname.slice(at)
+    try {
+      const body = await answer({ ...given, findPage, signal }, path, searchParams)
+      if (body === undefined)
+        return failure(404, 'the log has no such report', dateHeader(given.log))
+      const headers = { ...JSON_TYPE, ...dateHeader(given.log) }
+      return new Response(body.text, { status: body.isPartial ? 206 : 200, headers })
+    } catch (thrown) {
+      signal?.throwIfAborted()
+      return failure(503, asError(thrown).message)
+    }
+  }
+}
+
+const JSON_TYPE = { 'content-type': 'application/json' }
+
+function failure(status: number, message: string, date: Record<string, string> = {}): Response {
+  return new Response(JSON.stringify({ message }), { status, headers: { ...JSON_TYPE, ...date } })
+}
+
+interface Body {
+  readonly text: string
+  readonly isPartial?: boolean
+}
+
+async function answer(
+  parts: Parts,
+  path: string,
+  query: URLSearchParams,
+): Promise<Body | undefined> {
+  const { log, signal } = parts
+  const feedID = (): string => parseFeedID(query.get('feedID'))
+  switch (path) {
+    case '/api/v1/feeds':
+      return listFeeds(parts)
+    case '/api/v1/reports/latest':
+      return oneReport(await findLatest(log, feedID(), signal))
+    case '/api/v1/reports':
+      return oneReport(await findAt(parts, feedID(), Number(query.get('timestamp'))))
+    case '/api/v1/reports/page': {
+      const limit = Math.min(MAX_PAGE, Number(query.get('limit') ?? DEFAULT_PAGE))
+      const start = Number(query.get('startTimestamp'))
+      return reportList(await parts.findPage(feedID(), start, limit, signal))
+    }
+    case '/api/v1/reports/bulk': {
+      const feedIDs = parseFeedIDs(query.get('feedIDs'))
+      const reports = await findAllAt(parts, feedIDs, Number(query.get('timestamp')))
+      return { ...reportList(reports), isPartial: reports.length < feedIDs.length }
+    }
+    case '/':
+      // It is asked for the time of the log.
+      await readInfo(log)
+      return undefined
+    default:
+      return undefined
+  }
+}
+
+async function listFeeds({ log, share }: LogRestParts): Promise<Body> {
+  const { manager } = await accessLog(log.connection)
+  const options = { subjects_filter: allSubjects(log.prefix) }
+  const info = await manager.streams.info(log.stream, options).catch(thrown => {
+    throw streamError(log.stream, thrown)
+  })
+  const feedIDs = Object.keys(info.state.subjects ?? {})
+    .flatMap(subject => feedOf(log.prefix, subject) ?? [])
+    .sort()
+  const listed = share === undefined ? feedIDs : feedsOfShare(feedIDs, share)
+  return { text: JSON.stringify({ feeds: listed.map(feedID => ({ feedID })) }) }
+}
+
+/** The report that holds at a time. */
+async function findAt(
+  { findPage, signal }: Parts,
+  feedID: string,
+  time: number,
+): Promise<FrameFields | undefined> {
+  const [report] = await findPage(feedID, time, 1, signal)
+  return report !== undefined && report.validFromTimestamp <= time ? report : undefined
+}
+
+async function findAllAt(
+  parts: Parts,
+  feedIDs: readonly string[],
+  time: number,
+): Promise<readonly FrameFields[]> {
+  const reports: FrameFields[] = []
+  for (let at = 0; at < feedIDs.length; at += AT_A_TIME) {
+    const some = feedIDs.slice(at, at + AT_A_TIME).map(feedID => findAt(parts, feedID, time))
+    // Where one fails, the others are still asking the log.
+    await Promise.allSettled(some)
+    for (const report of await Promise.all(some)) if (report !== undefined) reports.push(report)
+  }
+  return reports
+}
+
+function oneReport(report: FrameFields | undefined): Body | undefined {
+  return report && { text: `{"report":${envelopeOf(report)}}` }
+}
+
+function reportList(reports: readonly FrameFields[]): Body {
+  return { text: `{"reports":[${reports.map(envelopeOf).join(',')}]}` }
+}

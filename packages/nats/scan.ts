@@ -1,0 +1,174 @@
+import type { StoredMsg } from '@nats-io/jetstream'
+import { feedResolution } from 'sluice/report'
+import { type Position, readBatch } from './batch.js'
+import { type FrameFields, readFrame } from './frame.js'
+import { type ReportLog, streamError } from './log.js'
+import { CLOCK_MARGIN, readNewest } from './newest.js'
+
+/** How a log is searched for reports of a time. */
+export interface ScanOptions {
+  /** Milliseconds by which a report may be published later than it was observed, where it is looked for. */
+  readonly lateness: number
+}
+
+/** Milliseconds before the newest message in which the newest report may lie. */
+const NEWEST_MARGIN = 60_000
+/** Messages of one request to the log. */
+const MIN_BATCH = 64
+const MAX_BATCH = 1024
+/** Milliseconds that a server which is behind has to catch up. */
+const PATIENCE = 10_000
+/** Milliseconds after which a server that is behind is asked again. */
+const BEHIND_DELAY = 100
+
+/** Pages whose next page is remembered. */
+const MAX_PLACES = 10_000
+
+/** Finds pages of reports. */
+export type FindPage = (
+  feedID: string,
+  start: number,
+  limit: number,
+  signal?: AbortSignal,
+) => Promise<readonly FrameFields[]>
+
+/** A message's report, and its number in the log. */
+interface Found {
+  readonly seq: number
+  readonly report: FrameFields
+}
+
+/**
+ * Finds the reports of a feed from a time on, ascending, at most `limit`. The order of publishing is not that of observation: it
+ * reads on until each report on the page follows on the one before it, or what is missing would be later than `lateness`. It
+ * remembers where the next page begins, so that each message is read once by whoever reads page after page.
+ */
+export function createPages(log: ReportLog, { lateness }: ScanOptions): FindPage {
+  /** Where in the log the page of a feed and a time begins. */
+  const places = new Map<string, number>()
+
+  function remember(feedID: string, page: readonly FrameFields[], rest: number): void {
+    const last = page.at(-1)
+    if (last === undefined) return
+    const [oldest] = places.keys()
+    if (places.size >= MAX_PLACES && oldest !== undefined) places.delete(oldest)
+    places.set(`${feedID}@${last.observationsTimestamp + 1}`, rest)
+  }
+
+  return async function findPage(feedID, start, limit, signal) {
+    const unit = feedResolution(feedID) === 's' ? 1000 : 1
+    const found: Found[] = []
+    const batch = Math.min(MAX_BATCH, Math.max(MIN_BATCH, limit + MIN_BATCH / 4))
+    const seq = places.get(`${feedID}@${start}`)
+    const since = new Date(Math.max(0, start * unit - CLOCK_MARGIN))
+    let from: Position = seq === undefined ? { start_time: since } : { seq }
+    const isEnd = createEndCheck(log, feedID, since)
+    for (;;) {
+      const messages = await readBatch(log, feedID, from, batch, signal)
+      for (const { data, seq } of messages) {
+        const report = readFrame(data, feedID)
+        if (report !== undefined && report.observationsTimestamp >= start)
+          found.push({ seq, report })
+      }
+      const last = messages.at(-1)
+      const { page, isFull } = sortPage(found, limit)
+      const end = page.at(-1)
+      const next = last === undefined ? undefined : last.seq + 1
+      const isPast =
+        last !== undefined &&
+        last.time.getTime() > (end?.observationsTimestamp ?? 0) * unit + lateness
+      const isEnough = isFull && (isPast || isWhole(page, start))
+      if (isEnough || (messages.length < batch && (await isEnd(next ?? position(from))))) {
+        if (next !== undefined) remember(feedID, page, firstAfter(found, end, next))
+        return page
+      }
+      if (next !== undefined) from = { seq: next }
+    }
+  }
+}
+
+/** The number of the first message that was read and is later than the page; `next` where there is none. */
+function firstAfter(found: readonly Found[], end: FrameFields | undefined, next: number): number {
+  const time = end?.observationsTimestamp ?? -1
+  return found.reduce(
+    (first, { seq, report }) => (report.observationsTimestamp > time && seq < first ? seq : first),
+    next,
+  )
+}
+
+/** The report of a feed with the newest observations; undefined where it has none. */
+export async function findLatest(
+  log: ReportLog,
+  feedID: string,
+  signal?: AbortSignal,
+): Promise<FrameFields | undefined> {
+  const newest = await readNewest(log, feedID)
+  if (newest === null) return undefined
+  const start = new Date(Math.max(0, newest.time.getTime() - NEWEST_MARGIN))
+  const isEnd = createEndCheck(log, feedID, start)
+  let from: Position = { start_time: start }
+  let latest: FrameFields | undefined
+  for (;;) {
+    const messages = await readBatch(log, feedID, from, MAX_BATCH, signal)
+    for (const { data } of messages) {
+      const report = readFrame(data, feedID)
+      const time = latest?.observationsTimestamp ?? -1
+      if (report !== undefined && report.observationsTimestamp > time) latest = report
+    }
+    const last = messages.at(-1)
+    if (last !== undefined) from = { seq: last.seq + 1 }
+    if (messages.length < MAX_BATCH && (await isEnd(position(from)))) return latest
+  }
+}
+
+/** Sorts reports by time, drops copies, and takes the first; reports of one time are not parted. */
+function sortPage(
+  found: readonly Found[],
+  limit: number,
+): { readonly page: readonly FrameFields[]; readonly isFull: boolean } {
+  const copies = new Set<string>()
+  const all = found
+    .map(({ report }) => report)
+    .filter(({ fullReport }) => !copies.has(fullReport) && copies.add(fullReport))
+    .sort((one, other) => one.observationsTimestamp - other.observationsTimestamp)
+  const next = all[limit]
+  if (next === undefined) return { page: all, isFull: all.length === limit }
+  const end = all.findIndex(each => each.observationsTimestamp === next.observationsTimestamp)
+  return { page: all.slice(0, end === 0 ? limit : Math.min(end, limit)), isFull: true }
+}
+
+/** True where the first report holds at `start`, and each follows on the one before it. */
+function isWhole(page: readonly FrameFields[], start: number): boolean {
+  let expected = start
+  for (const { validFromTimestamp: from, observationsTimestamp: to } of page) {
+    if (from > expected) return false
+    expected = Math.max(expected, to + 1)
+  }
+  return true
+}
+
+/**
+ * Checks that the log ends where a batch did: the server nearest to us has answered, and after a restart it may be behind. Where it
+ * is, it is given time; false says that there is more to read.
+ */
+function createEndCheck(
+  log: ReportLog,
+  feedID: string,
+  since: Date,
+): (next: number | undefined) => Promise<boolean> {
+  const end = performance.now() + PATIENCE
+  let newest: StoredMsg | null | undefined
+  return async function isEnd(next) {
+    if (newest === undefined) newest = await readNewest(log, feedID)
+    if (newest === null) return true
+    if (next === undefined ? newest.time < since : newest.seq < next) return true
+    if (performance.now() > end)
+      throw streamError(log.stream, new Error('a server is behind the others'))
+    await new Promise(resolve => setTimeout(resolve, BEHIND_DELAY))
+    return false
+  }
+}
+
+function position(from: Position): number | undefined {
+  return 'seq' in from ? from.seq : undefined
+}

@@ -1,0 +1,139 @@
+import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
+import { checkNumber, checkOptions, type OptionNames } from 'sluice/core'
+import { LogError, logError } from './errors.js'
+import { accessLog, isAPIError, type ReportLog, readInfo } from './log.js'
+import { allSubjects } from './subjects.js'
+
+/** How a stream is created that does not exist. */
+export interface CreateOptions {
+  /** Servers that each hold a copy, 1 to 5. @default 1 */
+  readonly replicas?: number
+  /** Hours that a report is stored. @default 24 */
+  readonly hours?: number
+  /** Bytes that are stored at most; the oldest reports are removed. @default 8589934592 */
+  readonly bytes?: number
+}
+
+const names: OptionNames<CreateOptions> = { replicas: true, hours: true, bytes: true }
+
+/** Minutes in which the log recognises a report that it has: a relay that was away sends some again. */
+const DUPLICATE_MINUTES = 10
+const LEAST_DUPLICATE_MINUTES = 2
+const MINUTE = 60_000_000_000
+const HOUR = 60 * MINUTE
+/** A report is about 1500 bytes as a frame. */
+const LEAST_MESSAGE = 65_536
+
+/** Milliseconds for which a log that gives no answer is asked again: its servers may be electing a leader. */
+const PATIENCE = 30_000
+const RETRY_AFTER = 250
+/** The code of a server that knows no leader. */
+const NO_LEADER = 10_008
+
+/** Makes sure that the stream is there and serves. Throws LogError that names the setting which does not. */
+export async function prepareStream(
+  log: ReportLog,
+  create: CreateOptions | undefined,
+): Promise<StreamInfo> {
+  const end = performance.now() + PATIENCE
+  for (;;) {
+    try {
+      return await checkStream(log, create)
+    } catch (thrown) {
+      if (!isWithoutLeader(thrown) || performance.now() > end) throw thrown
+      await new Promise(resolve => setTimeout(resolve, RETRY_AFTER))
+    }
+  }
+}
+
+function isWithoutLeader(thrown: unknown): boolean {
+  const { cause } = thrown as { readonly cause?: unknown }
+  return (cause as Error | undefined)?.name === 'TimeoutError' || isAPIError(cause, NO_LEADER)
+}
+
+async function checkStream(log: ReportLog, create: CreateOptions | undefined): Promise<StreamInfo> {
+  let info: StreamInfo
+  try {
+    info = await readInfo(log)
+  } catch (thrown) {
+    const isMissing = /does not exist/.test((thrown as Error).message)
+    if (create === undefined || !isMissing) throw thrown
+    info = await createStream(log, create)
+  }
+  const wrong = wrongSettings(info.config, log.prefix)
+  if (wrong.length === 0) return info
+  throw new LogError(`stream ${log.stream} does not serve: ${wrong.join('; ')}`)
+}
+
+export function checkCreate(value: boolean | CreateOptions | undefined): CreateOptions | undefined {
+  if (value === undefined || value === false) return undefined
+  const options = checkOptions('create', value === true ? {} : value, names)
+  const { replicas = 1, hours = 24, bytes = 8_589_934_592 } = options
+  return {
+    replicas: checkNumber('create.replicas', replicas, { min: 1, max: 5, whole: true }),
+    hours: checkNumber('create.hours', hours, { min: 1, max: 87_600 }),
+    bytes: checkNumber('create.bytes', bytes, { min: 1_048_576, whole: true }),
+  }
+}
+
+async function createStream(log: ReportLog, create: CreateOptions): Promise<StreamInfo> {
+  const { manager } = await accessLog(log.connection)
+  const { replicas = 1, hours = 24, bytes = -1 } = create
+  try {
+    return await manager.streams.add({
+      name: log.stream,
+      subjects: [allSubjects(log.prefix)],
+      retention: 'limits',
+      storage: 'file',
+      discard: 'old',
+      max_age: Math.round(hours * HOUR),
+      max_bytes: bytes,
+      duplicate_window: DUPLICATE_MINUTES * MINUTE,
+      allow_direct: true,
+      num_replicas: replicas,
+    })
+  } catch (thrown) {
+    // Another relay was faster.
+    if (isAPIError(thrown, 10_058)) return readInfo(log)
+    throw logError(`stream ${log.stream} could not be created`, thrown)
+  }
+}
+
+/** The rules that a stream's settings break, each with the name of the setting. */
+export function wrongSettings(config: StreamConfig, prefix: string): readonly string[] {
+  const subject = allSubjects(prefix)
+  const window = config.duplicate_window / MINUTE
+  const rules: readonly (readonly [isGood: boolean, rule: string])[] = [
+    [
+      config.subjects.some(each => covers(each, subject)),
+      `subjects must hold ${subject}, not ${config.subjects.join(', ')}`,
+    ],
+    [config.retention === 'limits', `retention must be limits, not ${config.retention}`],
+    [config.allow_direct === true, 'allow_direct must be true'],
+    [config.no_ack !== true, 'no_ack must be false'],
+    [config.sealed !== true, 'sealed must be false'],
+    [
+      window >= LEAST_DUPLICATE_MINUTES,
+      `duplicate_window must be at least ${LEAST_DUPLICATE_MINUTES} minutes, not ${window}`,
+    ],
+    [
+      config.max_msgs_per_subject <= 0,
+      `max_msgs_per_subject must be -1, not ${config.max_msgs_per_subject}`,
+    ],
+    [
+      config.max_msg_size <= 0 || config.max_msg_size >= LEAST_MESSAGE,
+      `max_msg_size must be -1 or at least ${LEAST_MESSAGE}, not ${config.max_msg_size}`,
+    ],
+  ]
+  return rules.flatMap(([isGood, rule]) => (isGood ? [] : [rule]))
+}
+
+/** True where a subject with wildcards takes all that another takes. */
+function covers(one: string, other: string): boolean {
+  const [parts, others] = [one.split('.'), other.split('.')]
+  for (const [at, part] of parts.entries()) {
+    if (part === '>') return others.length > at
+    if (at >= others.length || (part !== '*' && part !== others[at])) return false
+  }
+  return parts.length === others.length
+}

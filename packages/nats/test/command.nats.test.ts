@@ -1,0 +1,215 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import type { DataEngine } from '@sluice/engine'
+import { startCommand } from '@sluice/test-support/command.js'
+import { pause, until } from '@sluice/test-support/waiting.js'
+import { queuePreset } from '../index.js'
+import { hashOf, openRaw, token } from './support/gateway.js'
+import { closers, feed, type LogWorld, startWorld } from './support/world.js'
+
+/** The environment of a relay of the engine. */
+const environmentOf = ({ apiKey, userSecret, endpoint, wsEndpoint }: DataEngine) => ({
+  API_KEY: apiKey,
+  USER_SECRET: userSecret,
+  REST_URL: endpoint,
+  WS_URL: wsEndpoint,
+})
+
+/** Starts `sluice relay` for the log of a world. */
+function start(world: LogWorld, engine: DataEngine, ...more: readonly string[]) {
+  const servers = world.servers.servers.join()
+  return startCommand(['relay', '--nats', servers, ...more], { env: environmentOf(engine) })
+}
+
+const feeds = ['--feeds', `${feed(1)},${feed(2)}`, '--single'] as const
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'sluice-relay-'))
+  closers.push(() => rmSync(path, { recursive: true }))
+  return path
+}
+
+test('sluice dead-letters lists what a queue has given up, and gives it to the queue again', async () => {
+  const world = await startWorld()
+  await world.relay(await world.engine())
+  const worker = await world.worker({ plugins: queuePreset(), wire: { queue: 'desk' } })
+  const log = jetstream(await world.connect())
+  await log.publish(`sluice.3.${feed(1)}`, 'no frame')
+  await until(() => worker.stream.getMetrics().deadLetters === 1)
+  const run = (...more: readonly string[]) =>
+    startCommand(['dead-letters', '--nats', world.servers.servers.join(), ...more]).ended
+  const listed = await run('--queue', 'desk')
+  expect(listed).toMatchObject({ code: 0, err: '' })
+  expect(listed.out).toMatch(/^1 {2}\S+Z {2}0x1003\d+ {2}no-report {2}deliveries 1\n1 dead letter/)
+  const { out } = await run('--queue', 'desk', '--json')
+  expect(JSON.parse(out)).toMatchObject({
+    sequence: 1,
+    feedID: feed(1),
+    data: Buffer.from('no frame').toString('base64'),
+  })
+  expect(await run('--queue', 'desk', '--republish')).toMatchObject({
+    code: 0,
+    out: '1 report published again to queue desk\n',
+  })
+  await until(() => worker.stream.getMetrics().deadLetters === 2)
+  expect(await run('--queue', 'none', '--republish')).toMatchObject({
+    code: 4,
+    err: 'sluice: queue none does not exist: nobody would get its reports again\n',
+  })
+  expect(await run()).toMatchObject({ code: 2 })
+  expect(await run('--queue', 'a b')).toMatchObject({ code: 2 })
+})
+
+describe('sluice relay', () => {
+  test('creates the stream as it is told, stores what the engine publishes, and ends with SIGTERM', async () => {
+    const world = await startWorld()
+    const engine = await world.engine()
+    const options = ['--create', '--hours', '2', '--bytes', '9000000', '--replicas', '1']
+    const names = ['--stream', 'DESK', '--prefix', 'desk.reports', '--name', 'left']
+    const relay = start(world, engine, ...feeds, ...options, ...names)
+    await until(() => relay.output.out.includes('relaying 2 feeds'))
+    for (let at = 0; at < 20; at++) engine.publish(feed(1 + (at % 2)))
+    const { streams } = await jetstreamManager(await world.connect())
+    let stored = 0
+    while (stored < 20) stored = (await streams.info('DESK')).state.messages
+    const { config, state } = await streams.info('DESK', { subjects_filter: '>' })
+    expect(config).toMatchObject({ max_age: 7200e9, max_bytes: 9_000_000, num_replicas: 1 })
+    expect(Object.keys(state.subjects ?? {})).toContain(`desk.reports.3.${feed(1)}`)
+    relay.child.kill('SIGTERM')
+    expect(await relay.ended).toMatchObject({ code: 0, err: '' })
+    const cursor = await streams.getMessage('KV_sluice-cursors', {
+      last_by_subj: '$KV.sluice-cursors.left',
+    })
+    expect(Object.keys(cursor?.json() ?? {})).toHaveLength(2)
+  })
+
+  test('that is killed loses nothing, and doubles nothing', async () => {
+    const world = await startWorld()
+    const engine = await world.engine()
+    let publishing = true
+    async function publish(): Promise<void> {
+      for (let at = 0; publishing; at++) {
+        engine.publish(feed(1 + (at % 2)))
+        await pause(2)
+      }
+    }
+    const published = publish()
+    const connection = await world.connect()
+    for (let kill = 0; kill < 3; kill++) {
+      const relay = start(world, engine, ...feeds, '--create')
+      await until(() => relay.output.out.includes('relaying'))
+      await pause(300)
+      relay.child.kill('SIGKILL')
+      await relay.ended
+    }
+    const last = start(world, engine, ...feeds)
+    await until(() => last.output.out.includes('relaying'))
+    publishing = false
+    await published
+    // Before the first relay there was nobody to store them.
+    const { streams } = await jetstreamManager(connection)
+    const first = (await streams.getMessage('SLUICE', { seq: 1 }))?.json<Frame>()
+    const since = first?.report.observationsTimestamp ?? 0
+    const all = engine
+      .ledger()
+      .filter(({ observationsTimestamp }) => observationsTimestamp >= since)
+    let messages = 0
+    while (messages < all.length) messages = (await streams.info('SLUICE')).state.messages
+    expect(messages).toBe(all.length)
+    const times = new Set<string>()
+    for (let seq = 1; seq <= messages; seq++) {
+      const report = (await streams.getMessage('SLUICE', { seq }))?.json<Frame>().report
+      times.add(`${report?.feedID}@${report?.observationsTimestamp}`)
+    }
+    expect(times.size).toBe(all.length)
+    last.child.kill('SIGTERM')
+    expect((await last.ended).code).toBe(0)
+  })
+
+  test('with --gateway serves pages, with the tokens of a file', async () => {
+    const world = await startWorld()
+    const engine = await world.engine()
+    const tokens = join(folder(), 'tokens.json')
+    writeFileSync(tokens, JSON.stringify({ dashboard: { sha256: hashOf(token) } }))
+    const gateway = ['--gateway', '0', '--tokens', tokens, '--allow-origin', 'https://app.example']
+    const both = start(world, engine, ...feeds, '--create', ...gateway)
+    await until(() => both.output.out.includes('serving pages at'))
+    engine.publish(feed(1))
+    // Another serves the same log, without the service's keys.
+    const alone = startCommand(['relay', '--nats', world.servers.servers.join(), ...gateway])
+    await until(() => alone.output.out.includes('serving pages at'))
+    for (const { output } of [both, alone]) {
+      const [url = ''] = /http:\/\/\S+(?=;)/.exec(output.out) ?? []
+      const stream = await openRaw({ wsURL: url.replace('http', 'ws') }, [feed(1)], {
+        origin: 'https://app.example',
+      })
+      const { fullReport } = engine.publish(feed(1))
+      await until(() => stream.frames.some(frame => String(frame).includes(fullReport)))
+    }
+    for (const { child, ended } of [both, alone]) {
+      child.kill('SIGTERM')
+      const { code, out, err } = await ended
+      expect(code).toBe(0)
+      expect(out + err).not.toContain(token)
+    }
+  })
+
+  test('says that the stream does not exist, or that NATS is away', async () => {
+    const world = await startWorld()
+    const engine = await world.engine()
+    expect(await start(world, engine, ...feeds).ended).toMatchObject({
+      code: 4,
+      err: 'sluice: stream SLUICE does not exist: a relay creates it with create\n',
+    })
+    const [node] = world.servers.nodes
+    await node.kill()
+    const { code, err } = await start(world, engine, ...feeds, '--create').ended
+    expect(err).toMatch(/^sluice: no connection to NATS: .*\n$/)
+    expect(code).toBe(4)
+  })
+
+  test('names the option that is wrong, in one line', async () => {
+    const nats = ['--nats', 'nats://127.0.0.1:1']
+    const some = [...nats, '--feeds', feed(1)]
+    const serving = [...nats, '--gateway', '0', '--tokens', 't.json']
+    const cases: readonly (readonly [readonly string[], string])[] = [
+      [['--feeds', feed(1)], '--nats'],
+      [nats, '--feeds'],
+      [[...nats, '--feeds', '0x12'], 'feedID must be 0x'],
+      [['--nats', 'nats://user:secret@127.0.0.1', '--feeds', feed(1)], '--nats'],
+      [[...some, '--create', '--replicas', '9'], '--replicas'],
+      [[...some, '--create', '--hours', '0'], '--hours'],
+      [[...some, '--create', '--bytes', '1k'], '--bytes'],
+      [[...some, '--hours', '3'], '--hours'],
+      [[...some, '--stream', 'a.b'], '--stream'],
+      [[...some, '--prefix', 'a b'], '--prefix'],
+      [[...some, '--name', 'a b'], '--name'],
+      [[...some, '--creds', '/nowhere'], '--creds'],
+      [[...some, '--nats-ca', '/nowhere'], '--nats-ca'],
+      [[...some, '--nats-cert', '/nowhere'], '--nats-cert'],
+      [[...some, '--tokens', 't.json'], '--tokens'],
+      [[...nats, '--gateway', '0'], '--tokens'],
+      [[...nats, '--gateway', '70000', '--tokens', 't.json'], '--gateway'],
+      [[...serving, '--create'], '--create'],
+      [[...serving, '--gateway-cert', '/nowhere'], '--gateway-cert'],
+      [[...serving, '--max-connections', '0'], '--max-connections'],
+      [[...some, '--nonsense'], '--nonsense'],
+    ]
+    const env = { API_KEY: 'key', USER_SECRET: 'secret' }
+    const wrong: string[] = []
+    for (const [args, option] of cases) {
+      const { code, err } = await startCommand(['relay', ...args], { env }).ended
+      const isOne = err.trim().split('\n').length === 1
+      if (code !== 2 || !isOne || !err.includes(option) || err.includes('secret'))
+        wrong.push(`${args.join(' ')}: ${code} ${err}`)
+    }
+    expect(wrong).toEqual([])
+  }, 60_000)
+})
+
+interface Frame {
+  readonly report: { readonly feedID: string; readonly observationsTimestamp: number }
+}

@@ -1,0 +1,54 @@
+import type { Plugin } from 'sluice/client'
+import { checkOptions, type OptionNames } from 'sluice/core'
+import { type ContinuityOptions, continuity } from 'sluice/plugins/continuity'
+import { allDecoders, type DecodedReport, decoders } from 'sluice/plugins/decoders'
+import { dedup } from 'sluice/plugins/dedup'
+import { type LoggingConfig, logging } from 'sluice/plugins/logging'
+import { retry } from 'sluice/plugins/retry'
+import { type VerifyOptions, verify } from 'sluice/plugins/verify'
+import { queueDeliveries } from './queue-deliveries.js'
+
+/** Milliseconds of missing reports that are fetched: asking the log costs the service nothing. */
+const MAX_BACKFILL = 86_400_000
+
+/** Options of `queuePreset`. */
+export interface QueuePresetOptions {
+  /** How signatures are verified, and who may sign. @default they are not verified */
+  readonly verify?: VerifyOptions
+  /** Where log lines go, and how many. @default nothing is logged */
+  readonly logging?: LoggingConfig
+}
+
+/** Options of `workerPreset`. */
+export interface WorkerPresetOptions extends QueuePresetOptions {
+  /** How missing reports are fetched from the log, of a day unless this says otherwise, and in which order reports come. */
+  readonly continuity?: ContinuityOptions
+}
+
+const queueNames: OptionNames<QueuePresetOptions> = { verify: true, logging: true }
+const workerNames: OptionNames<WorkerPresetOptions> = { ...queueNames, continuity: true }
+
+/** The default preset for a client of the log: without credentials, and without what spares the service. */
+export function workerPreset(given?: WorkerPresetOptions): readonly Plugin<DecodedReport>[] {
+  const options = checkOptions('workerPreset', given, workerNames)
+  return [
+    logging(options.logging),
+    decoders(...allDecoders),
+    continuity({ maxBackfill: MAX_BACKFILL, ...options.continuity }),
+    dedup(),
+    ...(options.verify === undefined ? [] : [verify(options.verify)]),
+    retry(),
+  ]
+}
+
+/** The preset for a worker of a queue, which gets some of the reports, each at least once. */
+export function queuePreset(given?: QueuePresetOptions): readonly Plugin<DecodedReport>[] {
+  const options = checkOptions('queuePreset', given, queueNames)
+  return [
+    logging(options.logging),
+    decoders(...allDecoders),
+    ...(options.verify === undefined ? [] : [verify(options.verify)]),
+    retry(),
+    queueDeliveries(),
+  ]
+}

@@ -1,0 +1,117 @@
+import { lstatSync, readlinkSync, statSync } from 'node:fs'
+import { isAbsolute, join } from 'node:path'
+import host from 'node:process'
+import type { OptionNames } from '../core/options.js'
+import { VaultError } from '../plugins/confidential-http/vault-error.js'
+
+/** The mode and owner of a file or folder. */
+export interface Entry {
+  readonly mode: number
+  readonly uid: number
+}
+
+/** Only their owner may read secret files, and only their owner may write files of either kind. */
+export type Content = 'secret' | 'public'
+
+/** Checks that throw VaultError (`PERMISSIONS`) if others have too wide permissions. */
+export interface Permissions {
+  checkFile(shown: string, entry: Entry, content: Content): void
+  /** Checks a folder and those of the named folders in it that exist. */
+  checkFolder(path: string, entries: readonly string[]): void
+  /** Checks the folders above a path, and those above the links in it. */
+  checkParents(path: string): void
+}
+
+/** @internal The option that lifts the checks. */
+export interface PermissionOptions {
+  /** Accepts secret files that others may read, and files and folders that others may write. @default false */
+  readonly insecurePermissions?: boolean
+}
+
+/** The names of these options. */
+export const permissionNames: OptionNames<PermissionOptions> = {
+  insecurePermissions: true,
+}
+
+const STICKY = 0o1000
+/** The limit of Linux. */
+const MAX_LINKS = 40
+
+/** The checks for POSIX permissions; on other systems they pass. */
+export function createPermissions({ insecurePermissions }: PermissionOptions = {}): Permissions {
+  const uid = host.getuid?.()
+  if (insecurePermissions === true || host.platform === 'win32' || uid === undefined)
+    return { checkFile() {}, checkFolder() {}, checkParents() {} }
+
+  function checkOwner(shown: string, entry: Entry): void {
+    // root may use the files of others, as those of a mounted volume.
+    if (uid !== 0 && entry.uid !== uid && entry.uid !== 0)
+      throw permissionError(shown, entry, 'it belongs to another user')
+  }
+
+  /** Resolves a path step by step, as the system does, link by link. */
+  function checkParents(path: string): void {
+    let at = '/'
+    let links = 0
+    const steps = (isAbsolute(path) ? path : `${host.cwd()}/${path}`).split('/')
+    for (let step = steps.shift(); step !== undefined; step = steps.shift()) {
+      if (step === '' || step === '.') continue
+      const folder = statSync(at)
+      if ((folder.mode & 0o002) !== 0 && (folder.mode & STICKY) === 0)
+        throw permissionError(at, folder, 'anybody may replace what is in it')
+      const next = join(at, step)
+      const entry = lstatSync(next)
+      if (!entry.isSymbolicLink()) {
+        at = next
+        continue
+      }
+      checkOwner(next, entry)
+      if (++links > MAX_LINKS) throw new VaultError(`${path} has too many symbolic links`)
+      const target = readlinkSync(next)
+      if (isAbsolute(target)) at = '/'
+      steps.unshift(...target.split('/'))
+    }
+  }
+
+  return {
+    checkFile(shown, entry, content) {
+      checkOwner(shown, entry)
+      // Secrets are mounted into containers as files of root that a group may read.
+      const allowed = entry.uid === 0 && uid !== 0 ? 0o640 : 0o600
+      const rule = 'others may read or write what only its owner must'
+      if (content === 'secret' && (entry.mode & 0o777 & ~(allowed | 0o100)) !== 0)
+        throw permissionError(shown, entry, rule, '0600')
+      if ((entry.mode & 0o022) !== 0)
+        throw permissionError(shown, entry, 'others may write it', '0600')
+    },
+    checkFolder(path, entries) {
+      for (const folder of [path, ...entries.map(entry => join(path, entry))]) {
+        const entry = entryOf(folder)
+        if (entry === undefined) continue
+        checkOwner(folder, entry)
+        if ((entry.mode & 0o022) !== 0)
+          throw permissionError(folder, entry, 'others may write in it', '0700')
+        checkParents(folder)
+      }
+    },
+    checkParents,
+  }
+}
+
+/** Undefined if the path, or the target of a link, does not exist. */
+function entryOf(path: string): Entry | undefined {
+  try {
+    return statSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+function permissionError(shown: string, entry: Entry, rule: string, wanted?: string): VaultError {
+  const octal = (entry.mode & 0o7777).toString(8).padStart(4, '0')
+  const advice = wanted === undefined ? 'mend that' : `make it ${wanted}`
+  return new VaultError(
+    `${shown} has the mode ${octal}: ${rule}; ${advice}, or allow it with insecurePermissions (--insecure-permissions)`,
+    { code: 'PERMISSIONS' },
+  )
+}

@@ -1,0 +1,158 @@
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
+import { type Lock, takeLock } from '../../platform/lock.js'
+import { startOf, thisProcess } from '../../platform/running.js'
+
+let folder: string
+let path: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-lock-'))
+  path = join(folder, 'x.lock')
+  jest.useFakeTimers()
+})
+afterEach(() => {
+  expect(jest.getTimerCount()).toBe(0)
+  jest.useRealTimers()
+  rmSync(folder, { recursive: true })
+})
+
+const facts = thisProcess()
+/** A process of another container, which has the id of this one. */
+const elsewhere = { ...facts, host: 'container-b', place: 'another boot' }
+const parent = { ...facts, pid: process.ppid, start: startOf(process.ppid) }
+const write = (owner: object): void => writeFileSync(path, JSON.stringify(owner))
+const wait = (ms: number) => jest.advanceTimersByTimeAsync(ms)
+
+/** What comes of taking the lock, once something does. */
+function take(patience?: number, signal?: AbortSignal) {
+  const waits: string[] = []
+  const found: { result?: Lock | string; error?: unknown } = {}
+  const options = { signal, waiting: (owner: string) => void waits.push(owner) }
+  takeLock(path, patience === undefined ? options : { ...options, patience }).then(
+    result => {
+      found.result = result
+    },
+    error => {
+      found.error = error
+    },
+  )
+  return { waits, found }
+}
+
+test('waits for a process that runs, says so after two seconds, and gives up in the end', async () => {
+  write(parent)
+  const { found, waits } = take(60_000)
+  await wait(1900)
+  expect(waits).toEqual([])
+  await wait(58_000)
+  const name = `process ${process.ppid} on ${facts.host} (started at ${facts.started})`
+  expect(waits).toEqual([name])
+  expect(found).toEqual({})
+  await wait(300)
+  expect(found).toEqual({ result: name })
+  expect(readdirSync(folder)).toEqual(['x.lock'])
+})
+
+test('takes it as soon as its owner gives it up', async () => {
+  write(parent)
+  const { found } = take(60_000)
+  await wait(30_000)
+  rmSync(path)
+  await wait(100)
+  const lock = found.result as Lock
+  expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject(facts)
+  expect(lock.other()).toBeUndefined()
+  lock.release()
+  expect(readdirSync(folder)).toEqual([])
+})
+
+test('waits two seconds for this process, whose other stream may be closing', async () => {
+  const { found: first } = take()
+  await wait(0)
+  const { found } = take(60_000)
+  await wait(1900)
+  expect(found).toEqual({})
+  await wait(200)
+  expect(found.result).toMatch(`this process ${process.pid} on ${facts.host}`)
+  ;(first.result as Lock).release()
+})
+
+test.each([
+  ['of another machine or container, with the id of this process', JSON.stringify(elsewhere)],
+  ['that does not say whose it is', ''],
+  ['with another text', '{"pid":-1}'],
+])('takes a lock over that shows no sign of life for ten seconds: one %s', async (_whose, text) => {
+  writeFileSync(path, text)
+  const { found } = take()
+  await wait(9900)
+  expect(found).toEqual({})
+  await wait(300)
+  expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject(facts)
+  ;(found.result as Lock).release()
+})
+
+test('leaves one of another container that shows signs of life', async () => {
+  write(elsewhere)
+  const { found } = take(30_000)
+  for (let at = 1; at <= 15; at++) {
+    utimesSync(path, at, at)
+    await wait(2000)
+  }
+  await wait(200)
+  expect(found.result).toMatch(`process ${process.pid} on container-b (started at `)
+  expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(elsewhere)
+})
+
+test('gives signs of life, and makes a lock again that was deleted', async () => {
+  const { found } = take()
+  await wait(0)
+  const lock = found.result as Lock
+  utimesSync(path, 1, 1)
+  await wait(2000)
+  const { mtimeMs } = statSync(path)
+  expect(mtimeMs).toBeGreaterThan(1000)
+  rmSync(path)
+  await wait(2000)
+  expect(readdirSync(folder)).toEqual([])
+  expect(lock.other()).toBeUndefined()
+  expect(readdirSync(folder)).toEqual(['x.lock'])
+  lock.release()
+})
+
+test('names the process that has taken it over, and leaves that its lock', async () => {
+  const { found } = take()
+  await wait(0)
+  const lock = found.result as Lock
+  write(elsewhere)
+  await wait(2000)
+  expect(lock.other()).toMatch('on container-b')
+  lock.release()
+  expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(elsewhere)
+})
+
+test('ends the wait with its signal', async () => {
+  write(parent)
+  const controller = new AbortController()
+  const { found } = take(60_000, controller.signal)
+  await wait(1000)
+  controller.abort(new Error('closed'))
+  await wait(0)
+  expect(found).toMatchObject({ error: { message: 'closed' } })
+})
+
+test('a folder that is not there is an error', async () => {
+  path = join(folder, 'none', 'x.lock')
+  const { found } = take()
+  await wait(0)
+  expect(found).toMatchObject({ error: { code: 'ENOENT' } })
+})
