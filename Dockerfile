@@ -4,24 +4,38 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
+COPY packages/engine/package.json packages/engine/
+COPY packages/confidential-http/package.json packages/confidential-http/
+COPY packages/nats/package.json packages/nats/
+COPY packages/cli/package.json packages/cli/
+COPY test/support/package.json test/support/
 RUN npm ci --include=dev --ignore-scripts --no-audit --no-fund
 COPY . .
 RUN node build.mjs \
- && find dist/esm \( -name '*.map' -o -name '*.d.ts' \) -delete
-# Drops what only the build needs, and takes in the optional packages that the command loads, at the versions of the lock file.
+ && find dist packages/*/dist \( -name '*.map' -o -name '*.d.ts' \) -delete
+# What is ours, as folders: the links of node_modules would lead nowhere in the image.
+RUN mkdir -p /ours/sluice \
+ && cp -r package.json dist /ours/sluice/ \
+ && for name in engine confidential-http nats cli; do \
+      mkdir -p "packages/$name/node_modules" "/ours/@sluice/$name" \
+      && cp -r "packages/$name/package.json" "packages/$name/dist" "packages/$name/node_modules" "/ours/@sluice/$name/" \
+      || exit 1; \
+    done \
+ && rm -r /ours/sluice/dist/cjs /ours/@sluice/*/dist/cjs
+# Drops what only the build needs, and the optional packages, but for those that the command loads, at the versions of the lock
+# file.
 # hadolint ignore=DL3016
-RUN npm install --save-prod --omit=dev --ignore-scripts --no-audit --no-fund \
-      undici prom-client hyparquet-writer @nats-io/transport-node @nats-io/jetstream @nats-io/kv \
+RUN npm install --save-prod --omit=dev --omit=optional --omit=peer --ignore-scripts --no-audit --no-fund \
+      undici prom-client secp256k1 hyparquet-writer @nats-io/transport-node @nats-io/jetstream @nats-io/kv \
+ && rm -r node_modules/sluice node_modules/@sluice \
  && mkdir /data
 
 # Node and its libraries: no shell, no package manager.
 FROM gcr.io/distroless/nodejs24-debian12:nonroot
 WORKDIR /app
-# The package.json of the repository, and not that of the build, which has other dependencies by now.
-COPY package.json LICENSE ./
+COPY LICENSE ./
 COPY --from=build /build/node_modules ./node_modules
-COPY --from=build /build/dist/THIRD-PARTY-LICENSES ./dist/
-COPY --from=build /build/dist/esm ./dist/esm
+COPY --from=build /ours ./node_modules
 # The only folder that it writes to, so the rest may be read-only.
 COPY --from=build --chown=65532:65532 /data /data
 USER 65532:65532
@@ -30,5 +44,5 @@ VOLUME /data
 EXPOSE 8080 8180 9464
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \
   CMD ["/nodejs/bin/node", "-e", "fetch(process.env.HEALTH_URL).then(({ status }) => process.exit(status < 500 ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["/nodejs/bin/node", "/app/dist/esm/cli/sluice.js"]
+ENTRYPOINT ["/nodejs/bin/node", "/app/node_modules/@sluice/cli/dist/esm/sluice.js"]
 CMD ["--help"]

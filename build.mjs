@@ -1,4 +1,5 @@
-// Builds dist/esm and dist/cjs: a file for each entry, and what entries have in common in shared/, once, with source maps.
+// Builds dist/esm and dist/cjs of the library and of each package: a file for each entry, and what entries have in common in shared/,
+// once, with source maps.
 // With --if-needed: installs and builds only what is missing or out of date, and says nothing when nothing is.
 import { execFile, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -16,49 +17,39 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { findStrangers, packages as places } from './build/packages.mjs'
 
 const root = dirname(fileURLToPath(import.meta.url))
 const at = (...parts) => join(root, ...parts)
 const exists = path => existsSync(at(path))
 const say = message => console.error(`sluice: ${message}`)
 
-/** From the bottom up: each may import what stands before it. */
+/** The library stands at the root; its packages stand on it, and on those before them. */
+const [library, ...packages] = Object.values(places)
 const folders = [
   'core',
   'platform',
   'crypto',
   'report',
-  'local',
-  'stores',
   'client',
   'plugins',
   'presets',
-  'nats',
-  'gateway',
-  'confidential-http',
-  'cli',
+  ...packages,
 ]
+/** Modules that find files beside them. */
+const placed = { 'packages/cli': ['monitor/page-files'] }
 const settings = [
   'build.mjs',
   'build/compile.mjs',
+  'build/packages.mjs',
   'build/page.mjs',
   'build/pure.mjs',
   'package.json',
+  ...packages.map(name => `${name}/package.json`),
   'package-lock.json',
   'tsconfig.json',
   'tsconfig.build.json',
 ]
-/** What has its place: the programs of threads and of processes, which are started by their paths, and what finds files beside it. */
-const programs = [
-  'cli/demo/confidential-demo',
-  'cli/demo/demo-upstream',
-  'cli/monitor/page-files',
-  'confidential-http/enclave/enclave-thread',
-  'confidential-http/remote/curve-thread',
-  'confidential-http/remote/remote-thread',
-  'plugins/verify/recovery-thread',
-]
-const command = 'cli/sluice'
 
 /** A failure whose message is all there is to say. */
 class BuildError extends Error {}
@@ -67,13 +58,19 @@ class BuildError extends Error {}
 function walk(folder) {
   return readdirSync(at(folder), { withFileTypes: true }).flatMap(entry => {
     const path = join(folder, entry.name)
-    return entry.isDirectory() ? walk(path) : [path]
+    if (!entry.isDirectory()) return [path]
+    return /^(dist.*|test|node_modules)$/.test(entry.name) ? [] : walk(path)
   })
 }
 
 function findSources() {
   const files = folders.filter(exists).flatMap(walk)
-  return ['index.ts', ...files.filter(file => /\.(ts|html|css|svg)$/.test(file))]
+  return [
+    'index.ts',
+    'internal.ts',
+    'official-sdk.ts',
+    ...files.filter(file => /\.(ts|html|css|svg)$/.test(file)),
+  ]
 }
 
 /** A digest of all that goes into a build: equal digests, equal builds. */
@@ -101,6 +98,8 @@ function isInstalled() {
 }
 
 function install() {
+  const strangers = findStrangers(root)
+  if (strangers.length > 0) throw new BuildError(strangers.join('\n'))
   say('installing dependencies (npm ci)')
   const args = ['ci', '--include=dev', '--loglevel=error']
   const options = { cwd: root, stdio: ['ignore', process.stderr, process.stderr] }
@@ -113,13 +112,18 @@ function install() {
   }
 }
 
-/** The entries that package.json tells of, as paths without an ending: `index`, `client/index`. */
-function findEntries() {
-  const { exports } = JSON.parse(readFileSync(at('package.json'), 'utf8'))
-  return Object.values(exports).flatMap(({ require }) =>
-    require === undefined ? [] : [require.default.replace(/^\.\/dist\/cjs\/(.+)\.js$/, '$1')],
+const manifestOf = name => JSON.parse(readFileSync(at(name, 'package.json'), 'utf8'))
+const sourceOf = file => file.replace(/^(?:\.\/)?dist\/(?:esm|cjs)\/(.+)\.js$/, '$1')
+
+/** The entries that the manifest of a package tells of, as paths without an ending: `index`, `client/index`. */
+function findEntries(name) {
+  return Object.values(manifestOf(name).exports).flatMap(({ require }) =>
+    require === undefined ? [] : [sourceOf(require)],
   )
 }
+
+/** The programs that a package installs: ES modules, whoever starts them. */
+const findCommands = name => Object.values(manifestOf(name).bin ?? {}).map(sourceOf)
 
 /** The modules of platform/ that have a form for the web. */
 function findForms() {
@@ -127,24 +131,21 @@ function findForms() {
   return web.map(file => file.replace(/\.web\.ts$/, ''))
 }
 
-/** Makes the modules of a format; the command stays an ES module, whoever starts it. */
-async function compile(entries, format, folder) {
+/** Makes the modules of a package in a format. Returns the names of the packages that they carry a copy of. */
+async function compile(name, entries, format, folder) {
   const modules = await import('./build/compile.mjs')
-  const own = format === 'cjs' ? programs.filter(isOfLibrary) : [...programs, command]
+  const forms = name === library ? findForms().flatMap(form => [form, `${form}.web`]) : []
   try {
-    const forms = findForms().flatMap(form => [form, `${form}.web`])
-    await modules.compile([...entries, ...forms, ...own], format, folder)
+    return await modules.compile([...entries, ...forms], format, folder, at(name))
   } catch (error) {
-    throw new BuildError(`${format}: ${error.message}`)
+    throw new BuildError(`${name}, ${format}: ${error.message}`)
   }
 }
 
-const isOfLibrary = source => !source.startsWith('cli/')
-
 /** The licences of the packages that the build carries a copy of, each in its own words. */
-async function collectLicences() {
-  const { copied } = await import('./build/compile.mjs')
-  return copied
+function collectLicences(copied) {
+  return [...copied]
+    .sort()
     .map(name => {
       const folder = join('node_modules', name)
       const { version } = JSON.parse(readFileSync(at(folder, 'package.json'), 'utf8'))
@@ -188,46 +189,57 @@ function placeDeclarations(types, entries, esm, cjs) {
   }
 }
 
-async function buildInto(folder) {
-  const [esm, cjs, types] = ['esm', 'cjs', 'types'].map(name => join(folder, name))
-  const entries = findEntries()
-  const { buildPage } = await import('./build/page.mjs')
-  const tasks = [
-    compile(entries, 'es', esm),
-    compile(entries, 'cjs', cjs),
-    declare(types),
-    buildPage(join(esm, 'cli', 'monitor', 'page')),
-  ]
-  for (const { reason } of await Promise.allSettled(tasks)) if (reason !== undefined) throw reason
-
-  placeDeclarations(types, entries, esm, cjs)
-  rmSync(types, { recursive: true })
-  writeFileSync(join(cjs, 'package.json'), describeCommonJS())
-  writeFileSync(join(folder, 'THIRD-PARTY-LICENSES'), await collectLicences())
-  chmodSync(join(esm, `${command}.js`), 0o755)
+/** Builds a package into a folder; `types` has the declarations of all sources. */
+async function buildPackage(name, folder, types) {
+  const [esm, cjs] = ['esm', 'cjs'].map(format => join(folder, format))
+  const [entries, commands] = [findEntries(name), findCommands(name)]
+  const copied = await compile(name, [...entries, ...commands, ...(placed[name] ?? [])], 'es', esm)
+  if (entries.length > 0) {
+    await compile(name, entries, 'cjs', cjs)
+    placeDeclarations(join(await types, name), entries, esm, cjs)
+    writeFileSync(join(cjs, 'package.json'), describeCommonJS(name))
+  }
+  if (name === 'packages/cli') {
+    const { buildPage } = await import('./build/page.mjs')
+    await buildPage(join(esm, 'monitor', 'page'))
+    copied.add('uplot')
+  }
+  for (const command of commands) chmodSync(join(esm, `${command}.js`), 0o755)
+  if (copied.size > 0) writeFileSync(join(folder, 'THIRD-PARTY-LICENSES'), collectLicences(copied))
 }
 
 /**
  * The nearest package.json says which format a file is of. In this one a bundler for browsers reads which files have a form for
  * the web; jest with jsdom does not, and so gets those for Node, which it runs on. ES modules have `imports` for that.
  */
-function describeCommonJS() {
+function describeCommonJS(name) {
   const browser = Object.fromEntries(findForms().map(form => [`./${form}.js`, `./${form}.web.js`]))
-  const manifest = { type: 'commonjs', sideEffects: false, browser }
+  const manifest = {
+    type: 'commonjs',
+    sideEffects: false,
+    ...(name === library && { browser }),
+  }
   return `${JSON.stringify(manifest, undefined, 2)}\n`
 }
 
-/** Builds beside dist, then changes places with it, so that nobody sees half a build. */
+/** Builds beside each dist, then changes places with it, so that nobody sees half a build. */
 async function build(input) {
-  const made = at(`dist.new-${process.pid}`)
+  const all = [library, ...packages]
+  const [made, old, types] = ['new', 'old', 'types'].map(what => `dist.${what}-${process.pid}`)
   try {
-    await buildInto(made)
-    writeFileSync(join(made, '.built'), input)
-    if (exists('dist')) await move(at('dist'), at(`dist.old-${process.pid}`))
-    await move(made, at('dist'))
+    const declared = declare(at(types)).then(() => at(types))
+    const tasks = all.map(name => buildPackage(name, at(name, made), declared))
+    for (const { reason } of await Promise.allSettled([declared, ...tasks]))
+      if (reason !== undefined) throw reason
+    for (const name of all) {
+      if (exists(join(name, 'dist'))) await move(at(name, 'dist'), at(name, old))
+      await move(at(name, made), at(name, 'dist'))
+    }
+    writeFileSync(at('dist', '.built'), input)
   } finally {
-    const left = readdirSync(root).filter(name => /^dist\.(new|old)-\d+$/.test(name))
-    for (const name of left) rmSync(at(name), { recursive: true, force: true, maxRetries: 5 })
+    for (const name of all)
+      for (const left of readdirSync(at(name)).filter(each => /^dist\.\w+-\d+$/.test(each)))
+        rmSync(at(name, left), { recursive: true, force: true, maxRetries: 5 })
   }
 }
 
@@ -244,7 +256,10 @@ async function move(from, to) {
   }
 }
 
-const isBuilt = input => exists('dist/.built') && readFileSync(at('dist/.built'), 'utf8') === input
+const isBuilt = input =>
+  [library, ...packages].every(name => exists(join(name, 'dist'))) &&
+  exists('dist/.built') &&
+  readFileSync(at('dist/.built'), 'utf8') === input
 
 const lock = at('dist.lock')
 

@@ -26,6 +26,18 @@ export type { ClientScope, StackEntry } from './core/scope.js'
 export type { Stack } from './core/stack.js'
 export type { WebCrypto } from './crypto/crypto.js'
 export type { TDH2Error } from './crypto/tdh2/errors.js'
+export {
+  type DataStream,
+  type DataStreamsClient,
+  DEFAULT_CONFIG,
+  formatReport,
+  getCurrentTimestamp,
+  type MetricsSnapshot,
+  Report,
+  type ReportEnvelope,
+  Stream,
+  type StreamConstructor,
+} from './official-sdk.js'
 export { type BearerAuthOptions, bearerAuth } from './plugins/bearer-auth.js'
 export type { EnclaveError } from './plugins/confidential-http/errors.js'
 export type { VaultError } from './plugins/confidential-http/vault-error.js'
@@ -81,23 +93,14 @@ export {
 } from './plugins/verify/index.js'
 export type { SignerSet, Signers, UnverifiedReport } from './plugins/verify/signers.js'
 export { type Config, createClient } from './presets/create-client.js'
-export type {
-  DataStream,
-  DataStreamsClient,
-  MetricsSnapshot,
-} from './presets/data-streams-client.js'
 export { type DefaultPresetOptions, defaultPreset } from './presets/default.js'
 export {
-  DEFAULT_CONFIG,
   DEFAULT_RETRY_ATTEMPTS,
   DEFAULT_RETRY_DELAY,
   DEFAULT_TIMEOUT,
   endpoints,
-  getCurrentTimestamp,
 } from './presets/defaults.js'
 export { type HaPresetOptions, haPreset } from './presets/ha.js'
-export { formatReport, Report, type ReportEnvelope } from './presets/report.js'
-export { Stream, type StreamConstructor } from './presets/stream.js'
 export {
   type BaseFields,
   type Decoded,

@@ -2,19 +2,18 @@
  * What the packages of this repository need besides the public entries. It is outside semantic versioning: whoever imports it pins the
  * exact version.
  */
+export { clientNames } from './client/client.js'
 export { createEgress } from './client/egress/egress.js'
 export { checkEgress } from './client/egress/options.js'
 export { type FindProxy, type ProxyServer, type Target, targetOf } from './client/egress/proxies.js'
 export { createTransport } from './client/egress/transport.js'
 export { networkReason } from './client/network-reason.js'
-export type { ConnectionStatus } from './client/status.js'
 export { noCursors, readCursors } from './client/stores/read-cursors.js'
 export { createHttp, type HttpAnswer } from './client/transport/http.js'
 export { asyncDispose } from './core/dispose.js'
 export { foreignCause } from './core/errors.js'
 export { checkObject, checkURL, isBytes, pickOptions } from './core/options.js'
 export { isThenable } from './core/thenable.js'
-export { adviseName } from './core/unknown-name.js'
 export { decodeBase64, encodeBase64 } from './crypto/base64.js'
 export { formatKey, parseKey, shownKey } from './crypto/hex-key.js'
 export { createKeys, type KeyPair, parsePublicKey } from './crypto/keys.js'
@@ -29,14 +28,15 @@ export {
   openSealed,
   seal,
 } from './crypto/sealed-box.js'
+export { setImmediate, TextDecoder, TextEncoder } from './platform/globals.js'
 export {
   type Answer,
   HTTPError,
   jsonAnswer,
   writeAnswer,
   writeRawAnswer,
-} from './platform/answer.js'
-export { openChangingFile, parseJSON } from './platform/changing-file.js'
+} from './platform/node/answer.js'
+export { openChangingFile, parseJSON } from './platform/node/changing-file.js'
 export {
   codeOf,
   draftPrefix,
@@ -44,26 +44,34 @@ export {
   syncFolder,
   writeNew,
   writeWhole,
-} from './platform/files.js'
-export { setImmediate, TextDecoder, TextEncoder } from './platform/globals.js'
-export { type Lock, takeLock } from './platform/lock.js'
+} from './platform/node/files.js'
+export { type Lock, takeLock } from './platform/node/lock.js'
 export {
   type Content,
   createPermissions,
   type PermissionOptions,
   type Permissions,
   permissionNames,
-} from './platform/permissions.js'
-export { describeProcess, readProcess, startOf, thisProcess } from './platform/running.js'
+} from './platform/node/permissions.js'
+export { describeProcess, readProcess, startOf, thisProcess } from './platform/node/running.js'
 export { sha256 } from './platform/sha256.js'
-export { threadFile } from './platform/thread-file.js'
 export { openAesGcm, sealAesGcm } from './plugins/confidential-http/response-encryption/aes-gcm.js'
 export {
   BOUND_LAYOUT,
   openBound,
 } from './plugins/confidential-http/response-encryption/bound-layout.js'
+export {
+  checkName,
+  checkNamespace,
+  checkOwner,
+  fileNameOf,
+  formatName,
+  randomOwner,
+} from './plugins/confidential-http/secret-name.js'
+export { checkUse, isUse, withUse } from './plugins/confidential-http/secret-policy.js'
 export { functions } from './plugins/confidential-http/templates/functions.js'
 export { renderTemplate } from './plugins/confidential-http/templates/template.js'
 export { createDelays, defaultDelays } from './plugins/retry/delay.js'
 export { toError } from './plugins/verify/rejection.js'
+export { presetOf } from './presets/create-client.js'
 export { inMilliseconds } from './report/feed-id.js'

@@ -1,18 +1,29 @@
 const isLong = process.env.TEST_LONG === '1'
 const hasNats = process.env.TEST_NATS === '1'
 
+const root = __dirname.replaceAll('\\', '/').replace(/[$()*+.?[\\\]^{|}]/g, '\\$&')
+
 const common = {
   testEnvironment: 'node',
   // A lookup of Math in the realm of a test is slow: X25519 took 40 times as long.
   sandboxInjectedGlobals: ['Math'],
   transform: { '\\.(ts|js|mjs)$': '<rootDir>/test/support/jest/esbuild-transform.cjs' },
   transformIgnorePatterns: ['/node_modules/(?!ky/|hyparquet)'],
+  // Entries are their sources, so that a test has one library.
   moduleNameMapper: {
-    // Threads run the built files: they have no transform.
-    '/thread-file\\.js$': '<rootDir>/test/support/jest/thread-file.ts',
+    '^(@?sluice.*/package\\.json)$': '$1',
+    '^sluice$': '<rootDir>/index.ts',
+    '^sluice/stores$': '<rootDir>/client/stores/index.ts',
+    '^sluice/tdh2$': '<rootDir>/crypto/tdh2/index.ts',
+    '^sluice/(.*)$': '<rootDir>/$1',
+    // Tests that look behind an entry, or stand in for a module behind it.
+    '^@sluice/source/(.*?)(\\.js)?$': '<rootDir>/$1',
+    '^@sluice/test-support/(.*?)(\\.js)?$': '<rootDir>/test/support/$1',
+    '^@sluice/([\\w-]+)$': '<rootDir>/packages/$1/index.ts',
+    '^@sluice/(.*)$': '<rootDir>/packages/$1/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
-  modulePathIgnorePatterns: ['<rootDir>/dist'],
+  modulePathIgnorePatterns: ['/dist/'],
   // Run by `npm run test:long`.
   testPathIgnorePatterns: [
     '/node_modules/',
@@ -21,9 +32,6 @@ const common = {
     ...(hasNats ? [] : ['\\.nats\\.test\\.ts$']),
   ],
 }
-
-/** Folders whose tests wait for sockets and processes more than they compute. */
-const waiting = '(cli|confidential-http|gateway|local|nats|support|wire)/'
 
 /** The projects run one after the other, each with its own workers. */
 module.exports = {
@@ -35,12 +43,12 @@ module.exports = {
     {
       ...common,
       displayName: 'computing',
-      testRegex: [`/test/(?!${waiting}).*\\.test\\.ts$`],
+      testRegex: `^${root}/test/(?!support/|wire/).*\\.test\\.ts$`,
     },
     {
       ...common,
       displayName: 'waiting',
-      testRegex: [`/test/(${waiting}).*\\.test\\.ts$`],
+      testRegex: `^${root}/(packages|test/(support|wire))/.*\\.test\\.ts$`,
       runner: '<rootDir>/test/support/jest/waiting-runner.cjs',
     },
   ],

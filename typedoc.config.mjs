@@ -1,7 +1,17 @@
 // The reference of all that the package exports, in `api/`: npm run docs. What is public and has no comment is an error.
 import { readFileSync } from 'node:fs'
 
-const { exports } = JSON.parse(readFileSync(new URL('./package.json', import.meta.url), 'utf8'))
+/** The sources of the entries of the library, and of its packages. */
+const entryPoints = ['', 'packages/engine/', 'packages/confidential-http/', 'packages/nats/']
+  .flatMap(folder => {
+    const manifest = readFileSync(new URL(`./${folder}package.json`, import.meta.url), 'utf8')
+    return Object.entries(JSON.parse(manifest).exports).map(([entry, files]) => [
+      entry,
+      typeof files === 'string' ? files : folder + files.import.replace('./dist/esm/', ''),
+    ])
+  })
+  .filter(([entry]) => entry !== './package.json' && entry !== './internal')
+  .map(([, file]) => file.replace(/js$/, 'ts'))
 
 const parts = (of, names) => names.split(' ').map(name => `${of}.${name}`)
 
@@ -12,9 +22,7 @@ const described = [
     'index.Status.__type',
     'type feedIDs staleMs queued waiting oldestMs cause aheadMs path delayMs',
   ),
-  'plugins/confidential-http/audit.AuditEvent.__type.type',
-  ...parts('confidential-http.AuditContent.__type', 'type cut after'),
-  'confidential-http.VerifiedAudit.cuts.__type.file',
+  'plugins/confidential-http.AuditEvent.__type.type',
   ...parts('client.AesGcm', 'name iv'),
   'client.Bytes.__type.buffer',
   ...parts('index.StreamScope.flow.__type.pause.__type', 'leaks resume'),
@@ -34,11 +42,7 @@ export default {
   out: 'api',
   readme: 'none',
   tsconfig: 'tsconfig.json',
-  entryPoints: Object.values(exports).flatMap(entry =>
-    typeof entry === 'string'
-      ? []
-      : [entry.import.default.replace('./dist/esm/', '').replace(/js$/, 'ts')],
-  ),
+  entryPoints,
   disableSources: true,
   excludeExternals: true,
   excludePrivate: true,

@@ -2,36 +2,31 @@
 // With --tag v1.2.3, everything that the release of this version needs; without, what is only due then is named.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { VERSION } from '../dist/esm/client/index.js'
+import { findStrangers, npm, packages, tagFlags } from './packages.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const read = path => readFileSync(join(root, path), 'utf8')
-const manifest = JSON.parse(read('package.json'))
+/** Each package: its folder, and its package.json. */
+const all = Object.values(packages).map(folder => ({
+  folder,
+  manifest: JSON.parse(read(join(folder, 'package.json'))),
+}))
+const { manifest } = all[0]
 const { tag } = parseArgs({ options: { tag: { type: 'string' } } }).values
 
-function run(command, ...args) {
-  const shell = process.platform === 'win32'
-  const stdio = ['ignore', 'pipe', 'pipe']
-  return execFileSync(command, args, {
-    cwd: root,
-    encoding: 'utf8',
-    shell,
-    stdio,
-    maxBuffer: 2 ** 26,
-  })
-}
-
-/** The releases of the changelog, newest first, and what stands below each heading. */
-function readChangelog() {
-  const [, ...parts] = read('CHANGELOG.md').split(/^## /m)
+/** The releases of a package's changelog, newest first, and what stands below each heading. */
+function readChangelog(folder) {
+  const path = join(folder, 'CHANGELOG.md')
+  const [, ...parts] = read(path).split(/^## /m)
   return parts.map(part => {
     const [heading, ...lines] = part.split('\n')
     const [, version, date] = /^\[([^\]]+)\](?: - (\d{4}-\d\d-\d\d))?$/.exec(heading) ?? []
-    assert.ok(version, `CHANGELOG.md: "${heading}" is not of the form [1.2.3] - 2027-01-31`)
+    assert.ok(version, `${path}: "${heading}" is not of the form [1.2.3] - 2027-01-31`)
     return { version, date, text: lines.join('\n').trim() }
   })
 }
@@ -44,48 +39,68 @@ function isNewer(one, other) {
   return at !== -1 && left[at] > right[at]
 }
 
+/** The releases of a changelog stand newest first, and each says what changed, and when. */
+function checkChangelog(folder) {
+  const [unreleased, ...releases] = readChangelog(folder)
+  assert.deepEqual([unreleased?.version, unreleased?.date], ['Unreleased', undefined])
+  for (const [index, { version, date, text }] of releases.entries()) {
+    assert.ok(date && !Number.isNaN(Date.parse(date)), `${folder}: ${version} has no date`)
+    assert.ok(text !== '', `${folder}: ${version} says nothing`)
+    const older = releases[index + 1]
+    const isInOrder = !older || isNewer(version, older.version)
+    assert.ok(isInOrder, `${folder}: ${version} stands above ${older?.version}`)
+  }
+}
+
+/** A publication of a package that does not happen: its files, and its bytes. */
+function checkPublication({ folder, manifest }) {
+  const flags = ['--dry-run', '--json', '--ignore-scripts', '--loglevel=error']
+  const args = ['publish', ...flags, ...tagFlags(manifest.version)]
+  const report = JSON.parse(npm(args, join(root, folder)))
+  const found = report.files ? report : Object.values(report)[0]
+  assert.equal(`${found.name}@${found.version}`, `${manifest.name}@${manifest.version}`)
+  const files = found.files.map(({ path }) => path)
+  const papers = ['README.md', 'LICENSE', 'CHANGELOG.md', 'package.json']
+  const others = files.filter(path => !path.startsWith('dist/') && !papers.includes(path))
+  assert.deepEqual(others, [], `${manifest.name} would be published with these`)
+  const commands = Object.values(manifest.bin ?? {}).flatMap(path => [path, `${path}.map`])
+  const entries = Object.values(manifest.exports).flatMap(entry =>
+    Object.values(entry.import ? entry : {}),
+  )
+  for (const path of [...papers, ...commands, ...entries.map(each => each.slice(2))])
+    assert.ok(files.includes(path), `${path} is not in ${manifest.name}`)
+  const tarball = join(root, 'packed', found.filename)
+  if (existsSync(tarball)) {
+    const digest = createHash('sha512').update(readFileSync(tarball)).digest('base64')
+    const isSame = found.integrity === `sha512-${digest}`
+    assert.ok(isSame, `packed/${found.filename} is not of this build: npm run pack`)
+  }
+  return `${files.length} files, ${found.size} bytes packed, ${found.unpackedSize} unpacked`
+}
+
 /** What must hold at any time. */
 const always = {
   'the version is the same everywhere'() {
-    const lock = JSON.parse(read('package-lock.json'))
-    const { version } = manifest
-    assert.deepEqual(
-      [VERSION, lock.version, lock.packages[''].version],
-      [version, version, version],
-    )
+    assert.deepEqual(findStrangers(root), [])
   },
-  'the changelog has a section per release, newest first'() {
-    const [unreleased, ...releases] = readChangelog()
-    assert.deepEqual([unreleased.version, unreleased.date], ['Unreleased', undefined])
-    for (const [index, { version, date, text }] of releases.entries()) {
-      assert.ok(date && !Number.isNaN(Date.parse(date)), `${version} has no date`)
-      assert.ok(text !== '', `${version} says nothing`)
-      const older = releases[index + 1]
-      assert.ok(
-        !older || isNewer(version, older.version),
-        `${version} stands above ${older?.version}`,
-      )
-    }
+  'the changelogs have a section per release, newest first'() {
+    for (const { folder } of all) checkChangelog(folder)
   },
   'one repository is named'() {
-    const { repository, bugs, homepage } = manifest
-    const url = repository.url.replace(/^git\+(.+)\.git$/, '$1')
+    const url = manifest.repository.url.replace(/^git\+(.+)\.git$/, '$1')
     assert.match(url, /^https:\/\/github\.com\/[\w-]+\/[\w.-]+$/)
-    assert.deepEqual([bugs, homepage], [`${url}/issues`, `${url}#readme`])
+    for (const { folder, manifest } of all) {
+      const { name, repository, bugs, homepage } = manifest
+      const isRoot = folder === '.'
+      const page = isRoot ? `${url}#readme` : `${url}/tree/main/${folder}#readme`
+      const place = { type: 'git', url: `git+${url}.git`, ...(!isRoot && { directory: folder }) }
+      const expected = { name, repository: place, bugs: `${url}/issues`, homepage: page }
+      assert.deepEqual({ name, repository, bugs, homepage }, expected)
+    }
   },
-  'npm would publish it'() {
-    const args = ['publish', '--dry-run', '--json', '--ignore-scripts', '--loglevel=error']
-    const report = JSON.parse(run('npm', ...args))
-    const packed = report.files ? report : Object.values(report)[0]
-    assert.equal(`${packed.name}@${packed.version}`, `${manifest.name}@${manifest.version}`)
-    const files = packed.files.map(({ path }) => path)
-    const papers = ['README.md', 'LICENSE', 'CHANGELOG.md', 'package.json']
-    const others = files.filter(path => !path.startsWith('dist/') && !papers.includes(path))
-    assert.deepEqual(others, [])
-    for (const path of [...papers, manifest.bin.sluice, `${manifest.bin.sluice}.map`])
-      assert.ok(files.includes(path), `${path} is not in it`)
-    return `${files.length} files, ${packed.size} bytes packed, ${packed.unpackedSize} unpacked`
-  },
+  ...Object.fromEntries(
+    all.map(each => [`npm would publish ${each.manifest.name}`, () => checkPublication(each)]),
+  ),
 }
 
 /** What a release needs besides. */
@@ -93,11 +108,14 @@ const atRelease = {
   'the tag is that of the version'() {
     assert.ok(tag === `v${manifest.version}`, `the version is ${manifest.version}, the tag ${tag}`)
   },
-  'the changelog has this version, and nothing is left under Unreleased'() {
-    const [unreleased, newest] = readChangelog()
-    assert.ok(newest?.version === manifest.version, `the newest is ${newest?.version}`)
-    assert.ok(Date.parse(newest.date) <= Date.now(), `${newest.date} is to come`)
-    assert.ok(unreleased.text === '', 'Unreleased is not empty')
+  'the changelogs have this version, and nothing is left under Unreleased'() {
+    for (const { folder } of all) {
+      const [unreleased, newest] = readChangelog(folder)
+      const isThis = newest?.version === manifest.version
+      assert.ok(isThis, `${folder}: the newest is ${newest?.version}`)
+      assert.ok(Date.parse(newest.date) <= Date.now(), `${folder}: ${newest.date} is to come`)
+      assert.ok(unreleased.text === '', `${folder}: Unreleased is not empty`)
+    }
   },
   'the placeholder OWNER is replaced, by the repository that publishes'() {
     const { url } = manifest.repository
@@ -107,7 +125,7 @@ const atRelease = {
     assert.ok(isHere, `package.json names ${url}, and this is ${here}`)
   },
   'nothing is changed that is not committed'() {
-    const changed = run('git', 'status', '--porcelain')
+    const changed = execFileSync('git', ['status', '--porcelain'], { cwd: root, encoding: 'utf8' })
     assert.ok(changed === '', changed)
   },
 }

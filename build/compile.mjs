@@ -1,4 +1,4 @@
-// Makes modules of the sources: esbuild compiles each file, and Rollup joins them into few, each named for a file in it.
+// Makes modules of the sources of a package: esbuild compiles each file, and Rollup joins them into few, each named for a file in it.
 import { readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,7 @@ import { rollup } from '@rollup/wasm-node'
 import { transform } from 'esbuild'
 import { markPure } from './pure.mjs'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
 /**
  * Packages of which the build carries a copy of what it uses, so that nobody installs the rest of them: a tenth of the noble
@@ -36,11 +36,12 @@ const settings = {
 }
 
 /**
- * Finds and compiles the sources; packages stay imports, but for those to copy. A module of platform/ that has a form for the web
+ * Finds and compiles the sources below a folder; packages stay imports, but for those to copy. A module of platform/ that has a form for the web
  * stays an import, too, where that is an entry, so that nothing of the form for Node is taken for granted: of ES modules,
  * `imports` of package.json says which form is loaded, of CommonJS what a bundler reads in `browser`.
  */
-function sources(entries, format) {
+function sources(base, entries, format) {
+  const programs = new Map()
   return {
     name: 'sources',
     resolveId(id, importer) {
@@ -49,7 +50,7 @@ function sources(entries, format) {
         const path = join(dirname(importer), id)
         if (!importer.endsWith('.ts')) return path
         const source = `${path.slice(0, -'.js'.length)}.ts`
-        const name = nameOf(source)
+        const name = nameOf(base, source)
         if (!entries.includes(`${name}.web`)) return source
         return format === 'es'
           ? { id: `#${name}`, external: true }
@@ -64,11 +65,31 @@ function sources(entries, format) {
         ? { loader: 'ts', sourcefile: id, sourcemap: true }
         : { loader: 'js', legalComments: 'none', minifyWhitespace: true }
       const { code, map } = await transform(source, { ...settings, ...options })
-      return isOurs
-        ? { code: markPure(code, this.parse(code)), map }
-        : { code, map: { mappings: '' } }
+      if (!isOurs) return { code, map: { mappings: '' } }
+      const marked = markPure(code, this.parse(code))
+      return {
+        code: marked.replaceAll(program, (_, path) => programURL(this, programs, base, id, path)),
+        map,
+      }
+    },
+    resolveFileUrl({ relativePath }) {
+      const path = relativePath.startsWith('.') ? relativePath : `./${relativePath}`
+      return `new URL('${path}', ${format === 'es' ? 'import.meta.url' : fileURL})`
     },
   }
+}
+
+/** The program of a thread or a process: it gets a file at its source's place, which the one that starts it names. */
+const program = /\bnew URL\("(\.[^"]+\.js)", import\.meta\.url\)/g
+const fileURL = "require('node:url').pathToFileURL(__filename).href"
+
+function programURL(context, programs, base, id, path) {
+  const source = join(dirname(id), path.replace(/\.js$/, '.ts'))
+  const fileName = `${nameOf(base, source)}.js`
+  // Several modules may start it.
+  const known = programs.get(fileName) ?? context.emitFile({ type: 'chunk', id: source, fileName })
+  programs.set(fileName, known)
+  return `import.meta.ROLLUP_FILE_URL_OBJ_${known}`
 }
 
 /**
@@ -86,8 +107,7 @@ const requiring = {
       right: '))',
     }
   },
-  resolveImportMeta: property =>
-    property === 'url' ? "require('node:url').pathToFileURL(__filename).href" : undefined,
+  resolveImportMeta: property => (property === 'url' ? fileURL : undefined),
 }
 
 /** Leaves in source maps where each line begins, without columns within it: a sixth of their size, and all that a stack needs. */
@@ -115,12 +135,13 @@ function keepLines(segments) {
 }
 
 /**
- * What a file is called within the repository: its path without its ending, or the name of its package. The noble packages keep
- * their files: a bundler leaves out a curve that a page does not use where that is in a file of its own.
+ * What a file is called within its package: its path without its ending, or the name of the package that is copied. The noble
+ * packages keep their files: a bundler leaves out a curve that a page does not use where that is in a file of its own.
  */
-function nameOf(id) {
+function nameOf(base, id) {
   const path = relative(root, id).split(sep).join('/')
-  if (!path.startsWith('node_modules/')) return path.replace(/\.ts$/, '')
+  if (!path.startsWith('node_modules/'))
+    return relative(base, id).split(sep).join('/').replace(/\.ts$/, '')
   const file = path.slice('node_modules/'.length)
   const name = packageOf(file)
   return name.startsWith('@noble/') ? file.replace('/esm/', '/').replace(/\.js$/, '') : name
@@ -129,11 +150,11 @@ function nameOf(id) {
 /** Whether a name of a file is of a package that is copied. */
 export const isOfCopied = name => copied.includes(packageOf(name))
 
-const isCopied = id => isOfCopied(nameOf(id))
+const isCopied = id => isOfCopied(nameOf(root, id))
 
 /**
- * What the default entry needs is in few files, as opening one takes longer than reading it. They are named for folders: two are
- * loaded at once, `report` with what stands at the bottom and `client` with the rest, and one with the first call.
+ * What the default entry of the library needs is in few files, as opening one takes longer than reading it. They are named for
+ * folders: two are loaded at once, `report` with what stands at the bottom and `client` with the rest, and one with the first call.
  */
 const bottom = ['core', 'crypto', 'report']
 const groups = ['report', 'client', 'client/transport']
@@ -153,7 +174,7 @@ function createGrouping() {
         Array.from(reachedFrom(withFirstCall, getModuleInfo), each => [each, groups[2]]),
       )
       for (const each of atOnce)
-        group.set(each, bottom.includes(nameOf(each).split('/')[0]) ? groups[0] : groups[1])
+        group.set(each, bottom.includes(nameOf(root, each).split('/')[0]) ? groups[0] : groups[1])
       group.delete(sourceOf('index'))
     }
     return group.get(id)
@@ -171,27 +192,28 @@ function reachedFrom(names, getModuleInfo) {
 const sourceOf = name => join(root, `${name}.ts`)
 
 /**
- * Writes modules of a format into a folder: one for each of these sources, given without their ending, and what several have
- * in common in shared/, once. A shared module has the name of its last source, the one that imports the others.
+ * Writes modules of a format into a folder: one for each of these sources below `base`, given without their ending, and what
+ * several have in common in shared/, once. A shared module has the name of its last source, the one that imports the others. Returns
+ * the names of the packages that they carry a copy of.
  */
-export async function compile(entries, format, dir) {
+export async function compile(entries, format, dir, base = root) {
   const bundle = await rollup({
-    input: Object.fromEntries(entries.map(entry => [entry, sourceOf(entry)])),
-    plugins: [sources(entries, format), ...(format === 'cjs' ? [requiring] : []), shortMaps],
+    input: Object.fromEntries(entries.map(entry => [entry, join(base, `${entry}.ts`)])),
+    plugins: [sources(base, entries, format), ...(format === 'cjs' ? [requiring] : []), shortMaps],
     // No file of ours is imported for what it does.
     treeshake: { moduleSideEffects: false },
     onLog(level, { message }) {
       if (level !== 'debug') throw new Error(message)
     },
   })
-  const groupOf = createGrouping()
-  await bundle.write({
+  const groupOf = base === root ? createGrouping() : () => undefined
+  const { output } = await bundle.write({
     dir,
     format,
     // A file holds code of ours or of one package.
-    manualChunks: (id, graph) => (isCopied(id) ? nameOf(id) : groupOf(id, graph)),
+    manualChunks: (id, graph) => (isCopied(id) ? nameOf(base, id) : groupOf(id, graph)),
     chunkFileNames: ({ name, moduleIds }) =>
-      `shared/${groups.includes(name) ? name : nameOf(moduleIds.at(-1))}.js`,
+      `shared/${groups.includes(name) ? name : nameOf(base, moduleIds.at(-1))}.js`,
     sourcemap: true,
     sourcemapExcludeSources: true,
     // As Node does where an ES module imports CommonJS.
@@ -207,4 +229,9 @@ export async function compile(entries, format, dir) {
       moduleIds.some(isCopied) ? '/* Its licence is in dist/THIRD-PARTY-LICENSES. */' : '',
   })
   await bundle.close()
+  return new Set(
+    output.flatMap(({ moduleIds = [] }) =>
+      moduleIds.filter(isCopied).map(id => packageOf(nameOf(base, id))),
+    ),
+  )
 }

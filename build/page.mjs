@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
-const source = fileURLToPath(new URL('../cli/monitor/page/', import.meta.url))
+const source = fileURLToPath(new URL('../packages/cli/monitor/page/', import.meta.url))
 const banner = '/* Its licence is in dist/THIRD-PARTY-LICENSES. */'
 
 /** Writes the page into a folder. */

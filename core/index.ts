@@ -20,6 +20,7 @@ export {
   checkBoolean,
   checkFunction,
   checkNumber,
+  checkObject,
   checkOptions,
   checkSignal,
   checkText,
@@ -39,3 +40,4 @@ export {
   type PluginMembers,
   type Stack,
 } from './stack.js'
+export { adviseName } from './unknown-name.js'

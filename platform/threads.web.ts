@@ -4,6 +4,6 @@ import type { Thread } from './threads.js'
 export const countCores = (): number => 1
 
 /** Undefined: a worker of the web needs a file that the user's bundler knows. */
-export function startThread(_program: string, _data: unknown): Thread | undefined {
+export function startRecoveryThread(_data: unknown): Thread | undefined {
   return undefined
 }

@@ -3,7 +3,7 @@ import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/
 import type { DecodedReport } from '../plugins/decoders/versions.js'
 import { haDiscovery } from '../plugins/ha-discovery/index.js'
 import { type DefaultPresetOptions, defaultPreset, presetNames } from './default.js'
-import { DEFAULT_CONFIG } from './defaults.js'
+import { DEFAULT_HA_CONNECTION_TIMEOUT } from './defaults.js'
 
 /** Options of `haPreset`. */
 export interface HaPresetOptions extends DefaultPresetOptions {
@@ -19,7 +19,7 @@ export const haNames: OptionNames<HaPresetOptions> = {
 
 /** One connection per origin, copies delivered once: the stack of `createClient` with `haMode: true`. */
 export function haPreset(options: HaPresetOptions): readonly Plugin<DecodedReport>[] {
-  const { haConnectionTimeout = DEFAULT_CONFIG.haConnectionTimeout, ...others } = checkOptions(
+  const { haConnectionTimeout = DEFAULT_HA_CONNECTION_TIMEOUT, ...others } = checkOptions(
     'haPreset',
     options,
     haNames,

@@ -43,6 +43,7 @@ export {
   isIn,
   LONGEST_RANGE,
   newestTime,
+  oldestExact,
   refuteClaim,
   retreat,
   type SeenFeeds,

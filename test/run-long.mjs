@@ -17,13 +17,13 @@ const suites = [
   '\\.long\\.test\\.ts$',
   'test/report/decoder/(differential|mutation)',
   'test/plugins/confidential-http/secrets/secret-search',
-  'test/confidential-http/runtime/blocking',
+  'packages/confidential-http/test/runtime/blocking',
   'test/fuzz/',
-  'test/local/vault/(chaos|killed|node)',
+  'packages/confidential-http/test/vault/(chaos|killed|node)',
   'test/crypto/tdh2/reshare',
   'test/model/',
   'test/wire/(consumption|continuity|killed|resumption)\\.test',
-  ...(isShare ? [] : ['test/cli/(everywhere|record)\\.test']),
+  ...(isShare ? [] : ['packages/cli/test/(everywhere|record)\\.test']),
 ]
 const counts = {
   CHAOS_SECONDS: 60,

@@ -2,8 +2,8 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { DataStreamsError } from '../../core/errors.js'
 import { checkOptions, checkText, type NoOptions } from '../../core/options.js'
-import { codeOf, draftPrefix, readText, realFile, writeWhole } from '../../platform/files.js'
-import { type Lock, ownerOf, takeLock } from '../../platform/lock.js'
+import { codeOf, draftPrefix, readText, realFile, writeWhole } from '../../platform/node/files.js'
+import { type Lock, ownerOf, takeLock } from '../../platform/node/lock.js'
 import { noCursors, readCursors } from './read-cursors.js'
 
 /** Stores cursors: for each feed the time, in its unit, up to which every report has been received. */

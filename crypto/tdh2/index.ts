@@ -4,6 +4,7 @@
  * for byte as the vault’s implementation in Go.
  */
 export { type Dealing, type DealOptions, generateKeys, redeal } from './deal.js'
+export { TDH2Error } from './errors.js'
 export type { Point, ScalarSource } from './group.js'
 export {
   type Ciphertext,

@@ -69,7 +69,7 @@ export {
   type Enclave,
   type EnclaveOptions,
 } from './enclave/enclave.js'
-export { readKeyFile } from './key-file.js'
+export { readKeyFile, writeKeyFile } from './key-file.js'
 export type { CallerLimits } from './remote/caller-limits.js'
 export {
   type EnclaveServer,

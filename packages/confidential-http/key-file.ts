@@ -12,7 +12,7 @@ import {
 const MAX_BYTES = 256
 
 /**
- * Reads the secret key of an enclave or a caller, as `sluice keygen` writes it. Throws VaultError (`PERMISSIONS`) if other users
+ * Reads the secret key of an enclave or a caller, as `sluice keygen` writes it. Throws DataStreamsError (`PERMISSIONS`) if other users
  * can read or replace the file.
  */
 export function readKeyFile(file: string, options: PermissionOptions = {}): string {

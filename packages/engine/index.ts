@@ -1,27 +1,3 @@
-export type {
-  DamagedSecret,
-  KeyChange,
-  NodeAddress,
-  NodeTrust,
-  PutOptions,
-  Recovery,
-  ReshareOptions,
-  RunningVaultNode,
-  SecretInfo,
-  Vault,
-  VaultNode,
-  VaultState,
-} from '@sluice/confidential-http/vault'
-export {
-  createVault,
-  type OpenVaultOptions,
-  openVault,
-  startVaultNode,
-  type VaultNodeOptions,
-  type VaultOptions,
-} from '@sluice/confidential-http/vault'
-export type { PermissionOptions } from 'sluice/internal'
-export type { SecretPolicy, SecretRef, SecretUse } from 'sluice/plugins/confidential-http'
 export {
   type CertificateAuthority,
   createCertificateAuthority,
@@ -58,3 +34,4 @@ export type { EngineOrigin } from './origin.js'
 export type { PublishOptions } from './publisher.js'
 export type { RecordedReport } from './replay.js'
 export type { RequestRecord } from './request-log.js'
+export { type Field, type FieldType, type Resolution, reportSchema } from './schemas.js'

@@ -12,16 +12,8 @@ export class LogError extends DataStreamsError {
   }
 }
 
-/** The codes of these errors. */
-declare module '../../core/errors.js' {
-  interface ErrorClasses {
-    /** The log cannot be reached, is missing or full, or has the wrong settings; the message says which. */
-    LOG: LogError
-  }
-}
-
 /** The error for a failure of the library of NATS: another try may help, since a log that is away comes back. */
-export function logError(what: string, thrown: unknown): LogError {
+export function logError(what: string, thrown: unknown): DataStreamsError {
   if (isStreamsError(thrown, 'LOG')) return thrown
   const cause = foreignCause(thrown)
   return new LogError(`${what}: ${cause.message}`, { cause, isRetryable: true })

@@ -7,10 +7,23 @@ export {
   republishDeadLetters,
 } from './dead-letters.js'
 export { LogError } from './errors.js'
+export {
+  type InspectedFeed,
+  type InspectedReader,
+  type Inspection,
+  inspectLog,
+} from './inspection.js'
 export { queueDeliveries } from './queue-deliveries.js'
 export { createRelay, type Relay, type RelayMetrics, type RelayOptions } from './relay.js'
 export type { CreateOptions } from './stream-settings.js'
-export { feedsOfShare, type Share } from './subjects.js'
+export {
+  checkName as checkLogName,
+  checkPrefix as checkSubjectPrefix,
+  DEFAULT_PREFIX,
+  DEFAULT_STREAM,
+  feedsOfShare,
+  type Share,
+} from './subjects.js'
 export { type NatsWire, type NatsWireOptions, natsWire } from './wire.js'
 export {
   type QueuePresetOptions,

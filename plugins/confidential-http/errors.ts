@@ -36,6 +36,8 @@ declare module '../../core/errors.js' {
     readonly mayHaveBeenSent?: boolean
   }
   interface ErrorClasses {
+    /** A request can't be recorded, or an audit log is not what was written. */
+    AUDIT: DataStreamsError
     /** The enclave could not be reached, did not answer in time, or failed inside. */
     ENCLAVE: EnclaveError
     /** The time for the request was up before the enclave began; nothing was sent. */

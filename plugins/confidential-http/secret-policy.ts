@@ -1,7 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkBoolean, checkObject, checkOptions, type OptionNames } from '../../core/options.js'
 import { adviseName } from '../../core/unknown-name.js'
-import { isPublicSuffix } from '../../packages/confidential-http/vault/public-suffix.js'
 import { VaultError } from './vault-error.js'
 
 /** Where a secret may go. */
@@ -69,8 +68,15 @@ const HEAD = MAGIC.length + 2
 
 const HOST = /^(\.?)((?:[a-z0-9_-]+\.)*[a-z0-9_-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?$/
 
-/** Checks a policy, and returns it in its normal form. */
-export function checkUse(field: string, given: SecretUse): SecretUse {
+/**
+ * Checks a policy, and returns it in its normal form. `isPublicSuffix` says below which names anybody can have a host: whoever stores
+ * a secret gives it, and a policy that was stored is read without it.
+ */
+export function checkUse(
+  field: string,
+  given: SecretUse,
+  isPublicSuffix: (name: string) => boolean = () => false,
+): SecretUse {
   if (given === 'anywhere') return given
   const {
     hosts,
@@ -81,7 +87,9 @@ export function checkUse(field: string, given: SecretUse): SecretUse {
   } = checkOptions(field, checkObject(field, given), names)
   const isOpen = customRoots !== undefined && checkBoolean(`${field}.customRoots`, customRoots)
   return {
-    hosts: checkList(`${field}.hosts`, hosts, checkHost),
+    hosts: checkList(`${field}.hosts`, hosts, (each, host) =>
+      checkHost(each, host, isPublicSuffix),
+    ),
     ...(methods === undefined
       ? {}
       : { methods: checkList(`${field}.methods`, methods, checkMethod) }),
@@ -101,7 +109,11 @@ function checkList(
   return given.map((each, index) => check(`${field}[${index}]`, String(each)))
 }
 
-function checkHost(field: string, given: string): string {
+function checkHost(
+  field: string,
+  given: string,
+  isPublicSuffix: (name: string) => boolean,
+): string {
   const host = given.toLowerCase()
   const [, dot, name = '', port] = HOST.exec(host) ?? []
   if (dot === undefined || Number(port ?? 1) > 65_535 || Number(port ?? 1) < 1)

@@ -16,8 +16,6 @@ declare module '../../core/errors.js' {
   interface ErrorClasses {
     /** There is no such secret, it is another's, or too few shares are good; the message names each node. */
     VAULT: VaultError
-    /** Others may read or write a file that only its owner must. */
-    PERMISSIONS: VaultError
     /** The secret has expired; the message names it. */
     SECRET_EXPIRED: VaultError
     /** The vault is older than it was when it was last seen, or has another history. */

@@ -1,6 +1,22 @@
 import type { Plugin } from '../../client/plugin.js'
 import type { DecodedBy, Decoder } from '../../report/decoder.js'
 
+export { ExtendedMarketStatus, MarketStatus, Ripcord } from './statuses.js'
+export { type V2, v2 } from './v2.js'
+export { type V3, v3 } from './v3.js'
+export { type V4, v4 } from './v4.js'
+export { type V5, v5 } from './v5.js'
+export { type V6, v6 } from './v6.js'
+export { type V7, v7 } from './v7.js'
+export { type V8, v8 } from './v8.js'
+export { type V9, v9 } from './v9.js'
+export { type V10, v10 } from './v10.js'
+export { type V11, v11 } from './v11.js'
+export { type V12, v12 } from './v12.js'
+export { type V13, v13 } from './v13.js'
+export { type V14, v14 } from './v14.js'
+export { allDecoders, type DecodedReport, decodeReport } from './versions.js'
+
 /** Gives a stack its decoders: first-party ones, your own, or both. Of two with one version, the first is used. */
 export function decoders<const Given extends readonly Decoder[]>(
   ...given: Given

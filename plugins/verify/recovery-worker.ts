@@ -1,4 +1,4 @@
-import { startThread } from '../../platform/threads.js'
+import { startRecoveryThread } from '../../platform/threads.js'
 import type { EngineChoice } from './engine.js'
 import type { Recovered } from './recover-signers.js'
 import type { Job, Task } from './recovery.js'
@@ -38,7 +38,7 @@ export function startWorker(
   choice: EngineChoice,
   { answered, exited }: WorkerEvents,
 ): RecoveryWorker | undefined {
-  const thread = startThread('plugins/verify/recovery-thread.js', choice)
+  const thread = startRecoveryThread(choice)
   if (thread === undefined) return undefined
   thread.unref()
   /** In the order of the answers. */

@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals'
-import ts from 'typescript'
 import { membersOf } from '../support/members.js'
 import { importsOf, isRelative, read, sources, targetOf } from '../support/sources.js'
 
@@ -9,25 +8,28 @@ const contract: readonly string[] = ['plugin', 'call', 'scope', 'status'].map(
 )
 
 /** What plugins share. */
-const shared: readonly string[] = ['plugins/decoders/statuses.ts', 'plugins/telemetry.ts']
+const shared: readonly string[] = ['plugins/decoders/statuses.ts', 'plugins/telemetry/index.ts']
 
-/** What the author of an enclave's plugin reads. */
-const enclaveContract: readonly string[] = ['call', 'errors'].map(
-  name => `plugins/confidential-http/${name}.ts`,
-)
-
-/** What these files may import of the vault: docs/architecture.md says why. */
-const fromVault: Readonly<Record<string, readonly string[]>> = {
-  'local/vault/secret-name.ts': ['SecretName'],
-  'local/vault/secret-policy.ts': ['SecretUse', 'findViolation', 'readUse'],
-  'local/vault/errors.ts': ['VaultError'],
-}
+/** What the author of an enclave's plugin reads: calls and errors, and what a vault fulfils. */
+const enclaveContract: readonly string[] = [
+  'call',
+  'errors',
+  'secret-name',
+  'secret-policy',
+  'vault-error',
+].map(name => `plugins/confidential-http/${name}.ts`)
+/** Indices of several plugins export them. */
+const indices: readonly string[] = [
+  'plugins/decoders/index.ts',
+  'plugins/decoders/versions.ts',
+  'plugins/confidential-http/index.ts',
+]
 
 const isOfEnclave = (path: string): boolean => path.startsWith('plugins/confidential-http/')
 
 /** The folder of a plugin's parts, for the plugin and for the parts. */
 function partsOf(path: string): string {
-  const depth = isOfEnclave(path) ? 3 : 2
+  const depth = isOfEnclave(path) && !indices.includes(path) ? 3 : 2
   return `${path.replace(/\.ts$/, '').split('/').slice(0, depth).join('/')}/`
 }
 
@@ -35,7 +37,7 @@ function mayImport(path: string, target: string): boolean {
   if (/^(core|platform|report|crypto)\//.test(target) || target.startsWith(partsOf(path)))
     return true
   return isOfEnclave(path)
-    ? enclaveContract.includes(target) || target in fromVault
+    ? enclaveContract.includes(target)
     : contract.includes(target) || shared.includes(target)
 }
 
@@ -47,19 +49,6 @@ function wrongImports(path: string, text: string): string[] {
     .filter(target => !mayImport(path, target))
 }
 
-/** The names that a text imports from a file. */
-function namesFrom(path: string, text: string, target: string): string[] {
-  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest)
-  return source.statements.flatMap(statement => {
-    if (!ts.isImportDeclaration(statement) || !ts.isStringLiteral(statement.moduleSpecifier))
-      return []
-    if (targetOf(path, statement.moduleSpecifier.text) !== target) return []
-    const bindings = statement.importClause?.namedBindings
-    if (bindings === undefined || !ts.isNamedImports(bindings)) return ['*']
-    return bindings.elements.map(({ name, propertyName }) => (propertyName ?? name).text)
-  })
-}
-
 describe('a plugin knows its contract and nothing else of its client', () => {
   const parts = sources.filter(path => path.startsWith('plugins/'))
 
@@ -67,42 +56,19 @@ describe('a plugin knows its contract and nothing else of its client', () => {
     expect(wrongImports(path, read(path))).toEqual([])
   })
 
-  test.each(parts.filter(isOfEnclave))('%s imports what is documented of the vault', path => {
-    for (const [target, names] of Object.entries(fromVault))
-      expect(names).toEqual(expect.arrayContaining(namesFrom(path, read(path), target)))
-  })
-
-  test('docs/architecture.md documents it', () => {
-    const document = read('docs/architecture.md').replace(/\s+/g, ' ')
-    for (const [target, names] of Object.entries(fromVault))
-      for (const name of names) expect(document).toContain(`\`${name}\` from \`${target}\``)
-  })
-
   test.each([
     ['plugins/x.ts', "import { APIError } from '../client/errors.js'"],
     ['plugins/x.ts', "import type { Stream } from '../client/stream/stream-api.js'"],
     ['plugins/retry/x.ts', "import { createClient } from '../../client/client.js'"],
     ['plugins/x.ts', "import type { Rest } from '../client/rest.js'"],
-    ['plugins/x.ts', "import { VaultError } from '../local/vault/errors.js'"],
-    ['plugins/x.ts', "import { fileCursors } from '../stores/file-cursors.js'"],
+    ['plugins/x.ts', "import { VaultError } from './confidential-http/vault-error.js'"],
+    ['plugins/x.ts', "import { fileCursors } from '../client/stores/file-cursors.js'"],
     ['plugins/x.ts', "import type { EnclavePlugin } from './confidential-http/call.js'"],
     ['plugins/confidential-http/x.ts', "import type { Plugin } from '../../client/plugin.js'"],
-    [
-      'plugins/confidential-http/x.ts',
-      "import { openVault } from '../../local/vault/open-vault.js'",
-    ],
     ['plugins/confidential-http/x.ts', "import { fill } from './templates/template.js'"],
-    ['plugins/confidential-http/x.ts', "type X = import('../../local/index.js').Vault"],
+    ['plugins/confidential-http/x.ts', "type X = import('../../client/client.js').Client"],
   ])('would notice: %s: %s', (path, text) => {
     expect(wrongImports(path, text)).toHaveLength(1)
-  })
-
-  test('would notice another name of the vault', () => {
-    const path = 'plugins/confidential-http/x.ts'
-    const text = "import { checkName, type SecretName } from '../../local/vault/secret-name.js'"
-    expect(namesFrom(path, text, 'local/vault/secret-name.ts')).toEqual(['checkName', 'SecretName'])
-    const all = "import * as names from '../../local/vault/secret-name.js'"
-    expect(namesFrom(path, all, 'local/vault/secret-name.ts')).toEqual(['*'])
   })
 })
 

@@ -25,7 +25,7 @@ const wordsOf = (text: string): string =>
 const pluginNames: readonly string[] = sources
   .filter(isPlugin)
   .filter(path => !path.includes('/decoders/'))
-  .map(path => path.replace(/^.*\/|\.ts$/g, ''))
+  .map(path => path.replace(/(\/index)?\.ts$/, '').replace(/^.*\//, ''))
 
 /** Words of a text that belong to what runs on the engine: in names, comments and messages. */
 function wrongWords(text: string): string[] {

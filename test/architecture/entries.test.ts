@@ -1,54 +1,48 @@
 import { describe, expect, test } from '@jest/globals'
 import { VERSION } from '../../core/version.js'
-import { isPlugin, manifest, sources } from '../support/sources.js'
+import { isPlugin, manifestOf, packages, read, sources } from '../support/sources.js'
 
-/** The published files of an entry, by format. */
-function entryOf(path: string): unknown {
-  const files = (format: string): object => ({
-    types: `./dist/${format}/${path}.d.ts`,
-    default: `./dist/${format}/${path}.js`,
-  })
-  return { import: files('esm'), require: files('cjs') }
-}
+/** The entries of the library and of each package: its house, the path after its name, and the files. */
+const entries = ['core', ...packages].flatMap(house =>
+  Object.entries(manifestOf(house).exports)
+    .filter(([entry]) => entry !== './package.json')
+    .map(([entry, files]) => [house, entry, files] as const),
+)
 
-/** The source of an entry, without its ending: `./client` is client/index. */
-function sourceOf(entry: string): string {
-  if (entry === '.') return 'index'
-  if (entry === './tdh2') return 'crypto/tdh2/index'
-  const path = entry.slice(2)
-  return path.includes('/') ? path : `${path}/index`
-}
+/** The source of an entry, without its ending. */
+const sourceOf = (files: unknown): string =>
+  /^\.\/dist\/esm\/(.+)\.js$/.exec((files as { readonly import: string }).import)?.[1] ?? ''
 
-const entries = Object.keys(manifest.exports).filter(entry => entry !== './package.json')
-
-describe('the package', () => {
-  test.each(entries)('%s is a source file in both formats', entry => {
-    const source = sourceOf(entry)
-    expect(sources).toContain(`${source}.ts`)
-    expect(manifest.exports[entry]).toEqual(entryOf(source))
+describe('the packages', () => {
+  test.each(entries)('%s: %s is a source file in both formats', (house, _, files) => {
+    const source = sourceOf(files)
+    expect(sources).toContain(`${packages.includes(house) ? `${house}/` : ''}${source}.ts`)
+    expect(files).toEqual({ import: `./dist/esm/${source}.js`, require: `./dist/cjs/${source}.js` })
   })
 
-  const plugins = [
-    ...sources.filter(isPlugin),
-    'plugins/decoders/statuses.ts',
-    'plugins/telemetry.ts',
-  ]
+  const plugins = [...sources.filter(isPlugin), 'plugins/telemetry/index.ts']
+  const indices = /^plugins\/(decoders|confidential-http)\//
   test.each(plugins)('%s has an entry', path => {
-    expect(entries).toContain(`./${path.replace(/\.ts$/, '')}`)
+    const [, folder] = indices.exec(path) ?? []
+    const entry = folder ?? path.replace(/^plugins\/|(\/index)?\.ts$/g, '')
+    expect(manifestOf('core').exports).toHaveProperty([`./plugins/${entry}`])
+    // Several plugins are in one entry.
+    const index = folder === undefined ? '' : read(`plugins/${folder}/index.ts`)
+    const from = `./${path.split('/').slice(2).join('/').replace(/ts$/, 'js')}`
+    if (!path.endsWith('index.ts')) expect(index === '' || index.includes(`'${from}'`)).toBe(true)
   })
 
-  test('older resolvers find the same entries', () => {
-    const subpaths = entries.filter(entry => entry !== '.')
-    expect(manifest.typesVersions).toEqual({
-      '*': Object.fromEntries(
-        subpaths.map(entry => [entry.slice(2), [`./dist/cjs/${sourceOf(entry)}.d.ts`]]),
-      ),
-    })
-    expect(manifest.main).toBe('./dist/cjs/index.js')
-    expect(manifest.types).toBe('./dist/cjs/index.d.ts')
+  test.each(entries)('older resolvers find %s: %s', (house, entry, files) => {
+    const { typesVersions, main, types } = manifestOf(house)
+    if (entry === '.')
+      expect([main, types]).toEqual(['./dist/cjs/index.js', './dist/cjs/index.d.ts'])
+    const declared = `./dist/cjs/${sourceOf(files)}.d.ts`
+    const candidates = typesVersions?.['*']?.['*']?.map(each => each.replace('*', entry.slice(2)))
+    if (entry !== '.') expect(candidates).toContain(declared)
   })
 
-  test('the version in the code is that of the package', () => {
-    expect(VERSION).toBe(manifest.version)
+  test('the version in the code is that of every package', () => {
+    const versions = ['core', ...packages].map(house => manifestOf(house).version)
+    expect(new Set([...versions, VERSION]).size).toBe(1)
   })
 })

@@ -2,7 +2,8 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as confidential from '@sluice/confidential-http'
-import * as local from '@sluice/engine'
+import * as vault from '@sluice/confidential-http/vault'
+import * as engines from '@sluice/engine'
 import * as nats from '@sluice/nats'
 import * as gateway from '@sluice/nats/gateway'
 import { createClient } from '../../client/index.js'
@@ -35,8 +36,8 @@ const upstream = 'http://127.0.0.1:1'
 const dealing = { threshold: 1, nodes: 1 }
 const request = { request: { url: 'https://api.example', method: 'GET' } }
 
-const newVault = (): Promise<local.Vault> =>
-  local.createVault(join(mkdtempSync(join(tmpdir(), 'sluice-options-')), 'vault'), { nodes: 1 })
+const newVault = (): Promise<vault.Vault> =>
+  vault.createVault(join(mkdtempSync(join(tmpdir(), 'sluice-options-')), 'vault'), { nodes: 1 })
 
 const client = (): main.Client => main.createClient(config)
 
@@ -265,36 +266,36 @@ const enclaves: Readonly<Record<string, readonly Case[]>> = {
 }
 
 /** Gives a method of an engine options, and ends the engine. */
-async function withEngine(use: (engine: local.DataEngine) => unknown): Promise<unknown> {
-  const engine = await local.startDataEngine({ feeds: [feedID], intervalMs: 0, history: 0 })
+async function withEngine(use: (engine: engines.DataEngine) => unknown): Promise<unknown> {
+  const engine = await engines.startDataEngine({ feeds: [feedID], intervalMs: 0, history: 0 })
   return Promise.resolve()
     .then(() => use(engine))
     .finally(() => engine.close())
 }
 
-async function withProxy(use: (proxy: local.FaultProxy) => unknown): Promise<unknown> {
-  const proxy = await local.startFaultProxy({ upstream })
+async function withProxy(use: (proxy: engines.FaultProxy) => unknown): Promise<unknown> {
+  const proxy = await engines.startFaultProxy({ upstream })
   return Promise.resolve()
     .then(() => use(proxy))
     .finally(() => proxy.close())
 }
 
-const engines: Readonly<Record<string, readonly Case[]>> = {
+const local: Readonly<Record<string, readonly Case[]>> = {
   startDataEngine: [
-    ['startDataEngine', 'intervalMs', more => local.startDataEngine(more)],
-    ['feeds', 'entitled', more => local.startDataEngine({ feeds: [{ feedID, ...more }] })],
+    ['startDataEngine', 'intervalMs', more => engines.startDataEngine(more)],
+    ['feeds', 'entitled', more => engines.startDataEngine({ feeds: [{ feedID, ...more }] })],
     ['publish', 'streamed', more => withEngine(engine => engine.publish(feedID, {}, more))],
     ['rotate', 'nodes', more => withEngine(engine => engine.rotate(more))],
     ['rotateKeys', 'userSecret', more => withEngine(engine => engine.rotateKeys(more))],
     ['fail', 'retryAfter', more => withEngine(engine => engine.fail({ status: 500, ...more }))],
   ],
   startFaultProxy: [
-    ['startFaultProxy', 'logLimit', more => local.startFaultProxy({ upstream, ...more })],
-    ['upstream', 'host', more => local.startFaultProxy({ upstream: as({ port: 1, ...more }) })],
+    ['startFaultProxy', 'logLimit', more => engines.startFaultProxy({ upstream, ...more })],
+    ['upstream', 'host', more => engines.startFaultProxy({ upstream: as({ port: 1, ...more }) })],
     [
       'script[0]',
       'afterBytes',
-      more => local.startFaultProxy({ upstream, script: [{ do: 'reset', ...more }] }),
+      more => engines.startFaultProxy({ upstream, script: [{ do: 'reset', ...more }] }),
     ],
     ['settings', 'corruptRate', more => withProxy(proxy => proxy.set(more))],
     ['halfClose', 'direction', more => withProxy(proxy => proxy.halfClose(1, more))],
@@ -302,20 +303,20 @@ const engines: Readonly<Record<string, readonly Case[]>> = {
     ['drip', 'direction', more => withProxy(proxy => proxy.drip(1, 1, more))],
     ['corrupt', 'bits', more => withProxy(proxy => proxy.corrupt(1, more))],
   ],
-  startHTTPSServer: [['startHTTPSServer', 'handler', more => local.startHTTPSServer(more)]],
+  startHTTPSServer: [['startHTTPSServer', 'handler', more => engines.startHTTPSServer(more)]],
   createCertificateAuthority: [
     [
       'issue',
       'hosts',
-      async more => (await local.createCertificateAuthority()).issue({ hosts: ['a'], ...more }),
+      async more => (await engines.createCertificateAuthority()).issue({ hosts: ['a'], ...more }),
     ],
   ],
   startVaultNode: [
-    ['startVaultNode', 'directory', more => local.startVaultNode({ directory: 'node', ...more })],
+    ['startVaultNode', 'directory', more => vault.startVaultNode({ directory: 'node', ...more })],
   ],
-  createVault: [['createVault', 'threshold', more => local.createVault('./vault', more)]],
+  createVault: [['createVault', 'threshold', more => vault.createVault('./vault', more)]],
   openVault: [
-    ['openVault', 'insecurePermissions', more => local.openVault('./vault', more)],
+    ['openVault', 'insecurePermissions', more => vault.openVault('./vault', more)],
     ['list', 'namespace', async more => (await newVault()).list(more)],
     ['listDamaged', 'owner', async more => (await newVault()).listDamaged(more)],
     [
@@ -346,7 +347,7 @@ export const factories: Readonly<Record<string, readonly Case[]>> = {
   ...clients,
   ...plugins,
   ...enclaves,
-  ...engines,
+  ...local,
   ...logs,
 }
 
@@ -354,7 +355,7 @@ export const factories: Readonly<Record<string, readonly Case[]>> = {
 export const withoutOptions: readonly string[] = [
   'APIError AuditError AuthenticationError DataStreamsError EnclaveError InsufficientConnectionsError MultiConnectionError',
   'OriginDiscoveryError PartialConnectionFailureError ReportDecodingError ReportVerificationError ValidationError',
-  'LogError ProxyError VaultError WebSocketError Report queueDeliveries',
+  'TDH2Error adviseName checkLogName checkObject checkSubjectPrefix inspectLog reportSchema writeKeyFile LogError ProxyError VaultError WebSocketError Report queueDeliveries',
   'createDecodeReport createDecoderTable decodeReport decoders feedAccess fileCursors findFeed formatReport generateAuthHeaders',
   'getCurrentTimestamp getReportVersion isStreamsError parsePrice rootCertificates toJSON upstreamFailures',
   'encodeParameterPayload encodeVerify encodeVerifyBulk pinoLogger verifyArgs verifyBulkArgs winstonLogger',
@@ -364,7 +365,7 @@ export const withoutOptions: readonly string[] = [
   'composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall',
   'describeStack kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
   'addTime cacheReport cachedReport createOverflowGaps feedResolution feedVersion followsOn hasTime isFeedID isFuture isIn',
-  'isSameBlob newestTime parseFeedID parseFeedIDs readContext readHead refuteClaim retreat seenIn timeBelow unseenIn',
+  'isSameBlob newestTime oldestExact parseFeedID parseFeedIDs readContext readHead refuteClaim retreat seenIn timeBelow unseenIn',
   'addSubShares checkFreshDealing checkReshareDealing checkSubShare combineSubShares formatDealing freshKey parseDealing resharedKey',
   'createCiphertextReader createShare formatMasterSecret formatPrivateShare formatPublicKey ownerLabel parseCiphertext',
   'parseDecryptionShare parseMasterSecret parsePrivateShare parsePublicKey verifyShare',

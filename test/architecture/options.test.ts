@@ -2,22 +2,21 @@ import { join } from 'node:path'
 import { describe, expect, jest, test } from '@jest/globals'
 import { fileCursors } from '../../client/stores/index.js'
 import { feedAccess } from '../../index.js'
-import { manifest, root } from '../support/sources.js'
+import { manifestOf, packages, root } from '../support/sources.js'
 import { type Case, factories, openStream, withoutOptions } from './factories.js'
 
-/** What an entry exports. */
-function exportsOf(entry: string): Readonly<Record<string, unknown>> {
-  const { import: files } = manifest.exports[entry] as { import: { default: string } }
-  const source = files.default.replace('./dist/esm/', '').replace(/\.js$/, '')
-  return jest.requireActual<Record<string, unknown>>(join(root, source))
-}
-
-const entries = Object.keys(manifest.exports).filter(entry => entry !== './package.json')
 const functions = new Set(
-  entries.flatMap(entry =>
-    Object.entries(exportsOf(entry)).flatMap(([name, value]) =>
-      typeof value === 'function' ? [name] : [],
-    ),
+  ['core', ...packages].flatMap(house =>
+    Object.entries(manifestOf(house).exports).flatMap(([entry, files]) => {
+      if (entry === './package.json' || entry === './internal') return []
+      const { import: file } = files as { readonly import: string }
+      const source = file.replace('./dist/esm/', '').replace(/\.js$/, '')
+      const folder = join(root, packages.includes(house) ? house : '')
+      const exported = jest.requireActual<Record<string, unknown>>(join(folder, source))
+      return Object.entries(exported).flatMap(([name, value]) =>
+        typeof value === 'function' ? [name] : [],
+      )
+    }),
   ),
 )
 

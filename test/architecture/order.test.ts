@@ -7,9 +7,11 @@ import {
   isPlugin,
   isRelative,
   manifest,
+  manifestOf,
   NOT_LITERAL,
   order,
   packageOf,
+  packages,
   read,
   sources,
   targetOf,
@@ -18,80 +20,133 @@ import {
 /** Third-party packages, and the files that know them. */
 const owners: Readonly<Record<string, RegExp>> = {
   ky: /^client\/transport\/http\.ts$/,
-  ws: /^(platform\/socket|local\/websocket-server|gateway\/pages)\.ts$/,
+  ws: /^(platform\/socket|packages\/engine\/websocket-server|packages\/nats\/gateway\/pages)\.ts$/,
   eventemitter3: /^client\/stream\/events\.ts$/,
   '@peculiar/webcrypto': /^platform\/webcrypto\.ts$/,
   tweetnacl: /^crypto\/sealed-box\.ts$/,
-  '@noble/curves': /^(local\/.*|crypto\/tdh2\/group|plugins\/verify\/curve)\.ts$/,
-  '@noble/hashes': /^(local\/.*|crypto\/(sealed-box|tdh2\/hash)|plugins\/verify\/keccak)\.ts$/,
+  '@noble/curves': /^(packages\/engine\/.*|crypto\/tdh2\/group|plugins\/verify\/curve)\.ts$/,
+  '@noble/hashes':
+    /^(packages\/engine\/.*|crypto\/(sealed-box|tdh2\/hash)|plugins\/verify\/keccak)\.ts$/,
   undici: /^platform\/net\.ts$/,
-  secp256k1: /^(local\/curve|platform\/secp256k1)\.ts$/,
-  '@opentelemetry/api': /^plugins\/opentelemetry(\/.*)?\.ts$/,
-  'prom-client': /^(plugins\/prometheus|cli\/output\/metrics)\.ts$/,
-  '@nats-io/jetstream': /^nats\//,
-  '@nats-io/kv': /^nats\//,
-  '@nats-io/transport-node': /^(nats\/|gateway\/options\.ts$|cli\/service\/nats\.ts$)/,
-  asn1js: /^local\/certificate\.ts$/,
-  commander: /^cli\//,
-  'hyparquet-writer': /^cli\/history\/parquet-file\.ts$/,
-  picocolors: /^cli\//,
-  tldts: /^local\/vault\/public-suffix\.ts$/,
-  uplot: /^cli\/monitor\/page\/charts\.ts$/,
+  secp256k1: /^(packages\/engine\/curve|platform\/secp256k1)\.ts$/,
+  '@opentelemetry/api': /^plugins\/opentelemetry\/.*\.ts$/,
+  'prom-client': /^(plugins\/prometheus|packages\/cli\/output\/metrics)\.ts$/,
+  '@nats-io/jetstream': /^packages\/nats\//,
+  '@nats-io/kv': /^packages\/nats\//,
+  '@nats-io/transport-node': /^packages\/(nats\/|cli\/service\/nats\.ts$)/,
+  asn1js: /^packages\/engine\/certificate\.ts$/,
+  commander: /^packages\/cli\//,
+  'hyparquet-writer': /^packages\/cli\/history\/parquet-file\.ts$/,
+  picocolors: /^packages\/cli\//,
+  tldts: /^packages\/confidential-http\/vault\/public-suffix\.ts$/,
+  uplot: /^packages\/cli\/monitor\/page\/charts\.ts$/,
 }
 
 /** Packages that the build copies, so that nobody installs them. */
 const copied: readonly string[] = [
   ...(/copied = \[(.*)\]/.exec(read('build/compile.mjs'))?.[1] ?? '').matchAll(/'([^']+)'/g),
 ].map(([, name]) => name as string)
-const known: readonly string[] = [...Object.keys(manifest.dependencies), ...copied]
+/** Those that a package, or the library, may import. */
+const knownTo = (house: string): readonly string[] => {
+  const { dependencies = {}, peerDependencies = {} } = manifestOf(house)
+  return [...Object.keys(dependencies), ...Object.keys(peerDependencies), ...copied]
+}
+const known: readonly string[] = [
+  ...new Set(
+    ['core', ...packages].flatMap(house => Object.keys(manifestOf(house).dependencies ?? {})),
+  ),
+  ...copied,
+].filter(name => !/^@?sluice\b/.test(name))
+/** The entries of the library and of its packages. */
+const entries: readonly string[] = ['core', ...packages].flatMap(house => {
+  const { name, exports } = manifestOf(house)
+  return Object.keys(exports).map(entry => name + entry.slice(1))
+})
 
-/** The forms of modules for Node, and the program of a thread, which is started there alone. */
+/** The forms of modules for Node, the stores of files, and the program of a thread, which is started there alone. */
 const isOfNode = (path: string): boolean =>
-  /^platform\/[\w/-]+\.ts$/.test(path) || path === 'plugins/verify/recovery-thread.ts'
+  /^(platform|client\/stores)\/[\w/-]+\.ts$/.test(path) ||
+  path === 'plugins/verify/recovery-thread.ts'
 
-/** The folder of what a plugin is made of: plugins/retry for plugins/retry.ts and what is below it. */
+/** The folder of what a plugin is made of: plugins/retry for plugins/retry/index.ts and what is below it. */
 function ownFolder(path: string): string {
   return path.replace(/\.ts$/, '').split('/').slice(0, 2).join('/')
 }
 
 /** What plugins share: each has an entry of its own. */
-const shared: readonly string[] = ['plugins/decoders/statuses.ts', 'plugins/telemetry.ts']
+const shared: readonly string[] = ['plugins/decoders/statuses.ts', 'plugins/telemetry/index.ts']
+
+/** Folders of several plugins. */
+const indices: readonly string[] = [
+  'plugins/decoders/index.ts',
+  'plugins/decoders/versions.ts',
+  'plugins/confidential-http/index.ts',
+]
 
 /** What is wrong with the imports of a file. */
 function wrongImports(path: string, text: string): string[] {
   const house = houseOf(path)
   return importsOf(text).flatMap(({ from, isType }) => {
     const found = `${path} imports ${from}`
-    if (from === NOT_LITERAL && path === 'confidential-http/load-function.ts') return []
+    if (from === NOT_LITERAL && path === 'packages/confidential-http/load-function.ts') return []
     if (isRelative(from)) {
       if (!from.endsWith('.js')) return [`${found} without its extension`]
       const target = targetOf(path, from)
       if (house === 'plugins' && houseOf(target) === 'plugins') {
+        const isOwn = target.startsWith(`${ownFolder(path)}/`)
+        // The index of several plugins exports them.
         const isShared =
-          shared.includes(target) || (target.startsWith(`${ownFolder(path)}/`) && !isPlugin(target))
+          shared.includes(target) || (isOwn && (!isPlugin(target) || indices.includes(path)))
         return isShared ? [] : [`${found}: a plugin knows no other`]
       }
-      if (order.indexOf(houseOf(target)) > order.indexOf(house))
-        return [`${found}: not in that direction`]
-      // The data engine is a witness of the client: what it says of reports it says by itself.
-      const isOwn =
-        house === 'local' && houseOf(target) === 'report' && target !== 'report/feed-id.ts'
-      return isOwn && !isType ? [`${found}: types only`] : []
+      if (
+        houseOf(target) !== house &&
+        (packages.includes(house) || packages.includes(houseOf(target)))
+      )
+        return [`${found}: packages import entries`]
+      return order.indexOf(houseOf(target)) > order.indexOf(house)
+        ? [`${found}: not in that direction`]
+        : []
     }
     if (from.startsWith('node:')) {
       // The enclave is a thread or process of Node, and so are its plugins.
       const isFree =
-        ['stores', 'local', 'gateway', 'confidential-http', 'cli', 'examples'].includes(house) ||
+        packages.includes(house) ||
+        house === 'examples' ||
         path.startsWith('plugins/confidential-http/') ||
         isOfNode(path)
       return isFree || isType ? [] : [`${found}: types only`]
     }
     const name = packageOf(from)
-    if (name === 'sluice') return house === 'examples' ? [] : [`${found}: that is itself`]
+    const isOurs = /^@?sluice$/.test(from.split('/')[0] as string)
+    if (isOurs && !entries.includes(from)) return [`${found}: not an entry`]
     if (house === 'examples' && name in manifest.devDependencies) return []
-    if (!(known.includes(name) || name in manifest.peerDependencies))
-      return [`${found}: not a dependency`]
+    if (isOurs && name === manifestOf(house).name) return [`${found}: that is itself`]
+    if (!knownTo(house).includes(name)) return [`${found}: not a dependency`]
+    // The data engine is a witness of the client: what it says of reports it says by itself.
+    if (house === 'packages/engine' && /^sluice\/(report|client|plugins)/.test(from) && !isType)
+      return importedNames(text, from).every(each => ofFeedIDs.includes(each))
+        ? []
+        : [`${found}: ids of feeds only`]
+    if (isOurs) return []
     return owners[name]?.test(path) === true ? [] : [`${found}: others know it`]
+  })
+}
+
+/** What says which version and unit a feed has, by its id. */
+const ofFeedIDs: readonly string[] = ['feedVersion', 'isFeedID', 'feedResolution', 'parseFeedID']
+
+/** The names that a text imports from a module. */
+function importedNames(text: string, from: string): string[] {
+  return findNodes(text).flatMap(node => {
+    if (!ts.isImportDeclaration(node) || (node.moduleSpecifier as ts.StringLiteral).text !== from)
+      return []
+    const bindings = node.importClause?.namedBindings
+    return bindings !== undefined && ts.isNamedImports(bindings)
+      ? bindings.elements
+          .filter(({ isTypeOnly }) => !isTypeOnly)
+          .map(({ name, propertyName }) => (propertyName ?? name).getText())
+      : ['*']
   })
 }
 
@@ -106,7 +161,7 @@ const isPortable = (path: string): boolean => isClient(path) || path.endsWith('.
 function wrongWords(path: string, text: string): string[] {
   const lacksPlatform =
     isClient(path) && !importsOf(text).some(({ from }) => /\/platform\/globals\.js$/.test(from))
-  const isLibrary = !['cli', 'examples'].includes(houseOf(path))
+  const isLibrary = !['packages/cli', 'examples'].includes(houseOf(path))
   return findNodes(text).flatMap(node => {
     if (ts.isEnumDeclaration(node)) return [`${path}: enum`]
     if (node.kind === ts.SyntaxKind.AnyKeyword) return [`${path}: any`]
@@ -143,7 +198,7 @@ describe('the house', () => {
     // The command line is a program of commander's, all of it.
     const libraries = knowing
       .map(path => (path.startsWith('crypto/tdh2/') ? 'crypto/tdh2' : houseOf(path)))
-      .filter(house => house !== 'cli')
+      .filter(house => house !== 'packages/cli')
     expect(libraries).toEqual([...new Set(libraries)])
   })
 
@@ -151,7 +206,11 @@ describe('the house', () => {
     ['core/x.ts', "import { retry } from '../plugins/retry.js'", 'not in that direction'],
     ['core/x.ts', "import type { Config } from '../presets/create-client.js'", 'that direction'],
     ['core/x.ts', "export { createClient } from '../index.js'", 'not in that direction'],
-    ['core/x.ts', "const x = await import('../local/index.js')", 'not in that direction'],
+    ['core/x.ts', "const x = await import('../packages/engine/index.js')", 'import entries'],
+    ['packages/nats/x.ts', "import { sleep } from '../../core/sleep.js'", 'import entries'],
+    ['packages/nats/x.ts', "import { walk } from '../engine/walk.js'", 'import entries'],
+    ['packages/nats/x.ts', "import { x } from 'sluice/core/sleep'", 'not an entry'],
+    ['packages/nats/x.ts', "import { startDataEngine } from '@sluice/engine'", 'not a dependency'],
     ['core/x.ts', "type X = import('../plugins/retry.js').RetryOptions", 'not in that direction'],
     ['core/x.ts', "const x = require('../plugins/retry.js')", 'not in that direction'],
     ['core/x.ts', "import x = require('../plugins/retry.js')", 'not in that direction'],
@@ -169,6 +228,7 @@ describe('the house', () => {
     ['core/x.ts', "import { ethers } from 'web3'", 'not a dependency'],
     ['core/x.ts', "import fs from 'fs'", 'not a dependency'],
     ['core/x.ts', "import { createClient } from 'sluice'", 'that is itself'],
+    ['packages/nats/x.ts', "import { natsWire } from '@sluice/nats'", 'that is itself'],
     ['core/x.ts', 'const x = await import(name)', 'not a dependency'],
     ['plugins/x.ts', "import { retry } from './retry.js'", 'knows no other'],
     ['plugins/x.ts', "import { v3 } from './decoders/v3.js'", 'knows no other'],
@@ -181,18 +241,16 @@ describe('the house', () => {
     ['plugins/x.ts', "import { createSums } from './telemetry/sums.js'", 'knows no other'],
     ['plugins/telemetry/x.ts', "import { trace } from '@opentelemetry/api'", 'others know it'],
     ['plugins/verify/x.ts', "const x = await import('secp256k1')", 'others know it'],
-    ['local/x.ts', "import { createClient } from '../client/client.js'", 'not in that direction'],
     ['core/x.ts', "import type { Report } from '../report/report.js'", 'not in that direction'],
     [
       'client/x.ts',
       "import { backfill } from '../plugins/continuity/backfill.js'",
       'that direction',
     ],
-    ['plugins/retry.ts', "import { x } from './continuity/backfill.js'", 'knows no other'],
-    ['local/x.ts', "import { defineDecoder } from '../report/decoder.js'", 'types only'],
-    ['local/x.ts', "import { type Report } from '../report/report.js'", 'types only'],
-    ['local/x.ts', "import { retry } from '../plugins/retry.js'", 'not in that direction'],
-    ['cli/x.ts', "import ky from 'ky'", 'others know it'],
+    ['plugins/retry/index.ts', "import { x } from '../continuity/backfill.js'", 'knows no other'],
+    ['packages/engine/x.ts', "import { defineDecoder } from 'sluice/report'", 'ids of feeds'],
+    ['packages/engine/x.ts', "import { v3 } from 'sluice/plugins/decoders'", 'ids of feeds'],
+    ['packages/cli/x.ts', "import ky from 'ky'", 'others know it'],
   ])('would notice: %s: %s', (path, text, complaint) => {
     expect(wrongImports(path, text)).toEqual([expect.stringContaining(complaint)])
   })
@@ -204,13 +262,15 @@ describe('the house', () => {
     ['platform/x.ts', "import { TextDecoder } from 'node:util'"],
     ['platform/x.ts', "import { ValidationError } from '../core/errors.js'"],
     ['plugins/decoders/v99.ts', "import { MarketStatus } from './statuses.js'"],
-    ['plugins/x.ts', "import { metrics } from './telemetry.js'"],
-    ['local/x.ts', "import type { Report } from '../report/report.js'"],
-    ['local/x.ts', "import { createServer } from 'node:http'"],
+    ['plugins/x.ts', "import { metrics } from './telemetry/index.js'"],
+    ['packages/engine/x.ts', "import type { Report } from 'sluice/report'"],
+    ['packages/engine/x.ts', "import { isFeedID } from 'sluice/report'"],
+    ['packages/engine/x.ts', "import { createServer } from 'node:http'"],
+    ['packages/cli/x.ts', "import { networkReason } from 'sluice/internal'"],
     ['examples/x.ts', "import { createClient } from 'sluice'"],
     ['examples/x.ts', "import { createPublicClient } from 'viem'"],
-    ['plugins/verify.ts', "import { createVerifier } from './verify/verifier.js'"],
-    ['plugins/hmac-auth.ts', "import { createSigner } from './hmac-auth/signer.js'"],
+    ['plugins/verify/index.ts', "import { createVerifier } from './verifier.js'"],
+    ['plugins/hmac-auth/index.ts', "import { createSigner } from './signer.js'"],
     ['plugins/verify/recovery-thread.ts', "import { parentPort } from 'node:worker_threads'"],
   ])('would not mind: %s: %s', (path, text) => {
     expect(wrongImports(path, text)).toEqual([])
@@ -219,7 +279,7 @@ describe('the house', () => {
   test.each([
     ['core/x.ts', 'const key = process.env.API_KEY', 'process'],
     ['core/x.ts', 'const { env } = process', 'process'],
-    ['local/x.ts', "console.log('here')", 'console'],
+    ['packages/engine/x.ts', "console.log('here')", 'console'],
     ['index.ts', 'const log = console', 'console'],
     ['core/x.ts', 'new TextDecoder()', 'TextDecoder'],
     ['plugins/verify/x.ts', 'setImmediate(run)', 'setImmediate'],
@@ -227,7 +287,7 @@ describe('the house', () => {
     ['platform/x.web.ts', 'Buffer.alloc(1)', 'Buffer'],
     ['core/x.ts', 'enum Color { red }', 'enum'],
     ['core/x.ts', 'let x: any', 'any'],
-    ['cli/x.ts', 'const x = y as any', 'any'],
+    ['packages/cli/x.ts', 'const x = y as any', 'any'],
   ])('would notice: %s: %s', (path, text, word) => {
     expect(wrongWords(path, text)).toEqual([`${path}: ${word}`])
   })

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals'
 import { startDataEngine } from '@sluice/engine'
 import ts from 'typescript'
 import { createClient } from '../../index.js'
-import { findNodes, read, root } from '../support/sources.js'
+import { findNodes, order, read, root, sources } from '../support/sources.js'
 import { codeOf, type Row, tablesOf, tableUnder } from '../support/tables.js'
 
 const document = read('docs/architecture.md')
@@ -45,6 +45,36 @@ function namedInProse(text: string): Row[] {
   }))
 }
 
+interface CodeOfErrors {
+  readonly code: string
+  readonly className: string
+  readonly path: string
+}
+
+/** Every error code of the sources, with its class and the file that declares it. */
+function errorCodes(): CodeOfErrors[] {
+  return sources.flatMap(path =>
+    findNodes(read(path)).flatMap(node =>
+      ts.isInterfaceDeclaration(node) && node.name.text === 'ErrorClasses'
+        ? node.members.filter(ts.isPropertySignature).map(({ name, type }) => ({
+            code: name.getText(),
+            className: type?.getText() ?? '',
+            path,
+          }))
+        : [],
+    ),
+  )
+}
+
+/** True for a row of the table of errors that has the code, or its beginning and `…`. */
+function isRowOf(row: Row, code: string, className: string, path: string): boolean {
+  const codes = codeOf(row, 'code').split(', ')
+  const hasCode = codes.some(each =>
+    each.endsWith('…') ? code.startsWith(each.slice(0, -1)) : each === code,
+  )
+  return hasCode && row.class === className && path.startsWith(codeOf(row, 'in'))
+}
+
 const walks = tablesOf(document).filter(({ rows: [row] }) => row?.stop !== undefined)
 
 describe('docs/architecture.md', () => {
@@ -62,6 +92,24 @@ describe('docs/architecture.md', () => {
       'The way of a request',
       'The way of a secret',
     ])
+  })
+
+  test('has the folders from top to bottom', () => {
+    const folders = tableUnder('The folders', document).map(row => codeOf(row, 'folder'))
+    const house = order.filter(each => each !== 'examples').reverse()
+    expect(folders.map(folder => folder.replace(/\/$/, ''))).toEqual(house)
+  })
+
+  test('has every error code with its class and its folder', () => {
+    const rows = tableUnder('Errors', document)
+    const wrong = errorCodes().filter(
+      ({ code, className, path }) => !rows.some(row => isRowOf(row, code, className, path)),
+    )
+    expect(wrong).toEqual([])
+    const empty = rows.filter(
+      row => !errorCodes().some(each => isRowOf(row, each.code, each.className, each.path)),
+    )
+    expect(empty).toEqual([])
   })
 
   test('names functions in its text that are there', () => {

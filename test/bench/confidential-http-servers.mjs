@@ -1,6 +1,6 @@
 // The external server and the remote enclave of the benchmark, in a process of their own.
-import { startEnclaveServer } from '../../dist/esm/confidential-http/index.js'
-import { startHTTPSServer } from '../../dist/esm/local/index.js'
+import { startEnclaveServer } from '@sluice/confidential-http'
+import { startHTTPSServer } from '@sluice/engine'
 
 const [vault, key, caller, owner] = process.argv.slice(2)
 const { url, ca } = await startHTTPSServer({

@@ -11,8 +11,8 @@ import {
   createLocalRuntime,
   createRemoteRuntime,
   decryptResponse,
-} from '../../dist/esm/confidential-http/index.js'
-import { createVault } from '../../dist/esm/local/index.js'
+} from '@sluice/confidential-http'
+import { createVault } from '@sluice/confidential-http/vault'
 import { spread } from './rounds.mjs'
 import { atLeast, atMost, perSecond } from './table.mjs'
 

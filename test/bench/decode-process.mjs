@@ -2,13 +2,13 @@
 
 import { decodeReport as decodeOfficially } from '@chainlink/data-streams-sdk'
 import { AbiCoder } from 'ethers'
+import { decodeReport } from 'sluice'
 import { decodeAbiParameters } from 'viem'
-import { decodeReport } from '../../dist/esm/index.js'
 import { feedID, makeReport } from './frames.mjs'
 import { fromSource } from './from-source.mjs'
 import { answer } from './rpc.mjs'
 
-const { reportSchema } = await fromSource('local/schemas')
+const { reportSchema } = await fromSource('packages/engine/schemas')
 
 /**
  * How often each decodes in one batch, for half a millisecond or one: batches are short, so that all sides see the same of what

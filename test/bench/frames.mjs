@@ -3,8 +3,8 @@
 import { fromSource } from './from-source.mjs'
 
 const { encodeBlob, encodeFullReport, reportSchema } = await fromSource(
-  'local/encode',
-  'local/schemas',
+  'packages/engine/encode',
+  'packages/engine/schemas',
 )
 
 /** The time of the first report, in seconds. Far on there are still ten decimal and eight hexadecimal digits. */

@@ -2,7 +2,7 @@
 // processor time of either, in blocks of calls.
 import { createClient as createOfficial } from '@chainlink/data-streams-sdk'
 import ky from 'ky'
-import { createClient, generateAuthHeaders } from '../../dist/esm/index.js'
+import { createClient, generateAuthHeaders } from 'sluice'
 import { startFlood } from './flood.mjs'
 import { feedID } from './frames.mjs'
 import { alternate, ratio, spread } from './rounds.mjs'

@@ -16,7 +16,7 @@ const {
   'report/decoder-table',
   'report/envelope',
   'presets/create-client',
-  'presets/versions',
+  'plugins/decoders/versions',
 )
 
 /** Of the same copy of the library, so that the two differ by nothing but the pipeline. */

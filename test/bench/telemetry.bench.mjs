@@ -16,7 +16,7 @@ import { atMost, printTable, short } from './table.mjs'
 const { createClient, defaultPreset, opentelemetry, prometheus } = await fromSource(
   'client/client',
   'presets/default',
-  'plugins/opentelemetry',
+  'plugins/opentelemetry/index',
   'plugins/prometheus',
 )
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { verify } from '../../dist/esm/plugins/verify.js'
+import { verify } from 'sluice/plugins/verify'
 import { answer } from './rpc.mjs'
 
 const file = new URL('../vectors/published-reports.json', import.meta.url)

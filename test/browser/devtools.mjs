@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { WebSocket } from 'ws'
-import { findChromium } from './chromium.mjs'
+import { findChromium } from '../support/chromium.mjs'
 
 const PATIENCE = 30_000
 

@@ -6,7 +6,7 @@ import { availableParallelism, loadavg } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { startDataEngine } from '../../dist/esm/local/index.js'
+import { startDataEngine } from '@sluice/engine'
 import { openBrowser } from './devtools.mjs'
 import { envOf, startMonitor } from './monitor-world.mjs'
 

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-const command = fileURLToPath(new URL('../../dist/esm/cli/sluice.js', import.meta.url))
+const command = fileURLToPath(new URL('../../packages/cli/dist/esm/sluice.js', import.meta.url))
 
 /** What tells the command of a data engine. */
 export const envOf = ({ endpoint, wsEndpoint, apiKey, userSecret }) => ({

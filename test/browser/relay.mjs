@@ -1,8 +1,8 @@
 // A backend as a page needs one: it holds the keys, reads the engine, and hands the reports out, over HTTP and a WebSocket.
 import { createServer } from 'node:http'
+import { startDataEngine } from '@sluice/engine'
+import { createClient } from 'sluice'
 import { WebSocketServer } from 'ws'
-import { createClient } from '../../dist/esm/index.js'
-import { startDataEngine } from '../../dist/esm/local/index.js'
 
 const envelope = ({ feedID, fullReport, validFromTimestamp, observationsTimestamp }) =>
   JSON.stringify({ report: { feedID, fullReport, validFromTimestamp, observationsTimestamp } })

@@ -1,9 +1,9 @@
 // Runs the package in a real browser: npm run browser. A page and a worker of it decode, verify, sign, and read through a relay.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { generateAuthHeaders } from '../../dist/esm/index.js'
+import { generateAuthHeaders } from 'sluice'
 import { root } from '../package/steps.mjs'
-import { bundleForPage, NoChromium, openChromium } from './chromium.mjs'
+import { bundleForPage, NoChromium, openChromium } from '../support/chromium.mjs'
 import { startRelay } from './relay.mjs'
 
 const PATIENCE = 45_000

@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals'
 import ts from 'typescript'
 import { root } from '../support/sources.js'
 import { blocks, programOf } from './blocks.js'
-import { blocksOf, pageOf, pages } from './pages.js'
+import { blocksOf, pageOf, pages, readmes } from './pages.js'
 
 test('every block of TypeScript compiles under strict', () => {
   const files = new Map(
@@ -45,7 +45,7 @@ test('every block of TypeScript compiles under strict', () => {
 }, 120_000)
 
 test('every block says its language, but for pictures', () => {
-  for (const { at, language, code } of pages.flatMap(blocksOf)) {
+  for (const { at, language, code } of [...pages, ...readmes].flatMap(blocksOf)) {
     expect([at, language]).toEqual([at, expect.stringMatching(/^(ts|sh|js|json|)$/)])
     if (language === 'json') expect(() => JSON.parse(code)).not.toThrow()
     if (language === '') expect([at, code]).toEqual([at, expect.not.stringMatching(/^import /m)])
@@ -81,6 +81,7 @@ test('the settings of jest are those that the packed package is tested with', ()
 })
 
 test('every page says what it is about', () => {
-  for (const { path, text } of pages) expect([path, text.match(/^# .+/)]).not.toEqual([path, null])
+  for (const { path, text } of [...pages, ...readmes])
+    expect([path, text.match(/^# .+/)]).not.toEqual([path, null])
   expect(pageOf('README.md').text).toMatch(/^# sluice/)
 })

@@ -1,7 +1,7 @@
-import { type Block, blocksOf, pages } from './pages.js'
+import { type Block, blocksOf, pages, readmes } from './pages.js'
 
-/** The blocks of TypeScript of all pages: each is compiled and run. */
-export const blocks: readonly Block[] = pages
+/** The blocks of TypeScript of all pages and of the packages' READMEs: each is compiled and run. */
+export const blocks: readonly Block[] = [...pages, ...readmes]
   .flatMap(blocksOf)
   .filter(({ language }) => language === 'ts')
 
@@ -52,6 +52,8 @@ const docsVault = await createDocsVault('./vault')
 await docsVault.put({ key: 'apiKey' }, 'a-secret', { policy: 'anywhere' })
 await docsVault.put({ key: 'san_marino_aes_gcm_encryption_key' }, aesKey, { policy: 'anywhere' })
 `
+/** Of a policy for that API: in the tests it runs on loopback, which no policy may name. */
+const apiPolicy = /policy: \{ hosts: \['api\.example\.com'\] \}/g
 const apiURL = /url: 'https:\/\/api\.example\.com(\/[^']*)'/g
 
 /** An import, over several lines too. */
@@ -68,8 +70,10 @@ const declares = (body: string, name: string): boolean =>
 export function programOf({ code }: Block): string {
   const body = code.replace(imports, '')
   const head = (code.match(imports) ?? []).join('\n')
-  if (/'sluice\/confidential-http'|createVault/.test(code)) {
-    const closed = body.replace(apiURL, 'customRootCaCertPem: docsAPI.ca, url: docsAPI.url + "$1"')
+  if (/'@sluice\/confidential-http'|createVault/.test(code)) {
+    const closed = body
+      .replace(apiURL, 'customRootCaCertPem: docsAPI.ca, url: docsAPI.url + "$1"')
+      .replace(apiPolicy, "policy: 'anywhere'")
     const stored = body.includes('createVault(') ? '' : vault
     return `${head}\n${api}${stored}\n${closed}\nawait docsAPI.close()\nprocess.exit(0)\n`
   }

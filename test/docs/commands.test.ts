@@ -1,9 +1,11 @@
 import { expect, test } from '@jest/globals'
 import { startCommand } from '../support/command.js'
-import { manifest } from '../support/sources.js'
-import { type Block, blocksOf, pages } from './pages.js'
+import { manifest, read } from '../support/sources.js'
+import { type Block, blocksOf, pages, readmes } from './pages.js'
 
-const shells: readonly Block[] = pages.flatMap(blocksOf).filter(({ language }) => language === 'sh')
+const shells: readonly Block[] = [...pages, ...readmes]
+  .flatMap(blocksOf)
+  .filter(({ language }) => language === 'sh')
 
 /** The lines of a shell's block without comments, each with the words behind a command of that name. */
 function callsOf(name: string, { code }: Block): string[][] {
@@ -14,9 +16,10 @@ function callsOf(name: string, { code }: Block): string[][] {
     .map(([, words = '']) => words.trim().split(/\s+/))
 }
 
-test('every npm script that a page names is there', () => {
+test('every npm script that a document names is there', () => {
   const { scripts } = manifest as typeof manifest & { readonly scripts: Record<string, string> }
-  const named = pages.flatMap(({ path, text }) =>
+  const contributing = { path: 'CONTRIBUTING.md', text: read('CONTRIBUTING.md') }
+  const named = [...pages, ...readmes, contributing].flatMap(({ path, text }) =>
     [...text.matchAll(/npm run (?:--silent )?([\w:]+)/g)].map(match => [path, match[1] as string]),
   )
   expect(named.length).toBeGreaterThan(3)

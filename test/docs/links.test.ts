@@ -1,14 +1,17 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { root } from '../support/sources.js'
-import { anchorsOf, type Page, pages, proseOf } from './pages.js'
+import { order, packages, read, root } from '../support/sources.js'
+import { anchorsOf, type Page, pages, proseOf, readmes } from './pages.js'
 
-/** Other documents at the root. */
-const papers = ['CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md']
-  .filter(path => existsSync(join(root, path)))
-  .map((path): Page => ({ path, text: readFileSync(join(root, path), 'utf8') }))
-const documents = [...pages, ...papers]
+/** Documents that are no pages. */
+const papers = [
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  ...packages.map(folder => `${folder}/CHANGELOG.md`),
+].map((path): Page => ({ path, text: read(path) }))
+const documents = [...pages, ...readmes, ...papers]
 
 /** What is wrong with the links of a page. */
 function problemsOf(page: Page): string[] {
@@ -38,11 +41,13 @@ test('a dead link is found', () => {
 })
 
 test('every file that a page names in backticks is there', () => {
-  const folders =
-    'client|confidential-http|core|crypto|docs|examples|local|plugins|presets|report|test'
-  const named = new RegExp(`\`((?:${folders})/[\\w./-]+\\.(?:ts|mjs|md|json))\``, 'g')
+  const folders = [...new Set(order.map(path => path.split('/')[0]))].join('|')
+  const named = new RegExp(
+    `\`((?:${folders}|build|docs|test)/[\\w./-]+\\.(?:ts|mjs|md|json))\``,
+    'g',
+  )
   const missing = documents.flatMap(page =>
-    page.path === 'CHANGELOG.md'
+    page.path.endsWith('CHANGELOG.md')
       ? []
       : [...proseOf(page).matchAll(named)]
           .map(([, path = '']) => path)

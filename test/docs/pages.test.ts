@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { tablesOf } from '../support/tables.js'
-import { pageOf, pages, proseOf } from './pages.js'
+import { pageOf, pages, proseOf, readmes } from './pages.js'
 
 const readme = pageOf('README.md').text
 
@@ -8,12 +8,22 @@ test('the README is short', () => {
   expect(readme.split('\n').length).toBeLessThanOrEqual(251)
 })
 
-test('every page is in the table of the README', () => {
-  const rows = tablesOf(readme).find(({ heading }) => heading === 'Documentation')?.rows ?? []
-  const named = rows.flatMap(({ page = '' }) =>
-    [...page.matchAll(/\]\((docs\/[\w-]+\.md)\)/g)].map(([, path]) => path),
-  )
-  expect(named.sort()).toEqual(pages.map(({ path }) => path).filter(path => path !== 'README.md'))
+/** Where the rows of the README lead that have a column of that name. */
+const linksOf = (column: string): string[] =>
+  tablesOf(readme)
+    .flatMap(({ rows }) => rows)
+    .flatMap(row => [...(row[column] ?? '').matchAll(/\]\(([\w/.-]+\.md)\)/g)])
+    .map(([, path]) => path as string)
+
+test('every page is in one table of the README', () => {
+  const paths = pages.map(({ path }) => path).filter(path => path !== 'README.md')
+  expect(linksOf('page').sort()).toEqual(paths)
+})
+
+test('every package has a row in the README, and a README of one screen', () => {
+  expect(linksOf('package').sort()).toEqual(readmes.map(({ path }) => path).sort())
+  const long = readmes.filter(({ text }) => text.split('\n').length > 50)
+  expect(long.map(({ path }) => path)).toEqual([])
 })
 
 /** The sentences of a page that are long enough to say something, without tables: two plugins may have an option alike. */

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from '../support/sources.js'
+import { packages, root } from '../support/sources.js'
 import { type Row, tablesOf } from '../support/tables.js'
 
 /** A document for users. */
@@ -29,6 +29,9 @@ export const pages: readonly Page[] = [
     .map(name => `docs/${name}`)
     .sort(),
 ].map(read)
+
+/** The README of each package. */
+export const readmes: readonly Page[] = packages.map(folder => read(`${folder}/README.md`))
 
 /** A page by its path. */
 export function pageOf(path: string): Page {

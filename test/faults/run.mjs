@@ -1,7 +1,7 @@
 // The fault matrix against the built package: npm run faults -- --help; npm run faults -- soak is the long one.
 
-import { findServer, noServer } from '../../packages/nats/test/support/find-server.mjs'
 import { readArguments } from '../support/arguments.mjs'
+import { findServer, noServer } from '../support/nats/find-server.mjs'
 import { runMatrix } from './harness/matrix.mjs'
 import { readRows } from './harness/rows.mjs'
 import { soak } from './soak.mjs'

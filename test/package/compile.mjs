@@ -13,6 +13,8 @@ const compilers = [
   { name: 'typescript@latest', packages: ['typescript@latest', '@types/node@20'], isOld: false },
 ]
 
+const nats = ['jetstream', 'kv', 'transport-node'].map(name => `@nats-io/${name}@3`)
+
 const formats = ['esm', 'cjs']
 
 /** How modules are found, and which formats can be written so. */
@@ -25,24 +27,31 @@ const resolutions = [
 
 /** The globals that the program uses. The engine needs Node, so its program is compiled with Node's types only. */
 const platforms = [
-  { name: 'node', files: ['program.ts', 'start.ts'], types: ['node'], lib: ['es2022'] },
+  {
+    name: 'node',
+    files: ['program.ts', 'packages.ts', 'start.ts'],
+    types: ['node'],
+    lib: ['es2022'],
+  },
+  // The libraries of NATS have declarations that older compilers don't know.
+  { name: 'node and NATS', files: ['nats.ts'], types: ['node'], lib: ['es2022'], isForeign: true },
   { name: 'dom', files: ['program.ts'], types: [], lib: ['es2022', 'dom', 'dom.iterable'] },
 ]
 
-async function installConsumer(folder, packages, { tarball }) {
+async function installConsumer(folder, packages, { tarballs }) {
   writeFileSync(join(folder, 'package.json'), '{ "private": true }')
-  await install(folder, [...packages, tarball])
+  await install(folder, [...packages, ...nats, ...tarballs])
   for (const format of formats) {
     mkdirSync(join(folder, format))
     const type = format === 'esm' ? 'module' : 'commonjs'
     writeFileSync(join(folder, format, 'package.json'), `{ "type": "${type}" }`)
-    for (const file of ['program.ts', 'start.ts'])
+    for (const file of ['program.ts', 'packages.ts', 'nats.ts', 'start.ts'])
       copyFileSync(join(consumer, file), join(folder, format, file))
   }
 }
 
 async function compile(folder, resolution, platform, outDir) {
-  const config = `tsconfig.${resolution.name}.${platform.name}.json`
+  const config = `tsconfig.${resolution.name}.${platform.name.replaceAll(' ', '-')}.json`
   const settings = {
     compilerOptions: {
       target: 'es2022',
@@ -51,7 +60,7 @@ async function compile(folder, resolution, platform, outDir) {
       module: resolution.module,
       moduleResolution: resolution.name,
       strict: true,
-      skipLibCheck: false,
+      skipLibCheck: platform.isForeign === true,
       noEmitOnError: true,
       ...(outDir === undefined ? { noEmit: true } : { rootDir: '.', outDir }),
     },
@@ -72,7 +81,8 @@ async function compile(folder, resolution, platform, outDir) {
   const foreign = files.filter(file =>
     /\/node_modules\/(?!sluice\/|typescript\/|@typescript\/)/.test(file),
   )
-  const allowed = platform.name === 'node' ? /\/(@types\/node|undici-types)\// : /^$/
+  const allowed =
+    platform.name === 'dom' ? /^$/ : /\/(@types\/node|undici-types|@sluice|@nats-io)\//
   assert.deepEqual(
     foreign.filter(file => !allowed.test(file)),
     [],
@@ -104,6 +114,8 @@ async function compileWith({ name, packages, isOld }, folder, packed, nodes, che
   const tasks = resolutions
     .filter(resolution => isOld || resolution.isOldOnly !== true)
     .flatMap(resolution => platforms.map(platform => ({ resolution, platform })))
+    // They have exports alone, which node10 doesn't read.
+    .filter(({ resolution, platform }) => !(platform.isForeign && resolution.name === 'node10'))
     .map(({ resolution, platform }) => {
       const isRun = resolution.name === 'nodenext' && platform.name === 'node'
       return checkGated(`${name}: ${resolution.name}, types of ${platform.name}`, () =>

@@ -53,7 +53,7 @@ const expected = [
 export async function checkWorkflow(packed, folder) {
   await check(`${SDK}: takes our runtimes by its types, and its handlers run on them`, async () => {
     writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }')
-    await install(folder, ['--ignore-scripts', SDK, '@types/node@20', packed.tarball])
+    await install(folder, ['--ignore-scripts', SDK, '@types/node@20', ...packed.tarballs])
     copyFileSync(join(consumer, 'workflow.ts'), join(folder, 'workflow.ts'))
     writeFileSync(join(folder, 'start.ts'), start)
     writeFileSync(join(folder, 'host.mjs'), host)
@@ -68,7 +68,7 @@ export async function checkWorkflow(packed, folder) {
       bundle: true,
       platform: 'node',
       format: 'esm',
-      external: ['sluice', 'sluice/*'],
+      external: ['sluice', 'sluice/*', '@sluice/*'],
       logLevel: 'error',
     })
     const { stdout } = await run(process.execPath, ['host.mjs'], { cwd: folder })

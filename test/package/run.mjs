@@ -1,4 +1,5 @@
-// Checks the package as its users get it: packs it, looks inside, installs it elsewhere, runs and compiles against it.
+// Checks the packages as their users get them: packs them, looks inside, installs them elsewhere together, runs and compiles against
+// them.
 // Needs the registry. `npm run test:package`; with --keep the temporary folder stays, with --outside only the check of a
 // plugin that was moved out of the package is run.
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,6 +7,7 @@ import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { compileAll } from './compile.mjs'
 import { checkWorkflow } from './cre-sdk.mjs'
+import { checkDemo } from './demo.mjs'
 import { checkInstalled } from './installed.mjs'
 import { checkOutside } from './outside/outside.mjs'
 import { installNodes, runAll } from './runtime.mjs'
@@ -41,25 +43,32 @@ async function findNodes() {
   return nodes
 }
 
-async function checkOutsideAlone({ tarball }, checkGated) {
+async function checkOutsideAlone({ tarballs }, checkGated) {
   const consumer = folder('consumer')
   writeFileSync(join(consumer, 'package.json'), '{ "private": true }')
-  await install(consumer, [tarball])
+  await install(consumer, tarballs)
   await checkOutside(consumer, checkGated)
 }
 
 async function checkAll(packed, checkGated, gate) {
   const nodes = findNodes()
   await Promise.all([
-    checkGated('holds the build and the papers, nothing else', () => checkFiles(packed)),
-    checkGated('shared files are named for sources', () => checkNames(packed)),
-    checkGated('declarations name no package', () => checkDeclarations(packed)),
-    checkGated('the command starts itself', () => checkCommand(packed)),
+    ...packed.all.flatMap(each => [
+      checkGated(`${each.name}: holds the build and the papers, nothing else`, () =>
+        checkFiles(each),
+      ),
+      checkGated(`${each.name}: shared files are named for sources`, () => checkNames(each)),
+      checkGated(`${each.name}: declarations name no package`, () => checkDeclarations(each)),
+      checkGated(`${each.name}: publint`, () => publint(each)),
+    ]),
+    ...packed.all
+      .filter(({ name }) => name !== '@sluice/cli')
+      .map(each => checkGated(`${each.name}: attw`, () => attw(each))),
+    checkGated('the command starts itself', () => checkCommand(packed.all.at(-1))),
+    checkGated('npx runs the demo in an empty folder', () => checkDemo(packed, folder('demo'))),
     runAll(packed, folder('runtime'), nodes, checkGated),
     compileAll(packed, folder, nodes, checkGated),
     gate(() => checkWorkflow(packed, folder('cre-sdk'))),
-    checkGated('publint', () => publint(packed)),
-    checkGated('attw', () => attw(packed)),
     checkGated('an installation takes at most a third of the official SDK’s', () =>
       checkInstalled(packed, folder),
     ),
@@ -78,7 +87,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 try {
   const packed = await pack(folder('packed'))
   const kB = bytes => `${(bytes / 1000).toFixed(1)} kB`
-  console.log(`package: ${kB(packed.size)} packed, ${kB(packed.unpackedSize)} unpacked`)
+  for (const { name, size, unpackedSize } of packed.all)
+    console.log(`package: ${name} is ${kB(size)} packed, ${kB(unpackedSize)} unpacked`)
   const gate = createGate(Math.max(2, cpus().length))
   const checkGated = (name, task) => gate(() => check(name, task))
   if (process.argv.includes('--outside')) await checkOutsideAlone(packed, checkGated)

@@ -39,9 +39,9 @@ export async function installNodes(folder) {
   )
 }
 
-async function installConsumer(folder, { tarball }) {
+async function installConsumer(folder, { tarballs }) {
   writeFileSync(join(folder, 'package.json'), '{ "private": true }')
-  await install(folder, [tarball])
+  await install(folder, tarballs)
   const files = [
     'work.cjs',
     'with-import.mjs',
@@ -56,10 +56,15 @@ async function installConsumer(folder, { tarball }) {
 }
 
 /** The package with the oldest packages that its plugins for telemetry, and proxies, are for. */
-async function installWithPeers(folder, { tarball }) {
+async function installWithPeers(folder, { tarballs }) {
   mkdirSync(folder)
   writeFileSync(join(folder, 'package.json'), '{ "private": true }')
-  await install(folder, [tarball, '@opentelemetry/api@1.7.0', 'prom-client@15.0.0', 'undici@6.0.0'])
+  await install(folder, [
+    ...tarballs,
+    '@opentelemetry/api@1.7.0',
+    'prom-client@15.0.0',
+    'undici@6.0.0',
+  ])
   for (const file of ['with-peers.mjs', 'with-proxy.mjs'])
     copyFileSync(join(consumer, file), join(folder, file))
 }

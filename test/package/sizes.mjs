@@ -11,37 +11,37 @@ import { root } from './steps.mjs'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  '.': 78000,
-  './client': 46600,
-  './core': 3400,
-  './confidential-http': 66000,
-  './gateway': 19600,
-  './local': 65000,
-  './nats': 84000,
-  './plugins/bearer-auth': 1650,
-  './plugins/confidential-http/templates': 4500,
-  './plugins/continuity': 12_000,
-  './plugins/decoders': 230,
-  './plugins/decoders/v3': 4200,
-  './plugins/dedup': 3900,
-  './plugins/feed-access': 2900,
-  './plugins/ha-discovery': 5000,
-  './plugins/hmac-auth': 4900,
-  './plugins/logging': 2300,
-  './plugins/opentelemetry': 6100,
-  './plugins/prometheus': 5500,
-  './plugins/rate-limit': 2600,
-  './plugins/retry': 4200,
-  './plugins/telemetry': 3900,
-  './plugins/verify': 15000,
-  './plugins/verify/onchain': 12400,
-  './presets/confidential': 19500,
-  './presets/default': 33_000,
-  './presets/feeds': 2200,
-  './presets/versions': 6200,
-  './report': 9400,
-  './stores': 4100,
-  './tdh2': 8000,
+  sluice: 78_000,
+  'sluice/client': 46600,
+  'sluice/core': 3400,
+  'sluice/plugins/bearer-auth': 1650,
+  'sluice/plugins/confidential-http': 20500,
+  'sluice/plugins/continuity': 11600,
+  'sluice/plugins/decoders': 7000,
+  'sluice/plugins/dedup': 3900,
+  'sluice/plugins/feed-access': 2900,
+  'sluice/plugins/ha-discovery': 5000,
+  'sluice/plugins/hmac-auth': 4900,
+  'sluice/plugins/logging': 2300,
+  'sluice/plugins/opentelemetry': 6100,
+  'sluice/plugins/prometheus': 5500,
+  'sluice/plugins/rate-limit': 2600,
+  'sluice/plugins/retry': 4200,
+  'sluice/plugins/telemetry': 3900,
+  'sluice/plugins/verify': 15000,
+  'sluice/plugins/verify/onchain': 12400,
+  'sluice/presets/confidential': 19500,
+  'sluice/presets/default': 33000,
+  'sluice/presets/ha': 36500,
+  'sluice/report': 9400,
+  'sluice/stores': 4100,
+  'sluice/tdh2': 8000,
+  'sluice/internal': 57000,
+  '@sluice/engine': 26000,
+  '@sluice/confidential-http': 33000,
+  '@sluice/confidential-http/vault': 27000,
+  '@sluice/nats': 16700,
+  '@sluice/nats/gateway': 16900,
 }
 
 /** Leaves out the packages that the build carries copies of, as those that are installed. */
@@ -126,21 +126,28 @@ export async function weighStart(file) {
 /** The file of an entry of an unpacked package. */
 export function entryFile(unpacked, entry) {
   const { exports } = JSON.parse(readFileSync(join(unpacked, 'package.json'), 'utf8'))
-  return join(unpacked, exports[entry].import.default)
+  return join(unpacked, exports[entry].import)
 }
 
-export async function checkSizes({ unpacked }) {
+export async function checkSizes({ unpacked, all }) {
+  const entries = all.flatMap(each => {
+    const { exports } = JSON.parse(readFileSync(join(each.unpacked, 'package.json'), 'utf8'))
+    return Object.keys(exports)
+      .filter(entry => entry !== './package.json')
+      .map(entry => [`${each.name}${entry.slice(1)}`, entryFile(each.unpacked, entry)])
+  })
   const rows = await Promise.all(
-    Object.entries(budgets).map(async ([entry, budget]) => {
-      const size = await weigh(entryFile(unpacked, entry))
-      return { entry: `sluice${entry.slice(1)}`, size, budget }
-    }),
+    entries.map(async ([entry, file]) => ({
+      entry,
+      size: await weigh(file),
+      budget: budgets[entry] ?? 0,
+    })),
   )
   for (const [names, budget] of Object.entries(pageBudgets))
     rows.push({ entry: `page: ${names}`, size: await weighPage(unpacked, names), budget })
   const lines = rows.map(({ entry, size, budget }) => {
     const verdict = size > budget ? '  OVER' : ''
-    return `${entry.padEnd(30)} ${String(size).padStart(6)} of ${String(budget).padStart(6)} bytes${verdict}`
+    return `${entry.padEnd(34)} ${String(size).padStart(6)} of ${String(budget).padStart(6)} bytes${verdict}`
   })
   if (rows.some(({ size, budget }) => size > budget)) throw new Error(lines.join('\n'))
   return `\n${lines.join('\n').replace(/^/gm, '        ')}`

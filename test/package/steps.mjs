@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url'
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 
+export { packages } from '../../build/packages.mjs'
+
 /** The environment without what `npm run` adds to it, which would send an inner npm back to this folder. */
 const env = Object.fromEntries(
   Object.entries(process.env).filter(

@@ -1,28 +1,40 @@
-// Packs the package and looks at what is in it.
+// Packs the library and its packages, and looks at what is in them.
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { isOfCopied } from '../../build/compile.mjs'
-import { npm, root, runScript, unpack } from './steps.mjs'
+import { npm, packages, root, runScript, unpack } from './steps.mjs'
 
 const readManifest = unpacked => JSON.parse(readFileSync(join(unpacked, 'package.json'), 'utf8'))
 
-/** Packs into a folder: the tarball, its size, the files in it, and where it lies unpacked. */
-export async function pack(folder) {
+/** Packs a package into a folder: its name, the tarball, its size, the files in it, and where it lies unpacked. */
+async function packOne(name, folder) {
+  mkdirSync(folder)
   const flags = ['--ignore-scripts', '--json', '--loglevel=error', '--pack-destination', folder]
-  const { stdout } = await npm(['pack', ...flags])
+  const { stdout } = await npm(['pack', ...flags], { cwd: join(root, packages[name]) })
   const report = JSON.parse(stdout)
   // npm 12 answers with an object by package name.
   const [packed] = Array.isArray(report) ? report : Object.values(report)
+  assert.equal(packed.name, name)
   const tarball = join(folder, packed.filename)
   await unpack(tarball, folder)
   return {
+    name,
     tarball,
     unpacked: join(folder, 'package'),
     size: packed.size,
     unpackedSize: packed.unpackedSize,
     files: packed.files.map(file => file.path),
   }
+}
+
+/** Packs all of them, the library first. They are installed together, as no registry has them. */
+export async function pack(folder) {
+  const names = Object.keys(packages)
+  const all = await Promise.all(
+    names.map(name => packOne(name, join(folder, name.replace(/^@sluice\//, '')))),
+  )
+  return { ...all[0], all, tarballs: all.map(({ tarball }) => tarball) }
 }
 
 /** The files of ours that a file leads to: its imports, the programs it starts, and its source map. */
@@ -33,16 +45,16 @@ function filesFrom(file, text) {
   const code = isDeclaration ? text.replace(/^ *\*.*$/gm, '') : text
   const imports = [...code.matchAll(/\b(?:from|import|require) *\(?["'](\.[^"']+)["']/g)]
   const forms = [...code.matchAll(/["']#(platform\/[\w-]+)["']/g)]
-  const threads = [...code.matchAll(/\b(?:threadFile|startThread)\)?\(["']([^"']+\.js)["'][,)]/g)]
   const maps = [...code.matchAll(/^\/\/# sourceMappingURL=(.+)$/gm)]
-  const programs = [...code.matchAll(/\bnew URL\(["']([^"']+\.js)["'], import\.meta\.url\)/g)]
+  const programs = [
+    ...code.matchAll(/\bnew URL\(["'](\.[^"']+\.js)["'], (?:import\.meta\.url|require\b)/g),
+  ]
   return [
     ...[...imports, ...programs].map(([, path]) => {
       const found = posix.join(posix.dirname(file), path)
       return isDeclaration ? found.replace(/js$/, 'd.ts') : found
     }),
     ...maps.map(([, path]) => posix.join(posix.dirname(file), path)),
-    ...threads.map(([, path]) => posix.join(...file.split('/', 2), path)),
     ...forms.flatMap(([, path]) =>
       ['.js', '.web.js'].map(ending => posix.join(...file.split('/', 2), `${path}${ending}`)),
     ),
@@ -50,30 +62,25 @@ function filesFrom(file, text) {
 }
 
 /** What package.json names, all that leads to, and the papers; and nothing else. */
-export function checkFiles({ files, unpacked }) {
-  const { exports, bin } = readManifest(unpacked)
+export function checkFiles({ name, files, unpacked }) {
+  const { exports, bin = {} } = readManifest(unpacked)
   const named = Object.values(exports).flatMap(entry =>
-    typeof entry === 'string' ? [] : Object.values(entry).flatMap(Object.values),
+    typeof entry === 'string'
+      ? []
+      : Object.values(entry).flatMap(file => [file, file.replace(/js$/, 'd.ts')]),
   )
-  const papers = [
+  const others = ['dist/THIRD-PARTY-LICENSES', 'dist/cjs/package.json'].filter(path =>
+    files.includes(path),
+  )
+  const reached = new Set([
     'CHANGELOG.md',
     'LICENSE',
     'README.md',
-    'dist/THIRD-PARTY-LICENSES',
-    // The page of the monitor, which no module imports.
-    ...['icon.svg', 'index.html', 'page.css', 'page.js'].map(
-      name => `dist/esm/cli/monitor/page/${name}`,
-    ),
     'package.json',
-  ]
-  const format = 'dist/cjs/package.json'
-  const { browser } = JSON.parse(readFileSync(join(unpacked, format), 'utf8'))
-  const forTheWeb = Object.values(browser).map(path => posix.join('dist/cjs', path))
-  const reached = new Set([
-    ...papers,
-    format,
-    ...forTheWeb,
-    bin.sluice,
+    ...others,
+    ...(name === '@sluice/cli' ? page : []),
+    ...(name === 'sluice' ? forTheWeb(unpacked) : []),
+    ...Object.values(bin),
     ...named.map(posix.normalize),
   ])
   // A set that grows is read to its new end.
@@ -89,12 +96,24 @@ export function checkFiles({ files, unpacked }) {
   return `${files.length} files`
 }
 
+/** The page of the monitor, which no module imports. */
+const page = ['icon.svg', 'index.html', 'page.css', 'page.js'].map(
+  name => `dist/esm/monitor/page/${name}`,
+)
+
+/** What CommonJS has for browsers. */
+function forTheWeb(unpacked) {
+  const { browser } = JSON.parse(readFileSync(join(unpacked, 'dist/cjs/package.json'), 'utf8'))
+  return Object.values(browser).map(path => posix.join('dist/cjs', path))
+}
+
 /** A file that several entries share is named for a source, a folder, or a package that is copied, and not by a hash. */
-export function checkNames({ files }) {
+export function checkNames({ name: of, files }) {
   const shared = files.flatMap(
     file => /^dist\/(?:esm|cjs)\/shared\/(.+)\.js$/.exec(file)?.[1] ?? [],
   )
-  const isKnown = name => existsSync(join(root, `${name}.ts`)) || existsSync(join(root, name))
+  const at = (...path) => existsSync(join(root, packages[of], ...path))
+  const isKnown = name => at(`${name}.ts`) || at(name)
   const unknown = shared.filter(name => !isOfCopied(name) && !isKnown(name))
   assert.deepEqual(unknown, [])
   assert.ok(shared.length > 0, 'nothing is shared')
@@ -103,14 +122,17 @@ export function checkNames({ files }) {
 
 /** What is for a package speaks of its types. */
 const peers = [
-  ['dist/cjs/nats/', "'@nats-io/"],
-  ['dist/cjs/gateway/options.d.ts', "'@nats-io/"],
-  ['dist/cjs/plugins/opentelemetry.d.ts', "'@opentelemetry/api'"],
+  ['dist/cjs/', "'sluice"],
+  ['dist/cjs/', "'@nats-io/"],
+  ['dist/cjs/plugins/opentelemetry/index.d.ts', "'@opentelemetry/api'"],
   ['dist/cjs/plugins/prometheus.d.ts', "'prom-client'"],
 ]
 
+/** What the entry for our packages alone leads to: they run on Node. */
+const isOfInternal = file => /^dist\/cjs\/(platform\/node\/|client\/egress\/egress\.d)/.test(file)
+
 /** The other declarations name no package: a consumer needs no types but ours and the platform's. */
-export function checkDeclarations({ files, unpacked }) {
+export function checkDeclarations({ name, files, unpacked }) {
   const isForeign = line =>
     /\bfrom\s+['"][^.]|\bimport\(['"][^.]|^import\s+['"][^.]|reference types=/.test(line)
   const foreign = files
@@ -120,9 +142,8 @@ export function checkDeclarations({ files, unpacked }) {
         .split('\n')
         .filter(line => isForeign(line) && !/^\s*(\*|\/\/ )/.test(line))
         // What runs on the platform's own servers may speak of them.
-        .filter(
-          line => !(/\/(local|gateway|confidential-http)\//.test(file) && /['"]node:/.test(line)),
-        )
+        .filter(line => !((name !== 'sluice' || isOfInternal(file)) && /['"]node:/.test(line)))
+        .filter(line => !(name === '@sluice/cli' || /declare module/.test(line)))
         .filter(line => !peers.some(([path, name]) => file.startsWith(path) && line.includes(name)))
         .map(line => `${file}: ${line}`),
     )

@@ -10,8 +10,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import { type Lock, takeLock } from '../../platform/lock.js'
-import { startOf, thisProcess } from '../../platform/running.js'
+import { type Lock, takeLock } from '../../platform/node/lock.js'
+import { startOf, thisProcess } from '../../platform/node/running.js'
 
 let folder: string
 let path: string

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
+import { formatReport } from '../../official-sdk.js'
 import { decodeReport } from '../../plugins/decoders/versions.js'
-import { formatReport } from '../../presets/report.js'
 import { publishedReports } from '../support/report/published-reports.js'
 
 test('formatReport writes every field, a line each, values as they are', () => {

@@ -36,7 +36,8 @@ function makeFolder() {
   cpSync(join(root, 'dist'), join(modules, 'sluice', 'dist'), { recursive: true })
   copyFileSync(join(root, 'package.json'), join(modules, 'sluice', 'package.json'))
   for (const name of readdirSync(join(root, 'node_modules')))
-    if (!name.startsWith('.')) symlinkSync(join(root, 'node_modules', name), join(modules, name))
+    if (!name.startsWith('.') && !/^@?sluice$/.test(name))
+      symlinkSync(join(root, 'node_modules', name), join(modules, name))
   const manifest = { private: true, dependencies: { sluice: '*' } }
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
   for (const file of ['program.mjs', 'steps.mjs'])

@@ -102,7 +102,7 @@ describe('fileCursors', () => {
     const path = join(folder, 'cursors.json')
     writeFileSync(
       join(folder, 'program.mjs'),
-      `import { fileCursors } from ${JSON.stringify(built('esm/stores/index.js'))}
+      `import { fileCursors } from ${JSON.stringify(built('esm/client/stores/index.js'))}
 const store = fileCursors(process.argv[2])
 for (let at = 1; ; at++) {
   const cursors = {}

@@ -3,7 +3,7 @@ import { afterAll } from '@jest/globals'
 import { built } from './files.js'
 
 /** The path of the built command. */
-export const command: string = built('esm/cli/sluice.js')
+export const command: string = built('esm/sluice.js', 'cli')
 
 /** The output of a command, and its exit code. */
 export interface Ran {

@@ -1,16 +1,12 @@
 /** Entries for Node, Bun and Deno: they need files, servers or threads, or a package that does. */
 const ofNode = [
-  './local',
-  './nats',
-  './gateway',
+  './internal',
   './stores',
-  './confidential-http',
-  './plugins/confidential-http/',
+  './plugins/confidential-http',
   './plugins/prometheus',
   './presets/confidential',
   './package.json',
 ]
 
 /** True for an entry of package.json that is for every platform. */
-export const isPortable = entry =>
-  !ofNode.some(each => entry === each || (each.endsWith('/') && entry.startsWith(each)))
+export const isPortable = entry => !ofNode.includes(entry)

@@ -7,22 +7,27 @@ export const root: string = join(__dirname, '../..')
 /** The text of a file. */
 export const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 
+/** The packages that stand on the library, from the bottom up. */
+export const packages: readonly string[] = [
+  'packages/engine',
+  'packages/confidential-http',
+  'packages/nats',
+  'packages/cli',
+]
+
 /** The folders from the bottom up: each imports only what stands before it, types included. */
 export const order: readonly string[] = [
   'core',
   'platform',
   'crypto',
   'report',
-  'local',
-  'stores',
   'client',
   'plugins',
   'presets',
-  'nats',
-  'gateway',
+  'official-sdk.ts',
   'index.ts',
-  'confidential-http',
-  'cli',
+  'internal.ts',
+  ...packages,
   'examples',
 ]
 
@@ -36,6 +41,7 @@ export interface Import {
 }
 
 interface Manifest {
+  readonly name: string
   readonly version: string
   readonly main: string
   readonly types: string
@@ -46,21 +52,24 @@ interface Manifest {
   readonly typesVersions: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>
 }
 
-/** The package.json. */
+/** The package.json of the library. */
 export const manifest: Manifest = JSON.parse(read('package.json'))
+/** The package.json of the library, or of the package that a folder is. */
+export const manifestOf = (house: string): Manifest =>
+  packages.includes(house) ? JSON.parse(read(`${house}/package.json`)) : manifest
 
 function filesBelow(path: string): string[] {
   return readdirSync(join(root, path), { withFileTypes: true }).flatMap(entry => {
     const inner = `${path}/${entry.name}`
-    return entry.isDirectory() ? filesBelow(inner) : inner.endsWith('.ts') ? [inner] : []
+    if (!entry.isDirectory()) return inner.endsWith('.ts') ? [inner] : []
+    return /^(test|dist.*|node_modules)$/.test(entry.name) ? [] : filesBelow(inner)
   })
 }
 
-/** Every source file of the package and of the examples. */
-export const sources: readonly string[] = [
-  'index.ts',
-  ...order.filter(folder => folder !== 'index.ts').flatMap(filesBelow),
-]
+/** Every source file of the library, of its packages and of the examples. */
+export const sources: readonly string[] = order.flatMap(each =>
+  each.endsWith('.ts') ? [each] : filesBelow(each),
+)
 
 const nodesOf = new Map<string, readonly ts.Node[]>()
 
@@ -109,8 +118,12 @@ export function importsOf(text: string): Import[] {
   return findNodes(text).flatMap(node => importOf(node) ?? [])
 }
 
-/** `core` for a file of core, `index.ts` for itself. */
-export const houseOf = (path: string): string => path.split('/')[0] as string
+/** `core` for a file of core, `packages/nats` for one of that package, `index.ts` for itself. */
+export const houseOf = (path: string): string =>
+  path
+    .split('/')
+    .slice(0, path.startsWith('packages/') ? 2 : 1)
+    .join('/')
 
 /** True for an import of a file of the repository. */
 export const isRelative = (from: string): boolean => /^\.{1,2}\//.test(from)

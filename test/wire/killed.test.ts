@@ -66,7 +66,7 @@ function startProcess({ name, consumer, options, isFailing = false }: Chain) {
   const program = `
     const { openSync, writeSync } = require('node:fs')
     const { createClient } = require(${JSON.stringify(built('cjs/index.js'))})
-    const { fileCursors } = require(${JSON.stringify(built('cjs/stores/index.js'))})
+    const { fileCursors } = require(${JSON.stringify(built('cjs/client/stores/index.js'))})
     const pause = ms => new Promise(resolve => setTimeout(resolve, ms))
     const ledger = openSync(${JSON.stringify(ledger)}, 'a')
     const write = ({ feedID, observationsTimestamp: time }) => void writeSync(ledger, feedID + ' ' + time + '\\n')

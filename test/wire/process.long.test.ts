@@ -2,13 +2,14 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 
-const entry = (name: string) => JSON.stringify(join(__dirname, '../../dist/esm', name))
+const entry = (folder: string) =>
+  JSON.stringify(join(__dirname, '../..', folder, 'dist/esm/index.js'))
 
 /** Runs a program in a process of its own, on the built package; it must end by itself. */
 function run(body: string): Promise<{ code: number | null; out: string; lingered: number }> {
   const program = `
-    import { createClient } from ${entry('index.js')}
-    import { startDataEngine } from ${entry('local/index.js')}
+    import { createClient } from ${entry('.')}
+    import { startDataEngine } from ${entry('packages/engine')}
     const feedID = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
     const engine = await startDataEngine({ feeds: [feedID], intervalMs: 20, runAhead: true, origins: 2 })
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine

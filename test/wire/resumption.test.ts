@@ -40,7 +40,7 @@ function startReader(log: string) {
   const program = `
     const { openSync, writeSync } = require('node:fs')
     const { createClient } = require(${JSON.stringify(join(__dirname, '../../dist/cjs/index.js'))})
-    const { fileCursors } = require(${JSON.stringify(join(__dirname, '../../dist/cjs/stores/index.js'))})
+    const { fileCursors } = require(${JSON.stringify(join(__dirname, '../../dist/cjs/client/stores/index.js'))})
     const { feeds, ...config } = ${JSON.stringify(given)}
     const log = openSync(${JSON.stringify(log)}, 'a')
     const cursors = fileCursors(${JSON.stringify(join(folder, 'cursors.json'))})

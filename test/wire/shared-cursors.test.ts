@@ -49,7 +49,7 @@ const fileOf = (path: string): Record<string, number> => JSON.parse(readFileSync
 async function startOther(path: string) {
   const program = `
     const { createClient } = require(${JSON.stringify(built('cjs/index.js'))})
-    const { fileCursors } = require(${JSON.stringify(built('cjs/stores/index.js'))})
+    const { fileCursors } = require(${JSON.stringify(built('cjs/client/stores/index.js'))})
     const client = createClient(${JSON.stringify(configOf(service))})
     const stream = client.createStream(${JSON.stringify(feed)}, { cursors: fileCursors(${JSON.stringify(path)}) })
     stream.on('report', () => console.log('report'))

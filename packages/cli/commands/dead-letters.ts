@@ -1,5 +1,5 @@
+import { checkLogName } from '@sluice/nats'
 import type { Command } from 'commander'
-import { checkName } from '../../nats/subjects.js'
 import { addExamples } from '../input/arguments.js'
 import { type IO, print, say } from '../io.js'
 import { count, printable } from '../output/feeds.js'
@@ -17,7 +17,9 @@ export function addDeadLettersCommand(program: Command, io: IO): void {
     .command('dead-letters')
     .description('list the reports that a queue of workers has given up, or give them to it again')
   addLogOptions(command, 'the servers of NATS, separated by commas', true)
-    .requiredOption('--queue <name>', 'the name of the queue', text => checkName('--queue', text))
+    .requiredOption('--queue <name>', 'the name of the queue', text =>
+      checkLogName('--queue', text),
+    )
     .option('--republish', 'give them to the workers of the queue again, and remove them here')
     .option('--json', 'print JSON, an object a line, with the message in Base64')
     .action((options: DeadLettersOptions) => run(options, io))

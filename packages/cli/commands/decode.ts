@@ -38,7 +38,7 @@ async function decode(
   options: FormatOptions,
   io: IO,
 ): Promise<void> {
-  const { decodeReport } = await import('../../../plugins/decoders/versions.js')
+  const { decodeReport } = await import('sluice/plugins/decoders')
   let format: Format | undefined
   for await (const report of readReports(given, io)) {
     if (io.signal.aborted) return

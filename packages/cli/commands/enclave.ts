@@ -17,8 +17,7 @@ export function addEnclaveCommands(program: Command, io: IO): void {
     )
     .argument('<file>')
     .action(async (file: string) => {
-      const { createKeys } = await import('@sluice/confidential-http')
-      const { writeKeyFile } = await import('../../confidential-http/key-file.js')
+      const { createKeys, writeKeyFile } = await import('@sluice/confidential-http')
       const { publicKey, secretKey } = createKeys()
       writeKeyFile(file, secretKey)
       say(io, publicKey)
@@ -133,7 +132,7 @@ async function runEnclave(
     rejectInstrumentation(io.env, process.execArgv)
     rejectInspector(log)
   }
-  const { openVault } = await import('@sluice/engine')
+  const { openVault } = await import('@sluice/confidential-http/vault')
   const { readKeyFile, startEnclaveServer } = await import('@sluice/confidential-http')
   const { owner } = await openVault(others.vault, {
     insecurePermissions,

@@ -1,5 +1,5 @@
+import { checkLogName } from '@sluice/nats'
 import type { Command } from 'commander'
-import { checkName } from '../../nats/subjects.js'
 import { addExamples, collect, wholeNumber } from '../input/arguments.js'
 import type { IO } from '../io.js'
 import { checkTogether, type RelayCommandOptions } from '../relay/options.js'
@@ -19,7 +19,7 @@ export function addRelayCommand(program: Command, io: IO): void {
   )
     .option('--feeds <feeds>', 'ids or names of the feeds to receive, separated by commas')
     .option('--name <name>', 'tells the cursors of this relay from those of others', text =>
-      checkName('--name', text),
+      checkLogName('--name', text),
     )
     .option('--create', 'create the stream where it does not exist')
     .option('--replicas <n>', '… with a copy on so many servers (default: 1)', wholeNumber(1, 5))

@@ -68,7 +68,7 @@ async function runStream(
   await using client = await connect(service, config, metrics.plugins)
   const feeds = await lookUpFeeds(given, service, config, lookUpOptions(options, ATTEMPTS), io)
   const format = createFormat(options, feeds)
-  const { fileCursors } = await import('../../../client/stores/file-cursors.js')
+  const { fileCursors } = await import('sluice/stores')
   const stream = client.createStream(
     feeds.map(({ feedID }) => feedID),
     {

@@ -246,7 +246,7 @@ function refOf(key: string, { namespace, owner }: InNamespace): SecretRef {
 }
 
 async function initVault(directory: string, options: VaultOptions, out: Output): Promise<void> {
-  const { createVault } = await import('@sluice/engine')
+  const { createVault } = await import('@sluice/confidential-http/vault')
   const vault = await createVault(directory, options)
   out.write(
     [

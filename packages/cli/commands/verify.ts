@@ -81,7 +81,7 @@ async function verdictOf(
   signers: Signers,
   { count, checkExpiry = false }: VerifyOptions,
 ): Promise<Verdict> {
-  const { verifyReport } = await import('../../../plugins/verify/verify-report.js')
+  const { verifyReport } = await import('sluice/plugins/verify')
   const { fullReport, ...envelope } = given
   try {
     if (feed !== undefined) checkEnvelope(given, feed)

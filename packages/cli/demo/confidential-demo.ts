@@ -28,7 +28,7 @@ export async function confidentialDemo(io: IO): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-demo-'))
   const vault = await createVault(join(folder, 'vault'))
   const runtime = createLocalRuntime({ vault })
-  const upstream = fork(fileURLToPath(new URL('./demo-upstream.ts', import.meta.url)), [
+  const upstream = fork(fileURLToPath(new URL('./demo-upstream.js', import.meta.url)), [
     vault.directory,
     SECRET,
   ])

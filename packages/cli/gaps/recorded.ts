@@ -36,7 +36,7 @@ export async function complete(report: GivenReport): Promise<Required<GivenRepor
   const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
   if (isFeedID(feedID) && isTime(validFromTimestamp) && isTime(observationsTimestamp))
     return { feedID: feedID.toLowerCase(), fullReport, validFromTimestamp, observationsTimestamp }
-  const { decodeReport } = await import('../../../plugins/decoders/versions.js')
+  const { decodeReport } = await import('sluice/plugins/decoders')
   const decoded = decodeReport(fullReport, signedFeedID(fullReport))
   return {
     feedID: decoded.feedID,

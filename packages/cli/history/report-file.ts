@@ -86,7 +86,7 @@ async function findEnd(
   const { head } = format
   const start = (await read(file, 0, Math.min(size, TAIL))).toString()
   const [first = ''] = start.slice(head.length).split('\n', 1)
-  const { decodeReport } = await import('../../../plugins/decoders/versions.js')
+  const { decodeReport } = await import('sluice/plugins/decoders')
   const lines = `${line}\n` === head ? [] : [first, line]
   const isSame = (each: string): boolean => isWrittenIn(format, each, feedID, decodeReport)
   if (!start.startsWith(head) || !lines.every(isSame))

@@ -1,5 +1,3 @@
-import type { ConnectionStatus } from 'sluice/internal'
-
 /** What the page gets: all there is in the first message, then what has changed since the last. */
 export interface Message {
   /** The state of the board after this message. */
@@ -80,7 +78,7 @@ export interface FeedRow {
 export interface OriginRow {
   readonly name: string
   readonly host: string
-  readonly status: ConnectionStatus
+  readonly status: 'connecting' | 'connected' | 'reconnecting' | 'disconnected' | 'failed'
   readonly open: number
   readonly connections: number
   readonly roundTripMs?: number

@@ -1,6 +1,6 @@
+import { reportSchema } from '@sluice/engine'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { feedVersion, formatPrice } from 'sluice/report'
-import { reportSchema } from '../../engine/schemas.js'
 
 /** The fields of a report as a command prints them: numbers and texts as they are, prices with their decimals. */
 export type PrintedFields = Readonly<Record<string, string>>

@@ -1,9 +1,8 @@
 import type { NatsConnection } from '@nats-io/transport-node'
-import { LogError } from '@sluice/nats'
+import { checkLogName, checkSubjectPrefix, LogError } from '@sluice/nats'
 import { type Command, Option } from 'commander'
 import { ValidationError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
-import { checkName, checkPrefix } from '../../nats/subjects.js'
 import { readFile } from '../input/files.js'
 
 /** The options of a connection to NATS. */
@@ -31,9 +30,11 @@ export function addLogOptions(command: Command, description: string, isRequired 
     .option('--nats-ca <file>', 'TLS to NATS: trust the authorities of this file alone, in PEM')
     .option('--nats-cert <file>', 'TLS to NATS: show this client certificate, in PEM')
     .option('--nats-key <file>', 'its private key, in PEM')
-    .option('--stream <name>', 'the stream; SLUICE by default', text => checkName('--stream', text))
+    .option('--stream <name>', 'the stream; SLUICE by default', text =>
+      checkLogName('--stream', text),
+    )
     .option('--prefix <subject>', 'what its subjects begin with; sluice by default', text =>
-      checkPrefix('--prefix', text),
+      checkSubjectPrefix('--prefix', text),
     )
 }
 

@@ -95,9 +95,9 @@ export async function connect(
   above: readonly Plugin<never>[] = [],
 ): Promise<Client<DecodedReport>> {
   const config = { ...configOf(service), ...more }
-  const { createClient, presetOf } = await import('../../../presets/create-client.js')
+  const { createClient } = await import('sluice')
   if (above.length === 0) return createClient(config)
-  const { clientNames } = await import('../../../client/client.js')
+  const { clientNames, presetOf } = await import('sluice/internal')
   const plugins = [...above, ...(presetOf(config) as readonly Plugin<DecodedReport>[])]
   return createClient({ ...pickOptions(config, clientNames), plugins })
 }

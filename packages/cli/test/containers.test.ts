@@ -1,12 +1,13 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { startDataEngine } from '@sluice/engine'
-import { manifest, order, read, root } from '@sluice/test-support/sources.js'
+import { manifest, manifestOf, order, packages, read, root } from '@sluice/test-support/sources.js'
 import { runHere } from './support/cli.js'
 
+const folder = join(__dirname, '../containers')
 const dockerfile = read('Dockerfile')
-const compose = read('containers/compose.yaml')
+const compose = readFileSync(join(folder, 'compose.yaml'), 'utf8')
 
 /** The words of each command of the compose file that the image runs. */
 const commands: readonly (readonly string[])[] = [
@@ -21,18 +22,37 @@ const commands: readonly (readonly string[])[] = [
 describe('the image', () => {
   test('is built from all that the build reads', () => {
     const taken = read('.dockerignore').split('\n')
-    const sources = order.filter(house => house !== 'examples')
-    for (const path of [...sources, 'build', 'build.mjs', 'LICENSE', 'tsconfig.build.json'])
-      expect(taken).toContain(`!${path}`)
+    const sources = order.filter(house => house !== 'examples' && !packages.includes(house))
+    const others = ['packages', 'build', 'build.mjs', 'LICENSE', 'tsconfig.build.json']
+    for (const path of [...sources, ...others]) expect(taken).toContain(`!${path}`)
     for (const line of taken.filter(each => each.startsWith('!')))
       expect([line, existsSync(join(root, line.slice(1)))]).toEqual([line, true])
   })
 
-  test('has optional packages that this one takes', () => {
+  test('has every workspace before it installs, and every package of ours as a folder', () => {
+    const [before = '', after = ''] = dockerfile.split('RUN npm ci ')
+    for (const workspace of [...packages, 'test/support'])
+      expect(before).toContain(`COPY ${workspace}/package.json ${workspace}/\n`)
+    const [, names = ''] = /for name in (.+); do/.exec(after) ?? []
+    expect(names.split(' ').map(name => `packages/${name}`)).toEqual(packages)
+  })
+
+  test('starts the command that its package has', () => {
+    const { name, bin } = manifestOf('packages/cli') as ReturnType<typeof manifestOf> & {
+      readonly bin: Readonly<Record<string, string>>
+    }
+    const [, words = ''] = /^ENTRYPOINT (\[.*\])$/m.exec(dockerfile) ?? []
+    const program = `/app/node_modules/${name}/${bin.sluice}`
+    expect(JSON.parse(words)).toEqual(['/nodejs/bin/node', program])
+  })
+
+  test('has optional packages that ours take', () => {
     const [, list = ''] = /npm install [^\\]*\\\n +([^\\]+) \\\n/.exec(dockerfile) ?? []
-    const packages = list.split(' ')
-    expect(packages).toContain('prom-client')
-    expect(Object.keys(manifest.peerDependencies)).toEqual(expect.arrayContaining(packages))
+    const taken = list.split(' ')
+    expect(taken).toContain('prom-client')
+    const { peerDependencies } = manifestOf('packages/cli')
+    const peers = Object.keys({ ...manifest.peerDependencies, ...peerDependencies })
+    expect(peers).toEqual(expect.arrayContaining(taken))
   })
 
   test('ends as a user without rights, and asks for its health without a shell', () => {
@@ -58,13 +78,17 @@ describe('the compose file', () => {
   test('mounts files that are there', () => {
     const files = [...compose.matchAll(/(?:- |:-)(\.\.?\/[\w./-]+)/g)].map(([, file = '']) => file)
     expect(files).toHaveLength(5)
-    for (const file of files)
-      expect([file, existsSync(join(root, 'containers', file))]).toEqual([file, true])
+    for (const file of files) expect([file, existsSync(join(folder, file))]).toEqual([file, true])
+  })
+
+  test('builds from the root of the repository', () => {
+    const [, context = ''] = /^ {2}build: (.+)$/m.exec(compose) ?? []
+    expect(join(folder, context, 'Dockerfile')).toBe(join(root, 'Dockerfile'))
   })
 
   test('has the keys of the local engine', async () => {
     await using engine = await startDataEngine()
-    const lines = read('containers/demo.env').split('\n')
+    const lines = readFileSync(join(folder, 'demo.env'), 'utf8').split('\n')
     expect(lines).toContain(`API_KEY=${engine.apiKey}`)
     expect(lines).toContain(`USER_SECRET=${engine.userSecret}`)
     expect(compose).toContain(engine.feeds[0])

@@ -29,8 +29,8 @@ export async function openVaultOf({
   seen,
   key,
 }: InVault): Promise<Vault> {
-  const { openVault } = await import('@sluice/engine')
-  const { readKeyFile } = await import('../../confidential-http/key-file.js')
+  const { openVault } = await import('@sluice/confidential-http/vault')
+  const { readKeyFile } = await import('@sluice/confidential-http')
   return await openVault(vault, {
     insecurePermissions,
     ...(seen === undefined ? {} : { seen }),

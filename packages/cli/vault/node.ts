@@ -75,7 +75,7 @@ async function runNode(
     throw new ValidationError('--listen must be an address, : and a port')
   if (writer === undefined && (callers.length + peers.length > 0 || minThreshold !== undefined))
     throw new ValidationError('--writer must be given besides: all of them are of a new node')
-  const { startVaultNode } = await import('@sluice/engine')
+  const { startVaultNode } = await import('@sluice/confidential-http/vault')
   const node = await startVaultNode({
     directory,
     host,

@@ -1,8 +1,9 @@
 import { createHash, createPrivateKey, createPublicKey, sign, verify } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { createRequire } from 'node:module'
+import { dirname, join, relative } from 'node:path'
 import { checkOptions, type OptionNames, ValidationError } from 'sluice/core'
-import { formatKey, parseKey, threadFile } from 'sluice/internal'
+import { formatKey, parseKey } from 'sluice/internal'
 import type { AttestationPolicy, Attestor } from './evidence.js'
 
 /** The format of the evidence that software makes. */
@@ -79,9 +80,12 @@ export function softwarePolicy(options: SoftwarePolicyOptions): AttestationPolic
   }
 }
 
-/** The SHA-256 of all code of this package as it is installed, 64 hexadecimal digits. Dependencies are not in it. */
+/** The packages whose code runs in an enclave. */
+const measured = ['sluice', '@sluice/confidential-http']
+
+/** The SHA-256 of all code of these packages as they are installed, 64 hexadecimal digits. Other dependencies are not in it. */
 export function measureCode(): string {
-  const root = threadFile('..')
+  const { resolve } = createRequire(import.meta.url)
   const walk = (folder: string): string[] =>
     readdirSync(folder, { withFileTypes: true }).flatMap(entry => {
       const path = join(folder, entry.name)
@@ -89,9 +93,12 @@ export function measureCode(): string {
       return entry.name.endsWith('.js') ? [path] : []
     })
   const hash = createHash('sha256')
-  for (const path of walk(root).sort()) {
-    const digest = createHash('sha256').update(readFileSync(path)).digest('hex')
-    hash.update(`${relative(root, path).replaceAll('\\', '/')} ${digest}\n`)
+  for (const name of measured) {
+    const folder = dirname(resolve(`${name}/package.json`))
+    for (const path of walk(join(folder, 'dist')).sort()) {
+      const digest = createHash('sha256').update(readFileSync(path)).digest('hex')
+      hash.update(`${name}/${relative(folder, path).replaceAll('\\', '/')} ${digest}\n`)
+    }
   }
   return hash.digest('hex')
 }

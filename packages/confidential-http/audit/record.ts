@@ -16,14 +16,6 @@ export class AuditError extends DataStreamsError {
   }
 }
 
-/** The code of these errors. */
-declare module '../../../core/errors.js' {
-  interface ErrorClasses {
-    /** A request can't be recorded, or an audit log is not what was written. */
-    AUDIT: AuditError
-  }
-}
-
 /*
  * An audit log is a file of lines, each a record in JSON:
  *

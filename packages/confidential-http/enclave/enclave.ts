@@ -13,12 +13,13 @@ import {
   setUp,
   ValidationError,
 } from 'sluice/core'
+import { checkOwner } from 'sluice/internal'
 import type {
   ConfidentialCall,
   ConfidentialReply,
   EnclavePlugin,
 } from 'sluice/plugins/confidential-http'
-import { checkOwner, EnclaveError } from 'sluice/plugins/confidential-http'
+import { EnclaveError } from 'sluice/plugins/confidential-http'
 import { logOutcome } from '../log-outcome.js'
 import { durationMs } from '../request/duration.js'
 import { type ConfidentialHTTPRequestMessage, TYPE_NAMES } from '../request/message.js'

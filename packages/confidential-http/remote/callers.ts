@@ -3,13 +3,13 @@ import { ValidationError } from 'sluice/core'
 import type { PermissionOptions } from 'sluice/internal'
 import {
   checkObject,
+  checkOwner,
   formatKey,
   openChangingFile,
   parseJSON,
   parsePublicKey,
   shownKey,
 } from 'sluice/internal'
-import { checkOwner } from 'sluice/plugins/confidential-http'
 
 /** The callers of an enclave. */
 export interface Callers {

@@ -1,6 +1,5 @@
 import { availableParallelism } from 'node:os'
 import type { Worker } from 'node:worker_threads'
-import { threadFile } from 'sluice/internal'
 import { startWorker } from '../thread/worker.js'
 import { type Asker, createAdmission } from './admission.js'
 import { type CurveKeys, type CurveResult, type CurveTask, runCurveTask } from './curve-work.js'
@@ -53,7 +52,7 @@ function createThread(keys: CurveKeys): CurveThread {
   function start(): Worker | undefined {
     let started: Worker
     try {
-      const file = threadFile('confidential-http/remote/curve-thread.js')
+      const file = new URL('./curve-thread.js', import.meta.url)
       started = startWorker({ file, memoryMb: MEMORY_MB }, keys)
     } catch {
       return undefined

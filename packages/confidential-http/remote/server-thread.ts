@@ -1,7 +1,6 @@
 import host from 'node:process'
 import type { Log } from 'sluice/core'
 import { DataStreamsError } from 'sluice/core'
-import { threadFile } from 'sluice/internal'
 import type {
   ConfidentialCall,
   ConfidentialReply,
@@ -38,7 +37,7 @@ export class EnclaveThread {
     const env = Object.fromEntries(
       Object.entries(host.env).filter(([name]) => !DROPPED.test(name)),
     ) as Record<string, string>
-    const file = threadFile('confidential-http/enclave/enclave-thread.js')
+    const file = new URL('../enclave/enclave-thread.js', import.meta.url)
     this.#thread = new RenewedThread(
       () => startThread({ file, settings, memoryMb: MEMORY_MB, env, log }),
       renewAfter,

@@ -1,5 +1,5 @@
-import { kindOf, ValidationError } from 'sluice/core'
-import { adviseName, isBytes } from 'sluice/internal'
+import { adviseName, kindOf, ValidationError } from 'sluice/core'
+import { isBytes } from 'sluice/internal'
 
 /** A value of the input and its path. `null` counts as absent and is undefined here. */
 export interface Field {

@@ -6,11 +6,10 @@ import {
   ValidationError,
 } from 'sluice/core'
 import type { PermissionOptions } from 'sluice/internal'
-import { checkObject, formatKey, parseKey, threadFile } from 'sluice/internal'
+import { checkObject, checkOwner, formatKey, parseKey } from 'sluice/internal'
 import {
   limits as checkLimits,
   networkPolicy as checkNetwork,
-  checkOwner,
   type LimitsOptions,
   type NetworkPolicyOptions,
 } from 'sluice/plugins/confidential-http'
@@ -96,7 +95,7 @@ export function createLocalRuntime<Config = unknown, Report = never>(
   if (settings.stack !== undefined && !URL.canParse(settings.stack))
     throw new ValidationError('stack must be an absolute URL, such as new URL(…, import.meta.url)')
   return createRuntime({
-    file: threadFile('confidential-http/enclave/enclave-thread.js'),
+    file: new URL('../enclave/enclave-thread.js', import.meta.url),
     settings,
     options,
     env: checkVariables(env),

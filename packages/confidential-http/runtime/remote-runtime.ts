@@ -1,5 +1,5 @@
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from 'sluice/core'
-import { checkURL, parseKey, parsePublicKey, threadFile } from 'sluice/internal'
+import { checkURL, parseKey, parsePublicKey } from 'sluice/internal'
 import { checkPolicy } from '../attestation/load-policy.js'
 import type { SoftwarePolicyOptions } from '../attestation/software.js'
 import type { RemoteSettings } from '../remote/ask-enclave.js'
@@ -54,7 +54,7 @@ export function createRemoteRuntime<Config = unknown, Report = never>(
     ...(attestation === undefined ? {} : { attestation: checkPolicy(attestation) }),
   }
   return createRuntime({
-    file: threadFile('confidential-http/remote/remote-thread.js'),
+    file: new URL('../remote/remote-thread.js', import.meta.url),
     settings,
     options,
     defaultTimeout,

@@ -52,7 +52,7 @@ export const runtimeNames: OptionNames<RuntimeOptions> = {
 
 /** The program of a runtime's thread, and its settings. */
 export interface RuntimeProgram<Settings, Config, Report> {
-  readonly file: string
+  readonly file: URL
   readonly settings: Settings
   readonly options: RuntimeOptions<Config, Report>
   /** Environment variables of the thread. */

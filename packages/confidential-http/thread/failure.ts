@@ -1,4 +1,3 @@
-import { TDH2Error } from 'sluice'
 import {
   DataStreamsError,
   type ErrorCode,
@@ -7,6 +6,7 @@ import {
   ValidationError,
 } from 'sluice/core'
 import { EnclaveError, VaultError } from 'sluice/plugins/confidential-http'
+import { TDH2Error } from 'sluice/tdh2'
 import { describeSent, sentOf } from '../sent.js'
 
 /** The part of an error that leaves the enclave. */
@@ -52,7 +52,7 @@ type ErrorClass = new (message: string, facts: ErrorFacts) => DataStreamsError
 const classes: ReadonlyMap<ErrorCode, ErrorClass> = new Map<ErrorCode, ErrorClass>([
   ['VALIDATION', ValidationError],
   ['VAULT', VaultError],
-  ['PERMISSIONS', VaultError],
+  ['PERMISSIONS', DataStreamsError],
   ['TDH2', TDH2Error],
   ['PLUGIN', DataStreamsError],
   ['CLOSED', DataStreamsError],

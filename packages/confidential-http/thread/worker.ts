@@ -3,7 +3,7 @@ import { isRejectedFlag, threadEnvironment } from './thread-environment.js'
 
 /** The program of a thread, and its resources. */
 export interface WorkerSettings {
-  readonly file: string
+  readonly file: URL
   /** The limit of its heap, in megabytes. */
   readonly memoryMb: number
   /** Environment variables besides those that every thread has. */

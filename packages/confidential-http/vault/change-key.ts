@@ -1,11 +1,12 @@
 import { checkNumber, isStreamsError, ValidationError } from 'sluice/core'
-import { checkURL, formatKey, parsePublicKey } from 'sluice/internal'
+import { checkURL, formatKey, formatName, parsePublicKey } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { encrypt, formatPublicKey, ownerLabel, type PublicKey } from 'sluice/tdh2'
 import { decryptWithNodes } from './decrypt-response.js'
 import { embeddedDealers, embeddedReceivers } from './embedded-holders.js'
 import type { VaultFolder } from './files.js'
 import {
+  hexOf,
   MAX_DROPPED,
   MAX_NODES,
   type Manifest,
@@ -260,7 +261,7 @@ async function settle(
   if (without.length > 0) await takeBack(vault, next, without)
   if (late.length > 0) return late
   const settled = next.isUnsettled === true ? await amend(vault, next, {}) : next
-  if (settled.generation !== generation) return []
+  if (!hasSameShares(settled, next)) return []
   const unreached = await sendToAll(log, settled, dropped ?? [])
   const left = unreached.map(({ address }) => address)
   const last =
@@ -273,23 +274,39 @@ async function settle(
   return [...unreached, ...behind]
 }
 
-/** Puts the generation before into use again, whose shares nobody has deleted yet. Throws VaultError. */
+/**
+ * Puts the generation before into use again, whose shares nobody has deleted yet. Of a new key, secrets that were put since go with
+ * it, and each is named: that is done only where so many shares of it are lost that nobody can read them. Throws VaultError.
+ */
 async function takeBack(
   { log, writer }: ChangingVault,
-  { generation, isUnsettled }: SignedManifest,
+  failed: SignedManifest,
   without: readonly Unreached[],
 ): Promise<never> {
   const reasons = without.map(({ why }) => why)
-  const fail = (what: string): VaultError => new VaultError([what, ...reasons].join('\n  '))
-  const base = isUnsettled === true ? await log.before(generation) : undefined
-  if (base === undefined) throw fail('nodes have lost their shares: reshare without them')
+  const fail = (what: string, ...more: readonly string[]): VaultError =>
+    new VaultError([what, ...reasons, ...more].join('\n  '))
+  const base = failed.isUnsettled === true ? await log.before(failed.generation) : undefined
+  let lost: readonly SecretVersion[] = []
   const { next } = await log.commit(writer, now => {
-    if (now.generation !== generation) return {}
+    if (!hasSameShares(now, failed)) throw fail(CHANGED)
+    // Once another process has settled it, the nodes have deleted the shares of before.
+    if (base === undefined || now.isUnsettled !== true)
+      throw fail('nodes have lost their shares: reshare without them')
     const { threshold, publicKey, addresses, dropped, shareLifetime, sharesExpireAt } = base
     const isSameKey = isSamePublic(now.publicKey, publicKey)
-    if (!isSameKey && now.sequence !== base.sequence + 1)
-      throw fail('nodes have no share of the new key, and secrets were put with it: put them again')
-    const secrets = isSameKey ? now.secrets : base.secrets
+    const isOfBase = new Set(base.secrets.map(formatVersion))
+    lost = isSameKey ? [] : newestOf(now.secrets).filter(each => !isOfBase.has(formatVersion(each)))
+    const left = (now.addresses?.length ?? 0) - without.length
+    if (lost.length > 0 && left >= now.threshold)
+      throw fail(
+        'nodes have no share of the new key, and secrets were put with it: reshare without them',
+      )
+    // What was removed since stays so.
+    const isNamed = new Set(now.secrets.map(formatName))
+    const secrets = isSameKey
+      ? now.secrets
+      : base.secrets.filter(each => isNamed.has(formatName(each)))
     return {
       ...{ generation: base.generation, threshold, publicKey, addresses, dropped, secrets },
       ...{ isUnsettled: undefined, shareLifetime, sharesExpireAt, act: { type: 'take back' } },
@@ -297,7 +314,20 @@ async function takeBack(
   })
   const { addresses: old = [] } = next
   await sendToAll(log, next, [...old, ...without.map(({ address }) => address)])
-  throw fail('new nodes have no share, and the change was taken back')
+  throw fail(
+    'new nodes have no share, and the change was taken back',
+    ...lost.map(each => `${formatName(each)} was put with the key that is lost: put it again`),
+  )
+}
+
+/** Names a version, whichever key it is encrypted with. */
+function formatVersion(each: SecretVersion): string {
+  return `${formatName(each)} ${each.version} ${each.putAt}`
+}
+
+/** True where the shares are the same ones. A change that was taken back leaves its number to the next, whose shares are others. */
+function hasSameShares(one: Manifest, other: Manifest): boolean {
+  return hexOf(one.publicKey) === hexOf(other.publicKey)
 }
 
 /** True where the same secret key decrypts: whatever the shares of it are. */
@@ -309,11 +339,11 @@ function isSamePublic(one: PublicKey, other: PublicKey): boolean {
 /** Settles a generation, unless another process has changed the key meanwhile, and does so itself. */
 async function amend(
   { log, writer }: ChangingVault,
-  { generation }: Manifest,
+  settling: Manifest,
   change: Pick<Manifest, 'dropped'>,
 ): Promise<SignedManifest> {
   const { next } = await log.commit(writer, now =>
-    now.generation === generation
+    hasSameShares(now, settling)
       ? { act: { type: 'settle' }, isUnsettled: undefined, ...change }
       : {},
   )
@@ -410,7 +440,7 @@ async function sendOrLater(
       return await sendManifest(address, latest)
     } catch (thrown) {
       const now = isStreamsError(thrown, 'ROLLBACK') ? await log.head() : latest
-      const isLater = now.sequence > latest.sequence && now.generation === manifest.generation
+      const isLater = now.sequence > latest.sequence && hasSameShares(now, manifest)
       if (!isLater) throw thrown
       latest = now
     }
@@ -429,6 +459,8 @@ function checkAddresses(
   return checked
 }
 
+const CHANGED = 'the key was changed meanwhile, by another process: nothing was done'
+
 /** A day: less would leave no time to reshare. */
 const MIN_LIFETIME = 86_400_000
 
@@ -445,8 +477,7 @@ function checkLifetime(
 }
 
 function checkGeneration(base: SignedManifest, now: SignedManifest): void {
-  if (now.generation !== base.generation)
-    throw new VaultError('the key was changed meanwhile, by another process: nothing was done')
+  if (!hasSameShares(now, base)) throw new VaultError(CHANGED)
 }
 
 async function encryptAgain(

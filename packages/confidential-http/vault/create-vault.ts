@@ -1,8 +1,15 @@
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkNumber, checkOptions, type OptionNames } from 'sluice/core'
-import { codeOf, createPermissions, type PermissionOptions, permissionNames } from 'sluice/internal'
-import { checkOwner, randomOwner, VaultError } from 'sluice/plugins/confidential-http'
+import {
+  checkOwner,
+  codeOf,
+  createPermissions,
+  type PermissionOptions,
+  permissionNames,
+  randomOwner,
+} from 'sluice/internal'
+import { VaultError } from 'sluice/plugins/confidential-http'
 import { generateKeys } from 'sluice/tdh2'
 import { createVaultFolder, fileError, makeFolder, type VaultFolder } from './files.js'
 import { readIdentity, VAULT_FILE, writeIdentity } from './identity.js'

@@ -1,4 +1,5 @@
-import { checkOwner, VaultError } from 'sluice/plugins/confidential-http'
+import { checkOwner } from 'sluice/internal'
+import { VaultError } from 'sluice/plugins/confidential-http'
 import type { VaultFolder } from './files.js'
 import { isWriterKey } from './writer.js'
 

@@ -106,9 +106,9 @@ function createManifestFiles(folder: VaultFolder, writerKey: string) {
     return true
   }
 
-  async function prune(last: number): Promise<void> {
+  async function prune(last: number, kept?: number): Promise<void> {
     for (const number of await numbers())
-      if (number <= last - RETAINED)
+      if (number <= last - RETAINED && number !== kept)
         await rm(join(folder.directory, fileOf(number)), { force: true })
   }
 
@@ -180,7 +180,12 @@ export function createManifestLog(
         } finally {
           await seen.add(next)
         }
-        await prune(next.sequence)
+        // What an unsettled change may be taken back to stays, whatever is put meanwhile. What can't be read is no help.
+        const kept =
+          next.isUnsettled === true
+            ? await before(next.generation).catch(() => undefined)
+            : undefined
+        await prune(next.sequence, kept?.sequence)
         return { base, next }
       }
       await sleep(randomInt(1, 20))

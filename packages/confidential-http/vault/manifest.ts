@@ -1,11 +1,6 @@
 import { createHash } from 'node:crypto'
-import {
-  checkName,
-  isUse,
-  type SecretName,
-  type SecretUse,
-  VaultError,
-} from 'sluice/plugins/confidential-http'
+import { checkName, isUse } from 'sluice/internal'
+import { type SecretName, type SecretUse, VaultError } from 'sluice/plugins/confidential-http'
 import { formatPublicKey, type PublicKey, parsePublicKey } from 'sluice/tdh2'
 import { isSigned, type Writer } from './writer.js'
 

@@ -1,10 +1,5 @@
-import { checkPublicKey, seal } from 'sluice/internal'
-import {
-  checkName,
-  formatName,
-  type SecretName,
-  VaultError,
-} from 'sluice/plugins/confidential-http'
+import { checkName, checkPublicKey, formatName, seal } from 'sluice/internal'
+import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import {
   type Ciphertext,
   createCiphertextReader,

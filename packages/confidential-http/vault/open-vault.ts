@@ -67,7 +67,7 @@ const reshareNames: OptionNames<ReshareOptions> = {
 
 /**
  * Opens a vault. A missing or wrong share is found only when its node is asked, as the other nodes may suffice. Rejects
- * with VaultError (`PERMISSIONS`) if others may write in its folders, or read or write the share of any node.
+ * with DataStreamsError (`PERMISSIONS`) if others may write in its folders, or read or write the share of any node.
  *
  * @example
  * const vault = await openVault('./vault')

@@ -1,7 +1,8 @@
 import type { Stats } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { fileNameOf, type SecretName, VaultError } from 'sluice/plugins/confidential-http'
+import { fileNameOf } from 'sluice/internal'
+import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { fileError, isAbsence, makeFolder, type VaultFolder } from './files.js'
 import { digestOf, type SecretVersion } from './manifest.js'
 

@@ -1,20 +1,16 @@
 import { isUtf8 } from 'node:buffer'
 import { checkNumber, checkOptions, type OptionNames, ValidationError } from 'sluice/core'
-import { isBytes } from 'sluice/internal'
+import { checkName, checkNamespace, checkOwner, checkUse, isBytes, withUse } from 'sluice/internal'
 import {
-  checkName,
-  checkNamespace,
-  checkOwner,
-  checkUse,
   type SecretName,
   type SecretRef,
   type SecretUse,
   VaultError,
-  withUse,
 } from 'sluice/plugins/confidential-http'
 import { encrypt, ownerLabel, type PublicKey } from 'sluice/tdh2'
 import type { Act, SecretVersion, SignedManifest } from './manifest.js'
 import type { Change } from './manifest-log.js'
+import { isPublicSuffix } from './public-suffix.js'
 import {
   type DamagedSecret,
   fileOfVersion,
@@ -165,7 +161,7 @@ function checkPolicy({ key }: SecretName, policy: SecretUse): SecretUse {
     throw new ValidationError(
       `policy must say where ${key} may go: { hosts: ['api.example.com'] }, or 'anywhere'`,
     )
-  return checkUse('policy', policy)
+  return checkUse('policy', policy, isPublicSuffix)
 }
 
 /** A value with its policy. */

@@ -1,5 +1,6 @@
 import type { BoxKeys } from 'sluice/internal'
-import { checkName, type SecretName } from 'sluice/plugins/confidential-http'
+import { checkName } from 'sluice/internal'
+import type { SecretName } from 'sluice/plugins/confidential-http'
 import type { PublicKey } from 'sluice/tdh2'
 import type { VaultFolder } from './files.js'
 import type { SignedManifest } from './manifest.js'

@@ -1,5 +1,6 @@
 import { ValidationError } from 'sluice/core'
-import { formatName, type SecretName, VaultError } from 'sluice/plugins/confidential-http'
+import { formatName } from 'sluice/internal'
+import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import type { SecretVersion } from './manifest.js'
 
 /** The most secrets of an owner. */

@@ -1,11 +1,11 @@
 // The log goes away while reports come, and is back later: the relay must not fill its memory, and lose nothing.
 //
-//   node test/nats/away.mjs [--seconds 60] [--feeds 200] [--rate 1000]
+//   node packages/nats/test/away.mjs [--seconds 60] [--feeds 200] [--rate 1000]
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startDataEngine } from '@sluice/engine'
+import { startNats } from '@sluice/test-support/nats/server.mjs'
 import { keyOf, linesOf, makeFeeds, readLog, supervise, until } from './processes.mjs'
-import { startNats } from './support/server.mjs'
 
 const { values } = parseArgs({
   options: {

@@ -1,14 +1,14 @@
 // Two relays, four origins, three workers and two of a queue, over a log of three servers; processes and servers are killed at
 // random and started again. Every report of the data engine's ledger has to reach every worker.
 //
-//   node test/nats/chaos.mjs [--seconds 60] [--feeds 200] [--rate 1000] [--seed 1]
+//   node packages/nats/test/chaos.mjs [--seconds 60] [--feeds 200] [--rate 1000] [--seed 1]
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { connect } from '@nats-io/transport-node'
 import { startDataEngine } from '@sluice/engine'
 import { natsCursors } from '@sluice/nats'
+import { startNats } from '@sluice/test-support/nats/server.mjs'
 import { keyOf, linesOf, makeFeeds, readLog, supervise, until } from './processes.mjs'
-import { startNats } from './support/server.mjs'
 
 const { values } = parseArgs({
   options: {

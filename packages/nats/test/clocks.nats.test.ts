@@ -2,8 +2,8 @@
 // the next worker goes on from them.
 import { expect, test } from '@jest/globals'
 import { memoryCursors } from '@sluice/test-support/memory-cursors.js'
+import { feed, keyOf, startWorld } from '@sluice/test-support/nats/world.js'
 import { pause, until } from '@sluice/test-support/waiting.js'
-import { feed, keyOf, startWorld } from './support/world.js'
 
 const [MINUTE, HOUR] = [60_000, 3_600_000]
 

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
+import { feed, keyOf, startWorld } from '@sluice/test-support/nats/world.js'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
 import { natsCursors } from '../index.js'
-import { feed, keyOf, startWorld } from './support/world.js'
 
 test('are what was saved last, on any connection', async () => {
   const world = await startWorld()

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
+import { feed, keyOf, startWorld } from '@sluice/test-support/nats/world.js'
 import { until } from '@sluice/test-support/waiting.js'
-import { feed, keyOf, startWorld } from './support/world.js'
 
 test('a report goes from the service through the log to a worker, once, with the bytes that were signed', async () => {
   const world = await startWorld()

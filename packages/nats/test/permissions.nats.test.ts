@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { openRaw, request, startGateway } from '@sluice/test-support/nats/gateway.js'
+import { closers, feed, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
 import { pause, until } from '@sluice/test-support/waiting.js'
 import { createClient } from 'sluice'
 import {
@@ -10,9 +12,7 @@ import {
   republishDeadLetters,
   workerPreset,
 } from '../index.js'
-import { openRaw, request, startGateway } from './support/gateway.js'
 import { serverConfig } from './support/permissions.js'
-import { closers, feed, type LogWorld, startWorld } from './support/world.js'
 
 const feeds = [feed(1), feed(2)]
 

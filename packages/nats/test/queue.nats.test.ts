@@ -1,6 +1,13 @@
 import { describe, expect, test } from '@jest/globals'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
+import {
+  feed,
+  keyOf,
+  type LogWorld,
+  startWorld,
+  type Worker,
+} from '@sluice/test-support/nats/world.js'
 import { pause, until } from '@sluice/test-support/waiting.js'
 import type { Report } from 'sluice'
 import {
@@ -10,7 +17,6 @@ import {
   readDeadLetters,
   republishDeadLetters,
 } from '../index.js'
-import { feed, keyOf, type LogWorld, startWorld, type Worker } from './support/world.js'
 
 const many = Array.from({ length: 150 }, (_, at) => feed(at))
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { memoryCursors } from '@sluice/test-support/memory-cursors.js'
+import { feed, keyOf, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
 import { createRelay, LogError } from '../index.js'
-import { feed, keyOf, type LogWorld, startWorld } from './support/world.js'
 
 async function storedIn(world: LogWorld): Promise<number> {
   const manager = await jetstreamManager(await world.connect())

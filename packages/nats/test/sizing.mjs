@@ -1,6 +1,6 @@
 // What a report takes of a server of NATS: bytes, memory of the duplicate window, and processor time to store and to deliver it.
 //
-//   node test/nats/sizing.mjs [COUNT]      on Linux, since it reads /proc
+//   node packages/nats/test/sizing.mjs [COUNT]      on Linux, since it reads /proc
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -10,8 +10,8 @@ import { fileURLToPath } from 'node:url'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { startDataEngine } from '@sluice/engine'
+import { startNats } from '@sluice/test-support/nats/server.mjs'
 import { WebSocket } from 'ws'
-import { startNats } from './support/server.mjs'
 
 const COUNT = Number(process.argv[2] ?? 100_000)
 /** Messages that may be on their way. */

@@ -1,12 +1,12 @@
 // What the relay and the workers cost beside the bare library, in processor time, in turns; and how fast a worker catches up.
 //
-//   node test/nats/speed.mjs [publish|consume|catch-up …]
+//   node packages/nats/test/speed.mjs [publish|consume|catch-up …]
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { startNats } from './support/server.mjs'
+import { startNats } from '@sluice/test-support/nats/server.mjs'
 
 const wanted = process.argv.slice(2)
 const ROUNDS = 3

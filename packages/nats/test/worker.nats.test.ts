@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { jetstream } from '@nats-io/jetstream'
+import { feed, keyOf, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
 import { verify } from 'sluice/plugins/verify'
 import { feedsOfShare, natsWire, queuePreset, workerPreset } from '../index.js'
-import { feed, keyOf, type LogWorld, startWorld } from './support/world.js'
 
 describe('requests', () => {
   test('are answered from the log as the service answers them', async () => {

@@ -1,5 +1,5 @@
 // This library: `createClient` and its default preset, or that of high availability.
-import { createClient } from '../../../dist/esm/index.js'
+import { createClient } from 'sluice'
 
 export const decode = report => report.decoded
 

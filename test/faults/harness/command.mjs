@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-const program = fileURLToPath(new URL('../../../dist/esm/cli/sluice.js', import.meta.url))
+const program = fileURLToPath(new URL('../../../packages/cli/dist/esm/sluice.js', import.meta.url))
 
 /** Starts `sluice` with these arguments, and takes it into the account of the world. */
 export function startCommand(world, args) {

@@ -5,7 +5,7 @@ async function startLog(world) {
   const [{ connect }, { createRelay }, { startNats }] = await Promise.all([
     import('@nats-io/transport-node'),
     import('@sluice/nats'),
-    import('../../../packages/nats/test/support/server.mjs'),
+    import('../../support/nats/server.mjs'),
   ])
   const { engine, config, defer } = world
   const nats = await startNats()

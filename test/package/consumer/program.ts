@@ -2,19 +2,6 @@
 // libraries and either those of the DOM or those of Node.
 
 import {
-  type CapabilityRuntime,
-  ConfidentialHTTPClient,
-  type ConfidentialHTTPRequest,
-  type ConfidentialHTTPRequestJson,
-  type ConfidentialPresetOptions,
-  confidentialPreset,
-  createLocalRuntime,
-  type EnclavePlugin,
-  type HTTPResponse,
-  json,
-  ok,
-} from '@sluice/confidential-http'
-import {
   type Call,
   type Client,
   type Config,
@@ -44,7 +31,6 @@ import {
   VERSION,
 } from 'sluice/client'
 import type { ErrorOf } from 'sluice/core'
-import { templates } from 'sluice/plugins/confidential-http'
 import {
   allDecoders,
   decoders as decodersOfEntry,
@@ -157,42 +143,13 @@ function watch(seen: Seen): Plugin {
 // Console is a logger, and so is what has some of its functions.
 const loggers: readonly Logger[] = [console, { info: (message: string) => void message }]
 
-// A confidential request, in each of its forms, on whatever has the one member a runtime needs.
-const message: ConfidentialHTTPRequest = {
-  vaultDonSecrets: [{ key: 'token', namespace: 'main' }],
-  request: {
-    url: 'https://api.example',
-    method: 'POST',
-    body: { case: 'bodyString', value: '{{.token}}' },
-    timeout: { seconds: 5n, nanos: 0 },
-    encryptOutput: true,
-  },
-}
-const plainJson: ConfidentialHTTPRequestJson = {
-  vaultDonSecrets: [{ key: 'token' }],
-  request: { url: 'https://api.example', method: 'POST', bodyBytes: 'AAEC', timeout: '5s' },
-}
-export async function askInConfidence(runtime: CapabilityRuntime): Promise<unknown> {
-  const client = new ConfidentialHTTPClient()
-  const response: HTTPResponse = await client.sendRequestAsync(runtime, message)
-  const blocking = client.sendRequest(runtime, plainJson)
-  holds<Same<ReturnType<typeof blocking.result>, HTTPResponse>>(true)
-  // @ts-expect-error: a request has a body of its own name
-  void client.sendRequest(runtime, { request: { url: 'x', method: 'GET', headers: {} } })
-  const isOk: boolean = ok(response)
-  return isOk ? json(response) : undefined
-}
-export const inConfidence: readonly unknown[] = [createLocalRuntime, parsePublicKey]
 export function whatFailed(error: unknown): string {
   // The code of an error of any part, whatever of the package is imported.
   if (isStreamsError(error, 'ALL_CONNECTIONS')) return error.code
   if (isStreamsError(error, 'ENCLAVE')) return String(error.mayHaveBeenSent)
   return isStreamsError(error, 'TDH2') ? error.message : ''
 }
-export function ownEnclave({ vault }: ConfidentialPresetOptions): PublicKey {
-  const stack: readonly EnclavePlugin[] = [...confidentialPreset({ vault }).slice(1), templates()]
-  return stack.length > 0 ? vault.publicKey : parsePublicKey('')
-}
+export const publicKeyOf: (json: string) => PublicKey = parsePublicKey
 
 // The platform's own WebCrypto can take the place of the default one.
 const crypto: WebCrypto = globalThis.crypto

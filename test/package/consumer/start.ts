@@ -1,5 +1,6 @@
 // The program against a data engine of this package: what was compiled also runs.
 import { type DataEngine, startDataEngine } from '@sluice/engine'
+import { inConfidence } from './packages.js'
 import { fetchOne, parts, streamOne } from './program.js'
 
 async function main(): Promise<void> {
@@ -15,7 +16,7 @@ async function main(): Promise<void> {
     if (calls !== 3 || attempts !== 3 || reports !== 4) {
       throw new Error(`the plugin saw ${calls} calls, ${attempts} attempts, ${reports} reports`)
     }
-    if (parts.includes(undefined)) throw new Error('a part is missing')
+    if ([...parts, ...inConfidence].includes(undefined)) throw new Error('a part is missing')
   } finally {
     await engine.close()
   }

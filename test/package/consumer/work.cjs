@@ -3,7 +3,12 @@ const assert = require('node:assert/strict')
 const { mkdtempSync, rmSync } = require('node:fs')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
-const manifest = require('sluice/package.json')
+const manifests = [
+  require('sluice/package.json'),
+  require('@sluice/engine/package.json'),
+  require('@sluice/confidential-http/package.json'),
+  require('@sluice/nats/package.json'),
+]
 const { reports } = require('./published-reports.json')
 
 /** Entries that stand for a package which their user installs. */
@@ -11,9 +16,12 @@ const peers = {
   'sluice/plugins/opentelemetry': '@opentelemetry/api',
   'sluice/plugins/prometheus': 'prom-client',
 }
-const entries = Object.keys(manifest.exports)
-  .filter(entry => entry !== './package.json')
-  .map(entry => `sluice${entry.slice(1)}`)
+const entries = manifests
+  .flatMap(({ name, exports }) =>
+    Object.keys(exports)
+      .filter(entry => entry !== './package.json')
+      .map(entry => name + entry.slice(1)),
+  )
   .filter(entry => !(entry in peers))
 
 /** Every entry loads, and holds something; one whose package is not there says which. */
@@ -84,7 +92,8 @@ async function talk(load) {
 
 /** A confidential request, through a thread and through a server, each way of waiting for it. */
 async function talkInConfidence(load) {
-  const { createVault, startHTTPSServer } = await load('@sluice/engine')
+  const { startHTTPSServer } = await load('@sluice/engine')
+  const { createVault } = await load('@sluice/confidential-http/vault')
   const confidential = await load('@sluice/confidential-http')
   const { ConfidentialHTTPClient, createKeys, text } = confidential
   const folder = mkdtempSync(join(tmpdir(), 'sluice-consumer-'))

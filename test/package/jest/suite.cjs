@@ -4,7 +4,7 @@ const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { reports } = require('../published-reports.json')
 
-module.exports = function defineTests({ sluice, local, confidential }) {
+module.exports = function defineTests({ sluice, local, confidential, vaults }) {
   const { createClient, decodeReport, isStreamsError, verifyReport } = sluice
   let engine
   let client
@@ -109,7 +109,7 @@ module.exports = function defineTests({ sluice, local, confidential }) {
   if (confidential === undefined) return
   test('keeps a secret in the thread of an enclave, and in an enclave elsewhere', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-consumer-'))
-    const vault = await local.createVault(join(folder, 'vault'))
+    const vault = await vaults.createVault(join(folder, 'vault'))
     await vault.put({ key: 'token' }, 'of-the-consumer', { policy: 'anywhere' })
     const api = await local.startHTTPSServer({
       handler: (request, response) => void response.end(request.headers.authorization),

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { startDataEngine } from '@sluice/engine'
 import { createClient } from 'sluice/client'
 import { defaultPreset } from 'sluice/presets/default'
-import { continuity } from './plugins/continuity.js'
+import { continuity } from './plugins/continuity/index.js'
 
 const feedID = `0x1003${'0'.repeat(60)}`
 const engine = await startDataEngine({ feeds: [feedID], intervalMs: 0, history: 0 })

@@ -13,7 +13,7 @@ const listTypeScript = folder =>
     .filter(file => file.endsWith('.ts'))
     .map(file => `${folder}/${file}`)
 
-const plugin = ['plugins/continuity.ts', ...listTypeScript('plugins/continuity')]
+const plugin = listTypeScript('plugins/continuity')
 const tests = ['test/support/plugins/continuity.ts', ...listTypeScript('test/plugins/continuity')]
 const copied = [...plugin, ...tests]
 
@@ -53,8 +53,8 @@ function createRewriter(installed) {
 
   function findEntry(file, target, imported) {
     // Tests may use other plugins: each is an entry.
-    if (exports[`./${target}`] !== undefined)
-      return { entry: `sluice/${target}`, name: imported.name }
+    const own = target.replace(/\/index$/, '')
+    if (exports[`./${own}`] !== undefined) return { entry: `sluice/${own}`, name: imported.name }
     const found = findPublic(target, imported)
     const what = `${imported.name} of ${target}`
     assert.ok(found, `${file} imports ${what}, which no public entry exports`)
@@ -79,7 +79,7 @@ function createRewriter(installed) {
 }
 
 async function compile(folder) {
-  const settings = { compilerOptions, files: ['plugins/continuity.ts'] }
+  const settings = { compilerOptions, files: ['plugins/continuity/index.ts'] }
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(settings))
   await runScript('typescript/bin/tsc', ['-p', '.', '--pretty', 'false'], { cwd: folder })
 }

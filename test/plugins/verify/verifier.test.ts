@@ -224,7 +224,7 @@ describe('threads', () => {
       ? '--permission'
       : '--experimental-permission'
     const program = `
-      const { verify } = require('${built}/cjs/plugins/verify.js')
+      const { verify } = require('${built}/cjs/plugins/verify/index.js')
       const options = { signers: ${JSON.stringify(signers)}, workers: 2 }
       let verifier
       verify(options).setup({ stack: [], defer() {}, provide(_key, made) { verifier ??= made } })
@@ -262,7 +262,7 @@ describe('threads', () => {
 
   test('a callback that throws does not stop the others', async () => {
     const program = `
-      const { verify } = require('${built}/cjs/plugins/verify.js')
+      const { verify } = require('${built}/cjs/plugins/verify/index.js')
       const options = { signers: ${JSON.stringify(signers)}, workers: +process.argv[1], engine: 'noble' }
       let verifier
       verify(options).setup({ stack: [], defer() {}, provide(_key, made) { verifier ??= made } })
@@ -304,7 +304,7 @@ describe.each(['esm', 'cjs'])('the %s build', format => {
 
   test('verifies in threads, and the process ends without a call of end', async () => {
     const { out, code } = await start(`
-      const { verify } = ${load('plugins/verify.js')}
+      const { verify } = ${load('plugins/verify/index.js')}
       let verifier
       const provide = (_key, made) => { verifier ??= made }
       verify({ signers: ${JSON.stringify(signers)} }).setup({ stack: [], defer() {}, provide })

@@ -1,10 +1,11 @@
 import {
+  DEFAULT_PREFIX,
+  DEFAULT_STREAM,
   type InspectedFeed,
   type InspectedReader,
   type Inspection,
   inspectLog,
-} from '../../../nats/inspection.js'
-import { DEFAULT_PREFIX, DEFAULT_STREAM } from '../../../nats/subjects.js'
+} from '@sluice/nats'
 import { connectNats, type LogOptions } from '../../service/nats.js'
 import { formatSeconds, observedAt } from '../age.js'
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { jetstreamManager } from '@nats-io/jetstream'
+import { feed, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
 import { until } from '@sluice/test-support/waiting.js'
-import { feed, type LogWorld, startWorld } from '../../../nats/test/support/world.js'
 import { checksFor } from '../../doctor/checks.js'
 import type { Patient } from '../../doctor/context.js'
 import { diagnose, patientOf } from '../support/cli/doctor.js'

@@ -85,7 +85,7 @@ test('nobody removes a lock while another process takes it over', async () => {
 })
 
 test('of many processes that find the lock of a dead one at once, one takes it', async () => {
-  const module = built('esm/shared/cli/record/lock.js')
+  const module = built('esm/shared/record/lock.js', 'cli')
   const code = `import { lock } from ${JSON.stringify(module)}
 process.stdout.write('ready ')
 process.stdin.once('data', async () => {

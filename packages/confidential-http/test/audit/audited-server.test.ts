@@ -117,10 +117,7 @@ test('an enclave records the requests of its callers, names and no values, and n
 
 test('an enclave that can not record makes no request, whatever its stack', async () => {
   await start({
-    stack: new URL(
-      'faulty-stack.cjs',
-      `file://${join(__dirname, '../../support/confidential-http')}/`,
-    ).href,
+    stack: new URL('faulty-stack.cjs', `file://${join(__dirname, '../support')}/`).href,
     audit: {
       file: file(),
       onRecord(line) {

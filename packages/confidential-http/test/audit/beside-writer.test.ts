@@ -31,7 +31,7 @@ afterEach(async () => {
 
 /** Writes records, and prints each number that counts as written, or the error of one that does not. */
 const program = (maxBytes: number, every: number) => `
-const { openAuditLog } = require(${JSON.stringify(built('cjs/confidential-http/index.js'))})
+const { openAuditLog } = require(${JSON.stringify(built('cjs/index.js', 'confidential-http'))})
 openAuditLog({ file: process.argv[1], maxBytes: ${maxBytes}, fsync: 'never' }).then(async log => {
   process.on('SIGINT', () => log.close().then(() => process.exit()))
   for (;;) {

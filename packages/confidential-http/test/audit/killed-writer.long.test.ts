@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), 'sluice-killed-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** Writes records until it is killed, and prints the head of each that counts as written. */
-const program = `const { openAuditLog } = require(${JSON.stringify(built('cjs/confidential-http/index.js'))})
+const program = `const { openAuditLog } = require(${JSON.stringify(built('cjs/index.js', 'confidential-http'))})
 const file = process.argv[1]
 openAuditLog({ file, maxBytes: 20000 }).then(async log => {
   for (let host = 'a'; ; host = host.length > 200 ? 'a' : host + 'a') {

@@ -105,7 +105,7 @@ describe('TLS', () => {
   test('is verified whatever the environment says', async () => {
     const bundle = join(directory, 'enclave.cjs')
     buildSync({
-      entryPoints: [join(__dirname, '../../../confidential-http/enclave/upstream.ts')],
+      entryPoints: [join(__dirname, '../../enclave/upstream.ts')],
       bundle: true,
       platform: 'node',
       format: 'cjs',

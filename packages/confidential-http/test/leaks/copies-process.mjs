@@ -3,7 +3,7 @@ import {
   ConfidentialHTTPClient,
   createLocalRuntime,
   startEnclaveServer,
-} from '../../dist/esm/confidential-http/index.js'
+} from '@sluice/confidential-http'
 
 const { kind, options } = JSON.parse(process.env.ENCLAVE)
 const client = new ConfidentialHTTPClient()

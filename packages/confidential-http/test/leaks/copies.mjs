@@ -8,12 +8,9 @@ import { cpus, release, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import {
-  ConfidentialHTTPClient,
-  createKeys,
-  createRemoteRuntime,
-} from '../../dist/esm/confidential-http/index.js'
-import { createVault, startHTTPSServer } from '../../dist/esm/local/index.js'
+import { ConfidentialHTTPClient, createKeys, createRemoteRuntime } from '@sluice/confidential-http'
+import { createVault } from '@sluice/confidential-http/vault'
+import { startHTTPSServer } from '@sluice/engine'
 import { CopyCounter } from './memory.mjs'
 
 /** The quiet while after which the thread is replaced, in milliseconds: a minute by default, and here a few seconds. */

@@ -1,7 +1,7 @@
 // An enclave in the main thread of a process, as `sluice enclave` is one: makes a request, and one that fails.
 import { request } from 'node:http'
-import { confidentialPreset, createEnclave } from '../../dist/esm/confidential-http/index.js'
-import { openVault } from '../../dist/esm/local/index.js'
+import { confidentialPreset, createEnclave } from '@sluice/confidential-http'
+import { openVault } from '@sluice/confidential-http/vault'
 
 const { vault: directory, input } = JSON.parse(process.env.ENCLAVE)
 const vault = await openVault(directory)

@@ -16,7 +16,7 @@ if (process.argv.includes('copies'))
   process.exit(Math.min(1, await reportCopies({ counts: [1, 10, 1000] })))
 
 const here = fileURLToPath(new URL('.', import.meta.url))
-const support = join(here, '../support/confidential-http')
+const support = join(here, '../support')
 const digits = () => randomBytes(18).toString('hex')
 const core = digits()
 const decoy = digits()
@@ -78,7 +78,7 @@ function message(child, isIt) {
 
 const everything = 'http,https,http2,tls,net,stream,worker,undici,fs,module,esm,timer,fetch'
 const requireOf = file => `--require ${join(support, file)}`
-const planting = requireOf('../../leaks/plant.cjs')
+const planting = requireOf('../leaks/plant.cjs')
 
 /** The environment of nodes whose every step is seen. */
 const nodeEnvironment = {

@@ -27,6 +27,14 @@ async function play(
   return world
 }
 
+/** Worlds that have broken a rule once, each for the defect that it has found. */
+const FOUND: Readonly<Record<string, readonly number[]>> = {
+  'a rotation is not taken back whose shares are lost, as a secret was put since': [
+    2373, 3007, 5289, 5882, 6341,
+  ],
+  'a change is taken back that another writer has settled': [3234],
+}
+
 const allTest = RESHARING_SEED === undefined ? test : test.skip
 
 allTest(
@@ -38,25 +46,30 @@ allTest(
       const world = await play(seed)
       for (const rule of world.broken) broken.push(`RESHARING_SEED=${seed}: ${rule}`)
     }
-    if (RESHARING_RUNS !== undefined) console.log(`${RUNS} worlds, ${broken.length} broken rules`)
-    if (RESHARING_WITHOUT !== undefined) console.log(broken.slice(0, 5).join('\n'))
+    if (RESHARING_RUNS !== undefined)
+      console.log(`${RUNS} worlds from ${FIRST}, ${broken.length} broken rules`)
+    if (RESHARING_RUNS !== undefined) console.log(broken.join('\n'))
     expect(broken.slice(0, 10)).toEqual([])
   },
   LIMIT,
 )
 
-const guards = Object.keys(GUARDS).filter(
-  each => !UNSHOWN.has(each) && (RESHARING_RUNS !== undefined || !RARE.has(each)),
-)
+allTest.each(Object.entries(FOUND))('it no longer happens that %s', async (_defect, seeds) => {
+  ground.out = RESHARING_WITHOUT
+  for (const seed of seeds) expect((await play(seed)).broken).toEqual([])
+})
+
+const guards = Object.keys(GUARDS).filter(each => !UNSHOWN.has(each))
 
 allTest.each(guards)(
   'without %s a rule is broken',
   async guard => {
     ground.out = guard
-    let seed = 1
-    while ((await play(seed)).broken.length === 0 && seed < MOST) seed++
+    let seed = RARE.get(guard) ?? 1
+    const end = seed + MOST
+    while ((await play(seed)).broken.length === 0 && seed < end) seed++
     ground.out = undefined
-    expect(seed).toBeLessThan(MOST)
+    expect(seed).toBeLessThan(end)
   },
   LIMIT,
 )

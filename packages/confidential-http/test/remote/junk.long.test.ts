@@ -47,7 +47,7 @@ async function withJunk<Value>(
   const bootKey = formatKey(await fetchBootKey(world.enclaveURL, world.enclaveKey))
   const { enclaveURL: url, enclaveKey } = world
   const given = { url, enclaveKey, bootKey, connections: CONNECTIONS, localAddress }
-  const child = fork(join(__dirname, '../../support/confidential-http/junk-process.mjs'), {
+  const child = fork(join(__dirname, '../support/junk-process.mjs'), {
     env: { PATH: process.env.PATH, JUNK: JSON.stringify(given) },
     execArgv: [],
   })

@@ -211,7 +211,7 @@ describe('a local runtime whose enclave fails', () => {
     const file = join(folder, 'slow.mjs')
     writeFileSync(
       file,
-      `export { default } from ${JSON.stringify(pathToFileURL(join(__dirname, '../../support/confidential-http/faulty-stack.cjs')).href)}
+      `export { default } from ${JSON.stringify(pathToFileURL(join(__dirname, '../support/faulty-stack.cjs')).href)}
        const end = performance.now() + 1500
        while (performance.now() < end);`,
     )

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-const spy = join(__dirname, '../../support/confidential-http/spy.cjs')
+const spy = join(__dirname, '../support/spy.cjs')
 const everything = 'http,https,tls,net,stream,worker,undici,fs,module,esm,timer,http2,fetch'
 
 function send(

@@ -88,7 +88,7 @@ describe.each(['local', 'remote'])('with a %s runtime', kind => {
   beforeAll(async () => {
     world.hits.length = 0
     const { enclaveURL, enclaveKey, callerKey } = world
-    caller = fork(join(__dirname, '../../support/confidential-http/isolated-caller.cjs'), {
+    caller = fork(join(__dirname, '../support/isolated-caller.cjs'), {
       silent: true,
       execArgv: [],
       env: {

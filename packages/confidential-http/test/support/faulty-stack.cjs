@@ -1,5 +1,5 @@
 // A stack for enclaves that fail: the path of the URL says how.
-const { confidentialPreset } = require('../../../dist/cjs/confidential-http/index.js')
+const { confidentialPreset } = require('@sluice/confidential-http')
 
 /** Errors as careless code makes them: whatever they carry is a secret. */
 function revealingError({ released }) {

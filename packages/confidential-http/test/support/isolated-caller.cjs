@@ -9,7 +9,7 @@ const {
   ConfidentialHTTPClient,
   createLocalRuntime,
   createRemoteRuntime,
-} = require('../../../dist/cjs/confidential-http/index.js')
+} = require('@sluice/confidential-http')
 
 const { kind, folder, input, local, remote, marker } = JSON.parse(process.env.CALLER)
 

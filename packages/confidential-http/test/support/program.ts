@@ -33,7 +33,7 @@ export function runProgram(
   format: 'cjs' | 'esm' = 'cjs',
   env: Readonly<Record<string, string>> = {},
 ): Promise<Ran> {
-  const path = JSON.stringify(built(`${format}/confidential-http/index.js`))
+  const path = JSON.stringify(built(`${format}/index.js`, 'confidential-http'))
   const program = `
     ${format === 'cjs' ? `const sluice = require(${path})` : `import * as sluice from ${path}`}
     const given = JSON.parse(process.env.GIVEN), { input } = given

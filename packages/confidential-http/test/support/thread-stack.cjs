@@ -1,6 +1,6 @@
 // A stack that says in the answer which thread it ran in.
 const { threadId } = require('node:worker_threads')
-const { confidentialPreset } = require('../../../dist/cjs/confidential-http/index.js')
+const { confidentialPreset } = require('@sluice/confidential-http')
 
 module.exports = options => [
   {

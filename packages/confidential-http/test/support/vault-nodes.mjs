@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createKeys } from '../../../dist/cjs/confidential-http/index.js'
+import { createKeys } from '@sluice/confidential-http'
 
-const command = fileURLToPath(new URL('../../../dist/esm/cli/sluice.js', import.meta.url))
+const command = fileURLToPath(new URL('../../../cli/dist/esm/sluice.js', import.meta.url))
 const NODES = 3
 
 /** Starts nodes below a directory, with this environment. They know each other, the vault's writer and the caller. */

@@ -2,8 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createKeys, startEnclaveServer } from '../../../dist/cjs/confidential-http/index.js'
-import { createVault, openVault, startHTTPSServer } from '../../../dist/cjs/local/index.js'
+import { createKeys, startEnclaveServer } from '@sluice/confidential-http'
+import { createVault, openVault } from '@sluice/confidential-http/vault'
+import { startHTTPSServer } from '@sluice/engine'
 import { startNodes } from './vault-nodes.mjs'
 
 const [secrets, otherSecrets] = JSON.parse(process.env.SECRETS)

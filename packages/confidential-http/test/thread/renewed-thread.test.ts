@@ -15,9 +15,7 @@ import {
 import { inputOf } from '../support/sending.js'
 import { startWorld, type World } from '../support/world.js'
 
-const stack = pathToFileURL(
-  join(__dirname, '../../support/confidential-http/thread-stack.cjs'),
-).href
+const stack = pathToFileURL(join(__dirname, '../support/thread-stack.cjs')).href
 const client = new ConfidentialHTTPClient()
 let world: World
 beforeAll(async () => {

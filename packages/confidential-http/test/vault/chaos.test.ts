@@ -24,7 +24,7 @@ const seconds = Number(process.env.CHAOS_SECONDS ?? 5)
 const isShort = process.env.CHAOS_SECONDS === undefined
 
 test(`nodes that are killed, stopped and lie for ${seconds} s cost no request, and liars are named`, async () => {
-  const program = join(__dirname, '../../support/local/chaos.mjs')
+  const program = join(__dirname, '../support/vault/chaos.mjs')
   const args = [program, String(seconds), String(RATE)]
   const { stdout } = await promisify(execFile)(process.execPath, args)
   const { requests, served, received, twice, failures, lies, named, reshared, liesInDealing } =

@@ -17,13 +17,13 @@ interface Line {
 const KILLS = Number(process.env.VAULT_KILLS ?? 6)
 /** Enough that each kind of change was begun. */
 const MANY = 30
-const program = join(__dirname, '../../support/local/vault-changes.cjs')
+const program = join(__dirname, '../support/vault/vault-changes.cjs')
 
 /** Runs the program for a random while, and kills it. Returns what it has printed. */
 async function runAndKill(round: number): Promise<readonly Line[]> {
   const child = spawn(
     process.execPath,
-    [program, built('cjs/local/index.js'), vault.directory, String(round)],
+    [program, built('cjs/vault/index.js', 'confidential-http'), vault.directory, String(round)],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )
   let text = ''

@@ -19,7 +19,7 @@ function readVersions(): string[] {
 }
 
 describe('several processes', () => {
-  const library = built('cjs/local/index.js')
+  const library = built('cjs/vault/index.js', 'confidential-http')
   const children = new Set<ChildProcess>()
   afterEach(() => {
     for (const each of children) each.kill('SIGKILL')

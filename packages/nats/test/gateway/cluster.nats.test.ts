@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals'
+import { openRaw, startGateway } from '@sluice/test-support/nats/gateway.js'
+import { feed, startWorld } from '@sluice/test-support/nats/world.js'
 import { pause, until } from '@sluice/test-support/waiting.js'
 import type { Relay } from '../../index.js'
-import { openRaw, startGateway } from '../support/gateway.js'
-import { feed, startWorld } from '../support/world.js'
 
 test('a gateway goes on when a server of its log is killed, whichever of three it is', async () => {
   const world = await startWorld({ nodes: 3 })

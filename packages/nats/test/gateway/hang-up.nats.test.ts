@@ -2,10 +2,10 @@ import { connect as connectSocket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { jetstream } from '@nats-io/jetstream'
+import { request, startGateway, token } from '@sluice/test-support/nats/gateway.js'
+import { closers, feed, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
 import { until } from '@sluice/test-support/waiting.js'
 import type { Gateway } from '../../gateway/index.js'
-import { request, startGateway, token } from '../support/gateway.js'
-import { closers, feed, type LogWorld, startWorld } from '../support/world.js'
 
 const MESSAGES = 5000
 const HANG_UPS = 40

@@ -2,6 +2,8 @@ import { createClient as createOfficialClient } from '@chainlink/data-streams-sd
 import { describe, expect, test } from '@jest/globals'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { createCertificateAuthority } from '@sluice/engine'
+import { openRaw, startGateway, token } from '@sluice/test-support/nats/gateway.js'
+import { closers, feed, keyOf, startWorld } from '@sluice/test-support/nats/world.js'
 import { until } from '@sluice/test-support/waiting.js'
 import { createClient, type Report } from 'sluice'
 import type { Client } from 'sluice/client'
@@ -9,8 +11,6 @@ import { bearerAuth } from 'sluice/plugins/bearer-auth'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import type { Gateway } from '../../gateway/index.js'
 import { workerPreset } from '../../index.js'
-import { openRaw, startGateway, token } from '../support/gateway.js'
-import { closers, feed, keyOf, startWorld } from '../support/world.js'
 
 const feeds = [feed(1), feed(2)]
 

@@ -1,4 +1,4 @@
-import type * as Group from '../../../../../crypto/tdh2/group.js'
+import type * as Group from '@sluice/source/crypto/tdh2/group.js'
 
 /** A point is its logarithm: everybody can compute it, and nobody in the model does. */
 interface Line {

@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { jest } from '@jest/globals'
+import type * as SealedBox from '@sluice/source/crypto/sealed-box.js'
+import type * as Group from '@sluice/source/crypto/tdh2/group.js'
+import type * as Files from '@sluice/source/platform/node/files.js'
 import { transformSync } from 'esbuild'
+import type * as Plugins from 'sluice/plugins/confidential-http'
 import type * as TDH2 from 'sluice/tdh2'
-import type * as SealedBox from '../../../../../crypto/sealed-box.js'
-import type * as Group from '../../../../../crypto/tdh2/group.js'
-import type * as Files from '../../../../../platform/files.js'
 import type * as VaultFiles from '../../../vault/files.js'
 import type * as Protocol from '../../../vault/process/protocol.js'
 import type * as Shares from '../../../vault/share-files.js'
@@ -40,16 +41,16 @@ Date.now = () => ground.now++
 
 const { disk } = ground
 
-jest.mock('../../../../../crypto/tdh2/group.js', () =>
-  makeFastGroup(jest.requireActual<typeof Group>('../../../../../crypto/tdh2/group.js'), () =>
+jest.mock('@sluice/source/crypto/tdh2/group.js', () =>
+  makeFastGroup(jest.requireActual<typeof Group>('@sluice/source/crypto/tdh2/group.js'), () =>
     ground.draw(),
   ),
 )
 
 // A box is open, and names who may open it: nobody in the model looks into that of another.
-jest.mock('../../../../../crypto/sealed-box.js', () => {
+jest.mock('@sluice/source/crypto/sealed-box.js', () => {
   const { concat, isPublicKey, checkPublicKey } = jest.requireActual<typeof SealedBox>(
-    '../../../../../crypto/sealed-box.js',
+    '@sluice/source/crypto/sealed-box.js',
   )
   const open = (head: readonly Uint8Array[], boxed: Uint8Array): Uint8Array | undefined => {
     const start = Buffer.concat(head)
@@ -83,11 +84,13 @@ jest.mock('../../../vault/writer.js', () => ({
 jest.mock('../../../vault/share-files.js', () => {
   // Only now, as it has the group of above.
   const { parsePrivateShare } = jest.requireActual<typeof TDH2>('sluice/tdh2')
+  const { VaultError } = jest.requireActual<typeof Plugins>('sluice/plugins/confidential-http')
   const isShareOf: typeof Shares.isShareOf = ({ hArray }, { index, v }) =>
     (hArray[index] as unknown as { v: bigint } | undefined)?.v === v
   const readShare: typeof Shares.readShare = async (folder, file, publicKey, index) => {
     const fields = await folder.read(file, 1024, 'secret')
-    const share = parsePrivateShare(JSON.stringify(fields ?? {}))
+    if (fields === undefined) throw new VaultError(`${file} is missing`)
+    const share = parsePrivateShare(JSON.stringify(fields))
     if (share.index !== index || !isShareOf(publicKey, share)) throw new Error('another share')
     return share
   }
@@ -100,8 +103,8 @@ jest.mock('../../../vault/files.js', () => ({
   makeFolder: async () => undefined,
 }))
 
-jest.mock('../../../../../platform/files.js', () => ({
-  ...jest.requireActual<typeof Files>('../../../../../platform/files.js'),
+jest.mock('@sluice/source/platform/node/files.js', () => ({
+  ...jest.requireActual<typeof Files>('@sluice/source/platform/node/files.js'),
   syncFolder: async () => undefined,
   async readText(path: string) {
     const text = disk.read(path)
@@ -124,7 +127,7 @@ jest.mock('../../../vault/process/protocol.js', () => ({
 
 /** Compiles a file of the library so that each of its guards can be taken out while it runs. */
 function loadGuarded(file: string): unknown {
-  const path = join(__dirname, '../../../local/vault', file)
+  const path = join(__dirname, '../../../vault', file)
   let source = readFileSync(`${path}.ts`, 'utf8')
   for (const [name, [at, text, without, around = text]] of Object.entries(GUARDS)) {
     if (at !== file) continue
@@ -148,5 +151,4 @@ function loadGuarded(file: string): unknown {
   return module.exports
 }
 
-for (const file of GUARDED_FILES)
-  jest.mock(`../../../local/vault/${file}.js`, () => loadGuarded(file))
+for (const file of GUARDED_FILES) jest.mock(`../../../vault/${file}.js`, () => loadGuarded(file))

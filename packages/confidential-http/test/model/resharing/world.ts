@@ -179,6 +179,7 @@ export class World {
     const changes = random.chance(0.15) ? random.pick(4, 8) : random.pick(1, 3)
     for (let change = 0; change < changes; change++) {
       await this.passTime()
+      this.checkHeld()
       await this.change()
     }
     await this.heal()
@@ -817,6 +818,29 @@ export class World {
       await node.start()
       await this.deliver(node, { kind: 'manifest', text: this.head.text }).catch(() => undefined)
     }
+  }
+
+  /** The shares of the honest nodes that are stored, whether or not the nodes go by the manifest yet. */
+  private isHeld({ addresses, publicKey, threshold }: SignedManifest): boolean {
+    // All shares are in the directory still.
+    if (addresses === undefined) return true
+    const holding = addresses.filter(({ url }, index) => {
+      const node = this.nodes.find(each => each.address.url === url) as ModelNode
+      const texts = [...ground.disk.snapshot(`${node.directory}/shares`).values()]
+      const isOfIt = (text: string): boolean =>
+        parsePrivateShare(text).v === logarithmOf(publicKey.hArray[index])
+      return !node.isMalicious && texts.some(isOfIt)
+    })
+    return holding.length >= threshold
+  }
+
+  /** No rotation may hide that the key before was lost: of an unsettled change, it or the one before is held. */
+  private checkHeld(): void {
+    if (this.isStolen || this.isHeld(this.head)) return
+    const { isUnsettled, generation, sequence } = this.head
+    const before = this.manifests.findLast(each => each.generation !== generation)
+    if (isUnsettled === true && before !== undefined && this.isHeld(before)) return
+    this.broken.push(`the secret is lost at change ${sequence}`)
   }
 
   /** The secret is readable: enough honest nodes have their shares of the key in use. */

@@ -5,31 +5,21 @@ import { pathToFileURL } from 'node:url'
 
 const [, , sources, directory, port] = process.argv
 const load = path => import(pathToFileURL(join(sources, `${path}.js`)).href)
-const [
-  { createHolder },
-  { createNodeFiles },
-  { serveNode },
-  files,
-  permissions,
-  box,
-  keyFile,
-  tdh2,
-  audit,
-] = await Promise.all(
-  [
-    'local/vault/process/holder',
-    'local/vault/process/node-files',
-    'local/vault/process/node-server',
-    'local/vault/files',
-    'local/vault/permissions',
-    'crypto/sealed-box',
-    'local/key-file',
-    'crypto/tdh2/index',
-    'local/audit/audit-log',
-  ].map(load),
-)
-const keys = box.boxKeys(Buffer.from(keyFile.readKeyFile(join(directory, 'node.key')), 'hex'))
-const folder = files.createVaultFolder(directory, permissions.createPermissions())
+const [{ createHolder }, { createNodeFiles }, { serveNode }, files, keyFile, audit] =
+  await Promise.all(
+    [
+      'vault/process/holder',
+      'vault/process/node-files',
+      'vault/process/node-server',
+      'vault/files',
+      'key-file',
+      'audit/audit-log',
+    ].map(load),
+  )
+const library = await import('sluice/internal')
+const tdh2 = await import('sluice/tdh2')
+const keys = library.boxKeys(Buffer.from(keyFile.readKeyFile(join(directory, 'node.key')), 'hex'))
+const folder = files.createVaultFolder(directory, library.createPermissions())
 const nodeFiles = createNodeFiles(folder)
 const honest = await createHolder(nodeFiles, keys)
 const say = line => writeSync(1, `${JSON.stringify(line)}\n`)
@@ -41,7 +31,7 @@ function lieAbout({ sealed }, { recipient }) {
   const to = Buffer.from(recipient, 'base64')
   const [wrong] = tdh2.generateKeys({ threshold: 1, nodes: 1 }).shares
   const scalar = Buffer.from(JSON.parse(tdh2.formatPrivateShare(wrong)).V, 'base64')
-  return { sealed: Math.random() < 0.5 ? box.seal(scalar, to) : Buffer.from(scalar) }
+  return { sealed: Math.random() < 0.5 ? library.seal(scalar, to) : Buffer.from(scalar) }
 }
 
 async function holder(request, asker) {

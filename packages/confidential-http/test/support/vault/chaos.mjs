@@ -1,7 +1,7 @@
 // A vault of five nodes, each a process, which are killed, stopped and made to lie at random, while an enclave asks three of
 // them for each of many requests, and the key is reshared. Prints what came of it as JSON.
 //
-//   node test/support/local/chaos.mjs SECONDS REQUESTS_PER_SECOND
+//   node packages/confidential-http/test/support/vault/chaos.mjs SECONDS REQUESTS_PER_SECOND
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -9,34 +9,31 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pathToFileURL } from 'node:url'
-import { compile } from '../../../../../build/compile.mjs'
-import { root } from '../../../../../test/package/steps.mjs'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const [seconds, rate] = process.argv.slice(2).map(Number)
 const NODES = 5
 const THRESHOLD = 3
+const here = fileURLToPath(new URL('../../..', import.meta.url))
+const root = join(here, '../..')
+const { compile } = await import(pathToFileURL(join(root, 'build/compile.mjs')).href)
 const sources = join(root, 'node_modules', '.cache', `sluice-chaos-${process.pid}`)
 const work = mkdtempSync(join(tmpdir(), 'sluice-chaos-'))
 const paths = [
-  'local/audit/audit-log',
-  'local/index',
-  'local/key-file',
-  'local/vault/files',
-  'local/vault/permissions',
-  'local/vault/process/holder',
-  'local/vault/process/node-files',
-  'local/vault/process/node-server',
-  'crypto/keys',
-  'crypto/sealed-box',
-  'crypto/tdh2/index',
-  'confidential-http/index',
+  'audit/audit-log',
+  'index',
+  'key-file',
+  'vault/files',
+  'vault/index',
+  'vault/process/holder',
+  'vault/process/node-files',
+  'vault/process/node-server',
 ]
-await compile(paths, 'es', sources)
+await compile(paths, 'es', sources, here)
 const load = path => import(pathToFileURL(join(sources, `${path}.js`)).href)
-const { createVault, openVault, startVaultNode } = await load('local/index')
-const { createEnclave, confidentialPreset } = await load('confidential-http/index')
-const { createKeys } = await load('crypto/keys')
+const { createVault, openVault, startVaultNode } = await load('vault/index')
+const { createEnclave, confidentialPreset } = await load('index')
+const { createKeys } = await import('sluice/internal')
 const pick = list => list[Math.floor(Math.random() * list.length)]
 const children = new Set()
 process.on('exit', () => {
@@ -53,7 +50,7 @@ await writer.put({ key: 'apiKey' }, 'the value', { policy: 'anywhere' })
 async function start(node) {
   const child = spawn(
     process.execPath,
-    [join(root, 'test/support/local/chaos-node.mjs'), sources, node.directory, String(node.port)],
+    [join(here, 'test/support/vault/chaos-node.mjs'), sources, node.directory, String(node.port)],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )
   node.child = child

@@ -1,6 +1,5 @@
-import { createPermissions } from 'sluice/internal'
-import type { SecretUse } from 'sluice/plugins/confidential-http'
-import { formatName, type SecretName } from 'sluice/plugins/confidential-http'
+import { createPermissions, formatName } from 'sluice/internal'
+import type { SecretName, SecretUse } from 'sluice/plugins/confidential-http'
 import { createVaultFolder } from '../../../vault/files.js'
 import { createManifestLog } from '../../../vault/manifest-log.js'
 import { createSecretStore } from '../../../vault/secret-store.js'

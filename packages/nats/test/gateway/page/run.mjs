@@ -1,4 +1,4 @@
-// Runs a page in Chromium that reads through a gateway: node test/gateway/page/run.mjs. It needs a server of NATS, too.
+// Runs a page in Chromium that reads through a gateway: node packages/nats/test/gateway/page/run.mjs. It needs a server of NATS, too.
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -7,8 +7,8 @@ import { connect } from '@nats-io/transport-node'
 import { startDataEngine } from '@sluice/engine'
 import { createRelay } from '@sluice/nats'
 import { createGateway } from '@sluice/nats/gateway'
-import { bundleForPage, NoChromium, openChromium } from '../../../../../test/browser/chromium.mjs'
-import { startNats } from '../../support/server.mjs'
+import { bundleForPage, NoChromium, openChromium } from '@sluice/test-support/chromium.mjs'
+import { startNats } from '@sluice/test-support/nats/server.mjs'
 
 const PATIENCE = 60_000
 /** The exit code where there is no Chromium. */

@@ -1,8 +1,8 @@
 import { lstatSync, readlinkSync, statSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import host from 'node:process'
-import type { OptionNames } from '../core/options.js'
-import { VaultError } from '../plugins/confidential-http/vault-error.js'
+import { DataStreamsError } from '../../core/errors.js'
+import type { OptionNames } from '../../core/options.js'
 
 /** The mode and owner of a file or folder. */
 export interface Entry {
@@ -13,7 +13,7 @@ export interface Entry {
 /** Only their owner may read secret files, and only their owner may write files of either kind. */
 export type Content = 'secret' | 'public'
 
-/** Checks that throw VaultError (`PERMISSIONS`) if others have too wide permissions. */
+/** Checks that throw DataStreamsError (`PERMISSIONS`) if others have too wide permissions. */
 export interface Permissions {
   checkFile(shown: string, entry: Entry, content: Content): void
   /** Checks a folder and those of the named folders in it that exist. */
@@ -66,7 +66,8 @@ export function createPermissions({ insecurePermissions }: PermissionOptions = {
         continue
       }
       checkOwner(next, entry)
-      if (++links > MAX_LINKS) throw new VaultError(`${path} has too many symbolic links`)
+      if (++links > MAX_LINKS)
+        throw new DataStreamsError(`${path} has too many symbolic links`, { code: 'PERMISSIONS' })
       const target = readlinkSync(next)
       if (isAbsolute(target)) at = '/'
       steps.unshift(...target.split('/'))
@@ -107,11 +108,24 @@ function entryOf(path: string): Entry | undefined {
   }
 }
 
-function permissionError(shown: string, entry: Entry, rule: string, wanted?: string): VaultError {
+function permissionError(
+  shown: string,
+  entry: Entry,
+  rule: string,
+  wanted?: string,
+): DataStreamsError {
   const octal = (entry.mode & 0o7777).toString(8).padStart(4, '0')
   const advice = wanted === undefined ? 'mend that' : `make it ${wanted}`
-  return new VaultError(
+  return new DataStreamsError(
     `${shown} has the mode ${octal}: ${rule}; ${advice}, or allow it with insecurePermissions (--insecure-permissions)`,
     { code: 'PERMISSIONS' },
   )
+}
+
+/** The code of these errors. */
+declare module '../../core/errors.js' {
+  interface ErrorClasses {
+    /** Others may read or write a file that only its owner must. */
+    PERMISSIONS: DataStreamsError
+  }
 }

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
-import { asError, isStreamsError, ValidationError } from '../core/errors.js'
-import type { Log } from '../core/log.js'
+import { asError, isStreamsError, ValidationError } from '../../core/errors.js'
+import type { Log } from '../../core/log.js'
 import { createPermissions, type PermissionOptions, type Permissions } from './permissions.js'
 
 /** A file that may be changed while it is used. */

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals'
 import { startCommand } from '@sluice/test-support/command.js'
+import { closers, feed, startWorld } from '@sluice/test-support/nats/world.js'
 import { until } from '@sluice/test-support/waiting.js'
-import { follow } from '../../cli/test/support/monitor/follow.js'
-import { closers, feed, startWorld } from './support/world.js'
+import { follow } from '../support/monitor/follow.js'
 
 test('sluice monitor shows a log: its feeds, and that it is lost', async () => {
   const world = await startWorld()

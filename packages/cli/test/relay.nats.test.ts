@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { DataEngine } from '@sluice/engine'
+import { queuePreset } from '@sluice/nats'
 import { startCommand } from '@sluice/test-support/command.js'
+import { hashOf, openRaw, token } from '@sluice/test-support/nats/gateway.js'
+import { closers, feed, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
 import { pause, until } from '@sluice/test-support/waiting.js'
-import { queuePreset } from '../index.js'
-import { hashOf, openRaw, token } from './support/gateway.js'
-import { closers, feed, type LogWorld, startWorld } from './support/world.js'
 
 /** The environment of a relay of the engine. */
 const environmentOf = ({ apiKey, userSecret, endpoint, wsEndpoint }: DataEngine) => ({

@@ -1,9 +1,5 @@
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { type DataEngine, type DataEngineOptions, startDataEngine } from '@sluice/engine'
-import { closeAfterEach } from '@sluice/test-support/closing.js'
-import { createClient, type Report, type Stream } from 'sluice'
-import type { Client, Plugin, StreamOptions } from 'sluice/client'
-import type { DecodedReport } from 'sluice/plugins/decoders'
 import {
   createRelay,
   type NatsWireOptions,
@@ -11,7 +7,11 @@ import {
   type Relay,
   type RelayOptions,
   workerPreset,
-} from '../../index.js'
+} from '@sluice/nats'
+import { createClient, type Report, type Stream } from 'sluice'
+import type { Client, Plugin, StreamOptions } from 'sluice/client'
+import type { DecodedReport } from 'sluice/plugins/decoders'
+import { closeAfterEach } from '../closing.js'
 import { type NatsServers, startNats } from './server.mjs'
 
 /** A feed in milliseconds. */

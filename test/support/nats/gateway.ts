@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { createGateway, type Gateway, type GatewayOptions } from '@sluice/nats/gateway'
 import { WebSocket } from 'ws'
-import { createGateway, type Gateway, type GatewayOptions } from '../../gateway/index.js'
 import { closers, type LogWorld } from './world.js'
 
 /** A token, and how a gateway knows it. */

@@ -1,0 +1,42 @@
+export { parseKey } from '../../crypto/hex-key.js'
+export { type BoxKeys, boxKeys, openSealed } from '../../crypto/sealed-box.js'
+export { type AuditEvent, type AuditLog, type AuditOptions, audit } from './audit.js'
+export {
+  type ConfidentialCall,
+  type ConfidentialReply,
+  type ConnectionRules,
+  type EnclavePlugin,
+  type HeaderLines,
+  ownBytes,
+  requestSize,
+  utf8Length,
+  withBytes,
+} from './call.js'
+export { EnclaveError, type EnclaveErrorFacts } from './errors.js'
+export { type LimitsOptions, limits } from './limits.js'
+export { type NetworkPolicyOptions, networkPolicy } from './network-policy.js'
+export {
+  AES_KEY_SECRET,
+  type ResponseEncryptionOptions,
+  responseEncryption,
+} from './response-encryption/index.js'
+export { rootCertificates } from './root-certificates.js'
+export type { SecretName, SecretRef } from './secret-name.js'
+export {
+  findViolation,
+  type OpenedSecret,
+  readUse,
+  type SecretPolicy,
+  type SecretTarget,
+  type SecretUse,
+} from './secret-policy.js'
+export {
+  readSecret,
+  type SecretNode,
+  type SecretsOptions,
+  type SecretVault,
+  secrets,
+} from './secrets/index.js'
+export { type TemplatesOptions, templates } from './templates/index.js'
+export { upstreamFailures } from './upstream-failures.js'
+export { VaultError } from './vault-error.js'
