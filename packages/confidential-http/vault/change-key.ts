@@ -293,7 +293,9 @@ async function takeBack(
     // Once another process has settled it, the nodes have deleted the shares of before.
     if (base === undefined || now.isUnsettled !== true)
       throw fail('nodes have lost their shares: reshare without them')
-    const { threshold, publicKey, addresses, dropped, shareLifetime, sharesExpireAt } = base
+    const { threshold, publicKey, addresses, dropped, shareLifetime } = base
+    // Counted anew: while the change was unsettled the time of these shares may have passed, and nodes would delete them at once.
+    const sharesExpireAt = shareLifetime === undefined ? undefined : Date.now() + shareLifetime
     const isSameKey = isSamePublic(now.publicKey, publicKey)
     const isOfBase = new Set(base.secrets.map(formatVersion))
     lost = isSameKey ? [] : newestOf(now.secrets).filter(each => !isOfBase.has(formatVersion(each)))

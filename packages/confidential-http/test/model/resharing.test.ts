@@ -33,6 +33,7 @@ const FOUND: Readonly<Record<string, readonly number[]>> = {
     2373, 3007, 5289, 5882, 6341,
   ],
   'a change is taken back that another writer has settled': [3234],
+  'a change is taken back to shares that have expired since': [53602],
 }
 
 const allTest = RESHARING_SEED === undefined ? test : test.skip

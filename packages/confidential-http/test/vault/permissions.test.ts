@@ -51,7 +51,7 @@ onPosix('a vault that others may touch', () => {
       for (const mode of [0o770, 0o702, 0o777]) {
         chmodSync(join(vault.directory, entry), mode)
         expect(await failureOf(openVault(vault.directory))).toMatchObject({
-          name: 'VaultError',
+          name: 'DataStreamsError',
           code: 'PERMISSIONS',
           message: expect.stringMatching(
             new RegExp(
@@ -159,7 +159,7 @@ onPosix('a vault that others may touch', () => {
       for (const mode of [0o644, 0o640, 0o604]) {
         chmodSync(share, mode)
         expect(await failureOf(openVault(vault.directory))).toMatchObject({
-          name: 'VaultError',
+          name: 'DataStreamsError',
           code: 'PERMISSIONS',
           message: expect.stringContaining(
             `nodes/1/${index}.json has the mode 0${mode.toString(8)}`,
