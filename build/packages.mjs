@@ -103,7 +103,9 @@ export function npm(args, cwd) {
 }
 
 const usage = 'usage: npm run version:set -- 1.2.3'
-const form = /^\d+\.\d+\.\d+(-[\w-]+(\.[\w-]+)*)?$/
+const number = '(?:0|[1-9]\\d*)'
+const part = `(?:${number}|\\d*[A-Za-z-][\\dA-Za-z-]*)`
+const form = new RegExp(`^${number}\\.${number}\\.${number}(-${part}(\\.${part})*)?$`)
 
 if (import.meta.url === pathToFileURL(realpathSync(process.argv[1] ?? '.')).href) {
   const root = fileURLToPath(new URL('..', import.meta.url))

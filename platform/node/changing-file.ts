@@ -20,6 +20,8 @@ export interface ChangingFileOptions<Value> extends PermissionOptions {
 const MAX_BYTES = 1_048_576
 /** Two changes within so many milliseconds may leave the same time of the last one. */
 const UNSETTLED = 2000
+/** Milliseconds after which a file that could not be read is looked at again, though it has not changed. */
+const REFUSED_INTERVAL = 1000
 
 /** Opens a file of entries, which is read again when it has changed. Throws where it can't be read now. */
 export function openChangingFile<Value extends { readonly size: number }>(
@@ -30,18 +32,26 @@ export function openChangingFile<Value extends { readonly size: number }>(
   let stamp = stampOf(file)
   let text = readText(file, permissions)
   let value = parse(text)
+  /** Its state has not been read: the reason may pass without another change of the file. */
+  let isRefused = false
+  let lookedAt = 0
 
   /** A file that can't be read changes nothing, but is logged. */
   function refresh(): void {
     const now = stampOf(file)
-    if (now.text === stamp.text && Date.now() - stamp.changedAt > UNSETTLED) return
+    const isSettled = Date.now() - stamp.changedAt > UNSETTLED
+    const waits = !isRefused || Date.now() - lookedAt < REFUSED_INTERVAL
+    if (now.text === stamp.text && isSettled && waits) return
+    lookedAt = Date.now()
     const isOther = now.text !== stamp.text
     stamp = now
     try {
+      isRefused = true
       const found = readText(file, permissions)
+      if (found !== text) value = parse(found)
+      isRefused = false
       if (found === text) return
       text = found
-      value = parse(found)
       log.info?.(`${entries} read again: ${value.size}`)
     } catch (thrown) {
       const why = isStreamsError(thrown) ? thrown.message : asError(thrown).name
@@ -61,8 +71,9 @@ export function openChangingFile<Value extends { readonly size: number }>(
 function stampOf(file: string): { readonly text: string; readonly changedAt: number } {
   const stats = statSync(file, { throwIfNoEntry: false, bigint: true })
   if (stats === undefined) return { text: '', changedAt: 0 }
-  const { ino, mtimeNs, size, mtimeMs } = stats
-  return { text: `${ino} ${mtimeNs} ${size}`, changedAt: Number(mtimeMs) }
+  const { ino, ctimeNs, mtimeNs, size, mtimeMs } = stats
+  // The time of the last change of its mode, too.
+  return { text: `${ino} ${ctimeNs} ${mtimeNs} ${size}`, changedAt: Number(mtimeMs) }
 }
 
 function readText(file: string, permissions: Permissions): string {

@@ -65,9 +65,12 @@ describe('version:set', () => {
     for (const [path, text] of before) expect([path, read(path)]).toEqual([path, text])
   })
 
-  test.each([[], ['1.2'], ['v1.2.3'], ['^1.2.3'], ['1.2.3', '1.2.4']])('refuses %s', (...args) => {
-    expect(run(...args)).toEqual({ status: 2, text: 'usage: npm run version:set -- 1.2.3\n' })
-  })
+  test.each([[], ['1.2'], ['v1.2.3'], ['^1.2.3'], ['01.2.3'], ['1.2.3-01'], ['1.2.3', '1.2.4']])(
+    'refuses %s',
+    (...args) => {
+      expect(run(...args)).toEqual({ status: 2, text: 'usage: npm run version:set -- 1.2.3\n' })
+    },
+  )
 
   test('takes a version that is not final', () => {
     expect(run('2.0.0-rc.1').status).toBe(0)

@@ -10,5 +10,20 @@ export async function checkDemo({ tarballs }, folder) {
   const args = ['exec', '--offline', '--', 'sluice', 'demo', '--seconds', '3']
   const { stdout } = await npm(args, { cwd: folder, timeout: 120_000 })
   assert.match(stdout, /lost +0/)
+  // It looks at what is installed, and fails at what it has no keys for.
+  const doctor = [
+    'exec',
+    '--offline',
+    '--',
+    'sluice',
+    'doctor',
+    '--json',
+    '--endpoint',
+    'http://127.0.0.1:9',
+  ]
+  const { message } = await npm([...doctor, '--ws-endpoint', 'ws://127.0.0.1:9'], {
+    cwd: folder,
+  }).catch(error => error)
+  assert.match(message, /"check":"packages","status":"ok"/)
   return stdout.split('\n').find(line => /lost/.test(line))
 }

@@ -1,4 +1,3 @@
-import { realpathSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Feed } from 'sluice/client'
 import { isStreamsError } from 'sluice/core'
@@ -91,7 +90,7 @@ async function findPatient(
     log: nats === undefined ? undefined : { ...options, nats },
     env: io.env,
     nodeVersion: process.versions.node,
-    folder: findPackage(realpathSync(process.argv[1] as string)),
+    folder: findPackage('@sluice/cli'),
   }
 }
 

@@ -15,13 +15,9 @@ export function readManifest(folder: string): Manifest {
   return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
 }
 
-/** The folder of this package, from a path in it. */
-export function findPackage(path: string): string {
-  for (let folder = dirname(path); ; folder = dirname(folder)) {
-    if (existsSync(join(folder, 'package.json')) && readManifest(folder).name === 'sluice')
-      return folder
-    if (folder === dirname(folder)) throw new Error(`${path} is in no folder of this package`)
-  }
+/** The folder of one of our packages, as this one finds it. */
+export function findPackage(name: string): string {
+  return dirname(createRequire(import.meta.url).resolve(`${name}/package.json`))
 }
 
 /** The version of a package as this one finds it; undefined where it is not installed. */

@@ -1,4 +1,4 @@
-import { ValidationError } from 'sluice/core'
+import { isStreamsError } from 'sluice/core'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import type { Result } from '../capability.js'
 import { once } from '../once.js'
@@ -58,7 +58,7 @@ function request(
       try {
         values = read()
       } catch (thrown) {
-        if (!(thrown instanceof VaultError || thrown instanceof ValidationError)) throw thrown
+        if (!isStreamsError(thrown)) throw thrown
         throw new VaultError(describe(thrown.message), { code: thrown.code, cause: thrown })
       }
       return Object.fromEntries(

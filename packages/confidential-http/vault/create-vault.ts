@@ -1,6 +1,6 @@
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { checkNumber, checkOptions, type OptionNames } from 'sluice/core'
+import { checkNumber, checkOptions, isStreamsError, type OptionNames } from 'sluice/core'
 import {
   checkOwner,
   codeOf,
@@ -80,7 +80,7 @@ export async function createVault(directory: string, options: VaultOptions = {})
     // Last, so that a directory is a vault only when it is complete.
     await writeIdentity(folder, { owner, writer: writer.publicKey })
   } catch (error) {
-    throw error instanceof VaultError ? error : fileError(path, 'written', error)
+    throw isStreamsError(error) ? error : fileError(path, 'written', error)
   }
   return openVault(path, { insecurePermissions: options.insecurePermissions === true })
 }

@@ -1,4 +1,4 @@
-import { ValidationError } from 'sluice/core'
+import { isStreamsError, ValidationError } from 'sluice/core'
 import { type BoxKeys, boxKeys, isBytes, openSealed } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import {
@@ -30,7 +30,7 @@ export async function decryptResponse(
       node.releaseResponse(text, recipient),
     )
   } catch (error) {
-    if (error instanceof VaultError) throw error
+    if (isStreamsError(error)) throw error
     throw new VaultError(`the response can't be decrypted: ${(error as Error).message}`, {
       cause: error,
     })

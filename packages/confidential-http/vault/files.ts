@@ -1,5 +1,6 @@
 import { chmod, type FileHandle, mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { isStreamsError } from 'sluice/core'
 import type { Content, Permissions } from 'sluice/internal'
 import { codeOf, readText, syncFolder, writeNew, writeWhole } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
@@ -49,7 +50,7 @@ export function createVaultFolder(directory: string, permissions: Permissions): 
         return parseObject(text, file)
       } catch (error) {
         if (isAbsence(error)) return undefined
-        throw error instanceof VaultError ? error : fileError(file, 'read', error)
+        throw isStreamsError(error) ? error : fileError(file, 'read', error)
       }
     },
     write: (file, text) => writeWhole(join(directory, file), `${text}\n`, setMode),

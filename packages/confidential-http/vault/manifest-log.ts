@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isStreamsError } from 'sluice/core'
 import { codeOf, readText } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import type { ActLog } from './act-log.js'
@@ -85,7 +86,7 @@ function createManifestFiles(folder: VaultFolder, writerKey: string) {
     } catch (error) {
       // Others have made so many changes since that it was removed.
       if (isAbsence(error)) return undefined
-      throw error instanceof VaultError ? error : fileError(file, 'read', error)
+      throw isStreamsError(error) ? error : fileError(file, 'read', error)
     }
     const manifest = readManifest(text.trimEnd(), writerKey, file)
     if (manifest.sequence !== sequence) throw new VaultError(`${file} is not that of its number`)
@@ -98,7 +99,7 @@ function createManifestFiles(folder: VaultFolder, writerKey: string) {
       await folder.writeNew(fileOf(next.sequence), next.text)
     } catch (error) {
       if (codeOf(error) === 'EEXIST') return false
-      throw error instanceof VaultError ? error : fileError(fileOf(next.sequence), 'written', error)
+      throw isStreamsError(error) ? error : fileError(fileOf(next.sequence), 'written', error)
     }
     // If the manifest before was removed, so may have been another one with this number.
     const before = await stat(join(folder.directory, fileOf(base.sequence))).catch(() => undefined)

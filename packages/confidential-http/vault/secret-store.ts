@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import type { DataStreamsError } from 'sluice/core'
 import { fileNameOf } from 'sluice/internal'
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { fileError, isAbsence, makeFolder, type VaultFolder } from './files.js'
@@ -24,7 +25,7 @@ export interface DamagedSecret {
   /** The owner of its folder. */
   readonly owner: string
   /** The reason, with the name of the file. */
-  readonly error: VaultError
+  readonly error: DataStreamsError
 }
 
 /** The most bytes of a ciphertext. */

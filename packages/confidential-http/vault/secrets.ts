@@ -1,5 +1,12 @@
 import { isUtf8 } from 'node:buffer'
-import { checkNumber, checkOptions, type OptionNames, ValidationError } from 'sluice/core'
+import {
+  checkNumber,
+  checkOptions,
+  type DataStreamsError,
+  isStreamsError,
+  type OptionNames,
+  ValidationError,
+} from 'sluice/core'
 import { checkName, checkNamespace, checkOwner, checkUse, isBytes, withUse } from 'sluice/internal'
 import {
   type SecretName,
@@ -111,7 +118,7 @@ export function createSecrets({
       const damaged: DamagedSecret[] = []
       for (const version of newestOf(secrets)) {
         if (ofOwner !== undefined && version.owner !== ofOwner) continue
-        const error = await store.read(version).then(() => undefined, asVaultError)
+        const error = await store.read(version).then(() => undefined, asDamage)
         if (error === undefined) continue
         damaged.push({ file: fileOfVersion(version), owner: version.owner, error })
       }
@@ -144,8 +151,8 @@ async function seal(publicKey: PublicKey, { owner }: SecretName, value: Uint8Arr
   return ciphertext
 }
 
-function asVaultError(error: unknown): VaultError {
-  if (error instanceof VaultError) return error
+function asDamage(error: unknown): DataStreamsError {
+  if (isStreamsError(error)) return error
   throw error
 }
 

@@ -1,3 +1,4 @@
+import { isStreamsError } from 'sluice/core'
 import type { Permissions } from 'sluice/internal'
 import { codeOf, readText, writeWhole } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
@@ -86,7 +87,7 @@ async function read(
     )
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined
-    throw error instanceof VaultError ? error : fileError(file, 'read', error)
+    throw isStreamsError(error) ? error : fileError(file, 'read', error)
   }
   const [, sequence, digest, seenWriter] =
     /^(\d{1,15}) ([0-9a-f]{64}) ([0-9a-f]{64})\s*$/.exec(text) ?? []

@@ -1,6 +1,6 @@
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
 import type { Patient } from '../context.js'
-import { findVersion, readManifest } from '../manifest.js'
+import { findPackage, findVersion, readManifest } from '../manifest.js'
 import { satisfies } from '../version-range.js'
 
 /** Which of the optional packages are installed, and whether one is missing that these options need. */
@@ -9,7 +9,11 @@ export const packages: Check = {
   needs: [],
   exitCode: exitCodes.machine,
   async run({ folder, network, log }) {
-    const ranges = Object.entries(readManifest(folder).peerDependencies ?? {})
+    // Those of the command, and those of the library, which it stands on.
+    const ranges = Object.entries({
+      ...readManifest(findPackage('sluice')).peerDependencies,
+      ...readManifest(folder).peerDependencies,
+    })
     const needed = neededBy({ network, log })
     const found = ranges.map(([name, range]) => ({ name, range, at: findVersion(folder, name) }))
     const problems = found.flatMap(({ name, range, at }): readonly Finding[] => {
