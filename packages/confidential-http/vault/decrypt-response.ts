@@ -30,7 +30,8 @@ export async function decryptResponse(
       node.releaseResponse(text, recipient),
     )
   } catch (error) {
-    if (isStreamsError(error)) throw error
+    // A share that others may read is the vault's failure, and says so itself.
+    if (error instanceof VaultError || isStreamsError(error, 'PERMISSIONS')) throw error
     throw new VaultError(`the response can't be decrypted: ${(error as Error).message}`, {
       cause: error,
     })
