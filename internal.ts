@@ -53,9 +53,9 @@ export {
   type Permissions,
   permissionNames,
 } from './platform/node/permissions.js'
-export { describeProcess, readProcess, startOf, thisProcess } from './platform/node/running.js'
+export { describeProcess, readProcess, thisProcess } from './platform/node/running.js'
 export { sha256 } from './platform/sha256.js'
-export { openAesGcm, sealAesGcm } from './plugins/confidential-http/response-encryption/aes-gcm.js'
+export { openAesGcm } from './plugins/confidential-http/response-encryption/aes-gcm.js'
 export {
   BOUND_LAYOUT,
   openBound,
@@ -69,8 +69,6 @@ export {
   randomOwner,
 } from './plugins/confidential-http/secret-name.js'
 export { checkUse, isUse, withUse } from './plugins/confidential-http/secret-policy.js'
-export { functions } from './plugins/confidential-http/templates/functions.js'
-export { renderTemplate } from './plugins/confidential-http/templates/template.js'
 export { createDelays, defaultDelays } from './plugins/retry/delay.js'
 export { toError } from './plugins/verify/rejection.js'
 export { presetOf } from './presets/create-client.js'

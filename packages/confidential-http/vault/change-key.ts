@@ -118,7 +118,7 @@ export async function rotate(vault: ChangingVault): Promise<KeyChange> {
   })
 }
 
-/** What came of a recovery. */
+/** The result of a recovery. */
 export interface Recovery {
   /** The number of the change that the vault is at now. */
   readonly sequence: number

@@ -4,9 +4,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { startOf, thisProcess } from '@sluice/source/platform/node/running.js'
 import { built } from '@sluice/test-support/files.js'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
-import { startOf, thisProcess } from 'sluice/internal'
 import { lock } from '../../record/lock.js'
 
 const NOBODY = 2 ** 22 + 1

@@ -1,7 +1,12 @@
+import {
+  openAesGcm,
+  sealAesGcm,
+} from '@sluice/source/plugins/confidential-http/response-encryption/aes-gcm.js'
+import { renderTemplate } from '@sluice/source/plugins/confidential-http/templates/template.js'
 import type { Target } from '@sluice/test-support/fuzz/fuzz.js'
 import { mutateBytes } from '@sluice/test-support/fuzz/mutations.js'
 import { assert, encoder, json, NOW, ofBytes, text } from '@sluice/test-support/fuzz/target.js'
-import { boxKeys, openAesGcm, renderTemplate, sealAesGcm } from 'sluice/internal'
+import { boxKeys } from 'sluice/internal'
 import { readAnswer } from '../../remote/ask-enclave.js'
 import { readBootKey } from '../../remote/boot-keys.js'
 import { readEnvelope } from '../../remote/envelope.js'

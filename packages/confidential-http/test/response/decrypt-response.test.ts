@@ -1,7 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
+import {
+  openAesGcm,
+  sealAesGcm,
+} from '@sluice/source/plugins/confidential-http/response-encryption/aes-gcm.js'
 import { readVectors } from '@sluice/test-support/files.js'
 import { ValidationError } from 'sluice/core'
-import { openAesGcm, sealAesGcm } from 'sluice/internal'
 import type { EnclaveError } from 'sluice/plugins/confidential-http'
 import { decryptResponse } from '../../response/decrypt-response.js'
 

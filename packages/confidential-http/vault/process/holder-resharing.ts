@@ -85,7 +85,7 @@ export function createHolderResharing({
       forget(earliest as Doing)
       if (earliest === done)
         throw new VaultError(
-          'orders that were signed later are under way: if the clock of who signs was put back, start this node anew',
+          'later orders are under way: if the clock of the writer was set back, restart this node',
         )
     }
     return done

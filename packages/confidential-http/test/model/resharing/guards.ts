@@ -1,4 +1,4 @@
-// What guards a resharing, each of which can be taken out: the file, the expression, what stands in its place without the guard, and
+// The guards of a resharing. The model takes each of them out. A guard is the file, the expression, its replacement, and
 // where the expression alone is in the file more than once, text around it that is there once.
 type Place = readonly [file: string, text: string, without: string, around?: string]
 

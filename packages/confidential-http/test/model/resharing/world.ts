@@ -85,7 +85,7 @@ class ModelNode {
   }
 }
 
-/** What came of one change of the key. */
+/** The result of one change of the key. */
 interface Outcome {
   readonly what: string
   readonly text: string

@@ -97,7 +97,7 @@ export class Liar {
   }
 
   private async ask(node: Node, request: Fields): Promise<Fields> {
-    // The answer is for this one, and not for who has asked it.
+    // The answer is sealed to this recipient, not to the writer that asked.
     const { replyTo: _, ...fields } = request
     return askNode(node, this.keys, fields as NodeRequest).catch(() => ({}))
   }
