@@ -234,6 +234,11 @@ export function advance(feed: Feed): void {
   }
 }
 
+/** Milliseconds until a time is in the future no longer. */
+export function dueIn(feed: Feed, time: number): number {
+  return Math.max(0, -ageOf(feed, time) - CLOCK_TOLERANCE)
+}
+
 /** Keeps in mind that the reports of a configuration begin where the ones before them ended. */
 export function showLink(feed: Feed, report: Report): void {
   if (report.observationsTimestamp === report.validFromTimestamp) return
@@ -379,6 +384,19 @@ export function openNamed(feed: Feed, at: Interval, digest: string, part?: Range
 
 function openPossible(feed: Feed, at: Interval, part?: Range): void {
   addRange(feed, at, feed.askedAt + INTERVAL, timesOf(part))
+}
+
+/**
+ * Where the cursor is later than the present when a first report comes, nobody knows how far the ones before it were taken: those of
+ * the last milliseconds are looked for.
+ */
+export function openUnknown(feed: Feed, report: Report, milliseconds: number): void {
+  const { seen } = feed
+  const { observationsTimestamp: time, validFromTimestamp: since, source } = report
+  if (seen.cursor === undefined || seen.cursor <= seen.upTo || time > seen.upTo) return
+  if (source !== 'live' || timeBelow(seen, since, time) !== Number.NEGATIVE_INFINITY) return
+  const from = Math.max(0, time - Math.floor((milliseconds / 1000) * seen.second))
+  openPossible(feed, { from, to: time - 1 })
 }
 
 function timesOf(part: Range | undefined): Partial<Range> {

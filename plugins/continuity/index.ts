@@ -20,6 +20,7 @@ import {
   askAgain,
   askWhileStale,
   createFeed,
+  dueIn,
   type Feed,
   followClock,
   giveUp,
@@ -28,6 +29,7 @@ import {
   leadsAt,
   mayHoldReports,
   openAbove,
+  openUnknown,
   place,
   presentOf,
   showLink,
@@ -128,6 +130,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
 
   function onReport(feed: Feed, report: Report): void {
     place(feed, report)
+    openUnknown(feed, report, maxBackfill)
     if (isFuture(feed.seen, report.observationsTimestamp)) scope.count('ahead', report)
     if (isSorted) hold(feed, report)
     update(feed)
@@ -141,7 +144,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     if (feed.isOver) return
     const now = performance.now()
     const { ranges, above, held } = feed
-    const { future, second, upTo } = feed.seen
+    const { future } = feed.seen
     // Pages may hold copies of live reports.
     seen.hasCopies ||= ranges.length > 0
     const open = ranges.filter(({ isAbove }) => !isAbove).map(({ from }) => from)
@@ -156,7 +159,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     else {
       open.push(future[0].time)
       if (!feed.isAheadKnown) dueAt.push(emitAhead(feed, now))
-      dueAt.push(now + Math.min(CLOCK_INTERVAL, ((future[0].time - upTo) / second) * 1000))
+      dueAt.push(now + Math.min(CLOCK_INTERVAL, dueIn(feed, future[0].time)))
       dueAt.push(leadsAt(feed))
     }
     scope.cursors.limit(feed.seen.feedID, open.length > 0 ? Math.min(...open) : undefined)
@@ -223,6 +226,8 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
   /** Passes on all that waits, and announces the ranges that may hold reports: the stream ends. */
   function giveUpAll(): void {
     for (const feed of [...feeds.values()]) {
+      advance(feed)
+      update(feed)
       for (const { report } of feed.held.splice(0)) passSafely(feed, report)
       for (const range of [...feed.ranges]) {
         // What the page that is being delivered has shown is known to be missing.

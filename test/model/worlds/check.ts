@@ -246,6 +246,8 @@ function checkWhole(places: readonly Place[], excuse: (reason: string) => void):
     const reason = history.reasonFor(observation)
     if (reason === 'unknown') continue
     if (reason !== undefined) excuse(reason)
+    else if (places.slice(places.indexOf(place) + 1).some(later => isUnknown(later, to)))
+      excuse('before a cursor that was put back')
     // Its time has not come when the world ends.
     else if (aheadOf(feed, { to, at: outcome.lasted }) > -15) continue
     // What came over a connection and was not passed on has been looked at.
@@ -256,6 +258,15 @@ function checkWhole(places: readonly Place[], excuse: (reason: string) => void):
       excuse('last of a clock turned back')
     else place.broke(lossOf(place, observation), describeLoss(place, history, observation))
   }
+}
+
+/** A stream's cursor was later than the present: nobody knows what was taken longer than `maxBackfill` before its first report. */
+function isUnknown({ outcome, feed, session, log }: Place, time: number): boolean {
+  const { cursor = Number.NEGATIVE_INFINITY } = log
+  if (aheadOf(feed, { to: cursor, at: session.startedAt }) < 5) return false
+  const { maxBackfill = 300_000 } = outcome.world.continuity
+  const [first = Number.NEGATIVE_INFINITY] = log.entered.keys()
+  return time < first - (maxBackfill / 1000) * feed.second
 }
 
 /** Whether a report still waits when the world ends. */

@@ -330,3 +330,31 @@ describe('a report of the future, in sorted order', () => {
     end()
   })
 })
+
+test('where the stream ends just as the present reaches a report of the future, the cursor stays below what is before it', async () => {
+  const all = presentStream()
+  const { publish, scope, present, limits, gaps, end } = all
+  // The present is no whole second any more, so that it reaches the report within one.
+  await wait(400)
+  publish([present + 20], { from: present + 10 })
+  await wait(14_600)
+  scope.events.emit('ending', new Error('it failed'))
+  end()
+  expect(limits.get(feedA)).toBe(present + 1)
+  const [{ from, to } = {}] = gaps
+  expect([from, to]).toEqual([present + 1, present + 15])
+})
+
+test('where the cursor is later than the present, what came before the first report is fetched', async () => {
+  const present = presentTime()
+  const cursor = present + 3600
+  const all = stream({ maxBackfill: 10_000 }, new Map([[feedA, cursor]]))
+  const { publish, stored, backfilled, times, limits, gaps, end } = all
+  for (const time of range(present - 20, present - 1)) stored.push(report(time, { from: time - 1 }))
+  publish([present], { from: present - 1 })
+  expect(limits.get(feedA)).toBe(present - 10)
+  await wait(20_000)
+  expect(backfilled()).toEqual(range(present - 10, present - 1))
+  expect([times().length, limits.get(feedA), gaps]).toEqual([11, cursor, []])
+  end()
+})

@@ -468,6 +468,8 @@ export class World {
         this.say(`${request.kind} to ${node.at}: the answer is lost`)
         return failed(unreached)
       }
+      // In a later attempt it has stored its share after all.
+      if (request.kind === 'accept') this.empty.delete(node)
       done(answer)
     } catch (error) {
       failed(error instanceof Crash ? unreached : (error as Error))
