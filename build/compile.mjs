@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { decode, encode } from '@jridgewell/sourcemap-codec'
+import commonjs from '@rollup/plugin-commonjs'
 import { rollup } from '@rollup/wasm-node'
 import { transform } from 'esbuild'
 import { markPure } from './pure.mjs'
@@ -13,7 +14,13 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
  * Packages of which the build carries a copy of what it uses, so that nobody installs the rest of them: a tenth of the noble
  * packages. (CommonJS would need one of ky anyway: Node 20 can't require an ES module.)
  */
-export const copied = ['@noble/curves', '@noble/hashes', 'eventemitter3', 'ky', 'uplot']
+export const copied = ['@noble/curves', '@noble/hashes', 'eventemitter3', 'ky', 'uplot', 'ws']
+
+/** Packages that the library alone carries a copy of: ws, as the client of it that a bundler can put into an ES module. */
+const ofLibrary = ['ws']
+
+const carries = (base, id) =>
+  copied.includes(packageOf(id)) && (base === root || !ofLibrary.includes(packageOf(id)))
 
 /** The name of a package from what a file imports: `@noble/hashes` of `@noble/hashes/sha3`. */
 const packageOf = id => id.split('/', id.startsWith('@') ? 2 : 1).join('/')
@@ -46,9 +53,10 @@ function sources(base, entries, format) {
     name: 'sources',
     resolveId(id, importer) {
       if (importer === undefined) return id
+      if (id.startsWith('\0')) return undefined
       if (id.startsWith('.')) {
         const path = join(dirname(importer), id)
-        if (!importer.endsWith('.ts')) return path
+        if (!importer.endsWith('.ts')) return /\.m?js$/.test(path) ? path : `${path}.js`
         const source = `${path.slice(0, -'.js'.length)}.ts`
         const name = nameOf(base, source)
         if (!entries.includes(`${name}.web`)) return source
@@ -56,10 +64,11 @@ function sources(base, entries, format) {
           ? { id: `#${name}`, external: true }
           : { id: path, external: 'relative' }
       }
-      if (copied.includes(packageOf(id))) return fileOf(id)
+      if (carries(base, id)) return fileOf(id)
       return { id, external: true }
     },
     async transform(source, id) {
+      if (id.startsWith('\0')) return undefined
       const isOurs = id.endsWith('.ts')
       const options = isOurs
         ? { loader: 'ts', sourcefile: id, sourcemap: true }
@@ -68,7 +77,11 @@ function sources(base, entries, format) {
       if (!isOurs) return { code, map: { mappings: '' } }
       const marked = markPure(code, this.parse(code))
       return {
-        code: marked.replaceAll(program, (_, path) => programURL(this, programs, base, id, path)),
+        code: marked.replaceAll(program, (text, path) =>
+          entries.includes(nameOf(base, programOf(id, path)))
+            ? text
+            : programURL(this, programs, base, id, path),
+        ),
         map,
       }
     },
@@ -83,8 +96,10 @@ function sources(base, entries, format) {
 const program = /\bnew URL\("(\.[^"]+\.js)", import\.meta\.url\)/g
 const fileURL = "require('node:url').pathToFileURL(__filename).href"
 
+const programOf = (id, path) => join(dirname(id), path.replace(/\.js$/, '.ts'))
+
 function programURL(context, programs, base, id, path) {
-  const source = join(dirname(id), path.replace(/\.js$/, '.ts'))
+  const source = programOf(id, path)
   const fileName = `${nameOf(base, source)}.js`
   // Several modules may start it.
   const known = programs.get(fileName) ?? context.emitFile({ type: 'chunk', id: source, fileName })
@@ -199,7 +214,13 @@ const sourceOf = name => join(root, `${name}.ts`)
 export async function compile(entries, format, dir, base = root) {
   const bundle = await rollup({
     input: Object.fromEntries(entries.map(entry => [entry, join(base, `${entry}.ts`)])),
-    plugins: [sources(base, entries, format), ...(format === 'cjs' ? [requiring] : []), shortMaps],
+    plugins: [
+      sources(base, entries, format),
+      // ws tries for two packages in machine code, which would spare a client nothing.
+      commonjs({ include: /node_modules\/ws\//, ignore: ['bufferutil', 'utf-8-validate'] }),
+      ...(format === 'cjs' ? [requiring] : []),
+      shortMaps,
+    ],
     // No file of ours is imported for what it does.
     treeshake: { moduleSideEffects: false },
     onLog(level, { message }) {

@@ -106,11 +106,11 @@ export function createClient<const Given extends Plugins>(
   const { now = Date.now, connectionStatusCallback } = options
   const { log, listen } = createLog()
   const life = createLifetime()
-  const { signal, defer } = life
-  const { fetch, connect } = createTransport(options, signal)
+  const { defer } = life
+  const { fetch, connect } = createTransport(options, life)
   const streams = new Set<Stream>()
 
-  const services = setUp(plugins, { stack, log, listen, signal, defer })
+  const services = setUp(plugins, { stack, log, listen, life })
   const decoders = plugins.flatMap(plugin => plugin.decoders ?? [])
   const verifier = services.find(reportVerifier)
   const totals = createTotals(() => Array.from(streams, stream => stream.getMetrics()))
@@ -139,7 +139,7 @@ export function createClient<const Given extends Plugins>(
     await Promise.all([...streams].map(stream => stream.close()))
   }
 
-  const restParts = { endpoint, handler, plugins, table, log, signal, clientOf }
+  const restParts = { endpoint, handler, plugins, table, log, life, timeout, clientOf }
   const { rest } = createLateOperations(restParts)
   const time = createTimeRequest(restParts)
 
@@ -161,7 +161,7 @@ export function createClient<const Given extends Plugins>(
     stack,
     ...rest,
     createStream(ids, streamOptions) {
-      if (signal.aborted) throw signal.reason
+      if (life.isOver) throw life.reason
       const feedIDs = parseFeedIDs(ids)
       log.debug?.(`feed ids are valid: ${feedIDs.join(', ')}`)
       const transport = { connect, now }
@@ -172,7 +172,7 @@ export function createClient<const Given extends Plugins>(
         plugins,
         table,
         log,
-        signal,
+        client: life,
         clientOf,
         present,
         totals,
@@ -206,7 +206,7 @@ function createTimeRequest(parts: RestParts<unknown>): { ask(): void; end(): voi
   return {
     ask() {
       asking?.end()
-      const asked = createLifetime(parts.signal)
+      const asked = createLifetime(parts.life)
       asking = asked
       const { request } = createLateOperations(parts)
       const facts = { operation: 'time', headers: new Headers(), signal: asked.signal }

@@ -1,17 +1,32 @@
 import { ValidationError } from './errors.js'
 import type { Hooks } from './hooks.js'
+import type { Lifetime } from './lifetime.js'
 import { type ClientScope, createServices, type Services } from './scope.js'
 import { isThenable } from './thenable.js'
+
+/** What a client's plugins are set up with. */
+interface SetUpParts extends Pick<ClientScope, 'stack' | 'log' | 'listen'> {
+  /** Of the client. */
+  readonly life: Lifetime
+}
 
 /**
  * Runs the `setup` of every plugin, the one nearest to the caller first. Returns the services that they provide.
  */
 export function setUp(
   plugins: readonly Pick<Hooks<never, never>, 'name' | 'setup'>[],
-  client: Omit<ClientScope, 'kind' | keyof Services>,
+  { life, ...client }: SetUpParts,
 ): Services {
   const services = createServices()
-  const scope: ClientScope = { kind: 'client', ...client, ...services }
+  const scope: ClientScope = {
+    kind: 'client',
+    ...client,
+    ...services,
+    defer: life.defer,
+    get signal() {
+      return life.signal
+    },
+  }
   for (const plugin of plugins) {
     const result: unknown = plugin.setup?.(scope)
     if (!isThenable(result)) continue

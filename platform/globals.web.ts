@@ -7,24 +7,28 @@ export const TextEncoder: typeof globalThis.TextEncoder = globalThis.TextEncoder
 export const opensSockets: boolean = false
 
 const tasks: (() => void)[] = []
-let port: { postMessage(message: unknown): void } | undefined
+let port: { postMessage(message: unknown): void } | null | undefined
 
 /** Runs a task in the next iteration of the event loop. */
 export function setImmediate(task: () => void): void {
   // A message is not delayed as timers are: by 4 ms, or by a second in a page that nobody sees.
-  if (globalThis.MessageChannel === undefined) {
-    setTimeout(task, 0)
-    return
+  if (port === undefined) port = openChannel()
+  if (port === null) setTimeout(task, 0)
+  else {
+    tasks.push(task)
+    port.postMessage(undefined)
   }
-  port ??= openChannel().port2
-  tasks.push(task)
-  port.postMessage(undefined)
 }
 
-function openChannel(): InstanceType<typeof MessageChannel> {
-  const channel = new MessageChannel()
-  Object.assign(channel.port1, { onmessage: () => tasks.shift()?.() })
-  return channel
+/** Null where there is no channel, or one that throws, as at Next's edge. */
+function openChannel(): { postMessage(message: unknown): void } | null {
+  try {
+    const { port1, port2 } = new MessageChannel()
+    Object.assign(port1, { onmessage: () => tasks.shift()?.() })
+    return port2
+  } catch {
+    return null
+  }
 }
 
 /** The platform's fetch; undefined where it has none. */

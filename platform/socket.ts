@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
 import type { RawData } from 'ws'
-import { ValidationError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
 import { setImmediate } from './globals.js'
 import { createCarrier } from './socket/carrier.js'
@@ -66,8 +65,6 @@ export interface Socket {
 /** Opens a connection. */
 export type Connect = (upgrade: Upgrade, events: SocketEvents) => Promise<Socket>
 
-let loading: Promise<typeof import('ws')> | undefined
-
 /** Node's http takes any stream, and its sockets read into one buffer. Bun and Deno have sockets for ws alone. */
 const { bun, deno } = globalThis.process.versions
 const canCarry = bun === undefined && deno === undefined
@@ -96,12 +93,7 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
   limits,
   openSocket,
 ) {
-  loading ??= import('ws')
-  const { WebSocket } = await loading
-  if (WebSocket === undefined)
-    throw new ValidationError(
-      'the package ws was resolved for a browser, where it cannot connect: resolve packages with the condition node',
-    )
+  const { WebSocket } = await import('ws')
   const life = createLifetime()
   const carrier = canCarry ? createCarrier(maxMessageBytes) : undefined
   const socket = new WebSocket(url, {

@@ -1,18 +1,33 @@
 import { availableParallelism } from 'node:os'
 import host from 'node:process'
-import { Worker } from 'node:worker_threads'
+import { parentPort, Worker } from 'node:worker_threads'
 
-/** A thread that was started. */
-export type Thread = Worker
+/** A thread that was started: of Node, or a worker of the web. */
+export interface Thread {
+  postMessage(message: unknown): void
+  terminate(): unknown
+  /** Keeps the process alive, and no longer; where the platform has such. */
+  ref?(): void
+  unref?(): void
+}
 
 /** How many threads can run at once. */
 export const countCores: () => number = availableParallelism
 
-/** Starts a thread that recovers signers; undefined where the platform allows no more threads, as under Node's permissions. */
-export function startRecoveryThread(data: unknown): Thread | undefined {
+/**
+ * Whether this module is in its own file. A bundler moves it into another, beside which no program of ours lies: whatever has the name
+ * of one there is a stranger's. (A bundler that knows `new Worker(new URL(…))` puts both right: the URL, and what it thinks of this module's.)
+ */
+const isInPlace = /\/platform\/threads\.(js|ts)$/.test(import.meta.url)
+
+/**
+ * Starts a thread that recovers signers. Undefined where it has no file, as in a bundle, and where the platform allows no more threads, as
+ * under Node's permissions.
+ */
+export function startRecoveryThread(): Thread | undefined {
+  if (!isInPlace) return undefined
   try {
-    return new Worker(new URL('../plugins/verify/recovery-thread.js', import.meta.url), {
-      workerData: data,
+    return new Worker(new URL('../plugins/verify/thread.js', import.meta.url), {
       name: 'sluice',
       // Node passes its own arguments on, and a program in a file can't have --input-type.
       ...(host.execArgv.some(each => each.startsWith('--input-type')) && { execArgv: [] }),
@@ -21,3 +36,12 @@ export function startRecoveryThread(data: unknown): Thread | undefined {
     return undefined
   }
 }
+
+/** Within a thread: receives the messages of whoever has started it, each with a function that answers. */
+export function receive(onMessage: (message: unknown, answer: Answer) => void): void {
+  if (parentPort === null) throw new Error('this is the program of a thread')
+  const port = parentPort
+  port.on('message', message => onMessage(message, answer => port.postMessage(answer)))
+}
+
+type Answer = (answer: unknown) => void

@@ -1,9 +1,20 @@
 import type { Thread } from './threads.js'
 
 /** How many threads can run at once. */
-export const countCores = (): number => 1
+export const countCores = (): number =>
+  (globalThis as { navigator?: { hardwareConcurrency?: number } }).navigator?.hardwareConcurrency ??
+  1
 
 /** Undefined: a worker of the web needs a file that the user's bundler knows. */
-export function startRecoveryThread(_data: unknown): Thread | undefined {
+export function startRecoveryThread(): Thread | undefined {
   return undefined
+}
+
+/** Within a worker: receives the messages of whoever has started it, each with a function that answers. */
+export function receive(
+  onMessage: (message: unknown, answer: (answer: unknown) => void) => void,
+): void {
+  const scope = globalThis as unknown as Thread & { onmessage: unknown }
+  scope.onmessage = ({ data }: { data: unknown }) =>
+    onMessage(data, answer => scope.postMessage(answer))
 }

@@ -72,18 +72,26 @@ export function rateLimit(given?: RateLimitOptions): Plugin<never> {
   function enter(endpoint: Endpoint, signal: AbortSignal): Promise<number> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason)
+      let timer: ReturnType<typeof setTimeout> | undefined
       function go(slot: number): void {
+        clearTimeout(timer)
         forget()
         resolve(slot)
       }
       const forget = onAbort(signal, () => {
+        clearTimeout(timer)
         const { waiting } = endpoint
         waiting.splice(waiting.indexOf(go), 1)
         serve(endpoint)
         reject(signal.reason)
       })
+      // At the edge, the timer of all ends with the request that has set it: each request has one of its own as well.
+      function look(): void {
+        serve(endpoint)
+        if (endpoint.waiting.includes(go)) timer = setTimeout(look, Math.max(per, COUNTED))
+      }
       endpoint.waiting.push(go)
-      serve(endpoint)
+      look()
     })
   }
 

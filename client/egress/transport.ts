@@ -1,4 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
+import type { Lifetime } from '../../core/lifetime.js'
 import { opensSockets } from '../../platform/globals.js'
 import type { Fetch } from '../transport/http.js'
 import type { Connect } from '../transport/socket.js'
@@ -12,10 +13,7 @@ export interface Transport {
 }
 
 /** Takes the functions that are given, or makes those that obey `proxy` and `tls`. */
-export function createTransport(
-  options: EgressOptions & Transport,
-  closed: AbortSignal,
-): Transport {
+export function createTransport(options: EgressOptions & Transport, client: Lifetime): Transport {
   if (!opensSockets && (options.proxy !== undefined || options.tls !== undefined))
     throw new ValidationError(
       'proxy and tls are for Node: this platform opens connections its own way',
@@ -28,7 +26,7 @@ export function createTransport(
         `${field} reaches the network its own way: give it, or proxy and tls`,
       )
   }
-  const load = createLoader(settings, closed)
+  const load = createLoader(settings, client)
   return {
     fetch: async (...given) => (await load()).fetch(...given),
     connect: async (...given) => (await load()).connect(...given),
@@ -36,10 +34,12 @@ export function createTransport(
 }
 
 /** Loads what is Node's own with the first connection. */
-function createLoader(settings: EgressSettings, closed: AbortSignal): () => Promise<Egress> {
+function createLoader(settings: EgressSettings, client: Lifetime): () => Promise<Egress> {
   let loading: Promise<Egress> | undefined
   return function load() {
-    loading ??= import('./egress.js').then(({ createEgress }) => createEgress(settings, closed))
+    loading ??= import('./egress.js').then(({ createEgress }) =>
+      createEgress(settings, client.signal),
+    )
     return loading
   }
 }

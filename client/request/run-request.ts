@@ -6,6 +6,7 @@ import { checkOptions, checkSignal } from '../../core/options.js'
 import { VERSION } from '../../core/version.js'
 import type { DecoderTable, Report } from '../../report/report.js'
 import { describeCall, type RequestCall, type RequestReply } from '../call.js'
+import { APIError } from '../errors.js'
 import type { Handler, Plugins } from '../plugin.js'
 import type { RequestOptions, Rest } from '../rest.js'
 import type { PluginClient, RequestScope, StreamScope } from '../scope.js'
@@ -25,8 +26,10 @@ export interface RestParts<Data> {
   /** The request or stream for which a plugin makes the requests; undefined for the user's. */
   readonly parent?: Parent
   readonly log: Log
-  /** Ends with the client. */
-  readonly signal: AbortSignal
+  /** Of the client. */
+  readonly life: Lifetime
+  /** Milliseconds that an attempt may take, and as many the work of plugins on the answer. */
+  readonly timeout: number
 }
 
 /** One operation with its arguments, which have been checked. */
@@ -54,7 +57,7 @@ export async function runRequest<Data, Result>(
 ): Promise<Result> {
   const { endpoint, handler, plugins, log, parent } = parts
   const caller = checkSignal('signal', checkOptions(name, options, { signal: true }).signal)
-  const life = createLifetime(parts.signal, caller)
+  const life = createLifetime(parts.life, caller)
   const { signal } = life
   const { scope, finish } = createRequestScope(parts, feedIDs, life)
   const headers = new Headers({ accept: 'application/json', ...userAgent })
@@ -105,7 +108,7 @@ export async function runPluginRequest(
   url: string,
   { operation, headers: given, signal: caller }: Parameters<PluginClient['request']>[2],
 ): Promise<RequestReply> {
-  const life = createLifetime(parts.signal, caller)
+  const life = createLifetime(parts.life, caller)
   const { signal } = life
   const { scope } = createRequestScope(parts, [], life)
   const headers = new Headers({ ...userAgent, ...Object.fromEntries(given) })
@@ -129,12 +132,20 @@ export async function runPluginRequest(
 
 const userAgent = { 'user-agent': `sluice/${VERSION}` }
 
+function tooLong(timeout: number): APIError {
+  return new APIError(
+    `the service has answered, and the plugins of the stack were not done with the answer within ${timeout} ms`,
+    { code: 'API_TIMEOUT' },
+  )
+}
+
 /** `finish` waits for the work that plugins have given to `wait`, and throws its first error. */
 function createRequestScope(
-  { log, clientOf }: RestParts<unknown>,
+  { log, clientOf, timeout }: RestParts<unknown>,
   feedIDs: readonly string[],
-  { signal, defer }: Lifetime,
+  life: Lifetime,
 ): { readonly scope: RequestScope; readonly finish: () => Promise<void> } {
+  const { signal, defer } = life
   const pending: Promise<unknown>[] = []
 
   function wait(work: Promise<unknown>): void {
@@ -142,8 +153,16 @@ function createRequestScope(
     pending.push(work)
   }
   async function finish(): Promise<void> {
-    for (let work = pending.shift(); work !== undefined; work = pending.shift())
-      await abortable(work, signal)
+    if (pending.length === 0) return
+    const limit = createLifetime(life)
+    const timer = setTimeout(() => limit.end(tooLong(timeout)), timeout)
+    try {
+      for (let work = pending.shift(); work !== undefined; work = pending.shift())
+        await abortable(work, limit.signal)
+    } finally {
+      clearTimeout(timer)
+      limit.end()
+    }
   }
   let client: PluginClient | undefined
   const scope: RequestScope = {

@@ -1,6 +1,6 @@
 import { createDeferred } from '../../core/deferred.js'
 import { DataStreamsError } from '../../core/errors.js'
-import { createLifetime } from '../../core/lifetime.js'
+import { createLifetime, type Lifetime } from '../../core/lifetime.js'
 
 /**
  * Where a stream stands:
@@ -45,8 +45,8 @@ export interface Lifecycle {
   closedError(message: string): DataStreamsError
 }
 
-/** A life that ends with one of these signals at the latest; `user` is that of the stream's options. */
-export function createLifecycle(client: AbortSignal, user: AbortSignal | undefined): Lifecycle {
+/** A life that ends with the client's at the latest, or with the signal of the stream's options. */
+export function createLifecycle(client: Lifetime, user: AbortSignal | undefined): Lifecycle {
   const life = createLifetime(client, user)
   const opened = createDeferred()
   const closed = createDeferred()

@@ -1,6 +1,7 @@
 import { abortable } from '../../core/abortable.js'
 import { asyncDispose } from '../../core/dispose.js'
 import { asError } from '../../core/errors.js'
+import type { Lifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
 import { checkOptions, type NoOptions } from '../../core/options.js'
 import type { DecoderTable, Report } from '../../report/report.js'
@@ -40,8 +41,8 @@ export interface StreamParts<Data> {
   readonly plugins: Plugins
   readonly table: DecoderTable<Data>
   readonly log: Log
-  /** Ends with the client. */
-  readonly signal: AbortSignal
+  /** The life of the client: the stream ends with it. */
+  readonly client: Lifetime
   readonly options: StreamOptions | undefined
   /** The client, for the plugins of the stream. */
   clientOf(scope: StreamScope): PluginClient
@@ -58,7 +59,7 @@ const MAX_MESSAGE_BYTES = 1_048_576
 export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const { log, transport } = parts
   const options = checkStreamOptions(parts.options)
-  const life = createLifecycle(parts.signal, options.signal)
+  const life = createLifecycle(parts.client, options.signal)
   const declared = parts.plugins.flatMap(({ events = [] }) => events)
   const handlers: StreamHandlers<Data> = createStreamHandlers<Data>(
     log,

@@ -24,7 +24,7 @@ export interface HttpAnswer {
 /** Sends one request and reads its answer, whatever the status. */
 export type Http = (request: HttpRequest, maxBytes: number) => Promise<HttpAnswer>
 
-let loading: Promise<typeof import('ky')> | undefined
+let ky: typeof import('ky').default | undefined
 
 /** Sends requests through a fetch that is given, or else through ky. Redirects are not followed: the signature covers the URL. */
 export function createHttp(fetch: Fetch = fetchThroughKy): Http {
@@ -54,9 +54,8 @@ const plain = { retry: 0, timeout: false, throwHttpErrors: false } as const
 async function fetchThroughKy(...[url, init]: Parameters<Fetch>): Promise<Response> {
   if (globalThis.Request === undefined || globalThis.fetch === undefined)
     return (await platformFetch())(url, init)
-  // Each evaluation of import() resolves the module anew.
-  loading ??= import('ky')
-  const { default: ky } = await loading
+  // The module is kept and not its promise, which at the edge is of the request that has loaded it.
+  ky ??= (await import('ky')).default
   return ky(url, { ...init, ...plain })
 }
 

@@ -22,12 +22,13 @@ export function watchBacklog(scope: StreamScope, lines: Lines, state: VerifierSt
   function check(): void {
     const oldestMs = ageOfOldest()
     const { waiting } = lines
+    const { threads } = state.facts()
     if (cause === undefined && oldestMs > BEHIND) {
       const oldest = lines.oldest()
       cause = oldest && state.awaitsSigners(oldest.report) ? 'signers' : 'engine'
-      scope.events.emit('status', { type: 'behind', waiting, oldestMs, cause })
+      scope.events.emit('status', { type: 'behind', waiting, oldestMs, cause, threads })
     } else if (cause !== undefined && oldestMs < BEHIND / 2) {
-      scope.events.emit('status', { type: 'caught-up', waiting, oldestMs, cause })
+      scope.events.emit('status', { type: 'caught-up', waiting, oldestMs, cause, threads })
       cause = undefined
     }
     if (waiting === 0 && cause === undefined) stop()

@@ -17,12 +17,12 @@ export function createLateVerifier(
   log: Log = {},
 ): Verifier & VerifierState {
   let verifier: (Verifier & VerifierState) | undefined
-  let loading: Promise<Verifier> | undefined
   let isEnded = false
 
+  /** Each early check loads it: at the edge, nothing that a request has begun goes on after the request. */
   async function load(): Promise<Verifier> {
     const { createVerifier } = await import('./verifier.js')
-    verifier = createVerifier(options, log)
+    verifier ??= createVerifier(options, log)
     if (isEnded) verifier.end()
     return verifier
   }
@@ -30,8 +30,7 @@ export function createLateVerifier(
   function checkLater(report: Report, settled: Settled): () => void {
     let isWanted = true
     let leave: (() => void) | undefined
-    loading ??= load()
-    loading.then(
+    load().then(
       loaded => {
         if (isWanted) leave = loaded.check(report, settled)
       },

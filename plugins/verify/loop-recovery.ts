@@ -16,37 +16,51 @@ const SLICE = 4
 /** Recovers in the caller's thread, a few reports per iteration of its event loop. */
 export function createLoopRecovery(choice: EngineChoice, speed: Speed = createSpeed()): Recovery {
   let jobs: Job[] = []
-  let engine: Promise<TimedRecovery> | undefined
-  let isRunning = false
+  let engine: TimedRecovery | undefined
+  /** Of the loop that runs; 0 where none does. */
+  let runner = 0
+  let runners = 0
+  let turns = 0
   let isEnded = false
 
   async function run(): Promise<void> {
-    isRunning = true
-    engine ??= loadEngine(choice).then(createTimedRecovery)
-    const loaded = await engine
-    while (jobs.length > 0) {
-      const taken = jobs
-      jobs = []
-      let until = performance.now() + SLICE
-      for (const job of taken) {
-        if (!job.isWanted()) continue
-        if (performance.now() > until) {
-          await new Promise<void>(resolve => setImmediate(resolve))
-          until = performance.now() + SLICE
-        }
-        if (isEnded) return
-        finish(job, recoverOne(job, loaded))
-        speed.add(loaded.take(), 0)
+    runners++
+    const own = runners
+    runner = own
+    engine ??= createTimedRecovery(await loadEngine(choice))
+    let until = performance.now() + SLICE
+    for (let next = 0; runner === own && !isEnded; next++) {
+      const job = jobs[next]
+      if (job === undefined || performance.now() > until) {
+        jobs.splice(0, next)
+        next = -1
+        await turn()
+        if (jobs.length === 0 && runner === own) runner = 0
+        until = performance.now() + SLICE
+      } else if (job.isWanted()) {
+        finish(job, recoverOne(job, engine))
+        speed.add(engine.take(), 0)
       }
-      await new Promise<void>(resolve => setImmediate(resolve))
     }
-    isRunning = false
+  }
+
+  async function turn(): Promise<void> {
+    await new Promise<void>(resolve => setImmediate(resolve))
+    turns++
+  }
+
+  /** At the edge, a loop ends with the request that has begun it: where no turn has come, another begins. */
+  async function check(): Promise<void> {
+    const before = turns
+    await new Promise<void>(resolve => setImmediate(resolve))
+    if (turns === before && jobs.length > 0 && !isEnded) void run()
   }
 
   return {
     add(job) {
       jobs.push(job)
-      if (!isRunning && !isEnded) void run()
+      if (runner === 0 && !isEnded) void run()
+      else void check()
     },
     end() {
       isEnded = true

@@ -1,4 +1,4 @@
-import { startRecoveryThread } from '../../platform/threads.js'
+import type { Thread } from '../../platform/threads.js'
 import type { EngineChoice } from './engine.js'
 import type { Recovered } from './recover-signers.js'
 import type { Job, Task } from './recovery.js'
@@ -33,37 +33,90 @@ export interface WorkerEvents {
   exited(worker: RecoveryWorker, unanswered: readonly Batch[], hasAnswered: boolean): void
 }
 
-/** Starts a thread; undefined where the platform allows no more of them. */
-export function startWorker(
+/** Milliseconds for the first answer of a thread: one whose file has no program of ours would never answer. */
+const START_LIMIT = 10_000
+
+/** Has a thread recover signers. */
+export function runWorker(
+  thread: Thread,
   choice: EngineChoice,
   { answered, exited }: WorkerEvents,
-): RecoveryWorker | undefined {
-  const thread = startRecoveryThread(choice)
-  if (thread === undefined) return undefined
-  thread.unref()
+): RecoveryWorker {
+  thread.unref?.()
   /** In the order of the answers. */
   const batches: Batch[] = []
   let hasAnswered = false
+  let starting: ReturnType<typeof setTimeout> | undefined
   const worker: RecoveryWorker = {
     get load() {
       return batches.length
     },
     post(batch) {
-      if (batches.push(batch) === 1) thread.ref()
+      if (batches.push(batch) === 1) thread.ref?.()
       thread.postMessage(
         batch.jobs.map(({ fullReport, addresses }): Task => ({ fullReport, addresses })),
       )
+      if (hasAnswered || starting !== undefined) return
+      starting = setTimeout(end, START_LIMIT)
+      starting.unref?.()
     },
-    terminate: () => void thread.terminate(),
+    terminate() {
+      clearTimeout(starting)
+      thread.terminate()
+    },
   }
-  thread.on('message', (answer: Answer) => {
-    hasAnswered = true
-    const batch = batches.shift()
-    if (batches.length === 0) thread.unref()
-    if (batch !== undefined) answered(batch, answer)
-  })
-  // The event exit follows.
-  thread.on('error', () => undefined)
-  thread.on('exit', () => exited(worker, batches, hasAnswered))
+  const end = listen(
+    thread,
+    message => {
+      hasAnswered = true
+      clearTimeout(starting)
+      const batch = batches.shift()
+      if (batches.length === 0) thread.unref?.()
+      if (batch !== undefined) answered(batch, message as Answer)
+    },
+    () => {
+      clearTimeout(starting)
+      exited(worker, batches, hasAnswered)
+    },
+  )
+  thread.postMessage(choice)
   return worker
+}
+
+/** The events of a thread of Node's. */
+interface NodeEvents {
+  on(event: string, listener: (value: unknown) => void): void
+}
+
+/** The events of a worker of the web. */
+interface WebEvents {
+  addEventListener(event: string, listener: (event: { data?: unknown }) => void): void
+}
+
+/** Listens to a thread. Returns a function that ends it, as if it had ended by itself. */
+function listen(
+  thread: Thread,
+  onMessage: (message: unknown) => void,
+  onEnd: () => void,
+): () => void {
+  if ('on' in thread) {
+    const events = thread as Thread & NodeEvents
+    events.on('message', onMessage)
+    // The event exit follows.
+    events.on('error', () => undefined)
+    events.on('exit', onEnd)
+    return () => void thread.terminate()
+  }
+  const events = thread as Thread & WebEvents
+  events.addEventListener('message', ({ data }) => onMessage(data))
+  let hasEnded = false
+  function end(): void {
+    if (hasEnded) return
+    hasEnded = true
+    thread.terminate()
+    onEnd()
+  }
+  // It has no event for its end: a program that throws, or that can't be loaded, is ended here.
+  events.addEventListener('error', end)
+  return end
 }

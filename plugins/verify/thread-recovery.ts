@@ -1,10 +1,10 @@
 import { setImmediate } from '../../platform/globals.js'
-import { countCores } from '../../platform/threads.js'
+import { countCores, startRecoveryThread, type Thread } from '../../platform/threads.js'
 import type { EngineChoice } from './engine.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Recovered } from './recover-signers.js'
 import { finish, type Job, type Recovery } from './recovery.js'
-import { type Answer, type Batch, type RecoveryWorker, startWorker } from './recovery-worker.js'
+import { type Answer, type Batch, type RecoveryWorker, runWorker } from './recovery-worker.js'
 import { createSpeed, type Speed } from './speed.js'
 
 /** Jobs that a thread receives at a time. */
@@ -29,6 +29,7 @@ export function createThreadRecovery(
   choice: EngineChoice,
   maxThreads: number,
   speed: Speed = createSpeed(),
+  startThread: StartThread = startRecoveryThread,
 ): Recovery {
   const workers = new Set<RecoveryWorker>()
   const unanswered: Batch[] = []
@@ -40,9 +41,13 @@ export function createThreadRecovery(
   let local: Recovery | undefined
 
   function start(): RecoveryWorker | undefined {
-    const worker = startWorker(choice, { answered, exited })
-    if (worker === undefined) limit = workers.size
-    else workers.add(worker)
+    const thread = tryToStart(startThread)
+    if (thread === undefined) {
+      limit = workers.size
+      return undefined
+    }
+    const worker = runWorker(thread, choice, { answered, exited })
+    workers.add(worker)
     return worker
   }
 
@@ -114,6 +119,18 @@ export function createThreadRecovery(
       local?.end()
       for (const worker of workers) worker.terminate()
     },
+  }
+}
+
+/** Starts a thread of the program `sluice/plugins/verify/thread`; undefined where there can be no more. */
+export type StartThread = () => Thread | undefined
+
+function tryToStart(start: StartThread): Thread | undefined {
+  try {
+    const thread = start()
+    return typeof thread?.postMessage === 'function' ? thread : undefined
+  } catch {
+    return undefined
   }
 }
 

@@ -36,8 +36,21 @@ export interface VerifierOptions {
    * @default the number of cores less one, 1 to 4
    */
   readonly workers?: number
+  /**
+   * Starts a thread that recovers, for a bundle and for a page: in a file of its own, its program imports
+   * `sluice/plugins/verify/thread`. @default a file of the package, where it is installed and Node runs it
+   */
+  readonly worker?: () => VerifyWorker
   /** Unix time in milliseconds, for expiry. @default Date.now */
   readonly now?: () => number
+}
+
+/** A thread of Node (`Worker` of node:worker_threads), or a `Worker` of the web. */
+export interface VerifyWorker {
+  /** Hands a message over to the thread. */
+  postMessage(message: unknown): void
+  /** Ends the thread. */
+  terminate(): unknown
 }
 
 /** The names of these options. */
@@ -47,19 +60,22 @@ export const verifierNames: OptionNames<VerifierOptions> = {
   checkExpiry: true,
   engine: true,
   workers: true,
+  worker: true,
   now: true,
 }
 
 /** These options, all of them. */
-export type CheckedVerifierOptions = Required<Omit<VerifierOptions, 'workers'>> & {
+export type CheckedVerifierOptions = Required<Omit<VerifierOptions, 'workers' | 'worker'>> & {
   readonly workers: number | undefined
+  readonly worker: (() => VerifyWorker) | undefined
 }
 
 /** Checks the options of a verifier. Throws ValidationError. */
 export function checkVerifierOptions(options: VerifierOptions): CheckedVerifierOptions {
   const given = checkOptions('verify', options, verifierNames)
   checkSigners(given.signers)
-  const { workers, now = Date.now } = given
+  const { workers, worker, now = Date.now } = given
+  if (worker !== undefined) checkFunction('worker', worker)
   if (workers !== undefined) checkNumber('workers', workers, { min: 0, max: 64, whole: true })
   checkFunction('now', now)
   return {
@@ -68,6 +84,7 @@ export function checkVerifierOptions(options: VerifierOptions): CheckedVerifierO
     checkExpiry: checkBoolean('checkExpiry', given.checkExpiry ?? false),
     engine: checkEngine(given.engine),
     workers,
+    worker,
     now,
   }
 }

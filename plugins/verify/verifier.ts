@@ -1,4 +1,5 @@
 import type { Log } from '../../core/log.js'
+import { opensSockets } from '../../platform/globals.js'
 import type { Report } from '../../report/report.js'
 import type { ReportVerificationError, VerificationMetrics } from '../../report/verifier.js'
 import type { EngineChoice } from './engine.js'
@@ -9,7 +10,11 @@ import { type Claim, checkClaim, checkCount, readClaim } from './rule.js'
 import { createSignerSource } from './signer-source.js'
 import type { CheckedSet } from './signers.js'
 import { createSpeed, type Speed } from './speed.js'
-import { checkVerifierOptions, type VerifierOptions } from './verifier-options.js'
+import {
+  type CheckedVerifierOptions,
+  checkVerifierOptions,
+  type VerifierOptions,
+} from './verifier-options.js'
 
 /** Called with undefined if the report is verified, or with the error. */
 export type Settled = (failure: ReportVerificationError | undefined) => void
@@ -35,10 +40,17 @@ export interface VerifierState {
 
 /** Makes a verifier, which loads its engine and starts threads with the first report. Throws ValidationError. */
 export function createVerifier(options: VerifierOptions, log: Log = {}): Verifier & VerifierState {
-  const { count: rule, checkExpiry: checksExpiry, ...given } = checkVerifierOptions(options)
-  const { engine: choice, workers, now } = given
+  const given = checkVerifierOptions(options)
+  const { count: rule, checkExpiry: checksExpiry, engine: choice, workers, now } = given
+  const wantsThreads = workers !== 0 && (given.worker !== undefined || opensSockets)
   const source = createSignerSource(given.signers)
-  const speed = createSpeed(() => log.info?.(describe(facts(), choice), facts()))
+  const speed = createSpeed(() => {
+    log.info?.(describe(facts(), choice), facts())
+    if (wantsThreads && speed.threads === 0)
+      log.warn?.(
+        'verify runs in the event loop: no thread could be started. In a bundle, give it the option worker',
+      )
+  })
   /** Reports whose signers are being looked up. */
   const awaiting = new Set<Report>()
   let f: number | undefined
@@ -48,15 +60,16 @@ export function createVerifier(options: VerifierOptions, log: Log = {}): Verifie
   const early: Job[] = []
 
   async function open(): Promise<void> {
-    const opened = await openRecovery(choice, workers, speed)
+    const load = await loadRecovery(given)
     if (isEnded) return
-    recovery = opened
-    for (const job of early.splice(0)) opened.add(job)
+    recovery ??= load(speed)
+    for (const job of early.splice(0)) recovery.add(job)
   }
 
+  /** Each job that comes early loads what it needs: where a request ends, nothing that it has begun goes on at the edge. */
   function recover(job: Job): void {
     if (recovery !== undefined) recovery.add(job)
-    else if (early.push(job) === 1) void open()
+    else if (early.push(job) > 0) void open()
   }
 
   function readAndCheck(report: Report): Claim | Rejection {
@@ -139,17 +152,19 @@ function describe(
     : line
 }
 
-async function openRecovery(
-  choice: EngineChoice,
-  workers: number | undefined,
-  speed: Speed,
-): Promise<Recovery> {
-  if (workers === 0) return createLoopRecovery(choice, speed)
+/** Loads what recovers: in threads, or where these can't be loaded or are not wanted, in the event loop. */
+async function loadRecovery({
+  engine,
+  workers,
+  worker,
+}: CheckedVerifierOptions): Promise<(speed: Speed) => Recovery> {
+  const inLoop = (speed: Speed): Recovery => createLoopRecovery(engine, speed)
+  if (workers === 0) return inLoop
   try {
     const { createThreadRecovery, defaultThreads } = await import('./thread-recovery.js')
-    return createThreadRecovery(choice, workers ?? defaultThreads(), speed)
+    return speed => createThreadRecovery(engine, workers ?? defaultThreads(), speed, worker)
   } catch {
     // The runtime has no threads.
-    return createLoopRecovery(choice, speed)
+    return inLoop
   }
 }

@@ -63,10 +63,8 @@ const entries: readonly string[] = ['core', ...packages].flatMap(house => {
   return Object.keys(exports).map(entry => name + entry.slice(1))
 })
 
-/** The forms of modules for Node, the stores of files, and the program of a thread, which is started there alone. */
-const isOfNode = (path: string): boolean =>
-  /^(platform|client\/stores)\/[\w/-]+\.ts$/.test(path) ||
-  path === 'plugins/verify/recovery-thread.ts'
+/** The forms of modules for Node, and the stores of files. */
+const isOfNode = (path: string): boolean => /^(platform|client\/stores)\/[\w/-]+\.ts$/.test(path)
 
 /** The folder of what a plugin is made of: plugins/retry for plugins/retry/index.ts and what is below it. */
 function ownFolder(path: string): string {
@@ -271,7 +269,6 @@ describe('the house', () => {
     ['examples/x.ts', "import { createPublicClient } from 'viem'"],
     ['plugins/verify/index.ts', "import { createVerifier } from './verifier.js'"],
     ['plugins/hmac-auth/index.ts', "import { createSigner } from './signer.js'"],
-    ['plugins/verify/recovery-thread.ts', "import { parentPort } from 'node:worker_threads'"],
   ])('would not mind: %s: %s', (path, text) => {
     expect(wrongImports(path, text)).toEqual([])
   })

@@ -50,7 +50,8 @@ const needs: Readonly<Record<string, object>> = { './tdh2': { TextEncoder } }
 describe('the language alone', () => {
   test.each(entries)('loads %s', entry => {
     const evaluate = createRealm(bundleOf(entry), needs[entry])
-    expect(evaluate('Object.keys(entry).length')).toBeGreaterThan(0)
+    const isProgram = entry === './plugins/verify/thread'
+    expect(evaluate('Object.keys(entry).length > 0')).toBe(!isProgram)
   })
 
   test('is enough for most entries', () => {

@@ -66,7 +66,7 @@ export function createContext(patient: Patient, signal: AbortSignal): Context {
   const { endpoint, wsEndpoint, credentials, network } = patient
   const life = createLifetime(signal)
   const { findProxy, tls } = checkEgress(network) ?? { findProxy: () => undefined, tls: {} }
-  const { fetch = globalThis.fetch } = createTransport(network, life.signal)
+  const { fetch = globalThis.fetch } = createTransport(network, life)
   const wsEndpoints = wsEndpoint.split(',').map(url => url.trim())
   const targets = new Map(
     [endpoint, ...wsEndpoints]

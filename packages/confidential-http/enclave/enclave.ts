@@ -90,7 +90,7 @@ export function createCallEnclave(options: EnclaveOptions): CallEnclave {
   const stack = describeStack(plugins, { wire: 'https://…' })
   /** True once a layer has made a call of its own, which belongs to no known request. */
   let hasUnknownCall = false
-  setUp(plugins, { stack, log, listen, signal: life.signal, defer: life.defer })
+  setUp(plugins, { stack, log, listen, life })
   async function ask(call: ConfidentialCall): Promise<ConfidentialReply> {
     // A layer that encrypts the answer sets it to false.
     if (call.encryptOutput)
@@ -110,7 +110,7 @@ export function createCallEnclave(options: EnclaveOptions): CallEnclave {
       parts: { onConnected(): void; ask(call: ConfidentialCall): Promise<ConfidentialReply> },
     ) => Promise<Outcome>,
   ): Promise<Outcome> {
-    const { signal, defer, end } = createLifetime(life.signal, ...signals)
+    const { signal, defer, end } = createLifetime(life, ...signals)
     let isSent = false
     /** Closing the enclave fails many calls with one reason, and each call marks its own error. */
     function markSent(thrown: unknown): unknown {

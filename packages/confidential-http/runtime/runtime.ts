@@ -80,8 +80,9 @@ export function createRuntime<Settings, Config, Report>({
 }: RuntimeProgram<Settings, Config, Report>): Runtime<Config, Report> {
   const memoryMb = checkNumber('memoryMb', options.memoryMb ?? 128, { min: 16, max: 65_536 })
   const { log, listen } = createLog()
-  const { signal, defer, end } = createLifetime()
-  setUp([logging(options.logging)], { stack: [], log, listen, signal, defer })
+  const life = createLifetime()
+  const { signal, end } = life
+  setUp([logging(options.logging)], { stack: [], log, listen, life })
   const thread = new RenewedThread(
     () => startThread({ file, settings, memoryMb, env, log }),
     renewAfter,

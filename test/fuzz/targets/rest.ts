@@ -4,6 +4,7 @@ import { createOperations } from '../../../client/request/operations.js'
 import type { Rest } from '../../../client/rest.js'
 import type { PluginClient } from '../../../client/scope.js'
 import { isStreamsError } from '../../../core/errors.js'
+import { createLifetime } from '../../../core/lifetime.js'
 import { allDecoders } from '../../../plugins/decoders/versions.js'
 import { parseOrigins } from '../../../plugins/ha-discovery/index.js'
 import { createDecoderTable } from '../../../report/decoder-table.js'
@@ -35,7 +36,8 @@ export function answers(): readonly Target<string>[] {
     plugins: [],
     table: createDecoderTable(allDecoders),
     log: {},
-    signal,
+    life: createLifetime(),
+    timeout: 30_000,
     clientOf: () => ({}) as PluginClient,
   })
   const [first, second, inMilliseconds] = records as [typeof sample, typeof sample, typeof sample]
