@@ -43,7 +43,8 @@ export default [
     fault: 'a reset, and one of two origins answers 401 for 60 s',
     engine: { origins: 2 },
     config: { haMode: true },
-    bound: { attempts: 3, pages: 0 },
+    // Each refusal is followed by the question whether its feeds may be read, and by one more attempt where they may.
+    bound: { attempts: 4, pages: 0 },
     seconds: 60,
     async run({ engine, begin, pause }) {
       begin()
@@ -58,7 +59,7 @@ export default [
       'a reset, and 401 for 8 s, longer than a blip: it connects once a minute then; `maxReconnectAttempts: Infinity`',
     feeds: 3,
     options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
-    bound: { recover: 64_000, backfill: 4000, attempts: 3 },
+    bound: { recover: 64_000, backfill: 4000, attempts: 5 },
     seconds: 72,
     async run({ engine, begin, end, pause }) {
       begin()
