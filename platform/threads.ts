@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import host from 'node:process'
-import { parentPort, Worker } from 'node:worker_threads'
+// biome-ignore lint/style/useNodejsImportProtocol: webpack 5 writes broken code for `node:worker_threads`.
+import { parentPort, Worker } from 'worker_threads'
 
 /** A thread that was started: of Node, or a worker of the web. */
 export interface Thread {
@@ -16,9 +17,12 @@ export const countCores: () => number = availableParallelism
 
 /**
  * Whether this module is in its own file. A bundler moves it into another, beside which no program of ours lies: whatever has the name
- * of one there is a stranger's. (A bundler that knows `new Worker(new URL(…))` puts both right: the URL, and what it thinks of this module's.)
+ * of one there is a stranger's. Some bundlers write down where the module lay when they ran: in CommonJS, `isLoaded` is whether Node has
+ * loaded this very file. (In ES modules these bundlers know `new Worker(new URL(…))`, and make a file of the program.)
  */
-const isInPlace = /\/platform\/threads\.(js|ts)$/.test(import.meta.url)
+const isInPlace =
+  /\/platform\/threads\.(js|ts)$/.test(import.meta.url) &&
+  (import.meta as { isLoaded?: boolean }).isLoaded !== false
 
 /**
  * Starts a thread that recovers signers. Undefined where it has no file, as in a bundle, and where the platform allows no more threads, as
