@@ -1,3 +1,4 @@
+import { isBuiltin } from 'node:module'
 import { describe, expect, test } from '@jest/globals'
 import ts from 'typescript'
 import {
@@ -106,7 +107,7 @@ function wrongImports(path: string, text: string): string[] {
         ? [`${found}: not in that direction`]
         : []
     }
-    if (from.startsWith('node:')) {
+    if (isBuiltin(from)) {
       // The enclave is a thread or process of Node, and so are its plugins.
       const isFree =
         packages.includes(house) ||
