@@ -100,10 +100,8 @@ const withoutAddons = source =>
   source.replace(/!process\.env\.WS_NO_(BUFFER_UTIL|UTF_8_VALIDATE)/g, 'false')
 
 /** The program of a thread or a process: it gets a file at its source's place, which the one that starts it names. */
-const program = /\bnew URL\("(\.[^"]+\.js)", import\.meta\.url\)/g
+const program = /\bnew URL\((?:\s*\/\*[^*]*\*\/)?\s*"(\.[^"]+\.js)",\s*import\.meta\.url\s*\)/g
 const fileURL = "require('node:url').pathToFileURL(__filename).href"
-/** What CommonJS has in place of properties of import.meta; `isLoaded` is whether Node has loaded a module from its file. */
-const inCommonJS = { url: fileURL, isLoaded: '(require.cache?.[__filename] !== undefined)' }
 
 const programOf = (id, path) => join(dirname(id), path.replace(/\.js$/, '.ts'))
 
@@ -131,14 +129,13 @@ const requiring = {
       right: '))',
     }
   },
-  resolveImportMeta: property => inCommonJS[property],
+  resolveImportMeta: property => (property === 'url' ? fileURL : undefined),
 }
 
 /** Packages that a bundle loads where they are installed: one is machine code, and both may be absent. webpack would warn of them. */
 const loadedBeside = ['secp256k1/bindings.js', 'undici']
 const besides = {
   name: 'besides',
-  resolveImportMeta: property => (property === 'isLoaded' ? 'undefined' : undefined),
   renderDynamicImport: ({ targetModuleId }) =>
     loadedBeside.includes(targetModuleId)
       ? { left: 'import(/* webpackIgnore: true */ ', right: ')' }

@@ -106,8 +106,7 @@ function wrongImports(path: string, text: string): string[] {
         ? [`${found}: not in that direction`]
         : []
     }
-    // webpack 5 writes broken code for `node:worker_threads`.
-    if (from.startsWith('node:') || from === 'worker_threads') {
+    if (from.startsWith('node:')) {
       // The enclave is a thread or process of Node, and so are its plugins.
       const isFree =
         packages.includes(house) ||
