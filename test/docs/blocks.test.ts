@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import ts from 'typescript'
@@ -78,6 +78,22 @@ test('the settings of jest are those that the packed package is tested with', ()
   expect(withoutComments(setup).trim()).toBe(
     withoutComments(readFileSync(join(project, 'jest.setup.js'), 'utf8')).trim(),
   )
+})
+
+test('every program of docs/hosts.md has a name, and is run by a host', () => {
+  const folder = join(root, 'test/hosts')
+  const programsOf = readdirSync(join(folder, 'programs'), { recursive: true, encoding: 'utf8' })
+  const files = [...readdirSync(folder), ...programsOf.map(path => join('programs', path))]
+  const hosts = files
+    .filter(path => /\.m?js$/.test(path))
+    .map(path => readFileSync(join(folder, path), 'utf8'))
+    .join('\n')
+  const programs = blocksOf(pageOf('docs/hosts.md')).filter(({ language }) => language === 'js')
+  expect(programs.length).toBeGreaterThan(5)
+  for (const { at, code } of programs) {
+    const [, name] = /^\/\/ (\S+)\n/.exec(code) ?? []
+    expect([at, name, hosts.includes(`docs/${name}'`)]).toEqual([at, expect.anything(), true])
+  }
 })
 
 test('every page says what it is about', () => {

@@ -79,6 +79,44 @@ function benchTable(isShown) {
   return `${describeRuns(results, ({ bench }) => bench)}\n\n${markdownTable(head, cells)}`
 }
 
+/** How a step is done, and what the step is: `node, real timers: stream`. */
+const partsOf = step => (step.includes(': ') ? step.split(': ') : ['', step])
+
+/** Steps by their host and how they are done; those of a host that went alike share a line. */
+function hostTable() {
+  const results = readResults('hosts')
+  const groups = new Map()
+  for (const { host, version, step, result, official } of results.rows) {
+    const [how, what] = partsOf(step)
+    const key = `${host}: ${how}`
+    const group = groups.get(key) ?? {
+      host: `${host} ${version}`,
+      how,
+      ok: [],
+      fails: [],
+      official: [],
+    }
+    groups.set(key, group)
+    group[result].push(what)
+    if (official === 'fails') group.official.push(what)
+  }
+  const lines = new Map()
+  for (const { host, how, ...steps } of groups.values()) {
+    const [ok, fails, official] = Object.values(steps).map(list => list.join('; '))
+    const key = [host, ok, fails, official].join('|')
+    const line = lines.get(key) ?? { host, hows: [], cells: [ok, fails, official] }
+    lines.set(key, line)
+    line.hows.push(how)
+  }
+  const head = ['host', 'how', 'passes', 'fails', 'fails with the official SDK']
+  const cells = [...lines.values()].map(({ host, hows, cells }) => [
+    host,
+    hows.join('; '),
+    ...cells,
+  ])
+  return `${describeRuns(results, ({ host }) => host)}\n\n${markdownTable(head, cells)}`
+}
+
 const isConfidential = ({ bench }) => bench === 'confidential-http'
 
 /** The tables, each with its page and the name that marks its place there. */
@@ -89,6 +127,7 @@ const tables = [
     name: 'bench',
     text: () => benchTable(row => !isConfidential(row)),
   },
+  { page: 'docs/hosts.md', name: 'hosts', text: hostTable },
   { page: 'docs/performance.md', name: 'confidential', text: () => benchTable(isConfidential) },
 ]
 

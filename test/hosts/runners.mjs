@@ -1,0 +1,122 @@
+// Test runners, with their environments, with real timers and with all of them faked. The official SDK runs the same tests:
+// what it passes has to pass.
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { run as runProcess } from '../package/steps.mjs'
+
+/** Milliseconds for a test: the tests give up earlier, and say why. */
+const TIMEOUT = 30_000
+
+/** Runs a command whose exit code does not matter: the report that it writes does. */
+async function runQuietly({ folder, service }, timers, args) {
+  const env = { ...process.env, ...service.env, TIMERS: timers }
+  delete env.NODE_OPTIONS
+  return runProcess(process.execPath, args, {
+    cwd: join(folder, 'programs', 'runners'),
+    env,
+  }).catch(error => ({ stdout: '', stderr: error.message }))
+}
+
+/** The tests in a report of jest's form, which vitest writes as well. */
+async function readJSON(world, timers, args, output) {
+  rmSync(output, { force: true })
+  const { stderr } = await runQuietly(world, timers, args)
+  let report
+  try {
+    report = JSON.parse(readFileSync(output, 'utf8'))
+  } catch {
+    throw new Error(stderr)
+  }
+  const [{ assertionResults, message }] = report.testResults
+  if (assertionResults.length === 0) throw new Error(message)
+  return assertionResults.map(({ title, duration, failureMessages }) => ({
+    name: title,
+    ms: duration ?? 0,
+    error: failureMessages?.length > 0 ? failureMessages.join('\n') : undefined,
+  }))
+}
+
+function runJest(world, environment, timers) {
+  const { folder } = world
+  const output = join(folder, 'jest.json')
+  const config = join(folder, 'jest.config.json')
+  writeFileSync(
+    config,
+    JSON.stringify({
+      rootDir: join(folder, 'programs', 'runners'),
+      testMatch: ['**/jest.test.cjs'],
+      transform: {},
+      testEnvironment: environment,
+      testTimeout: TIMEOUT,
+    }),
+  )
+  const jest = join(folder, 'node_modules/jest/bin/jest.js')
+  const flags = ['--ci', '--runInBand', '--json', `--outputFile=${output}`, '--forceExit']
+  return readJSON(world, timers, [jest, '--config', config, ...flags], output)
+}
+
+function runVitest(world, environment, timers) {
+  const { folder } = world
+  const output = join(folder, 'vitest.json')
+  const vitest = join(folder, 'node_modules/vitest/vitest.mjs')
+  const flags = [
+    ...['--reporter=json', `--outputFile=${output}`, `--testTimeout=${TIMEOUT}`],
+    // happy-dom has the settings of docs/hosts.md.
+    ...(environment === 'happy-dom'
+      ? [`--config=${join(folder, 'programs/docs/vitest.config.mjs')}`, '--root=.']
+      : [`--environment=${environment}`]),
+  ]
+  return readJSON(world, timers, [vitest, 'run', 'vitest.test.mjs', ...flags], output)
+}
+
+async function runNodeTest(world, timers) {
+  const flags = ['--test', '--test-reporter=tap', `--test-timeout=${3 * TIMEOUT}`]
+  const { stdout, stderr } = await runQuietly(world, timers, [...flags, 'node-test.mjs'])
+  const text = stdout || stderr
+  const tests = [...text.matchAll(/^ *(not ok|ok) \d+ - (\w+: \w+)\n([\s\S]*?)\n *\.\.\.$/gm)]
+  if (tests.length === 0) throw new Error(text)
+  return tests.map(([, result, name, details]) => ({
+    name,
+    ms: Math.round(Number(/duration_ms: ([\d.]+)/.exec(details)?.[1])),
+    error: result === 'ok' ? undefined : details,
+  }))
+}
+
+const notRun = { error: 'it was not run' }
+
+/** The steps of a run with real timers, and of one with all of them faked. */
+async function add(step, name, run) {
+  for (const timers of ['real', 'faked']) {
+    const title = `${name}, ${timers} timers`
+    let results = []
+    let failure
+    try {
+      results = await run(timers)
+    } catch (error) {
+      failure = error
+    }
+    const resultOf = name => results.find(test => test.name === name) ?? notRun
+    for (const what of ['decode', 'request', 'stream']) {
+      const { ms, error } = resultOf(`sluice: ${what}`)
+      async function task() {
+        if (failure !== undefined) throw failure
+        if (error !== undefined) throw new Error(error)
+      }
+      await step(`${title}: ${what}`, task, { ms, official: resultOf(`official: ${what}`) })
+    }
+  }
+}
+
+export const hosts = {
+  async jest(world, step) {
+    for (const environment of ['node', 'jsdom'])
+      await add(step, environment, timers => runJest(world, environment, timers))
+  },
+  async vitest(world, step) {
+    for (const environment of ['node', 'jsdom', 'happy-dom'])
+      await add(step, environment, timers => runVitest(world, environment, timers))
+  },
+  async 'node-test'(world, step) {
+    await add(step, 'node', timers => runNodeTest(world, timers))
+  },
+}
