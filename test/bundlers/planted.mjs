@@ -1,0 +1,84 @@
+// Files planted wherever a bundle could look for a program or a module of the library, and a watch over them.
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, posix } from 'node:path'
+
+const hasStrace = spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
+
+/** The paths, without what leads upwards, that the files of a build name or have. */
+function findTails(dist) {
+  const tails = new Set()
+  for (const format of ['esm', 'cjs'])
+    for (const file of readdirSync(join(dist, format), { recursive: true }).map(String)) {
+      if (!file.endsWith('.js')) continue
+      const path = file.replaceAll('\\', '/')
+      tails.add(path).add(basename(path)).add(`${format}/${path}`).add(`dist/${format}/${path}`)
+      const text = readFileSync(join(dist, format, file), 'utf8')
+      for (const [, literal] of text.matchAll(/["'](\.{1,2}\/[^"'\s]+)["']/g))
+        tails.add(posix.normalize(literal).replace(/^(\.\.\/)+/, ''))
+    }
+  // What earlier versions looked for.
+  for (const name of ['recovery-thread.js', 'thread.js', 'recovery-thread.cjs', 'thread.mjs'])
+    tails.add(name).add(`plugins/verify/${name}`)
+  return tails
+}
+
+/**
+ * Plants them in each folder from `place` up to `top`, where nothing lies yet. `wrap` says how a program is started under the watch;
+ * `findOpened` tells, when it has ended, of each that was opened.
+ */
+export function plant(dist, top, place) {
+  const told = join(top, 'told.txt')
+  const seen = join(top, 'seen.txt')
+  const planted = new Set()
+  for (let folder = place; ; folder = dirname(folder)) {
+    for (const tail of findTails(dist)) {
+      const path = join(folder, tail)
+      if (existsSync(path)) continue
+      mkdirSync(dirname(path), { recursive: true })
+      // It runs as an ES module, as CommonJS and as a thread.
+      writeFileSync(
+        path,
+        `import('node:fs').then(fs => fs.appendFileSync(${JSON.stringify(told)}, ${JSON.stringify(`${path}\n`)}))\n`,
+      )
+      planted.add(path)
+    }
+    if (folder === top) break
+  }
+  const loader = `export const load = async (url, context, next) => {
+  (await import('node:fs')).appendFileSync(${JSON.stringify(seen)}, decodeURIComponent(new URL(url).pathname) + '\\n')
+  return next(url, context)
+}`
+  const register = `import { register } from 'node:module'; register('data:text/javascript,${encodeURIComponent(encodeURIComponent(loader)).replaceAll("'", '%2527')}')`
+
+  return {
+    wrap: () =>
+      hasStrace
+        ? {
+            command: 'strace',
+            args: [
+              '-f',
+              '-qq',
+              '-e',
+              'trace=open,openat,execve',
+              '-s',
+              '1000',
+              '-o',
+              seen,
+              process.execPath,
+            ],
+          }
+        : { args: ['--import', `data:text/javascript,${encodeURIComponent(register)}`] },
+    findOpened(main) {
+      const log = existsSync(seen) ? readFileSync(seen, 'utf8') : ''
+      if (!log.includes(main)) return [`the watch has not even seen ${basename(main)}`]
+      const opened = [...planted].filter(path =>
+        log.includes(hasStrace ? `"${path}"` : `${path}\n`),
+      )
+      const ran = existsSync(told) ? readFileSync(told, 'utf8').split('\n').filter(Boolean) : []
+      return [...new Set([...opened, ...ran])].map(
+        path => `it has opened ${posix.relative(top, path)}, which was planted`,
+      )
+    },
+  }
+}

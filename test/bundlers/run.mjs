@@ -1,0 +1,486 @@
+// Bundles programs with each bundler, for Node and for the web, runs them against an engine in this process, and prints a table:
+// npm run bundlers, or npm run bundlers -- NAME … for some of them. Needs the registry.
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, dirname, extname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { printTable } from '../bench/table.mjs'
+import { startRelay } from '../browser/relay.mjs'
+import { pageBudgets } from '../package/sizes.mjs'
+import { createGate, install, npm, run } from '../package/steps.mjs'
+import { pack } from '../package/tarball.mjs'
+import { startWorld } from '../runtimes/world.mjs'
+import { readArguments } from '../support/arguments.mjs'
+import { NoChromium, openChromium } from '../support/chromium.mjs'
+import { forms, notes } from './bundlers.mjs'
+import { startGateway } from './gateway.mjs'
+import { plant } from './planted.mjs'
+import { programText, small, threadText } from './programs.mjs'
+
+const here = dirname(fileURLToPath(import.meta.url))
+const names = Object.keys(forms)
+const shared = ['esbuild', 'webpack', 'rollup']
+const started = performance.now()
+
+const { positionals, values } = readArguments(process.argv.slice(2), {
+  name: 'bundlers',
+  usage: `npm run bundlers -- [NAME …], where NAME is of ${names.join(', ')}`,
+  options: {
+    share: [undefined, `runs ${shared.join(', ')}`],
+    warnings: [undefined, 'prints the text of each warning'],
+    record: [undefined, 'writes the results, and the table in docs/portability.md'],
+    keep: [undefined, 'leaves the temporary folder'],
+  },
+  check({ positionals }) {
+    const unknown = positionals.find(name => !names.includes(name))
+    return unknown && `there is no ${unknown}, but ${names.join(', ')}`
+  },
+})
+const wanted = positionals.length > 0 ? positionals : values.share ? shared : names
+
+const temp = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-bundlers-')))
+const clean = () => values.keep || rmSync(temp, { recursive: true, force: true, maxRetries: 5 })
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => {
+    clean()
+    process.exit(1)
+  })
+}
+
+function folder(...path) {
+  const made = join(temp, ...path)
+  mkdirSync(made, { recursive: true })
+  return made
+}
+
+/** Installs the bundlers, where that was not done yet. */
+async function installTools() {
+  const done = join(here, 'node_modules', '.package-lock.json')
+  const lock = join(here, 'package-lock.json')
+  if (existsSync(done) && statSync(done).mtimeMs >= statSync(lock).mtimeMs) return
+  console.log('bundlers: installs them')
+  await npm(['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: here, timeout: 300_000 })
+}
+
+/** Installs the library and its packages as a user does: without secp256k1, and with it. */
+async function installPackages() {
+  const { tarballs } = await pack(folder('packed'))
+  const plain = folder('plain')
+  writeFileSync(join(plain, 'package.json'), '{ "private": true }')
+  await install(plain, tarballs)
+  const native = folder('native')
+  cpSync(plain, native, { recursive: true, verbatimSymlinks: true })
+  await install(native, ['secp256k1@5'])
+  return { plain, native }
+}
+
+const isScript = file => /^\.[mc]?js$/.test(extname(file))
+const filesIn = path =>
+  readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter(each => each.isFile())
+    .map(each => join(each.parentPath ?? each.path, each.name))
+
+/** Which packages an import of the library may bring: its own dependencies, and theirs. */
+function findExpected(modules) {
+  const expected = new Set(['sluice'])
+  for (const name of expected) {
+    const path = join(modules, name, 'package.json')
+    if (!existsSync(path)) continue
+    for (const next of Object.keys(JSON.parse(readFileSync(path, 'utf8')).dependencies ?? {}))
+      expected.add(next)
+  }
+  return expected
+}
+
+/** What no program here imports, of the library itself. */
+const isStrange = /\/dist\/(?!.*\.js$)|\/dist\/.*\b(internal|confidential|stores|tdh2|prometheus)\b/
+
+/** The modules in an output that are of a package which was not imported, and files that are no scripts. */
+function findForeign(modules, files, expected) {
+  const foreign = modules.flatMap(path => {
+    const clean = path.replaceAll('\\', '/').replace(/[?\0].*$/, '')
+    const [, name] = /.*\/?node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(clean) ?? []
+    if (name === undefined) return []
+    const isForeign = !expected.has(name) || (name === 'sluice' && isStrange.test(clean))
+    return isForeign ? clean.replace(/.*node_modules\//, '') : []
+  })
+  return [
+    ...new Set([...foreign, ...files.filter(file => !isScript(file)).map(file => basename(file))]),
+  ]
+}
+
+const typeOf = { esm: 'module', cjs: 'commonjs' }
+let count = 0
+
+/**
+ * Bundles the programs of a row, by their texts, in a process of its own. Returns what came of it; the output is in `out`, which has no packages
+ * above it unless the row needs one at run time.
+ */
+async function bundle(row, texts, installed, expected) {
+  const id = `${++count}-${row.bundler}`
+  const user = row.isNative ? installed.native : installed.plain
+  const source = join(user, 'rows', id)
+  mkdirSync(source, { recursive: true })
+  const type = row.source === row.output ? { type: typeOf[row.source] } : {}
+  writeFileSync(join(source, 'package.json'), JSON.stringify({ private: true, ...type }))
+  const entries = Object.entries(texts).map(([name, text]) => {
+    const path = join(source, `${name}.js`)
+    writeFileSync(path, text)
+    return path
+  })
+  const out = row.isNative ? join(source, 'out', 'dist') : join(folder('out', id), 'dist')
+  mkdirSync(out, { recursive: true })
+  const began = performance.now()
+  const argument = JSON.stringify({ ...row, entries, out })
+  const done = await run(process.execPath, [join(here, 'bundlers.mjs'), argument], {
+    cwd: source,
+    timeout: 180_000,
+  }).catch(error => ({ stderr: error.message }))
+  const told = join(out, '..', 'result.json')
+  const { error, warnings, modules } = existsSync(told)
+    ? JSON.parse(readFileSync(told, 'utf8'))
+    : { error: `the bundler has ended without a result\n${done.stderr}`, warnings: [], modules: [] }
+  const files = filesIn(out)
+  const scripts = files.filter(isScript).map(file => readFileSync(file))
+  const sum = sizes => sizes.reduce((total, size) => total + size, 0)
+  const result = {
+    error,
+    warnings,
+    out,
+    files: files.length,
+    bytes: sum(scripts.map(({ byteLength }) => byteLength)),
+    gzipped: sum(scripts.map(text => gzipSync(text, { level: 9 }).byteLength)),
+    foreign: findForeign(modules, files, expected),
+    seconds: (performance.now() - began) / 1000,
+  }
+  writeFileSync(join(out, 'package.json'), JSON.stringify({ type: typeOf[row.output] }))
+  return result
+}
+
+const stepsOf = {
+  node: ['decode', 'verify', 'rest', 'ha', 'gateway'],
+  web: ['decode', 'verify', 'rest', 'stream', 'gateway'],
+}
+/** The texts of a row's programs. A thread's is there wherever the program names it, and an entry where the bundler needs that. */
+function textsOf(row, steps) {
+  const program = programText({ ...row, steps })
+  return row.worker === undefined ? { program } : { program, thread: threadText(row.source) }
+}
+
+const mainOf = ({ out }) => filesIn(out).find(file => /\/program\.[mc]?js$/.test(file))
+
+/** Runs a program of Node to its end, and returns the results of its steps by their names. */
+async function runProgram(file, url, steps, { command = process.execPath, args = [] } = {}) {
+  const results = new Map()
+  const cwd = folder('cwd')
+  const began = performance.now()
+  let failure
+  let said = ''
+  try {
+    const { stdout, stderr } = await run(command, [...args, file, url], { cwd, timeout: 120_000 })
+    said = `${stdout}${stderr}`
+  } catch (error) {
+    said = error.message
+    failure = error
+  }
+  for (const line of said.split('\n').filter(each => each.startsWith('{"name"'))) {
+    const result = JSON.parse(line)
+    results.set(result.name, result)
+  }
+  const seconds = ((performance.now() - began) / 1000).toFixed(1)
+  for (const name of steps) {
+    if (results.has(name)) continue
+    const error = `the program ended after ${seconds} s: ${failure?.message ?? 'without a word'}`
+    results.set(name, { name, ms: 0, error })
+  }
+  if (failure !== undefined && results.size === steps.length)
+    results.set('end', { name: 'end', ms: 0, error: failure.message.slice(-2000) })
+  return results
+}
+
+/** Opens a page in Chromium that loads each bundle in a frame, one after the other. */
+async function runPages(rows, relay, pages) {
+  pages.script = `
+const names = ${JSON.stringify(rows.map(row => row.page))}
+for (const name of names) {
+  const results = []
+  const frame = document.createElement('iframe')
+  frame.src = '/' + name + '/index.html'
+  const isOver = new Promise(resolve => {
+    const note = ({ data }) => (data.name === 'end' ? resolve() : results.push(data))
+    window.onmessage = note
+    setTimeout(resolve, 90000)
+  })
+  document.body.append(frame)
+  await isOver
+  frame.remove()
+  await fetch('/results', { method: 'POST', body: JSON.stringify({ name, results }) })
+}
+await fetch('/results', { method: 'POST', body: '{}' })
+`
+  const isFinished = new Promise(resolve => {
+    pages.receive = ({ name, results }) => {
+      if (name === undefined) return resolve()
+      const row = rows.find(({ page }) => page === name)
+      row.results = new Map(results.map(result => [result.name, result]))
+      for (const step of row.steps)
+        if (!row.results.has(step)) {
+          const { error = 'the page has not told' } = row.results.get('load') ?? {}
+          row.results.set(step, { name: step, ms: 0, error })
+        }
+    }
+  })
+  const chromium = openChromium(`${relay.facts.endpoint}/`)
+  try {
+    await Promise.race([isFinished, chromium.ended])
+  } finally {
+    await chromium.close()
+  }
+}
+
+const frame = isModule => `<!doctype html><meta charset="utf-8"><title>sluice</title>
+<script>
+const fail = text => {
+  parent.postMessage({ name: 'load', error: text })
+}
+addEventListener('error', ({ message, error }) => fail(String(error?.stack ?? message ?? 'a script did not load')), true)
+addEventListener('unhandledrejection', ({ reason }) => fail(String(reason?.stack ?? reason)))
+</script>
+<script ${isModule ? 'type="module"' : ''} src="./program.js"></script>`
+
+/** Answers for the page and the frames: the files of the bundles, the facts, and the results. */
+function createPages() {
+  const pages = { rows: new Map(), script: '', receive: () => undefined, facts: undefined }
+  pages.answer = async (request, response) => {
+    const { pathname } = new URL(request.url, 'http://page')
+    const send = (type, text) => response.setHeader('Content-Type', type).end(text)
+    if (pathname === '/')
+      return send(
+        'text/html',
+        `<!doctype html><body><script type="module">${pages.script}</script>`,
+      )
+    if (pathname === '/facts') return send('application/json', JSON.stringify(pages.facts))
+    if (pathname === '/results') {
+      let body = ''
+      for await (const chunk of request) body += chunk
+      pages.receive(JSON.parse(body))
+      return response.end()
+    }
+    const [, page, ...rest] = pathname.split('/')
+    const row = pages.rows.get(page)
+    if (row !== undefined && rest.join('/') === 'index.html')
+      return send('text/html', frame(row.output === 'esm'))
+    const path = row && join(row.made.out, ...rest)
+    if (path === undefined || !existsSync(path)) return response.writeHead(404).end()
+    return send('text/javascript', readFileSync(path))
+  }
+  return pages
+}
+
+const cellOf = result => {
+  if (result === undefined) return '–'
+  if (result.error !== undefined) return 'FAILED'
+  return result.remark ?? 'ok'
+}
+const titles = ['decode', 'verify', 'rest', 'stream', 'ha', 'gateway']
+const kB = bytes => (bytes / 1000).toFixed(1)
+
+/** All that is wrong with a row, a line or more each. */
+function findProblems({ made, results, budget, planted = [] }) {
+  const problems = []
+  if (made.error !== undefined) problems.push(`not bundled: ${made.error}`)
+  if (made.foreign.length > 0)
+    problems.push(
+      `in the output is what was not imported: ${made.foreign.slice(0, 8).join(', ')}, ${made.foreign.length} in all`,
+    )
+  for (const { name, ms, error } of results?.values() ?? [])
+    if (error !== undefined) problems.push(`${name}, after ${(ms / 1000).toFixed(1)} s: ${error}`)
+  if (budget !== undefined && made.gzipped > budget)
+    problems.push(`${made.gzipped} bytes gzipped, of at most ${budget}`)
+  problems.push(...planted)
+  return problems
+}
+
+async function main() {
+  await installTools()
+  const installed = await installPackages()
+  const expected = findExpected(join(installed.plain, 'node_modules'))
+  const gate = createGate(2)
+  const world = await startWorld()
+  const pages = createPages()
+  const relay = await startRelay(pages.answer)
+  let gateway
+  try {
+    const asked = await fetch(world.url, { method: 'POST', body: '{"command":"facts"}' })
+    const facts = await asked.json()
+    gateway = await startGateway(facts.single, facts.feeds)
+    pages.facts = { ...facts, relay: relay.facts, gateway: gateway?.facts, token: gateway?.token }
+    const without = gateway === undefined ? ['gateway'] : []
+    const url = `${relay.facts.endpoint}/facts`
+
+    const rows = wanted.flatMap(bundler =>
+      forms[bundler].map(form => ({
+        bundler,
+        ...form,
+        steps: stepsOf[form.target].filter(step => !without.includes(step)),
+      })),
+    )
+    await Promise.all(
+      rows.map(row =>
+        gate(async () => {
+          row.made = await bundle(row, textsOf(row, row.steps), installed, expected)
+          const file = mainOf(row.made)
+          if (row.made.error === undefined && row.target === 'node')
+            row.results = await runProgram(file, url, row.steps)
+          console.log(`bundlers: ${nameOf(row)}, ${row.made.seconds.toFixed(1)} s`)
+        }),
+      ),
+    )
+    const inPages = rows.filter(({ target, made }) => target === 'web' && made.error === undefined)
+    for (const [at, row] of inPages.entries()) {
+      row.page = `page${at}`
+      pages.rows.set(row.page, row)
+    }
+    const omitted = without.map(() => 'gateway: there is no nats-server')
+    try {
+      await runPages(inPages, relay, pages)
+    } catch (error) {
+      if (!(error instanceof NoChromium)) throw error
+      omitted.push('the steps in pages: there is no Chromium')
+    }
+    const planted = await Promise.all(
+      plantedForms
+        .filter(({ bundler }) => wanted.includes(bundler))
+        .map(row =>
+          gate(async () => {
+            const steps = stepsOf.node.filter(step => !without.includes(step))
+            row.made = await bundle(
+              row,
+              { program: programText({ ...row, steps }) },
+              installed,
+              expected,
+            )
+            if (row.made.error === undefined) row.planted = await runAmongPlanted(row, url, steps)
+            return row
+          }),
+        ),
+    )
+    const sizes = await Promise.all(
+      wanted.flatMap(bundler =>
+        Object.entries(small).map(([imported, text]) =>
+          gate(async () => {
+            const [form] = forms[bundler].filter(({ target }) => target === 'web')
+            const { worker, settings, ...row } = { bundler, ...form }
+            return {
+              ...row,
+              name: imported,
+              budget: pageBudgets[imported],
+              made: await bundle(row, { program: text }, installed, expected),
+            }
+          }),
+        ),
+      ),
+    )
+    report(rows, planted, sizes, omitted)
+    if (values.record) record(rows, sizes)
+  } finally {
+    await gateway?.close()
+    await relay.close()
+    await world.close()
+  }
+}
+
+const nameOf = ({ bundler, target, name }) => `${bundler} ${target} ${name}`
+
+const plantedForms = ['esbuild', 'rollup'].flatMap(bundler =>
+  ['esm', 'cjs'].map(type => ({
+    ...{ bundler, target: 'node', source: type, output: type },
+    name: `${type === 'esm' ? 'ESM' : 'CommonJS'} among planted files`,
+  })),
+)
+
+/** Runs a bundle at two depths, with a file planted wherever it could look; returns what is wrong, as texts. */
+async function runAmongPlanted({ made }, url, steps) {
+  const problems = []
+  for (const depth of ['dist', 'a/b/c/dist']) {
+    const top = folder('planted', `${basename(dirname(made.out))}-${depth.split('/').length}`)
+    const place = join(top, depth)
+    cpSync(made.out, place, { recursive: true })
+    const main = join(place, basename(mainOf(made)))
+    const watch = await plant(join(temp, 'plain', 'node_modules', 'sluice', 'dist'), top, place)
+    const results = await runProgram(main, url, steps, watch.wrap(main))
+    for (const { name, error } of results.values())
+      if (error !== undefined) problems.push(`at ${depth}, ${name}: ${error}`)
+    problems.push(...watch.findOpened(main).map(text => `at ${depth}: ${text}`))
+  }
+  return problems
+}
+
+function report(rows, planted, sizes, omitted) {
+  console.log()
+  printTable(
+    'bundle',
+    [...titles, 'kB', 'gzipped', 'files', 'warnings', 'foreign'],
+    rows.map(row => [
+      nameOf(row),
+      ...titles.map(step =>
+        row.made.error === undefined
+          ? cellOf(row.results?.get(step))
+          : row.steps.includes(step)
+            ? 'FAILED'
+            : '–',
+      ),
+      ...[kB(row.made.bytes), kB(row.made.gzipped), row.made.files, row.made.warnings.length],
+      row.made.foreign.length === 0 ? 'none' : row.made.foreign.length,
+    ]),
+  )
+  printTable(
+    'page of',
+    ['bytes', 'gzipped', 'budget', 'files', 'warnings', 'foreign'],
+    sizes.map(({ bundler, name, budget, made }) => [
+      `${bundler}: ${name}`,
+      ...[made.bytes, made.gzipped, budget, made.files, made.warnings.length],
+      made.foreign.length === 0 ? 'none' : made.foreign.length,
+    ]),
+  )
+  for (const row of planted)
+    console.log(`${row.planted?.length === 0 ? 'ok  ' : 'FAIL'}  ${nameOf(row)}`)
+  console.log()
+  const all = [...rows, ...planted, ...sizes]
+  for (const row of all) {
+    if (values.warnings)
+      for (const text of row.made.warnings) console.log(`${nameOf(row)} warns:\n${indent(text)}`)
+    const problems = findProblems(row)
+    if (problems.length > 0) process.exitCode = 1
+    for (const problem of problems) console.log(`${nameOf(row)}:\n${indent(problem)}\n`)
+  }
+  for (const name of wanted) if (name in notes) console.log(`${name} ${notes[name]}`)
+  const failed = all.filter(row => findProblems(row).length > 0).length
+  const seconds = ((performance.now() - started) / 1000).toFixed()
+  console.log(
+    `bundlers: ${failed} of ${all.length} bundles failed, in ${seconds} s${omitted.length > 0 ? `; left out: ${omitted.join('; ')}` : ''}`,
+  )
+}
+
+const indent = text => text.slice(0, 3000).replace(/^/gm, '    ')
+
+function record() {}
+
+try {
+  await main()
+} finally {
+  clean()
+  if (values.keep) console.log(`kept: ${temp}`)
+}
