@@ -216,7 +216,8 @@ function describeCommonJS(name) {
   const browser = Object.fromEntries(findForms().map(form => [`./${form}.js`, `./${form}.web.js`]))
   const manifest = {
     type: 'commonjs',
-    sideEffects: false,
+    // The program of a thread is imported for what it does.
+    sideEffects: name === library && ['./plugins/verify/thread.js'],
     ...(name === library && { browser }),
   }
   return `${JSON.stringify(manifest, undefined, 2)}\n`

@@ -18,6 +18,8 @@ const names: OptionNames<RateLimitOptions> = {
 
 /** Milliseconds after which a request without an answer is taken to have been counted by the service. */
 const COUNTED = 5000
+/** Milliseconds after which a request that waits looks for a slot by itself, or `per` where that is longer. */
+const LOOK = 100
 /** The longest wait, in milliseconds, that the service may ask for. */
 const MAX_RETRY_AFTER = 3_600_000
 
@@ -88,7 +90,7 @@ export function rateLimit(given?: RateLimitOptions): Plugin<never> {
       // At the edge, the timer of all ends with the request that has set it: each request has one of its own as well.
       function look(): void {
         serve(endpoint)
-        if (endpoint.waiting.includes(go)) timer = setTimeout(look, Math.max(per, COUNTED))
+        if (endpoint.waiting.includes(go)) timer = setTimeout(look, Math.max(per, LOOK))
       }
       endpoint.waiting.push(go)
       look()

@@ -422,3 +422,18 @@ describe('failures', () => {
     expect(isStreamsError(await failureOf(client.listFeeds()), 'CLOSED')).toBe(true)
   })
 })
+
+test('a plugin that is never done with an answer ends with the time limit', async () => {
+  const mute: Plugin = {
+    name: 'mute',
+    report: (_, scope) => report => {
+      if (scope.kind === 'request') scope.wait(new Promise(() => undefined), report)
+    },
+  }
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const plugins = [...defaultPreset({ apiKey, userSecret }), mute]
+  const client = createClient({ endpoint, wsEndpoint, plugins, timeout: 300 })
+  const error = await failureOf(client.getLatestReport(ethUsd))
+  expect(error).toMatchObject({ code: 'API_TIMEOUT' })
+  expect(error.message).toMatch(/not done with the answer within 300 ms/)
+})

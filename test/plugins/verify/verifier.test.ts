@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import * as threads from 'node:worker_threads'
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import type { SignerSet } from '../../../plugins/verify/signers.js'
 import { createVerifier, type Verifier } from '../../../plugins/verify/verifier.js'
 import type { VerifierOptions } from '../../../plugins/verify/verifier-options.js'
@@ -329,4 +329,82 @@ describe.each(['esm', 'cjs'])('the %s build', format => {
     expect(out).toBe(`0 ${format === 'cjs'} ${addresses.slice(0, 3).join()}\n`)
     expect(code).toBe(0)
   })
+})
+
+describe('a thread that is handed over', () => {
+  const program = join(built, 'esm/plugins/verify/thread.js')
+
+  /** What a verifier has logged while it checked some reports, and in how many threads. */
+  async function run(options: Partial<VerifierOptions>) {
+    const warnings: string[] = []
+    const log = { warn: (text: string) => void warnings.push(text) }
+    const own = createVerifier({ signers, engine: 'noble', workers: 2, ...options }, log)
+    verifier = own
+    const given = [...many, forged]
+    const failures = await Promise.all(given.map(check))
+    expect(failures.map(failure => failure?.reason)).toEqual([
+      ...many.map(() => undefined),
+      'unknown-signer',
+    ])
+    return { threads: own.facts().threads, warnings }
+  }
+
+  test('recovers the signers', async () => {
+    let calls = 0
+    const worker = () => {
+      calls++
+      return new threads.Worker(program)
+    }
+    expect(await run({ worker })).toEqual({ threads: 2, warnings: [] })
+    expect(calls).toBe(2)
+  })
+
+  test('recovers them where it has the events of a worker of the web', async () => {
+    const started: threads.Worker[] = []
+    function worker() {
+      const thread = new threads.Worker(program)
+      started.push(thread)
+      return {
+        postMessage: (message: unknown) => thread.postMessage(message),
+        terminate: () => void thread.terminate(),
+        addEventListener(event: string, listener: (event: { data?: unknown }) => void) {
+          thread.on(event, data => listener({ data }))
+        },
+      }
+    }
+    expect(await run({ worker })).toEqual({ threads: 2, warnings: [] })
+    verifier.end()
+    await until(() => started.every(({ threadId }) => threadId === -1))
+  })
+
+  test.each<readonly [string, () => unknown]>([
+    ['that can’t be started', () => raise()],
+    ['that is none', () => ({})],
+    ['whose program fails', () => new threads.Worker('throw new Error()', { eval: true })],
+  ])('%s costs no report, and is said', async (_, worker) => {
+    const { threads: count, warnings } = await run({ worker: worker as () => threads.Worker })
+    expect(count).toBe(0)
+    expect(warnings).toEqual([expect.stringMatching('no thread could be started')])
+  })
+
+  function raise(): never {
+    throw new Error('a bundle has no such file')
+  }
+
+  test('that never answers costs no report', async () => {
+    jest.useFakeTimers({ doNotFake: ['performance', 'queueMicrotask', 'nextTick'] })
+    try {
+      make({ engine: 'noble', workers: 1, worker: () => new threads.Worker(mute, { eval: true }) })
+      const checking = check(whole)
+      let isDone = false
+      void checking.then(() => {
+        isDone = true
+      })
+      while (!isDone) await jest.advanceTimersByTimeAsync(1000)
+      expect(await checking).toBeUndefined()
+    } finally {
+      jest.useRealTimers()
+    }
+  })
+  const mute = "require('node:worker_threads').parentPort.on('message', () => undefined)"
 })

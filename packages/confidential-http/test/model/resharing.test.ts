@@ -1,31 +1,18 @@
 // Resharing and rotation among nodes that lie, over a network that loses, repeats and reorders, with processes that end at any step and
 // disks that lose what they have written. The code is the library's own; in place of P-256 and of sealed boxes stand faster ones.
 //
-//   npm test -- test/model/resharing.test                            some worlds, and what breaks soon without a guard
+//   npm test -- test/model/resharing.test                            some worlds
 //   RESHARING_RUNS=100000 npm test -- test/model/resharing.test      the long form
 //   RESHARING_SEED=123 npm test -- test/model/resharing.test         one world, and all that happens in it
 //   RESHARING_WITHOUT=proof RESHARING_RUNS=10000 …                   with one of the guards taken out
 import { expect, test } from '@jest/globals'
-import { GUARDS, RARE, UNSHOWN } from './resharing/guards.js'
 import { ground } from './resharing/mocks.js'
+import { play } from './resharing/play.js'
 
 const { RESHARING_RUNS, RESHARING_SEED, RESHARING_FIRST, RESHARING_WITHOUT } = process.env
 const RUNS = Number(RESHARING_RUNS ?? 150)
 const FIRST = Number(RESHARING_FIRST ?? 1)
-const MOST = Number(process.env.RESHARING_MOST ?? 10_000)
-const LIMIT =
-  RESHARING_RUNS === undefined && process.env.RESHARING_MOST === undefined
-    ? 180_000
-    : 24 * 3_600_000
-
-async function play(
-  seed: number,
-): Promise<{ broken: readonly string[]; story: readonly string[] }> {
-  const { World } = await import('./resharing/world.js')
-  const world = new World(seed)
-  await world.run()
-  return world
-}
+const LIMIT = RESHARING_RUNS === undefined ? 180_000 : 24 * 3_600_000
 
 /** Worlds that have broken a rule once, each for the defect that it has found. */
 const FOUND: Readonly<Record<string, readonly number[]>> = {
@@ -59,21 +46,6 @@ allTest.each(Object.entries(FOUND))('it no longer happens that %s', async (_defe
   ground.out = RESHARING_WITHOUT
   for (const seed of seeds) expect((await play(seed)).broken).toEqual([])
 })
-
-const guards = Object.keys(GUARDS).filter(each => !UNSHOWN.has(each))
-
-allTest.each(guards)(
-  'without %s a rule is broken',
-  async guard => {
-    ground.out = guard
-    let seed = RARE.get(guard) ?? 1
-    const end = seed + MOST
-    while ((await play(seed)).broken.length === 0 && seed < end) seed++
-    ground.out = undefined
-    expect(seed).toBeLessThan(end)
-  },
-  LIMIT,
-)
 
 if (RESHARING_SEED !== undefined)
   test('a world', async () => {
