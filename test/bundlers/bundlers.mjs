@@ -5,123 +5,120 @@ import { builtinModules, createRequire } from 'node:module'
 import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-/** How a program starts a thread whose program is bundled beside it, as another entry or because the bundler knows the form. */
-const byURL = {
+/** How a program starts a thread, as text, where the bundler knows the form and bundles the thread's program by itself. */
+const known = {
   imports: "import { Worker } from 'node:worker_threads'",
   worker: "new Worker(new URL('./thread.js', import.meta.url))",
 }
-const byOwnURL = {
-  imports: byURL.imports,
+/** The same where it does not, and the thread's program is a second entry, which lies beside the first. */
+const beside = {
+  imports: known.imports,
   worker: "new Worker(new URL('./thread.mjs', import.meta.url))",
 }
-const byFolder = {
-  esm: {
-    imports: `${byURL.imports}\nimport { join } from 'node:path'`,
-    worker: "new Worker(join(__dirname, 'thread.cjs'))",
-  },
-  cjs: {
-    imports: "const { Worker } = require('node:worker_threads')",
-    worker: "new Worker(require('node:path').join(__dirname, 'thread.cjs'))",
-  },
+const besideCommonJS = {
+  imports: `${known.imports}\nimport { join } from 'node:path'`,
+  worker: "new Worker(join(__dirname, 'thread.cjs'))",
 }
 const inPage = { worker: "new Worker(new URL('./thread.js', import.meta.url), { type: 'module' })" }
 
-/** A form: what the source is, what is made of it, and the settings that the documentation names, as text. */
-const form = (target, source, output, more) => ({
+/** A form of a program: its source, what is made of it, and the settings that a user needs for that, as text. */
+const form = (target, source, output, settings, more) => ({
   target,
   source,
   output,
   name: source === output ? { esm: 'ESM', cjs: 'CommonJS' }[source] : 'ESM to CommonJS',
-  settings: '',
+  settings,
   ...more,
 })
-const secp256k1 = {
-  isNative: true,
-  name: 'ESM, secp256k1',
-  settings: 'secp256k1 is external',
-  external: ['secp256k1', 'secp256k1/bindings.js'],
-}
 
-const esbuildNode = 'platform node'
-const rollupNode = "node-resolve: exportConditions ['node']"
+/** The forms for Node that each bundler has; `handed` says how its threads are handed over, as ES module and as CommonJS. */
+const forNode = (settings, handed, handedCommonJS, more = {}) => [
+  form('node', 'esm', 'esm', settings.esm, more),
+  form('node', 'esm', 'esm', `${settings.esm}${settings.thread}`, {
+    ...{ ...more, ...handed },
+    name: 'ESM, threads',
+  }),
+  form('node', 'esm', 'esm', `${settings.esm}, external secp256k1`, {
+    ...more,
+    name: 'ESM, secp256k1',
+    isNative: true,
+    external: ['secp256k1', 'secp256k1/bindings.js'],
+  }),
+  form('node', 'esm', 'cjs', settings.cjs, more),
+  form('node', 'esm', 'cjs', `${settings.cjs}${settings.thread}`, {
+    ...{ ...more, ...handedCommonJS },
+    name: 'ESM to CommonJS, threads',
+  }),
+  form('node', 'cjs', 'cjs', settings.cjs, more),
+]
+const both = (text, esm = text, thread = ', the thread’s program as a second entry') => ({
+  ...{ cjs: text, esm, thread },
+})
+
+const exportConditions = "exportConditions ['node']"
+const inOneFile = { isOneFile: true }
+const packageExports = { hasPackageExports: true }
+/** webpack 5.112 breaks this form where the module's name has the prefix. */
+const knownByWebpack = { ...known, imports: "import { Worker } from 'worker_threads'" }
 
 /** The forms of each bundler. */
 export const forms = {
   esbuild: [
-    form('node', 'esm', 'esm', { ...byOwnURL, settings: `${esbuildNode}, 2 entries` }),
-    form('node', 'esm', 'cjs', { ...byFolder.esm, settings: `${esbuildNode}, 2 entries` }),
-    form('node', 'cjs', 'cjs', { ...byFolder.cjs, settings: `${esbuildNode}, 2 entries` }),
-    form('node', 'esm', 'esm', { ...byOwnURL, ...secp256k1 }),
-    form('web', 'esm', 'esm', { ...inPage, settings: '2 entries' }),
-    form('web', 'cjs', 'cjs', {}),
+    ...forNode(both("platform 'node'"), beside, besideCommonJS),
+    form('web', 'esm', 'esm', 'the thread’s program as a second entry', inPage),
+    form('web', 'cjs', 'cjs', ''),
   ],
   webpack: [
-    form('node', 'esm', 'esm', { ...byURL, settings: 'target node, outputModule' }),
-    form('node', 'esm', 'cjs', { ...byURL, settings: 'target node' }),
-    form('node', 'cjs', 'cjs', { settings: 'target node' }),
-    form('node', 'esm', 'esm', { ...byURL, ...secp256k1 }),
-    form('web', 'esm', 'esm', { ...inPage }),
-    form('web', 'cjs', 'cjs', {}),
+    ...forNode(
+      both("target 'node'", "target 'node', outputModule", ", Worker of 'worker_threads'"),
+      ...[knownByWebpack, knownByWebpack],
+    ),
+    form('web', 'esm', 'esm', '', inPage),
+    form('web', 'cjs', 'cjs', ''),
   ],
   rspack: [
-    form('node', 'esm', 'esm', { ...byURL, settings: 'target node, outputModule' }),
-    form('node', 'esm', 'cjs', { ...byURL, settings: 'target node' }),
-    form('node', 'cjs', 'cjs', { settings: 'target node' }),
-    form('node', 'esm', 'esm', { ...byURL, ...secp256k1 }),
-    form('web', 'esm', 'esm', { ...inPage }),
-    form('web', 'cjs', 'cjs', {}),
+    ...forNode(both("target 'node'", "target 'node', outputModule", ''), known, known),
+    form('web', 'esm', 'esm', '', inPage),
+    form('web', 'cjs', 'cjs', ''),
   ],
   rollup: [
-    form('node', 'esm', 'esm', { ...byOwnURL, settings: `${rollupNode}, 2 entries` }),
-    form('node', 'esm', 'esm', {
-      name: 'ESM, one file',
-      isOneFile: true,
-      isAwaited: true,
-      settings: `${rollupNode}, inlineDynamicImports`,
+    ...forNode(both(exportConditions), beside, besideCommonJS),
+    form('node', 'esm', 'esm', `${exportConditions}, inlineDynamicImports`, {
+      ...inOneFile,
+      name: 'ESM in one file',
     }),
-    form('node', 'esm', 'cjs', { ...byFolder.esm, settings: `${rollupNode}, 2 entries` }),
-    form('node', 'cjs', 'cjs', { ...byFolder.cjs, settings: `${rollupNode}, 2 entries` }),
-    form('node', 'esm', 'esm', { ...byOwnURL, ...secp256k1 }),
-    form('web', 'esm', 'esm', { ...inPage, settings: 'node-resolve: browser, 2 entries' }),
-    form('web', 'esm', 'esm', {
-      name: 'ESM, one file',
-      isOneFile: true,
-      isAwaited: true,
-      settings: 'node-resolve: browser, inlineDynamicImports',
+    form('node', 'esm', 'esm', `${exportConditions}, inlineDynamicImports`, {
+      ...{ ...inOneFile, isAwaited: true },
+      name: 'ESM in one file, top-level await',
     }),
-    form('web', 'cjs', 'esm', { name: 'CommonJS', settings: 'node-resolve: browser' }),
+    form('web', 'esm', 'esm', 'browser, the thread’s program as a second entry', inPage),
+    form('web', 'esm', 'esm', 'browser, inlineDynamicImports', {
+      ...{ ...inOneFile, isAwaited: true },
+      name: 'ESM in one file, top-level await',
+    }),
+    form('web', 'cjs', 'esm', 'browser', { name: 'CommonJS' }),
   ],
   vite: [
-    form('node', 'esm', 'esm', {
-      ...byOwnURL,
-      settings: 'build.ssr, ssr.noExternal true, 2 entries',
-    }),
-    form('node', 'esm', 'cjs', {
-      ...byFolder.esm,
-      settings: 'build.ssr, ssr.noExternal true, output.format cjs, 2 entries',
-    }),
-    form('node', 'esm', 'esm', { ...byOwnURL, ...secp256k1 }),
-    form('web', 'esm', 'esm', { ...inPage, isAwaited: true }),
+    ...forNode(
+      both('ssr, noExternal, format cjs', 'ssr, noExternal'),
+      ...[beside, besideCommonJS],
+    ).filter(({ source }) => source === 'esm'),
+    form('web', 'esm', 'esm', '', { ...inPage, isAwaited: true }),
   ],
   parcel: [
-    form('node', 'esm', 'esm', { ...byURL, settings: 'context node, includeNodeModules' }),
-    form('node', 'esm', 'cjs', { ...byURL, settings: 'context node, includeNodeModules' }),
-    form('node', 'cjs', 'cjs', { settings: 'context node, includeNodeModules' }),
-    form('node', 'esm', 'esm', { ...byURL, ...secp256k1 }),
-    form('web', 'esm', 'esm', { ...inPage }),
-    form('web', 'esm', 'esm', {
-      ...inPage,
-      name: 'ESM, packageExports',
-      hasPackageExports: true,
-      settings: 'packageExports true',
+    ...forNode(both("context 'node', packageExports", undefined, ''), known, known, packageExports),
+    form('web', 'esm', 'esm', '', { name: 'ESM' }),
+    form('web', 'esm', 'esm', 'packageExports', {
+      ...{ ...inPage, ...packageExports },
+      name: 'ESM, threads',
     }),
-    form('web', 'cjs', 'esm', { name: 'CommonJS' }),
+    form('web', 'cjs', 'esm', '', { name: 'CommonJS' }),
   ],
 }
 
 /** What a bundler can't do, said beside the table. */
 export const notes = {
-  vite: 'takes CommonJS from packages alone, so there is no program of CommonJS',
+  vite: 'takes CommonJS from packages alone, so there is no program in CommonJS',
 }
 
 const builtins = [...builtinModules, ...builtinModules.map(name => `node:${name}`)]
@@ -208,6 +205,7 @@ const calls = {
       },
       build: {
         outDir: out,
+        emptyOutDir: true,
         minify: true,
         ssr: isForNode,
         rollupOptions: {

