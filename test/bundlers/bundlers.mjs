@@ -58,6 +58,10 @@ const both = (text, esm = text, thread = ', the thread’s program as a second e
 const exportConditions = "exportConditions ['node']"
 const inOneFile = { isOneFile: true }
 const packageExports = { hasPackageExports: true }
+const withoutOptional = {
+  ...packageExports,
+  alias: { undici: false, 'secp256k1/bindings.js': false },
+}
 /** webpack 5.112 breaks this form where the module's name has the prefix. */
 const knownByWebpack = { ...known, imports: "import { Worker } from 'worker_threads'" }
 
@@ -106,7 +110,11 @@ export const forms = {
     form('web', 'esm', 'esm', '', { ...inPage, isAwaited: true }),
   ],
   parcel: [
-    ...forNode(both("context 'node', packageExports", undefined, ''), known, known, packageExports),
+    ...forNode(
+      both("context 'node', packageExports, alias undici and secp256k1", undefined, ''),
+      ...[known, known, withoutOptional],
+    ).filter(({ source }) => source === 'esm'),
+    form('node', 'cjs', 'cjs', "context 'node', packageExports", packageExports),
     form('web', 'esm', 'esm', '', { name: 'ESM' }),
     form('web', 'esm', 'esm', 'packageExports', {
       ...{ ...inPage, ...packageExports },
@@ -222,12 +230,13 @@ const calls = {
     return { warnings, modules: modulesOf(built.output) }
   },
 
-  async parcel({ target, output, entries, out, external = [], hasPackageExports = false }) {
+  async parcel({ target, output, entries, out, external = [], hasPackageExports = false, alias }) {
     const { Parcel } = await import('@parcel/core')
     const isForNode = target === 'node'
     const manifest = {
       private: true,
       ...(hasPackageExports && { '@parcel/resolver-default': { packageExports: true } }),
+      ...(alias && { alias }),
     }
     writeFileSync('package.json', JSON.stringify(manifest))
     const excluded = Object.fromEntries(external.map(name => [name, false]))
@@ -283,7 +292,12 @@ async function pack(compile, { target, output, entries, out, external = [] }) {
       output: {
         path: out,
         filename: target === 'node' ? `program.${endingOf({ output })}` : 'program.js',
-        ...(isModule && { module: true, chunkFormat: 'module', library: { type: 'module' } }),
+        ...(isModule && {
+          module: true,
+          chunkFormat: 'module',
+          library: { type: 'module' },
+          workerChunkLoading: 'import',
+        }),
       },
       ...(isModule && { experiments: { outputModule: true }, externalsType: 'module' }),
       // The sizes of files are in the table.
