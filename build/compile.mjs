@@ -73,7 +73,10 @@ function sources(base, entries, format) {
       const options = isOurs
         ? { loader: 'ts', sourcefile: id, sourcemap: true }
         : { loader: 'js', legalComments: 'none', minifyWhitespace: true }
-      const { code, map } = await transform(source, { ...settings, ...options })
+      const { code, map } = await transform(isOurs ? source : withoutAddons(source), {
+        ...settings,
+        ...options,
+      })
       if (!isOurs) return { code, map: { mappings: '' } }
       const marked = markPure(code, this.parse(code))
       return {
@@ -91,6 +94,10 @@ function sources(base, entries, format) {
     },
   }
 }
+
+/** ws tries for two packages in machine code, which would spare a client nothing, and of which bundlers warn. */
+const withoutAddons = source =>
+  source.replace(/!process\.env\.WS_NO_(BUFFER_UTIL|UTF_8_VALIDATE)/g, 'false')
 
 /** The program of a thread or a process: it gets a file at its source's place, which the one that starts it names. */
 const program = /\bnew URL\("(\.[^"]+\.js)", import\.meta\.url\)/g
@@ -123,6 +130,16 @@ const requiring = {
     }
   },
   resolveImportMeta: property => (property === 'url' ? fileURL : undefined),
+}
+
+/** Packages that a bundle loads where they are installed: one is machine code, and both may be absent. webpack would warn of them. */
+const loadedBeside = ['secp256k1/bindings.js', 'undici']
+const besides = {
+  name: 'besides',
+  renderDynamicImport: ({ targetModuleId }) =>
+    loadedBeside.includes(targetModuleId)
+      ? { left: 'import(/* webpackIgnore: true */ ', right: ')' }
+      : undefined,
 }
 
 /** Leaves in source maps where each line begins, without columns within it: a sixth of their size, and all that a stack needs. */
@@ -170,8 +187,10 @@ const isCopied = id => isOfCopied(nameOf(root, id))
 /**
  * What the default entry of the library needs is in few files, as opening one takes longer than reading it. They are named for
  * folders: two are loaded at once, `report` with what stands at the bottom and `client` with the rest, and one with the first call.
+ * At the bottom is also what files need that are loaded later, so that none of these imports `client`, which loads it.
  */
-const bottom = ['core', 'crypto', 'report']
+const bottom =
+  /^(core|crypto|platform|report|plugins\/decoders)\/|^plugins\/verify\/lazy-verify-report$/
 const groups = ['report', 'client', 'client/transport']
 const withFirstCall = [
   'client/request/operations',
@@ -182,14 +201,24 @@ const withFirstCall = [
 /** Returns a function that finds the group of a module; undefined for one that is in none. */
 function createGrouping() {
   let group
-  return function groupOf(id, { getModuleInfo }) {
+  return function groupOf(id, { getModuleInfo, getModuleIds }) {
     if (group === undefined) {
-      const atOnce = reachedFrom(['index'], getModuleInfo)
-      group = new Map(
-        Array.from(reachedFrom(withFirstCall, getModuleInfo), each => [each, groups[2]]),
+      const atOnce = reachedFrom([sourceOf('index')], getModuleInfo)
+      const lazy = [...getModuleIds()].flatMap(each => getModuleInfo(each).dynamicallyImportedIds)
+      const later = reachedFrom(
+        lazy.filter(each => !atOnce.has(each)),
+        getModuleInfo,
       )
-      for (const each of atOnce)
-        group.set(each, bottom.includes(nameOf(root, each).split('/')[0]) ? groups[0] : groups[1])
+      group = new Map(
+        Array.from(reachedFrom(withFirstCall.map(sourceOf), getModuleInfo), each => [
+          each,
+          groups[2],
+        ]),
+      )
+      for (const each of atOnce) {
+        const isBottom = bottom.test(nameOf(root, each)) || later.has(each)
+        group.set(each, isBottom ? groups[0] : groups[1])
+      }
       group.delete(sourceOf('index'))
     }
     return group.get(id)
@@ -197,8 +226,8 @@ function createGrouping() {
 }
 
 /** These modules, and all that they import to begin with. */
-function reachedFrom(names, getModuleInfo) {
-  const reached = new Set(names.map(sourceOf))
+function reachedFrom(ids, getModuleInfo) {
+  const reached = new Set(ids)
   for (const each of reached)
     for (const next of getModuleInfo(each)?.importedIds ?? []) reached.add(next)
   return reached
@@ -216,9 +245,8 @@ export async function compile(entries, format, dir, base = root) {
     input: Object.fromEntries(entries.map(entry => [entry, join(base, `${entry}.ts`)])),
     plugins: [
       sources(base, entries, format),
-      // ws tries for two packages in machine code, which would spare a client nothing.
-      commonjs({ include: /node_modules\/ws\//, ignore: ['bufferutil', 'utf-8-validate'] }),
-      ...(format === 'cjs' ? [requiring] : []),
+      commonjs({ include: /node_modules\/ws\// }),
+      format === 'cjs' ? requiring : besides,
       shortMaps,
     ],
     // No file of ours is imported for what it does.

@@ -28,7 +28,6 @@ export function startRecoveryThread(): Thread | undefined {
   if (!isInPlace) return undefined
   try {
     return new Worker(new URL('../plugins/verify/thread.js', import.meta.url), {
-      name: 'sluice',
       // Node passes its own arguments on, and a program in a file can't have --input-type.
       ...(host.execArgv.some(each => each.startsWith('--input-type')) && { execArgv: [] }),
     })
@@ -37,11 +36,10 @@ export function startRecoveryThread(): Thread | undefined {
   }
 }
 
-/** Within a thread: receives the messages of whoever has started it, each with a function that answers. */
+/** Within a thread, receives the messages of whoever has started it, each with a function that answers; elsewhere does nothing. */
 export function receive(onMessage: (message: unknown, answer: Answer) => void): void {
-  if (parentPort === null) throw new Error('this is the program of a thread')
   const port = parentPort
-  port.on('message', message => onMessage(message, answer => port.postMessage(answer)))
+  port?.on('message', message => onMessage(message, answer => port.postMessage(answer)))
 }
 
 type Answer = (answer: unknown) => void

@@ -10,11 +10,12 @@ export function startRecoveryThread(): Thread | undefined {
   return undefined
 }
 
-/** Within a worker: receives the messages of whoever has started it, each with a function that answers. */
+/** Within a worker, receives the messages of whoever has started it, each with a function that answers; in a page does nothing. */
 export function receive(
   onMessage: (message: unknown, answer: (answer: unknown) => void) => void,
 ): void {
-  const scope = globalThis as unknown as Thread & { onmessage: unknown }
+  const scope = globalThis as unknown as Thread & { onmessage: unknown; document?: unknown }
+  if (scope.document !== undefined) return
   scope.onmessage = ({ data }: { data: unknown }) =>
     onMessage(data, answer => scope.postMessage(answer))
 }

@@ -1,16 +1,17 @@
+import { loaded } from '../loaded.js'
 import type { Operations } from './operations.js'
 import type { RestParts } from './run-request.js'
 
-let loaded: typeof import('./operations.js') | undefined
+let operations: typeof import('./operations.js') | undefined
 
 async function load(): Promise<typeof import('./operations.js')> {
-  loaded = await import('./operations.js')
-  return loaded
+  operations = loaded(await import('./operations.js'))
+  return operations
 }
 
 /** Makes the operations. What they run on is loaded with the first one of a process. */
 export function createLateOperations<Data>(parts: RestParts<Data>): Operations<Data> {
-  if (loaded !== undefined) return loaded.createOperations(parts)
+  if (operations !== undefined) return operations.createOperations(parts)
   let made: Operations<Data> | undefined
 
   async function make(): Promise<Operations<Data>> {

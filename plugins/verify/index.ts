@@ -10,8 +10,8 @@ import { checkMode, createSecureRandom, type VerifyMode } from './sampling.js'
 import { type StreamStageParts, verifyStream } from './stream-stage.js'
 import { createVerdicts } from './verdicts.js'
 import { checkVerifierOptions, type VerifierOptions, verifierNames } from './verifier-options.js'
-import type { Verification, VerifyReportOptions } from './verify-report.js'
 
+export { verifyReport } from './lazy-verify-report.js'
 export type { VerifyMode } from './sampling.js'
 export type { SignerSet, Signers, UnverifiedReport } from './signers.js'
 export type { Verification, VerifyReportOptions } from './verify-report.js'
@@ -84,18 +84,6 @@ export function verify(given: VerifyOptions): Plugin<never> {
 
   const isOnDemand = share === Number.POSITIVE_INFINITY
   return { name: 'verify', setup, ...(isOnDemand ? {} : { report: verifyReports }) }
-}
-
-/**
- * Verifies the signatures of a report as the verifier contracts do, in this process and this thread. Rejects with a
- * ReportVerificationError and its `reason`, with a ValidationError for wrong options, or with the signal's reason.
- */
-export async function verifyReport(
-  fullReport: string,
-  options: VerifyReportOptions,
-): Promise<Verification> {
-  const loaded = await import('./verify-report.js')
-  return loaded.verifyReport(fullReport, options)
 }
 
 /** Checks the place in the stack; true where `dedup` is above. */

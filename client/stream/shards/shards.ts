@@ -1,3 +1,4 @@
+import { loaded } from '../../loaded.js'
 import type { RunningShards, ShardsParts } from './running-shards.js'
 import type { Shard } from './shard.js'
 
@@ -19,7 +20,7 @@ export function createShards(parts: ShardsParts): Shards {
       return parts.connections.shards
     },
     async load() {
-      const { createRunningShards } = await import('./running-shards.js')
+      const { createRunningShards } = loaded(await import('./running-shards.js'))
       running = createRunningShards(parts)
     },
     start(groups) {

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Feed } from 'sluice/client'
-import { isStreamsError } from 'sluice/core'
+import { isStreamsError, ValidationError } from 'sluice/core'
 import type { Patient } from '../doctor/context.js'
 import { addExamples } from '../input/arguments.js'
 import { feedText, findFeeds } from '../input/feeds.js'
@@ -79,6 +79,10 @@ async function findPatient(
   io: IO,
 ): Promise<Patient> {
   const { nats, seconds } = options
+  if (options.endpoint !== undefined && options.wsEndpoint === undefined && !io.env.WS_URL)
+    throw new ValidationError(
+      '--ws-endpoint is required where --endpoint is given: the doctor would ask two services',
+    )
   const service = findService(options, io)
   const { endpoint, wsEndpoint, credentials, egress } = service
   const feeds = await findGiven(given, service, io)

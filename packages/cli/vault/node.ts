@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Command } from 'commander'
 import { ValidationError } from 'sluice/core'
 import { addExamples, collect, number } from '../input/arguments.js'
@@ -75,6 +77,8 @@ async function runNode(
     throw new ValidationError('--listen must be an address, : and a port')
   if (writer === undefined && (callers.length + peers.length > 0 || minThreshold !== undefined))
     throw new ValidationError('--writer must be given besides: all of them are of a new node')
+  if (writer === undefined && !existsSync(join(directory, 'node.json')))
+    throw new ValidationError(`--writer is required for a new node: ${directory} has no node.json`)
   const { startVaultNode } = await import('@sluice/confidential-http/vault')
   const node = await startVaultNode({
     directory,
