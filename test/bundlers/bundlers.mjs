@@ -1,6 +1,6 @@
 // The bundlers: the forms that each is tried in, with the settings that a user needs, and how each is called. Run as a program, in a
 // folder with programs, it bundles one: its argument is a row with `entries` and `out`, and it prints what came of it, as JSON.
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { builtinModules, createRequire } from 'node:module'
 import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -68,6 +68,9 @@ const knownByWebpack = { ...known, imports: "import { Worker } from 'worker_thre
 /** The forms of each bundler. */
 export const forms = {
   esbuild: [
+    form('node', 'esm', 'esm', "platform 'node'", {
+      ...{ name: 'ESM, a part fails to load', isBroken: true, steps: ['rest', 'loading'] },
+    }),
     ...forNode(both("platform 'node'"), beside, besideCommonJS),
     form('web', 'esm', 'esm', 'the thread’s program as a second entry', inPage),
     form('web', 'cjs', 'cjs', ''),
@@ -135,8 +138,19 @@ const endingOf = ({ output }) => (output === 'esm' ? 'mjs' : 'cjs')
 const namesOf = entries =>
   Object.fromEntries(entries.map(path => [basename(path).replace(/\.\w+$/, ''), path]))
 
+/** Has the module of sockets throw, as it does where a bundler leaves a `require` in an ES module. */
+const breakingSockets = {
+  name: 'breaking-sockets',
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]shared[\\/]ws\.js$/ }, ({ path }) => ({
+      contents: `${readFileSync(path, 'utf8')}
+throw new Error('Dynamic require of "events" is not supported')`,
+    }))
+  },
+}
+
 const calls = {
-  async esbuild({ target, output, entries, out, external = [] }) {
+  async esbuild({ target, output, entries, out, external = [], isBroken = false }) {
     const { build } = await import('esbuild')
     const { metafile, warnings } = await build({
       entryPoints: namesOf(entries),
@@ -148,6 +162,7 @@ const calls = {
       format: output === 'esm' ? 'esm' : target === 'node' ? 'cjs' : 'iife',
       platform: target === 'node' ? 'node' : 'browser',
       external,
+      plugins: isBroken ? [breakingSockets] : [],
       logLevel: 'silent',
     })
     const modules = Object.values(metafile.outputs).flatMap(({ inputs }) =>

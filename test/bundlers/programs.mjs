@@ -60,6 +60,19 @@ const steps = {
       return reports.length >= 30 && deduplicated >= 10 && bringing.length === 2
     })
   },
+  async loading({ readStream }, { pair, feeds }) {
+    const started = performance.now()
+    const error = await readStream({ ...pair, haMode: true }, feeds, () => true).catch(
+      error => error,
+    )
+    const ms = performance.now() - started
+    if (!/is not supported/.test(error?.message)) throw new Error(`it fails otherwise: ${error}`)
+    if (ms > 3000)
+      throw new Error(
+        `it takes ${(ms / 1000).toFixed(1)} s until the stream says: ${error.message}`,
+      )
+    return `told after ${(ms / 1000).toFixed(1)} s`
+  },
   async gateway({ readStream }, { gateway, feeds }) {
     await readStream(gateway, feeds, reports => reports.length >= 10)
   },

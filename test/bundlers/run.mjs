@@ -12,11 +12,12 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpus, platform, tmpdir } from 'node:os'
 import { basename, dirname, extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { printTable } from '../bench/table.mjs'
+import { readRows } from '../faults/harness/rows.mjs'
 import { startRelay } from '../browser/relay.mjs'
 import { pageBudgets } from '../package/sizes.mjs'
 import { createGate, install, npm, run } from '../package/steps.mjs'
@@ -24,6 +25,7 @@ import { pack } from '../package/tarball.mjs'
 import { startWorld } from '../runtimes/world.mjs'
 import { readArguments } from '../support/arguments.mjs'
 import { NoChromium, openChromium } from '../support/chromium.mjs'
+import { recordRows, updatePages } from '../support/results.mjs'
 import { forms, notes } from './bundlers.mjs'
 import { startGateway } from './gateway.mjs'
 import { plant } from './planted.mjs'
@@ -38,7 +40,7 @@ const { positionals, values } = readArguments(process.argv.slice(2), {
   name: 'bundlers',
   usage: `npm run bundlers -- [NAME …], where NAME is of ${names.join(', ')}`,
   options: {
-    share: [undefined, `runs ${shared.join(', ')}`],
+    share: [undefined, `runs what CI has the time for, of ${shared.join(', ')}`],
     warnings: [undefined, 'prints the text of each warning'],
     record: [undefined, 'writes the results, and the table in docs/portability.md'],
     keep: [undefined, 'leaves the temporary folder'],
@@ -49,6 +51,12 @@ const { positionals, values } = readArguments(process.argv.slice(2), {
   },
 })
 const wanted = positionals.length > 0 ? positionals : values.share ? shared : names
+
+/** What CI has the time for. */
+const isShared = ({ target, name, isNative, isBroken, isOneFile }) =>
+  !isNative &&
+  (isBroken || isOneFile || (target === 'node' ? !/to CommonJS/.test(name) : name === 'ESM'))
+const isChosen = form => !values.share || isShared(form)
 
 const temp = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-bundlers-')))
 const clean = () => values.keep || rmSync(temp, { recursive: true, force: true, maxRetries: 5 })
@@ -80,6 +88,7 @@ async function installPackages() {
   const plain = folder('plain')
   writeFileSync(join(plain, 'package.json'), '{ "private": true }')
   await install(plain, tarballs)
+  if (values.share) return { plain }
   const native = folder('native')
   cpSync(plain, native, { recursive: true, verbatimSymlinks: true })
   await install(native, ['secp256k1@5'])
@@ -322,7 +331,7 @@ const cellOf = result => {
   if (result.error !== undefined) return 'FAILED'
   return result.remark ?? 'ok'
 }
-const titles = ['decode', 'verify', 'rest', 'stream', 'ha', 'gateway']
+const titles = ['decode', 'verify', 'rest', 'stream', 'ha', 'gateway', 'loading']
 const kB = bytes => (bytes / 1000).toFixed(1)
 
 /** All that is wrong with a row, a line or more each. */
@@ -359,10 +368,10 @@ async function main() {
     const url = `${relay.facts.endpoint}/facts`
 
     const rows = wanted.flatMap(bundler =>
-      forms[bundler].map(form => ({
+      forms[bundler].filter(isChosen).map(form => ({
         bundler,
         ...form,
-        steps: stepsOf[form.target].filter(step => !without.includes(step)),
+        steps: (form.steps ?? stepsOf[form.target]).filter(step => !without.includes(step)),
       })),
     )
     await Promise.all(
@@ -406,7 +415,10 @@ async function main() {
       ),
     )
     report(rows, sizes, omitted)
-    if (values.record) record(rows, sizes)
+    if (values.record) {
+      record(rows, sizes)
+      console.log(`recorded, in ${updatePages(await readRows()).join(', ')}`)
+    }
   } finally {
     await gateway?.close()
     await relay.close()
@@ -415,7 +427,8 @@ async function main() {
 }
 
 /** A bundle that was handed no thread, and has all that it needs, is run among planted files. */
-const isWatched = ({ worker, isNative, isAwaited }) => !(worker || isNative || isAwaited)
+const isWatched = ({ worker, isNative, isAwaited, isBroken }) =>
+  !(worker || isNative || isAwaited || isBroken)
 
 const nameOf = ({ bundler, target, name }) => `${bundler} ${target} ${name}`
 
@@ -481,7 +494,38 @@ function report(rows, sizes, omitted) {
 
 const indent = text => text.slice(0, 3000).replace(/^/gm, '    ')
 
-function record() {}
+/** What a row has shown, for the table in the documentation. */
+function record(rows, sizes) {
+  const [{ model }] = cpus()
+  const machine = `${cpus().length} × ${model.trim()}, ${platform()}, Node ${process.version}`
+  const place = ({ bundler }) => names.indexOf(bundler)
+  recordRows('bundlers', {
+    run: machine,
+    rows: [
+      ...rows
+        .filter(({ isBroken }) => !isBroken)
+        .map(({ bundler, target, name, settings, made, results, planted }) => ({
+          ...{ bundler, target, name, settings },
+          steps: Object.fromEntries(
+            titles.flatMap(step => {
+              const result = results?.get(step)
+              return result === undefined ? [] : [[step, cellOf(result)]]
+            }),
+          ),
+          ...(planted && { planted: planted.length === 0 }),
+          ...{ isMade: made.error === undefined, bytes: made.bytes, gzipped: made.gzipped },
+          ...{ files: made.files, warnings: made.warnings.length, foreign: made.foreign.length },
+        })),
+      ...sizes.map(({ bundler, name, made }) => ({
+        ...{ bundler, target: 'size', name },
+        ...{ bytes: made.bytes, gzipped: made.gzipped, atOnce: made.atOnce, files: made.files },
+      })),
+    ],
+    keyOf: ({ bundler, target, name }) => `${bundler} ${target} ${name}`,
+    order: (one, other) => place(one) - place(other),
+    replaces: ({ bundler }) => wanted.includes(bundler),
+  })
+}
 
 try {
   await main()
