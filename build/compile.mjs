@@ -100,7 +100,7 @@ const withoutAddons = source =>
   source.replace(/!process\.env\.WS_NO_(BUFFER_UTIL|UTF_8_VALIDATE)/g, 'false')
 
 /** The program of a thread or a process: it gets a file at its source's place, which the one that starts it names. */
-const program = /\bnew URL\("(\.[^"]+\.js)", import\.meta\.url\)/g
+const program = /\bnew URL\((?:\s*\/\*[^*]*\*\/)?\s*"(\.[^"]+\.js)",\s*import\.meta\.url\s*\)/g
 const fileURL = "require('node:url').pathToFileURL(__filename).href"
 
 const programOf = (id, path) => join(dirname(id), path.replace(/\.js$/, '.ts'))

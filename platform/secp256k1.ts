@@ -16,7 +16,8 @@ export async function loadSecp256k1(): Promise<Secp256k1 | undefined> {
     // The package itself falls back to a slow library in JavaScript without a word. Its binding alone does not.
     // @ts-expect-error: it has no types, unless somebody installs them
     const loaded: { default: Secp256k1 } = await import('secp256k1/bindings.js')
-    return loaded.default
+    // A bundler may have put an empty module in its place.
+    return typeof loaded.default.ecdsaRecover === 'function' ? loaded.default : undefined
   } catch {
     return undefined
   }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { RawData } from 'ws'
+import { asError, ValidationError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
 import { setImmediate } from './globals.js'
 import { createCarrier } from './socket/carrier.js'
@@ -86,6 +87,21 @@ export type OpenWebSocket = (
   openSocket?: OpenSocket,
 ) => Promise<Socket>
 
+/** Loads ws. Where a bundle can't, no other attempt will help. */
+async function loadWebSocket(): Promise<typeof import('ws').WebSocket> {
+  try {
+    const { WebSocket } = await import('ws')
+    if (WebSocket !== undefined) return WebSocket
+  } catch (thrown) {
+    throw new ValidationError(
+      `the part of sluice that opens WebSockets could not be loaded: ${asError(thrown).message}. Bundle it for Node (condition node), or leave sluice out of the bundle`,
+    )
+  }
+  throw new ValidationError(
+    'the package ws was resolved for a browser, where it cannot connect: resolve packages with the condition node',
+  )
+}
+
 /** Opens a WebSocket through ws. */
 export const openWebSocket: OpenWebSocket = async function openWebSocket(
   { url, headers, compression, maxMessageBytes },
@@ -93,7 +109,7 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
   limits,
   openSocket,
 ) {
-  const { WebSocket } = await import('ws')
+  const WebSocket = await loadWebSocket()
   const life = createLifetime()
   const carrier = canCarry ? createCarrier(maxMessageBytes) : undefined
   const socket = new WebSocket(url, {

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import host from 'node:process'
+import { pathToFileURL } from 'node:url'
 import { parentPort, Worker } from 'node:worker_threads'
 
 /** A thread that was started: of Node, or a worker of the web. */
@@ -16,18 +17,30 @@ export const countCores: () => number = availableParallelism
 
 /**
  * Whether this module is in its own file. A bundler moves it into another, beside which no program of ours lies: whatever has the name
- * of one there is a stranger's. (A bundler that knows `new Worker(new URL(…))` puts both right: the URL, and what it thinks of this module's.)
+ * of one there is a stranger's. Some bundlers write down where the module lay when they ran, so the engine is asked for the file.
  */
-const isInPlace = /\/platform\/threads\.(js|ts)$/.test(import.meta.url)
+function isInPlace(): boolean {
+  const url = import.meta.url
+  if (!/\/platform\/threads\.(js|ts)$/.test(url)) return false
+  const prepare = Error.prepareStackTrace
+  Error.prepareStackTrace = (_, [caller]) => caller?.getFileName()
+  try {
+    const file: unknown = new Error().stack
+    return file === url || (typeof file === 'string' && pathToFileURL(file).href === url)
+  } finally {
+    Error.prepareStackTrace = prepare
+  }
+}
 
 /**
  * Starts a thread that recovers signers. Undefined where it has no file, as in a bundle, and where the platform allows no more threads, as
  * under Node's permissions.
  */
 export function startRecoveryThread(): Thread | undefined {
-  if (!isInPlace) return undefined
+  if (!isInPlace()) return undefined
+  const program = new URL(/* webpackIgnore: true */ '../plugins/verify/thread.js', import.meta.url)
   try {
-    return new Worker(new URL('../plugins/verify/thread.js', import.meta.url), {
+    return new Worker(program, {
       // Node passes its own arguments on, and a program in a file can't have --input-type.
       ...(host.execArgv.some(each => each.startsWith('--input-type')) && { execArgv: [] }),
     })

@@ -30,6 +30,7 @@ export const budgets = {
   'sluice/plugins/telemetry': 3900,
   'sluice/plugins/verify': 15000,
   'sluice/plugins/verify/onchain': 12400,
+  'sluice/plugins/verify/thread': 5200,
   'sluice/presets/confidential': 19500,
   'sluice/presets/default': 33000,
   'sluice/presets/ha': 36500,

@@ -4,7 +4,7 @@ const { pathToFileURL } = require('node:url')
 const { transformSync } = require('esbuild')
 
 const root = join(__dirname, '../../..')
-const program = /\bnew URL\('(\.[^']+\.js)', import\.meta\.url\)/g
+const program = /\bnew URL\((?:\/\*[^*]*\*\/ )?'(\.[^']+\.js)', import\.meta\.url\)/g
 
 /** The program of a thread or a process as the build has made it: such a program has no transform. */
 function builtURL(path, program) {

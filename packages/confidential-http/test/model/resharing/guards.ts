@@ -92,6 +92,8 @@ export const RARE: ReadonlyMap<string, number> = new Map([
   ['sub-share of the dealing', 537],
   ['settled before', 602],
   ['taken back unsettled', 3234],
+  ['all told', 5882],
+  ['same base', 6007],
 ])
 
 /** Guards without which no world has broken a rule yet. */
@@ -104,12 +106,8 @@ export const UNSHOWN: ReadonlySet<string> = new Set([
   // Superfluous for what is in use: once a change is settled nobody needs older shares. A vault that was put back from a backup may,
   // and the model has none.
   'own share',
-  // More worlds: the node that was not told must have lost its new share when the others delete their old ones, where all are needed.
-  'all told',
   // Superfluous: a node with an order for another generation than its own refuses it. This says who is behind before anything is asked.
   'base known',
-  // More worlds: of two writers one must have settled its change when the other, who began where it did, makes its own.
-  'same base',
   // More worlds: the change must have been settled and the next one be under way; where it was only settled, the guard "taken back
   // unsettled" stands behind.
   'taken back once',
