@@ -65,6 +65,14 @@ const withoutOptional = {
 /** webpack 5.112 breaks this form where the module's name has the prefix. */
 const knownByWebpack = { ...known, imports: "import { Worker } from 'worker_threads'" }
 
+/** What fails, and no library can mend: the run holds it to failing, so that this stays true. */
+const awaiting = {
+  isAwaited: true,
+  name: 'ESM in one file, top-level await',
+  unsupported:
+    'Rollup puts what is loaded later below the program, in the same module: a program that waits at its top level waits for itself',
+}
+
 /** The forms of each bundler. */
 export const forms = {
   esbuild: [
@@ -84,7 +92,10 @@ export const forms = {
     form('web', 'cjs', 'cjs', ''),
   ],
   rspack: [
-    ...forNode(both("target 'node'", "target 'node', outputModule", ''), known, known),
+    ...forNode(
+      both("target 'node'", "target 'node', outputModule, workerChunkLoading 'import'", ''),
+      ...[known, known],
+    ),
     form('web', 'esm', 'esm', '', inPage),
     form('web', 'cjs', 'cjs', ''),
   ],
@@ -95,13 +106,11 @@ export const forms = {
       name: 'ESM in one file',
     }),
     form('node', 'esm', 'esm', `${exportConditions}, inlineDynamicImports`, {
-      ...{ ...inOneFile, isAwaited: true },
-      name: 'ESM in one file, top-level await',
+      ...{ ...inOneFile, ...awaiting },
     }),
     form('web', 'esm', 'esm', 'browser, the thread’s program as a second entry', inPage),
     form('web', 'esm', 'esm', 'browser, inlineDynamicImports', {
-      ...{ ...inOneFile, isAwaited: true },
-      name: 'ESM in one file, top-level await',
+      ...{ ...inOneFile, ...awaiting },
     }),
     form('web', 'cjs', 'esm', 'browser', { name: 'CommonJS' }),
   ],

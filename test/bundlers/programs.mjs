@@ -39,7 +39,8 @@ const steps = {
     if (claimed === undefined || claimed.threads > 0 !== threads > 0)
       throw new Error(`${threads} threads answer, and getMetrics() says ${claimed?.threads}`)
     if (wantsThreads && threads === 0) throw new Error('no thread answers, and one was given')
-    return claimed.engine === 'noble' ? `${threads} threads` : `${threads} threads, native`
+    const count = threads === 1 ? '1 thread' : `${threads} threads`
+    return claimed.engine === 'noble' ? count : `${count}, native`
   },
   async rest({ createClient }, { rest, feeds }) {
     const client = createClient(rest)

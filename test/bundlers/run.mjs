@@ -335,19 +335,23 @@ const titles = ['decode', 'verify', 'rest', 'stream', 'ha', 'gateway', 'loading'
 const kB = bytes => (bytes / 1000).toFixed(1)
 
 /** All that is wrong with a row, a line or more each. */
-function findProblems({ made, results, budget, planted = [] }) {
-  const problems = []
-  if (made.error !== undefined) problems.push(`not bundled: ${made.error}`)
+function findMisses({ made, results, budget, planted = [] }) {
+  const misses = []
+  if (made.error !== undefined) misses.push(`not bundled: ${made.error}`)
   if (made.foreign.length > 0)
-    problems.push(
-      `in the output is what was not imported: ${made.foreign.slice(0, 8).join(', ')}, ${made.foreign.length} in all`,
-    )
+    misses.push(`it holds ${made.foreign.length} files of what was not imported: ${made.foreign}`)
   for (const { name, ms, error } of results?.values() ?? [])
-    if (error !== undefined) problems.push(`${name}, after ${(ms / 1000).toFixed(1)} s: ${error}`)
+    if (error !== undefined) misses.push(`${name}, after ${(ms / 1000).toFixed(1)} s: ${error}`)
   if (budget !== undefined && made.atOnce > budget)
-    problems.push(`${made.atOnce} bytes gzipped at once, of at most ${budget}`)
-  problems.push(...planted)
-  return problems
+    misses.push(`${made.atOnce} bytes gzipped at once, of at most ${budget}`)
+  return [...misses, ...planted]
+}
+
+/** The same, where a form that can't work has to fail. */
+function findProblems(row) {
+  const misses = findMisses(row)
+  if (row.unsupported === undefined) return misses
+  return misses.length > 0 ? [] : [`it works, and bundlers.mjs says: ${row.unsupported}`]
 }
 
 async function main() {
@@ -402,7 +406,9 @@ async function main() {
       wanted.flatMap(bundler =>
         Object.entries(small).map(([imported, text]) =>
           gate(async () => {
-            const [form] = forms[bundler].filter(({ target }) => target === 'web')
+            const form = forms[bundler].findLast(
+              ({ target, source, isOneFile }) => target === 'web' && source === 'esm' && !isOneFile,
+            )
             const { worker, settings, ...row } = { bundler, ...form }
             return {
               ...row,
@@ -485,6 +491,9 @@ function report(rows, sizes, omitted) {
       console.log(`${nameOf(row)}:\n${indent(problem)}\n`)
     }
   }
+  for (const row of rows)
+    if (row.unsupported !== undefined)
+      console.log(`${nameOf(row)} is not supported: ${row.unsupported}`)
   for (const name of wanted) if (name in notes) console.log(`${name} ${notes[name]}`)
   const failed = all.filter(row => findProblems(row).length > 0).length
   const seconds = ((performance.now() - started) / 1000).toFixed()
