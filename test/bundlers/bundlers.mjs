@@ -31,6 +31,12 @@ const form = (target, source, output, settings, more) => ({
   ...more,
 })
 
+const secp256k1 = {
+  name: 'ESM, secp256k1',
+  isNative: true,
+  external: ['secp256k1', 'secp256k1/bindings.js'],
+}
+
 /** The forms for Node that each bundler has; `handed` says how its threads are handed over, as ES module and as CommonJS. */
 const forNode = (settings, handed, handedCommonJS, more = {}) => [
   form('node', 'esm', 'esm', settings.esm, more),
@@ -40,9 +46,7 @@ const forNode = (settings, handed, handedCommonJS, more = {}) => [
   }),
   form('node', 'esm', 'esm', `${settings.esm}, external secp256k1`, {
     ...more,
-    name: 'ESM, secp256k1',
-    isNative: true,
-    external: ['secp256k1', 'secp256k1/bindings.js'],
+    ...secp256k1,
   }),
   form('node', 'esm', 'cjs', settings.cjs, more),
   form('node', 'esm', 'cjs', `${settings.cjs}${settings.thread}`, {
@@ -64,6 +68,8 @@ const withoutOptional = {
 }
 /** webpack 5.112 breaks this form where the module's name has the prefix. */
 const knownByWebpack = { ...known, imports: "import { Worker } from 'worker_threads'" }
+
+const parcelNode = "context 'node', packageExports, alias undici and secp256k1 false"
 
 /** What fails, and no library can mend: the run holds it to failing, so that this stays true. */
 const awaiting = {
@@ -93,7 +99,10 @@ export const forms = {
   ],
   rspack: [
     ...forNode(
-      both("target 'node'", "target 'node', outputModule, workerChunkLoading 'import'", ''),
+      both(
+        ...["target 'node'", "target 'node', outputModule"],
+        ", workerChunkLoading 'import' for ES modules",
+      ),
       ...[known, known],
     ),
     form('web', 'esm', 'esm', '', inPage),
@@ -122,10 +131,20 @@ export const forms = {
     form('web', 'esm', 'esm', '', { ...inPage, isAwaited: true }),
   ],
   parcel: [
-    ...forNode(
-      both("context 'node', packageExports, alias undici and secp256k1", undefined, ''),
-      ...[known, known, withoutOptional],
-    ).filter(({ source }) => source === 'esm'),
+    form('node', 'esm', 'esm', parcelNode, {
+      ...withoutOptional,
+      unsupported:
+        'Parcel takes the namespace of a module of Node for its default export in an ES module; let it write CommonJS',
+    }),
+    ...forNode(both(parcelNode, undefined, ''), known, known, withoutOptional).filter(
+      ({ source, output }) => source === 'esm' && output === 'cjs',
+    ),
+    form('node', 'esm', 'cjs', `${parcelNode}, external secp256k1`, {
+      ...packageExports,
+      ...secp256k1,
+      alias: { undici: false },
+      name: 'ESM to CommonJS, secp256k1',
+    }),
     form('node', 'cjs', 'cjs', "context 'node', packageExports", packageExports),
     form('web', 'esm', 'esm', '', { name: 'ESM' }),
     form('web', 'esm', 'esm', 'packageExports', {

@@ -109,7 +109,8 @@ function bundleTable(target) {
       }),
       ...[kB(row.bytes), kB(row.gzipped), `${row.files}`, `${row.warnings}`],
     ])
-  return `${describeRuns({ runs, rows }, ({ bundler }) => bundler)}\n\n${markdownTable(head, cells)}`
+  const used = runs.length === 1 ? `Run on ${runs[0]}.\n\n` : ''
+  return `${target === 'node' ? used : ''}${markdownTable(head, cells)}`
 }
 
 /** What a page of one or two functions weighs. */
