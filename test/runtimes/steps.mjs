@@ -129,7 +129,7 @@ export async function runSteps(url, load, report) {
         const time = latest.observationsTimestamp
         const then = await client.getReportByTimestamp(feed, time)
         checkSame(then.fullReport, latest.fullReport, 'the report of its time')
-        const page = await client.getReportsPage(feed, time - 500, 3)
+        const page = await client.getReportsPage(feed, time - 5000, 3)
         check(page.length === 3 && page.every(report => report.feedID === feed), 'a page')
       })
     },
