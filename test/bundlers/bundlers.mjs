@@ -139,12 +139,6 @@ export const forms = {
     ...forNode(both(parcelNode, undefined, ''), known, known, withoutOptional).filter(
       ({ source, output }) => source === 'esm' && output === 'cjs',
     ),
-    form('node', 'esm', 'cjs', `${parcelNode}, external secp256k1`, {
-      ...packageExports,
-      ...secp256k1,
-      alias: { undici: false },
-      name: 'ESM to CommonJS, secp256k1',
-    }),
     form('node', 'cjs', 'cjs', "context 'node', packageExports", packageExports),
     form('web', 'esm', 'esm', '', { name: 'ESM' }),
     form('web', 'esm', 'esm', 'packageExports', {
@@ -158,6 +152,7 @@ export const forms = {
 /** What a bundler can't do, said beside the table. */
 export const notes = {
   vite: 'takes CommonJS from packages alone, so there is no program in CommonJS',
+  parcel: 'leaves secp256k1 where it is, and does not find it again: noble verifies',
 }
 
 const builtins = [...builtinModules, ...builtinModules.map(name => `node:${name}`)]

@@ -340,13 +340,16 @@ const titles = ['decode', 'verify', 'rest', 'stream', 'ha', 'gateway', 'loading'
 const kB = bytes => (bytes / 1000).toFixed(1)
 
 /** All that is wrong with a row, a line or more each. */
-function findMisses({ made, results, budget, planted = [] }) {
+function findMisses({ made, results, budget, isNative, planted = [] }) {
   const misses = []
   if (made.error !== undefined) misses.push(`not bundled: ${made.error}`)
   if (made.foreign.length > 0)
     misses.push(`it holds ${made.foreign.length} files of what was not imported: ${made.foreign}`)
   for (const { name, ms, error } of results?.values() ?? [])
     if (error !== undefined) misses.push(`${name}, after ${(ms / 1000).toFixed(1)} s: ${error}`)
+  const verified = results?.get('verify')
+  if (isNative && verified?.error === undefined && !/native/.test(verified?.remark))
+    misses.push('secp256k1 is installed, and noble verifies')
   if (budget !== undefined && made.atOnce > budget)
     misses.push(`${made.atOnce} bytes gzipped at once, of at most ${budget}`)
   return [...misses, ...planted]
