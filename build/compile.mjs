@@ -189,8 +189,9 @@ const isCopied = id => isOfCopied(nameOf(root, id))
  * folders: two are loaded at once, `report` with what stands at the bottom and `client` with the rest, and one with the first call.
  * At the bottom is also what files need that are loaded later, so that none of these imports `client`, which loads it.
  */
-const bottom =
-  /^(core|crypto|platform|report|plugins\/decoders)\/|^plugins\/verify\/lazy-verify-report$/
+const bottom = /^(core|crypto|platform|report|plugins\/decoders)\//
+/** What loads a file that imports much of the bottom is by itself: else a page that uses the bottom alone would keep all of that. */
+const alone = /^plugins\/verify\/lazy-verify-report$/
 const groups = ['report', 'client', 'client/transport']
 const withFirstCall = [
   'client/request/operations',
@@ -216,8 +217,9 @@ function createGrouping() {
         ]),
       )
       for (const each of atOnce) {
-        const isBottom = bottom.test(nameOf(root, each)) || later.has(each)
-        group.set(each, isBottom ? groups[0] : groups[1])
+        const name = nameOf(root, each)
+        const isBottom = bottom.test(name) || later.has(each)
+        group.set(each, alone.test(name) ? name : groups[isBottom ? 0 : 1])
       }
       group.delete(sourceOf('index'))
     }

@@ -208,7 +208,11 @@ export class Present {
       // The monotonic clock may have stood still while the machine slept: what was compared with it is worth nothing now.
       this.#dates.clear()
       this.#reports = undefined
-    } else this.#reports ??= { source: 'reports', offset: this.#offset, slack: 0 }
+    } else {
+      // The present goes on as it was. Reports that have agreed with it did so less exactly: they come a moment after their time.
+      const carried: Witness = { source: 'reports', offset: this.#offset, slack: 0 }
+      if (this.#reports === undefined || agree(this.#reports, carried)) this.#reports = carried
+    }
     this.#wall = wall
     this.#clearChains()
     this.#quietUntil = Number.NEGATIVE_INFINITY

@@ -1,12 +1,6 @@
-import { nativeCrypto } from './native-crypto.js'
-
-/** The WebCrypto of @peculiar/webcrypto, or the platform's own where that can't be loaded. */
+/** The platform's WebCrypto; undefined where it has none. */
 export async function loadWebCrypto(): Promise<unknown> {
-  try {
-    const { Crypto } = await import('@peculiar/webcrypto')
-    return new Crypto()
-  } catch {
-    // Early releases of Node 20 and 22 load its ES module as CommonJS, from 1.7.1 on.
-    return nativeCrypto
-  }
+  // Up to 1.7.0: early releases of Node 20 and 22 load the ES module of later releases as CommonJS.
+  const { Crypto } = await import('@peculiar/webcrypto')
+  return new Crypto()
 }

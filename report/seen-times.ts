@@ -73,9 +73,9 @@ export interface SeenFeeds {
 
 /** Pairs for which a feed has room at first. */
 const FIRST_PAIRS = 32
-/** Runs that are remembered of a feed; of more, the oldest two become one. */
+/** Runs that are remembered of a feed; of more, the nearest two become one. */
 const MOST_RUNS = 256
-/** Runs at that end which may have to stay apart: where they are as many, there are more for a while. */
+/** Runs that may be found to have to stay apart, the oldest first: where they are as many, there are more for a while. */
 const MOST_APART = 16
 /** Reports that are cached of a feed, once copies may arrive. */
 const MOST_CACHED = 8
@@ -377,17 +377,31 @@ function addToRuns(seen: SeenTimes, time: number): void {
   if (after !== undefined && after.from <= time) return
   if (before?.to === time - 1) before.to = time
   else runs.splice(at, 0, { from: time, to: time })
-  if (runs.length <= MOST_RUNS) return
-  for (let apart = 0; runs.length > MOST_RUNS && apart < MOST_APART; )
-    if (!joinRuns(seen, apart)) apart++
+  while (runs.length > MOST_RUNS && joinNearest(seen));
 }
 
-/** Makes a run and the next one one, unless a report is being looked for between them. */
-function joinRuns({ runs, isSought }: SeenTimes, at: number): boolean {
-  const [one, next] = runs.slice(at, at + 2) as [Interval, Interval]
-  if (isSought?.(one.to + 1, next.from - 1) === true) return false
-  next.from = one.from
-  runs.splice(at, 1)
+/**
+ * Makes the two runs one that have the least between them, as all of that counts as seen from then on; not where a report is being
+ * looked for there. False where none is found that may be joined.
+ */
+function joinNearest({ runs, isSought }: SeenTimes): boolean {
+  let nearest: number | undefined
+  let least = Number.POSITIVE_INFINITY
+  let apart = 0
+  for (let at = 1; at < runs.length && apart < MOST_APART; at++) {
+    const { to } = runs[at - 1] as Interval
+    const { from } = runs[at] as Interval
+    if (from - to >= least) continue
+    if (isSought?.(to + 1, from - 1) === true) apart++
+    else {
+      nearest = at
+      least = from - to
+    }
+  }
+  if (nearest === undefined) return false
+  const next = runs[nearest] as Interval
+  next.from = (runs[nearest - 1] as Interval).from
+  runs.splice(nearest - 1, 1)
   return true
 }
 

@@ -90,16 +90,25 @@ export function createBackfill(
       if ((isFound && !feed.ranges.includes(first)) || feed.isOver) return
     }
     const pages: Interval[] = []
-    for (const range of due) {
-      const last = pages.at(-1)
-      const isNew = last === undefined || range.from > last.to + 1
-      const page = isNew ? { from: range.from, to: range.from - 1 } : last
-      if (isNew) pages.push(page)
-      while (page.to < range.to && feed.ranges.includes(range)) {
-        await readPage(feed, range, page)
-        if (feed.isOver) return
+    try {
+      for (const range of due) {
+        const last = pages.at(-1)
+        const isNew = last === undefined || range.from > last.to + 1
+        const page = isNew ? { from: range.from, to: range.from - 1 } : last
+        if (isNew) pages.push(page)
+        while (page.to < range.to && feed.ranges.includes(range)) {
+          page.to = await readPage(feed, range, page)
+          if (feed.isOver) return
+        }
       }
+    } finally {
+      // A page that failed says nothing against those before it.
+      if (!feed.isOver && !signal.aborted) settle(feed, pages, begun)
     }
+  }
+
+  /** The pages that were asked for have shown all that the service stores of these intervals. */
+  function settle(feed: Feed, pages: readonly Interval[], begun: number): void {
     for (const range of [...feed.ranges]) {
       const isShown = pages.some(({ from, to }) => from <= range.from && range.to <= to)
       if (!isShown || range.dueAt > begun || range.openedAt > begun) continue
@@ -109,11 +118,15 @@ export function createBackfill(
     }
   }
 
-  /** Reads the next page of a range, delivers its reports, and moves the end of `page` past them. */
-  async function readPage(feed: Feed, range: Range, page: Interval): Promise<void> {
+  /** Reads the next page of a range, and delivers its reports. Returns up to where the interval is shown now. */
+  async function readPage(
+    feed: Feed,
+    range: Range,
+    { from, to: before }: Interval,
+  ): Promise<number> {
     const { seen } = feed
-    const reports = await fetchPage(feed, page.to + 1)
-    if (feed.isOver) return
+    const reports = await fetchPage(feed, before + 1)
+    if (feed.isOver) return before
     const isLast = range.isAbove && reports.length < PAGE
     const last = isLast ? reports.at(-1)?.observationsTimestamp : undefined
     // By the clock of the client: that of a feed which is ahead may be wrong.
@@ -128,13 +141,12 @@ export function createBackfill(
       for (const time of tooOld) refute(feed, time, range)
       giveUp(scope, feed, { from: range.from, to: oldest - 1 }, 'bound')
       range.from = oldest
-      page.to = oldest - 1
       if (range.from > range.to) closeRange(feed, range)
-      return
+      return oldest - 1
     }
-    page.to = reports.at(-1)?.observationsTimestamp ?? Number.POSITIVE_INFINITY
+    const to = reports.at(-1)?.observationsTimestamp ?? Number.POSITIVE_INFINITY
     // A partial page shows nothing whole.
-    const shown = reports.isPartial ? { from: page.from, to: page.from - 1 } : page
+    const shown = { from, to: reports.isPartial ? from - 1 : to }
     feed.shown = shown
     const wanted = reports.filter(report => isWanted(feed, range, report))
     // What can't be delivered is announced, whatever a later report claims.
@@ -143,10 +155,10 @@ export function createBackfill(
       feed.shown = undefined
     })
     if (reports.isPartial) throw new APIError('the page is partial', { statusCode: 206 })
+    if (range.isAbove) resetMute(feed, wanted)
     // A full page shows nothing beyond its last report that proved to be right: the time of another may be wrong.
     const right = reports.findLast(each => hasTime(seen, each.observationsTimestamp))
-    if (reports.length >= PAGE) page.to = right?.observationsTimestamp ?? page.to
-    if (range.isAbove) resetMute(feed, wanted)
+    return reports.length < PAGE ? to : (right?.observationsTimestamp ?? to)
   }
 
   /** Has the connections of a stale feed opened anew, if they have not brought these reports. */

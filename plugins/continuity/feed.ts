@@ -289,7 +289,7 @@ export function refute(feed: Feed, time: number, shown: Interval | undefined): v
   const above = refuteClaim(feed.seen, time)
   if (above === undefined) return
   const isShown = shown !== undefined && above <= shown.to + 1
-  if (!isShown || ageOf(feed, above) < INTERVAL)
+  if (!isShown || isJustPublished(feed, above))
     openPossible(feed, { from: time + 1, to: above - 1 })
 }
 
@@ -373,6 +373,13 @@ function insertRange({ ranges }: Feed, range: Range): void {
 /** Milliseconds since the present was at a time of a feed. */
 function ageOf(feed: Feed, time: number): number {
   return Math.round(((presentOf(feed) - time) / feed.seen.second) * 1000)
+}
+
+/** Whether the service may not have stored yet what it will of a time: by the present, which may be ahead, or by the newest report. */
+function isJustPublished(feed: Feed, time: number): boolean {
+  const { seen } = feed
+  const sinceNewest = ((newestTime(seen) - time) / seen.second) * 1000
+  return Math.min(ageOf(feed, time), sinceNewest) < INTERVAL
 }
 
 /** Opens a range in which a report is missing; `part` is the range, opened earlier, that it was a part of. */

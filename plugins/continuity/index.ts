@@ -69,8 +69,8 @@ const GRACE = 2000
 const AHEAD_AFTER = 5000
 /** Milliseconds from one look at the clock to the next, where reports are dated in the future. */
 const CLOCK_INTERVAL = 60_000
-/** Gaps of a feed that are remembered. */
-const MOST_GAPS = 256
+/** Gaps of a feed that are remembered: as many as there may be between the times of it that are. */
+const MOST_GAPS = 1024
 
 /**
  * Misses no report: each names the one before it, so it is known when that has not been seen. What is missing is fetched

@@ -24,7 +24,7 @@ function loadedBy(entry: string): { readonly files: string[]; readonly others: s
   }
 }
 
-test('the default entry loads six files at first, no package, and of Node what every program has', () => {
+test('the default entry loads seven files at first, no package, and of Node what every program has', () => {
   const { files, others } = loadedBy('index.js')
   expect(files).toEqual([
     'index.js',
@@ -32,6 +32,7 @@ test('the default entry loads six files at first, no package, and of Node what e
     'platform/globals.js',
     'shared/client.js',
     'shared/eventemitter3.js',
+    'shared/plugins/verify/lazy-verify-report.js',
     'shared/report.js',
   ])
   expect(others).toEqual(['node:timers', 'node:util'])

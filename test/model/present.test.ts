@@ -170,12 +170,12 @@ test('genuine reports are of the present after three at the latest, and lies are
   expect(bad.slice(0, 20)).toEqual([])
 })
 
-/** A present that no answer helps, with a machine an hour behind, and a way to let reports come. */
-function undated() {
+/** A present that no answer helps, with a machine that is wrong by some milliseconds, and a way to let reports come. */
+function undated(error: () => number = () => -3_600_000) {
   monotonic = 0
   timers = []
   const present = new Present(
-    () => START - 3_600_000 + monotonic,
+    () => START + error() + monotonic,
     () => undefined,
   )
   const report = (feed: number, origin = 'origin'): void => {
@@ -207,4 +207,15 @@ test('a consensus is found among more feeds than are followed', () => {
     for (let feed = 0; feed < 10_000; feed++) report(feed)
   })
   expect(present.offsetMs / 1000).toBeCloseTo(3600, -1)
+})
+
+test('a step back leaves the present as it is, though reports had agreed with it', () => {
+  let error = 0
+  const { present, report, seconds } = undated(() => error)
+  seconds(20, () => report(0))
+  error = -60_000
+  seconds(5, () => undefined)
+  expect(present.now()).toBe(START + monotonic)
+  seconds(20, () => report(0))
+  expect(present.now()).toBe(START + monotonic)
 })

@@ -253,7 +253,17 @@ describe('what lies behind the window', () => {
     expect(seen.runs.length).toBeLessThanOrEqual(256)
   })
 
-  test('is 256 runs at most: the oldest two become one', () => {
+  test('is new where two clocks run side by side, one of them far behind', () => {
+    const seen = feed(8)
+    for (const time of range(1, 1000).map(each => each * 2)) {
+      expect(addTime(seen, 10_000 + time, 10_000 + time)).toBe(true)
+      expect(addTime(seen, time, time)).toBe(true)
+      expect(hasTime(seen, time + 1)).toBe(false)
+    }
+    expect(seen.runs).toHaveLength(256)
+  })
+
+  test('is 256 runs at most: the nearest two become one, the oldest first', () => {
     const seen = feed(8)
     addAll(
       seen,
@@ -267,6 +277,15 @@ describe('what lies behind the window', () => {
     expect([hasTime(seen, oldest - 1), hasTime(seen, oldest + 1)]).toEqual([true, false])
     expect(addTime(seen, oldest + 1, oldest + 1)).toBe(true)
     expect(seen.runs).toHaveLength(256)
+    const pairs = range(1, 200).map(each => each * 10)
+    const paired = feed(8)
+    addAll(
+      paired,
+      pairs.flatMap(time => [time, time + 2]),
+    )
+    expect(paired.runs).toHaveLength(256)
+    expect(pairs.filter(time => hasTime(paired, time + 1)).length).toBeGreaterThan(130)
+    expect(pairs.filter(time => hasTime(paired, time + 5))).toEqual([])
   })
 
   test('is never more than that, and ascending, in whatever order reports come', () => {

@@ -31,8 +31,9 @@ interface Place {
 const RESETTING = 30_000
 /** Milliseconds that a report waits in sorted order, at most. */
 const MAX_HOLD = 30_000
-/** How many of the newest times are known exactly, at least. */
+/** How many of the newest times are known exactly, at least, and how many runs behind them. */
 const EXACT = 512
+const RUNS = 256
 
 const isIn = ({ from, to }: { readonly from: number; readonly to: number }, time: number) =>
   from <= time && time <= to
@@ -216,6 +217,7 @@ function checkCursors(
       // The report dated like the cursor counts as taken.
       if (to === cursor) excuse('dated like the cursor')
       else if (isBehind(log, to)) excuse('behind the exact times')
+      else if (isBetweenJoined(log, to)) excuse('between two runs that became one')
       else broke('dropped', `${to} was not passed on`)
     }
   }
@@ -229,6 +231,27 @@ function isBehind({ entered }: FeedLog, time: number): boolean {
     if (each.to > time) newer.push(each)
   }
   return newer.length >= EXACT && newer.some(({ from }) => from <= time)
+}
+
+/**
+ * When a report came, there were more runs behind the exact times than are known, and as many pairs of neighbours as are known at all
+ * had no less between them than the two around it: it is taken for a copy.
+ */
+function isBetweenJoined({ entered }: FeedLog, time: number): boolean {
+  const all = [...entered.values()]
+  const before = all.slice(
+    0,
+    all.findIndex(({ to }) => to === time),
+  )
+  const behind = before.sort((one, other) => one.to - other.to).slice(0, -EXACT)
+  const at = behind.findIndex(({ to }) => to > time)
+  if (at < 1) return false
+  const widths = behind.slice(1).map(({ from, to }, index) => {
+    const { to: below } = behind[index] as Passed
+    return from === below + 1 ? 0 : to - below
+  })
+  const width = widths[at - 1] as number
+  return width > 0 && widths.filter(each => each >= width).length >= RUNS
 }
 
 /** Each stored report is delivered or lies in a gap, from the first one known to the newest. */

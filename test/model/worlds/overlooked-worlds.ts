@@ -292,6 +292,46 @@ const aheadWithMachine: NamedWorld = {
   }),
 }
 
+const lateBelowClaim: NamedWorld = {
+  name: 'dates are an hour ahead, and a page refutes the range of a report that has just come',
+  pages: 14,
+  world: build(builder => {
+    publishRow(builder, {
+      count: 75,
+      step: 1,
+      first: 1,
+      fate: index => (index === 67 ? { storedAfter: 9500, sent: [] } : sent),
+    })
+    publishRow(builder, {
+      count: 2,
+      step: 1,
+      first: 76,
+      fate: index => ({ storedAfter: index === 0 ? 100 : 6000, sent: [] }),
+    })
+    publishRow(builder, {
+      count: 20,
+      step: 1,
+      first: 78,
+      made: index => (index === 0 ? { from: T + 76, digest: 1 } : { digest: 1 }),
+    })
+    return { clocks: { error: 3_600_000, at: 0, sleep: 0, date: undefined } }
+  }),
+}
+
+const besideFarBehind: NamedWorld = {
+  name: 'two networks that do not link publish a feed, one of them an hour behind',
+  pages: 350,
+  world: build(builder => {
+    for (let index = 0; index < 850; index++)
+      for (const [digest, time] of [2 + 2 * index, 3 + 2 * index].entries()) {
+        const to = T + time - 3600 * digest
+        const fate = index % 9 === 7 ? stored : sent
+        builder.publish(0, time * 1000, { from: to, to, digest }, fate)
+      }
+    return {}
+  }),
+}
+
 /** All of them. */
 export const overlookedWorlds: readonly NamedWorld[] = [
   longestFirst,
@@ -309,4 +349,6 @@ export const overlookedWorlds: readonly NamedWorld[] = [
   manyAhead,
   datesAhead,
   aheadWithMachine,
+  lateBelowClaim,
+  besideFarBehind,
 ]

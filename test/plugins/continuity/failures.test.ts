@@ -231,6 +231,22 @@ describe('a fetch that fails', () => {
     end()
   })
 
+  test('leaves what the pages of earlier ranges have shown', async () => {
+    const { publish, service, gaps, end } = linkedStream()
+    publish(range(102, 400))
+    publish([402])
+    const { page } = service
+    service.page = (...args) => {
+      if (args[0] > 400) throw new Error('500')
+      return page(...args)
+    }
+    await wait(12_000)
+    expect(gaps).toEqual([upstream(101, 101)])
+    await wait(120_000)
+    expect(gaps.slice(1)).toEqual([{ feedID: feedA, from: 401, to: 401, cause: 'unavailable' }])
+    end()
+  })
+
   test('is logged', async () => {
     const all = linkedStream()
     const { publish, scope, end } = all

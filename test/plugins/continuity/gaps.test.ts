@@ -252,6 +252,20 @@ describe('a report of an announced gap', () => {
     end()
   })
 
+  test('fills it though hundreds have been announced since', async () => {
+    const { publish, filled, gaps, end } = linkedStream()
+    publish(
+      range(1, 700).map(each => 100 + 2 * each),
+      { lost: true },
+    )
+    await wait(60_000)
+    expect(gaps).toHaveLength(700)
+    publish([101])
+    expect(filled).toMatchObject([{ gap: gaps[0], report: { observationsTimestamp: 101 } }])
+    await wait(60_000)
+    end()
+  })
+
   test('is one of another plugin’s gap, too', async () => {
     const { publish, sink, scope, filled, end } = linkedStream()
     publish([110], { from: 101 })

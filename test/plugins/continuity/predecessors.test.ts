@@ -324,27 +324,34 @@ describe('a report below the newest', () => {
     publish([101, 102], { live: false })
     publish([104], { from: 103, signers: '99', live: false })
     publish([106], { from: 103 })
+    publish(range(107, 116))
     await wait(60_000)
     expect(backfilled()).toEqual([101, 102, 104])
     expect(requests).toHaveLength(1)
     end()
   })
 
-  test('that was fetched has what is after it asked for again where that was published just now', async () => {
-    const { publish, stored, backfilled, gaps, end } = linkedStream()
-    const present = Math.floor(Date.now() / 1000)
-    publish([present - 20], { from: 101 })
-    publish([present - 11], { from: present - 19, live: false })
-    publish([present - 5], { from: present - 10, live: false })
-    publish([present], { from: present - 10 })
-    await wait(5000)
-    expect(backfilled()).toEqual([present - 11, present - 5])
-    stored.push(report(present - 2, { from: present - 4 }))
-    await wait(60_000)
-    expect(backfilled()).toEqual([present - 11, present - 5, present - 2])
-    expect(gaps).toEqual([])
-    end()
-  })
+  test.each([
+    ['', 0],
+    [', though the present is an hour ahead', 3600],
+  ])(
+    'that was fetched has what is after it asked for again where that was published just now%s',
+    async (_name, ahead) => {
+      const { publish, stored, backfilled, gaps, end } = linkedStream()
+      const now = Math.floor(Date.now() / 1000) - ahead
+      publish([now - 20], { from: 101 })
+      publish([now - 11], { from: now - 19, live: false })
+      publish([now - 5], { from: now - 10, live: false })
+      publish([now], { from: now - 10 })
+      await wait(5000)
+      expect(backfilled()).toEqual([now - 11, now - 5])
+      stored.push(report(now - 2, { from: now - 4 }))
+      await wait(60_000)
+      expect(backfilled()).toEqual([now - 11, now - 5, now - 2])
+      expect(gaps).toEqual([])
+      end()
+    },
+  )
 
   test('has nothing asked for where a newer one comes within two seconds', async () => {
     const { publish, sink, requests, end } = linkedStream()
