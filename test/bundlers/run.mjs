@@ -34,8 +34,8 @@ import { programText, small, threadText } from './programs.mjs'
 const here = dirname(fileURLToPath(import.meta.url))
 const names = Object.keys(forms)
 const shared = ['esbuild', 'webpack', 'rollup']
-/** These leave out of a page what it does not use, as the documentation says; the others do so in part. */
-const withBudget = ['esbuild', 'rollup', 'vite']
+/** These leave out of a page what it does not use, as the documentation says; Parcel does so in part. */
+const withBudget = ['esbuild', 'webpack', 'rspack', 'rollup', 'vite']
 const started = performance.now()
 
 const { positionals, values } = readArguments(process.argv.slice(2), {
