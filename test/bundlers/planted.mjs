@@ -45,11 +45,23 @@ export function plant(dist, top, place) {
     }
     if (folder === top) break
   }
-  const loader = `export const load = async (url, context, next) => {
-  (await import('node:fs')).appendFileSync(${JSON.stringify(seen)}, decodeURIComponent(new URL(url).pathname) + '\\n')
+  // Without strace a loader notes what is imported; what is required tells of itself.
+  const loader = join(top, 'watch-loader.mjs')
+  const watch = join(top, 'watch.mjs')
+  writeFileSync(
+    loader,
+    `import { appendFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+export function load(url, context, next) {
+  if (url.startsWith('file:')) appendFileSync(${JSON.stringify(seen)}, fileURLToPath(url) + '\\n')
   return next(url, context)
-}`
-  const register = `import { register } from 'node:module'; register('data:text/javascript,${encodeURIComponent(encodeURIComponent(loader)).replaceAll("'", '%2527')}')`
+}
+`,
+  )
+  writeFileSync(
+    watch,
+    `import { register } from 'node:module'\nregister('./watch-loader.mjs', import.meta.url)\n`,
+  )
 
   return {
     wrap: () =>
@@ -68,7 +80,7 @@ export function plant(dist, top, place) {
               process.execPath,
             ],
           }
-        : { args: ['--import', `data:text/javascript,${encodeURIComponent(register)}`] },
+        : { args: ['--import', watch] },
     findOpened(main) {
       const log = existsSync(seen) ? readFileSync(seen, 'utf8') : ''
       const opened = new Set(log.match(hasStrace ? /(?<=")[^"]+\.[mc]?js(?=")/g : /.+/g))
