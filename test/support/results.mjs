@@ -117,6 +117,53 @@ function hostTable() {
   return `${describeRuns(results, ({ host }) => host)}\n\n${markdownTable(head, cells)}`
 }
 
+const kB = bytes => (bytes / 1000).toFixed(bytes < 100_000 ? 1 : 0)
+
+/** What bundles do, for a target. */
+function bundleTable(target) {
+  const { runs, rows } = readResults('bundlers')
+  const steps =
+    target === 'node'
+      ? ['decode', 'verify', 'rest', 'ha', 'gateway']
+      : ['decode', 'verify', 'rest', 'stream', 'gateway']
+  const titles = { rest: 'REST', ha: 'HA stream' }
+  const head = [
+    'bundler',
+    'program',
+    'settings',
+    ...steps.map(step => titles[step] ?? step),
+    'kB',
+    'gzipped',
+    'files',
+    'warnings',
+  ]
+  const cells = rows
+    .filter(row => row.target === target)
+    .map(row => [
+      ...[row.bundler, row.name, row.settings || 'none'],
+      ...steps.map(step => {
+        const cell = row.isMade ? (row.steps[step] ?? '') : 'FAILED'
+        return cell === 'FAILED' ? '**no**' : cell
+      }),
+      ...[kB(row.bytes), kB(row.gzipped), `${row.files}`, `${row.warnings}`],
+    ])
+  const used = runs.length === 1 ? `Run on ${runs[0]}.\n\n` : ''
+  return `${target === 'node' ? used : ''}${markdownTable(head, cells)}`
+}
+
+/** What a page of one or two functions weighs. */
+function pageTable() {
+  const { rows } = readResults('bundlers')
+  const head = ['bundler', 'of', 'kB', 'gzipped', 'of it loaded at once', 'files']
+  const cells = rows
+    .filter(({ target }) => target === 'size')
+    .map(row => [
+      ...[row.bundler, `\`${row.name.replace(', ', '`, `')}\``],
+      ...[kB(row.bytes), kB(row.gzipped), kB(row.atOnce), `${row.files}`],
+    ])
+  return markdownTable(head, cells)
+}
+
 const isConfidential = ({ bench }) => bench === 'confidential-http'
 
 /** The tables, each with its page and the name that marks its place there. */
@@ -128,6 +175,9 @@ const tables = [
     text: () => benchTable(row => !isConfidential(row)),
   },
   { page: 'docs/hosts.md', name: 'hosts', text: hostTable },
+  { page: 'docs/portability.md', name: 'bundles for Node', text: () => bundleTable('node') },
+  { page: 'docs/portability.md', name: 'bundles for pages', text: () => bundleTable('web') },
+  { page: 'docs/portability.md', name: 'small pages', text: pageTable },
   { page: 'docs/performance.md', name: 'confidential', text: () => benchTable(isConfidential) },
 ]
 

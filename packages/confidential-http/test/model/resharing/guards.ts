@@ -77,23 +77,40 @@ export const GUARDED_FILES: readonly string[] = [
   ...new Set(Object.values(GUARDS).map(([file]) => file)),
 ]
 
-/** Guards without which few worlds break a rule, each with a seed that does: the search begins there. */
-export const RARE: ReadonlyMap<string, number> = new Map([
+/** For each guard a world that breaks a rule without it: the search begins there. */
+export const SEEDS: ReadonlyMap<string, number> = new Map([
+  ['steps', 22],
   ['orders', 963],
   ['distinct receivers', 874],
+  ['least threshold', 177],
   ['peers', 294],
+  ['inviter', 58],
+  ['proof label', 22],
+  ['generation', 3],
+  ['latest orders', 129],
+  ['one invitation', 2],
+  ['same dealing', 3],
+  ['later attempts', 2239],
+  ['rollback', 3],
+  ['settling', 62],
+  ['pending kept', 3],
+  ['pending of the key', 2],
+  ['adopted of the key', 62],
   ['dealing of the share', 21],
   ['length of a new dealing', 276],
-  ['proof of the index', 22],
-  ['proof of the key', 64],
-  ['latest orders', 129],
-  ['later attempts', 2239],
   ['dealing of the dealer', 2178],
   ['sub-share of the dealing', 537],
-  ['settled before', 602],
-  ['taken back unsettled', 3234],
+  ['sub-share of the holder', 784],
+  ['sub-share for all', 291],
+  ['invitation of all', 118],
+  ['proof', 64],
+  ['proof of the index', 22],
+  ['proof of the key', 64],
+  ['refusal', 62],
   ['all told', 5882],
+  ['settled before', 602],
   ['same base', 6007],
+  ['taken back unsettled', 3234],
 ])
 
 /** Guards without which no world has broken a rule yet. */

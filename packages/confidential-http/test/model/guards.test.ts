@@ -1,9 +1,9 @@
 // Each guard of a resharing is needed: without it a world breaks a rule (resharing.test.ts says what worlds are).
 //
-//   npm run test:long -- packages/confidential-http/test/model/guards
+//   npm test -- packages/confidential-http/test/model/guards
 //   RESHARING_MOST=100000 …                                         looks for longer
 import { expect, test } from '@jest/globals'
-import { GUARDS, RARE, UNSHOWN } from './resharing/guards.js'
+import { GUARDS, SEEDS, UNSHOWN } from './resharing/guards.js'
 import { ground } from './resharing/mocks.js'
 import { play } from './resharing/play.js'
 
@@ -15,7 +15,7 @@ test.each(guards)(
   'without %s a rule is broken',
   async guard => {
     ground.out = guard
-    let seed = RARE.get(guard) ?? 1
+    let seed = SEEDS.get(guard) ?? 1
     const end = seed + MOST
     while ((await play(seed)).broken.length === 0 && seed < end) seed++
     ground.out = undefined
