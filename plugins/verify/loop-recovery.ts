@@ -23,6 +23,14 @@ export function createLoopRecovery(choice: EngineChoice, speed: Speed = createSp
   let turns = 0
   let isEnded = false
 
+  function start(): void {
+    run().catch(cause => {
+      runner = 0
+      const rule = 'what recovers its signers has failed'
+      for (const job of jobs.splice(0)) finish(job, { reason: 'engine-unavailable', rule, cause })
+    })
+  }
+
   async function run(): Promise<void> {
     runners++
     const own = runners
@@ -53,13 +61,13 @@ export function createLoopRecovery(choice: EngineChoice, speed: Speed = createSp
   async function check(): Promise<void> {
     const before = turns
     await new Promise<void>(resolve => setImmediate(resolve))
-    if (turns === before && jobs.length > 0 && !isEnded) void run()
+    if (turns === before && jobs.length > 0 && !isEnded) start()
   }
 
   return {
     add(job) {
       jobs.push(job)
-      if (runner === 0 && !isEnded) void run()
+      if (runner === 0 && !isEnded) start()
       else void check()
     },
     end() {
