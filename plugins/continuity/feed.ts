@@ -408,11 +408,12 @@ export function openUnknown(feed: Feed, report: Report, milliseconds: number): v
 
 function timesOf(part: Range | undefined): Partial<Range> {
   if (part === undefined) return {}
-  const { openedAt, dueAt, digest } = part
-  // What a report names was published before it; another report on a page may have been published just now, whatever its time.
-  const lastAt =
-    digest === undefined ? Math.max(part.lastAt, performance.now() + INTERVAL) : part.lastAt
-  return { openedAt, lastAt, dueAt }
+  const { openedAt, dueAt, digest, lastAt } = part
+  const now = performance.now()
+  // What a report names was published before it; another report on a page may have been published just now, whatever its time. A report
+  // that only the last request has found was stored late, and so may be what it names.
+  const isLate = digest === undefined || lastAt <= now
+  return { openedAt, lastAt: isLate ? Math.max(lastAt, now + INTERVAL) : lastAt, dueAt }
 }
 
 /** Has the service asked for what comes after the newest report, after so many milliseconds. */

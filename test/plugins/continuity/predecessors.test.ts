@@ -456,3 +456,17 @@ test.each([['arrival' as const], ['sorted' as const]])(
     end()
   },
 )
+
+test('what the last request alone has found may name one that is stored later still', async () => {
+  const { publish, stored, times, gaps, end } = linkedStream()
+  publish([110])
+  await wait(9000)
+  stored.push(report(107, { from: 106 }))
+  await wait(3000)
+  expect(times()).toEqual([98, 100, 110, 107])
+  stored.push(report(105, { from: 101 }))
+  await wait(20_000)
+  expect(times()).toEqual([98, 100, 110, 107, 105])
+  expect(gaps.every(({ from, to }) => from === 108 && to === 109)).toBe(true)
+  end()
+})
