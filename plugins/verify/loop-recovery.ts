@@ -35,7 +35,9 @@ export function createLoopRecovery(choice: EngineChoice, speed: Speed = createSp
     runners++
     const own = runners
     runner = own
-    engine ??= createTimedRecovery(await loadEngine(choice))
+    // Whoever adds a job goes on before the job is done.
+    const loaded = engine === undefined ? await loadEngine(choice) : await undefined
+    engine ??= createTimedRecovery(loaded)
     let until = performance.now() + SLICE
     for (let next = 0; runner === own && !isEnded; next++) {
       const job = jobs[next]

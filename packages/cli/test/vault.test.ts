@@ -366,7 +366,7 @@ describe('sluice vault node', () => {
     })
     expect(await run([...args, '--peer', 'ab'.repeat(32)])).toMatchObject({ code: 2 })
     expect(await run([...args, '--min-threshold', '2'])).toMatchObject({ code: 2 })
-    expect(await run(['node', '--dir', 'node-1'])).toMatchObject({ code: 1 })
+    expect(await run(['node', '--dir', 'node-1'])).toMatchObject({ code: 2 })
     expect(await run(['node', '--dir', 'node-1', '--listen', 'here'])).toMatchObject({ code: 2 })
     expect(await run(['reshare', '--node', 'http://127.0.0.1:1'])).toMatchObject({ code: 2 })
   })
