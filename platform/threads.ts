@@ -21,7 +21,7 @@ export const countCores: () => number = availableParallelism
  */
 function isInPlace(): boolean {
   const url = import.meta.url
-  if (!/\/platform\/threads\.(js|ts)$/.test(url)) return false
+  if (!/\/(dist\/(esm|cjs)\/platform\/threads\.js|platform\/threads\.ts)$/.test(url)) return false
   const prepare = Error.prepareStackTrace
   Error.prepareStackTrace = (_, [caller]) => caller?.getFileName()
   try {

@@ -29,94 +29,116 @@ export interface RecoveryWorker {
 /** The events of a thread. */
 export interface WorkerEvents {
   answered(batch: Batch, answer: Answer): void
-  /** The thread has ended by itself, and will not answer these batches. */
-  exited(worker: RecoveryWorker, unanswered: readonly Batch[], hasAnswered: boolean): void
+  /** The thread has ended, and will not answer these batches; what has failed, where that is known. */
+  exited(left: readonly Batch[], hasAnswered: boolean, failure: unknown): void
 }
 
-/** Milliseconds for the first answer of a thread: one whose file has no program of ours would never answer. */
-const START_LIMIT = 10_000
+/** Milliseconds for an answer: a thread whose program is none of ours, or that hangs, would never answer. */
+const ANSWER_LIMIT = 5000
 
-/** Has a thread recover signers. */
+/** A thread of Node's, or a worker of the web, with the events of its kind. */
+type AnyThread = Thread & {
+  on?(event: string, listener: (value: unknown) => void): void
+  addEventListener?(event: string, listener: (event: { data?: unknown }) => void): void
+}
+
+/** Has a thread recover signers. Throws where it is none. */
 export function runWorker(
-  thread: Thread,
+  thread: AnyThread,
   choice: EngineChoice,
   { answered, exited }: WorkerEvents,
 ): RecoveryWorker {
-  thread.unref?.()
   /** In the order of the answers. */
   const batches: Batch[] = []
   let hasAnswered = false
-  let starting: ReturnType<typeof setTimeout> | undefined
-  const worker: RecoveryWorker = {
+  let hasEnded = false
+  let failure: unknown
+  let timer: ReturnType<typeof setTimeout> | undefined
+
+  function end(reason?: unknown): void {
+    failure ??= reason
+    if (hasEnded) return
+    hasEnded = true
+    clearTimeout(timer)
+    try {
+      thread.terminate()
+    } catch {}
+    exited(batches, hasAnswered, failure)
+  }
+
+  function giveUp(): void {
+    end(new Error(`it has not answered for ${ANSWER_LIMIT} ms`))
+  }
+
+  /** The clock of the next answer. */
+  function wait(): void {
+    clearTimeout(timer)
+    if (batches.length === 0) return
+    timer = setTimeout(giveUp, ANSWER_LIMIT)
+    timer.unref?.()
+  }
+
+  function receive(message: unknown): void {
+    if (hasEnded) return
+    const [batch] = batches
+    if (batch === undefined || !isAnswer(message, batch.jobs.length)) {
+      end(new Error('it has sent what is no answer: its program must be ours alone'))
+      return
+    }
+    hasAnswered = true
+    batches.shift()
+    if (batches.length === 0) thread.unref?.()
+    wait()
+    answered(batch, message)
+  }
+
+  if (typeof thread.on === 'function') {
+    thread.on('message', receive)
+    // The event exit follows.
+    thread.on('error', thrown => {
+      failure = thrown
+    })
+    thread.on('exit', () => end())
+  } else if (typeof thread.addEventListener === 'function') {
+    thread.addEventListener('message', ({ data }) => receive(data))
+    // It has no event for its end: a program that throws, or that can't be loaded, is ended here.
+    thread.addEventListener('error', event => end((event as { message?: unknown }).message))
+  } else throw new TypeError('it is no Worker')
+  thread.unref?.()
+  thread.postMessage(choice)
+
+  return {
     get load() {
       return batches.length
     },
     post(batch) {
-      if (batches.push(batch) === 1) thread.ref?.()
-      thread.postMessage(
-        batch.jobs.map(({ fullReport, addresses }): Task => ({ fullReport, addresses })),
-      )
-      if (hasAnswered || starting !== undefined) return
-      starting = setTimeout(end, START_LIMIT)
-      starting.unref?.()
+      if (batches.push(batch) === 1) {
+        thread.ref?.()
+        wait()
+      }
+      try {
+        thread.postMessage(
+          batch.jobs.map(({ fullReport, addresses }): Task => ({ fullReport, addresses })),
+        )
+      } catch (thrown) {
+        end(thrown)
+      }
     },
     terminate() {
-      clearTimeout(starting)
+      hasEnded = true
+      clearTimeout(timer)
       thread.terminate()
     },
   }
-  const end = listen(
-    thread,
-    message => {
-      hasAnswered = true
-      clearTimeout(starting)
-      const batch = batches.shift()
-      if (batches.length === 0) thread.unref?.()
-      if (batch !== undefined) answered(batch, message as Answer)
-    },
-    () => {
-      clearTimeout(starting)
-      exited(worker, batches, hasAnswered)
-    },
+}
+
+function isAnswer(message: unknown, jobs: number): message is Answer {
+  const { recovered, timed } = (message ?? {}) as Partial<Answer>
+  return (
+    Array.isArray(recovered) &&
+    recovered.length === jobs &&
+    recovered.every(each => typeof each === 'object' && each !== null) &&
+    Number.isFinite(timed?.reports) &&
+    Number.isFinite(timed?.ms)
   )
-  thread.postMessage(choice)
-  return worker
-}
-
-/** The events of a thread of Node's. */
-interface NodeEvents {
-  on(event: string, listener: (value: unknown) => void): void
-}
-
-/** The events of a worker of the web. */
-interface WebEvents {
-  addEventListener(event: string, listener: (event: { data?: unknown }) => void): void
-}
-
-/** Listens to a thread. Returns a function that ends it, as if it had ended by itself. */
-function listen(
-  thread: Thread,
-  onMessage: (message: unknown) => void,
-  onEnd: () => void,
-): () => void {
-  if ('on' in thread) {
-    const events = thread as Thread & NodeEvents
-    events.on('message', onMessage)
-    // The event exit follows.
-    events.on('error', () => undefined)
-    events.on('exit', onEnd)
-    return () => void thread.terminate()
-  }
-  const events = thread as Thread & WebEvents
-  events.addEventListener('message', ({ data }) => onMessage(data))
-  let hasEnded = false
-  function end(): void {
-    if (hasEnded) return
-    hasEnded = true
-    thread.terminate()
-    onEnd()
-  }
-  // It has no event for its end: a program that throws, or that can't be loaded, is ended here.
-  events.addEventListener('error', end)
-  return end
 }

@@ -1,3 +1,4 @@
+import { isThenable } from '../../core/thenable.js'
 import { setImmediate } from '../../platform/globals.js'
 import { countCores, startRecoveryThread, type Thread } from '../../platform/threads.js'
 import type { EngineChoice } from './engine.js'
@@ -16,6 +17,9 @@ const MAX_CRASHES = 2
 /** Threads in a row that may exit without any answer before no more are started. */
 const MAX_FAILED_STARTS = 2
 
+/** Threads that recover. */
+const inUse = new WeakSet<Thread>()
+
 /** The number of cores less one for the event loop: 1 to 4. */
 export function defaultThreads(): number {
   return Math.min(4, Math.max(1, countCores() - 1))
@@ -30,6 +34,7 @@ export function createThreadRecovery(
   maxThreads: number,
   speed: Speed = createSpeed(),
   startThread: StartThread = startRecoveryThread,
+  onGivenUp: (reason: unknown) => void = () => undefined,
 ): Recovery {
   const workers = new Set<RecoveryWorker>()
   const unanswered: Batch[] = []
@@ -41,14 +46,24 @@ export function createThreadRecovery(
   let local: Recovery | undefined
 
   function start(): RecoveryWorker | undefined {
-    const thread = tryToStart(startThread)
-    if (thread === undefined) {
+    try {
+      const thread = startThread()
+      if (isThenable(thread)) void endLater(thread)
+      if (typeof thread?.postMessage !== 'function') throw new TypeError('it is no Worker')
+      // Each would take the answers of the other for its own.
+      if (inUse.has(thread)) throw new TypeError('it is a Worker that runs already')
+      inUse.add(thread)
+      const worker: RecoveryWorker = runWorker(thread, choice, {
+        answered,
+        exited: (left, hasAnswered, reason) => exited(worker, left, hasAnswered, reason),
+      })
+      workers.add(worker)
+      return worker
+    } catch (thrown) {
       limit = workers.size
+      if (limit === 0) onGivenUp(thrown)
       return undefined
     }
-    const worker = runWorker(thread, choice, { answered, exited })
-    workers.add(worker)
-    return worker
   }
 
   function answered(batch: Batch, { recovered, timed }: Answer): void {
@@ -60,9 +75,15 @@ export function createThreadRecovery(
     assign()
   }
 
-  function exited(worker: RecoveryWorker, left: readonly Batch[], hasAnswered: boolean): void {
-    if (!hasAnswered) failedStarts++
+  function exited(
+    worker: RecoveryWorker,
+    left: readonly Batch[],
+    hasAnswered: boolean,
+    reason: unknown,
+  ): void {
     workers.delete(worker)
+    if (!hasAnswered) failedStarts++
+    if (!hasAnswered && failedStarts === MAX_FAILED_STARTS && !isEnded) onGivenUp(reason)
     for (const { jobs, crashes } of left) unanswered.push({ jobs, crashes: crashes + 1 })
     assign()
   }
@@ -122,16 +143,14 @@ export function createThreadRecovery(
   }
 }
 
-/** Starts a thread of the program `sluice/plugins/verify/thread`; undefined where there can be no more. */
+/** Starts a thread of the program `sluice/plugins/verify/thread`; undefined where there can be none. */
 export type StartThread = () => Thread | undefined
 
-function tryToStart(start: StartThread): Thread | undefined {
+/** Ends a thread that an async function has started: nobody waits for it. */
+async function endLater(starting: PromiseLike<unknown>): Promise<void> {
   try {
-    const thread = start()
-    return typeof thread?.postMessage === 'function' ? thread : undefined
-  } catch {
-    return undefined
-  }
+    await ((await starting) as Thread | undefined)?.terminate()
+  } catch {}
 }
 
 /** Takes the next jobs, shared between the threads where they are few; undefined where all were cancelled. */

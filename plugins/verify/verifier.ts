@@ -1,3 +1,4 @@
+import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { opensSockets } from '../../platform/globals.js'
 import type { Report } from '../../report/report.js'
@@ -44,13 +45,19 @@ export function createVerifier(options: VerifierOptions, log: Log = {}): Verifie
   const { count: rule, checkExpiry: checksExpiry, engine: choice, workers, now } = given
   const wantsThreads = workers !== 0 && (given.worker !== undefined || opensSockets)
   const source = createSignerSource(given.signers)
-  const speed = createSpeed(() => {
-    log.info?.(describe(facts(), choice), facts())
-    if (wantsThreads && speed.threads === 0)
+  const speed = createSpeed(() => log.info?.(describe(facts(), choice), facts()))
+
+  function onNoThreads(reason: unknown): void {
+    if (!wantsThreads) return
+    const place = 'verify runs in the event loop'
+    if (given.worker === undefined)
+      log.warn?.(`${place}: no thread could be started. In a bundle, give it the option worker`)
+    else
       log.warn?.(
-        'verify runs in the event loop: no thread could be started. In a bundle, give it the option worker',
+        `${place}: the threads of the option worker have failed: ${asError(reason).message}`,
       )
-  })
+  }
+
   /** Reports whose signers are being looked up. */
   const awaiting = new Set<Report>()
   let f: number | undefined
@@ -60,7 +67,7 @@ export function createVerifier(options: VerifierOptions, log: Log = {}): Verifie
   const early: Job[] = []
 
   async function open(): Promise<void> {
-    const load = await loadRecovery(given)
+    const load = await loadRecovery(given, onNoThreads)
     if (isEnded) return
     recovery ??= load(speed)
     for (const job of early.splice(0)) recovery.add(job)
@@ -153,16 +160,16 @@ function describe(
 }
 
 /** Loads what recovers: in threads, or where these can't be loaded or are not wanted, in the event loop. */
-async function loadRecovery({
-  engine,
-  workers,
-  worker,
-}: CheckedVerifierOptions): Promise<(speed: Speed) => Recovery> {
+async function loadRecovery(
+  { engine, workers, worker }: CheckedVerifierOptions,
+  onNoThreads: (reason: unknown) => void,
+): Promise<(speed: Speed) => Recovery> {
   const inLoop = (speed: Speed): Recovery => createLoopRecovery(engine, speed)
   if (workers === 0) return inLoop
   try {
     const { createThreadRecovery, defaultThreads } = await import('./thread-recovery.js')
-    return speed => createThreadRecovery(engine, workers ?? defaultThreads(), speed, worker)
+    return speed =>
+      createThreadRecovery(engine, workers ?? defaultThreads(), speed, worker, onNoThreads)
   } catch {
     // The runtime has no threads.
     return inLoop

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import * as threads from 'node:worker_threads'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import type { SignerSet } from '../../../plugins/verify/signers.js'
@@ -377,34 +378,79 @@ describe('a thread that is handed over', () => {
     await until(() => started.every(({ threadId }) => threadId === -1))
   })
 
-  test.each<readonly [string, () => unknown]>([
-    ['that can’t be started', () => raise()],
-    ['that is none', () => ({})],
-    ['whose program fails', () => new threads.Worker('throw new Error()', { eval: true })],
-  ])('%s costs no report, and is said', async (_, worker) => {
+  const eval_ = (text: string) => new threads.Worker(text, { eval: true })
+  const port = "require('node:worker_threads').parentPort"
+  const load = `require(${JSON.stringify(join(built, 'cjs/plugins/verify/thread.js'))})`
+
+  test.each<readonly [string, () => unknown, RegExp]>([
+    ['that can’t be started', () => raise(), /a bundle has no such file/],
+    ['that is none', () => ({}), /it is no Worker/],
+    [
+      'that has no events',
+      () => ({ postMessage: () => undefined, terminate: () => undefined }),
+      /it is no Worker/,
+    ],
+    [
+      'that takes no messages',
+      () => ({ postMessage: () => raise(), terminate: () => undefined, on: () => undefined }),
+      /a bundle has no such file/,
+    ],
+    ['that comes later', async () => new threads.Worker(program), /it is no Worker/],
+    ['whose program fails', () => eval_('throw new Error("it fails")'), /it fails/],
+    [
+      'whose program is another',
+      () => eval_(`${port}.on('message', x => ${port}.postMessage(x))`),
+      /no answer/,
+    ],
+    ['that says hello first', () => eval_(`${port}.postMessage('hello'); ${load}`), /no answer/],
+    [
+      'that answers for too few',
+      () => eval_(`${port}.on('message', () => ${port}.postMessage({ recovered: [], timed: {} }))`),
+      /no answer/,
+    ],
+  ])('%s costs no report, and the reason is said', async (_, worker, reason) => {
     const { threads: count, warnings } = await run({ worker: worker as () => threads.Worker })
     expect(count).toBe(0)
-    expect(warnings).toEqual([expect.stringMatching('no thread could be started')])
+    expect(warnings).toEqual([expect.stringMatching(reason)])
+  })
+
+  test('is started for one verifier: one that runs already is none', async () => {
+    const one = new threads.Worker(program)
+    expect((await run({ worker: () => one })).warnings).toEqual([])
+    const { warnings } = await run({ worker: () => one })
+    expect(warnings).toEqual([expect.stringMatching('it is a Worker that runs already')])
+    await one.terminate()
   })
 
   function raise(): never {
     throw new Error('a bundle has no such file')
   }
 
-  test('that never answers costs no report', async () => {
+  test.each([
+    ['never answers', `${port}.on('message', () => undefined)`],
+    [
+      'hangs after its first answer',
+      `let n = 0; ${load}; ${port}.on('message', () => { if (++n > 2) for (;;); })`,
+    ],
+  ])('that %s costs no report', async (_, text) => {
     jest.useFakeTimers({ doNotFake: ['performance', 'queueMicrotask', 'nextTick'] })
     try {
-      make({ engine: 'noble', workers: 1, worker: () => new threads.Worker(mute, { eval: true }) })
-      const checking = check(whole)
-      let isDone = false
-      void checking.then(() => {
-        isDone = true
-      })
-      while (!isDone) await jest.advanceTimersByTimeAsync(1000)
-      expect(await checking).toBeUndefined()
+      make({ engine: 'noble', workers: 1, worker: () => eval_(text) })
+      let left = 4
+      for (let each = 0; each < 4; each++) {
+        const checking = check(whole).then(failure => {
+          expect(failure).toBeUndefined()
+          left--
+        })
+        for (let turn = 0; turn < 200 && left > 3 - each; turn++) {
+          await jest.advanceTimersByTimeAsync(100)
+          await pause(2)
+        }
+        await checking
+      }
+      expect(left).toBe(0)
     } finally {
       jest.useRealTimers()
     }
   })
-  const mute = "require('node:worker_threads').parentPort.on('message', () => undefined)"
 })
