@@ -71,7 +71,7 @@ export function testAttacks(share: number): void {
           for (const node of nodes) expect(sharesOf(node)).toEqual([`${remote.generation}.json`])
         }
       },
-      600_000,
+      120_000,
     )
 }
 
