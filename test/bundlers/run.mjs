@@ -84,7 +84,9 @@ async function installTools() {
   const lock = join(here, 'package-lock.json')
   if (existsSync(done) && statSync(done).mtimeMs >= statSync(lock).mtimeMs) return
   console.log('bundlers: installs them')
-  await npm(['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: here, timeout: 300_000 })
+  // By the lock file; `npm ci` would ask it for the binaries of every system, and some of them it has not.
+  const flags = ['--no-save', '--no-audit', '--no-fund', '--loglevel=error']
+  await npm(['install', ...flags], { cwd: here, timeout: 300_000 })
 }
 
 /** Installs the library and its packages as a user does: without secp256k1, and with it. */
