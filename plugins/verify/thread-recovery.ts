@@ -1,4 +1,3 @@
-import { isThenable } from '../../core/thenable.js'
 import { setImmediate } from '../../platform/globals.js'
 import { countCores, startRecoveryThread, type Thread } from '../../platform/threads.js'
 import type { EngineChoice } from './engine.js'
@@ -48,8 +47,10 @@ export function createThreadRecovery(
   function start(): RecoveryWorker | undefined {
     try {
       const thread = startThread()
-      if (isThenable(thread)) void endLater(thread)
-      if (typeof thread?.postMessage !== 'function') throw new TypeError('it is no Worker')
+      if (typeof thread?.postMessage !== 'function') {
+        void endLater(thread)
+        throw new TypeError('it is no Worker')
+      }
       // Each would take the answers of the other for its own.
       if (inUse.has(thread)) throw new TypeError('it is a Worker that runs already')
       inUse.add(thread)
@@ -147,7 +148,7 @@ export function createThreadRecovery(
 export type StartThread = () => Thread | undefined
 
 /** Ends a thread that an async function has started: nobody waits for it. */
-async function endLater(starting: PromiseLike<unknown>): Promise<void> {
+async function endLater(starting: unknown): Promise<void> {
   try {
     await ((await starting) as Thread | undefined)?.terminate()
   } catch {}
