@@ -101,12 +101,13 @@ export default async function bench() {
     ours: await weigh(files.ours, 'bundle', optionalPeers),
     official: await weigh(files.official, 'bundle'),
   }
-  const entries = Object.keys(budgets)
-  const weights = await Promise.all(entries.map(entry => weigh(entryFile(root, entry))))
+  const entries = Object.keys(budgets).filter(name => /^sluice(\/|$)/.test(name))
+  const fileOf = name => entryFile(root, `.${name.slice('sluice'.length)}`)
+  const weights = await Promise.all(entries.map(name => weigh(fileOf(name))))
   printTable(
     'gzipped, without dependencies',
     [''],
-    entries.map((entry, index) => [`sluice${entry.slice(1)}`, kilobytes(weights[index])]),
+    entries.map((name, index) => [name, kilobytes(weights[index])]),
   )
 
   const loads = Object.entries(forms).map(([form, { goal }]) => {
