@@ -24,8 +24,20 @@ export function setImmediate(task: () => void): void {
 function openChannel(): { postMessage(message: unknown): void } | null {
   try {
     const { port1, port2 } = new MessageChannel()
-    Object.assign(port1, { onmessage: () => tasks.shift()?.() })
-    return port2
+    // Where this form runs on Node, an open port would keep the process alive.
+    const held: { ref?(): void; unref?(): void } = port1 as object
+    Object.assign(port1, {
+      onmessage() {
+        tasks.shift()?.()
+        if (tasks.length === 0) held.unref?.()
+      },
+    })
+    return {
+      postMessage(message) {
+        held.ref?.()
+        port2.postMessage(message)
+      },
+    }
   } catch {
     return null
   }
