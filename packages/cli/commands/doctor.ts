@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Feed } from 'sluice/client'
 import { isStreamsError, ValidationError } from 'sluice/core'
-import type { Patient } from '../doctor/context.js'
+import type { Subject } from '../doctor/context.js'
 import { addExamples } from '../input/arguments.js'
 import { feedText, findFeeds } from '../input/feeds.js'
 import { type IO, print } from '../io.js'
@@ -50,7 +50,7 @@ function seconds(text: string): number {
 const colours = { ok: green, warning: yellow, failed: red, 'not checked': dim } as const
 
 async function runDoctor(given: readonly string[], options: DoctorOptions, io: IO): Promise<void> {
-  const patient = await findPatient(given, options, io)
+  const subject = await findSubject(given, options, io)
   const { doctor } = await import('../doctor/doctor.js')
   const progress = createProgress(io, true)
   const startedAt = performance.now()
@@ -59,7 +59,7 @@ async function runDoctor(given: readonly string[], options: DoctorOptions, io: I
     progress.update(passed / (options.seconds + 1), () => 'watching the origins')
   }, 100)
   try {
-    io.exitCode = await doctor(patient, io.signal, {
+    io.exitCode = await doctor(subject, io.signal, {
       json: options.json === true,
       colour: (status, text) => colours[status](text),
       write(text) {
@@ -73,11 +73,11 @@ async function runDoctor(given: readonly string[], options: DoctorOptions, io: I
   }
 }
 
-async function findPatient(
+async function findSubject(
   given: readonly string[],
   options: DoctorOptions,
   io: IO,
-): Promise<Patient> {
+): Promise<Subject> {
   const { nats, seconds } = options
   if (options.endpoint !== undefined && options.wsEndpoint === undefined && !io.env.WS_URL)
     throw new ValidationError(

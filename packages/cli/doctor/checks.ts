@@ -11,7 +11,7 @@ import { origins } from './checks/origins.js'
 import { packages } from './checks/packages.js'
 import { proxy } from './checks/proxy.js'
 import { tls } from './checks/tls.js'
-import type { Patient } from './context.js'
+import type { Subject } from './context.js'
 
 const machine: readonly Check[] = [node, packages]
 /** Each stands below those that it needs. */
@@ -28,7 +28,7 @@ const service: readonly Check[] = [
 ]
 
 /** The checks to run, in the order of the report. Who reads a log needs no credentials, and then no service. */
-export function checksFor({ log: place, credentials }: Patient): readonly Check[] {
+export function checksFor({ log: place, credentials }: Subject): readonly Check[] {
   if (place === undefined) return [...machine, ...service]
   return credentials === undefined ? [...machine, log] : [...machine, ...service, log]
 }

@@ -15,8 +15,8 @@ import type { Credentials } from 'sluice/plugins/hmac-auth'
 import type { LogOptions } from '../service/nats.js'
 import { type ClockReading, readClock } from './read-clock.js'
 
-/** What is to be checked. */
-export interface Patient {
+/** The service that the doctor checks, and the machine that asks it. */
+export interface Subject {
   readonly endpoint: string
   /** One URL, or several separated by commas. */
   readonly wsEndpoint: string
@@ -38,7 +38,7 @@ export interface Patient {
 }
 
 /** What checks work with. What several of them ask for is asked for once. */
-export interface Context extends Patient {
+export interface Context extends Subject {
   /** Aborts when the user stops the command. */
   readonly signal: AbortSignal
   /** Where REST and streams are, each host and port once. */
@@ -62,8 +62,8 @@ export interface Context extends Patient {
 const TIMEOUT = 10_000
 
 /** Makes the context of a run. Throws ValidationError where an option breaks its rule. */
-export function createContext(patient: Patient, signal: AbortSignal): Context {
-  const { endpoint, wsEndpoint, credentials, network } = patient
+export function createContext(subject: Subject, signal: AbortSignal): Context {
+  const { endpoint, wsEndpoint, credentials, network } = subject
   const life = createLifetime(signal)
   const { findProxy, tls } = checkEgress(network) ?? { findProxy: () => undefined, tls: {} }
   const { fetch = globalThis.fetch } = createTransport(network, life)
@@ -84,7 +84,7 @@ export function createContext(patient: Patient, signal: AbortSignal): Context {
   })
 
   return {
-    ...patient,
+    ...subject,
     signal: life.signal,
     targets: [...targets.values()],
     wsEndpoints,

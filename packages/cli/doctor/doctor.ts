@@ -1,6 +1,6 @@
 import type { Status } from './check.js'
 import { checksFor } from './checks.js'
-import { createContext, type Patient } from './context.js'
+import { createContext, type Subject } from './context.js'
 import { createHider } from './hide-secrets.js'
 import { formatCounts, formatLine, type Line, linesOf, reportOf } from './report.js'
 import { runChecks } from './runner.js'
@@ -17,15 +17,15 @@ const STOPPED = 1
 
 /** Runs the checks and writes what they find, each line as soon as it is known. Returns the exit code. */
 export async function doctor(
-  patient: Patient,
+  subject: Subject,
   signal: AbortSignal,
   { write, json, colour }: DoctorOutput,
 ): Promise<number> {
-  const context = createContext(patient, signal)
-  const hide = createHider(patient)
+  const context = createContext(subject, signal)
+  const hide = createHider(subject)
   const lines: Line[] = []
   try {
-    await runChecks(checksFor(patient), context, outcome => {
+    await runChecks(checksFor(subject), context, outcome => {
       if (signal.aborted) return
       const found = linesOf(outcome, hide)
       lines.push(...found)

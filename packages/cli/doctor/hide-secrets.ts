@@ -1,11 +1,11 @@
-import type { Patient } from './context.js'
+import type { Subject } from './context.js'
 
 /** Shorter ones are in many texts by chance. */
 const LEAST = 4
 const HIDDEN = '…'
 
 /** Makes a function that removes secrets, and the user names and passwords of URLs, from a text, and what terminals obey. */
-export function createHider({ credentials, network, env }: Patient): (text: string) => string {
+export function createHider({ credentials, network, env }: Subject): (text: string) => string {
   const variables = Object.entries(env).filter(([name]) => /_proxy$/i.test(name))
   const secrets = [
     credentials?.apiKey,

@@ -335,7 +335,7 @@ describe('a report below the newest', () => {
     ['', 0],
     [', though the present is an hour ahead', 3600],
   ])(
-    'that was fetched has what is after it asked for again where that was published just now%s',
+    'that was fetched has the service asked again for the time after it, if that time is recent%s',
     async (_name, ahead) => {
       const { publish, stored, backfilled, gaps, end } = linkedStream()
       const now = Math.floor(Date.now() / 1000) - ahead

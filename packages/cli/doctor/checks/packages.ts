@@ -1,5 +1,5 @@
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
-import type { Patient } from '../context.js'
+import type { Subject } from '../context.js'
 import { findPackage, findVersion, readManifest } from '../manifest.js'
 import { satisfies } from '../version-range.js'
 
@@ -37,7 +37,7 @@ export const packages: Check = {
 }
 
 /** The options that need a package, by its name. */
-function neededBy({ network, log }: Pick<Patient, 'network' | 'log'>): ReadonlyMap<string, string> {
+function neededBy({ network, log }: Pick<Subject, 'network' | 'log'>): ReadonlyMap<string, string> {
   const needed = new Map<string, string>()
   if (Object.keys(network).length > 0) needed.set('undici', '--proxy, --ca and --cert')
   if (log === undefined) return needed

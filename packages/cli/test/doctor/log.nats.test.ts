@@ -3,11 +3,11 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { feed, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
 import { until } from '@sluice/test-support/waiting.js'
 import { checksFor } from '../../doctor/checks.js'
-import type { Patient } from '../../doctor/context.js'
+import type { Subject } from '../../doctor/context.js'
 import { diagnose, patientOf } from '../support/cli/doctor.js'
 
 /** Who reads the log alone has no credentials. */
-function reader({ servers }: LogWorld, feedIDs: readonly string[] = []): Patient {
+function reader({ servers }: LogWorld, feedIDs: readonly string[] = []): Subject {
   const log = {
     nats: servers.servers.join(),
     creds: undefined,
@@ -69,14 +69,14 @@ test('says that the stream is not there, or the server', async () => {
     'log: stream SLUICE does not exist: a relay creates it with create',
   ])
   const [node] = world.servers.nodes
-  const patient = reader(world)
+  const subject = reader(world)
   await node.kill()
   const away = await diagnose({
-    ...patient,
+    ...subject,
     log: {
-      ...patient.log,
+      ...subject.log,
       nats: `nats://someone:open-sesame@127.0.0.1:${node.port}`,
-    } as Patient['log'],
+    } as Subject['log'],
   })
   expect(away.of('failed')).toEqual([expect.stringMatching(/^log: .*refused/i)])
   expect(away.exitCode).toBe(4)

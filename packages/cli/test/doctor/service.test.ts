@@ -5,8 +5,8 @@ import { diagnose, expectOne, feed, SERVED, startService } from '../support/cli/
 const DAY = 86_400_000
 
 test('finds nothing wrong where nothing is', async () => {
-  const { patient, engine } = await startService()
-  const diagnosis = await diagnose(patient)
+  const { subject, engine } = await startService()
+  const diagnosis = await diagnose(subject)
   expect(diagnosis.of('failed')).toEqual([])
   expect(diagnosis.of('not checked')).toEqual([])
   expect(diagnosis.exitCode).toBe(0)
@@ -34,23 +34,23 @@ test('finds nothing wrong where nothing is', async () => {
 
 describe('finds and names', () => {
   test('a wrong clock', async () => {
-    const { patient } = await startService({ now: () => Date.now() + 60_000 })
-    const diagnosis = await diagnose(patient)
+    const { subject } = await startService({ now: () => Date.now() + 60_000 })
+    const diagnosis = await diagnose(subject)
     expectOne(diagnosis, /^clock: is (59|60)\.\d s ± \d\.\d s behind the service’s/)
     expect(diagnosis.exitCode).toBe(3)
   })
 
   test('a clock of another day, which nothing corrects', async () => {
-    const { patient } = await startService({ now: () => Date.now() - 3 * DAY })
-    const diagnosis = await diagnose(patient)
+    const { subject } = await startService({ now: () => Date.now() - 3 * DAY })
+    const diagnosis = await diagnose(subject)
     expectOne(diagnosis, /^clock: is 2\d+\.\d s .* ahead of the service’s/, SERVED)
   })
 
   test('a wrong secret', async () => {
-    const { patient } = await startService()
+    const { subject } = await startService()
     const userSecret = 'another-secret-of-the-test'
-    const credentials = { apiKey: patient.credentials?.apiKey as string, userSecret }
-    const diagnosis = await diagnose({ ...patient, credentials })
+    const credentials = { apiKey: subject.credentials?.apiKey as string, userSecret }
+    const diagnosis = await diagnose({ ...subject, credentials })
     expectOne(
       diagnosis,
       /^credentials: the service rejects API_KEY or USER_SECRET: it answers 401, and not because of the clock/,
@@ -60,33 +60,33 @@ describe('finds and names', () => {
   })
 
   test('an answer of 403, which is none of 401', async () => {
-    const { patient, engine } = await startService()
+    const { subject, engine } = await startService()
     engine.fail({ status: 403, path: '/api', times: Number.POSITIVE_INFINITY })
     expectOne(
-      await diagnose(patient),
+      await diagnose(subject),
       /^credentials: the service answers 403: it is reached, and forbids/,
       SERVED.slice(1),
     )
   })
 
   test('no credentials', async () => {
-    const { patient } = await startService()
-    const diagnosis = await diagnose({ ...patient, credentials: undefined })
+    const { subject } = await startService()
+    const diagnosis = await diagnose({ ...subject, credentials: undefined })
     expectOne(diagnosis, /^credentials: API_KEY and USER_SECRET are not set/, SERVED.slice(1))
     expect(diagnosis.exitCode).toBe(3)
   })
 
   test('one dead origin', async () => {
-    const { patient, engine } = await startService()
+    const { subject, engine } = await startService()
     await engine.origins[1]?.kill()
-    const diagnosis = await diagnose(patient)
+    const diagnosis = await diagnose(subject)
     expectOne(diagnosis, /^origins: origin 002 can’t be connected: .*502/)
     expect(diagnosis.of('ok')).toContainEqual(expect.stringMatching(/^origins: origin 001: conn/))
     expect(diagnosis.exitCode).toBe(4)
   })
 
   test('an origin that is lost and comes back, and one that brings nothing, as warnings', async () => {
-    const { patient, engine } = await startService()
+    const { subject, engine } = await startService()
     const [first, second] = engine.origins
     const fault = (async () => {
       await until(() => engine.connections === 2)
@@ -94,7 +94,7 @@ describe('finds and names', () => {
       second?.mute(true)
     })()
     engine.pause()
-    const diagnosis = await diagnose({ ...patient, seconds: 1.5 })
+    const diagnosis = await diagnose({ ...subject, seconds: 1.5 })
     await fault
     expect(diagnosis.of('failed')).toEqual([])
     expect(diagnosis.of('warning')).toEqual([
@@ -104,9 +104,9 @@ describe('finds and names', () => {
   })
 
   test('one feed that the key is not entitled to', async () => {
-    const { patient, engine } = await startService()
+    const { subject, engine } = await startService()
     engine.entitle(feed(2), false)
-    const diagnosis = await diagnose({ ...patient, feedIDs: [feed(1), feed(2)] })
+    const diagnosis = await diagnose({ ...subject, feedIDs: [feed(1), feed(2)] })
     expectOne(diagnosis, /^feeds: 0x1003.*2 is unknown to the service, or the key is not entitled/)
     expect(diagnosis.exitCode).toBe(3)
   })

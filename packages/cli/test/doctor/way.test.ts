@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { createCertificateAuthority, startFaultProxy } from '@sluice/engine'
 import { startProxy } from '@sluice/test-support/wire/egress.js'
-import type { Patient } from '../../doctor/context.js'
+import type { Subject } from '../../doctor/context.js'
 import { closers, diagnose, expectOne, SERVED, startService } from '../support/cli/doctor.js'
 
 const DAY = 86_400_000
@@ -10,8 +10,8 @@ describe('finds and names', () => {
   test('an expired certificate', async () => {
     const { ca, issue } = await createCertificateAuthority()
     const certificate = issue({ hosts: ['localhost'], expiresAt: Date.now() - 2 * DAY })
-    const { patient } = await startService({}, certificate)
-    const diagnosis = await diagnose({ ...patient, network: { tls: { ca } } })
+    const { subject } = await startService({}, certificate)
+    const diagnosis = await diagnose({ ...subject, network: { tls: { ca } } })
     const day = new Date(Date.now() - 2 * DAY).toISOString().slice(0, 10)
     expectOne(
       diagnosis,
@@ -25,24 +25,24 @@ describe('finds and names', () => {
 
   test('a certificate that expires within two weeks, as a warning', async () => {
     const { ca, issue } = await createCertificateAuthority()
-    const { patient } = await startService({}, issue({ hosts: ['localhost'] }))
-    const diagnosis = await diagnose({ ...patient, network: { tls: { ca } } })
+    const { subject } = await startService({}, issue({ hosts: ['localhost'] }))
+    const diagnosis = await diagnose({ ...subject, network: { tls: { ca } } })
     expect(diagnosis.of('failed')).toEqual([])
     expect(diagnosis.of('warning')).toContainEqual(expect.stringMatching(/^tls: .*, 0 days/))
   })
 
   test('a certificate of an authority that is not trusted', async () => {
-    const { patient } = await startService()
+    const { subject } = await startService()
     const { ca } = await createCertificateAuthority()
-    const diagnosis = await diagnose({ ...patient, network: { tls: { ca } } })
+    const diagnosis = await diagnose({ ...subject, network: { tls: { ca } } })
     expectOne(diagnosis, /^tls: .* is not trusted: /, ['clock', ...SERVED])
   })
 
   test('a host without an address', async () => {
-    const { patient } = await startService()
+    const { subject } = await startService()
     const endpoint = 'https://api.sluice.invalid'
     const diagnosis = await diagnose({
-      ...patient,
+      ...subject,
       endpoint,
       wsEndpoint: endpoint.replace('http', 'ws'),
     })
@@ -55,9 +55,9 @@ describe('finds and names', () => {
   })
 
   test('a port where nothing listens', async () => {
-    const { patient } = await startService()
+    const { subject } = await startService()
     const [endpoint, wsEndpoint] = ['https://127.0.0.1:1', 'wss://127.0.0.1:1']
-    const diagnosis = await diagnose({ ...patient, endpoint, wsEndpoint })
+    const diagnosis = await diagnose({ ...subject, endpoint, wsEndpoint })
     expectOne(diagnosis, /^connection: 127\.0\.0\.1:1 can’t be reached: .*ECONNREFUSED/, [
       'tls',
       'clock',
@@ -66,11 +66,11 @@ describe('finds and names', () => {
   })
 
   test('slow REST, as a warning', async () => {
-    const { patient } = await startService()
-    const proxy = await startFaultProxy({ upstream: patient.endpoint })
+    const { subject } = await startService()
+    const proxy = await startFaultProxy({ upstream: subject.endpoint })
     closers.push(() => proxy.close())
     await proxy.set({ latencyMs: 300 })
-    const diagnosis = await diagnose({ ...patient, endpoint: proxy.url })
+    const diagnosis = await diagnose({ ...subject, endpoint: proxy.url })
     expect(diagnosis.of('failed')).toEqual([])
     expect(diagnosis.of('warning')).toContainEqual(
       expect.stringMatching(/^latency: REST is slow: 5 requests: median \d{3,4} ms/),
@@ -79,8 +79,8 @@ describe('finds and names', () => {
   })
 
   test('no high availability, as a warning', async () => {
-    const { patient } = await startService({ origins: 1 })
-    const diagnosis = await diagnose(patient)
+    const { subject } = await startService({ origins: 1 })
+    const diagnosis = await diagnose(subject)
     expect(diagnosis.of('failed')).toEqual([])
     expect(diagnosis.of('warning')).toContainEqual(
       expect.stringMatching(/^origins: high availability is not possible: localhost:\d+ has one/),
@@ -88,12 +88,12 @@ describe('finds and names', () => {
   })
 
   test('a proxy that refuses CONNECT', async () => {
-    const { patient } = await startService()
+    const { subject } = await startService()
     const proxy = await startProxy()
     closers.push(() => proxy.close())
     proxy.refuseWith(403)
-    const network = { ...patient.network, proxy: proxy.url }
-    const diagnosis = await diagnose({ ...patient, network })
+    const network = { ...subject.network, proxy: proxy.url }
+    const diagnosis = await diagnose({ ...subject, network })
     expectOne(
       diagnosis,
       new RegExp(
@@ -106,10 +106,10 @@ describe('finds and names', () => {
   })
 
   test('a proxy of the environment that can’t be used', async () => {
-    const { patient } = await startService()
+    const { subject } = await startService()
     process.env.https_proxy = 'socks5://someone:open-sesame@127.0.0.1:1080'
-    const network = { ...patient.network, proxy: 'env' }
-    const context = diagnose({ ...patient, network })
+    const network = { ...subject.network, proxy: 'env' }
+    const context = diagnose({ ...subject, network })
     delete process.env.https_proxy
     const diagnosis = await context
     expectOne(diagnosis, /^proxy: https_proxy must begin with http/, [
@@ -121,37 +121,37 @@ describe('finds and names', () => {
   })
 
   test('a Node that is too old', async () => {
-    const { patient } = await startService()
-    const diagnosis = await diagnose({ ...patient, nodeVersion: '18.20.8' })
+    const { subject } = await startService()
+    const diagnosis = await diagnose({ ...subject, nodeVersion: '18.20.8' })
     expectOne(diagnosis, /^node: 18\.20\.8 is too old: sluice .* needs Node >=20/)
     expect(diagnosis.exitCode).toBe(1)
   })
 })
 
 test('goes through a proxy that wants a password, which is not in its report', async () => {
-  const { patient } = await startService()
+  const { subject } = await startService()
   const password = 'open:sesame/100%'
   const proxy = await startProxy({ username: 'someone', password })
   closers.push(() => proxy.close())
   const url = proxy.url.replace('//', `//someone:${encodeURIComponent(password)}@`)
-  const secretive: Patient = {
-    ...patient,
-    network: { ...patient.network, proxy: url },
+  const secretive: Subject = {
+    ...subject,
+    network: { ...subject.network, proxy: url },
     env: { HTTPS_PROXY: url },
   }
   const diagnosis = await diagnose(secretive)
   expect(diagnosis.of('failed')).toEqual([])
   const wrong = {
     ...secretive,
-    network: { ...patient.network, proxy: url.replace('open', 'shut') },
+    network: { ...subject.network, proxy: url.replace('open', 'shut') },
   }
   const rejected = await diagnose(wrong)
   expectOne(rejected, /^proxy: .*answered 407/, ['dns', 'connection', 'tls', 'clock', ...SERVED])
   for (const secret of [
     password,
     'sesame',
-    patient.credentials?.userSecret,
-    patient.credentials?.apiKey,
+    subject.credentials?.userSecret,
+    subject.credentials?.apiKey,
   ])
     expect(diagnosis.text + rejected.text).not.toContain(secret)
 })

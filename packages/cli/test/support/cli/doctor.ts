@@ -5,7 +5,7 @@ import { type DataEngine, type DataEngineOptions, startDataEngine } from '@sluic
 import { closeAfterEach } from '@sluice/test-support/closing.js'
 import { root } from '@sluice/test-support/sources.js'
 import { pems, startTLSFront } from '@sluice/test-support/wire/egress.js'
-import type { Patient } from '../../../doctor/context.js'
+import type { Subject } from '../../../doctor/context.js'
 import { doctor } from '../../../doctor/doctor.js'
 import type { DoctorReport } from '../../../doctor/report.js'
 
@@ -18,7 +18,7 @@ export const feed = (index: number): string => `0x1003${index.toString(16).padSt
 export async function startService(
   given: DataEngineOptions = {},
   tls: TlsOptions = {},
-): Promise<{ readonly engine: DataEngine; readonly patient: Patient }> {
+): Promise<{ readonly engine: DataEngine; readonly subject: Subject }> {
   const engine = await startDataEngine({
     feeds: [feed(1), feed(2)],
     origins: 2,
@@ -31,12 +31,12 @@ export async function startService(
   const front = await startTLSFront(Number(new URL(engine.endpoint).port), tls)
   closers.push(() => front.close())
   const { apiKey, userSecret } = engine
-  const patient = patientOf(`https://localhost:${front.port}`)
-  return { engine, patient: { ...patient, credentials: { apiKey, userSecret } } }
+  const subject = patientOf(`https://localhost:${front.port}`)
+  return { engine, subject: { ...subject, credentials: { apiKey, userSecret } } }
 }
 
-/** A patient whose service is at a URL, without credentials. */
-export function patientOf(endpoint: string): Patient {
+/** A subject whose service is at a URL, without credentials. */
+export function patientOf(endpoint: string): Subject {
   return {
     endpoint,
     wsEndpoint: endpoint.replace('http', 'ws'),
@@ -59,10 +59,10 @@ export interface Diagnosis extends DoctorReport {
   readonly of: (status: DoctorReport['findings'][number]['status']) => readonly string[]
 }
 
-/** Has the doctor look at a patient; reads what it writes as JSON. */
-export async function diagnose(patient: Patient): Promise<Diagnosis> {
+/** Has the doctor look at a subject; reads what it writes as JSON. */
+export async function diagnose(subject: Subject): Promise<Diagnosis> {
   let text = ''
-  const exitCode = await doctor(patient, new AbortController().signal, {
+  const exitCode = await doctor(subject, new AbortController().signal, {
     json: true,
     colour: (_status, word) => word,
     write: more => {
