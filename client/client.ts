@@ -1,5 +1,5 @@
 import { composeCall } from '../core/compose.js'
-import { asyncDispose } from '../core/dispose.js'
+import { asyncDispose } from '../core/async.js'
 import { DataStreamsError, pluginError } from '../core/errors.js'
 import { createLifetime, type Lifetime } from '../core/lifetime.js'
 import { createLog } from '../core/log.js'
@@ -7,30 +7,28 @@ import {
   checkFunction,
   checkNumber,
   checkOptions,
-  checkURL,
-  checkURLs,
   MAX_TIMER,
   type OptionNames,
 } from '../core/options.js'
-import { setUp } from '../core/set-up.js'
-import type { Stack } from '../core/stack.js'
+
+import { type Stack, setUp } from '../core/stack.js'
 import { createDecoderTable } from '../report/decoder-table.js'
 import { parseFeedIDs } from '../report/feed-id.js'
 import type { DecoderTable, Report } from '../report/report.js'
 import { reportVerifier } from '../report/verifier.js'
-import type { Call, Reply } from './call.js'
+import type { Call, Reply } from './contract/call.js'
 import { describeCall } from './describe-call.js'
 import type { EgressOptions } from './egress/options.js'
 import { createTransport } from './egress/transport.js'
 import { createTotals } from './metrics.js'
-import type { Handler, Plugins } from './plugin.js'
+import type { Handler, Plugins } from './contract/plugin.js'
 import { describeClock, Present } from './present.js'
 import { type HistoryOptions, iterateHistory } from './request/history.js'
 import { createLateOperations } from './request/late-operations.js'
 import type { RestParts } from './request/run-request.js'
 import type { Send, SendOptions } from './request/send.js'
 import type { Rest } from './rest.js'
-import type { PluginClient, RequestScope, StreamScope } from './scope.js'
+import type { PluginClient, RequestScope, StreamScope } from './contract/scope.js'
 import { createStack, type DataOf } from './stack.js'
 import type { StreamOptions } from './stream/options.js'
 import { openStream } from './stream/shards/open-stream.js'
@@ -38,6 +36,7 @@ import { createStream } from './stream/stream.js'
 import type { ConnectionStatusCallback, Stream } from './stream/stream-api.js'
 import type { Fetch } from './transport/http.js'
 import type { Connect } from './transport/socket.js'
+import { checkURL, checkURLs } from './urls.js'
 
 /** What a client is made of. */
 export interface ClientOptions<Given extends Plugins = Plugins> extends EgressOptions {

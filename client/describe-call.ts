@@ -1,4 +1,4 @@
-import type { ConnectionFacts } from './status.js'
+import type { ConnectionFacts } from './contract/status.js'
 
 /** The facts of the connection that a stream call opens. */
 export function connectionFacts({

@@ -16,8 +16,8 @@ export type {
   StreamCall,
   StreamEnd,
   StreamReply,
-} from './call.js'
-export { connectionFacts, describeCall } from './call.js'
+} from './contract/call.js'
+export { connectionFacts, describeCall } from './contract/call.js'
 export { type Client, type ClientOptions, createClient } from './client.js'
 export type { EgressOptions, PEM, TLSOptions } from './egress/options.js'
 export {
@@ -27,9 +27,9 @@ export {
   rejectedFeeds,
   WebSocketError,
   type WireErrorFacts,
-} from './errors.js'
+} from './contract/errors.js'
 export type { ClientMetrics, OriginTotals } from './metrics.js'
-export type { Handler, Layer, Plugin, Plugins, Sink, Stage } from './plugin.js'
+export type { Handler, Layer, Plugin, Plugins, Sink, Stage } from './contract/plugin.js'
 export type { HistoryOptions } from './request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'
 export type {
@@ -40,7 +40,7 @@ export type {
   ScopeEventMap,
   ScopeEvents,
   StreamScope,
-} from './scope.js'
+} from './contract/scope.js'
 export { composeReport, type DataOf } from './stack.js'
 export type {
   ConnectionChange,
@@ -48,7 +48,7 @@ export type {
   ConnectionState,
   ReconnectingInfo,
   Status,
-} from './status.js'
+} from './contract/status.js'
 export { ConnectionStatus } from './stream/connection/connection-status.js'
 export type { StreamOptions } from './stream/options.js'
 export type { AcknowledgeMode } from './stream/queue/outstanding.js'

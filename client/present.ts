@@ -1,5 +1,5 @@
 import type { Report } from '../report/report.js'
-import type { ClockChange } from './status.js'
+import type { ClockChange } from './contract/status.js'
 
 /** A statement about the present: the milliseconds to add to the monotonic clock. */
 interface Witness {

@@ -7,8 +7,8 @@ import {
   type PluginMembers,
   type Stack,
 } from '../core/stack.js'
-import type { Plugin, Plugins, Sink } from './plugin.js'
-import type { RequestScope, StreamScope } from './scope.js'
+import type { Plugin, Plugins, Sink } from './contract/plugin.js'
+import type { RequestScope, StreamScope } from './contract/scope.js'
 
 const members: PluginMembers<Plugin> = {
   ...engineMembers,

@@ -1,5 +1,5 @@
 import { DataStreamsError, ValidationError } from './errors.js'
-import type { Handler, Hooks } from './hooks.js'
+import type { Handler, Hooks } from './stack.js'
 
 /** What the engine has to know of calls and replies. */
 export interface CallRules<Call> {

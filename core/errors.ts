@@ -100,12 +100,10 @@ export function isStreamsError<Code extends ErrorCode | (string & {}) = ErrorCod
 export function foreignCause(thrown: unknown, depth = 0): Error {
   if (!isError(thrown))
     return new Error(
-      typeof thrown === 'string' ? thrown : `something of type ${typeof thrown} was thrown`,
+      typeof thrown === 'string' ? thrown : `a thrown value of type ${typeof thrown}`,
     )
-  const cause =
-    thrown.cause === undefined || depth === 4
-      ? {}
-      : { cause: foreignCause(thrown.cause, depth + 1) }
+  const isLast = thrown.cause === undefined || depth === 4
+  const cause = isLast ? {} : { cause: foreignCause(thrown.cause, depth + 1) }
   const clean = new Error(thrown.message, cause)
   const { code } = thrown as { code?: unknown }
   clean.name = String(thrown.name)

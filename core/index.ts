@@ -1,6 +1,13 @@
-export { abortable } from './abortable.js'
+export {
+  abortable,
+  createDeferred,
+  createSemaphore,
+  type Deferred,
+  onAbort,
+  type Semaphore,
+  sleep,
+} from './async.js'
 export { type CallRules, composeCall } from './compose.js'
-export { createDeferred, type Deferred } from './deferred.js'
 export {
   asError,
   DataStreamsError,
@@ -11,33 +18,47 @@ export {
   isStreamsError,
   ValidationError,
 } from './errors.js'
-export type { Handler, Hooks, Layer } from './hooks.js'
-export { kindOf } from './kind.js'
-export { createLifetime, type Lifetime } from './lifetime.js'
-export { createLog, type Log, type LogFunction } from './log.js'
-export { onAbort } from './on-abort.js'
 export {
+  checkPlugins,
+  describeStack,
+  engineMembers,
+  type Handler,
+  type Hooks,
+  type Layer,
+  type Picture,
+  type PluginMembers,
+  type Stack,
+  setUp,
+} from './stack.js'
+export {
+  adviseName,
   checkBoolean,
+  type Checked,
   checkFunction,
   checkNumber,
   checkObject,
   checkOptions,
   checkSignal,
   checkText,
+  kindOf,
   MAX_TIMER,
   type NoOptions,
+  number,
+  type NumberRule,
+  oneOf,
+  optional,
   type OptionNames,
+  readOptions,
+  type Rule,
+  type Schema,
+  unchecked,
+  withDefault,
 } from './options.js'
-export type { ClientScope, ScopeFacts, ServiceKey, StackEntry } from './scope.js'
-export { createSemaphore, type Semaphore } from './semaphore.js'
-export { setUp } from './set-up.js'
-export { sleep } from './sleep.js'
-export {
-  checkPlugins,
-  describeStack,
-  engineMembers,
-  type Picture,
-  type PluginMembers,
-  type Stack,
-} from './stack.js'
-export { adviseName } from './unknown-name.js'
+export { createLifetime, type Lifetime } from './lifetime.js'
+export { createLog, type Log, type LogFunction } from './log.js'
+export type {
+  ClientScope,
+  ScopeFacts,
+  ServiceKey,
+  StackEntry,
+} from './scope.js'

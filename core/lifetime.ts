@@ -1,5 +1,4 @@
-import { onAbort } from './on-abort.js'
-import { isThenable } from './thenable.js'
+import { isThenable, onAbort } from './async.js'
 
 /** A lifetime runs its deferred tasks when it ends, the last deferred first. */
 export interface Lifetime {

@@ -1,4 +1,4 @@
-import { isThenable } from './thenable.js'
+import { isThenable } from './async.js'
 
 /** One line of a log: what happened, then the facts. Neither ever holds what only the caller may see. */
 export type LogFunction = (message: string, facts?: Readonly<Record<string, unknown>>) => void

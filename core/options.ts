@@ -1,52 +1,74 @@
 import { ValidationError } from './errors.js'
-import { kindOf } from './kind.js'
-import { unknownName } from './unknown-name.js'
 
-const nameOfBytes = Object.getOwnPropertyDescriptor(
-  Object.getPrototypeOf(Uint8Array.prototype),
-  Symbol.toStringTag,
-)?.get as () => string | undefined
+/** Names the kind of a value for error messages. */
+export function kindOf(value: unknown): string {
+  return value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value
+}
 
-/** True for a Uint8Array of any realm, and for its subclasses. */
-export function isBytes(value: unknown): value is Uint8Array {
-  return nameOfBytes.call(value) === 'Uint8Array'
+/** Characters of a name that is shown whole: a longer one may be a key in the wrong place. */
+const MAX_SHOWN = 40
+/** The most edits between a name and the one that was probably meant. */
+const MAX_EDITS = 3
+
+/**
+ * The error for a name that is not among `known`: it names the nearest of them, or all where none is near, as in
+ * `unknown option 'colr' of paint; did you mean 'color'?`.
+ */
+export function unknownName(
+  kind: string,
+  name: string,
+  known: readonly string[],
+  of?: string,
+): ValidationError {
+  const shown = name.length > MAX_SHOWN ? `${name.slice(0, 8)}…` : name
+  const where = of === undefined ? '' : ` of ${of}`
+  return new ValidationError(`unknown ${kind} '${shown}'${where}; ${adviseName(shown, known)}`)
+}
+
+/** Names the nearest of the known names, or all where none is near. */
+export function adviseName(name: string, known: readonly string[]): string {
+  const meant = nearest(name.slice(0, MAX_SHOWN), known)
+  return meant === undefined
+    ? `there is ${known.length === 0 ? 'none' : known.join(', ')}`
+    : `did you mean '${meant}'?`
+}
+
+/** The name that takes the fewest edits, in either case; undefined where more than a few letters or half of them differ. */
+function nearest(name: string, known: readonly string[]): string | undefined {
+  let best: string | undefined
+  let least = MAX_EDITS + 1
+  for (const each of known) {
+    const edits = countEdits(name.toLowerCase(), each.toLowerCase())
+    if (edits >= least || 2 * edits > Math.max(name.length, each.length)) continue
+    best = each
+    least = edits
+  }
+  return best
+}
+
+/** How many letters must be added, removed, replaced, or swapped with the next, to make one text of another. */
+function countEdits(one: string, other: string): number {
+  let twoAbove: number[] = []
+  let above = Array.from({ length: other.length + 1 }, (_, column) => column)
+  for (let row = 1; row <= one.length; row++) {
+    const edits = [row]
+    for (let column = 1; column <= other.length; column++) {
+      const isSame = one[row - 1] === other[column - 1]
+      const isSwap = one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]
+      edits[column] = Math.min(
+        (above[column] ?? 0) + 1,
+        (edits[column - 1] ?? 0) + 1,
+        (above[column - 1] ?? 0) + (isSame ? 0 : 1),
+        isSwap ? (twoAbove[column - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
+      )
+    }
+    twoAbove = above
+    above = edits
+  }
+  return above[other.length] ?? 0
 }
 
 // The checks of users' values. Each returns the value, or throws a ValidationError that names the field and the rule.
-
-/** A URL of one of the schemes, without a user name, a password, a query or a fragment. */
-export function checkURL(field: string, value: unknown, schemes: readonly string[]): string {
-  const text = checkText(field, value)
-  let url: URL
-  try {
-    url = new URL(text)
-  } catch {
-    throw new ValidationError(`${field} must be a URL`)
-  }
-  if (!schemes.includes(url.protocol)) {
-    throw new ValidationError(
-      `${field} must begin with ${schemes.map(scheme => `${scheme}//`).join(' or ')}, not ${url.protocol}`,
-    )
-  }
-  if (url.username !== '' || url.password !== '')
-    throw new ValidationError(`${field} must not hold a user name or password`)
-  if (url.search !== '' || url.hash !== '')
-    throw new ValidationError(`${field} must not have a query or a fragment`)
-  return url.href.replace(/\/+$/, '')
-}
-
-/** One URL or several, separated by commas. */
-export function checkURLs(
-  field: string,
-  value: unknown,
-  schemes: readonly string[],
-): readonly string[] {
-  const parts = checkText(field, value).split(',')
-  const urls = parts.map((part, index) =>
-    checkURL(parts.length === 1 ? field : `${field}[${index}]`, part.trim(), schemes),
-  )
-  return [...new Set(urls)]
-}
 
 /** A string with more than white space in it. */
 export function checkText(field: string, value: unknown): string {
@@ -57,17 +79,16 @@ export function checkText(field: string, value: unknown): string {
   return value
 }
 
-/** A number between `min` and `max`, which the rule may want to be whole or allow to be infinite. */
-export function checkNumber(
-  field: string,
-  value: unknown,
-  rule: {
-    readonly min: number
-    readonly max?: number
-    readonly whole?: boolean
-    readonly infinite?: boolean
-  },
-): number {
+/** The least and the greatest value of a number; whether it must be whole, and whether it may be `Infinity`. */
+export interface NumberRule {
+  readonly min: number
+  readonly max?: number
+  readonly whole?: boolean
+  readonly infinite?: boolean
+}
+
+/** A number that keeps a rule. */
+export function checkNumber(field: string, value: unknown, rule: NumberRule): number {
   if (typeof value !== 'number' || Number.isNaN(value)) {
     throw new ValidationError(
       `${field} must be a number, not ${Number.isNaN(value) ? 'NaN' : typeof value}`,
@@ -102,15 +123,6 @@ export function checkSignal(field: string, value: unknown): AbortSignal | undefi
   )
 }
 
-/** A Uint8Array of `length` bytes; of any length where none is given. */
-export function checkBytes(field: string, value: unknown, length?: number): Uint8Array {
-  if (!isBytes(value) || (length !== undefined && value.byteLength !== length))
-    throw new ValidationError(
-      `${field} must be a Uint8Array${length === undefined ? '' : ` of ${length} bytes`}`,
-    )
-  return value
-}
-
 /** An object, and no array. */
 export function checkObject<Value extends object>(field: string, value: Value): Value {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
@@ -118,10 +130,77 @@ export function checkObject<Value extends object>(field: string, value: Value): 
   return value
 }
 
-/** The names of an interface of options. The type checker wants each of them, and no other. */
-export type OptionNames<Options> = { readonly [Name in keyof Options]-?: true }
+/** Checks the value of an option, and returns it. Throws a ValidationError that names the field and the rule. */
+export type Rule<Value> = (field: string, value: unknown) => Value
 
-/** An object of options without others than `names`, or none; errors say of what they are options. */
+/** A rule for each option of an interface. The type checker wants a rule for each option, and no other. */
+export type Schema<Options> = {
+  readonly [Name in keyof Options]-?: Rule<Options[Name] | undefined>
+}
+
+/** The names of an interface of options. The type checker wants each of them, and no other. */
+export type OptionNames<Options> = { readonly [Name in keyof Options]-?: unknown }
+
+type Result<Given> = Given extends Rule<infer Value> ? Value : never
+type Optional<Rules> = {
+  [Name in keyof Rules]: undefined extends Result<Rules[Name]> ? Name : never
+}[keyof Rules]
+
+/** The checked options. An option is optional where its rule may return undefined. */
+export type Checked<Rules> = {
+  readonly [Name in Exclude<keyof Rules, Optional<Rules>>]: Result<Rules[Name]>
+} & {
+  readonly [Name in Optional<Rules>]?: Exclude<Result<Rules[Name]>, undefined>
+}
+
+/** Checks an object of options by its schema, and fills in the defaults. Errors name the function, `of`. */
+export function readOptions<Options extends object, Rules extends Schema<Options>>(
+  of: string,
+  given: Options | undefined,
+  rules: Rules,
+): Checked<Rules> {
+  const options = checkOptions(of, given, rules) as Readonly<Record<string, unknown>>
+  const checked: Record<string, unknown> = {}
+  for (const [name, rule] of Object.entries<Rule<unknown>>(rules)) {
+    const value = rule(name, options[name])
+    if (value !== undefined) checked[name] = value
+  }
+  return checked as Checked<Rules>
+}
+
+/** The rule of an option with a default. */
+export function withDefault<Value>(fallback: NoInfer<Value>, rule: Rule<Value>): Rule<Value> {
+  return (field, value) => rule(field, value === undefined ? fallback : value)
+}
+
+/** The rule of an option without a default. */
+export function optional<Value>(rule: Rule<Value>): Rule<Value | undefined> {
+  return (field, value) => (value === undefined ? undefined : rule(field, value))
+}
+
+/** The rule of a number. */
+export function number(rule: NumberRule): Rule<number> {
+  return (field, value) => checkNumber(field, value, rule)
+}
+
+/** The rule of one of several words. */
+export function oneOf<const Word extends string>(...words: readonly Word[]): Rule<Word> {
+  return (field, value) => {
+    const word = words.find(each => each === value)
+    if (word !== undefined) return word
+    const quoted = words.map(each => `'${each}'`)
+    const list = [quoted.slice(0, -1).join(', '), quoted.at(-1)].filter(Boolean).join(' or ')
+    const shown = typeof value === 'string' ? `'${value.slice(0, 40)}'` : kindOf(value)
+    throw new ValidationError(`${field} must be ${list}, not ${shown}`)
+  }
+}
+
+/** The rule of an option that somebody else checks. */
+export function unchecked<Value>(_field: string, value: unknown): Value {
+  return value as Value
+}
+
+/** An object of options whose names are all among `names`; an empty object if there is none. Errors name the function, `of`. */
 export function checkOptions<Options extends object>(
   of: string,
   value: Options | undefined,
@@ -138,10 +217,10 @@ export function checkOptions<Options extends object>(
 /** The options of what has none: in JavaScript, someone may give some all the same. */
 export type NoOptions = Readonly<Record<string, never>>
 
-/** Those of the options that have one of the names. */
+/** The options that have one of the names. */
 export function pickOptions<Options extends object, Names extends keyof Options>(
   options: Options,
-  names: { readonly [Name in Names]: true },
+  names: { readonly [Name in Names]: unknown },
 ): Pick<Options, Names> {
   const picked = (Object.keys(names) as Names[])
     .filter(name => name in options)
@@ -150,9 +229,10 @@ export function pickOptions<Options extends object, Names extends keyof Options>
 }
 
 /** A function. */
-export function checkFunction(field: string, value: unknown): void {
+export function checkFunction<Value>(field: string, value: unknown): Value {
   if (typeof value !== 'function')
     throw new ValidationError(`${field} must be a function, not ${typeof value}`)
+  return value as Value
 }
 
 /** The longest delay of a timer in milliseconds: longer ones would fire at once. */

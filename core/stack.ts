@@ -1,7 +1,29 @@
+import { isThenable } from './async.js'
 import { ValidationError } from './errors.js'
-import type { Hooks } from './hooks.js'
-import type { StackEntry } from './scope.js'
-import { unknownName } from './unknown-name.js'
+import type { Lifetime } from './lifetime.js'
+import { unknownName } from './options.js'
+import { type ClientScope, createServices, type Services, type StackEntry } from './scope.js'
+
+/** Executes a call and settles with its outcome. */
+export type Handler<Call, Reply> = (call: Call) => Promise<Reply>
+
+/** Wraps a handler. Runs once per client; the handler it returns runs per call. */
+export type Layer<Call, Reply> = (next: Handler<Call, Reply>) => Handler<Call, Reply>
+
+/**
+ * One part of a stack. The hook is the phase, the position in the array is the order: the first plugin is nearest to the
+ * caller.
+ */
+export interface Hooks<Call, Reply> {
+  /** Unique in a stack. */
+  readonly name: string
+  /** Runs once per operation. */
+  readonly call?: Layer<Call, Reply>
+  /** Runs once per attempt: whenever a `call` layer, or the caller where there is none, calls on. */
+  readonly attempt?: Layer<Call, Reply>
+  /** Runs once per client, before anything else. */
+  readonly setup?: (scope: ClientScope) => void
+}
 
 /** A client's plugins, nearest to the caller first. `String(client.stack)` draws them. */
 export interface Stack extends ReadonlyArray<StackEntry> {
@@ -9,9 +31,7 @@ export interface Stack extends ReadonlyArray<StackEntry> {
 }
 
 /** A plugin with calls of any type. */
-interface AnyHooks {
-  readonly name: string
-}
+type AnyHooks = Pick<Hooks<never, never>, 'name'>
 
 /** What a plugin may have: hooks, which are functions, and data. The type checker wants each member, and no other. */
 export type PluginMembers<Part> = { readonly [Name in keyof Part]-?: 'hook' | 'data' }
@@ -118,4 +138,28 @@ function draw(entries: readonly StackEntry[], wire: string, up: string): string 
     ),
     `wire${' '.repeat(width)}${wire}`,
   ].join('\n')
+}
+
+/** Runs the `setup` of every plugin, the one nearest to the caller first. Returns the services that they provide. */
+export function setUp(
+  plugins: readonly Pick<Hooks<never, never>, 'name' | 'setup'>[],
+  { life, ...client }: Pick<ClientScope, 'stack' | 'log' | 'listen'> & { readonly life: Lifetime },
+): Services {
+  const services = createServices()
+  const scope: ClientScope = {
+    kind: 'client',
+    ...client,
+    ...services,
+    defer: life.defer,
+    get signal() {
+      return life.signal
+    },
+  }
+  for (const plugin of plugins) {
+    const result: unknown = plugin.setup?.(scope)
+    if (!isThenable(result)) continue
+    result.then(undefined, () => undefined)
+    throw new ValidationError(`plugin ${plugin.name}: setup must not be async`)
+  }
+  return services
 }

@@ -1,7 +1,7 @@
 import { blake2b } from '@noble/hashes/blake2b'
 import nacl from 'tweetnacl'
 import { ValidationError } from '../core/errors.js'
-import { isBytes } from '../core/options.js'
+import { isBytes } from './bytes.js'
 import {
   exportX25519,
   generateX25519,

@@ -1,5 +1,5 @@
-import type { Plugin } from '../client/plugin.js'
-import { abortable } from '../core/abortable.js'
+import type { Plugin } from '../client/contract/plugin.js'
+import { abortable } from '../core/async.js'
 import { ValidationError } from '../core/errors.js'
 import { checkOptions, type OptionNames } from '../core/options.js'
 

@@ -1,6 +1,6 @@
-import type { Plugin, Sink } from '../client/plugin.js'
-import type { StreamScope } from '../client/scope.js'
-import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
+import type { Plugin, Sink } from '../client/contract/plugin.js'
+import type { StreamScope } from '../client/contract/scope.js'
+import { number, readOptions, type Schema, withDefault } from '../core/options.js'
 import { isSameBlob } from '../report/full-report.js'
 import { addTime, cachedReport, cacheReport, seenIn } from '../report/seen-times.js'
 
@@ -13,9 +13,9 @@ export interface DedupOptions {
   readonly window?: number
 }
 
-const names: OptionNames<DedupOptions> = {
-  window: true,
-}
+const schema = {
+  window: withDefault(512, number({ min: 8, max: 1_000_000, whole: true })),
+} satisfies Schema<DedupOptions>
 
 /**
  * Delivers each report once, however many copies arrive and in whatever order. Feed and time of observation identify a
@@ -24,13 +24,7 @@ const names: OptionNames<DedupOptions> = {
  * Two reports of one observation with different values are a `conflict`; the first of them is delivered.
  */
 export function dedup(options?: DedupOptions): Plugin<never> {
-  const given = checkOptions('dedup', options, names)
-  const window = checkNumber('window', given.window ?? 512, {
-    min: 8,
-    max: 1_000_000,
-    whole: true,
-  })
-
+  const { window } = readOptions('dedup', options, schema)
   return {
     name: 'dedup',
     report: (next, scope) => (scope.kind === 'request' ? next : passOnce(next, scope, window)),

@@ -7,7 +7,7 @@ import {
   type PrometheusContentType,
   type Registry,
 } from 'prom-client'
-import type { Plugin } from '../client/plugin.js'
+import type { Plugin } from '../client/contract/plugin.js'
 import { ValidationError } from '../core/errors.js'
 import { checkBoolean, checkOptions, type OptionNames } from '../core/options.js'
 import {

@@ -1,6 +1,6 @@
-import { APIError, describeCall, type Reply, type RequestCall } from '../client/call.js'
-import type { Handler, Plugin } from '../client/plugin.js'
-import { onAbort } from '../core/on-abort.js'
+import { APIError, describeCall, type Reply, type RequestCall } from '../client/contract/call.js'
+import type { Handler, Plugin } from '../client/contract/plugin.js'
+import { onAbort } from '../core/async.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
 
 /** Options of `rateLimit`. */

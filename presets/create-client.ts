@@ -4,7 +4,7 @@ import {
   clientNames,
   createClient as createClientOf,
 } from '../client/client.js'
-import type { Plugin, Plugins } from '../client/plugin.js'
+import type { Plugin, Plugins } from '../client/contract/plugin.js'
 import type { DataOf } from '../client/stack.js'
 import { ValidationError } from '../core/errors.js'
 import { checkBoolean, checkOptions, type OptionNames, pickOptions } from '../core/options.js'

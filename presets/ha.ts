@@ -1,4 +1,4 @@
-import type { Plugin } from '../client/plugin.js'
+import type { Plugin } from '../client/contract/plugin.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
 import type { DecodedReport } from '../plugins/decoders/versions.js'
 import { haDiscovery } from '../plugins/ha-discovery/index.js'

@@ -1,4 +1,4 @@
-import { kindOf } from '../core/kind.js'
+import { kindOf } from '../core/options.js'
 import { isFeedID } from './feed-id.js'
 import { decodingError, type Head, readHead } from './full-report.js'
 import { type DecoderTable, Report, type ReportSource } from './report.js'

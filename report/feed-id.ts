@@ -1,5 +1,5 @@
 import { ValidationError } from '../core/errors.js'
-import { kindOf } from '../core/kind.js'
+import { kindOf } from '../core/options.js'
 
 const pattern = /^0x[0-9a-fA-F]{64}$/
 

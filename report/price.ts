@@ -1,6 +1,5 @@
 import { ValidationError } from '../core/errors.js'
-import { kindOf } from '../core/kind.js'
-import { checkNumber, checkOptions, type OptionNames } from '../core/options.js'
+import { checkNumber, checkOptions, kindOf, type OptionNames } from '../core/options.js'
 
 /**
  * Where a value between two goes, named as `Intl.NumberFormat` names it: to the nearest, of two equally near the one farther

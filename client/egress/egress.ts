@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { SecureContext, SecureContextOptions } from 'node:tls'
 import { foreignCause, isStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
-import { onAbort } from '../../core/on-abort.js'
+import { onAbort } from '../../core/async.js'
 import {
   connect,
   createSecureContext,
@@ -15,7 +15,7 @@ import {
   startTLS,
   X509Certificate,
 } from '../../platform/net.js'
-import { ProxyError } from '../errors.js'
+import { ProxyError } from '../contract/errors.js'
 import { adviseOn } from '../network-reason.js'
 import type { Fetch } from '../transport/http.js'
 import { type Connect, connectSocket } from '../transport/socket.js'

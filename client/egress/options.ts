@@ -1,5 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
-import { checkOptions, checkText, isBytes, type OptionNames } from '../../core/options.js'
+import { checkOptions, checkText, type OptionNames } from '../../core/options.js'
+import { isBytes } from '../../crypto/bytes.js'
 import { TextDecoder } from '../../platform/globals.js'
 import { type FindProxy, parseProxies } from './proxies.js'
 

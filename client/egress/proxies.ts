@@ -1,6 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkText } from '../../core/options.js'
-import { encodeBase64 } from '../../crypto/base64.js'
+import { encodeBase64 } from '../../crypto/bytes.js'
 import { TextEncoder } from '../../platform/globals.js'
 
 /** Where a connection leads. */

@@ -3,8 +3,8 @@ import { TextDecoder } from '../../platform/globals.js'
 import { EnvelopeError, toReport } from '../../report/envelope.js'
 import { isFeedID } from '../../report/feed-id.js'
 import type { DecoderTable, Report, ReportSource } from '../../report/report.js'
-import { describeCall, type RequestCall, type RequestReply } from '../call.js'
-import { APIError } from '../errors.js'
+import { describeCall, type RequestCall, type RequestReply } from '../contract/call.js'
+import { APIError } from '../contract/errors.js'
 import type { Feed } from '../rest.js'
 
 /** An answer whose body is a JSON object; nothing in that has been checked. */

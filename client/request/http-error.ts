@@ -1,7 +1,7 @@
 import type { DataStreamsError } from '../../core/errors.js'
 import { TextDecoder } from '../../platform/globals.js'
-import { type Call, describeCall } from '../call.js'
-import { APIError, AuthenticationError, WebSocketError } from '../errors.js'
+import { type Call, describeCall } from '../contract/call.js'
+import { APIError, AuthenticationError, WebSocketError } from '../contract/errors.js'
 import type { HttpAnswer } from '../transport/http.js'
 
 /** The service rejects requests whose timestamp differs by more than this from its own clock, in milliseconds. */

@@ -2,9 +2,9 @@ import { DataStreamsError, ValidationError } from '../../core/errors.js'
 import { checkNumber } from '../../core/options.js'
 import { feedResolution, parseFeedID, parseFeedIDs } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
-import { describeCall } from '../call.js'
+import { describeCall } from '../contract/call.js'
 import type { RequestOptions, Rest } from '../rest.js'
-import type { FetchedPage, PluginClient } from '../scope.js'
+import type { FetchedPage, PluginClient } from '../contract/scope.js'
 import {
   type Answer,
   type PageLimits,

@@ -1,6 +1,6 @@
 import { asError, DataStreamsError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
-import type { ScopeEvents } from '../scope.js'
+import type { ScopeEvents } from '../contract/scope.js'
 import type { OutageEvents } from './connection/stream-connections.js'
 import type { StreamHandlers } from './events.js'
 import type { Lifecycle } from './lifecycle.js'

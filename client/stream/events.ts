@@ -1,11 +1,10 @@
 import { EventEmitter } from 'eventemitter3'
 import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
-import { checkFunction, type OptionNames } from '../../core/options.js'
-import { isThenable } from '../../core/thenable.js'
-import { unknownName } from '../../core/unknown-name.js'
+import { checkFunction, type OptionNames, unknownName } from '../../core/options.js'
+import { isThenable } from '../../core/async.js'
 import type { Report } from '../../report/report.js'
-import type { ConnectionFacts } from '../status.js'
+import type { ConnectionFacts } from '../contract/status.js'
 import type { ConnectionStatusCallback, Stream, StreamEvents } from './stream-api.js'
 
 /** What a stream does about its handlers. */

@@ -1,4 +1,4 @@
-import { createDeferred } from '../../core/deferred.js'
+import { createDeferred } from '../../core/async.js'
 import { DataStreamsError } from '../../core/errors.js'
 import { createLifetime, type Lifetime } from '../../core/lifetime.js'
 

@@ -2,10 +2,14 @@ import { ValidationError } from '../../core/errors.js'
 import {
   checkBoolean,
   checkNumber,
-  checkOptions,
   checkSignal,
   MAX_TIMER,
-  type OptionNames,
+  number,
+  oneOf,
+  readOptions,
+  type Schema,
+  unchecked,
+  withDefault,
 } from '../../core/options.js'
 import type { CursorStore } from '../stores/file-cursors.js'
 import { type AcknowledgeMode, acknowledgeModes } from './queue/outstanding.js'
@@ -71,77 +75,38 @@ export interface StreamOptions {
   signal?: AbortSignal
 }
 
-const names: OptionNames<StreamOptions> = {
-  maxReconnectAttempts: true,
-  reconnectInterval: true,
-  connectTimeout: true,
-  maxConnections: true,
-  pingInterval: true,
-  missedPings: true,
-  staleAfter: true,
-  compression: true,
-  queue: true,
-  overflow: true,
-  acknowledge: true,
-  cursors: true,
-  saveInterval: true,
-  signal: true,
-}
+const MIN_INTERVAL = 200
+const MAX_INTERVAL = 10_000
+const MAX_QUEUE = 16_777_216
+
+const duration = { min: 1, max: MAX_TIMER }
+const schema = {
+  maxReconnectAttempts: withDefault(5, number({ min: 0, whole: true, infinite: true })),
+  reconnectInterval: withDefault(1000, (field, value) =>
+    Math.min(MAX_INTERVAL, Math.max(MIN_INTERVAL, checkNumber(field, value, { min: 0 }))),
+  ),
+  connectTimeout: withDefault(5000, number(duration)),
+  maxConnections: withDefault(18, number({ min: 1, whole: true })),
+  pingInterval: withDefault(2000, number({ min: 10, max: MAX_TIMER })),
+  missedPings: withDefault(3, number({ min: 1, whole: true })),
+  staleAfter: withDefault(30_000, number({ min: 0, max: MAX_TIMER })),
+  compression: withDefault(false, checkBoolean),
+  queue: withDefault(1024, number({ min: 0, max: MAX_QUEUE, whole: true })),
+  overflow: withDefault('block', oneOf(...overflowPolicies)),
+  acknowledge: withDefault('automatic', oneOf(...acknowledgeModes)),
+  cursors: unchecked<CursorStore | undefined>,
+  saveInterval: withDefault(1000, number({ min: 0, max: MAX_TIMER })),
+  signal: checkSignal,
+} satisfies Schema<StreamOptions>
 
 /** The options of a stream, checked and complete. */
 export type CheckedStreamOptions = Required<Omit<StreamOptions, 'signal' | 'cursors'>> &
   Pick<StreamOptions, 'signal' | 'cursors'>
 
-const MIN_INTERVAL = 200
-const MAX_INTERVAL = 10_000
-const MAX_QUEUE = 16_777_216
-
 /** Checks a stream's options and fills in the defaults. Throws ValidationError naming the option. */
 export function checkStreamOptions(given: StreamOptions | undefined): CheckedStreamOptions {
-  const options = checkOptions('createStream', given, names)
-  const { compression = false, overflow = 'block', acknowledge = 'automatic' } = options
-  const { cursors, signal } = options
-
-  function number(
-    name: keyof StreamOptions,
-    fallback: number,
-    rule: Parameters<typeof checkNumber>[2],
-  ): number {
-    const value = options[name]
-    return checkNumber(name, value === undefined ? fallback : value, rule)
-  }
-
-  if (acknowledge === 'manual' && options.queue === 0)
+  const options = readOptions('createStream', given, schema)
+  if (options.acknowledge === 'manual' && options.queue === 0)
     throw new ValidationError("acknowledge must be 'automatic' where queue is 0")
-  const reconnectInterval = number('reconnectInterval', 1000, { min: 0 })
-  return {
-    maxReconnectAttempts: number('maxReconnectAttempts', 5, {
-      min: 0,
-      whole: true,
-      infinite: true,
-    }),
-    reconnectInterval: Math.min(MAX_INTERVAL, Math.max(MIN_INTERVAL, reconnectInterval)),
-    connectTimeout: number('connectTimeout', 5000, { min: 1, max: MAX_TIMER }),
-    maxConnections: number('maxConnections', 18, { min: 1, whole: true }),
-    pingInterval: number('pingInterval', 2000, { min: 10, max: MAX_TIMER }),
-    missedPings: number('missedPings', 3, { min: 1, whole: true }),
-    staleAfter: number('staleAfter', 30_000, { min: 0, max: MAX_TIMER }),
-    compression: checkBoolean('compression', compression),
-    queue: number('queue', 1024, { min: 0, max: MAX_QUEUE, whole: true }),
-    overflow: checkWord('overflow', overflow, overflowPolicies),
-    acknowledge: checkWord('acknowledge', acknowledge, acknowledgeModes),
-    saveInterval: number('saveInterval', 1000, { min: 0, max: MAX_TIMER }),
-    ...(cursors === undefined ? {} : { cursors }),
-    ...(signal === undefined ? {} : { signal: checkSignal('signal', signal) as AbortSignal }),
-  }
-}
-
-function checkWord<Word extends string>(
-  field: string,
-  value: unknown,
-  words: readonly Word[],
-): Word {
-  const word = words.find(each => each === value)
-  if (word !== undefined) return word
-  throw new ValidationError(`${field} must be one of ${words.join(', ')}`)
+  return options
 }

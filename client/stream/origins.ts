@@ -1,5 +1,5 @@
 import { originIDOf } from '../../report/report.js'
-import type { ConnectionStatus } from '../status.js'
+import type { ConnectionStatus } from '../contract/status.js'
 import type { Registry } from './connection/registry.js'
 import type { OriginMetrics, OriginTraffic } from './stream-api.js'
 

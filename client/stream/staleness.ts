@@ -1,5 +1,5 @@
 import type { Report } from '../../report/report.js'
-import type { Status } from '../status.js'
+import type { Status } from '../contract/status.js'
 
 /** One feed of a stream. */
 export interface FeedState {

@@ -3,7 +3,12 @@
 import type { Gap, GapFilled } from '../../report/gap.js'
 import type { Report } from '../../report/report.js'
 import type { VerificationMetrics } from '../../report/verifier.js'
-import type { ConnectionFacts, ConnectionStatus, ReconnectingInfo, Status } from '../status.js'
+import type {
+  ConnectionFacts,
+  ConnectionStatus,
+  ReconnectingInfo,
+  Status,
+} from '../contract/status.js'
 
 /** What a stream emits, and what its handlers are given. */
 export interface StreamEvents<Data = unknown> {

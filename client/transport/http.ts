@@ -1,6 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import { findFetch } from '../../platform/globals.js'
-import { APIError } from '../errors.js'
+import { APIError } from '../contract/errors.js'
 
 /** The platform's fetch, or one with its signature. */
 export type Fetch = typeof fetch

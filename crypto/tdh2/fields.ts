@@ -1,5 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
-import { decodeBase64, encodeBase64 } from '../base64.js'
+import { decodeBase64, encodeBase64 } from '../bytes.js'
 import { TDH2Error } from './errors.js'
 import { decodePoint, decodeScalar, encodePoint, encodeScalar, GROUP, type Point } from './group.js'
 

@@ -1,6 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
-import { checkBytes, checkObject } from '../../core/options.js'
-import { encodeBase64 } from '../base64.js'
+import { checkObject } from '../../core/options.js'
+import { checkBytes, encodeBase64 } from '../bytes.js'
 import type { Bytes } from '../crypto.js'
 import { parseKey } from '../hex-key.js'
 import {

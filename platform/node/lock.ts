@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
-import { sleep } from '../../core/sleep.js'
+import { sleep } from '../../core/async.js'
 import { codeOf } from './files.js'
 import {
   describeProcess,

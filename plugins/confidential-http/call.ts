@@ -1,4 +1,4 @@
-import type { Hooks } from '../../core/hooks.js'
+import type { Hooks } from '../../core/stack.js'
 import type { ScopeFacts } from '../../core/scope.js'
 import type { SecretName } from './secret-name.js'
 import type { SecretUse } from './secret-policy.js'

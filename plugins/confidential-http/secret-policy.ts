@@ -1,6 +1,11 @@
 import { ValidationError } from '../../core/errors.js'
-import { checkBoolean, checkObject, checkOptions, type OptionNames } from '../../core/options.js'
-import { adviseName } from '../../core/unknown-name.js'
+import {
+  adviseName,
+  checkBoolean,
+  checkObject,
+  checkOptions,
+  type OptionNames,
+} from '../../core/options.js'
 import { VaultError } from './vault-error.js'
 
 /** Where a secret may go. */

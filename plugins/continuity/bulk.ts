@@ -1,4 +1,4 @@
-import type { StreamScope } from '../../client/scope.js'
+import type { StreamScope } from '../../client/contract/scope.js'
 import type { Report } from '../../report/report.js'
 import { hasTime } from '../../report/seen-times.js'
 import type { Feed, Range } from './feed.js'

@@ -1,4 +1,4 @@
-import type { Plugin } from '../../client/plugin.js'
+import type { Plugin } from '../../client/contract/plugin.js'
 import type { DecodedBy, Decoder } from '../../report/decoder.js'
 
 export { ExtendedMarketStatus, MarketStatus, Ripcord } from './statuses.js'

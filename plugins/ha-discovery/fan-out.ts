@@ -4,15 +4,13 @@ import {
   type StreamCall,
   type StreamEnd,
   type StreamReply,
-} from '../../client/call.js'
-import type { Handler } from '../../client/plugin.js'
-import type { StreamScope } from '../../client/scope.js'
-import type { ConnectionFacts, ConnectionState } from '../../client/status.js'
-import { createDeferred } from '../../core/deferred.js'
+} from '../../client/contract/call.js'
+import type { Handler } from '../../client/contract/plugin.js'
+import type { StreamScope } from '../../client/contract/scope.js'
+import type { ConnectionFacts, ConnectionState } from '../../client/contract/status.js'
+import { createDeferred, onAbort, sleep } from '../../core/async.js'
 import { asError } from '../../core/errors.js'
 import { createLifetime, type Lifetime } from '../../core/lifetime.js'
-import { onAbort } from '../../core/on-abort.js'
-import { sleep } from '../../core/sleep.js'
 import {
   InsufficientConnectionsError,
   MultiConnectionError,

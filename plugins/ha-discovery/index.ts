@@ -1,4 +1,4 @@
-import type { Handler, Plugin } from '../../client/plugin.js'
+import type { Handler, Plugin } from '../../client/contract/plugin.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../../core/options.js'
 import type { Settings } from './origins.js'
 

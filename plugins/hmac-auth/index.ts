@@ -1,5 +1,5 @@
-import { AuthenticationError, type Call } from '../../client/call.js'
-import type { Handler, Plugin } from '../../client/plugin.js'
+import { AuthenticationError, type Call } from '../../client/contract/call.js'
+import type { Handler, Plugin } from '../../client/contract/plugin.js'
 import { isStreamsError, ValidationError } from '../../core/errors.js'
 import { checkFunction, checkOptions, checkText, type OptionNames } from '../../core/options.js'
 import type { ServiceKey } from '../../core/scope.js'

@@ -1,9 +1,9 @@
-import type { Call } from '../../client/call.js'
+import type { Call } from '../../client/contract/call.js'
 import { isStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
 import { checkText } from '../../core/options.js'
-import { sleep } from '../../core/sleep.js'
+import { sleep } from '../../core/async.js'
 import type { WebCrypto } from '../../crypto/crypto.js'
 import type { createSigner, Signer } from './signer.js'
 

@@ -1,5 +1,5 @@
-import { type APIError, describeCall } from '../../client/call.js'
-import type { Handler, Plugin, Sink } from '../../client/plugin.js'
+import { type APIError, describeCall } from '../../client/contract/call.js'
+import type { Handler, Plugin, Sink } from '../../client/contract/plugin.js'
 import { asError, ValidationError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { checkBoolean, checkFunction, checkOptions, type OptionNames } from '../../core/options.js'

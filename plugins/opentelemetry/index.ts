@@ -1,5 +1,5 @@
 import { type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api'
-import type { Plugin } from '../../client/plugin.js'
+import type { Plugin } from '../../client/contract/plugin.js'
 import { checkBoolean, checkOptions, type OptionNames } from '../../core/options.js'
 import { VERSION } from '../../core/version.js'
 import { telemetryOf } from './instruments.js'

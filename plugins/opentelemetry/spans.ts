@@ -9,8 +9,8 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import type { Call, Reply } from '../../client/call.js'
-import type { Handler, Layer } from '../../client/plugin.js'
+import type { Call, Reply } from '../../client/contract/call.js'
+import type { Handler, Layer } from '../../client/contract/plugin.js'
 import { asError } from '../../core/errors.js'
 import { failureAttributes, requestAttributes, statusOf } from '../telemetry/index.js'
 

@@ -1,4 +1,4 @@
-import type { WireErrorFacts } from '../../client/call.js'
+import type { WireErrorFacts } from '../../client/contract/call.js'
 import { MAX_TIMER } from '../../core/options.js'
 
 /** The settings that delays follow. */
@@ -13,15 +13,6 @@ export interface DelaySettings {
   readonly refusedInterval: number
   /** From 0 to 1, for the jitter. */
   readonly random: () => number
-}
-
-/** The settings that `retry` has by default. */
-export const defaultDelays: DelaySettings = {
-  maxDelay: 10_000,
-  maxRetryAfter: 60_000,
-  probeInterval: 30_000,
-  refusedInterval: 60_000,
-  random: () => Math.random(),
 }
 
 /** The delays before another try, in milliseconds. */

@@ -1,6 +1,13 @@
-import type { Handler, Plugin } from '../../client/plugin.js'
-import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../../core/options.js'
-import { createDelays, defaultDelays } from './delay.js'
+import type { Handler, Plugin } from '../../client/contract/plugin.js'
+import {
+  checkFunction,
+  MAX_TIMER,
+  number,
+  readOptions,
+  type Schema,
+  withDefault,
+} from '../../core/options.js'
+import { createDelays, type DelaySettings } from './delay.js'
 import { retryRequest } from './request.js'
 
 /** Options of `retry`. */
@@ -31,16 +38,22 @@ export interface RetryOptions {
   readonly random?: () => number
 }
 
-const names: OptionNames<RetryOptions> = {
-  attempts: true,
-  delay: true,
-  maxDelay: true,
-  maxRetryAfter: true,
-  healthyAfter: true,
-  probeInterval: true,
-  refusedInterval: true,
-  random: true,
-}
+const count = { min: 0, whole: true, infinite: true }
+const time = { min: 0, max: MAX_TIMER }
+const interval = { min: 1, max: MAX_TIMER }
+const schema = {
+  attempts: withDefault(3, number(count)),
+  delay: withDefault(1000, number(time)),
+  maxDelay: withDefault(10_000, number(time)),
+  maxRetryAfter: withDefault(60_000, number(time)),
+  healthyAfter: withDefault(2000, number({ min: 0 })),
+  probeInterval: withDefault(30_000, number(interval)),
+  refusedInterval: withDefault(60_000, number(interval)),
+  random: withDefault(() => Math.random(), checkFunction<() => number>),
+} satisfies Schema<RetryOptions>
+
+/** The settings that `retry` has by default. */
+export const defaultDelays: DelaySettings = readOptions('retry', {}, schema)
 
 /**
  * Tries a request again where its error is `isRetryable` (429, 5xx, the network, a timeout), and opens a lost connection
@@ -54,38 +67,14 @@ const names: OptionNames<RetryOptions> = {
  * one is a `degraded` status, and from then on the stream is tried every `refusedInterval`, until it is open again.
  */
 export function retry(options: RetryOptions = {}): Plugin<never> {
-  const given = checkOptions('retry', options, names)
-  const count = { min: 0, whole: true, infinite: true }
-  const time = { min: 0, max: MAX_TIMER }
-  const interval = { min: 1, max: MAX_TIMER }
-  const attempts = checkNumber('attempts', given.attempts ?? 3, count)
-  const delay = checkNumber('delay', given.delay ?? 1000, time)
-  const maxRetryAfter = checkNumber(
-    'maxRetryAfter',
-    given.maxRetryAfter ?? defaultDelays.maxRetryAfter,
-    time,
-  )
-  const healthyAfter = checkNumber('healthyAfter', given.healthyAfter ?? 2000, { min: 0 })
-  const delays = createDelays({
-    maxDelay: checkNumber('maxDelay', given.maxDelay ?? defaultDelays.maxDelay, time),
-    maxRetryAfter,
-    probeInterval: checkNumber(
-      'probeInterval',
-      given.probeInterval ?? defaultDelays.probeInterval,
-      interval,
-    ),
-    refusedInterval: checkNumber(
-      'refusedInterval',
-      given.refusedInterval ?? defaultDelays.refusedInterval,
-      interval,
-    ),
-    random: given.random ?? defaultDelays.random,
-  })
+  const settings = readOptions('retry', options, schema)
+  const { healthyAfter } = settings
+  const delays = createDelays(settings)
 
   function withRetry(next: Handler): Handler {
     return function retryCall(call) {
       return call.kind === 'request'
-        ? retryRequest(next, call, { attempts, delay, maxRetryAfter, delays })
+        ? retryRequest(next, call, { ...settings, delays })
         : import('./reconnect.js').then(({ reconnect }) =>
             reconnect(next, call, { healthyAfter, delays }),
           )

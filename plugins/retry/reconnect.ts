@@ -5,13 +5,12 @@ import {
   type StreamEnd,
   type StreamReply,
   WebSocketError,
-} from '../../client/call.js'
-import type { Handler } from '../../client/plugin.js'
-import type { Connections } from '../../client/scope.js'
-import { createDeferred } from '../../core/deferred.js'
+} from '../../client/contract/call.js'
+import type { Handler } from '../../client/contract/plugin.js'
+import type { Connections } from '../../client/contract/scope.js'
+import { createDeferred, sleep } from '../../core/async.js'
 import { asError, isStreamsError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
-import { sleep } from '../../core/sleep.js'
 import type { Delays } from './delay.js'
 import { countCorrections } from './request.js'
 

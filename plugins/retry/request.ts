@@ -1,7 +1,7 @@
-import type { Reply, RequestCall } from '../../client/call.js'
-import type { Handler } from '../../client/plugin.js'
+import type { Reply, RequestCall } from '../../client/contract/call.js'
+import type { Handler } from '../../client/contract/plugin.js'
 import { asError, isStreamsError } from '../../core/errors.js'
-import { sleep } from '../../core/sleep.js'
+import { sleep } from '../../core/async.js'
 import { type Delays, retryAfterOf } from './delay.js'
 
 /** How requests are retried. */

@@ -1,5 +1,5 @@
-import type { Sink } from '../../client/plugin.js'
-import type { StreamScope } from '../../client/scope.js'
+import type { Sink } from '../../client/contract/plugin.js'
+import type { StreamScope } from '../../client/contract/scope.js'
 import { feedResolution } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 

@@ -1,4 +1,4 @@
-import type { PluginClient } from '../../client/scope.js'
+import type { PluginClient } from '../../client/contract/scope.js'
 import type { Sums } from './sums.js'
 
 type ClientMetrics = ReturnType<PluginClient['metrics']>

@@ -1,4 +1,4 @@
-import type { StreamScope } from '../../client/scope.js'
+import type { StreamScope } from '../../client/contract/scope.js'
 import type { VerificationMetrics } from '../../report/verifier.js'
 import type { Lines } from './lines.js'
 import type { VerifierState } from './verifier.js'

@@ -1,5 +1,5 @@
-import type { Plugin, Sink } from '../../client/plugin.js'
-import type { RequestScope, StreamScope } from '../../client/scope.js'
+import type { Plugin, Sink } from '../../client/contract/plugin.js'
+import type { RequestScope, StreamScope } from '../../client/contract/scope.js'
 import { ValidationError } from '../../core/errors.js'
 import { checkFunction, checkNumber, checkOptions, type OptionNames } from '../../core/options.js'
 import type { ClientScope, ServiceKey } from '../../core/scope.js'

@@ -1,4 +1,4 @@
-import type { StreamScope } from '../../client/scope.js'
+import type { StreamScope } from '../../client/contract/scope.js'
 import { DIGITS, isSameBlob } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'
 

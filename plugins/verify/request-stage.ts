@@ -1,6 +1,6 @@
-import type { Sink } from '../../client/plugin.js'
-import type { RequestScope } from '../../client/scope.js'
-import { onAbort } from '../../core/on-abort.js'
+import type { Sink } from '../../client/contract/plugin.js'
+import type { RequestScope } from '../../client/contract/scope.js'
+import { onAbort } from '../../core/async.js'
 import type { Report } from '../../report/report.js'
 import type { ReportVerifier } from '../../report/verifier.js'
 

@@ -1,5 +1,5 @@
 import { isStreamsError } from '../../core/errors.js'
-import { kindOf } from '../../core/kind.js'
+import { kindOf } from '../../core/options.js'
 import { feedResolution, feedVersion, isFeedID } from '../../report/feed-id.js'
 import { BLOB_DIGITS, DIGITS, HEAD_WORDS, readHead } from '../../report/full-report.js'
 import type { Rejection } from './rejection.js'

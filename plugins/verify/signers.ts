@@ -1,6 +1,11 @@
 import { ValidationError } from '../../core/errors.js'
-import { kindOf } from '../../core/kind.js'
-import { checkNumber, checkOptions, checkText, type OptionNames } from '../../core/options.js'
+import {
+  checkNumber,
+  checkOptions,
+  checkText,
+  kindOf,
+  type OptionNames,
+} from '../../core/options.js'
 import { feedResolution } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { Rejection } from './rejection.js'

@@ -1,4 +1,4 @@
-import { abortable } from '../../core/abortable.js'
+import { abortable } from '../../core/async.js'
 import {
   checkBoolean,
   checkNumber,

@@ -4,7 +4,7 @@ import { importsOf, isRelative, read, sources, targetOf } from '../support/sourc
 
 /** What the author of a plugin reads. */
 const contract: readonly string[] = ['plugin', 'call', 'scope', 'status'].map(
-  name => `client/${name}.ts`,
+  name => `client/contract/${name}.ts`,
 )
 
 /** What plugins share. */
@@ -57,14 +57,17 @@ describe('a plugin knows its contract and nothing else of its client', () => {
   })
 
   test.each([
-    ['plugins/x.ts', "import { APIError } from '../client/errors.js'"],
+    ['plugins/x.ts', "import { APIError } from '../client/contract/errors.js'"],
     ['plugins/x.ts', "import type { Stream } from '../client/stream/stream-api.js'"],
     ['plugins/retry/x.ts', "import { createClient } from '../../client/client.js'"],
     ['plugins/x.ts', "import type { Rest } from '../client/rest.js'"],
     ['plugins/x.ts', "import { VaultError } from './confidential-http/vault-error.js'"],
     ['plugins/x.ts', "import { fileCursors } from '../client/stores/file-cursors.js'"],
     ['plugins/x.ts', "import type { EnclavePlugin } from './confidential-http/call.js'"],
-    ['plugins/confidential-http/x.ts', "import type { Plugin } from '../../client/plugin.js'"],
+    [
+      'plugins/confidential-http/x.ts',
+      "import type { Plugin } from '../../client/contract/plugin.js'",
+    ],
     ['plugins/confidential-http/x.ts', "import { fill } from './templates/template.js'"],
     ['plugins/confidential-http/x.ts', "type X = import('../../client/client.js').Client"],
   ])('would notice: %s: %s', (path, text) => {
@@ -79,15 +82,15 @@ describe('the contract is small', () => {
   })
 
   test('the scope of a stream has at most 13 members', () => {
-    const members = membersOf('client/scope.ts', 'StreamScope')
+    const members = membersOf('client/contract/scope.ts', 'StreamScope')
     expect(members).toEqual(expect.arrayContaining(['kind', 'log', 'inject']))
     expect(members.length).toBeLessThanOrEqual(13)
     const wider = 'export interface Wider extends StreamScope { readonly urls: string }'
-    expect(membersOf('client/scope.ts', 'Wider', wider)).toHaveLength(members.length + 1)
+    expect(membersOf('client/contract/scope.ts', 'Wider', wider)).toHaveLength(members.length + 1)
   })
 
   test('a plugin has a name, seven hooks and its events', () => {
-    expect(membersOf('client/plugin.ts', 'Plugin').sort()).toEqual(
+    expect(membersOf('client/contract/plugin.ts', 'Plugin').sort()).toEqual(
       [
         'name',
         'setup',

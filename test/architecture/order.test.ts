@@ -205,7 +205,7 @@ describe('the house', () => {
     ['core/x.ts', "import type { Config } from '../presets/create-client.js'", 'that direction'],
     ['core/x.ts', "export { createClient } from '../index.js'", 'not in that direction'],
     ['core/x.ts', "const x = await import('../packages/engine/index.js')", 'import entries'],
-    ['packages/nats/x.ts', "import { sleep } from '../../core/sleep.js'", 'import entries'],
+    ['packages/nats/x.ts', "import { sleep } from '../../core/async.js'", 'import entries'],
     ['packages/nats/x.ts', "import { walk } from '../engine/walk.js'", 'import entries'],
     ['packages/nats/x.ts', "import { x } from 'sluice/core/sleep'", 'not an entry'],
     ['packages/nats/x.ts', "import { startDataEngine } from '@sluice/engine'", 'not a dependency'],

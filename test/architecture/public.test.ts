@@ -73,8 +73,8 @@ test.each(parts)(
 )
 
 test.each([
-  ["import { createDispose } from '../core/dispose.js'", 'core/dispose#createDispose'],
-  ["import { composeCall, type Handler } from '../core/hooks.js'", 'core/hooks#composeCall'],
+  ["import { createDispose } from '../core/log.js'", 'core/log#createDispose'],
+  ["import { composeCall, type Handler } from '../core/stack.js'", 'core/stack#composeCall'],
   [
     "import type { Lifecycle } from '../client/stream/lifecycle.js'",
     'client/stream/lifecycle#Lifecycle',
@@ -84,7 +84,7 @@ test.each([
     'report/full-report#LEAST_DIGITS',
   ],
   ["import * as errors from '../core/errors.js'", 'core/errors#*'],
-  ["declare module '../core/kind.js' { interface Kinds {} }", 'core/kind#Kinds'],
+  ["declare module '../core/options.js' { interface Kinds {} }", 'core/options#Kinds'],
   ["const x = await import('../core/errors.js')", 'core/errors'],
   ["type X = import('../core/errors.js').ErrorFacts", 'core/errors'],
   ["import { FieldType } from '../report/field.js'", 'report/field#FieldType'],
@@ -96,7 +96,7 @@ test.each([
 
 test.each([
   "import { isStreamsError as is, type ErrorCode } from '../core/errors.js'",
-  "import { type WireErrorFacts } from '../client/call.js'",
+  "import { type WireErrorFacts } from '../client/contract/call.js'",
   "declare module '../core/errors.js' { interface ErrorClasses { MINE: Mine } }",
   "import type { FieldType } from '../report/field.js'",
   "import { DIGITS } from '../report/full-report.js'",

@@ -2,7 +2,7 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from '@jest/globals'
-import { AuthenticationError } from '../../client/errors.js'
+import { AuthenticationError } from '../../client/contract/errors.js'
 import { DataStreamsError } from '../../core/errors.js'
 
 setFlagsFromString('--expose-gc')

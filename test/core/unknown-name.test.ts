@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { checkOptions } from '../../core/options.js'
-import { adviseName, unknownName } from '../../core/unknown-name.js'
+import { adviseName, checkOptions, unknownName } from '../../core/options.js'
 
 const names = ['order', 'maxBackfill', 'maxHold', 'maxHeld', 'f']
 

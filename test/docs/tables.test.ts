@@ -41,23 +41,23 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
     ['member of every scope', "member of a client's scope"],
   ],
   [
-    'client/scope.ts',
+    'client/contract/scope.ts',
     'RequestScope',
     'plugins',
     ['member of every scope', "member of a request's scope"],
   ],
   [
-    'client/scope.ts',
+    'client/contract/scope.ts',
     'StreamScope',
     'plugins',
     ['member of every scope', "member of a stream's scope"],
   ],
-  ['client/scope.ts', 'PluginClient', 'plugins', ['member of the client']],
-  ['client/scope.ts', 'Connections', 'plugins', ['member of connections']],
-  ['client/scope.ts', 'ScopeEventMap', 'plugins', ['event for plugins']],
-  ['client/status.ts', 'ConnectionState', 'plugins', ['field of a connection']],
+  ['client/contract/scope.ts', 'PluginClient', 'plugins', ['member of the client']],
+  ['client/contract/scope.ts', 'Connections', 'plugins', ['member of connections']],
+  ['client/contract/scope.ts', 'ScopeEventMap', 'plugins', ['event for plugins']],
+  ['client/contract/status.ts', 'ConnectionState', 'plugins', ['field of a connection']],
   ['client/rest.ts', 'RequestReply', 'plugins', ["field of a request's reply"]],
-  ['client/call.ts', 'StreamReply', 'plugins', ["field of a stream's reply"]],
+  ['client/contract/call.ts', 'StreamReply', 'plugins', ["field of a stream's reply"]],
   ['client/rest.ts', 'Rest', 'requests', ['method']],
   ['client/request/history.ts', 'HistoryOptions', 'requests', ['option of `reports`']],
   ['plugins/retry/index.ts', 'RetryOptions', 'requests', ['option of `retry`']],
@@ -129,8 +129,8 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
   ],
 ]
 const membersOf = createMembers([
-  'client/plugin.ts',
-  'client/call.ts',
+  'client/contract/plugin.ts',
+  'client/contract/call.ts',
   ...interfaces.map(([path]) => path),
 ])
 /** Members without a name of their own, and the one that tells versions apart. */
@@ -144,17 +144,19 @@ test.each(interfaces)('%s: %s is all in docs/%s.md', (path, name, page, columns)
 
 test('every hook of a plugin is in the table of hooks', () => {
   expect(sorted(['name', ...namesIn('docs/plugins.md', 'hook')])).toEqual(
-    sorted(membersOf('client/plugin.ts', 'Plugin')),
+    sorted(membersOf('client/contract/plugin.ts', 'Plugin')),
   )
 })
 
 test('every field of a call is in the table of calls', () => {
-  const fields = ['RequestCall', 'StreamCall'].flatMap(name => membersOf('client/call.ts', name))
+  const fields = ['RequestCall', 'StreamCall'].flatMap(name =>
+    membersOf('client/contract/call.ts', name),
+  )
   expect(sorted(namesIn('docs/plugins.md', 'field of a call'))).toEqual(sorted(fields))
 })
 
 test('every status is in the table of statuses', () => {
-  const types = findNodes(read('client/status.ts')).flatMap(node =>
+  const types = findNodes(read('client/contract/status.ts')).flatMap(node =>
     ts.isPropertySignature(node) && node.name.getText() === 'type'
       ? findNodes(`type X = ${node.type?.getText()}`).filter(ts.isStringLiteral)
       : [],

@@ -1,6 +1,6 @@
 // What a parser does with ten times as much may take ten times as long, and not a hundred times.
 import { expect, test } from '@jest/globals'
-import type { RequestCall } from '../../client/call.js'
+import type { RequestCall } from '../../client/contract/call.js'
 import { errorFromAnswer, parseRetryAfter } from '../../client/request/http-error.js'
 import { parseFrame } from '../../client/stream/intake/intake.js'
 import { parseCiphertext, parsePublicKey } from '../../crypto/tdh2/index.js'

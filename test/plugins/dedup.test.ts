@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { Sink } from '../../client/plugin.js'
-import type { StreamScope } from '../../client/scope.js'
+import type { Sink } from '../../client/contract/plugin.js'
+import type { StreamScope } from '../../client/contract/scope.js'
 import { type DedupOptions, dedup } from '../../index.js'
 import type { Report } from '../../report/report.js'
 

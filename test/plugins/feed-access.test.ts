@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import type { StreamCall } from '../../client/call.js'
-import type { Handler } from '../../client/plugin.js'
-import type { PluginClient, StreamScope } from '../../client/scope.js'
+import type { StreamCall } from '../../client/contract/call.js'
+import type { Handler } from '../../client/contract/plugin.js'
+import type { PluginClient, StreamScope } from '../../client/contract/scope.js'
 import { APIError, AuthenticationError, type Feed, feedAccess } from '../../index.js'
 
 beforeEach(() => void jest.useFakeTimers())

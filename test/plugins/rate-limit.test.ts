@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
-import { APIError, type Call } from '../../client/call.js'
-import type { Handler } from '../../client/plugin.js'
-import type { Status } from '../../client/status.js'
+import { APIError, type Call } from '../../client/contract/call.js'
+import type { Handler } from '../../client/contract/plugin.js'
+import type { Status } from '../../client/contract/status.js'
 import { type RateLimitOptions, rateLimit } from '../../index.js'
 
 beforeEach(() => void jest.useFakeTimers())

@@ -1,4 +1,4 @@
-import type { ConnectionStatus as Name } from '../../status.js'
+import type { ConnectionStatus as Name } from '../../contract/status.js'
 
 /** Where a connection stands. */
 export const ConnectionStatus: {

@@ -1,12 +1,16 @@
-import { createDeferred } from '../../../core/deferred.js'
+import { createDeferred, onAbort } from '../../../core/async.js'
 import { asError, foreignCause, isError, isStreamsError } from '../../../core/errors.js'
-import { onAbort } from '../../../core/on-abort.js'
-import { describeCall, type StreamCall, type StreamEnd, type StreamReply } from '../../call.js'
-import { WebSocketError } from '../../errors.js'
+import {
+  describeCall,
+  type StreamCall,
+  type StreamEnd,
+  type StreamReply,
+} from '../../contract/call.js'
+import { WebSocketError } from '../../contract/errors.js'
 import { adviseOn } from '../../network-reason.js'
 import type { Present } from '../../present.js'
 import { errorFromAnswer } from '../../request/http-error.js'
-import type { ConnectionFacts } from '../../status.js'
+import type { ConnectionFacts } from '../../contract/status.js'
 import type { Connect, Socket } from '../../transport/socket.js'
 import { startCloseHandshake } from './close-handshake.js'
 import type { FlowControl } from './flow-control.js'

@@ -1,4 +1,4 @@
-import { WebSocketError } from '../../errors.js'
+import { WebSocketError } from '../../contract/errors.js'
 
 /** Notices that the peer of an open connection is dead. */
 export interface Heartbeat {

@@ -1,7 +1,7 @@
 import type { Log } from '../../../core/log.js'
-import { rejectedFeeds } from '../../errors.js'
-import type { Connections } from '../../scope.js'
-import type { ConnectionChange, ConnectionState, ConnectionStatus } from '../../status.js'
+import { rejectedFeeds } from '../../contract/errors.js'
+import type { Connections } from '../../contract/scope.js'
+import type { ConnectionChange, ConnectionState, ConnectionStatus } from '../../contract/status.js'
 import { callListeners } from '../listeners.js'
 import type { StreamCounters } from '../stream-api.js'
 

@@ -1,6 +1,6 @@
 import type { Log } from '../../../core/log.js'
-import type { Connections } from '../../scope.js'
-import type { ConnectionChange, ConnectionState } from '../../status.js'
+import type { Connections } from '../../contract/scope.js'
+import type { ConnectionChange, ConnectionState } from '../../contract/status.js'
 import { callListeners } from '../listeners.js'
 import type { Registry } from './registry.js'
 

@@ -1,4 +1,4 @@
-import { abortable } from '../../../core/abortable.js'
+import { abortable } from '../../../core/async.js'
 import { DataStreamsError, foreignCause, isStreamsError } from '../../../core/errors.js'
 import { checkFunction, checkNumber } from '../../../core/options.js'
 import { feedResolution, isFeedID } from '../../../report/feed-id.js'

@@ -1,6 +1,6 @@
 import type { Log } from '../../../core/log.js'
-import { WebSocketError } from '../../errors.js'
-import type { ConnectionFacts } from '../../status.js'
+import { WebSocketError } from '../../contract/errors.js'
+import type { ConnectionFacts } from '../../contract/status.js'
 
 /** The rejected messages of one connection. */
 export interface Rejections {

@@ -1,6 +1,6 @@
 import { DataStreamsError } from '../../../core/errors.js'
-import type { StreamCall, StreamReply } from '../../call.js'
-import type { StreamScope } from '../../scope.js'
+import type { StreamCall, StreamReply } from '../../contract/call.js'
+import type { StreamScope } from '../../contract/scope.js'
 
 /** The key of a shard's scope under which a call opens its connection. */
 export const openKey: unique symbol = Symbol('open')

@@ -1,6 +1,6 @@
 import { asError } from '../../../core/errors.js'
-import { rejectedFeeds } from '../../errors.js'
-import type { ConnectionChange, ConnectionState } from '../../status.js'
+import { rejectedFeeds } from '../../contract/errors.js'
+import type { ConnectionChange, ConnectionState } from '../../contract/status.js'
 import { type Connect, connectSocket } from '../../transport/socket.js'
 import type { ConnectionOptions } from '../connection/connection.js'
 import type { StreamConnections } from '../connection/stream-connections.js'

@@ -1,6 +1,6 @@
 import { asError, DataStreamsError, isStreamsError, ValidationError } from '../../../core/errors.js'
 import { parseFeedIDs } from '../../../report/feed-id.js'
-import { rejectedFeeds } from '../../errors.js'
+import { rejectedFeeds } from '../../contract/errors.js'
 import type { StalenessWatch } from '../staleness.js'
 import { planShards } from './plan.js'
 import type { Shard } from './shard.js'

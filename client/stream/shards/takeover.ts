@@ -1,5 +1,5 @@
 import { asError, DataStreamsError, ValidationError } from '../../../core/errors.js'
-import type { ConnectionChange, ConnectionState } from '../../status.js'
+import type { ConnectionChange, ConnectionState } from '../../contract/status.js'
 import type { StreamConnections } from '../connection/stream-connections.js'
 import type { ShardChange } from './plan.js'
 import type { Shard, ShardParts } from './shard.js'

@@ -1,4 +1,4 @@
-import { abortable } from '../../../core/abortable.js'
+import { abortable } from '../../../core/async.js'
 import { isStreamsError } from '../../../core/errors.js'
 import { checkOptions } from '../../../core/options.js'
 import type { WebCrypto } from '../../../crypto/crypto.js'

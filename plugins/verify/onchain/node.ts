@@ -1,5 +1,5 @@
 import { ValidationError } from '../../../core/errors.js'
-import { kindOf } from '../../../core/kind.js'
+import { kindOf } from '../../../core/options.js'
 
 /**
  * What asks an Ethereum node: a client of viem or another with EIP-1193’s `request`, or a provider of ethers (5 or 6) that has

@@ -1,5 +1,5 @@
 import { ValidationError } from '../../../core/errors.js'
-import { kindOf } from '../../../core/kind.js'
+import { kindOf } from '../../../core/options.js'
 import { isRejection } from '../rejection.js'
 import { readClaim } from '../rule.js'
 import { bytesWords, type Hex, numberWord, rightWord, selectors } from './abi.js'

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Sink } from '../../../client/plugin.js'
-import type { StreamScope } from '../../../client/scope.js'
+import type { Sink } from '../../../client/contract/plugin.js'
+import type { StreamScope } from '../../../client/contract/scope.js'
 import { createStreamScope, type StreamScopeParts } from '../../../client/stream/stream-scope.js'
-import { sleep } from '../../../core/sleep.js'
+import { sleep } from '../../../core/async.js'
 import type { Report } from '../../../report/report.js'
 
 const report = { feedID: '0x0003', source: 'backfill' } as Report

@@ -1,5 +1,5 @@
 // What the service of a world stores, and its pages.
-import { APIError } from '../../../client/call.js'
+import { APIError } from '../../../client/contract/call.js'
 import { type DecoderTable, Report, type ReportSource } from '../../../report/report.js'
 import { createRandom } from '../../support/random.js'
 import type { VirtualTime } from '../virtual-time.js'

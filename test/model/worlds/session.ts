@@ -1,8 +1,8 @@
 // One stream of a world: the real stages of continuity and dedup on a light scope, and what they are seen to do.
-import type { Sink } from '../../../client/plugin.js'
+import type { Sink } from '../../../client/contract/plugin.js'
 import { Present } from '../../../client/present.js'
-import type { ScopeEventMap, StreamScope } from '../../../client/scope.js'
-import type { ConnectionChange, ConnectionState, Status } from '../../../client/status.js'
+import type { ScopeEventMap, StreamScope } from '../../../client/contract/scope.js'
+import type { ConnectionChange, ConnectionState, Status } from '../../../client/contract/status.js'
 import { createCursors } from '../../../client/stream/cursors.js'
 import { createStalenessWatch } from '../../../client/stream/staleness.js'
 import { continuity } from '../../../plugins/continuity/index.js'

@@ -3,7 +3,7 @@ import { posix } from 'node:path'
 import ts from 'typescript'
 
 /**
- * Finds the public names of declarations. `read` has the text of a file, given its path without an ending (`core/sleep`), or
+ * Finds the public names of declarations. `read` has the text of a file, given its path without an ending (`core/async`), or
  * undefined; `entries` has the file of each entry, the preferred one first.
  */
 export function createPublicNames(read, entries) {

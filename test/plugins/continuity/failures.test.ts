@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { APIError } from '../../../client/errors.js'
+import { APIError } from '../../../client/contract/errors.js'
 import { DataStreamsError, ValidationError } from '../../../core/errors.js'
 import {
   feedA,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Sink } from '../../../client/plugin.js'
+import type { Sink } from '../../../client/contract/plugin.js'
 import { continuity } from '../../../plugins/continuity/index.js'
 import type { Report } from '../../../report/report.js'
 import {

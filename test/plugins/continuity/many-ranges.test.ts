@@ -1,6 +1,6 @@
 // Of more than 256 ranges of a feed the two oldest become one, and what was seen between them stays known.
 import { describe, expect, test } from '@jest/globals'
-import type { StreamScope } from '../../../client/scope.js'
+import type { StreamScope } from '../../../client/contract/scope.js'
 import { createFeed, type Feed, giveUpExcess, place } from '../../../plugins/continuity/feed.js'
 import type { Gap } from '../../../report/gap.js'
 import { hasTime, seenIn } from '../../../report/seen-times.js'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Status } from '../../../client/status.js'
+import type { Status } from '../../../client/contract/status.js'
 import { feedA, feedB, range, report, stream, wait } from '../../support/plugins/continuity.js'
 
 const cursorAt = (time: number) => new Map([[feedA, time]])

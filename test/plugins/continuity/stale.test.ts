@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Status } from '../../../client/status.js'
+import type { Status } from '../../../client/contract/status.js'
 import { feedA, feedB, range, stream, wait } from '../../support/plugins/continuity.js'
 
 const stale: Status = { type: 'stale', feedIDs: [feedA], staleMs: 30_000 }

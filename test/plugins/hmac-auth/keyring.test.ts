@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import type { Call } from '../../../client/call.js'
+import type { Call } from '../../../client/contract/call.js'
 import {
   type Credentials,
   createKeyring,

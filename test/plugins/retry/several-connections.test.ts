@@ -1,5 +1,5 @@
 import { describe, expect, jest, test } from '@jest/globals'
-import type { Handler } from '../../../client/plugin.js'
+import type { Handler } from '../../../client/contract/plugin.js'
 import { AuthenticationError, DataStreamsError, retry, WebSocketError } from '../../../index.js'
 import { ended, refused, run, streamCall } from '../../support/plugins/retry.js'
 

@@ -1,6 +1,6 @@
 import { describe, expect, jest, test } from '@jest/globals'
-import type { Reply } from '../../../client/call.js'
-import type { Handler } from '../../../client/plugin.js'
+import type { Reply } from '../../../client/contract/call.js'
+import type { Handler } from '../../../client/contract/plugin.js'
 import { retry, WebSocketError } from '../../../index.js'
 import { ended, refused, run, streamCall } from '../../support/plugins/retry.js'
 

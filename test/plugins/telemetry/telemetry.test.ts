@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { register as defaultRegister, Gauge, Registry } from 'prom-client'
 import { createCounters } from '../../../client/metrics.js'
-import type { StreamScope } from '../../../client/scope.js'
+import type { StreamScope } from '../../../client/contract/scope.js'
 import {
   type Client,
   createClient,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Sink } from '../../../client/plugin.js'
-import type { RequestScope } from '../../../client/scope.js'
+import type { Sink } from '../../../client/contract/plugin.js'
+import type { RequestScope } from '../../../client/contract/scope.js'
 import { ReportVerificationError, verify } from '../../../index.js'
 import type { Report } from '../../../report/report.js'
 import { bad, report, type Settled, services, signers } from '../../support/plugins/verify.js'

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { isStreamsError } from '../../../core/errors.js'
-import { isThenable } from '../../../core/thenable.js'
+import { isThenable } from '../../../core/async.js'
 import { createDice, type Dice } from '../../fuzz/dice.js'
 
 /** Something that reads what a stranger has written. */

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, jest } from '@jest/globals'
-import type { Reply, StreamCall } from '../../../client/call.js'
-import { connectionFacts } from '../../../client/call.js'
+import type { Reply, StreamCall } from '../../../client/contract/call.js'
+import { connectionFacts } from '../../../client/contract/call.js'
 import { createCounters } from '../../../client/metrics.js'
-import type { Handler } from '../../../client/plugin.js'
-import type { Connections, RequestScope, StreamScope } from '../../../client/scope.js'
+import type { Handler } from '../../../client/contract/plugin.js'
+import type { Connections, RequestScope, StreamScope } from '../../../client/contract/scope.js'
 import { createRegistry } from '../../../client/stream/connection/registry.js'
 import { APIError, type Call, retry, type Status, WebSocketError } from '../../../index.js'
 

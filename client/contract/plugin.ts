@@ -1,6 +1,6 @@
-import type { Handler as AnyHandler, Layer as AnyLayer, Hooks } from '../core/hooks.js'
-import type { Decoder } from '../report/decoder.js'
-import type { Report } from '../report/report.js'
+import type { Handler as AnyHandler, Layer as AnyLayer, Hooks } from '../../core/stack.js'
+import type { Decoder } from '../../report/decoder.js'
+import type { Report } from '../../report/report.js'
 import type { Call, Reply } from './call.js'
 import type { RequestScope, StreamScope } from './scope.js'
 

@@ -1,3 +1,24 @@
+import { ValidationError } from '../core/errors.js'
+
+const nameOfBytes = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype),
+  Symbol.toStringTag,
+)?.get as () => string | undefined
+
+/** True for a Uint8Array of any realm, and for its subclasses. */
+export function isBytes(value: unknown): value is Uint8Array {
+  return nameOfBytes.call(value) === 'Uint8Array'
+}
+
+/** A Uint8Array of `length` bytes; of any length where none is given. */
+export function checkBytes(field: string, value: unknown, length?: number): Uint8Array {
+  if (!isBytes(value) || (length !== undefined && value.byteLength !== length))
+    throw new ValidationError(
+      `${field} must be a Uint8Array${length === undefined ? '' : ` of ${length} bytes`}`,
+    )
+  return value
+}
+
 /** The largest number of arguments of one call. */
 const CHUNK = 8192
 

@@ -1,9 +1,9 @@
-import type { RequestReply } from './rest.js'
+import type { RequestReply } from '../rest.js'
 import type { RequestScope, StreamScope } from './scope.js'
 
-export { connectionFacts, describeCall } from './describe-call.js'
+export { connectionFacts, describeCall } from '../describe-call.js'
 export * from './errors.js'
-export type { RequestReply } from './rest.js'
+export type { RequestReply } from '../rest.js'
 
 /** One thing put on the wire: a REST request, or the upgrade that opens a stream's connection. */
 export type Call = RequestCall | StreamCall

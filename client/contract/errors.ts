@@ -1,4 +1,4 @@
-import { DataStreamsError, type ErrorFacts, isStreamsError } from '../core/errors.js'
+import { DataStreamsError, type ErrorFacts, isStreamsError } from '../../core/errors.js'
 
 /** Facts of an error that comes from an HTTP answer or from the end of a connection. */
 export interface WireErrorFacts extends ErrorFacts {
@@ -111,7 +111,7 @@ export class ProxyError extends WireError {
 }
 
 /** The codes of these errors. */
-declare module '../core/errors.js' {
+declare module '../../core/errors.js' {
   interface ErrorClasses {
     /** 401 or 403: the key, the secret, the clock, or feeds that you may not read. */
     AUTHENTICATION: AuthenticationError

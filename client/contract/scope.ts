@@ -1,8 +1,8 @@
-import type { ScopeFacts, ServiceKey } from '../core/scope.js'
-import type { Gap, GapFilled } from '../report/gap.js'
-import type { Report } from '../report/report.js'
-import type { ClientMetrics } from './metrics.js'
-import type { RequestReply, Rest } from './rest.js'
+import type { ScopeFacts, ServiceKey } from '../../core/scope.js'
+import type { Gap, GapFilled } from '../../report/gap.js'
+import type { Report } from '../../report/report.js'
+import type { ClientMetrics } from '../metrics.js'
+import type { RequestReply, Rest } from '../rest.js'
 import type { ConnectionChange, ConnectionState, Status } from './status.js'
 
 /** The life of one request. */

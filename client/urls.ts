@@ -1,0 +1,36 @@
+import { ValidationError } from '../core/errors.js'
+import { checkText } from '../core/options.js'
+
+/** A URL of one of the schemes, without a user name, a password, a query or a fragment. */
+export function checkURL(field: string, value: unknown, schemes: readonly string[]): string {
+  const text = checkText(field, value)
+  let url: URL
+  try {
+    url = new URL(text)
+  } catch {
+    throw new ValidationError(`${field} must be a URL`)
+  }
+  if (!schemes.includes(url.protocol)) {
+    throw new ValidationError(
+      `${field} must begin with ${schemes.map(scheme => `${scheme}//`).join(' or ')}, not ${url.protocol}`,
+    )
+  }
+  if (url.username !== '' || url.password !== '')
+    throw new ValidationError(`${field} must not hold a user name or password`)
+  if (url.search !== '' || url.hash !== '')
+    throw new ValidationError(`${field} must not have a query or a fragment`)
+  return url.href.replace(/\/+$/, '')
+}
+
+/** One URL or several, separated by commas. */
+export function checkURLs(
+  field: string,
+  value: unknown,
+  schemes: readonly string[],
+): readonly string[] {
+  const parts = checkText(field, value).split(',')
+  const urls = parts.map((part, index) =>
+    checkURL(parts.length === 1 ? field : `${field}[${index}]`, part.trim(), schemes),
+  )
+  return [...new Set(urls)]
+}

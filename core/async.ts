@@ -1,0 +1,128 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
+/** `Symbol.asyncDispose`, which Node lacks before 20.5. */
+export const asyncDispose: typeof Symbol.asyncDispose =
+  Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')
+
+/** Settles as `work` does, or rejects with the signal's reason if that aborts first: for work that may ignore its signal. */
+export function abortable<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    const forget = onAbort(signal, () => reject(signal.reason))
+    work.then(resolve, reject).finally(forget)
+  })
+}
+
+/** The callbacks of each signal. A signal gets one listener for all of them: Node warns about more than ten. */
+const listening = new WeakMap<AbortSignal, Set<() => void>>()
+
+/** Runs `callback` when the signal aborts, never for one that has aborted. Returns a function that removes the callback. */
+export function onAbort(signal: AbortSignal, callback: () => void): () => void {
+  let callbacks = listening.get(signal)
+  if (callbacks === undefined) {
+    const fresh = new Set<() => void>()
+    callbacks = fresh
+    listening.set(signal, fresh)
+    signal.addEventListener('abort', () => [...fresh].forEach(each => each()), { once: true })
+  }
+  callbacks.add(callback)
+  return () => void callbacks.delete(callback)
+}
+
+/** Resolves after `ms` milliseconds; rejects with the signal's reason when it aborts first. */
+export function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const timer = setTimeout(() => {
+      forget()
+      resolve()
+    }, ms)
+    const forget = onAbort(signal, () => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    })
+  })
+}
+
+/** True for a promise of any realm or library. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof (value as PromiseLike<unknown>).then === 'function'
+  )
+}
+
+/** A promise settled from outside. */
+export interface Deferred<Value = void> {
+  /** The promise that is settled. */
+  readonly promise: Promise<Value>
+  /** True from the first call of `resolve` or `reject` on. */
+  readonly isSettled: boolean
+  /** Resolves the promise; later calls do nothing. */
+  resolve(value: Value): void
+  /** Rejects the promise; later calls do nothing. */
+  reject(error: Error): void
+}
+
+/** Makes a promise that is settled from outside; a rejection that nobody waits for is no unhandled one. */
+export function createDeferred<Value = void>(): Deferred<Value> {
+  let isSettled = false
+  let settle: { resolve: (value: Value) => void; reject: (error: Error) => void } | undefined
+  const promise = new Promise<Value>((resolve, reject) => {
+    settle = { resolve, reject }
+  })
+  promise.catch(() => undefined)
+  return {
+    promise,
+    get isSettled() {
+      return isSettled
+    },
+    resolve(value) {
+      isSettled = true
+      settle?.resolve(value)
+    },
+    reject(error) {
+      isSettled = true
+      settle?.reject(error)
+    },
+  }
+}
+
+/** Runs so many tasks at once; the others wait, first come, first served. */
+export interface Semaphore {
+  /**
+   * Runs a task with a permit, and settles as it does. The permit is given back when the task has settled, or after
+   * `maxMs`: a task that hangs does not stop the others. Rejects when the semaphore's signal aborts while it waits.
+   */
+  run<Result>(maxMs: number, task: () => Promise<Result>): Promise<Result>
+}
+
+/** Makes a semaphore that ends when the signal aborts. */
+export function createSemaphore(permits: number, signal: AbortSignal): Semaphore {
+  const waiting: (() => void)[] = []
+  let free = permits
+
+  function release(): void {
+    free++
+    waiting.shift()?.()
+  }
+
+  return {
+    async run(maxMs, task) {
+      if (free-- <= 0) await abortable(new Promise<void>(resolve => waiting.push(resolve)), signal)
+      let hasPermit = true
+      function giveBack(): void {
+        if (hasPermit) release()
+        hasPermit = false
+      }
+      const timer = setTimeout(giveBack, maxMs)
+      try {
+        return await task()
+      } finally {
+        clearTimeout(timer)
+        giveBack()
+      }
+    },
+  }
+}
