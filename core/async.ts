@@ -23,7 +23,8 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
     const fresh = new Set<() => void>()
     callbacks = fresh
     listening.set(signal, fresh)
-    signal.addEventListener('abort', () => [...fresh].forEach(each => each()), { once: true })
+    const runAll = (): void => [...fresh].forEach(each => void each())
+    signal.addEventListener('abort', runAll, { once: true })
   }
   callbacks.add(callback)
   return () => void callbacks.delete(callback)
