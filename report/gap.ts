@@ -13,10 +13,10 @@ export interface Gap {
 }
 
 /**
- * Why reports are missing: the service has none (`upstream`), they could not be fetched (`unavailable`), they are too many
- * or too old to be fetched (`bound`), or you did not take them in time (`overflow`).
+ * Why reports are missing. `upstream`: the service has none. `unavailable`: requests for them failed. `backfill-limit`: they are
+ * older than `maxBackfill` allows, or the feed has more missing ranges than are remembered. `overflow`: your program was too slow.
  */
-export type GapCause = 'upstream' | 'unavailable' | 'bound' | 'overflow'
+export type GapCause = 'upstream' | 'unavailable' | 'backfill-limit' | 'overflow'
 
 /** A report came after its gap was announced. */
 export interface GapFilled<out Data = unknown> {

@@ -8,7 +8,7 @@ import { CLOCK_MARGIN, readNewest } from './newest.js'
 /** How a log is searched for reports of a time. */
 export interface ScanOptions {
   /** Milliseconds by which a report may be published later than it was observed, where it is looked for. */
-  readonly lateness: number
+  readonly maxPublishDelay: number
 }
 
 /** Milliseconds before the newest message in which the newest report may lie. */
@@ -40,10 +40,10 @@ interface Found {
 
 /**
  * Finds the reports of a feed from a time on, ascending, at most `limit`. The order of publishing is not that of observation: it
- * reads on until each report on the page follows on the one before it, or what is missing would be later than `lateness`. It
+ * reads on until each report on the page follows on the one before it, or what is missing would be later than `maxPublishDelay`. It
  * remembers where the next page begins, so that each message is read once by whoever reads page after page.
  */
-export function createPages(log: ReportLog, { lateness }: ScanOptions): FindPage {
+export function createPages(log: ReportLog, { maxPublishDelay }: ScanOptions): FindPage {
   /** Where in the log the page of a feed and a time begins. */
   const places = new Map<string, number>()
 
@@ -76,7 +76,7 @@ export function createPages(log: ReportLog, { lateness }: ScanOptions): FindPage
       const next = last === undefined ? undefined : last.seq + 1
       const isPast =
         last !== undefined &&
-        last.time.getTime() > (end?.observationsTimestamp ?? 0) * unit + lateness
+        last.time.getTime() > (end?.observationsTimestamp ?? 0) * unit + maxPublishDelay
       const isEnough = isFull && (isPast || isWhole(page, start))
       if (isEnough || (messages.length < batch && (await isEnd(next ?? position(from))))) {
         if (next !== undefined) remember(feedID, page, firstAfter(found, end, next))

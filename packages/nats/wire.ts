@@ -47,7 +47,7 @@ export interface NatsWireOptions {
   /** Reports that a worker of a queue may have and not have acknowledged, before it takes others. @default 32 */
   readonly maxUnacknowledged?: number
   /** Seconds by which a missing report may be published late, where requests look for it. @default 900 */
-  readonly lateness?: number
+  readonly maxPublishDelay?: number
 }
 
 const names: OptionNames<NatsWireOptions> = {
@@ -59,7 +59,7 @@ const names: OptionNames<NatsWireOptions> = {
   handlingTimeout: true,
   maxDeliveries: true,
   maxUnacknowledged: true,
-  lateness: true,
+  maxPublishDelay: true,
 }
 
 /** What makes a client of the log: to spread into the options of `createClient`. */
@@ -84,7 +84,7 @@ export function natsWire(connection: NatsConnection, given?: NatsWireOptions): N
   }
   const share = options.share && checkShare(options.share)
   const queue = checkQueue(options)
-  const lateness = checkNumber('lateness', options.lateness ?? 900, { min: 0 })
+  const maxPublishDelay = checkNumber('maxPublishDelay', options.maxPublishDelay ?? 900, { min: 0 })
   const streams = new WeakMap<object, StreamPlaces>()
   const workers = new WeakMap<StreamScope, QueueParts>()
 
@@ -126,7 +126,7 @@ export function natsWire(connection: NatsConnection, given?: NatsWireOptions): N
     endpoint: `https://nats.invalid/${log.stream}`,
     wsEndpoint: `wss://nats.invalid/${log.stream}`,
     connect,
-    fetch: createLogFetch({ log, share, lateness: 1000 * lateness }),
+    fetch: createLogFetch({ log, share, maxPublishDelay: 1000 * maxPublishDelay }),
   }
 }
 

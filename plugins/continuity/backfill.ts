@@ -39,7 +39,7 @@ const MAX_DELAY = 60_000
 /** Milliseconds for which the service may ask us to wait. */
 const MAX_RETRY_AFTER = 3_600_000
 /** Milliseconds after which a report that a connection has not brought is late. */
-const LATE = 5000
+const OVERDUE = 5000
 /** Seconds before the present, of which the newest report after many is looked for, and what they are multiplied by. */
 const FIRST_BACK = 10
 const GROWTH = 8
@@ -138,7 +138,7 @@ export function createBackfill(
     const tooOld = missing.filter(time => time >= range.from && time < oldest)
     if (tooOld.length > 0) {
       for (const time of tooOld) refute(feed, time, range)
-      giveUp(scope, feed, { from: range.from, to: oldest - 1 }, 'bound')
+      giveUp(scope, feed, { from: range.from, to: oldest - 1 }, 'backfill-limit')
       range.from = oldest
       if (range.from > range.to) closeRange(feed, range)
       return oldest - 1
@@ -163,10 +163,10 @@ export function createBackfill(
   /** Has the connections of a stale feed opened anew, if they have not brought these reports. */
   function resetMute(feed: Feed, reports: readonly Report[]): void {
     const { seen, above } = feed
-    const late = presentOf(feed) - (LATE / 1000) * seen.second
+    const late = presentOf(feed) - (OVERDUE / 1000) * seen.second
     if (reports.length === 0 || above?.stale === undefined) return
     const isMute = reports.some(each => each.observationsTimestamp < late)
-    askSoonWhileStale(feed, isMute ? undefined : LATE)
+    askSoonWhileStale(feed, isMute ? undefined : OVERDUE)
     if (!isMute || performance.now() < nextReset) return
     nextReset = performance.now() + RESET_INTERVAL
     scope.connections.reset([seen.feedID])

@@ -527,7 +527,7 @@ export function giveUpExcess(scope: StreamScope, feed: Feed): void {
   const [first] = feed.ranges
   if (first === undefined || feed.seen.runs.length <= MOST_RUNS) return
   closeRange(feed, first)
-  if (mayHoldReports(feed, first)) giveUp(scope, feed, first, 'bound')
+  if (mayHoldReports(feed, first)) giveUp(scope, feed, first, 'backfill-limit')
 }
 
 /** Announces what was not seen of an interval up to the present, and was not announced before. */

@@ -49,16 +49,16 @@ export interface ContinuityOptions {
    */
   readonly maxBackfill?: number
   /** The longest time that a report waits in sorted order, in milliseconds. @default 30000 */
-  readonly maxHold?: number
+  readonly reorderTimeout?: number
   /** How many reports of a feed may wait in sorted order. @default 1000 */
-  readonly maxHeld?: number
+  readonly reorderBuffer?: number
 }
 
 const names: OptionNames<ContinuityOptions> = {
   order: true,
   maxBackfill: true,
-  maxHold: true,
-  maxHeld: true,
+  reorderTimeout: true,
+  reorderBuffer: true,
 }
 
 type Settings = Required<ContinuityOptions>
@@ -82,8 +82,14 @@ export function continuity(given?: ContinuityOptions): Plugin<never> {
   const settings: Settings = {
     order: checkOrder(options.order ?? 'arrival'),
     maxBackfill: checkNumber('maxBackfill', options.maxBackfill ?? 300_000, { min: 0 }),
-    maxHold: checkNumber('maxHold', options.maxHold ?? 30_000, { min: 1, max: MAX_TIMER }),
-    maxHeld: checkNumber('maxHeld', options.maxHeld ?? 1000, { min: 1, whole: true }),
+    reorderTimeout: checkNumber('reorderTimeout', options.reorderTimeout ?? 30_000, {
+      min: 1,
+      max: MAX_TIMER,
+    }),
+    reorderBuffer: checkNumber('reorderBuffer', options.reorderBuffer ?? 1000, {
+      min: 1,
+      whole: true,
+    }),
   }
   return {
     name: 'continuity',
@@ -106,7 +112,7 @@ function checkOrder(order: unknown): Settings['order'] {
 }
 
 function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
-  const { order, maxBackfill, maxHold, maxHeld } = settings
+  const { order, maxBackfill, reorderTimeout, reorderBuffer } = settings
   const isSorted = order === 'sorted'
   const wantsNewest = order === 'newest'
   const seen = seenIn(scope)
@@ -153,7 +159,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     if (above !== undefined) dueAt.push(above.dueAt)
     if (held[0] !== undefined) {
       open.push(held[0].report.observationsTimestamp)
-      dueAt.push(heldSince(feed) + maxHold)
+      dueAt.push(heldSince(feed) + reorderTimeout)
     }
     if (future[0] === undefined) feed.aheadSince = undefined
     else {
@@ -193,7 +199,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
     advance(feed)
     const delaying = ranges.filter(range => range.delays && mayHoldReports(feed, range))
     feed.freeUpTo = Math.min(feed.seen.upTo, ...delaying.map(({ from }) => from))
-    const since = performance.now() - maxHold
+    const since = performance.now() - reorderTimeout
     // One from the future that has waited long enough goes alone: others need not come before it.
     const { upTo } = feed.seen
     for (const each of held.filter(({ report }) => report.observationsTimestamp > upTo))
@@ -203,7 +209,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Settings): Sink {
       }
     for (let first = held[0]; first !== undefined; first = held[0]) {
       const isFree = first.report.observationsTimestamp <= feed.freeUpTo
-      if (!isFree && heldSince(feed) > since && held.length <= maxHeld) return
+      if (!isFree && heldSince(feed) > since && held.length <= reorderBuffer) return
       held.shift()
       passSafely(feed, first.report)
     }

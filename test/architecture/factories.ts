@@ -109,7 +109,7 @@ const relay = { connection, feedIDs: feedID, config }
 
 const logs: Readonly<Record<string, readonly Case[]>> = {
   natsWire: [
-    ['natsWire', 'lateness', more => nats.natsWire(connection, more)],
+    ['natsWire', 'maxPublishDelay', more => nats.natsWire(connection, more)],
     ['share', 'index', more => nats.natsWire(connection, { share: { index: 0, of: 1, ...more } })],
   ],
   feedsOfShare: [['share', 'index', more => nats.feedsOfShare([], { index: 0, of: 1, ...more })]],

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { adviseName, checkOptions, unknownName } from '../../core/options.js'
 
-const names = ['order', 'maxBackfill', 'maxHold', 'maxHeld', 'f']
+const names = ['order', 'maxBackfill', 'reorderTimeout', 'reorderBuffer', 'f']
 
 describe('the nearest name', () => {
   test.each([
@@ -14,8 +14,8 @@ describe('the nearest name', () => {
     ['roder', 'order'],
     ['orders', 'order'],
     // The one with fewer edits, and of two the first.
-    ['maxHel', 'maxHeld'],
-    ['maxHlld', 'maxHold'],
+    ['reorderBufer', 'reorderBuffer'],
+    ['reorderTimoeut', 'reorderTimeout'],
     ['F', 'f'],
   ])('of %s is %s', (misspelt, name) => {
     expect(adviseName(misspelt, names)).toBe(`did you mean '${name}'?`)

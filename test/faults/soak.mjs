@@ -212,7 +212,7 @@ export async function runSoak({
       config: {
         ...{ apiKey, userSecret, haMode: true, endpoint: rest.url },
         verify: { signers: engine.network },
-        continuity: { order: 'sorted', maxHold: MAX_HOLD },
+        continuity: { order: 'sorted', reorderTimeout: MAX_HOLD },
         wsEndpoint: proxies.map(({ wsURL }) => wsURL).join(','),
       },
       options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },

@@ -165,7 +165,7 @@ const kinds: readonly Kind[] = [
   {
     name: 'sorted, few held, pages that fail',
     origins: 2,
-    continuity: { order: 'sorted', maxHeld: 5, maxHold: 10_000 },
+    continuity: { order: 'sorted', reorderBuffer: 5, reorderTimeout: 10_000 },
     commands: all,
     count: 20,
   },

@@ -108,7 +108,7 @@ const SETTLED = 400_000
 /** Starts a stream of two feeds, one in seconds and one in milliseconds, and connects it. */
 export function startContinuum(options: ContinuumOptions): Continuum {
   const { random } = options
-  const { maxHeld = 1000, maxBackfill: oldest = 300_000 } = options.continuity
+  const { reorderBuffer = 1000, maxBackfill: oldest = 300_000 } = options.continuity
   const time = startVirtualTime()
   const broken: string[] = []
   const hosts = Array.from({ length: options.origins }, (_, at) => `o${at + 1}.example`)
@@ -202,7 +202,7 @@ export function startContinuum(options: ContinuumOptions): Continuum {
     ],
   })
   /** Pages could not be had, or fewer reports are held than may come before what they wait for. */
-  let hasFailed = maxHeld < 100
+  let hasFailed = reorderBuffer < 100
   const stream: Stream = client.createStream(
     feeds.map(({ feedID }) => feedID),
     { maxReconnectAttempts: Number.POSITIVE_INFINITY, staleAfter: 0 },
@@ -252,7 +252,10 @@ export function startContinuum(options: ContinuumOptions): Continuum {
     if (cause === 'upstream') return false
     if (hasFailed) return true
     const newest = Math.max(...published)
-    return cause === 'bound' && stored.every(each => newest - each.to >= (oldest / 1000) * second)
+    return (
+      cause === 'backfill-limit' &&
+      stored.every(each => newest - each.to >= (oldest / 1000) * second)
+    )
   }
 
   stream.on('error', error => {
@@ -336,7 +339,7 @@ export function startContinuum(options: ContinuumOptions): Continuum {
     let held = 0
     for (const at of feed.received)
       if (at > (feed.first ?? 0) && !feed.delivered.has(at) && !isIn(feed, at)) held++
-    if (held > (isSorted ? maxHeld + 2 : 1)) breaks(`${held} reports are delayed`)
+    if (held > (isSorted ? reorderBuffer + 2 : 1)) breaks(`${held} reports are delayed`)
   }
 
   /** What was published while the stream was down has been asked for, though the feed has said nothing since. */

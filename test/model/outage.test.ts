@@ -30,7 +30,7 @@ function lose(closeCode: number): void {
   for (const line of real.upstream.open()) real.upstream.end(line, closeCode)
 }
 
-const sorted: ContinuityOptions = { order: 'sorted', maxHeld: 30_000, maxHold: HOUR }
+const sorted: ContinuityOptions = { order: 'sorted', reorderBuffer: 30_000, reorderTimeout: HOUR }
 
 const durations: [string, number, number, ContinuityOptions][] = [
   ['60 s', 60, 1, {}],

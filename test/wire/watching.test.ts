@@ -101,7 +101,7 @@ describe('a plugin watches a stream', () => {
     engine.publish(feedID)
     engine.publish(feedID, {}, { streamed: false })
     engine.publish(feedID)
-    await until(() => seen.events.includes('gap bound'))
+    await until(() => seen.events.includes('gap backfill-limit'))
     expect(seen.events).toContain('error')
 
     engine.send('no report')

@@ -51,7 +51,7 @@ function describeGap({ feedID, from, to, cause }: Gap): string {
 const causes: Readonly<Record<Gap['cause'], string>> = {
   upstream: 'the service has no reports there',
   unavailable: 'the reports can’t be fetched',
-  bound: 'the reports are too old to be fetched',
+  'backfill-limit': 'the reports are too old, or too many ranges are missing, to be fetched',
   overflow: 'the reports were not taken in time',
 }
 

@@ -80,7 +80,7 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
     stream: checkName('stream', options.stream ?? DEFAULT_STREAM),
     prefix: checkPrefix('prefix', options.prefix ?? DEFAULT_PREFIX),
   }
-  const { log = {}, lateness } = options
+  const { log = {}, maxPublishDelay } = options
   const { stream, prefix } = reports
   const limits = checkLimits(options.limits)
   const origins = createOrigins(options.origins ?? [])
@@ -91,7 +91,7 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   const wire = natsWire(options.connection, {
     stream,
     prefix,
-    ...(lateness === undefined ? {} : { lateness }),
+    ...(maxPublishDelay === undefined ? {} : { maxPublishDelay }),
   })
 
   const life = createLifetime()

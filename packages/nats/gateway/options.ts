@@ -6,7 +6,8 @@ import type { NatsWireOptions } from '../wire.js'
 import type { GatewayTokens } from './tokens.js'
 
 /** What a gateway serves, where, and to whom. */
-export interface GatewayOptions extends Pick<NatsWireOptions, 'stream' | 'prefix' | 'lateness'> {
+export interface GatewayOptions
+  extends Pick<NatsWireOptions, 'stream' | 'prefix' | 'maxPublishDelay'> {
   /** A connection of NATS; the gateway does not close it. */
   readonly connection: NatsConnection
   /** Who may ask, by names; or the path of a JSON file of these, which may be changed while the gateway runs. */
@@ -53,7 +54,7 @@ export const optionNames: OptionNames<GatewayOptions> = {
   connection: true,
   stream: true,
   prefix: true,
-  lateness: true,
+  maxPublishDelay: true,
   tokens: true,
   origins: true,
   port: true,

@@ -225,7 +225,7 @@ test('options that are wrong are named', async () => {
     [{ share: { index: 0, of: 0 } }, 'share.of must be at least 1, not 0'],
     [{ queue: 'a b' }, 'queue must be at most 64 letters'],
     [{ redeliverAfter: 0 }, 'redeliverAfter must be at least 1, not 0'],
-    [{ lateness: -1 }, 'lateness must be at least 0, not -1'],
+    [{ maxPublishDelay: -1 }, 'maxPublishDelay must be at least 0, not -1'],
     [{ streem: 'x' }, 'streem'],
   ]
   for (const [options, message] of cases)

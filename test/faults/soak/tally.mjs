@@ -6,8 +6,8 @@ const digestOf = fullReport => createHash('md5').update(fullReport).digest('base
 /** For how long a report that has come is remembered, in case it comes again; in ms. */
 const MEMORY = 15 * 60_000
 
-/** An account of the reports of an engine, from now on; `maxHold` is the time in ms that one may wait for those before it. */
-export function openTally(engine, maxHold) {
+/** An account of the reports of an engine, from now on; `reorderTimeout` is the time in ms that one may wait for those before it. */
+export function openTally(engine, reorderTimeout) {
   /** Published and not delivered yet, by feed and time: since when, and the digest. */
   const missing = new Map()
   /** Delivered, by feed and time: until the ledger has been read, with the digest of what came. */
@@ -15,7 +15,7 @@ export function openTally(engine, maxHold) {
   const gaps = []
   const counts = {
     ...{ published: 0, delivered: 0, backfilled: 0, doubled: 0, foreign: 0, altered: 0 },
-    /** Out of order: within `maxHold` of their publication, and later. */
+    /** Out of order: within `reorderTimeout` of their publication, and later. */
     ...{ disordered: 0, late: 0 },
   }
   /** The newest time that was delivered of each feed. */
@@ -72,7 +72,8 @@ export function openTally(engine, maxHold) {
     delivered.set(key, entry)
     const published = missing.get(key)
     if (time > (newest.get(feedID) ?? 0)) newest.set(feedID, time)
-    else if (Date.now() - (published?.publishedAt ?? Date.now()) < maxHold) counts.disordered++
+    else if (Date.now() - (published?.publishedAt ?? Date.now()) < reorderTimeout)
+      counts.disordered++
     else counts.late++
     if (published === undefined) return
     missing.delete(key)

@@ -166,7 +166,7 @@ function checkCause(
       else if (storedAt <= look.lookedAt)
         broke('gap over stored', `${text} holds ${observation.to}, stored ${storedAt / 1000} s`)
     }
-  if (cause === 'bound') {
+  if (cause === 'backfill-limit') {
     const { maxBackfill = 300_000 } = world.continuity
     // It is counted back from the present, which a clock that is ahead may be wrong about until the reports have spoken.
     const { error, date = error } = world.clocks
@@ -175,7 +175,7 @@ function checkCause(
     const present = ((START + gap.at + ahead) / 1000) * feed.second
     const oldest = present - (maxBackfill / 1000) * feed.second
     for (const { to, storedAt } of published)
-      if (storedAt !== undefined && to > oldest) broke('gap bound', `${text} holds ${to}`)
+      if (storedAt !== undefined && to > oldest) broke('gap backfill-limit', `${text} holds ${to}`)
   }
   const mayFail =
     world.faults.fails + world.faults.isSlow > 0 ||

@@ -326,8 +326,8 @@ describe('continuity', () => {
     ['order', 'random'],
     ['maxBackfill', -1],
     ['maxBackfill', Number.NaN],
-    ['maxHold', 0],
-    ['maxHeld', 1.5],
+    ['reorderTimeout', 0],
+    ['reorderBuffer', 1.5],
     ['window', 5],
   ])('rejects the option %s: %p by name', (option, value) => {
     expect(() => continuity({ [option]: value })).toThrow(new RegExp(option))

@@ -24,7 +24,7 @@ function presentStream(options: Parameters<typeof stream>[0] = {}) {
 const orders = [['arrival'], ['sorted']] as const
 
 describe('a report of the future', () => {
-  test('goes alone once it has waited for `maxHold`: what waits for another reason goes on waiting', async () => {
+  test('goes alone once it has waited for `reorderTimeout`: what waits for another reason goes on waiting', async () => {
     const { publish, sink, present, times, stored, end } = presentStream({ order: 'sorted' })
     sink(report(present + 3600, { from: present + 1 }))
     await wait(29_000)
@@ -284,10 +284,10 @@ describe('a report of the future, in sorted order', () => {
     end()
   })
 
-  test('waits for `maxHold` at most where no request for that succeeds', async () => {
+  test('waits for `reorderTimeout` at most where no request for that succeeds', async () => {
     const { sink, present, service, times, end } = presentStream({
       order: 'sorted',
-      maxHold: 20_000,
+      reorderTimeout: 20_000,
     })
     service.page = () => {
       throw new Error('500')
@@ -301,7 +301,7 @@ describe('a report of the future, in sorted order', () => {
     end()
   })
 
-  test('waits for `maxHold` at most where its time is far, and delays no other', async () => {
+  test('waits for `reorderTimeout` at most where its time is far, and delays no other', async () => {
     const { publish, sink, times, gaps, end } = linkedStream({ order: 'sorted' })
     sink(report(4_102_444_800, { from: 101 }))
     publish([101, 102])

@@ -285,7 +285,7 @@ describe('what is older than `maxBackfill`', () => {
     publish([140])
     expect(limits.get(feedA)).toBe(101)
     await wait(60_000)
-    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 129, cause: 'bound' }])
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 129, cause: 'backfill-limit' }])
     expect(backfilled()).toEqual(range(130, 139))
     end()
   })
@@ -308,7 +308,7 @@ describe('what is older than `maxBackfill`', () => {
     publish([1000], { from: 701 })
     await wait(60_000)
     expect(backfilled()).toEqual([995])
-    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 700, cause: 'bound' }])
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 700, cause: 'backfill-limit' }])
     end()
   })
 
@@ -318,7 +318,9 @@ describe('what is older than `maxBackfill`', () => {
     publish([1000], { from: 700 })
     await wait(60_000)
     expect(backfilled()).toEqual([995])
-    expect(gaps.slice(0, 1)).toEqual([{ feedID: feedA, from: 101, to: 989, cause: 'bound' }])
+    expect(gaps.slice(0, 1)).toEqual([
+      { feedID: feedA, from: 101, to: 989, cause: 'backfill-limit' },
+    ])
     end()
   })
 
@@ -328,7 +330,7 @@ describe('what is older than `maxBackfill`', () => {
     publish([3000], { from: 2701 })
     await wait(60_000)
     expect(backfilled()).toEqual([2700])
-    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 2699, cause: 'bound' }])
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 2699, cause: 'backfill-limit' }])
     end()
   })
 
@@ -337,7 +339,7 @@ describe('what is older than `maxBackfill`', () => {
     publish([101, 102], { live: false })
     publish([103])
     await wait(300)
-    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 102, cause: 'bound' }])
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 102, cause: 'backfill-limit' }])
     expect(limits.get(feedA)).toBeUndefined()
     await wait(60_000)
     expect(backfilled()).toEqual([])
@@ -364,7 +366,7 @@ describe('what is older than `maxBackfill`', () => {
     connect(true)
     await wait(60_000)
     expect(backfilled()).toEqual(range(190, 199))
-    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 189, cause: 'bound' }])
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 189, cause: 'backfill-limit' }])
     end()
   })
 
@@ -377,7 +379,9 @@ describe('what is older than `maxBackfill`', () => {
     publish([present + 60])
     await wait(80_000)
     expect(backfilled()).toEqual([present + 50])
-    expect(gaps).toEqual([{ feedID: feedA, from: present - 99, to: present + 49, cause: 'bound' }])
+    expect(gaps).toEqual([
+      { feedID: feedA, from: present - 99, to: present + 49, cause: 'backfill-limit' },
+    ])
     end()
   })
 
@@ -390,7 +394,7 @@ describe('what is older than `maxBackfill`', () => {
     publish([12_001], { ...facts, from: 12_001 })
     await wait(60_000)
     expect(backfilled()).toEqual([11_000, 11_001, 11_500])
-    expect(gaps).toMatchObject([{ from: 10_001, to: 10_500, cause: 'bound' }])
+    expect(gaps).toMatchObject([{ from: 10_001, to: 10_500, cause: 'backfill-limit' }])
     end()
   })
 })

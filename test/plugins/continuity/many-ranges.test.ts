@@ -93,7 +93,7 @@ describe('of more than 256 ranges', () => {
       giveUpExcess(scope, feed)
     }
     expect(gaps.length).toBeGreaterThan(100)
-    expect(gaps.every(({ cause }) => cause === 'bound')).toBe(true)
+    expect(gaps.every(({ cause }) => cause === 'backfill-limit')).toBe(true)
     expect(feed.seen.runs.length).toBeLessThanOrEqual(4097)
     const isKnown = (time: number) =>
       [...feed.ranges, ...gaps].some(({ from, to }) => from <= time && time <= to)

@@ -171,8 +171,8 @@ describe('continuity, sorted', () => {
 })
 
 describe('a report that waits', () => {
-  test('waits for `maxHold` at most: what is found later comes after it', async () => {
-    const { publish, times, gaps, limits, service, end } = linkedStream({ maxHold: 500 })
+  test('waits for `reorderTimeout` at most: what is found later comes after it', async () => {
+    const { publish, times, gaps, limits, service, end } = linkedStream({ reorderTimeout: 500 })
     service.delayMs = 2000
     publish([101, 102], { live: false })
     publish([103])
@@ -205,7 +205,7 @@ describe('a report that waits', () => {
   })
 
   test('is announced as missing by none, though its range is in the end', async () => {
-    const { publish, times, gaps, end } = linkedStream({ maxHold: 500 })
+    const { publish, times, gaps, end } = linkedStream({ reorderTimeout: 500 })
     publish([103, 104])
     await wait(1000)
     expect(times()).toEqual([98, 100, 103, 104])
@@ -214,8 +214,8 @@ describe('a report that waits', () => {
     end()
   })
 
-  test('waits while there are `maxHeld` others at most: the earliest is delivered', async () => {
-    const { publish, sink, times, gaps, limits, end } = linkedStream({ maxHeld: 5 })
+  test('waits while there are `reorderBuffer` others at most: the earliest is delivered', async () => {
+    const { publish, sink, times, gaps, limits, end } = linkedStream({ reorderBuffer: 5 })
     publish(range(110, 114))
     expect(times()).toEqual([98, 100])
     publish([115])
@@ -252,7 +252,10 @@ test.each([
 ])(
   'sorted, of a feed that %s leads far ahead while no request succeeds, each report is delivered once',
   async (_name, before, from) => {
-    const { publish, sink, service, times, gaps, end } = stream({ order: 'sorted', maxHold: 1000 })
+    const { publish, sink, service, times, gaps, end } = stream({
+      order: 'sorted',
+      reorderTimeout: 1000,
+    })
     const { page } = service
     service.page = () => {
       throw new Error('500')

@@ -11,7 +11,7 @@ import {
 import type { Registry } from 'prom-client'
 import { labelName, metrics, prometheusName } from '../../../plugins/telemetry/index.js'
 
-/** Values by the names that Prometheus knows them by: `sluice_gaps_announced_total{sluice_gap_cause="bound"}`. */
+/** Values by the names that Prometheus knows them by: `sluice_gaps_announced_total{sluice_gap_cause="backfill-limit"}`. */
 export type Values = ReadonlyMap<string, number>
 
 function keyOf(name: string, labels: Readonly<Record<string, unknown>>): string {

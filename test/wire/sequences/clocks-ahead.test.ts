@@ -32,5 +32,5 @@ const distances: Parameters<typeof atEach>[0] = [
   ['an hour', 3600],
 ]
 
-// What lies in the future is held for maxHold.
-playAll([{ sequences: atEach(distances, ahead), continuity: { maxHold: 11_500 } }])
+// What lies in the future is held for reorderTimeout.
+playAll([{ sequences: atEach(distances, ahead), continuity: { reorderTimeout: 11_500 } }])

@@ -74,8 +74,8 @@ const others: readonly Sequence[] = [
   },
 ]
 
-// What lies in the future is held for maxHold.
+// What lies in the future is held for reorderTimeout.
 playAll([
-  { sequences: others, continuity: { maxHold: 11_500 } },
+  { sequences: others, continuity: { reorderTimeout: 11_500 } },
   { sequences: atEach(distances, reached), continuity: { maxBackfill: 600_000 } },
 ])

@@ -194,7 +194,7 @@ const bound: Group = {
       pages: [5, 9],
       check({ emitted, delivered }) {
         expect(emitted.flatMap(each => (each.type === 'gap' ? [each.cause] : []))).toEqual([
-          'bound',
+          'backfill-limit',
         ])
         expect(delivered.length).toBeGreaterThanOrEqual(6 + 9 + 39)
       },
