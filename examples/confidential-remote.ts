@@ -25,7 +25,7 @@ await vault.put({ key: 'apiKey' }, 'the-secret', { policy })
 const caller = createKeys()
 const enclave = await startEnclaveServer({
   vault: vault.directory,
-  key: createKeys().secretKey,
+  secretKey: createKeys().secretKey,
   callers: { [caller.publicKey]: vault.owner },
   network: { loopback: true },
 })
@@ -33,8 +33,8 @@ const enclave = await startEnclaveServer({
 // This host: it knows where the enclave is, and pins its key.
 const runtime = createRemoteRuntime({
   url: enclave.url,
-  enclaveKey: enclave.publicKey,
-  callerKey: caller.secretKey,
+  enclavePublicKey: enclave.publicKey,
+  callerSecretKey: caller.secretKey,
 })
 const response = await new ConfidentialHTTPClient().sendRequestAsync(runtime, {
   vaultDonSecrets: [{ key: 'apiKey' }],

@@ -32,10 +32,10 @@ export function parseAnswer(
   try {
     parsed = JSON.parse(new TextDecoder().decode(body))
   } catch {
-    throw badAnswer(call, `its body of ${body.byteLength} bytes is not JSON`, status)
+    throw invalidResponse(call, `its body of ${body.byteLength} bytes is not JSON`, status)
   }
   if (typeof parsed !== 'object' || parsed === null)
-    throw badAnswer(call, 'its body is not an object', status)
+    throw invalidResponse(call, 'its body is not an object', status)
   return { call, status, body: parsed as Answer['body'], table }
 }
 
@@ -63,7 +63,7 @@ function readReports(answer: Answer, envelopes: readonly unknown[]): Report[] {
 }
 
 function reasonOf(call: RequestCall, thrown: unknown): Error {
-  return thrown instanceof EnvelopeError ? badAnswer(call, thrown.message) : asError(thrown)
+  return thrown instanceof EnvelopeError ? invalidResponse(call, thrown.message) : asError(thrown)
 }
 
 /** The one report of an answer. Throws APIError or ReportDecodingError. */
@@ -78,7 +78,7 @@ export function readPage(answer: Answer, { startTime, limit }: PageLimits): Repo
   const reports = readReports(answer, envelopes).sort(byTime)
   const first = reports[0]?.observationsTimestamp ?? startTime
   if (first >= startTime) return reports
-  throw badAnswer(answer.call, tooOld(first))
+  throw invalidResponse(answer.call, tooOld(first))
 }
 
 /**
@@ -117,7 +117,7 @@ export function readGoodReports(answer: Answer, { startTime, limit }: PageLimits
 
 function checkCount(call: RequestCall, count: number, limit: number | undefined): void {
   if (limit !== undefined && count > limit)
-    throw badAnswer(call, `it has ${count} reports, ${limit} at most were requested`)
+    throw invalidResponse(call, `it has ${count} reports, ${limit} at most were requested`)
 }
 
 function byTime(one: Report, other: Report): number {
@@ -158,7 +158,7 @@ export function readBulk(answer: Answer, source: ReportSource = 'request'): Bulk
   }
   for (const feedID of disputed) {
     byFeed.delete(feedID)
-    errors.push(badAnswer(call, `it has two reports of feed ${feedID}`))
+    errors.push(invalidResponse(call, `it has two reports of feed ${feedID}`))
   }
   const [first] = errors
   if (first !== undefined && byFeed.size === 0) throw first
@@ -172,7 +172,7 @@ export function readFeeds(answer: Answer): Feed[] {
   const feeds = values.flatMap(readFeed)
   if (feeds.length === values.length) return feeds
   const rule = `${values.length - feeds.length} of ${values.length} feeds have no feedID of 0x and 64 hexadecimal digits`
-  if (feeds.length === 0) throw badAnswer(call, rule)
+  if (feeds.length === 0) throw invalidResponse(call, rule)
   call.scope.log.warn?.(`listFeeds: ${rule}, and are left out`)
   return feeds
 }
@@ -197,12 +197,12 @@ function isDecimals(value: unknown): value is number {
 /** The array in a field of an answer. Throws APIError. */
 function readList({ call, body }: Answer, field: string): readonly unknown[] {
   const value = body[field]
-  if (!Array.isArray(value)) throw badAnswer(call, `${field} must be an array`)
+  if (!Array.isArray(value)) throw invalidResponse(call, `${field} must be an array`)
   return value
 }
 
 /** The error for an answer that breaks `rule` of the service's format. */
-export function badAnswer(call: RequestCall, rule: string, statusCode?: number): APIError {
+export function invalidResponse(call: RequestCall, rule: string, statusCode?: number): APIError {
   return new APIError(
     `${describeCall(call)} was answered in another format than expected: ${rule}`,
     {

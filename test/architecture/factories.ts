@@ -208,7 +208,7 @@ const enclaves: Readonly<Record<string, readonly Case[]>> = {
     ],
   ],
   createRemoteRuntime: [
-    ['createRemoteRuntime', 'enclaveKey', more => confidential.createRemoteRuntime(as(more))],
+    ['createRemoteRuntime', 'enclavePublicKey', more => confidential.createRemoteRuntime(as(more))],
   ],
   decryptResponse: [
     ['decryptResponse', 'crypto', more => confidential.decryptResponse('', '', more)],
@@ -224,7 +224,7 @@ const enclaves: Readonly<Record<string, readonly Case[]>> = {
       more =>
         confidential.startEnclaveServer({
           vault: 'v',
-          key: '1'.repeat(64),
+          secretKey: '1'.repeat(64),
           callers: { ['5a'.repeat(32)]: owner },
           callerLimits: more,
         }),

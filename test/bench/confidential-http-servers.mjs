@@ -11,7 +11,7 @@ const { url, ca } = await startHTTPSServer({
 })
 const enclave = await startEnclaveServer({
   vault,
-  key,
+  secretKey: key,
   callers: { [caller]: owner },
   network: { loopback: true },
 })

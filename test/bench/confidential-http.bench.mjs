@@ -46,8 +46,8 @@ export default async function bench() {
   const local = createLocalRuntime({ vault })
   const remote = createRemoteRuntime({
     url: enclaveURL,
-    enclaveKey: enclave.publicKey,
-    callerKey: caller.secretKey,
+    enclavePublicKey: enclave.publicKey,
+    callerSecretKey: caller.secretKey,
   })
   const client = new ConfidentialHTTPClient()
   const input = ({ secrets = ['token'], authorization = 'Bearer {{.token}}', ...rest } = {}) => ({

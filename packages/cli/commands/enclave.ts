@@ -141,7 +141,7 @@ async function runEnclave(
   const server = await startEnclaveServer({
     ...others,
     insecurePermissions,
-    key: readKeyFile(key, { insecurePermissions }),
+    secretKey: readKeyFile(key, { insecurePermissions }),
     callers: whichCallers(caller, callers, owner),
     network: { loopback, privateNetworks },
     limits: { maxTimeout, defaultTimeout: Math.min(5000, maxTimeout) },
@@ -156,7 +156,7 @@ async function runEnclave(
   })
   say(io, bold('An enclave is running; Ctrl-C ends it'))
   say(io, `ENCLAVE_URL=${server.url}`)
-  say(io, `ENCLAVE_KEY=${server.publicKey}`)
+  say(io, `ENCLAVE_PUBLIC_KEY=${server.publicKey}`)
   await stopped(io)
   await server.close()
 }

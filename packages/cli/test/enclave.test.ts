@@ -40,24 +40,24 @@ describe('sluice keygen', () => {
 
 describe('sluice enclave', () => {
   test('serves the callers it knows until it is interrupted, and logs no secret', async () => {
-    const enclaveKey = (await run(['keygen', 'enclave.key'])).out.trim()
-    const callerKey = (await run(['keygen', 'caller.key'])).out.trim()
+    const enclavePublicKey = (await run(['keygen', 'enclave.key'])).out.trim()
+    const callerPublicKey = (await run(['keygen', 'caller.key'])).out.trim()
     const api = await startHTTPSServer({
       handler: ({ headers }, response) =>
         void response.end(JSON.stringify({ right: headers.authorization === SECRET })),
     })
     const { child, output, ended } = start([
-      ...['enclave', '--key', 'enclave.key', '--caller', callerKey],
+      ...['enclave', '--key', 'enclave.key', '--caller', callerPublicKey],
       ...['--port', '0', '--loopback'],
     ])
-    await until(() => output.out.includes('ENCLAVE_KEY='), 10_000)
+    await until(() => output.out.includes('ENCLAVE_PUBLIC_KEY='), 10_000)
     const [, url = ''] = /ENCLAVE_URL=(.*)/.exec(output.out) ?? []
-    expect(output.out).toContain(`ENCLAVE_KEY=${enclaveKey}\n`)
+    expect(output.out).toContain(`ENCLAVE_PUBLIC_KEY=${enclavePublicKey}\n`)
 
     const runtime = createRemoteRuntime({
       url,
-      enclaveKey,
-      callerKey: readFileSync(join(folder, 'caller.key'), 'utf8').trim(),
+      enclavePublicKey,
+      callerSecretKey: readFileSync(join(folder, 'caller.key'), 'utf8').trim(),
     })
     const response = await new ConfidentialHTTPClient().sendRequestAsync(runtime, {
       vaultDonSecrets: [{ key: 'token' }],

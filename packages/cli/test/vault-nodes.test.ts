@@ -77,17 +77,17 @@ interface Asked {
   end(): Promise<void>
 }
 
-async function startEnclave(callerKey: string, options = ''): Promise<Asked> {
+async function startEnclave(callerPublicKey: string, options = ''): Promise<Asked> {
   const enclave = start(
-    `sluice enclave --key enclave.key --caller ${callerKey} --port 0 --loopback${options}`,
+    `sluice enclave --key enclave.key --caller ${callerPublicKey} --port 0 --loopback${options}`,
   )
-  await until(() => enclave.output.out.includes('ENCLAVE_KEY='), 20_000)
+  await until(() => enclave.output.out.includes('ENCLAVE_PUBLIC_KEY='), 20_000)
   const found = (name: string): string =>
     new RegExp(`${name}=(.*)`).exec(enclave.output.out)?.[1] ?? ''
   const runtime = createRemoteRuntime({
     url: found('ENCLAVE_URL'),
-    enclaveKey: found('ENCLAVE_KEY'),
-    callerKey: readFileSync(join(folder, 'caller.key'), 'utf8').trim(),
+    enclavePublicKey: found('ENCLAVE_PUBLIC_KEY'),
+    callerSecretKey: readFileSync(join(folder, 'caller.key'), 'utf8').trim(),
   })
   return {
     ask: () =>

@@ -34,6 +34,6 @@ export async function openVaultOf({
   return await openVault(vault, {
     insecurePermissions,
     ...(seen === undefined ? {} : { seen }),
-    ...(key === undefined ? {} : { callerKey: readKeyFile(key, { insecurePermissions }) }),
+    ...(key === undefined ? {} : { callerSecretKey: readKeyFile(key, { insecurePermissions }) }),
   })
 }

@@ -7,7 +7,7 @@ import { parseBase64 } from '../request/byte-fields.js'
 /** What evidence is bound to. */
 export interface AttestedKeys {
   /** The public key that the caller has pinned. */
-  readonly enclaveKey: Uint8Array
+  readonly enclavePublicKey: Uint8Array
   /** The public key of this start of the enclave, to which requests are sealed. */
   readonly bootKey: Uint8Array
   /** 32 bytes of the caller's, made for this question. */
@@ -46,9 +46,9 @@ export const MAX_EVIDENCE = 65_536
 export const FORMAT: RegExp = /^[a-z0-9.-]{1,64}$/
 
 /** SHA-256 of `sluice attestation 1`, the enclave's key, the boot key and the nonce, each key and the nonce of 32 bytes. */
-export function bindingOf({ enclaveKey, bootKey, nonce }: AttestedKeys): Uint8Array {
+export function bindingOf({ enclavePublicKey, bootKey, nonce }: AttestedKeys): Uint8Array {
   const hash = createHash('sha256').update(DOMAIN)
-  for (const part of [enclaveKey, bootKey, nonce]) hash.update(part)
+  for (const part of [enclavePublicKey, bootKey, nonce]) hash.update(part)
   return new Uint8Array(hash.digest())
 }
 

@@ -11,22 +11,25 @@ const FORMAT = 'sluice-software-v1'
 
 /** Options of `softwareAttestor`. */
 export interface SoftwareAttestorOptions {
-  /** The secret key that signs, Ed25519, 64 hexadecimal digits. */
-  readonly key: string
+  /** The Ed25519 key that signs, 64 hexadecimal digits. */
+  readonly secretKey: string
   /** What the enclave says that it runs, 64 hexadecimal digits. @default `measureCode()` */
   readonly measurement?: string
 }
 
 /** What a caller takes for good of evidence that software made. */
 export interface SoftwarePolicyOptions {
-  /** The public key of the attestor, 64 hexadecimal digits. */
-  readonly key: string
+  /** The Ed25519 key of the attestor, 64 hexadecimal digits. */
+  readonly publicKey: string
   /** The measurements that are accepted, 64 hexadecimal digits each. */
   readonly measurements: readonly string[]
 }
 
-const attestorNames: OptionNames<SoftwareAttestorOptions> = { key: true, measurement: true }
-const policyNames: OptionNames<SoftwarePolicyOptions> = { key: true, measurements: true }
+const attestorNames: OptionNames<SoftwareAttestorOptions> = {
+  secretKey: true,
+  measurement: true,
+}
+const policyNames: OptionNames<SoftwarePolicyOptions> = { publicKey: true, measurements: true }
 
 /** An attestor, with the key that its signatures verify under. */
 export interface SoftwareAttestor extends Attestor {
@@ -44,7 +47,7 @@ const SPKI = '302a300506032b6570032100'
  */
 export function softwareAttestor(options: SoftwareAttestorOptions): SoftwareAttestor {
   const given = checkOptions('softwareAttestor', options, attestorNames)
-  const der = Buffer.concat([Buffer.from(PKCS8, 'hex'), parseKey('key', given.key)])
+  const der = Buffer.concat([Buffer.from(PKCS8, 'hex'), parseKey('secretKey', given.secretKey)])
   const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
   const measurement = parseKey('measurement', given.measurement ?? measureCode())
   const spki = createPublicKey(key).export({ format: 'der', type: 'spki' })
@@ -61,7 +64,10 @@ export function softwareAttestor(options: SoftwareAttestorOptions): SoftwareAtte
 /** Accepts the evidence of a software attestor whose key and measurement are expected. */
 export function softwarePolicy(options: SoftwarePolicyOptions): AttestationPolicy {
   const given = checkOptions('softwarePolicy', options, policyNames)
-  const der = Buffer.concat([Buffer.from(SPKI, 'hex'), parseKey('attestation.key', given.key)])
+  const der = Buffer.concat([
+    Buffer.from(SPKI, 'hex'),
+    parseKey('attestation.publicKey', given.publicKey),
+  ])
   const key = createPublicKey({ key: der, format: 'der', type: 'spki' })
   if (!Array.isArray(given.measurements) || given.measurements.length === 0)
     throw new ValidationError('attestation.measurements must name at least one')

@@ -25,7 +25,7 @@ export interface EnclaveSettings {
   /** A file that remembers the newest state of the vault, as of `openVault`. @default none */
   readonly seen?: string
   /** The secret key that the vault's nodes know this enclave by, where they are processes. @default none */
-  readonly callerKey?: string
+  readonly callerSecretKey?: string
   /** Opens a vault even if other users can read or write its files. @default false */
   readonly insecurePermissions?: boolean
 }
@@ -38,7 +38,7 @@ export const settingNames: OptionNames<EnclaveSettings> = {
   requirePolicies: true,
   stack: true,
   seen: true,
-  callerKey: true,
+  callerSecretKey: true,
   insecurePermissions: true,
 }
 
@@ -51,12 +51,20 @@ export interface OpenEnclave {
 
 /** Opens the vault and makes an enclave that uses it. */
 export async function openEnclave(settings: EnclaveSettings): Promise<OpenEnclave> {
-  const { vault: directory, network, limits, requirePolicies, stack, seen, callerKey } = settings
+  const {
+    vault: directory,
+    network,
+    limits,
+    requirePolicies,
+    stack,
+    seen,
+    callerSecretKey,
+  } = settings
   const { insecurePermissions = false } = settings
   const vault = await openVault(directory, {
     insecurePermissions,
     ...(seen === undefined ? {} : { seen }),
-    ...(callerKey === undefined ? {} : { callerKey }),
+    ...(callerSecretKey === undefined ? {} : { callerSecretKey }),
   })
   const makePlugins =
     stack === undefined ? confidentialPreset : await loadFunction<MakePlugins>('stack', stack)

@@ -35,11 +35,13 @@ export function toUpstreamError(thrown: unknown): EnclaveError {
     const found = codes.find(each => pattern.test(each))
     if (found !== undefined) return new EnclaveError(`${message} (${found})`, { code })
   }
-  return badAnswer(`the external server could not be reached (${codes[0] ?? 'unknown reason'})`)
+  return upstreamAnswerError(
+    `the external server could not be reached (${codes[0] ?? 'unknown reason'})`,
+  )
 }
 
 /** Makes the error for an invalid answer. */
-export function badAnswer(message: string): EnclaveError {
+export function upstreamAnswerError(message: string): EnclaveError {
   return new EnclaveError(message, { code: 'UPSTREAM_ANSWER' })
 }
 

@@ -17,7 +17,7 @@ import type {
 } from 'sluice/plugins/confidential-http'
 import { EnclaveError, ownBytes } from 'sluice/plugins/confidential-http'
 import { hasHeader, readHeaders, writeHeaders } from './header-lines.js'
-import { badAnswer, toUpstreamError } from './upstream-error.js'
+import { upstreamAnswerError, toUpstreamError } from './upstream-error.js'
 
 const MAX_RESPONSE_BYTES = 1_024_000
 const MAX_HEADER_BYTES = 65_536
@@ -43,7 +43,7 @@ export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialR
     const wrong = wrongHead(answer)
     if (wrong !== undefined) {
       answer.destroy()
-      throw badAnswer(`the external server answered ${wrong}`)
+      throw upstreamAnswerError(`the external server answered ${wrong}`)
     }
     const isGzip = acceptsGzip && answer.headers['content-encoding']?.toLowerCase() === 'gzip'
     const multiHeaders = readHeaders(answer.rawHeaders)
@@ -201,7 +201,7 @@ function exchange(
     })
     request.on('upgrade', (_answer, upgraded) => {
       upgraded.destroy()
-      reject(badAnswer('the external server wants another protocol'))
+      reject(upstreamAnswerError('the external server wants another protocol'))
     })
     // Not an option of the request, because NODE_DEBUG=http prints the options.
     for (const [name, values] of headers) request.setHeader(name, values)

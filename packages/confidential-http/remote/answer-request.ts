@@ -171,8 +171,8 @@ function createPresenting(
     if (attestor === undefined) return undefined
     const leave = await attesting.enter(sender)
     try {
-      const { publicKey: enclaveKey } = enclave
-      return await presentEvidence(attestor, { enclaveKey, bootKey: boot.publicKey, nonce })
+      const { publicKey: enclavePublicKey } = enclave
+      return await presentEvidence(attestor, { enclavePublicKey, bootKey: boot.publicKey, nonce })
     } finally {
       leave()
     }

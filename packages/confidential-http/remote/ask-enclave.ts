@@ -40,9 +40,9 @@ import {
 export interface RemoteSettings {
   readonly url: string
   /** The enclave's public key, pinned. */
-  readonly enclaveKey: string
+  readonly enclavePublicKey: string
   /** The caller's secret key. */
-  readonly callerKey: string
+  readonly callerSecretKey: string
   /** What the enclave's evidence is held against. @default none is asked for */
   readonly attestation?: PolicySettings
 }
@@ -71,12 +71,12 @@ interface Exchange {
 /** Asks a remote enclave: seals each request to the enclave's boot key, and accepts only answers from that boot key. */
 export async function createAskEnclave({
   url,
-  enclaveKey,
-  callerKey,
+  enclavePublicKey,
+  callerSecretKey,
   attestation,
 }: RemoteSettings): Promise<Answer> {
   const policy = attestation === undefined ? undefined : await loadPolicy(attestation)
-  const enclave = parseKey('enclaveKey', enclaveKey)
+  const enclave = parseKey('enclavePublicKey', enclavePublicKey)
   const { host } = new URL(url)
   const http = createHttp()
 
@@ -90,7 +90,12 @@ export async function createAskEnclave({
     (asker, signal) => tryTwice(() => post(BOOT_KEY_PATH, asker, signal), signal),
     policy && ((given, keys) => checkEvidence(given, keys, policy, host)),
   )
-  const remote: Remote = { host, caller: boxKeys(parseKey('callerKey', callerKey)), bootKeys, post }
+  const remote: Remote = {
+    host,
+    caller: boxKeys(parseKey('callerSecretKey', callerSecretKey)),
+    bootKeys,
+    post,
+  }
 
   return async function askEnclave(request, { startedAt: issuedAt, signal }) {
     const { timeout } = request.request

@@ -76,7 +76,7 @@ export function createBootKeys(
     const read = readBootKey(json, host)
     const { publicKey: bootKey, evidence } = read
     await abortable(
-      check(evidence, { enclaveKey: enclave, bootKey, nonce: asker.publicKey }),
+      check(evidence, { enclavePublicKey: enclave, bootKey, nonce: asker.publicKey }),
       signal,
     )
     return { ...read, answeredAt, aliveAt: askedAt }

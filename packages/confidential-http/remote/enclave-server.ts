@@ -23,7 +23,7 @@ import { EnclaveThread } from './server-thread.js'
 /** Options of `startEnclaveServer`. */
 export interface EnclaveServerOptions extends EnclaveSettings {
   /** The enclave's secret key, 64 hexadecimal digits; callers pin its public key. */
-  readonly key: string
+  readonly secretKey: string
   /**
    * The public key of each caller, and the owner whose secrets it uses; or the path of a JSON file of these, which may be changed
    * while the enclave runs.
@@ -57,7 +57,7 @@ export interface EnclaveServerOptions extends EnclaveSettings {
 
 const names: OptionNames<EnclaveServerOptions> = {
   ...settingNames,
-  key: true,
+  secretKey: true,
   callers: true,
   port: true,
   host: true,
@@ -86,7 +86,7 @@ export interface EnclaveServer extends AsyncDisposable {
  */
 export async function startEnclaveServer(given: EnclaveServerOptions): Promise<EnclaveServer> {
   const options = checkOptions('startEnclaveServer', given, names)
-  const keys = boxKeys(parseKey('key', options.key))
+  const keys = boxKeys(parseKey('secretKey', options.secretKey))
   const callers = createCallers(options.callers, {
     log: options.log,
     insecurePermissions: options.insecurePermissions === true,
@@ -109,7 +109,11 @@ export async function startEnclaveServer(given: EnclaveServerOptions): Promise<E
   let thread: EnclaveThread | undefined
   try {
     const above = records === undefined ? [] : [audit({ log: records })]
-    const running = new EnclaveThread({ callerKey: options.key, ...options }, renewAfter, log)
+    const running = new EnclaveThread(
+      { callerSecretKey: options.secretKey, ...options },
+      renewAfter,
+      log,
+    )
     const enclave = createEnclave({ plugins: [...above, running.plugin()] })
     if (options.log !== undefined) enclave.listen(options.log)
     thread = running

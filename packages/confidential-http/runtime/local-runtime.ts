@@ -44,7 +44,7 @@ export interface LocalRuntimeOptions<Config = unknown, Report = never>
   /** A file that remembers the newest state of the vault, to reject an older one whenever this process was started. @default none */
   readonly seen?: string
   /** The secret key that the vault's nodes know this process by, where they are processes (`sluice vault node`). @default none */
-  readonly callerKey?: string
+  readonly callerSecretKey?: string
   /**
    * When the enclave's thread, whose memory may still hold secrets, is replaced by a new one. No request waits for it.
    * @default after 10000 requests, and after a quiet minute
@@ -64,7 +64,7 @@ const names: OptionNames<LocalRuntimeOptions> = {
   stack: true,
   env: true,
   seen: true,
-  callerKey: true,
+  callerSecretKey: true,
   renewAfter: true,
   insecurePermissions: true,
 }
@@ -77,7 +77,8 @@ export function createLocalRuntime<Config = unknown, Report = never>(
   options: LocalRuntimeOptions<Config, Report>,
 ): Runtime<Config, Report> {
   const given = checkOptions('createLocalRuntime', options, names)
-  const { vault, owner, network, limits, stack, env, seen, callerKey, insecurePermissions } = given
+  const { vault, owner, network, limits, stack, env, seen, callerSecretKey, insecurePermissions } =
+    given
   const requirePolicies = checkBoolean('requirePolicies', given.requirePolicies ?? false)
   checkNetwork(network)
   checkLimits(limits)
@@ -89,7 +90,9 @@ export function createLocalRuntime<Config = unknown, Report = never>(
     ...(owner === undefined ? {} : { owner: checkOwner('owner', owner) }),
     ...(stack === undefined ? {} : { stack: String(stack) }),
     ...(seen === undefined ? {} : { seen: checkText('seen', seen) }),
-    ...(callerKey === undefined ? {} : { callerKey: formatKey(parseKey('callerKey', callerKey)) }),
+    ...(callerSecretKey === undefined
+      ? {}
+      : { callerSecretKey: formatKey(parseKey('callerSecretKey', callerSecretKey)) }),
     ...(insecurePermissions === true ? { insecurePermissions } : {}),
   }
   if (settings.stack !== undefined && !URL.canParse(settings.stack))

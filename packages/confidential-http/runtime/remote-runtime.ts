@@ -11,9 +11,9 @@ export interface RemoteRuntimeOptions<Config = unknown, Report = never>
   /** The URL of the enclave. */
   readonly url: string
   /** The enclave's public key, 64 hexadecimal digits, which alone authenticates the enclave. */
-  readonly enclaveKey: string
+  readonly enclavePublicKey: string
   /** The caller's secret key, 64 hexadecimal digits. The enclave knows the caller's public key. */
-  readonly callerKey: string
+  readonly callerSecretKey: string
   /**
    * What the enclave's evidence is held against before anything is sent: the URL of a module whose default export is an
    * `AttestationPolicy`, which the runtime's thread loads, or what is expected of a software attestor. @default no evidence is
@@ -27,8 +27,8 @@ export interface RemoteRuntimeOptions<Config = unknown, Report = never>
 const names: OptionNames<RemoteRuntimeOptions> = {
   ...runtimeNames,
   url: true,
-  enclaveKey: true,
-  callerKey: true,
+  enclavePublicKey: true,
+  callerSecretKey: true,
   attestation: true,
   defaultTimeout: true,
 }
@@ -39,18 +39,18 @@ export function createRemoteRuntime<Config = unknown, Report = never>(
 ): Runtime<Config, Report> {
   const {
     url,
-    enclaveKey,
-    callerKey,
+    enclavePublicKey,
+    callerSecretKey,
     attestation,
     defaultTimeout: given,
   } = checkOptions('createRemoteRuntime', options, names)
-  parsePublicKey('enclaveKey', enclaveKey)
-  parseKey('callerKey', callerKey)
+  parsePublicKey('enclavePublicKey', enclavePublicKey)
+  parseKey('callerSecretKey', callerSecretKey)
   const defaultTimeout = checkNumber('defaultTimeout', given ?? 5000, { min: 1, max: MAX_TIMER })
   const settings: RemoteSettings = {
     url: checkURL('url', url, ['http:', 'https:']),
-    enclaveKey,
-    callerKey,
+    enclavePublicKey,
+    callerSecretKey,
     ...(attestation === undefined ? {} : { attestation: checkPolicy(attestation) }),
   }
   return createRuntime({

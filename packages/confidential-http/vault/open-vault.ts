@@ -49,13 +49,13 @@ export interface OpenVaultOptions extends PermissionOptions {
    * The secret key that nodes which are processes know this process by, 64 hexadecimal digits: `readKeyFile('enclave.key')`.
    * @default none: such nodes release nothing
    */
-  readonly callerKey?: string
+  readonly callerSecretKey?: string
 }
 
 const names: OptionNames<OpenVaultOptions> = {
   ...permissionNames,
   seen: true,
-  callerKey: true,
+  callerSecretKey: true,
 }
 
 const reshareNames: OptionNames<ReshareOptions> = {
@@ -75,7 +75,7 @@ const reshareNames: OptionNames<ReshareOptions> = {
  */
 export async function openVault(directory: string, options: OpenVaultOptions = {}): Promise<Vault> {
   const path = checkDirectory(directory)
-  const { seen, callerKey, ...permissionOptions } = checkOptions('openVault', options, names)
+  const { seen, callerSecretKey, ...permissionOptions } = checkOptions('openVault', options, names)
   const permissions = createPermissions(permissionOptions)
   const folder = createVaultFolder(path, permissions)
   const identity = await readIdentity(folder)
@@ -90,7 +90,10 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
     new ActLog(folder),
   )
   const store = createSecretStore(folder)
-  const caller = callerKey === undefined ? undefined : boxKeys(parseKey('callerKey', callerKey))
+  const caller =
+    callerSecretKey === undefined
+      ? undefined
+      : boxKeys(parseKey('callerSecretKey', callerSecretKey))
   const stateOf = createStates(folder, store, ciphertext, log.head, caller)
   let latest = stateOf(await log.head())
   if ((await log.head()).addresses === undefined)

@@ -108,14 +108,14 @@ async function talkInConfidence(load) {
   const caller = createKeys()
   const server = await confidential.startEnclaveServer({
     vault: vault.directory,
-    key: keys.secretKey,
+    secretKey: keys.secretKey,
     callers: { [caller.publicKey]: vault.owner },
     network: { loopback: true },
   })
-  const { url, publicKey: enclaveKey } = server
+  const { url, publicKey: enclavePublicKey } = server
   const runtimes = [
     confidential.createLocalRuntime({ vault }),
-    confidential.createRemoteRuntime({ url, enclaveKey, callerKey: caller.secretKey }),
+    confidential.createRemoteRuntime({ url, enclavePublicKey, callerSecretKey: caller.secretKey }),
   ]
   try {
     for (const runtime of runtimes) {

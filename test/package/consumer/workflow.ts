@@ -135,7 +135,10 @@ export function run(vault: string, config: Config): void {
 }
 
 /** A runtime that makes no reports, and one elsewhere, are runtimes all the same. */
-export function compileOnly(keys: { enclaveKey: string; callerKey: string }, config: Config): void {
+export function compileOnly(
+  keys: { enclavePublicKey: string; callerSecretKey: string },
+  config: Config,
+): void {
   const plain: Runtime<unknown> = createLocalRuntime({ vault: './vault' })
   const remote = createRemoteRuntime({ url: 'http://localhost', ...keys, config })
   new ConfidentialHTTPClient().sendRequest(plain, { request: { url: 'https://x', method: 'GET' } })

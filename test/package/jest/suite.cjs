@@ -117,14 +117,18 @@ module.exports = function defineTests({ sluice, local, confidential, vaults }) {
     const [keys, caller] = [confidential.createKeys(), confidential.createKeys()]
     const server = await confidential.startEnclaveServer({
       vault: vault.directory,
-      key: keys.secretKey,
+      secretKey: keys.secretKey,
       callers: { [caller.publicKey]: vault.owner },
       network: { loopback: true },
     })
-    const { url, publicKey: enclaveKey } = server
+    const { url, publicKey: enclavePublicKey } = server
     const runtimes = [
       confidential.createLocalRuntime({ vault }),
-      confidential.createRemoteRuntime({ url, enclaveKey, callerKey: caller.secretKey }),
+      confidential.createRemoteRuntime({
+        url,
+        enclavePublicKey,
+        callerSecretKey: caller.secretKey,
+      }),
     ]
     try {
       for (const runtime of runtimes) {

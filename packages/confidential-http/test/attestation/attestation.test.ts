@@ -28,8 +28,11 @@ import type { Vault } from '../../vault/vault.js'
 import { postTo } from '../support/raw-caller.js'
 
 const SIGNING = '7'.repeat(64)
-const attestor = softwareAttestor({ key: SIGNING })
-const policy: SoftwarePolicyOptions = { key: attestor.publicKey, measurements: [measureCode()] }
+const attestor = softwareAttestor({ secretKey: SIGNING })
+const policy: SoftwarePolicyOptions = {
+  publicKey: attestor.publicKey,
+  measurements: [measureCode()],
+}
 const [keys, caller] = [createKeys(), createKeys()]
 const client = new ConfidentialHTTPClient()
 let folder: string
@@ -60,7 +63,7 @@ afterAll(async () => {
 async function start(given?: Attestor): Promise<EnclaveServer> {
   const server = await startEnclaveServer({
     vault: vault.directory,
-    key: keys.secretKey,
+    secretKey: keys.secretKey,
     callers: { [caller.publicKey]: vault.owner },
     network: { loopback: true },
     ...(given === undefined ? {} : { attestor: given }),
@@ -75,8 +78,8 @@ async function ask(
 ): Promise<number> {
   const runtime = createRemoteRuntime({
     url,
-    enclaveKey: keys.publicKey,
-    callerKey: caller.secretKey,
+    enclavePublicKey: keys.publicKey,
+    callerSecretKey: caller.secretKey,
     ...(attestation === undefined ? {} : { attestation }),
   })
   closing.push(() => runtime.close())
@@ -109,7 +112,10 @@ describe('a caller with a policy', () => {
     expect(await rejectionOf(url, other)).toBe(
       `its measurement is ${measureCode()}, which is not expected`,
     )
-    const stranger = { ...policy, key: softwareAttestor({ key: '8'.repeat(64) }).publicKey }
+    const stranger = {
+      ...policy,
+      publicKey: softwareAttestor({ secretKey: '8'.repeat(64) }).publicKey,
+    }
     expect(await rejectionOf(url, stranger)).toMatch(/^its evidence is not signed by the key/)
     const format = { format: 'aws-nitro', attest: () => new Uint8Array(96) }
     expect(await rejectionOf((await start(format)).url)).toBe(
@@ -125,9 +131,9 @@ describe('a caller with a policy', () => {
     }
     const good = write(
       'good.mjs',
-      `export default async function check({ format, bytes, binding, enclaveKey, bootKey, nonce }) {
+      `export default async function check({ format, bytes, binding, enclavePublicKey, bootKey, nonce }) {
         if (format !== 'plain' || Buffer.compare(bytes, binding) !== 0) throw new Error('no')
-        for (const each of [enclaveKey, bootKey, nonce, binding]) if (each.length !== 32) throw new Error('short')
+        for (const each of [enclavePublicKey, bootKey, nonce, binding]) if (each.length !== 32) throw new Error('short')
       }`,
     )
     expect(await ask(url, good)).toBe(200)
@@ -183,9 +189,9 @@ describe('evidence of another is none', () => {
   test('a replay of earlier evidence is rejected, though its boot key is the same', async () => {
     const good = await start(attestor)
     const { bootKey, evidence } = await presentedBy(good)
-    const enclaveKey = parseKey('key', keys.publicKey)
+    const enclavePublicKey = parseKey('key', keys.publicKey)
     const later = {
-      enclaveKey,
+      enclavePublicKey,
       bootKey: parseKey('key', bootKey),
       nonce: boxKeys().publicKey,
     }
@@ -210,14 +216,14 @@ describe('evidence of another is none', () => {
 
   test('is bound to each of the three, and to nothing else', async () => {
     const good = {
-      enclaveKey: boxKeys().publicKey,
+      enclavePublicKey: boxKeys().publicKey,
       bootKey: boxKeys().publicKey,
       nonce: boxKeys().publicKey,
     }
     const { format, bytes } = await presentEvidence(attestor, good)
     const given = { format, bytes: Buffer.from(bytes).toString('base64') }
     await checkEvidence(given, good, softwarePolicy(policy), 'x')
-    for (const name of ['enclaveKey', 'bootKey', 'nonce'] as const) {
+    for (const name of ['enclavePublicKey', 'bootKey', 'nonce'] as const) {
       const other = { ...good, [name]: boxKeys().publicKey }
       expect(bindingOf(other)).not.toEqual(bindingOf(good))
       await expect(checkEvidence(given, other, softwarePolicy(policy), 'x')).rejects.toThrow(
@@ -237,11 +243,21 @@ describe('evidence of another is none', () => {
 
 test.each<[unknown, RegExp]>([
   ['./policy.js', /^attestation must be an absolute URL/],
-  [{ key: 'x', measurements: [] }, /^attestation\.key must be 64 hexadecimal digits/],
-  [{ key: '1'.repeat(64), measurements: [] }, /^attestation\.measurements must name at least one/],
-  [{ key: '1'.repeat(64), measurements: ['x'] }, /^attestation\.measurements\[0\] must be 64/],
+  [{ publicKey: 'x', measurements: [] }, /^attestation\.publicKey must be 64 hexadecimal digits/],
+  [
+    { publicKey: '1'.repeat(64), measurements: [] },
+    /^attestation\.measurements must name at least one/,
+  ],
+  [
+    { publicKey: '1'.repeat(64), measurements: ['x'] },
+    /^attestation\.measurements\[0\] must be 64/,
+  ],
 ])('the policy %j is refused', (attestation, message) => {
-  const given = { url: 'http://x', enclaveKey: keys.publicKey, callerKey: caller.secretKey }
+  const given = {
+    url: 'http://x',
+    enclavePublicKey: keys.publicKey,
+    callerSecretKey: caller.secretKey,
+  }
   expect(() => createRemoteRuntime({ ...given, attestation: attestation as never })).toThrow(
     message,
   )

@@ -50,7 +50,7 @@ async function start(options: Partial<EnclaveServerOptions> = {}): Promise<void>
   heads = []
   server = await startEnclaveServer({
     vault: vault.directory,
-    key: keys.secretKey,
+    secretKey: keys.secretKey,
     callers: { [caller.publicKey]: vault.owner },
     network: { loopback: true },
     audit: {
@@ -64,11 +64,11 @@ async function start(options: Partial<EnclaveServerOptions> = {}): Promise<void>
   })
 }
 
-async function ask(callerKey = caller.secretKey, key = 'apiKey'): Promise<number> {
+async function ask(callerSecretKey = caller.secretKey, key = 'apiKey'): Promise<number> {
   const runtime = createRemoteRuntime({
     url: server.url,
-    enclaveKey: keys.publicKey,
-    callerKey,
+    enclavePublicKey: keys.publicKey,
+    callerSecretKey,
   })
   try {
     const { statusCode } = await client.sendRequestAsync(runtime, {

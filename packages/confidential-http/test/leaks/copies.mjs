@@ -64,7 +64,7 @@ async function startEnclave(kind, vault) {
     renewAfter: { quietMs: QUIET_MS },
     ...(kind === 'local'
       ? {}
-      : { key: key.secretKey, callers: { [caller.publicKey]: vault.owner } }),
+      : { secretKey: key.secretKey, callers: { [caller.publicKey]: vault.owner } }),
   }
   const child = fork(fileURLToPath(new URL('./copies-process.mjs', import.meta.url)), {
     execArgv: [],
@@ -82,7 +82,11 @@ async function startEnclave(kind, vault) {
   const remote =
     kind === 'local'
       ? undefined
-      : createRemoteRuntime({ url, enclaveKey: key.publicKey, callerKey: caller.secretKey })
+      : createRemoteRuntime({
+          url,
+          enclavePublicKey: key.publicKey,
+          callerSecretKey: caller.secretKey,
+        })
   return {
     pid: child.pid,
     async send(inputs) {

@@ -157,7 +157,11 @@ async function searchCaller(kind, { child: world, ready }, meanwhile = () => {})
           vault: ready.vault,
           stack: new URL('../support/faulty-stack.cjs', import.meta.url).href,
         },
-        remote: { url: ready.enclaveURL, enclaveKey: ready.enclaveKey, callerKey: ready.callerKey },
+        remote: {
+          url: ready.enclaveURL,
+          enclavePublicKey: ready.enclavePublicKey,
+          callerSecretKey: ready.callerSecretKey,
+        },
       }),
     },
   })

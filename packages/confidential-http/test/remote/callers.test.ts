@@ -72,11 +72,11 @@ test('an enclave goes by the file of callers without a restart', async () => {
   write({ [one]: OWNER })
   const server = await startEnclaveServer({
     vault: vault.directory,
-    key: key.secretKey,
+    secretKey: key.secretKey,
     callers: file,
   })
   const runtime = createRemoteRuntime({
-    ...{ url: server.url, enclaveKey: server.publicKey, callerKey: caller.secretKey },
+    ...{ url: server.url, enclavePublicKey: server.publicKey, callerSecretKey: caller.secretKey },
   })
   // The policy forbids the target: what counts is whether the enclave gets so far.
   const request = { url: 'https://127.0.0.1:1/', method: 'GET' }

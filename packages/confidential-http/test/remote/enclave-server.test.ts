@@ -24,7 +24,7 @@ const relays: Relay[] = []
 let dripped: Promise<string>
 beforeAll(async () => {
   world = await startWorld({ apiKey: secret }, { apiKey: theirs, onlyTheirs: theirs })
-  bootKey = await fetchBootKey(world.enclaveURL, world.enclaveKey)
+  bootKey = await fetchBootKey(world.enclaveURL, world.enclavePublicKey)
   const port = Number(new URL(world.enclaveURL).port)
   // From an address of its own: where one has too many connections, its oldest is closed.
   const socket = connect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' })
@@ -216,7 +216,10 @@ describe('who may ask', () => {
   test('an enclave with another key than the pinned one is sent nothing', async () => {
     const other = createKeys()
     const failure = await failureOf(
-      client.sendRequestAsync(runtimeTo({ enclaveKey: other.publicKey }), inputOf(world, '/other')),
+      client.sendRequestAsync(
+        runtimeTo({ enclavePublicKey: other.publicKey }),
+        inputOf(world, '/other'),
+      ),
     )
     expect(failure).toMatchObject({ name: 'EnclaveError', code: 'ENCLAVE', mayHaveBeenSent: false })
     expect(failure.message).toMatch(/is not of the enclave with the pinned key$/)
@@ -236,7 +239,10 @@ describe('who may ask', () => {
   test('a caller that is not known is refused', async () => {
     const { secretKey } = createKeys()
     const failure = await failureOf(
-      client.sendRequestAsync(runtimeTo({ callerKey: secretKey }), inputOf(world, '/unknown')),
+      client.sendRequestAsync(
+        runtimeTo({ callerSecretKey: secretKey }),
+        inputOf(world, '/unknown'),
+      ),
     )
     expect(failure).toMatchObject({
       message: 'the enclave does not know this caller',
@@ -253,15 +259,17 @@ describe('who may ask', () => {
       const refusal = 'must be a public key, which sluice keygen prints: a secret one was given'
       const callers = { [secretKey]: '5a'.repeat(20) }
       expect(
-        await failureOf(startEnclaveServer({ vault: 'none', key: secretKey, callers })),
+        await failureOf(startEnclaveServer({ vault: 'none', secretKey, callers })),
       ).toMatchObject({ code: 'VALIDATION', message: `callers: each key ${refusal}` })
-      expect(() => runtimeTo({ enclaveKey: secretKey })).toThrow(`enclaveKey ${refusal}`)
+      expect(() => runtimeTo({ enclavePublicKey: secretKey })).toThrow(
+        `enclavePublicKey ${refusal}`,
+      )
     }
   })
 
   test('a caller who names another in place of itself is not believed', async () => {
     const stranger = boxKeys()
-    const known = boxKeys(parseKey('key', world.callerKey))
+    const known = boxKeys(parseKey('key', world.callerSecretKey))
     const body = sealRequest(toJSON({}), bootKey, {
       publicKey: known.publicKey,
       secretKey: stranger.secretKey,
@@ -270,7 +278,7 @@ describe('who may ask', () => {
   })
 
   test('each caller has the secrets of its own owner, and no others', async () => {
-    const runtime = runtimeTo({ callerKey: world.otherCallerKey })
+    const runtime = runtimeTo({ callerSecretKey: world.otherCallerSecretKey })
     await client.sendRequestAsync(runtime, inputOf(world, '/theirs'))
     await until(() => hitsOf('/theirs').length > 0)
     expect(hitsOf('/theirs')[0]?.headers.authorization).toBe(`Bearer ${theirs}`)
@@ -319,7 +327,7 @@ describe('what is asked', () => {
     ['nothing', ''],
     ['deep', '['.repeat(100_000)],
   ])('is refused where what was sealed is %s', async (_name, text) => {
-    const caller = boxKeys(parseKey('key', world.callerKey))
+    const caller = boxKeys(parseKey('key', world.callerSecretKey))
     const body = sealRequest(text, bootKey, caller)
     expect(await post(body)).toMatchObject({ status: 400 })
   })

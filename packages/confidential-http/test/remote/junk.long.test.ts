@@ -44,9 +44,9 @@ async function withJunk<Value>(
   localAddress: string,
   work: () => Promise<Value>,
 ): Promise<{ readonly value: Value; readonly junk: Junk; readonly seconds: number }> {
-  const bootKey = formatKey(await fetchBootKey(world.enclaveURL, world.enclaveKey))
-  const { enclaveURL: url, enclaveKey } = world
-  const given = { url, enclaveKey, bootKey, connections: CONNECTIONS, localAddress }
+  const bootKey = formatKey(await fetchBootKey(world.enclaveURL, world.enclavePublicKey))
+  const { enclaveURL: url, enclavePublicKey } = world
+  const given = { url, enclavePublicKey, bootKey, connections: CONNECTIONS, localAddress }
   const child = fork(join(__dirname, '../support/junk-process.mjs'), {
     env: { PATH: process.env.PATH, JUNK: JSON.stringify(given) },
     execArgv: [],

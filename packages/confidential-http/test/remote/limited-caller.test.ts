@@ -30,7 +30,7 @@ beforeAll(async () => {
   })
   server = await startEnclaveServer({
     vault: vault.directory,
-    key: keys.secretKey,
+    secretKey: keys.secretKey,
     callers: { [busy.publicKey]: vault.owner, [quiet.publicKey]: vault.owner },
     network: { loopback: true },
     callerLimits: { requestsPerSecond: 2 },
@@ -44,7 +44,11 @@ afterAll(async () => {
 
 test('a caller at its limit is told which it is and when to ask again, and others are served', async () => {
   const runtimes = [busy, quiet].map(({ secretKey }) =>
-    createRemoteRuntime({ url: server.url, enclaveKey: keys.publicKey, callerKey: secretKey }),
+    createRemoteRuntime({
+      url: server.url,
+      enclavePublicKey: keys.publicKey,
+      callerSecretKey: secretKey,
+    }),
   )
   const request = { url: api.url, method: 'GET', customRootCaCertPem: api.ca }
   const [ofBusy, ofQuiet] = runtimes.map(

@@ -95,12 +95,16 @@ test('no key of low order is pinned, known as a caller, answered or given a shar
       expect(await failureOf(released)).toMatchObject(invalid('recipient'))
       const serving = startEnclaveServer({
         vault: directory,
-        key: 'cd'.repeat(32),
+        secretKey: 'cd'.repeat(32),
         callers: { [digits]: vault.owner },
       })
       expect(await failureOf(serving)).toMatchObject(invalid('callers: each key'))
-      const remote = { url: 'http://127.0.0.1:1', enclaveKey: digits, callerKey: 'cd'.repeat(32) }
-      expect(() => createRemoteRuntime(remote)).toThrow(`enclaveKey ${refusal}`)
+      const remote = {
+        url: 'http://127.0.0.1:1',
+        enclavePublicKey: digits,
+        callerSecretKey: 'cd'.repeat(32),
+      }
+      expect(() => createRemoteRuntime(remote)).toThrow(`enclavePublicKey ${refusal}`)
       const enclave = 'ef'.repeat(32)
       const asked = {
         version: 2,

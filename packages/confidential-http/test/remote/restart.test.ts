@@ -19,7 +19,7 @@ afterEach(async () => {
 afterAll(() => world.close())
 
 const hitsOf = (path: string) => world.hits.filter(hit => hit.path === path)
-const fetchKey = (url = world.enclaveURL) => fetchBootKey(url, world.enclaveKey)
+const fetchKey = (url = world.enclaveURL) => fetchBootKey(url, world.enclavePublicKey)
 
 async function relayTo(handle: Parameters<typeof startRelay>[1]): Promise<Relay> {
   const relay = await startRelay(world.enclaveURL, handle)

@@ -87,7 +87,7 @@ describe.each(['local', 'remote'])('with a %s runtime', kind => {
 
   beforeAll(async () => {
     world.hits.length = 0
-    const { enclaveURL, enclaveKey, callerKey } = world
+    const { enclaveURL, enclavePublicKey, callerSecretKey } = world
     caller = fork(join(__dirname, '../support/isolated-caller.cjs'), {
       silent: true,
       execArgv: [],
@@ -99,7 +99,7 @@ describe.each(['local', 'remote'])('with a %s runtime', kind => {
           marker,
           input: inputOf(world, '/'),
           local: { vault: world.vault, stack: faultyStack },
-          remote: { url: enclaveURL, enclaveKey, callerKey },
+          remote: { url: enclaveURL, enclavePublicKey, callerSecretKey },
         }),
       },
     })

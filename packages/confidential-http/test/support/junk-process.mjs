@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http'
 import { blake2b } from '@noble/hashes/blake2b'
 import nacl from 'tweetnacl'
 
-const { url, enclaveKey, bootKey, connections, localAddress } = JSON.parse(process.env.JUNK)
+const { url, enclavePublicKey, bootKey, connections, localAddress } = JSON.parse(process.env.JUNK)
 const recipient = Uint8Array.from(Buffer.from(bootKey, 'hex'))
 const stranger = nacl.box.keyPair()
 
@@ -22,7 +22,7 @@ function sealStranger() {
   const key = Buffer.from(stranger.publicKey).toString('hex')
   const envelope = {
     version: 2,
-    enclave: enclaveKey,
+    enclave: enclavePublicKey,
     id: '0'.repeat(32),
     issuedAt: 1,
     replyTo: key,

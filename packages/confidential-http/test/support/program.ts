@@ -9,10 +9,10 @@ export interface CallerText {
 }
 
 export function callerText(world: World, kind: CallerText['kind']): CallerText {
-  const { vault, enclaveURL: url, enclaveKey, callerKey } = world
+  const { vault, enclaveURL: url, enclavePublicKey, callerSecretKey } = world
   return kind === 'local'
     ? { kind, options: { vault, stack: faultyStack } }
-    : { kind, options: { url, enclaveKey, callerKey } }
+    : { kind, options: { url, enclavePublicKey, callerSecretKey } }
 }
 
 /** A program's output, its exit code, and the time from its last output to its end. */

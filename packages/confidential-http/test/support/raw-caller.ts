@@ -34,10 +34,10 @@ export function postTo(
 }
 
 /** The boot key of the enclave at `url`, asked for by hand. */
-export async function fetchBootKey(url: string, enclaveKey: string): Promise<Uint8Array> {
+export async function fetchBootKey(url: string, enclavePublicKey: string): Promise<Uint8Array> {
   const asker = boxKeys()
   const { body } = await postTo(url, asker.publicKey, '/v2/boot-key')
-  const json = openBootKey(body, parseKey('key', enclaveKey), asker)
+  const json = openBootKey(body, parseKey('key', enclavePublicKey), asker)
   if (json === undefined) throw new Error('the answer with the boot key does not open')
   return parseKey('bootKey', JSON.parse(json).bootKey)
 }
@@ -50,24 +50,30 @@ export interface RawRequest {
   readonly bootKey: Uint8Array
   /** Fields of the envelope. */
   readonly fields?: Readonly<Record<string, unknown>>
-  readonly callerKey?: string
+  readonly callerSecretKey?: string
   readonly path?: string
   readonly timeout?: string
 }
 
 /** A request as a caller of ours would seal it, but for what is given. */
 export function seal(world: World, given: RawRequest): Uint8Array {
-  const { bootKey, fields = {}, callerKey = world.callerKey, path = '/sealed', timeout } = given
+  const {
+    bootKey,
+    fields = {},
+    callerSecretKey = world.callerSecretKey,
+    path = '/sealed',
+    timeout,
+  } = given
   const envelope = {
     version: 2,
-    enclave: world.enclaveKey,
+    enclave: world.enclavePublicKey,
     id: String(++lastID).padStart(32, '0'),
     issuedAt: Date.now(),
     replyTo: formatKey(replyTo.publicKey),
     request: normalizeRequest(inputOf(world, path, timeout)),
     ...fields,
   }
-  return sealRequest(toJSON(envelope), bootKey, boxKeys(parseKey('key', callerKey)))
+  return sealRequest(toJSON(envelope), bootKey, boxKeys(parseKey('key', callerSecretKey)))
 }
 
 /** Opens an answer of the enclave to a request of `seal`. */

@@ -48,8 +48,8 @@ export function localRuntime(world: World, options: Partial<LocalRuntimeOptions>
 export function remoteRuntime(world: World, options: Partial<RemoteRuntimeOptions> = {}): Runtime {
   return createRemoteRuntime({
     url: world.enclaveURL,
-    enclaveKey: world.enclaveKey,
-    callerKey: world.callerKey,
+    enclavePublicKey: world.enclavePublicKey,
+    callerSecretKey: world.callerSecretKey,
     ...options,
   })
 }

@@ -64,7 +64,7 @@ const log = Object.fromEntries(
 )
 const enclaveOptions = {
   vault: vault.directory,
-  key: enclaveKeys.secretKey,
+  secretKey: enclaveKeys.secretKey,
   callers: { [caller.publicKey]: vault.owner, [otherCaller.publicKey]: otherOwner },
   network: { loopback: true },
   stack: new URL('./faulty-stack.cjs', import.meta.url).href,
@@ -84,7 +84,7 @@ if (nodes.length > 0) await vault.reshare({ addresses: nodes.map(({ address }) =
 
 /** The life of the vault's key goes on while the enclave runs. */
 async function changeKey() {
-  const writer = await openVault(vault.directory, { callerKey: enclaveKeys.secretKey })
+  const writer = await openVault(vault.directory, { callerSecretKey: enclaveKeys.secretKey })
   const { leftOut } = await writer.reshare()
   await writer.rotate()
   return leftOut
@@ -125,8 +125,8 @@ process.send({
     ca: server.ca,
     audit: enclaveOptions.audit.file,
     enclaveURL: enclave.url,
-    enclaveKey: enclave.publicKey,
-    callerKey: caller.secretKey,
-    otherCallerKey: otherCaller.secretKey,
+    enclavePublicKey: enclave.publicKey,
+    callerSecretKey: caller.secretKey,
+    otherCallerSecretKey: otherCaller.secretKey,
   },
 })

@@ -18,9 +18,9 @@ interface Ready {
   readonly url: string
   readonly ca: string
   readonly enclaveURL: string
-  readonly enclaveKey: string
-  readonly callerKey: string
-  readonly otherCallerKey: string
+  readonly enclavePublicKey: string
+  readonly callerSecretKey: string
+  readonly otherCallerSecretKey: string
 }
 
 /** The surroundings of a caller, in a process of their own: an external server, a vault and a listening enclave. */

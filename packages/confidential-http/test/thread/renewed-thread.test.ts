@@ -37,7 +37,7 @@ async function startServer(renewAfter: RenewAfter): Promise<Started> {
   const [key, caller] = [createKeys(), createKeys()]
   const server = await startEnclaveServer({
     vault: world.vault,
-    key: key.secretKey,
+    secretKey: key.secretKey,
     callers: { [caller.publicKey]: world.owner },
     network: { loopback: true },
     stack,
@@ -45,8 +45,8 @@ async function startServer(renewAfter: RenewAfter): Promise<Started> {
   })
   const runtime = createRemoteRuntime({
     url: server.url,
-    enclaveKey: key.publicKey,
-    callerKey: caller.secretKey,
+    enclavePublicKey: key.publicKey,
+    callerSecretKey: caller.secretKey,
   })
   async function close(): Promise<void> {
     await runtime.close()
@@ -126,8 +126,10 @@ test('names the field and the rule of a wrong option', async () => {
     [{ quiet: 1 }, "unknown option 'quiet' of renewAfter"],
   ] as [RenewAfter, string][]) {
     expect(() => createLocalRuntime({ vault, renewAfter })).toThrow(message)
-    const { secretKey: key, publicKey } = createKeys()
+    const { secretKey, publicKey } = createKeys()
     const callers = { [publicKey]: world.owner }
-    await expect(startEnclaveServer({ vault, key, callers, renewAfter })).rejects.toThrow(message)
+    await expect(startEnclaveServer({ vault, secretKey, callers, renewAfter })).rejects.toThrow(
+      message,
+    )
   }
 })

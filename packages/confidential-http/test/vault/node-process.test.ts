@@ -94,7 +94,7 @@ describe('nodes that are processes', () => {
 
   test('release to the callers of their file, which may change while they run', async () => {
     const stranger = createKeys()
-    const strange = await openVault(vault.directory, { callerKey: stranger.secretKey })
+    const strange = await openVault(vault.directory, { callerSecretKey: stranger.secretKey })
     const unknown = { code: 'VAULT', message: 'the node does not know this caller' }
     expect(await failureOf(reveal(strange, nameOf('key')))).toMatchObject(unknown)
     expect(await failureOf(reveal(vault, nameOf('key')))).toMatchObject({

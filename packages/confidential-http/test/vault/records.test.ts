@@ -99,7 +99,7 @@ test('an act that can not be recorded says that it was made, and is missed from 
 test('a node has a record of each release, and of its part in resharings', async () => {
   const remote = await open()
   expect(await reveal(remote, nameOf('key'), [0, 1])).toBe(VALUE)
-  const stranger = await openVault(vault.directory, { callerKey: 'ab'.repeat(32) })
+  const stranger = await openVault(vault.directory, { callerSecretKey: 'ab'.repeat(32) })
   await failureOf(reveal(stranger, nameOf('key'), [0]))
   await remote.reshare()
   const [{ directory }] = nodes

@@ -47,7 +47,7 @@ export function createRemoteNode(
   ): Promise<Uint8Array> {
     if (caller === undefined)
       throw new VaultError(
-        'the nodes are processes: give the secret key that they know this caller by (callerKey, --key)',
+        'the nodes are processes: give the secret key that they know this caller by (callerSecretKey, --key)',
       )
     const { sequence, digest, generation } = manifest
     const asked = { ...request, sequence, digest, generation }

@@ -95,7 +95,7 @@ const upstream = createServer((request, response) => {
 await new Promise(resolve => upstream.listen(0, '127.0.0.1', resolve))
 const base = `http://127.0.0.1:${upstream.address().port}`
 
-const vault = await openVault(join(work, 'vault'), { callerKey: caller.secretKey })
+const vault = await openVault(join(work, 'vault'), { callerSecretKey: caller.secretKey })
 const network = { loopback: true, http: true, ports: [upstream.address().port] }
 const enclave = createEnclave({
   plugins: confidentialPreset({ vault, network, limits: { maxTimeout: 10_000 } }),

@@ -76,5 +76,5 @@ export const addressesOf = (nodes: readonly Node[]): NodeAddress[] =>
   nodes.map(({ url, key }) => ({ url, key }))
 /** Opens the vault as the caller that the nodes know. */
 export const open = (): Promise<Vault> =>
-  openVault(vault.directory, { callerKey: caller.secretKey })
+  openVault(vault.directory, { callerSecretKey: caller.secretKey })
 export const sharesOf = ({ directory }: Node): string[] => readdirSync(join(directory, 'shares'))
