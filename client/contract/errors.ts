@@ -136,7 +136,7 @@ declare module '../../core/errors.js' {
     /** A proxy could not be reached, or refused to connect to the service; `statusCode` is its answer. */
     PROXY: ProxyError
     /** A log that reports are read from, or stored in, cannot be reached, is missing or full, or has the wrong settings. */
-    LOG: DataStreamsError
+    RELAY_LOG: DataStreamsError
     /** Reports were taken too slowly, and `overflow` says that this ends the stream. */
     OVERFLOW: DataStreamsError
   }

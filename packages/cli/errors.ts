@@ -12,7 +12,7 @@ const exitCodes: { readonly [Code in ErrorCode]?: number } = {
   WS_LOST: 4,
   WS_GAVE_UP: 4,
   PROXY: 4,
-  LOG: 4,
+  RELAY_LOG: 4,
   DECODING: 5,
 }
 

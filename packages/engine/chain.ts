@@ -2,7 +2,7 @@ import { ValidationError } from 'sluice/core'
 import { checkField, encodeBlob, rangeOf } from './encode.js'
 import { type Feed, findField, headTimes, type ReportFields } from './feeds.js'
 import { type Field, reportSchema } from './schemas.js'
-import { createWalk } from './walk.js'
+import { createPriceModel } from './price-model.js'
 
 /** A signed report and its identity. */
 export interface SignedReport {
@@ -51,7 +51,7 @@ export function createChain(feed: Feed, sign: Sign, seed: number, last?: SignedR
   const maxTime = Number(
     resolution === 's' ? rangeOf('uint32')[1] : BigInt(Number.MAX_SAFE_INTEGER),
   )
-  const nextValues = createWalk(feed, seed)
+  const nextValues = createPriceModel(feed, seed)
   let end = last?.observationsTimestamp
   let seqNr = last?.seqNr ?? 0
 

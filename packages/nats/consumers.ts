@@ -1,7 +1,7 @@
 import type { Consumer, ConsumerMessages } from '@nats-io/jetstream'
-import { LogError } from './errors.js'
+import { RelayLogError } from './errors.js'
 import { accessLog, type ReportLog, readInfo, streamError } from './log.js'
-import { createTakenCheck, type IsTaken, type Place, type StreamPlaces } from './places.js'
+import { createTakenCheck, type IsTaken, type Place, type StreamPlaces } from './log-positions.js'
 import { findPlace } from './start.js'
 import { subjectOf } from './subjects.js'
 
@@ -66,7 +66,7 @@ export interface ConsumerWatch {
  */
 export function watchConsumer(
   messages: ConsumerMessages,
-  lost: (error: LogError) => void,
+  lost: (error: RelayLogError) => void,
 ): ConsumerWatch {
   let seenAt = performance.now()
   const timer = setInterval(() => {
@@ -76,7 +76,7 @@ export function watchConsumer(
 
   function lose(why: string): void {
     watch.stop()
-    lost(new LogError(`the log no longer brings reports: ${why}`, { isRetryable: true }))
+    lost(new RelayLogError(`the log no longer brings reports: ${why}`, { isRetryable: true }))
   }
 
   async function follow(): Promise<void> {

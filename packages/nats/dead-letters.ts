@@ -1,7 +1,7 @@
 import type { JsMsg, StoredMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { checkOptions, type OptionNames } from 'sluice/core'
-import { LogError, logError } from './errors.js'
+import { RelayLogError, logError } from './errors.js'
 import { loadTransport } from './library.js'
 import { accessLog, checkConnection, isAPIError, type ReportLog, streamError } from './log.js'
 import {
@@ -134,7 +134,7 @@ export async function republishDeadLetters(
     await manager.consumers.info(log.stream, queue)
   } catch (thrown) {
     if (isAPIError(thrown, NO_CONSUMER))
-      throw new LogError(`queue ${queue} does not exist: nobody would get its reports again`)
+      throw new RelayLogError(`queue ${queue} does not exist: nobody would get its reports again`)
     throw streamError(log.stream, thrown)
   }
   let count = 0

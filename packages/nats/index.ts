@@ -6,7 +6,7 @@ export {
   readDeadLetters,
   republishDeadLetters,
 } from './dead-letters.js'
-export { LogError } from './errors.js'
+export { RelayLogError } from './errors.js'
 export {
   type InspectedFeed,
   type InspectedReader,

@@ -1,7 +1,7 @@
 import type { JetStreamClient, JetStreamManager, StreamInfo } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { ValidationError } from 'sluice/core'
-import { LogError, logError } from './errors.js'
+import { RelayLogError, logError } from './errors.js'
 import { loadJetStream } from './library.js'
 
 /** A stream of JetStream, which holds reports. */
@@ -53,7 +53,7 @@ async function open(connection: NatsConnection): Promise<LogAccess> {
   }
 }
 
-/** What the server says of the stream. Throws LogError where it is missing, or the log is away. */
+/** What the server says of the stream. Throws RelayLogError where it is missing, or the log is away. */
 export async function readInfo({ connection, stream }: ReportLog): Promise<StreamInfo> {
   const { manager } = await accessLog(connection)
   try {
@@ -89,9 +89,9 @@ export function dateHeader({ connection }: ReportLog): Record<string, string> {
 }
 
 /** The error of a request about a stream. */
-export function streamError(stream: string, thrown: unknown): LogError {
+export function streamError(stream: string, thrown: unknown): RelayLogError {
   if (isAPIError(thrown, 10_059))
-    return new LogError(`stream ${stream} does not exist: a relay creates it with create`, {
+    return new RelayLogError(`stream ${stream} does not exist: a relay creates it with create`, {
       isRetryable: true,
     })
   return logError(`stream ${stream} did not answer`, thrown)

@@ -1,6 +1,6 @@
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
 import { createLifetime } from 'sluice/core'
-import { LogError } from './errors.js'
+import { RelayLogError } from './errors.js'
 import { loadTransport } from './library.js'
 
 /** Publishes messages, many at a time, each until the log has acknowledged it. */
@@ -37,7 +37,7 @@ const ERROR_INTERVAL = 10_000
 export async function createPublisher(
   connection: NatsConnection,
   stream: string,
-  failed: (error: LogError) => void,
+  failed: (error: RelayLogError) => void,
 ): Promise<Publisher> {
   const { createInbox, headers } = await loadTransport()
   const life = createLifetime()
@@ -136,7 +136,7 @@ function inboxPrefixOf(connection: NatsConnection): string | undefined {
 /** Says an error of a kind at most every ten seconds. */
 function limitErrors(
   stream: string,
-  failed: (error: LogError) => void,
+  failed: (error: RelayLogError) => void,
 ): (what: string, cause?: unknown) => void {
   const saidAt = new Map<string, number>()
   return function say(what, cause) {
@@ -146,7 +146,9 @@ function limitErrors(
     if (now - (saidAt.get(kind) ?? Number.NEGATIVE_INFINITY) < ERROR_INTERVAL) return
     saidAt.set(kind, now)
     const message = `stream ${stream}: ${what}; it is tried again`
-    failed(new LogError(message, { isRetryable: true, ...(cause === undefined ? {} : { cause }) }))
+    failed(
+      new RelayLogError(message, { isRetryable: true, ...(cause === undefined ? {} : { cause }) }),
+    )
   }
 }
 

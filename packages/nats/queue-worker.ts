@@ -2,7 +2,7 @@ import type { JsMsg } from '@nats-io/jetstream'
 import type { StreamScope } from 'sluice/client'
 import { asError } from 'sluice/core'
 import { type DeadReason, storeDeadLetter } from './dead-letters.js'
-import { LogError } from './errors.js'
+import { RelayLogError } from './errors.js'
 import type { ReportLog } from './log.js'
 import { type DeliveryOwner, deliverOfQueue } from './queue-deliveries.js'
 import { createHand, type Hand, type Held, respond } from './queue-hand.js'
@@ -68,7 +68,7 @@ export function createQueueWorker(
   })
 
   function say(message: string, cause?: unknown): void {
-    const error = new LogError(message, cause === undefined ? {} : { cause: asError(cause) })
+    const error = new RelayLogError(message, cause === undefined ? {} : { cause: asError(cause) })
     scope.log.error?.(message)
     scope.events.emit('error', error)
   }

@@ -2,7 +2,7 @@ import type { StreamInfo } from '@nats-io/jetstream'
 import { inMilliseconds } from 'sluice/internal'
 import { accessLog, type ReportLog, streamError } from './log.js'
 import { CLOCK_MARGIN, readNewest } from './newest.js'
-import { newFrom, type Place, resumedAt, type StreamPlaces, timeAtEnd } from './places.js'
+import { newFrom, type Place, resumedAt, type StreamPlaces, timeAtEnd } from './log-positions.js'
 
 /** Nanoseconds after which the server forgets a consumer that was made for its number. */
 const FORGOTTEN_AFTER = 5e9

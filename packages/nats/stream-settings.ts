@@ -1,6 +1,6 @@
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { checkNumber, checkOptions, type OptionNames } from 'sluice/core'
-import { LogError, logError } from './errors.js'
+import { RelayLogError, logError } from './errors.js'
 import { accessLog, isAPIError, type ReportLog, readInfo } from './log.js'
 import { allSubjects } from './subjects.js'
 
@@ -30,7 +30,7 @@ const RETRY_AFTER = 250
 /** The code of a server that knows no leader. */
 const NO_LEADER = 10_008
 
-/** Makes sure that the stream is there and serves. Throws LogError that names the setting which does not. */
+/** Makes sure that the stream is there and serves. Throws RelayLogError that names the setting which does not. */
 export async function prepareStream(
   log: ReportLog,
   create: CreateOptions | undefined,
@@ -62,7 +62,7 @@ async function checkStream(log: ReportLog, create: CreateOptions | undefined): P
   }
   const wrong = wrongSettings(info.config, log.prefix)
   if (wrong.length === 0) return info
-  throw new LogError(`stream ${log.stream} does not serve: ${wrong.join('; ')}`)
+  throw new RelayLogError(`stream ${log.stream} does not serve: ${wrong.join('; ')}`)
 }
 
 export function checkCreate(value: boolean | CreateOptions | undefined): CreateOptions | undefined {

@@ -1,6 +1,6 @@
 import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream'
 import { asError, createLifetime, sleep } from 'sluice/core'
-import type { LogError } from './errors.js'
+import type { RelayLogError } from './errors.js'
 import { accessLog, type ReportLog, readInfo, streamError } from './log.js'
 import { allSubjects } from './subjects.js'
 
@@ -16,7 +16,7 @@ export interface TailEvents {
   /** The bytes are valid until the call returns. */
   report(subject: string, data: Uint8Array): void
   /** The log is away; it is asked again until it is back. */
-  failed(error: LogError): void
+  failed(error: RelayLogError): void
 }
 
 /** Messages that are requested ahead. */
@@ -69,7 +69,7 @@ export async function followLog(log: ReportLog, events: TailEvents): Promise<Log
         await read(await open())
       } catch (thrown) {
         if (life.signal.aborted) return
-        events.failed(asError(thrown) as LogError)
+        events.failed(asError(thrown) as RelayLogError)
         await sleep(RETRY_AFTER, life.signal)
       }
     }

@@ -11,12 +11,12 @@ import { checkNumber, checkOptions, type OptionNames, ValidationError } from 'sl
 import { parseFeedIDs } from 'sluice/report'
 import { openBroadcast } from './consumers.js'
 import { checkConnection, type ReportLog } from './log.js'
-import type { StreamPlaces } from './places.js'
+import type { StreamPlaces } from './log-positions.js'
 import { createQueue, type OpenQueue } from './queue-consumer.js'
 import { queueScope } from './queue-deliveries.js'
 import { openQueueReading } from './queue-reading.js'
 import { createQueueWorker, type QueueSettings, type QueueWorker } from './queue-worker.js'
-import { openReading } from './reading.js'
+import { openReading } from './log-connection.js'
 import { createLogFetch } from './rest.js'
 import {
   checkName,

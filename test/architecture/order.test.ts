@@ -206,7 +206,7 @@ describe('the house', () => {
     ['core/x.ts', "export { createClient } from '../index.js'", 'not in that direction'],
     ['core/x.ts', "const x = await import('../packages/engine/index.js')", 'import entries'],
     ['packages/nats/x.ts', "import { sleep } from '../../core/async.js'", 'import entries'],
-    ['packages/nats/x.ts', "import { walk } from '../engine/walk.js'", 'import entries'],
+    ['packages/nats/x.ts', "import { models } from '../engine/price-model.js'", 'import entries'],
     ['packages/nats/x.ts', "import { x } from 'sluice/core/sleep'", 'not an entry'],
     ['packages/nats/x.ts', "import { startDataEngine } from '@sluice/engine'", 'not a dependency'],
     ['core/x.ts', "type X = import('../plugins/retry.js').RetryOptions", 'not in that direction'],

@@ -1,5 +1,5 @@
 import type { NatsConnection } from '@nats-io/transport-node'
-import { checkLogName, checkSubjectPrefix, LogError } from '@sluice/nats'
+import { checkLogName, checkSubjectPrefix, RelayLogError } from '@sluice/nats'
 import { type Command, Option } from 'commander'
 import { ValidationError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
@@ -65,7 +65,7 @@ export async function connectNats(
     return await connect(given)
   } catch (thrown) {
     const cause = foreignCause(thrown)
-    throw new LogError(`no connection to NATS: ${cause.message}`, { cause, isRetryable: true })
+    throw new RelayLogError(`no connection to NATS: ${cause.message}`, { cause, isRetryable: true })
   }
 }
 

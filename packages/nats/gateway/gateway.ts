@@ -27,7 +27,7 @@ import { listen } from './listen.js'
 import { checkLimits, checkTLS, type GatewayOptions, optionNames } from './options.js'
 import { createOrigins, type Origins } from './origins.js'
 import { createPages, type PageCounts, type Pages } from './pages.js'
-import { answerOf, away, checkFeeds, createRequests, type Requests } from './requests.js'
+import { errorResponse, away, checkFeeds, createRequests, type Requests } from './requests.js'
 import { openTokens, type TokenList } from './tokens.js'
 
 /** Counts of a gateway. */
@@ -155,7 +155,7 @@ function createServing(parts: Parts): Serving {
   let rejected = 0
 
   function reject(thrown: unknown, request: IncomingMessage): Answer {
-    const answer = answerOf(thrown)
+    const answer = errorResponse(thrown)
     rejected++
     // Neither the query nor what is said of it: it may have anything in it, such as a token.
     const path = (request.url ?? '/').split('?', 1)[0]?.slice(0, MAX_LOGGED_PATH)

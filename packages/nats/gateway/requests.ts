@@ -106,7 +106,7 @@ export function away(): HTTPError {
 }
 
 /** The answer to what was thrown. */
-export function answerOf(thrown: unknown): Answer {
+export function errorResponse(thrown: unknown): Answer {
   if (thrown instanceof HTTPError)
     return jsonAnswer({ message: thrown.message }, thrown.status, thrown.headers)
   if (thrown instanceof ValidationError) return jsonAnswer({ message: thrown.message }, 400)

@@ -437,8 +437,8 @@ describe('a report that no worker can deal with', () => {
     expect(reasons.sort()).toEqual(['no-report', 'signature'])
     expect(got.sort()).toEqual(published.sort())
     expect(worker.errors.map(error => (error as Error & { code: string }).code).sort()).toEqual([
-      'LOG',
-      'LOG',
+      'RELAY_LOG',
+      'RELAY_LOG',
       'VERIFICATION',
       'WS_FRAME',
     ])

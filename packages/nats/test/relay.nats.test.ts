@@ -3,7 +3,7 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { memoryCursors } from '@sluice/test-support/memory-cursors.js'
 import { feed, keyOf, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
-import { createRelay, LogError } from '../index.js'
+import { createRelay, RelayLogError } from '../index.js'
 
 async function storedIn(world: LogWorld): Promise<number> {
   const manager = await jetstreamManager(await world.connect())
@@ -106,7 +106,7 @@ describe('a stream', () => {
     const world = await startWorld()
     const engine = await world.engine()
     const error = await failureOf(world.relay(engine, { create: false }))
-    expect(error).toBeInstanceOf(LogError)
+    expect(error).toBeInstanceOf(RelayLogError)
     expect(error.message).toBe('stream SLUICE does not exist: a relay creates it with create')
     await world.relay(engine, { create: { hours: 2, bytes: 10_000_000 } })
     const manager = await jetstreamManager(await world.connect())

@@ -3,7 +3,7 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { memoryCursors } from '@sluice/test-support/memory-cursors.js'
 import { feed, keyOf, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
 import { pause, until } from '@sluice/test-support/waiting.js'
-import { createTakenCheck, timeAtEnd } from '../places.js'
+import { createTakenCheck, timeAtEnd } from '../log-positions.js'
 
 const publish = (engine: Awaited<ReturnType<LogWorld['engine']>>, count: number) =>
   Array.from({ length: count }, (_, at) => engine.publish(feed(1 + (at % 2))))

@@ -8,5 +8,5 @@ export const startWorker = (connection: NatsConnection): Client<DecodedReport> =
   createClient({ ...natsWire(connection), plugins: workerPreset() })
 export const startGateway = (connection: NatsConnection): Promise<Gateway> =>
   createGateway({ connection, tokens: {} })
-export const isAway = (error: unknown): boolean => isStreamsError(error, 'LOG')
+export const isAway = (error: unknown): boolean => isStreamsError(error, 'RELAY_LOG')
 export const relay: unknown = createRelay

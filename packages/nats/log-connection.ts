@@ -5,7 +5,7 @@ import { setImmediate } from 'sluice/internal'
 import { type OpenConsumer, watchConsumer } from './consumers.js'
 import { logError } from './errors.js'
 import { dateHeader, type ReportLog } from './log.js'
-import type { Place } from './places.js'
+import type { Place } from './log-positions.js'
 
 const NORMAL = 1000
 const LOST = 1006

@@ -4,7 +4,7 @@ import { seededRandom } from './random.js'
 import { reportSchema } from './schemas.js'
 
 /** Makes the values of a feed's next report for a time in ms; the three head times are not among them. */
-export type Walk = (ms: number) => Record<string, FieldValue>
+export type PriceModel = (ms: number) => Record<string, FieldValue>
 
 /** The input of a model, for one report. */
 interface Moment {
@@ -170,7 +170,7 @@ const fees: Readonly<Record<string, Model>> = {
 }
 
 /** The values of a feed over time, from the feed and the seed alone. */
-export function createWalk(feed: Feed, seed: number): Walk {
+export function createPriceModel(feed: Feed, seed: number): PriceModel {
   const random = seededRandom(seed, `walk ${feed.feedID}`)
   const recipe = Object.entries({ ...fees, ...models[feed.version] })
   const types = new Map(
