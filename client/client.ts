@@ -20,15 +20,15 @@ import type { Call, Reply } from './contract/call.js'
 import { describeCall } from './describe-call.js'
 import type { EgressOptions } from './egress/options.js'
 import { createTransport } from './egress/transport.js'
+import { loaded } from './loaded.js'
 import { createTotals } from './metrics.js'
 import type { Handler, Plugins } from './contract/plugin.js'
 import { describeClock, Present } from './present.js'
 import { type HistoryOptions, iterateHistory } from './request/history.js'
-import { createLateOperations } from './request/late-operations.js'
-import type { RestParts } from './request/run-request.js'
-import type { Send, SendOptions } from './request/send.js'
+import type { Parent, Requests, RequestsContext } from './request/requests.js'
+import type { Send } from './request/send.js'
 import type { Rest } from './rest.js'
-import type { PluginClient, RequestScope, StreamScope } from './contract/scope.js'
+import type { PluginClient } from './contract/scope.js'
 import { createStack, type DataOf } from './stack.js'
 import type { StreamOptions } from './stream/options.js'
 import { openStream } from './stream/shards/open-stream.js'
@@ -122,7 +122,10 @@ export function createClient<const Given extends Plugins>(
   let send: Send | undefined
   const wire: Handler = async function carry(call) {
     if (call.kind === 'stream') return openStream(call)
-    send ??= await loadSend({ fetch, timeout, maxBodyBytes: MAX_BODY_BYTES, now, present })
+    if (send === undefined) {
+      const { createSend } = await loadRequests()
+      send ??= createSend({ fetch, timeout, maxBodyBytes: MAX_BODY_BYTES, now, present })
+    }
     return send(call)
   }
   const handler = composeCall(plugins, wire, { isReply, copy, failure })
@@ -138,27 +141,24 @@ export function createClient<const Given extends Plugins>(
     await Promise.all([...streams].map(stream => stream.close()))
   }
 
-  const restParts = { endpoint, handler, plugins, table, log, life, timeout, clientOf }
-  const { rest } = createLateOperations(restParts)
-  const time = createTimeRequest(restParts)
-
   /** The client, for the plugins of a request or a stream. */
-  function clientOf(parent: RequestScope | StreamScope): PluginClient {
-    const { rest, fetchPage, fetchBulk, request } = createLateOperations({ ...restParts, parent })
-    return {
-      ...rest,
-      fetchPage,
-      fetchBulk,
-      request,
-      metrics: totals.read,
-      now: present.now,
-      find: services.find,
-    }
-  }
+  const clientOf = (parent: Parent): PluginClient => ({
+    ...requestsOf(context, parent),
+    metrics: totals.read,
+    now: present.now,
+    find: services.find,
+  })
+  const context = { endpoint, handler, plugins, table, log, life, timeout, clientOf }
+  const requests = requestsOf(context)
+  const time = createTimeRequest(requests.request, endpoint, life)
 
   return {
     stack,
-    ...rest,
+    listFeeds: requests.listFeeds,
+    getLatestReport: requests.getLatestReport,
+    getReportByTimestamp: requests.getReportByTimestamp,
+    getReportsPage: requests.getReportsPage,
+    getReportsBulk: requests.getReportsBulk,
     createStream(ids, streamOptions) {
       if (life.isOver) throw life.reason
       const feedIDs = parseFeedIDs(ids)
@@ -193,34 +193,67 @@ export function createClient<const Given extends Plugins>(
       return stream
     },
     reports: (feedID, historyOptions) =>
-      iterateHistory(rest.getReportsPage, feedID, historyOptions),
+      iterateHistory(requests.getReportsPage, feedID, historyOptions),
     close,
     [asyncDispose]: close,
   }
 }
 
-/** Requests the time of the service: the `Date` of any answer will do, whatever its status. */
-function createTimeRequest(parts: RestParts<unknown>): { ask(): void; end(): void } {
-  let asking: Lifetime | undefined
+/** Requests the time of the service: any answer has a `Date`, whatever its status. */
+function createTimeRequest(
+  request: PluginClient['request'],
+  endpoint: string,
+  client: Lifetime,
+): { ask(): void; end(): void } {
+  let pending: Lifetime | undefined
   return {
     ask() {
-      asking?.end()
-      const asked = createLifetime(parts.life)
-      asking = asked
-      const { request } = createLateOperations(parts)
-      const facts = { operation: 'time', headers: new Headers(), signal: asked.signal }
-      request('HEAD', `${parts.endpoint}/`, facts)
+      pending?.end()
+      const life = createLifetime(client)
+      pending = life
+      const facts = { operation: 'time', headers: new Headers(), signal: life.signal }
+      request('HEAD', `${endpoint}/`, facts)
         .catch(() => undefined)
-        .finally(() => asked.end())
+        .finally(() => life.end())
     },
-    end: () => asking?.end(),
+    end: () => pending?.end(),
   }
 }
 
-/** Loads what sends requests, for a client's first one. */
-async function loadSend(options: SendOptions): Promise<Send> {
-  const { createSend } = await import('./request/send.js')
-  return createSend(options)
+/** The code of requests, which a process loads with its first request. */
+let requestsModule: typeof import('./request/requests.js') | undefined
+
+async function loadRequests(): Promise<typeof import('./request/requests.js')> {
+  requestsModule ??= loaded(await import('./request/requests.js'))
+  return requestsModule
+}
+
+const requestMethods = [
+  'listFeeds',
+  'getLatestReport',
+  'getReportByTimestamp',
+  'getReportsPage',
+  'getReportsBulk',
+  'fetchPage',
+  'fetchBulk',
+  'request',
+] as const
+
+type RequestMethods<Data> = Pick<Requests<Data>, (typeof requestMethods)[number]>
+
+/** The methods of `Requests`, whose code is loaded with the first call. */
+function requestsOf<Data>(context: RequestsContext<Data>, parent?: Parent): RequestMethods<Data> {
+  let made: Requests<Data> | undefined
+  const methods = requestMethods.map(name => [
+    name,
+    async (...given: readonly never[]) => {
+      const { Requests } = requestsModule ?? (await loadRequests())
+      made ??= new Requests(context, parent)
+      const method: (...given: never[]) => unknown = made[name]
+      return method.apply(made, [...given])
+    },
+  ])
+  return Object.fromEntries(methods) as RequestMethods<Data>
 }
 
 /** True for a reply of the kind of its call. */

@@ -16,12 +16,6 @@ export interface Answer {
   readonly table: DecoderTable
 }
 
-/** The limits that a page was requested with. */
-export interface PageLimits {
-  readonly startTime: number
-  readonly limit: number | undefined
-}
-
 /** Parses the body of a reply. Throws APIError. */
 export function parseAnswer(
   call: RequestCall,
@@ -72,7 +66,7 @@ export function readReport(answer: Answer): Report[] {
 }
 
 /** The reports of a page, ascending. Throws APIError or ReportDecodingError. */
-export function readPage(answer: Answer, { startTime, limit }: PageLimits): Report[] {
+export function readPage(answer: Answer, startTime: number, limit: number | undefined): Report[] {
   const envelopes = readList(answer, 'reports')
   checkCount(answer.call, envelopes.length, limit)
   const reports = readReports(answer, envelopes).sort(byTime)
@@ -85,7 +79,11 @@ export function readPage(answer: Answer, { startTime, limit }: PageLimits): Repo
  * The good reports of a page, ascending: one that is unreadable, older than the page, of another feed or repeated is left out,
  * and a line in the log says so. Throws APIError or ReportDecodingError where all are.
  */
-export function readGoodReports(answer: Answer, { startTime, limit }: PageLimits): Report[] {
+export function readGoodReports(
+  answer: Answer,
+  startTime: number,
+  limit: number | undefined,
+): Report[] {
   const { call } = answer
   const envelopes = readList(answer, 'reports')
   const readEnvelope = createReader(answer, 'backfill')

@@ -1,6 +1,6 @@
 import type { RequestCall, StreamCall } from '../../../client/contract/call.js'
 import { errorFromAnswer, parseRetryAfter } from '../../../client/request/http-error.js'
-import { createOperations } from '../../../client/request/operations.js'
+import { Requests, type RequestsContext } from '../../../client/request/requests.js'
 import type { Rest } from '../../../client/rest.js'
 import type { PluginClient } from '../../../client/contract/scope.js'
 import { isStreamsError } from '../../../core/errors.js'
@@ -30,7 +30,7 @@ const headers = new Headers({ authorization: 'a-secret-key', 'user-agent': 'slui
 export function answers(): readonly Target<string>[] {
   let body = new Uint8Array()
   let status = 200
-  const { rest, fetchPage } = createOperations({
+  const context: RequestsContext = {
     endpoint: 'https://api.example',
     handler: async () => ({ kind: 'request', status, headers: new Headers(), body }),
     plugins: [],
@@ -39,7 +39,8 @@ export function answers(): readonly Target<string>[] {
     life: createLifetime(),
     timeout: 30_000,
     clientOf: () => ({}) as PluginClient,
-  })
+  }
+  const rest = new Requests(context, undefined)
   const [first, second, inMilliseconds] = records as [typeof sample, typeof sample, typeof sample]
   const list = (name: string, value: JSONValue, read: (rest: Rest) => Promise<unknown>) =>
     json(name, [value], text => {
@@ -60,7 +61,7 @@ export function answers(): readonly Target<string>[] {
       ...json('answers: pages', [page], text => {
         body = encoder.encode(text)
         status = text.length % 16 === 0 ? 206 : 200
-        return fetchPage(first.feedID, time, 100, signal)
+        return rest.fetchPage(first.feedID, time, 100, signal)
       }),
       check(result) {
         if (result === undefined) return

@@ -1,0 +1,350 @@
+import { abortable } from '../../core/async.js'
+import { DataStreamsError, pluginError, ValidationError } from '../../core/errors.js'
+import { createLifetime, type Lifetime } from '../../core/lifetime.js'
+import type { Log } from '../../core/log.js'
+import { checkNumber, checkOptions, checkSignal } from '../../core/options.js'
+import { VERSION } from '../../core/version.js'
+import { feedResolution, parseFeedID, parseFeedIDs } from '../../report/feed-id.js'
+import type { DecoderTable, Report } from '../../report/report.js'
+import { describeCall, type RequestCall, type RequestReply } from '../contract/call.js'
+import { APIError } from '../contract/errors.js'
+import type { Handler, Plugins } from '../contract/plugin.js'
+import type { FetchedPage, PluginClient, RequestScope, StreamScope } from '../contract/scope.js'
+import type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from '../rest.js'
+import { composeReport } from '../stack.js'
+import {
+  type Answer,
+  parseAnswer,
+  readBulk,
+  readFeeds,
+  readGoodReports,
+  readPage,
+  readReport,
+} from './answer.js'
+
+export { createSend } from './send.js'
+
+/** A request or a stream for which a plugin makes requests of its own. */
+export type Parent = RequestScope | StreamScope
+
+/** What requests share with their client. */
+export interface RequestsContext<Data = unknown> {
+  readonly endpoint: string
+  readonly handler: Handler
+  readonly plugins: Plugins
+  readonly table: DecoderTable<Data>
+  readonly log: Log
+  /** The life of the client. */
+  readonly life: Lifetime
+  /** Milliseconds for an attempt, and as many again for the plugins' work on the answer. */
+  readonly timeout: number
+  /** Makes the client that the plugins of a request or a stream see. */
+  clientOf(parent: Parent): PluginClient
+}
+
+/** One operation, its arguments checked. */
+interface Operation {
+  readonly name: keyof Rest
+  /** Path and query. */
+  readonly path: string
+  readonly feedIDs: readonly string[]
+  readonly options: RequestOptions | undefined
+  /** @default 'user', or 'plugin' for a parent */
+  readonly purpose?: 'backfill'
+}
+
+/** Passes reports up through the stack; resolves with the reports that leave its top. */
+type PassUp<Data> = (received: readonly Report[]) => Promise<Report<Data>[]>
+
+/** The service answers 206 when it lacks some of the requested reports. */
+const PARTIAL = 206
+
+const userAgent = { 'user-agent': `sluice/${VERSION}` }
+
+/** The requests of a client, or of its plugins on behalf of a parent. */
+export class Requests<Data> implements Rest<Data> {
+  readonly #context: RequestsContext<Data>
+  readonly #parent: Parent | undefined
+
+  constructor(context: RequestsContext<Data>, parent: Parent | undefined) {
+    this.#context = context
+    this.#parent = parent
+  }
+
+  async listFeeds(options?: RequestOptions): Promise<Feed[]> {
+    const operation = { name: 'listFeeds', path: '/api/v1/feeds', feedIDs: [], options } as const
+    return this.#run(operation, readFeeds)
+  }
+
+  async getLatestReport(feedID: string, options?: RequestOptions): Promise<Report<Data>> {
+    const feedIDs = this.#logValid([parseFeedID(feedID)])
+    const path = `/api/v1/reports/latest?feedID=${feedIDs}`
+    return this.#run({ name: 'getLatestReport', path, feedIDs, options }, passUpOne)
+  }
+
+  async getReportByTimestamp(
+    feedID: string,
+    timestamp: number,
+    options?: RequestOptions,
+  ): Promise<Report<Data>> {
+    const feedIDs = this.#logValid([parseFeedID(feedID)])
+    checkTime('timestamp', timestamp, feedIDs)
+    const path = `/api/v1/reports?feedID=${feedIDs}&timestamp=${timestamp}`
+    return this.#run({ name: 'getReportByTimestamp', path, feedIDs, options }, passUpOne)
+  }
+
+  async getReportsPage(
+    feedID: string,
+    startTime: number,
+    limit?: number,
+    options?: RequestOptions,
+  ): Promise<ReportsPage<Data>> {
+    const feedIDs = this.#logValid([parseFeedID(feedID)])
+    checkTime('startTime', startTime, feedIDs)
+    if (limit !== undefined) checkNumber('limit', limit, { min: 1, whole: true })
+    const operation = pageOperation(feedIDs, startTime, limit, options)
+    return this.#run(operation, async (answer, passUp) => {
+      const received = readPage(answer, startTime, limit)
+      // The next page begins where the service's page ends, whatever plugins leave out of this page.
+      const last = received.at(-1)
+      const nextStartTime = last === undefined ? undefined : last.observationsTimestamp + 1
+      return Object.assign(await passUp(received), { nextStartTime })
+    })
+  }
+
+  async getReportsBulk(
+    ids: string | readonly string[],
+    timestamp: number,
+    options?: RequestOptions,
+  ): Promise<ReportsBulk<Data>> {
+    const { log } = this.#context
+    const feedIDs = this.#logValid(parseFeedIDs(ids))
+    checkTime('timestamp', timestamp, feedIDs)
+    const operation = bulkOperation(feedIDs, timestamp, options)
+    return this.#run(operation, async (answer, passUp) => {
+      const { reports: received, errors } = readBulk(answer)
+      for (const { message } of errors)
+        log.warn?.(`getReportsBulk: a report is left out: ${message}`)
+      const missing = feedsWithout(received)
+      if (missing.length > 0)
+        log.warn?.(`getReportsBulk: no report at ${timestamp} for ${missing.join(', ')}`, {
+          missing,
+        })
+      const reports = await passUp(received)
+      return Object.assign(reports, { missing: feedsWithout(reports), errors })
+    })
+
+    function feedsWithout(some: readonly Report[]): string[] {
+      const found = new Set(some.map(report => report.feedID))
+      return feedIDs.filter(feedID => !found.has(feedID))
+    }
+  }
+
+  /** A page of missing reports, for a stream: no stage has seen them. */
+  fetchPage(
+    feedID: string,
+    startTime: number,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<FetchedPage> {
+    const operation = pageOperation([feedID], startTime, limit, { signal })
+    return this.#run({ ...operation, purpose: 'backfill' }, answer => {
+      const page: FetchedPage = readGoodReports(answer, startTime, limit)
+      return answer.status === PARTIAL ? Object.assign(page, { isPartial: true }) : page
+    })
+  }
+
+  /** The reports of several feeds at one time, for a stream: no stage has seen them. */
+  fetchBulk(
+    feedIDs: readonly string[],
+    timestamp: number,
+    signal: AbortSignal,
+  ): Promise<readonly Report[]> {
+    const operation = bulkOperation(feedIDs, timestamp, { signal })
+    return this.#run(
+      { ...operation, purpose: 'backfill' },
+      answer => readBulk(answer, 'backfill').reports,
+    )
+  }
+
+  /** Sends a plugin's own request down the stack. */
+  async request(
+    method: string,
+    url: string,
+    { operation, headers: given, signal: caller }: Parameters<PluginClient['request']>[2],
+  ): Promise<RequestReply> {
+    const life = createLifetime(this.#context.life, caller)
+    const headers = { ...userAgent, ...Object.fromEntries(given) }
+    const scope = new Scope(this.#context, [], life)
+    const call = this.#call(operation, method, url, headers, scope, 'plugin')
+    try {
+      return (await abortable(this.#context.handler(call), life.signal)) as RequestReply
+    } finally {
+      life.end()
+    }
+  }
+
+  #logValid(feedIDs: readonly string[]): readonly string[] {
+    this.#context.log.debug?.(`feed ids are valid: ${feedIDs.join(', ')}`)
+    return feedIDs
+  }
+
+  #call(
+    operation: string,
+    method: string,
+    url: string,
+    headers: Readonly<Record<string, string>>,
+    scope: RequestScope,
+    purpose: RequestCall['purpose'],
+  ): RequestCall {
+    return {
+      kind: 'request',
+      operation,
+      purpose,
+      parent: this.#parent,
+      method,
+      url,
+      headers: new Headers(headers),
+      signal: scope.signal,
+      scope,
+    }
+  }
+
+  /**
+   * Sends the call of an operation down the stack, and resolves with the result of `read` for the
+   * answer. Rejects with an error of this library, or with the reason of the caller's signal.
+   */
+  async #run<Result>(
+    { name, path, feedIDs, options, purpose }: Operation,
+    read: (answer: Answer, passUp: PassUp<Data>) => Result | Promise<Result>,
+  ): Promise<Result> {
+    const { endpoint, handler, plugins, log, table } = this.#context
+    const caller = checkSignal('signal', checkOptions(name, options, { signal: true }).signal)
+    const life = createLifetime(this.#context.life, caller)
+    const scope = new Scope(this.#context, feedIDs, life)
+    const accept = { accept: 'application/json', ...userAgent }
+    const maker = this.#parent === undefined ? 'user' : 'plugin'
+    const call = this.#call(name, 'GET', endpoint + path, accept, scope, purpose ?? maker)
+
+    async function passUp(received: readonly Report[]): Promise<Report<Data>[]> {
+      const passed: Report[] = []
+      const sink = composeReport(plugins, report => passed.push(report), scope)
+      for (const report of received) sink(report)
+      await scope.finish()
+      const { length } = passed
+      log.info?.(`${name}: ${length} report${length === 1 ? '' : 's'} retrieved`, { feedIDs })
+      return passed as Report<Data>[]
+    }
+
+    const started = performance.now()
+    try {
+      if (life.isOver) throw life.reason
+      const reply = (await handler(call)) as RequestReply
+      const result = await read(parseAnswer(call, reply, table), passUp)
+      await scope.finish()
+      log.info?.(`${name} succeeded in ${Math.round(performance.now() - started)} ms`)
+      return result
+    } catch (thrown) {
+      if (life.isOver) throw life.reason
+      const error = pluginError(`${describeCall(call)}: a plugin threw`, thrown)
+      log.error?.(`${name} failed: ${error.message}`, { errorName: error.name, code: error.code })
+      throw error
+    } finally {
+      life.end()
+    }
+  }
+}
+
+/** The life of a request, as its plugins see it. */
+class Scope implements RequestScope {
+  readonly kind = 'request'
+  readonly feedIDs: readonly string[]
+  readonly log: Log
+  readonly defer: RequestScope['defer']
+  readonly #context: RequestsContext
+  readonly #life: Lifetime
+  readonly #pending: Promise<unknown>[] = []
+  #client: PluginClient | undefined
+
+  constructor(context: RequestsContext, feedIDs: readonly string[], life: Lifetime) {
+    this.#context = context
+    this.#life = life
+    this.feedIDs = feedIDs
+    this.log = context.log
+    this.defer = life.defer
+  }
+
+  get signal(): AbortSignal {
+    return this.#life.signal
+  }
+
+  get client(): PluginClient {
+    this.#client ??= this.#context.clientOf(this)
+    return this.#client
+  }
+
+  readonly wait = (work: Promise<unknown>): void => {
+    work.catch(() => undefined)
+    this.#pending.push(work)
+  }
+
+  /** Waits for the plugins' work, and throws its first error. */
+  async finish(): Promise<void> {
+    if (this.#pending.length === 0) return
+    const { timeout } = this.#context
+    const limit = createLifetime(this.#life)
+    const timer = setTimeout(() => limit.end(pluginsTooSlow(timeout)), timeout)
+    try {
+      for (let work = this.#pending.shift(); work !== undefined; work = this.#pending.shift())
+        await abortable(work, limit.signal)
+    } finally {
+      clearTimeout(timer)
+      limit.end()
+    }
+  }
+}
+
+function pluginsTooSlow(timeout: number): APIError {
+  return new APIError(
+    `the service has answered, and the plugins of the stack were not done with the answer within ${timeout} ms`,
+    { code: 'API_TIMEOUT' },
+  )
+}
+
+async function passUpOne<Data>(answer: Answer, passUp: PassUp<Data>): Promise<Report<Data>> {
+  const [report] = await passUp(readReport(answer))
+  if (report !== undefined) return report
+  throw new DataStreamsError(`${describeCall(answer.call)}: a plugin did not pass the report on`, {
+    code: 'PLUGIN',
+  })
+}
+
+function pageOperation(
+  feedIDs: readonly string[],
+  startTime: number,
+  limit: number | undefined,
+  options: RequestOptions | undefined,
+): Operation {
+  const path = `/api/v1/reports/page?feedID=${feedIDs}&startTimestamp=${startTime}`
+  const name = 'getReportsPage'
+  return { name, path: limit === undefined ? path : `${path}&limit=${limit}`, feedIDs, options }
+}
+
+function bulkOperation(
+  feedIDs: readonly string[],
+  timestamp: number,
+  options: RequestOptions | undefined,
+): Operation {
+  const path = `/api/v1/reports/bulk?feedIDs=${feedIDs}&timestamp=${timestamp}`
+  return { name: 'getReportsBulk', path, feedIDs, options }
+}
+
+/** Checks a time in the unit of the feeds. Milliseconds for a feed that counts in seconds are a mistake. */
+function checkTime(field: string, value: unknown, feedIDs: readonly string[]): void {
+  const time = checkNumber(field, value, { min: 0, whole: true })
+  const inSeconds = feedIDs.find(id => feedResolution(id) === 's')
+  if (inSeconds === undefined || time <= 0xffff_ffff) return
+  throw new ValidationError(
+    `${field} must be in seconds for feed ${inSeconds}: ${time} looks like milliseconds`,
+  )
+}
