@@ -43,8 +43,8 @@ export interface StreamScope extends ScopeFacts {
   readonly flow: {
     /** Resolves when the reader of the stream has room for another report. */
     room(): Promise<void>
-    /** Pauses the connections until it is resumed; `leaks` while there is one that can't be paused. */
-    pause(): { readonly leaks: boolean; resume(): void }
+    /** Pauses the connections until it is resumed; `hasUnpausable` while there is one that can't be paused. */
+    pause(): { readonly hasUnpausable: boolean; resume(): void }
   }
   /** Counts a report in `getMetrics`; messages of a queue without one. One that is `unverified` is no sign of life of its feed. */
   count(as: CountedAs, report?: Report): void

@@ -81,8 +81,8 @@ export function createStreamScope(parts: StreamScopeParts): StreamScope {
       room: parts.room,
       pause() {
         const pause = {
-          get leaks() {
-            return flowControl.leaks
+          get hasUnpausable() {
+            return flowControl.hasUnpausable
           },
           resume: () => flowControl.resume(pause),
         }

@@ -20,7 +20,7 @@ export class MultiConnectionError extends DataStreamsError {
   readonly errors: readonly unknown[]
 
   constructor(message: string, facts: ErrorFacts & { readonly errors?: readonly unknown[] } = {}) {
-    super(message, { code: 'ALL_CONNECTIONS', ...facts })
+    super(message, { code: 'ALL_CONNECTIONS_FAILED', ...facts })
     this.errors = facts.errors ?? []
   }
 
@@ -53,7 +53,7 @@ export class PartialConnectionFailureError extends DataStreamsError {
     totalConnections = Number.NaN,
   ) {
     const facts = typeof given === 'number' ? { failedConnections: given, totalConnections } : given
-    super(message, { code: 'SOME_CONNECTIONS', ...facts })
+    super(message, { code: 'CONNECTIONS_PARTIAL', ...facts })
     this.failedConnections = facts.failedConnections
     this.totalConnections = facts.totalConnections
   }
@@ -88,7 +88,7 @@ export class InsufficientConnectionsError extends DataStreamsError {
   ) {
     const facts =
       typeof given === 'number' ? { availableConnections: given, requiredConnections } : given
-    super(message, { code: 'FEW_CONNECTIONS', ...facts })
+    super(message, { code: 'NO_REDUNDANCY', ...facts })
     this.availableConnections = facts.availableConnections
     this.requiredConnections = facts.requiredConnections
   }
@@ -104,10 +104,10 @@ declare module '../../core/errors.js' {
     /** The origins could not be learned; the configured URL is used. */
     ORIGIN_DISCOVERY: OriginDiscoveryError
     /** All connections failed for good, and the stream has ended. */
-    ALL_CONNECTIONS: MultiConnectionError
+    ALL_CONNECTIONS_FAILED: MultiConnectionError
     /** Some connections can't be had; the others carry on. */
-    SOME_CONNECTIONS: PartialConnectionFailureError
+    CONNECTIONS_PARTIAL: PartialConnectionFailureError
     /** Fewer connections are open than high availability needs. */
-    FEW_CONNECTIONS: InsufficientConnectionsError
+    NO_REDUNDANCY: InsufficientConnectionsError
   }
 }

@@ -62,7 +62,7 @@ export function createLines(scope: StreamScope, limit: number, pass: (slot: Slot
     has: report => lines.has(keyOf(report)),
     sheds(report) {
       // Reports that were read before a connection was paused still arrive.
-      if (waiting < 2 * limit || pause?.leaks !== true) return false
+      if (waiting < 2 * limit || pause?.hasUnpausable !== true) return false
       gaps.add(report)
       return true
     },

@@ -261,7 +261,7 @@ export function startContinuum(options: ContinuumOptions): Continuum {
   stream.on('error', error => {
     // That a connection of several is lost is news, and nothing to do with reports.
     const isThin =
-      isStreamsError(error, 'SOME_CONNECTIONS') || isStreamsError(error, 'FEW_CONNECTIONS')
+      isStreamsError(error, 'CONNECTIONS_PARTIAL') || isStreamsError(error, 'NO_REDUNDANCY')
     if (!isThin) breaks(`an error: ${String(error)}`)
   })
   void stream.connect()

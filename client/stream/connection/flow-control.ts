@@ -10,7 +10,7 @@ export interface Pausable {
 export interface FlowControl {
   readonly isPaused: boolean
   /** True while there is a connection that can't be paused. */
-  readonly leaks: boolean
+  readonly hasUnpausable: boolean
   /** Pauses the connections for a holder; they resume when every holder has resumed them. */
   pause(by: object): void
   resume(by: object): void
@@ -37,7 +37,7 @@ export function createFlowControl(): FlowControl {
     get isPaused() {
       return isPaused
     },
-    get leaks() {
+    get hasUnpausable() {
       for (const { canPause } of connections) if (!canPause) return true
       return false
     },

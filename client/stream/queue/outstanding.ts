@@ -67,7 +67,7 @@ export function createOutstanding(options: OutstandingOptions): Outstanding {
   }
 
   function checkLimit(givenOut: number): void {
-    if (givenOut >= 2 * limit && flowControl.leaks) {
+    if (givenOut >= 2 * limit && flowControl.hasUnpausable) {
       const message = `the stream has ${givenOut} reports that were given out and not taken, and a connection that cannot be paused`
       options.overflowed(new DataStreamsError(message, { code: 'OVERFLOW' }))
     }

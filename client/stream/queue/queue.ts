@@ -78,7 +78,7 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
     else if (overflow === 'latest-per-feed')
       replace(ring.takeFirstOf(report.feedID) ?? ring.takeFirst(), report)
     // A paused connection still delivers what it has read; one that can't be paused never stops.
-    else if (overflow === 'block' && !(ring.length >= 2 * size && flowControl.leaks))
+    else if (overflow === 'block' && !(ring.length >= 2 * size && flowControl.hasUnpausable))
       ring.push(report)
     else fail(report)
     if (ring.length < size || isSlow || isEnded) return

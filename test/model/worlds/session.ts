@@ -247,7 +247,7 @@ export function startSession(parts: SessionParts): Session {
     },
     flow: {
       room: async () => undefined,
-      pause: () => ({ leaks: false, resume: () => undefined }),
+      pause: () => ({ hasUnpausable: false, resume: () => undefined }),
     },
     count: () => undefined,
     inject: async (report: Report) => enter(report),

@@ -145,7 +145,7 @@ const loggers: readonly Logger[] = [console, { info: (message: string) => void m
 
 export function whatFailed(error: unknown): string {
   // The code of an error of any part, whatever of the package is imported.
-  if (isStreamsError(error, 'ALL_CONNECTIONS')) return error.code
+  if (isStreamsError(error, 'ALL_CONNECTIONS_FAILED')) return error.code
   if (isStreamsError(error, 'ENCLAVE')) return String(error.mayHaveBeenSent)
   return isStreamsError(error, 'TDH2') ? error.message : ''
 }

@@ -331,7 +331,7 @@ describe('verify in the stack of a stream', () => {
 
   test('verifies a bounded number of reports that differ from the one passed on', () => {
     const { sink, settle, checks, counts, stream } = stack({ maxPending: 16 })
-    stream.leaks = true
+    stream.hasUnpausable = true
     const first = report(1)
     sink(first)
     settle(first)

@@ -47,7 +47,7 @@ describe('verify in the stack of a stream', () => {
 
   test('announces dropped reports as a gap, where a connection can’t be paused', () => {
     const { sink, settle, stream, delivered } = stack({ maxPending: 2 })
-    stream.leaks = true
+    stream.hasUnpausable = true
     const reports = [1, 2, 3, 4, 5, 6].map(time => report(time))
     for (const each of reports) sink(each)
     for (const each of reports.slice(0, 4)) settle(each)
@@ -59,7 +59,7 @@ describe('verify in the stack of a stream', () => {
     jest.useFakeTimers()
     for (const isEnding of [false, true]) {
       const { sink, stream } = stack({ maxPending: 2 })
-      stream.leaks = true
+      stream.hasUnpausable = true
       for (const time of [1, 2, 3, 4, 5, 6]) sink(report(time))
       expect(stream.gaps).toEqual([])
       if (isEnding) stream.emitEnding()
@@ -140,7 +140,7 @@ describe('verify in the stack of a stream', () => {
 
   test('accepts fetched reports, whatever else waits', async () => {
     const { sink, inject, settle, checks, stream, delivered } = stack({ maxPending: 2 })
-    stream.leaks = true
+    stream.hasUnpausable = true
     for (let at = 10; at < 22; at++) {
       sink(report(1, { blob: `${at}`, origin: `${at}` }))
       sink(report(1, { blob: '10', origin: `${at}`, signatures: `${at}` }))
@@ -198,7 +198,7 @@ describe('verify in the stack of a stream', () => {
 
   test('does not remember a dropped report as passed on', () => {
     const { sink, settle, stream, delivered, checks } = stack({ maxPending: 2 })
-    stream.leaks = true
+    stream.hasUnpausable = true
     const reports = [1, 2, 3, 4, 5].map(time => report(time))
     for (const each of reports) sink(each)
     for (const each of reports.slice(0, 4)) settle(each)

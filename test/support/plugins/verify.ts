@@ -72,7 +72,7 @@ export interface StackUnderTest {
     gaps: Gap[]
     conflicts: [Report, Report][]
     isPaused: boolean
-    leaks: boolean
+    hasUnpausable: boolean
     throws: boolean
     /** Called with each report that is delivered. */
     onDelivered: () => void
@@ -114,7 +114,7 @@ export function stack(
     gaps: [] as Gap[],
     conflicts: [] as [Report, Report][],
     isPaused: false,
-    leaks: false,
+    hasUnpausable: false,
     throws: false,
     onDelivered: (): void => undefined,
     emitEnding(): void {
@@ -143,8 +143,8 @@ export function stack(
       pause() {
         stream.isPaused = true
         return {
-          get leaks() {
-            return stream.leaks
+          get hasUnpausable() {
+            return stream.hasUnpausable
           },
           resume: () => {
             stream.isPaused = false
