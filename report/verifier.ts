@@ -23,7 +23,7 @@ export interface VerificationMetrics {
   /** Milliseconds for which the report has waited that waits longest, by the monotonic clock; 0 without any. */
   readonly oldestMs: number
   /** What recovers the signers, `secp256k1` or `noble`; undefined before the first report. */
-  readonly engine: string | undefined
+  readonly curveLibrary: string | undefined
   /** In how many threads at most; 0 is that of the event loop. */
   readonly threads: number | undefined
   /** How many signers of the last report's set may be faulty: each report has the signatures of more. */
@@ -44,9 +44,9 @@ export const reportVerifier: ServiceKey<ReportVerifier> = { name: 'the report ve
  * | `unknown-digest` | the source of signers has none for the report's configuration | a rotation or a forgery |
  * | `signers-unavailable` | the source of signers failed or took too long, so nothing is known of the report | your source |
  * | `not-active` | there are signers, but not for the time of the report | an old set or an old report |
- * | `engine-unavailable` | the library that recovers signers can't be loaded, so nothing is known of the report | your installation |
+ * | `curve-library-unavailable` | the library that recovers signers can't be loaded, so nothing is known of the report | your installation |
  * | `too-few-signatures` | f or fewer, so that faulty signers alone may have made them | the service |
- * | `too-many-signatures` | more than there are signers, or than the f + 1 of `count: 'exactly'` | the service |
+ * | `too-many-signatures` | more than there are signers, or than the f + 1 of `quorum: 'exactly'` | the service |
  * | `bad-signature` | r or s is out of the curve's range, or no key can make the pair | a forgery |
  * | `high-s` | the upper of the two s of a signature: anyone can compute it, no signer makes it | a forgery |
  * | `bad-recovery-id` | v is neither 0 nor 1 | a forgery |
@@ -61,7 +61,7 @@ export type VerificationFailure =
   | 'unknown-digest'
   | 'signers-unavailable'
   | 'not-active'
-  | 'engine-unavailable'
+  | 'curve-library-unavailable'
   | 'too-few-signatures'
   | 'too-many-signatures'
   | 'bad-signature'
@@ -76,7 +76,7 @@ export type VerificationFailure =
 /** Reasons that say nothing about the report, so that it may be verified later. */
 const RETRYABLE: ReadonlySet<VerificationFailure> = new Set([
   'signers-unavailable',
-  'engine-unavailable',
+  'curve-library-unavailable',
 ])
 
 /**

@@ -70,7 +70,7 @@ function logConflict(log: Log, { first, other }: ScopeEventMap['conflict']): voi
 
 const waitsFor = {
   signers: 'its signers are being looked up',
-  engine: 'more come than the engine can verify',
+  recovery: 'more come than can be verified',
 } as const
 
 function logStatus(log: Log, status: Status): void {

@@ -54,12 +54,13 @@ export function addState(sums: Sums, { streams }: ClientMetrics): void {
 
 function addVerification(
   sums: Sums,
-  { waiting, oldestMs, engine, reportsPerSecond }: Verification,
+  { waiting, oldestMs, curveLibrary, reportsPerSecond }: Verification,
 ): void {
   sums.add('sluice.verification.waiting', waiting)
   const oldest = sums.of('sluice.verification.oldest')
   oldest.value = Math.max(oldest.value, oldestMs / 1000)
-  if (engine === undefined || reportsPerSecond === undefined) return
-  sums.of('sluice.verification.capacity', { 'sluice.verification.engine': engine }).value =
-    reportsPerSecond
+  if (curveLibrary === undefined || reportsPerSecond === undefined) return
+  sums.of('sluice.verification.capacity', {
+    'sluice.verification.curve_library': curveLibrary,
+  }).value = reportsPerSecond
 }

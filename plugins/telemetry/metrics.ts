@@ -246,7 +246,7 @@ export const metrics: readonly Metric[] = [
     kind: 'gauge',
     unit: '{report}',
     description: 'Reports a second that the threads of one client can verify, as measured',
-    attributes: ['sluice.verification.engine'],
+    attributes: ['sluice.verification.curve_library'],
   },
   {
     name: 'sluice.feeds.stale',

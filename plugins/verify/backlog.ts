@@ -11,7 +11,7 @@ const CHECK = 250
 /** Counts and dates what waits in a stream to be verified; says when the stream falls behind, and when it has caught up. */
 export function watchBacklog(scope: StreamScope, lines: Lines, state: VerifierState): Backlog {
   /** What the oldest report waited for when the stream fell behind, until it has caught up. */
-  let cause: 'signers' | 'engine' | undefined
+  let cause: 'signers' | 'recovery' | undefined
   let timer: ReturnType<typeof setInterval> | undefined
 
   function ageOfOldest(): number {
@@ -25,7 +25,7 @@ export function watchBacklog(scope: StreamScope, lines: Lines, state: VerifierSt
     const { threads } = state.facts()
     if (cause === undefined && oldestMs > BEHIND) {
       const oldest = lines.oldest()
-      cause = oldest && state.awaitsSigners(oldest.report) ? 'signers' : 'engine'
+      cause = oldest && state.awaitsSigners(oldest.report) ? 'signers' : 'recovery'
       scope.events.emit('status', { type: 'behind', waiting, oldestMs, cause, threads })
     } else if (cause !== undefined && oldestMs < BEHIND / 2) {
       scope.events.emit('status', { type: 'caught-up', waiting, oldestMs, cause, threads })

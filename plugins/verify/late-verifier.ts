@@ -5,7 +5,7 @@ import type { Settled, Verifier, VerifierState } from './verifier.js'
 import type { VerifierOptions } from './verifier-options.js'
 
 const noFacts = {
-  engine: undefined,
+  curveLibrary: undefined,
   threads: undefined,
   f: undefined,
   reportsPerSecond: undefined,
@@ -36,7 +36,7 @@ export function createLateVerifier(
       },
       cause => {
         const rule = 'what verifies it could not be loaded'
-        const rejection = { reason: 'engine-unavailable', rule, cause } as const
+        const rejection = { reason: 'curve-library-unavailable', rule, cause } as const
         if (isWanted && !isEnded) settled(toError(rejection, report.feedID, report))
       },
     )

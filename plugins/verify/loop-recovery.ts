@@ -1,5 +1,5 @@
 import { setImmediate } from '../../platform/globals.js'
-import { type EngineChoice, loadEngine } from './engine.js'
+import { type CurveLibraryChoice, loadCurveLibrary } from './curve-library.js'
 import type { Recovered } from './recover-signers.js'
 import {
   createTimedRecovery,
@@ -14,9 +14,12 @@ import { createSpeed, type Speed } from './speed.js'
 const SLICE = 4
 
 /** Recovers in the caller's thread, a few reports per iteration of its event loop. */
-export function createLoopRecovery(choice: EngineChoice, speed: Speed = createSpeed()): Recovery {
+export function createLoopRecovery(
+  choice: CurveLibraryChoice,
+  speed: Speed = createSpeed(),
+): Recovery {
   let jobs: Job[] = []
-  let engine: TimedRecovery | undefined
+  let curveLibrary: TimedRecovery | undefined
   /** Of the loop that runs; 0 where none does. */
   let runner = 0
   let runners = 0
@@ -27,7 +30,8 @@ export function createLoopRecovery(choice: EngineChoice, speed: Speed = createSp
     run().catch(cause => {
       runner = 0
       const rule = 'what recovers its signers has failed'
-      for (const job of jobs.splice(0)) finish(job, { reason: 'engine-unavailable', rule, cause })
+      for (const job of jobs.splice(0))
+        finish(job, { reason: 'curve-library-unavailable', rule, cause })
     })
   }
 
@@ -36,8 +40,8 @@ export function createLoopRecovery(choice: EngineChoice, speed: Speed = createSp
     const own = runners
     runner = own
     // Whoever adds a job goes on before the job is done.
-    const loaded = engine === undefined ? await loadEngine(choice) : await undefined
-    engine ??= createTimedRecovery(loaded)
+    const loaded = curveLibrary === undefined ? await loadCurveLibrary(choice) : await undefined
+    curveLibrary ??= createTimedRecovery(loaded)
     let until = performance.now() + SLICE
     for (let next = 0; runner === own && !isEnded; next++) {
       const job = jobs[next]
@@ -48,8 +52,8 @@ export function createLoopRecovery(choice: EngineChoice, speed: Speed = createSp
         if (jobs.length === 0 && runner === own) runner = 0
         until = performance.now() + SLICE
       } else if (job.isWanted()) {
-        finish(job, recoverOne(job, engine))
-        speed.add(engine.take(), 0)
+        finish(job, recoverOne(job, curveLibrary))
+        speed.add(curveLibrary.take(), 0)
       }
     }
   }

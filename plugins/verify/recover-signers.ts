@@ -1,5 +1,5 @@
 import { fromHex, toHex } from '../../platform/bytes.js'
-import type { Engine } from './engine.js'
+import type { CurveLibrary } from './curve-library.js'
 import type { Rejection } from './rejection.js'
 
 /** The addresses that signed, in the order of the signatures, or the rejection of an invalid signature. */
@@ -20,7 +20,7 @@ const ORDER = 'fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141'
 export function recoverSigners(
   fullReport: string,
   addresses: ReadonlySet<string>,
-  { keccak, recover }: Pick<Engine, 'keccak' | 'recover'>,
+  { keccak, recover }: Pick<CurveLibrary, 'keccak' | 'recover'>,
 ): Recovered {
   const bytes = fromHex(fullReport.slice(2))
   const wordAt = (index: number): Uint8Array => bytes.subarray(WORD * index, WORD * (index + 1))

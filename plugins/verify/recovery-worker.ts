@@ -1,5 +1,5 @@
 import type { Thread } from '../../platform/threads.js'
-import type { EngineChoice } from './engine.js'
+import type { CurveLibraryChoice } from './curve-library.js'
 import type { Recovered } from './recover-signers.js'
 import type { Job, Task } from './recovery.js'
 import type { Timed } from './speed.js'
@@ -45,7 +45,7 @@ type AnyThread = Thread & {
 /** Has a thread recover signers. Throws where it is none. */
 export function runWorker(
   thread: AnyThread,
-  choice: EngineChoice,
+  choice: CurveLibraryChoice,
   { answered, exited }: WorkerEvents,
 ): RecoveryWorker {
   /** In the order of the answers. */

@@ -1,4 +1,4 @@
-import { type Engine, noEngine } from './engine.js'
+import { type CurveLibrary, noCurveLibrary } from './curve-library.js'
 import { type Recovered, recoverSigners } from './recover-signers.js'
 import type { Timed } from './speed.js'
 
@@ -17,27 +17,27 @@ export interface TimedRecovery {
   take(): Timed
 }
 
-/** Reports before the first that is timed: the engine is slow until it is compiled. */
+/** Reports before the first that is timed: the curve library is slow until it is compiled. */
 const COLD = 3
 
-/** Makes what recovers signers with an engine. Forgeries, which cost little, are not timed. */
-export function createTimedRecovery(engine: Engine | undefined): TimedRecovery {
+/** Makes what recovers signers with a curve library. Forgeries, which cost little, are not timed. */
+export function createTimedRecovery(curveLibrary: CurveLibrary | undefined): TimedRecovery {
   let cold = COLD
   let reports = 0
   let ms = 0
 
   return {
     recover({ fullReport, addresses }) {
-      if (engine === undefined) return noEngine
+      if (curveLibrary === undefined) return noCurveLibrary
       const begun = performance.now()
-      const recovered = recoverSigners(fullReport, addresses, engine)
+      const recovered = recoverSigners(fullReport, addresses, curveLibrary)
       if ('reason' in recovered || cold-- > 0) return recovered
       reports++
       ms += performance.now() - begun
       return recovered
     },
     take() {
-      const timed = { engine: engine?.name, reports, ms }
+      const timed = { curveLibrary: curveLibrary?.name, reports, ms }
       reports = 0
       ms = 0
       return timed

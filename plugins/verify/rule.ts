@@ -9,7 +9,7 @@ import type { CheckedSet } from './signers.js'
  * How many signatures a report needs: `at-least` f + 1, as newer verifier contracts require, or `exactly` f + 1, as older
  * ones do.
  */
-export type CountRule = 'at-least' | 'exactly'
+export type QuorumRule = 'at-least' | 'exactly'
 
 /** The signed fields of a report that its verification needs. */
 export interface Claim {
@@ -92,10 +92,10 @@ export function checkClaim(claim: Claim, expected: Expected): Rejection | undefi
 }
 
 /** Checks the number of signatures before they are recovered, which takes long. */
-export function checkCount(
+export function checkQuorum(
   { signatures }: Claim,
   { f, addresses }: CheckedSet,
-  rule: CountRule,
+  rule: QuorumRule,
 ): Rejection | undefined {
   if (signatures <= f)
     return { reason: 'too-few-signatures', rule: `it has ${signatures} of ${f + 1} signatures` }

@@ -1,11 +1,11 @@
-import type { EngineChoice } from './engine.js'
+import type { CurveLibraryChoice } from './curve-library.js'
 
 /** The engines that there are. */
-export type EngineName = Exclude<EngineChoice, 'auto'>
+export type CurveLibraryName = Exclude<CurveLibraryChoice, 'auto'>
 
 /** Reports whose signers were recovered, and how long that took. */
 export interface Timed {
-  readonly engine: EngineName | undefined
+  readonly curveLibrary: CurveLibraryName | undefined
   readonly reports: number
   readonly ms: number
 }
@@ -13,7 +13,7 @@ export interface Timed {
 /** How fast reports are verified, as measured with those that came. */
 export interface Speed {
   /** What recovers the signers; undefined before the first report. */
-  readonly engine: EngineName | undefined
+  readonly curveLibrary: CurveLibraryName | undefined
   /** In how many threads at most; 0 is the caller's. */
   readonly threads: number | undefined
   /** How many reports a second all threads together can do; undefined before it was measured. */
@@ -30,13 +30,13 @@ const MOST = 256
 export function createSpeed(onKnown: () => void = () => undefined): Speed {
   let reports = 0
   let ms = 0
-  let engine: EngineName | undefined
+  let curveLibrary: CurveLibraryName | undefined
   let threads: number | undefined
   let isKnown = false
 
   return {
-    get engine() {
-      return engine
+    get curveLibrary() {
+      return curveLibrary
     },
     get threads() {
       return threads
@@ -46,7 +46,7 @@ export function createSpeed(onKnown: () => void = () => undefined): Speed {
       return Math.round((Math.max(1, threads ?? 1) * 1000 * reports) / ms)
     },
     add(timed, count) {
-      engine = timed.engine ?? engine
+      curveLibrary = timed.curveLibrary ?? curveLibrary
       threads = count
       reports += timed.reports
       ms += timed.ms

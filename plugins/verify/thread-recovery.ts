@@ -1,6 +1,6 @@
 import { setImmediate } from '../../platform/globals.js'
 import { countCores, startRecoveryThread, type Thread } from '../../platform/threads.js'
-import type { EngineChoice } from './engine.js'
+import type { CurveLibraryChoice } from './curve-library.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Recovered } from './recover-signers.js'
 import { finish, type Job, type Recovery } from './recovery.js'
@@ -29,7 +29,7 @@ export function defaultThreads(): number {
  * thread can run, the caller's thread recovers.
  */
 export function createThreadRecovery(
-  choice: EngineChoice,
+  choice: CurveLibraryChoice,
   maxThreads: number,
   speed: Speed = createSpeed(),
   startThread: StartThread = startRecoveryThread,

@@ -1,7 +1,7 @@
-// The program of a thread that recovers signers. The first message names the engine; each further one is a batch of reports, and the
+// The program of a thread that recovers signers. The first message names the curve library; each further one is a batch of reports, and the
 // batches are answered in their order.
 import { receive } from '../../platform/threads.js'
-import { type EngineChoice, loadEngine } from './engine.js'
+import { type CurveLibraryChoice, loadCurveLibrary } from './curve-library.js'
 import { createTimedRecovery, type Task, type TimedRecovery } from './recovery.js'
 import type { Answer } from './recovery-worker.js'
 
@@ -17,6 +17,7 @@ async function recoverAll(
 }
 
 receive((message, answer) => {
-  if (loading === undefined) loading = loadEngine(message as EngineChoice).then(createTimedRecovery)
+  if (loading === undefined)
+    loading = loadCurveLibrary(message as CurveLibraryChoice).then(createTimedRecovery)
   else void recoverAll(loading, message as readonly Task[]).then(answer)
 })

@@ -6,11 +6,11 @@ import {
   checkOptions,
   type OptionNames,
 } from '../../core/options.js'
-import type { EngineChoice } from './engine.js'
-import type { CountRule } from './rule.js'
+import type { CurveLibraryChoice } from './curve-library.js'
+import type { QuorumRule } from './rule.js'
 import { checkSigners, type Signers } from './signers.js'
 
-/** The rules for a verified report, and the engine that checks them. */
+/** The rules for a verified report, and the curve library that recovers the signers. */
 export interface VerifierOptions {
   /** The addresses that may sign. */
   readonly signers: Signers
@@ -18,18 +18,18 @@ export interface VerifierOptions {
    * How many signatures a report needs.
    * @default 'at-least'
    */
-  readonly count?: CountRule
+  readonly quorum?: QuorumRule
   /**
    * Whether a report that has expired is rejected.
    * @default false
    */
   readonly checkExpiry?: boolean
   /**
-   * The engine that recovers the signers: `secp256k1` (an optional peer dependency, 0.06 ms a signature), `noble` (1.5 ms), or
+   * The curve library that recovers the signers: `secp256k1` (an optional peer dependency, 0.06 ms a signature), `noble` (1.5 ms), or
    * the first of them that is installed.
    * @default 'auto'
    */
-  readonly engine?: EngineChoice
+  readonly curveLibrary?: CurveLibraryChoice
   /**
    * The number of threads that recover. With 0, the thread of the event loop recovers: a report of two signatures blocks it
    * for 0.25 ms with secp256k1 and for 3 ms with noble.
@@ -56,9 +56,9 @@ export interface VerifyWorker {
 /** The names of these options. */
 export const verifierNames: OptionNames<VerifierOptions> = {
   signers: true,
-  count: true,
+  quorum: true,
   checkExpiry: true,
-  engine: true,
+  curveLibrary: true,
   workers: true,
   worker: true,
   now: true,
@@ -80,25 +80,25 @@ export function checkVerifierOptions(options: VerifierOptions): CheckedVerifierO
   checkFunction('now', now)
   return {
     signers: given.signers,
-    count: checkCountRule(given.count),
+    quorum: checkQuorumRule(given.quorum),
     checkExpiry: checkBoolean('checkExpiry', given.checkExpiry ?? false),
-    engine: checkEngine(given.engine),
+    curveLibrary: checkCurveLibrary(given.curveLibrary),
     workers,
     worker,
     now,
   }
 }
 
-/** Checks the option `engine`. */
-export function checkEngine(value: EngineChoice = 'auto'): EngineChoice {
+/** Checks the option `curveLibrary`. */
+export function checkCurveLibrary(value: CurveLibraryChoice = 'auto'): CurveLibraryChoice {
   if (value !== 'auto' && value !== 'noble' && value !== 'secp256k1')
-    throw new ValidationError('engine must be auto, noble or secp256k1')
+    throw new ValidationError('curveLibrary must be auto, noble or secp256k1')
   return value
 }
 
-/** Checks the option `count`. */
-export function checkCountRule(value: CountRule = 'at-least'): CountRule {
+/** Checks the option `quorum`. */
+export function checkQuorumRule(value: QuorumRule = 'at-least'): QuorumRule {
   if (value !== 'at-least' && value !== 'exactly')
-    throw new ValidationError('count must be at-least or exactly')
+    throw new ValidationError('quorum must be at-least or exactly')
   return value
 }

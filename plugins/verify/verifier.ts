@@ -3,11 +3,11 @@ import type { Log } from '../../core/log.js'
 import { opensSockets } from '../../platform/globals.js'
 import type { Report } from '../../report/report.js'
 import type { ReportVerificationError, VerificationMetrics } from '../../report/verifier.js'
-import type { EngineChoice } from './engine.js'
+import type { CurveLibraryChoice } from './curve-library.js'
 import { createLoopRecovery } from './loop-recovery.js'
 import type { Job, Recovery } from './recovery.js'
 import { isRejection, type Rejection, toError } from './rejection.js'
-import { type Claim, checkClaim, checkCount, readClaim } from './rule.js'
+import { type Claim, checkClaim, checkQuorum, readClaim } from './rule.js'
 import { createSignerSource } from './signer-source.js'
 import type { CheckedSet } from './signers.js'
 import { createSpeed, type Speed } from './speed.js'
@@ -39,10 +39,10 @@ export interface VerifierState {
   awaitsSigners(report: Report): boolean
 }
 
-/** Makes a verifier, which loads its engine and starts threads with the first report. Throws ValidationError. */
+/** Makes a verifier, which loads its curve library and starts threads with the first report. Throws ValidationError. */
 export function createVerifier(options: VerifierOptions, log: Log = {}): Verifier & VerifierState {
   const given = checkVerifierOptions(options)
-  const { count: rule, checkExpiry: checksExpiry, engine: choice, workers, now } = given
+  const { quorum: rule, checkExpiry: checksExpiry, curveLibrary: choice, workers, now } = given
   const wantsThreads = workers !== 0 && (given.worker !== undefined || opensSockets)
   const source = createSignerSource(given.signers)
   const speed = createSpeed(() => log.info?.(describe(facts(), choice), facts()))
@@ -100,7 +100,7 @@ export function createVerifier(options: VerifierOptions, log: Log = {}): Verifie
 
     function checkSignatures(claim: Claim, set: CheckedSet): void {
       f = set.f
-      const miscount = checkCount(claim, set, rule)
+      const miscount = checkQuorum(claim, set, rule)
       if (miscount !== undefined) reject(miscount)
       else
         recover({
@@ -129,8 +129,8 @@ export function createVerifier(options: VerifierOptions, log: Log = {}): Verifie
   }
 
   function facts(): ReturnType<VerifierState['facts']> {
-    const { engine, threads, reportsPerSecond } = speed
-    return { engine, threads, f, reportsPerSecond }
+    const { curveLibrary, threads, reportsPerSecond } = speed
+    return { curveLibrary, threads, f, reportsPerSecond }
   }
 
   return {
@@ -149,27 +149,27 @@ export function createVerifier(options: VerifierOptions, log: Log = {}): Verifie
 
 /** Says how fast reports are verified. */
 function describe(
-  { engine, threads = 0, f, reportsPerSecond }: ReturnType<VerifierState['facts']>,
-  choice: EngineChoice,
+  { curveLibrary, threads = 0, f, reportsPerSecond }: ReturnType<VerifierState['facts']>,
+  choice: CurveLibraryChoice,
 ): string {
   const place = threads === 0 ? 'the event loop' : `${threads} thread${threads === 1 ? '' : 's'}`
-  const line = `${engine} in ${place} verifies about ${reportsPerSecond} reports a second, of f ${f}`
-  return engine === 'noble' && choice === 'auto'
+  const line = `${curveLibrary} in ${place} verifies about ${reportsPerSecond} reports a second, of f ${f}`
+  return curveLibrary === 'noble' && choice === 'auto'
     ? `${line}: the package secp256k1 is faster, and is not installed`
     : line
 }
 
 /** Loads what recovers: in threads, or where these can't be loaded or are not wanted, in the event loop. */
 async function loadRecovery(
-  { engine, workers, worker }: CheckedVerifierOptions,
+  { curveLibrary, workers, worker }: CheckedVerifierOptions,
   onNoThreads: (reason: unknown) => void,
 ): Promise<(speed: Speed) => Recovery> {
-  const inLoop = (speed: Speed): Recovery => createLoopRecovery(engine, speed)
+  const inLoop = (speed: Speed): Recovery => createLoopRecovery(curveLibrary, speed)
   if (workers === 0) return inLoop
   try {
     const { createThreadRecovery, defaultThreads } = await import('./thread-recovery.js')
     return speed =>
-      createThreadRecovery(engine, workers ?? defaultThreads(), speed, worker, onNoThreads)
+      createThreadRecovery(curveLibrary, workers ?? defaultThreads(), speed, worker, onNoThreads)
   } catch {
     // The runtime has no threads.
     return inLoop

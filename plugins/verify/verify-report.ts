@@ -8,17 +8,17 @@ import {
 } from '../../core/options.js'
 import { parseFeedID } from '../../report/feed-id.js'
 import { readContext } from '../../report/report-context.js'
-import { loadEngine, noEngine } from './engine.js'
+import { loadCurveLibrary, noCurveLibrary } from './curve-library.js'
 import { recoverSigners } from './recover-signers.js'
 import { isRejection, type Rejection, toError } from './rejection.js'
-import { checkClaim, checkCount, readClaim } from './rule.js'
+import { checkClaim, checkQuorum, readClaim } from './rule.js'
 import { createSignerSource, type SignerSource } from './signer-source.js'
 import type { CheckedSet, Signers, UnverifiedReport } from './signers.js'
-import { checkCountRule, checkEngine, type VerifierOptions } from './verifier-options.js'
+import { checkQuorumRule, checkCurveLibrary, type VerifierOptions } from './verifier-options.js'
 
 /** Options of `verifyReport`. The answers of a function in `signers` are cached as long as that function exists. */
 export interface VerifyReportOptions
-  extends Pick<VerifierOptions, 'signers' | 'count' | 'checkExpiry' | 'engine'> {
+  extends Pick<VerifierOptions, 'signers' | 'quorum' | 'checkExpiry' | 'curveLibrary'> {
   /** The feed that the report must be of. Without it, compare the `feedID` of the result with the feed you expect. */
   readonly feedID?: string
   /** The time of the envelope, in the feed's unit. Version 1 does not sign it. */
@@ -49,12 +49,12 @@ export interface Verification {
 
 const names: OptionNames<VerifyReportOptions> = {
   signers: true,
-  count: true,
+  quorum: true,
   feedID: true,
   validFromTimestamp: true,
   observationsTimestamp: true,
   checkExpiry: true,
-  engine: true,
+  curveLibrary: true,
   signal: true,
 }
 
@@ -67,8 +67,8 @@ export async function verifyReport(
   options: VerifyReportOptions,
 ): Promise<Verification> {
   const given = checkOptions('verifyReport', options, names)
-  const count = checkCountRule(given.count)
-  const choice = checkEngine(given.engine)
+  const quorum = checkQuorumRule(given.quorum)
+  const choice = checkCurveLibrary(given.curveLibrary)
   const signal = checkSignal('signal', given.signal)
   const source = sourceOf(given.signers)
   const expected = {
@@ -90,9 +90,9 @@ export async function verifyReport(
   const set = orThrow(
     await find(source, configDigest, { feedID, fullReport, observationsTimestamp }, signal),
   )
-  orThrow(checkCount(claim, set, count) ?? claim)
-  const engine = orThrow((await loadEngine(choice)) ?? noEngine)
-  const signers = orThrow(recoverSigners(fullReport, set.addresses, engine))
+  orThrow(checkQuorum(claim, set, quorum) ?? claim)
+  const curveLibrary = orThrow((await loadCurveLibrary(choice)) ?? noCurveLibrary)
+  const signers = orThrow(recoverSigners(fullReport, set.addresses, curveLibrary))
   const { sequenceNumber } = readContext(fullReport, feedID)
   const times = { validFromTimestamp, observationsTimestamp }
   return { feedID, configDigest, sequenceNumber, ...times, f: set.f, signers }

@@ -20,10 +20,10 @@ if (published.some(report => report.signers.length !== 2))
 /** As many as lie with a verifier at a time, so that it has work. */
 const AHEAD = 128
 
-function start({ engine, workers }) {
+function start({ curveLibrary, workers }) {
   let end
   let verifier
-  verify({ signers, engine, workers }).setup({
+  verify({ signers, curveLibrary, workers }).setup({
     stack: [],
     provide(_key, made) {
       verifier ??= made
@@ -76,9 +76,9 @@ answer({
     return rate
   },
 
-  /** How the event loop is held up, in milliseconds, by so many reports a second; none, where there is no engine. */
+  /** How the event loop is held up, in milliseconds, by so many reports a second; none, where nothing is verified. */
   async delay({ pace, forMs, ...options }) {
-    const side = options.engine === undefined ? undefined : start(options)
+    const side = options.curveLibrary === undefined ? undefined : start(options)
     await side?.one()
     const histogram = monitorEventLoopDelay({ resolution: 1 })
     histogram.enable()

@@ -7,17 +7,17 @@ const pace = 1000
 const forMs = 1500
 const rounds = 5
 const ways = {
-  'noble, in the loop': { engine: 'noble', workers: 0 },
-  'noble, one thread': { engine: 'noble', workers: 1 },
-  'noble, two threads': { engine: 'noble', workers: 2 },
-  'secp256k1, in the loop': { engine: 'secp256k1', workers: 0 },
-  'secp256k1, one thread': { engine: 'secp256k1', workers: 1 },
-  'secp256k1, two threads': { engine: 'secp256k1', workers: 2 },
+  'noble, in the loop': { curveLibrary: 'noble', workers: 0 },
+  'noble, one thread': { curveLibrary: 'noble', workers: 1 },
+  'noble, two threads': { curveLibrary: 'noble', workers: 2 },
+  'secp256k1, in the loop': { curveLibrary: 'secp256k1', workers: 0 },
+  'secp256k1, one thread': { curveLibrary: 'secp256k1', workers: 1 },
+  'secp256k1, two threads': { curveLibrary: 'secp256k1', workers: 2 },
 }
 const paced = {
   idle: {},
-  'secp256k1, as it is by default': { engine: 'secp256k1' },
-  'secp256k1, in the loop': { engine: 'secp256k1', workers: 0 },
+  'secp256k1, as it is by default': { curveLibrary: 'secp256k1' },
+  'secp256k1, in the loop': { curveLibrary: 'secp256k1', workers: 0 },
 }
 
 export default async function bench() {

@@ -134,7 +134,7 @@ export default [
     seconds: 20,
     connect: false,
     prepare({ config, engine }) {
-      config.verify = { signers: engine.networks, engine: 'noble', workers: 1 }
+      config.verify = { signers: engine.networks, curveLibrary: 'noble', workers: 1 }
     },
     run: fallBehind,
   },

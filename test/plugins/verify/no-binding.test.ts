@@ -1,7 +1,7 @@
 // Verification where secp256k1 has no binding. The package itself would continue with a library in JavaScript.
 import { beforeAll, expect, jest, test } from '@jest/globals'
 import { verifyReport } from '../../../index.js'
-import { loadEngine } from '../../../plugins/verify/engine.js'
+import { loadCurveLibrary } from '../../../plugins/verify/curve-library.js'
 import { createVerifier } from '../../../plugins/verify/verifier.js'
 import { makeReport, reportOf, signers } from '../../support/report/signed-reports.js'
 
@@ -27,18 +27,21 @@ beforeAll(() => {
 
 test('noble replaces it, and nothing of the package is used', async () => {
   const { fullReport } = makeReport()
-  expect(await loadEngine('auto')).toBeDefined()
+  expect(await loadCurveLibrary('auto')).toBeDefined()
   expect(await verifyReport(fullReport, { signers })).toMatchObject({ f: 2 })
   expect(loaded).toEqual([])
 })
 
-test('engine: secp256k1 gives an error, and no report passes', async () => {
+test('curveLibrary: secp256k1 gives an error, and no report passes', async () => {
   const made = makeReport()
-  const failure = { reason: 'engine-unavailable', message: expect.stringContaining('secp256k1') }
+  const failure = {
+    reason: 'curve-library-unavailable',
+    message: expect.stringContaining('secp256k1'),
+  }
   await expect(
-    verifyReport(made.fullReport, { signers, engine: 'secp256k1' }),
+    verifyReport(made.fullReport, { signers, curveLibrary: 'secp256k1' }),
   ).rejects.toMatchObject(failure)
-  const verifier = createVerifier({ signers, engine: 'secp256k1', workers: 0 })
+  const verifier = createVerifier({ signers, curveLibrary: 'secp256k1', workers: 0 })
   const settled = new Promise(resolve => verifier.check(reportOf(made), resolve))
   expect(await settled).toMatchObject(failure)
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { type Engine, loadEngine } from '../../../plugins/verify/engine.js'
+import { type CurveLibrary, loadCurveLibrary } from '../../../plugins/verify/curve-library.js'
 import { createLoopRecovery } from '../../../plugins/verify/loop-recovery.js'
 import { recoverSigners } from '../../../plugins/verify/recover-signers.js'
 import type { Recovery } from '../../../plugins/verify/recovery.js'
@@ -36,9 +36,9 @@ describe('recovery stops at the first signature that does not count', () => {
     ],
   ]
   test.each(cases)('%s', async (_, making, reason, times) => {
-    const { keccak, recover } = (await loadEngine('noble')) as Engine
+    const { keccak, recover } = (await loadCurveLibrary('noble')) as CurveLibrary
     let recoveries = 0
-    const engine: Pick<Engine, 'keccak' | 'recover'> = {
+    const library: Pick<CurveLibrary, 'keccak' | 'recover'> = {
       keccak,
       recover(...args) {
         recoveries++
@@ -46,7 +46,7 @@ describe('recovery stops at the first signature that does not count', () => {
       },
     }
     const { fullReport } = makeReport(making)
-    expect(recoverSigners(fullReport, allowed, engine)).toMatchObject({ reason })
+    expect(recoverSigners(fullReport, allowed, library)).toMatchObject({ reason })
     expect(recoveries).toBe(times)
   })
 })

@@ -173,7 +173,7 @@ describe('verify in the stack of a stream', () => {
     expect(counts).toMatchObject({ unverified: 2, deduplicated: 0 })
   })
 
-  test.each(['signers-unavailable', 'engine-unavailable'] as const)(
+  test.each(['signers-unavailable', 'curve-library-unavailable'] as const)(
     'emits %s once for a fetched report, and rejects it each time',
     async doubt => {
       const { inject, settle, stream, counts } = stack()

@@ -58,12 +58,12 @@ let restore: () => void = () => undefined
 afterEach(() => restore())
 
 const ways: readonly (readonly [string, Partial<VerifierOptions>])[] = [
-  ['noble, in the loop', { engine: 'noble', workers: 0 }],
-  ['noble, in threads', { engine: 'noble', workers: 2 }],
+  ['noble, in the loop', { curveLibrary: 'noble', workers: 0 }],
+  ['noble, in threads', { curveLibrary: 'noble', workers: 2 }],
   ...(isNativeHere
     ? ([
-        ['secp256k1, in the loop', { engine: 'secp256k1', workers: 0 }],
-        ['secp256k1, in threads', { engine: 'secp256k1', workers: 2 }],
+        ['secp256k1, in the loop', { curveLibrary: 'secp256k1', workers: 0 }],
+        ['secp256k1, in threads', { curveLibrary: 'secp256k1', workers: 2 }],
         ['as it is by default', {}],
       ] as const)
     : []),
@@ -170,8 +170,8 @@ test('wrong options are rejected at once', () => {
     [{ signers: { ...signers, f: 0 } }, 'signers.f must be at least 1'],
     [{ workers: -1 }, 'workers must be at least 0'],
     [{ workers: 1.5 }, 'workers must be a whole number'],
-    [{ engine: 'wasm' }, 'engine must be'],
-    [{ count: 1 }, 'count must be'],
+    [{ curveLibrary: 'wasm' }, 'curveLibrary must be'],
+    [{ quorum: 1 }, 'quorum must be'],
     [{ now: 1 }, 'now must be a function'],
     [{ threads: 1 }, "unknown option 'threads' of verify"],
   ] as const)
@@ -183,7 +183,7 @@ test('wrong options are rejected at once', () => {
 describe('threads', () => {
   test('are started with the first report, and share the work', async () => {
     const started = watchThreads()
-    make({ engine: 'noble', workers: 2 })
+    make({ curveLibrary: 'noble', workers: 2 })
     expect(started.length).toBe(0)
     await Promise.all(many.map(check))
     expect(started.length).toBe(2)
@@ -191,7 +191,7 @@ describe('threads', () => {
 
   test('that crash leave no report unverified', async () => {
     const started = watchThreads()
-    make({ engine: 'noble', workers: 2 })
+    make({ curveLibrary: 'noble', workers: 2 })
     await check(whole)
     const checking = Promise.all([...many, ...many, forged].map(check))
     await until(() => started.length === 2)
@@ -205,7 +205,7 @@ describe('threads', () => {
 
   test('that crash again and again are replaced by the caller’s thread', async () => {
     const started = watchThreads()
-    make({ engine: 'noble', workers: 1 })
+    make({ curveLibrary: 'noble', workers: 1 })
     const killed = new Set<threads.Worker>()
     const killing = setInterval(() => {
       for (const thread of started) if (!killed.has(thread)) void thread.terminate()
@@ -248,7 +248,7 @@ describe('threads', () => {
 
   test('end with the verifier, which drops pending checks', async () => {
     const started = watchThreads()
-    make({ engine: 'noble', workers: 2 })
+    make({ curveLibrary: 'noble', workers: 2 })
     const settled: unknown[] = []
     for (const report of many) verifier.check(report, failure => settled.push(failure))
     await until(() => started.length === 2)
@@ -264,7 +264,7 @@ describe('threads', () => {
   test('a callback that throws does not stop the others', async () => {
     const program = `
       const { verify } = require('${built}/cjs/plugins/verify/index.js')
-      const options = { signers: ${JSON.stringify(signers)}, workers: +process.argv[1], engine: 'noble' }
+      const options = { signers: ${JSON.stringify(signers)}, workers: +process.argv[1], curveLibrary: 'noble' }
       let verifier
       verify(options).setup({ stack: [], defer() {}, provide(_key, made) { verifier ??= made } })
       process.on('uncaughtException', error => console.log(error.message))
@@ -316,7 +316,7 @@ describe.each(['esm', 'cjs'])('the %s build', format => {
     expect(code).toBe(0)
   })
 
-  test('loads neither engine nor thread with its entry', async () => {
+  test('loads neither curve library nor thread with its entry', async () => {
     const { out, code } = await start(`
       const before = new Set(process.moduleLoadList)
       const { verifyReport } = ${load('index.js')}
@@ -339,7 +339,7 @@ describe('a thread that is handed over', () => {
   async function run(options: Partial<VerifierOptions>) {
     const warnings: string[] = []
     const log = { warn: (text: string) => void warnings.push(text) }
-    const own = createVerifier({ signers, engine: 'noble', workers: 2, ...options }, log)
+    const own = createVerifier({ signers, curveLibrary: 'noble', workers: 2, ...options }, log)
     verifier = own
     const given = [...many, forged]
     const failures = await Promise.all(given.map(check))
@@ -435,7 +435,7 @@ describe('a thread that is handed over', () => {
   ])('that %s costs no report', async (_, text) => {
     jest.useFakeTimers({ doNotFake: ['performance', 'queueMicrotask', 'nextTick'] })
     try {
-      make({ engine: 'noble', workers: 1, worker: () => eval_(text) })
+      make({ curveLibrary: 'noble', workers: 1, worker: () => eval_(text) })
       let left = 4
       for (let each = 0; each < 4; each++) {
         const checking = check(whole).then(failure => {

@@ -30,7 +30,7 @@ import {
   word,
 } from '../../support/report/signed-reports.js'
 
-const engines = isNativeHere ? (['noble', 'secp256k1'] as const) : (['noble'] as const)
+const libraries = isNativeHere ? (['noble', 'secp256k1'] as const) : (['noble'] as const)
 
 async function reasonOf(verifying: Promise<Verification>): Promise<VerificationFailure> {
   const thrown = await verifying.then(
@@ -44,13 +44,13 @@ async function reasonOf(verifying: Promise<Verification>): Promise<VerificationF
 const verify = ({ fullReport }: Made, options: Partial<VerifyReportOptions> = {}) =>
   verifyReport(fullReport, { signers, ...options })
 
-describe.each(engines)('with %s', engine => {
+describe.each(libraries)('with %s', curveLibrary => {
   test.each(publishedReports)('the published report of $configDigest is verified', async report => {
     const { fullReport, feedID, configDigest, decoded } = report
     const verification = await verifyReport(fullReport, {
       signers: publishedSigners,
-      engine,
-      count: 'exactly',
+      curveLibrary,
+      quorum: 'exactly',
       feedID,
       validFromTimestamp: Number(decoded.validFromTimestamp),
       observationsTimestamp: Number(decoded.observationsTimestamp),
@@ -74,7 +74,7 @@ describe.each(engines)('with %s', engine => {
         ...publishedSigners,
         configDigest: configDigest.toUpperCase().replace('0X', '0x'),
       },
-      engine,
+      curveLibrary,
     })
     expect(verification).toMatchObject({ feedID, configDigest, signers: by })
   })
@@ -83,8 +83,8 @@ describe.each(engines)('with %s', engine => {
 describe('a single flipped bit', () => {
   const { fullReport, feedID } = published(8)
   const bits = 4 * (fullReport.length - 2)
-  const refuse = (bit: number, engine: 'noble' | 'secp256k1') =>
-    reasonOf(verifyReport(flip(fullReport, bit), { signers: publishedSigners, engine }))
+  const refuse = (bit: number, curveLibrary: 'noble' | 'secp256k1') =>
+    reasonOf(verifyReport(flip(fullReport, bit), { signers: publishedSigners, curveLibrary }))
 
   // The title names what is skipped: the binding of the optional peer is not installed on this machine.
   const exhaustive = isNativeHere ? longTest : test.skip
@@ -165,7 +165,7 @@ const withV =
     vs: `0x${v}${envelope.vs.slice(4)}`,
   })
 
-describe.each(engines)('a report is refused (%s)', engine => {
+describe.each(libraries)('a report is refused (%s)', curveLibrary => {
   const cases: readonly (readonly [
     string,
     VerificationFailure,
@@ -182,7 +182,7 @@ describe.each(engines)('a report is refused (%s)', engine => {
       'with more than exactly f + 1',
       'too-many-signatures',
       { by: [0, 1, 2, 3] },
-      { count: 'exactly' },
+      { quorum: 'exactly' },
     ],
     ['with a mirrored signature', 'high-s', { alter: withS(s => ORDER - s, true) }],
     ['with an s of zero', 'bad-signature', { alter: withS(() => 0n) }],
@@ -221,7 +221,7 @@ describe.each(engines)('a report is refused (%s)', engine => {
     ],
   ]
   test.each(cases)('%s: %s', async (_, reason, making, options = {}) => {
-    expect(await reasonOf(verify(makeReport(making), { engine, ...options }))).toBe(reason)
+    expect(await reasonOf(verify(makeReport(making), { curveLibrary, ...options }))).toBe(reason)
   })
 })
 
@@ -230,7 +230,7 @@ describe('a report is verified', () => {
   const cases: readonly (readonly [string, Making, Partial<VerifyReportOptions>?])[] = [
     ['by f + 1 signers', {}],
     ['by all signers', { by: [6, 5, 4, 3, 2, 1, 0] }],
-    ['by exactly f + 1', {}, { count: 'exactly' }],
+    ['by exactly f + 1', {}, { quorum: 'exactly' }],
     ['that has not expired', { expiresAt: 4_000_000_000 }, { checkExpiry: true }],
     [
       'in milliseconds that has not expired',
@@ -298,7 +298,7 @@ test('wrong options are rejected, each by its name', async () => {
     verifyReport(fullReport, { signers, ...options }).catch(error => error)
   for (const [options, message] of [
     [{ count: 'most' }, 'count must be at-least or exactly'],
-    [{ engine: 'elliptic' }, 'engine must be auto, noble or secp256k1'],
+    [{ curveLibrary: 'elliptic' }, 'curveLibrary must be auto, noble or secp256k1'],
     [{ signers: undefined }, 'signers is required'],
     [{ signers: 'me' }, 'signers must be a set, a list of sets or a function, not string'],
     [{ feedID: '0x00' }, 'feedID must be 0x and 64 hexadecimal digits'],

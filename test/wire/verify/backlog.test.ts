@@ -74,10 +74,10 @@ describe('a stream that can not verify as fast as reports come', () => {
       const service = await start(20)
       const { stream, statuses, lines } = await open(service, {
         signers: setOf(network),
-        engine: 'noble',
+        curveLibrary: 'noble',
         workers,
       })
-      const unknown = { engine: undefined, threads: undefined, f: undefined }
+      const unknown = { curveLibrary: undefined, threads: undefined, f: undefined }
       expect(verificationOf(stream)).toMatchObject({ waiting: 0, oldestMs: 0, ...unknown })
       const past = Math.floor(Date.now() / 1000) - 200
       // 500 reports a second, of which 110 can be verified by a machine that does nothing else.
@@ -87,7 +87,7 @@ describe('a stream that can not verify as fast as reports come', () => {
       }
       await until(() => statuses.length > 0)
       const behind = verificationOf(stream)
-      expect(behind).toMatchObject({ engine: 'noble', threads: workers, f: 5 })
+      expect(behind).toMatchObject({ curveLibrary: 'noble', threads: workers, f: 5 })
       expect(behind.waiting).toBeGreaterThan(20)
       expect(behind.oldestMs).toBeGreaterThan(1000)
       expect(behind.reportsPerSecond).toBeGreaterThan(5)
@@ -97,8 +97,8 @@ describe('a stream that can not verify as fast as reports come', () => {
       await until(() => statuses.length > 1)
       expect(verificationOf(stream)).toMatchObject({ waiting: 0, oldestMs: 0 })
       expect(statuses).toMatchObject([
-        { type: 'behind', cause: 'engine' },
-        { type: 'caught-up', cause: 'engine' },
+        { type: 'behind', cause: 'recovery' },
+        { type: 'caught-up', cause: 'recovery' },
       ])
       const [first] = statuses as [Extract<Status, { type: 'behind' | 'caught-up' }>]
       expect(first.oldestMs).toBeGreaterThan(2000)

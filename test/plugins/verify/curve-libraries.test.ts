@@ -2,13 +2,18 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { secp256k1 } from '@noble/curves/secp256k1'
 import fc from 'fast-check'
 import { toBytes } from 'viem'
-import { type Engine, loadEngine, loadNative, loadNoble } from '../../../plugins/verify/engine.js'
+import {
+  type CurveLibrary,
+  loadCurveLibrary,
+  loadNative,
+  loadNoble,
+} from '../../../plugins/verify/curve-library.js'
 import { isNativeHere, ORDER, word } from '../../support/report/signed-reports.js'
 
 // The title names what is skipped: the binding of the optional peer is not installed on this machine.
 const both = isNativeHere ? describe : describe.skip
 
-let noble: Engine['recover']
+let noble: CurveLibrary['recover']
 beforeAll(async () => {
   noble = await loadNoble()
 })
@@ -37,7 +42,7 @@ const numbers = fc.oneof(
 const hashes = fc.oneof(fc.uint8Array({ minLength: 32, maxLength: 32 }), numbers.map(bytesOf))
 const recoveryIDs = fc.oneof(fc.nat(3), fc.constantFrom(4, 26, 27, 28, 255))
 
-both('the engines agree', () => {
+both('the curve libraries agree', () => {
   test('on invalid signatures, and on some valid ones', async () => {
     const native = await loadNative()
     const answers = { key: 0, none: 0 }
@@ -95,8 +100,8 @@ both('the engines agree', () => {
     const pair = [bytesOf(1n), bytesOf(1n)] as const
     // libsecp256k1 gives back the same bytes each time, noble new ones.
     const isNative = async (choice: 'auto' | 'noble' | 'secp256k1'): Promise<boolean> => {
-      const engine = await loadEngine(choice)
-      const [first, second] = [0, 1].map(() => engine?.recover(hash, ...pair, 0))
+      const library = await loadCurveLibrary(choice)
+      const [first, second] = [0, 1].map(() => library?.recover(hash, ...pair, 0))
       return first === second
     }
     expect(await isNative('noble')).toBe(false)

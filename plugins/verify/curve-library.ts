@@ -1,11 +1,11 @@
 import { loadSecp256k1 } from '../../platform/secp256k1.js'
 import type { Rejection } from './rejection.js'
 
-/** The engine that recovers signers: `auto` is secp256k1 where it is installed, and noble elsewhere. */
-export type EngineChoice = 'auto' | 'noble' | 'secp256k1'
+/** The curve library that recovers signers: `auto` is secp256k1 where it is installed, and noble elsewhere. */
+export type CurveLibraryChoice = 'auto' | 'noble' | 'secp256k1'
 
 /** The functions that recover signers: the hash function of Ethereum and its curve. */
-export interface Engine {
+export interface CurveLibrary {
   readonly name: 'noble' | 'secp256k1'
   keccak(bytes: Uint8Array): Uint8Array
   /**
@@ -15,8 +15,10 @@ export interface Engine {
   recover(hash: Uint8Array, r: Uint8Array, s: Uint8Array, v: number): Uint8Array | undefined
 }
 
-/** Loads an engine and its packages; undefined if it is not installed. */
-export async function loadEngine(choice: EngineChoice): Promise<Engine | undefined> {
+/** Loads a curve library and its packages; undefined if it is not installed. */
+export async function loadCurveLibrary(
+  choice: CurveLibraryChoice,
+): Promise<CurveLibrary | undefined> {
   const { keccak } = await import('./keccak.js')
   const native = choice === 'noble' ? undefined : await loadNative()
   if (native !== undefined) return { name: 'secp256k1', keccak, recover: native }
@@ -25,15 +27,15 @@ export async function loadEngine(choice: EngineChoice): Promise<Engine | undefin
 }
 
 /** Loads libsecp256k1: about 0.06 ms a signature. Undefined if the package, or its binding for this machine, is missing. */
-export async function loadNative(): Promise<Engine['recover'] | undefined> {
+export async function loadNative(): Promise<CurveLibrary['recover'] | undefined> {
   const library = await loadSecp256k1()
   if (library === undefined) return undefined
   const key = new Uint8Array(65)
   return recovering((pair, v, hash) => library.ecdsaRecover(pair, v, hash, false, key))
 }
 
-/** Loads an engine in JavaScript: about 1.5 ms a signature. */
-export async function loadNoble(): Promise<Engine['recover']> {
+/** Loads a curve library in JavaScript: about 1.5 ms a signature. */
+export async function loadNoble(): Promise<CurveLibrary['recover']> {
   const { recoverKey } = await import('./curve.js')
   return recovering(recoverKey)
 }
@@ -41,7 +43,7 @@ export async function loadNoble(): Promise<Engine['recover']> {
 /** Makes `recover` from a function that takes r and s in one array, and throws where there is no key. */
 function recovering(
   recover: (pair: Uint8Array, v: number, hash: Uint8Array) => Uint8Array,
-): Engine['recover'] {
+): CurveLibrary['recover'] {
   const pair = new Uint8Array(64)
   return function recoverOrNone(hash, r, s, v) {
     pair.set(r)
@@ -54,8 +56,8 @@ function recovering(
   }
 }
 
-/** The rejection of every report where no engine is installed. */
-export const noEngine: Rejection = {
-  reason: 'engine-unavailable',
+/** The rejection of every report where no curve library is installed. */
+export const noCurveLibrary: Rejection = {
+  reason: 'curve-library-unavailable',
   rule: 'the package secp256k1, or its binding for this machine, is not installed',
 }
