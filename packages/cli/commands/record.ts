@@ -11,7 +11,7 @@ import { type IO, stopped, warn } from '../io.js'
 import { count } from '../output/feeds.js'
 import { startMetrics } from '../output/metrics.js'
 import type { Journal } from '../record/journal.js'
-import { type PackingName, packingNames } from '../record/packing.js'
+import { type CompressionName, compressionNames } from '../record/compression.js'
 import type { Recorder } from '../record/recorder.js'
 import { connect, findService } from '../service/service.js'
 import { noteEvents } from '../stream/events.js'
@@ -30,7 +30,7 @@ interface RecordOptions extends StreamingOptions {
   readonly dir: string
   readonly from?: number
   readonly backfill: number
-  readonly pack: PackingName
+  readonly compress: CompressionName
   readonly rotateSize: number
   readonly rotateEvery: number
   readonly flush: number
@@ -46,7 +46,9 @@ export function addRecordCommand(program: Command, io: IO): void {
     .option('--from <time>', `of a new recording: fetch what came since; ${timeText}`, pastTime)
     .addOption(timeOption('--backfill <time>', 'how far back it fetches after an outage', '1d'))
     .addOption(
-      new Option('--pack <how>', 'how files are packed').choices(packingNames).default('gzip'),
+      new Option('--compress <how>', 'how files are compressed')
+        .choices(compressionNames)
+        .default('gzip'),
     )
     .option('--rotate-size <MB>', 'begin another file after so many megabytes', number, 64)
     .addOption(timeOption('--rotate-every <time>', 'and after this time', '1h'))
@@ -68,9 +70,9 @@ export function addRecordCommand(program: Command, io: IO): void {
 }
 
 async function record(given: readonly string[], options: RecordOptions, io: IO): Promise<void> {
-  const { dir, backfill, pack } = options
-  const { packingOf } = await import('../record/packing.js')
-  const packing = packingOf(pack)
+  const { dir, backfill, compress } = options
+  const { compressionOf } = await import('../record/compression.js')
+  const compression = compressionOf(compress)
   const service = findService(options, io)
   const config = await configure(options, io)
   await using metrics = await startMetrics(options, io)
@@ -90,7 +92,7 @@ async function record(given: readonly string[], options: RecordOptions, io: IO):
     await removeTorn(dir, journal)
     const known = await resume(journal, feeds, options, io)
     const rotation = { maxBytes: options.rotateSize * 1_000_000, maxMs: options.rotateEvery }
-    const files = await openFiles(dir, journal, packing, rotation)
+    const files = await openFiles(dir, journal, compression, rotation)
     const { createRecorder } = await import('../record/recorder.js')
     const recorder = createRecorder(files, known, options.flush)
     await runRecording(client, feeds, recorder, journal, options, io)

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { addExamples, collect, wholeNumber } from '../input/arguments.js'
 import type { IO } from '../io.js'
 import { checkTogether, type RelayCommandOptions } from '../relay/options.js'
+import { timeOption } from '../input/times.js'
 import { addLogOptions } from '../service/nats.js'
 import { addServiceOptions } from '../service/service.js'
 import { addSignerOptions } from '../service/signers.js'
@@ -23,13 +24,13 @@ export function addRelayCommand(program: Command, io: IO): void {
     )
     .option('--create', 'create the stream where it does not exist')
     .option('--replicas <n>', '… with a copy on so many servers (default: 1)', wholeNumber(1, 5))
-    .option('--hours <n>', '… with reports of so many hours (default: 24)', wholeNumber(1, 87_600))
+    .addOption(timeOption('--max-age <time>', '… with reports of this time (default: 24h)'))
     .option(
-      '--bytes <n>',
+      '--max-bytes <n>',
       '… with so many bytes at most (default: 8589934592)',
       wholeNumber(1_048_576, Number.MAX_SAFE_INTEGER),
     )
-    .option('--single', 'one connection to the service, and not one per origin')
+    .option('--no-ha', 'one connection to the service, and not one per origin')
     .option('--gateway <port>', 'serve the stream to pages on this port', wholeNumber(0, 65_535))
     .option(
       '--tokens <file>',

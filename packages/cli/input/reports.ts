@@ -4,7 +4,7 @@ import { type IO, warn } from '../io.js'
 import { createProgress } from '../output/progress.js'
 import { fileChunks } from './files.js'
 import { stdinChunks } from './stdin.js'
-import { linesOf, unpack } from './unpack.js'
+import { decompress, linesOf } from './decompress.js'
 
 /** A report, and the fields of the envelope around it. */
 export interface GivenReport {
@@ -16,7 +16,7 @@ export interface GivenReport {
 
 /** What the argument of a command that takes reports is. */
 export const reportsText =
-  '0x and digits, or a file of them or of JSON, one or many, packed or not; - is standard input'
+  '0x and digits, or a file of them or of JSON, one or many, compressed or not; - is standard input'
 
 const what = 'the report'
 const digits = /^(?:0x)?([0-9a-f]+)$/i
@@ -35,7 +35,7 @@ export interface ReadOptions {
 
 /**
  * Reads one report or many: digits, with or without `0x`, or JSON, a value a line or one on several; as an argument, from a
- * file, packed or not, or from standard input (`-`). Of a page and of a list it reads all.
+ * file, compressed or not, or from standard input (`-`). Of a page and of a list it reads all.
  */
 export async function* readReports(
   given: string,
@@ -64,9 +64,9 @@ async function* readInput(
   let isCut = false
   const progress = createProgress(io, isRead)
   const chunks = chunksOf(given, io, share => progress.update(share, () => given))
-  const bytes = unpack(given === '-' ? 'standard input' : given, chunks, () => {
+  const bytes = decompress(given === '-' ? 'standard input' : given, chunks, () => {
     isCut = true
-    warn(io, `${given} ends within what is packed`)
+    warn(io, `${given} ends in the middle of its compressed data`)
   })
   let rest: string
   try {

@@ -25,10 +25,9 @@ export function pastTime(text: string): number {
 }
 
 /** An option that is a length of time, as milliseconds. */
-export function timeOption(flags: string, description: string, standard: string): Option {
-  return new Option(flags, `${description}: 90s, 15m, 2h or 1d`)
-    .argParser(span)
-    .default(span(standard), standard)
+export function timeOption(flags: string, description: string, standard?: string): Option {
+  const option = new Option(flags, `${description}: 90s, 15m, 2h or 1d`).argParser(span)
+  return standard === undefined ? option : option.default(span(standard), standard)
 }
 
 function span(text: string): number {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DataStreamsError, ValidationError } from 'sluice/core'
 import { codeOf, syncFolder } from 'sluice/internal'
 import type { Journal } from './journal.js'
-import type { Packing } from './packing.js'
+import type { Compression } from './compression.js'
 
 /** When a file is followed by the next one. */
 export interface Rotation {
@@ -48,7 +48,7 @@ export async function removeTorn(directory: string, { position }: Journal): Prom
 export async function openFiles(
   directory: string,
   journal: Journal,
-  packing: Packing,
+  compression: Compression,
   { maxBytes, maxMs }: Rotation,
 ): Promise<RecordingFiles> {
   let handle: FileHandle | undefined
@@ -60,7 +60,7 @@ export async function openFiles(
     handle = undefined
     const number = name === undefined ? 1 : numberOf(name) + 1
     const time = new Date().toISOString().replace(/[-:]|\.\d+/g, '')
-    name = `reports-${String(number).padStart(6, '0')}-${time}${packing.ending}`
+    name = `reports-${String(number).padStart(6, '0')}-${time}${compression.ending}`
     bytes = 0
     openedAt = performance.now()
     handle = await open(join(directory, name), 'ax')
@@ -73,8 +73,8 @@ export async function openFiles(
       return name
     },
     async append(text) {
-      const part = await packing.pack(text)
-      // A process that begins begins a file: the last one may be packed otherwise.
+      const part = await compression.compress(text)
+      // A process that begins begins a file: the last one may be compressed otherwise.
       const isOver = bytes >= maxBytes || performance.now() - openedAt >= maxMs
       const file = handle === undefined || isOver ? await rotate() : handle
       try {

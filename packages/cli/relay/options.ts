@@ -9,9 +9,10 @@ export interface RelayCommandOptions extends ServiceOptions, SignerOptions, LogO
   readonly name?: string
   readonly create?: boolean
   readonly replicas?: number
-  readonly hours?: number
-  readonly bytes?: number
-  readonly single?: boolean
+  readonly maxAge?: number
+  readonly maxBytes?: number
+  /** False with `--no-ha`. */
+  readonly ha: boolean
   readonly gateway?: number
   readonly tokens?: string
   readonly host?: string
@@ -26,8 +27,8 @@ type Name = keyof RelayCommandOptions
 
 /** Options that mean nothing without another. */
 const dependent: readonly (readonly [need: Name, ...names: Name[]])[] = [
-  ['create', 'replicas', 'hours', 'bytes'],
-  ['feeds', 'create', 'name', 'single', 'signers', 'f', 'onchain', 'verifier'],
+  ['create', 'replicas', 'maxAge', 'maxBytes'],
+  ['feeds', 'create', 'name', 'ha', 'signers', 'f', 'onchain', 'verifier'],
   [
     'gateway',
     'tokens',
@@ -42,11 +43,14 @@ const dependent: readonly (readonly [need: Name, ...names: Name[]])[] = [
 
 function isGiven(options: RelayCommandOptions, name: Name): boolean {
   const value = options[name]
+  // High availability is the default, so `--no-ha` is the option that was given.
+  if (name === 'ha') return value === false
   return Array.isArray(value) ? value.length > 0 : value !== undefined
 }
 
 /** The option as it is written. */
 function shown(name: Name): string {
+  if (name === 'ha') return '--no-ha'
   return `--${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
 }
 

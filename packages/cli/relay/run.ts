@@ -9,6 +9,8 @@ import { findSigners } from '../service/signers.js'
 import { lookUpFeeds } from '../stream/look-up.js'
 import type { RelayCommandOptions } from './options.js'
 
+const HOUR = 3_600_000
+
 /** Runs a relay, a gateway or both until the user stops it. */
 export async function runRelay(options: RelayCommandOptions, io: IO): Promise<void> {
   const receiving =
@@ -57,7 +59,7 @@ async function findReceived(
     config: {
       ...configOf(service),
       ...(signers === undefined ? {} : { verify: { signers } }),
-      haMode: options.single !== true,
+      haMode: options.ha,
     },
     feedIDs: found.map(({ feedID }) => feedID),
   }
@@ -75,7 +77,8 @@ function given<Options extends object>(
 }
 
 function relayOptions(options: RelayCommandOptions): Omit<RelayParts, 'config' | 'feedIDs'> {
-  const { stream, prefix, name, create, replicas, hours, bytes } = options
+  const { stream, prefix, name, create, replicas, maxAge, maxBytes: bytes } = options
+  const hours = maxAge === undefined ? undefined : maxAge / HOUR
   return {
     ...given({ stream, prefix, name }),
     ...(create === true ? { create: given({ replicas, hours, bytes }) } : {}),

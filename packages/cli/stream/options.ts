@@ -14,7 +14,7 @@ import type { LookUp } from './look-up.js'
 export interface StreamingOptions extends ServiceOptions, SignerOptions, MetricsOptions {
   readonly ha?: boolean
   readonly order: 'arrival' | 'sorted' | 'newest'
-  readonly attempts?: number
+  readonly maxReconnects?: number
   readonly quiet?: boolean
   readonly verbose?: boolean
 }
@@ -29,8 +29,8 @@ export function addStreamingOptions(command: Command, most: number | 'unlimited'
     .option('--ha', 'one connection per origin of the service')
     .addOption(order.choices(['arrival', 'sorted', 'newest']).default('arrival'))
     .option(
-      '--attempts <n>',
-      `failed attempts in a row after which it gives up, or unlimited (default: ${most})`,
+      '--max-reconnects <n>',
+      `failed attempts to connect in a row after which it gives up, or unlimited (default: ${most})`,
       attempts,
     )
     .option('-q, --quiet', 'print results and errors alone')
@@ -51,13 +51,16 @@ export async function configure(options: StreamingOptions, io: IO): Promise<Part
 }
 
 /** What they mean for a stream. */
-export function streamOptions({ attempts: most }: StreamingOptions, { signal }: IO): StreamOptions {
+export function streamOptions(
+  { maxReconnects: most }: StreamingOptions,
+  { signal }: IO,
+): StreamOptions {
   return { signal, ...(most === undefined ? {} : { maxReconnectAttempts: most }) }
 }
 
 /** How feeds are looked up for a stream that by default tries so often. */
 export function lookUpOptions(options: StreamingOptions, most: number): LookUp {
-  return { maxAttempts: options.attempts ?? most, isQuiet: options.quiet === true }
+  return { maxAttempts: options.maxReconnects ?? most, isQuiet: options.quiet === true }
 }
 
 /** How much is printed. */

@@ -66,7 +66,7 @@ test('JSON has the keys that the page names', async () => {
       expect([name, keys]).toEqual([name, expect.arrayContaining(named.slice(0, keys.length))])
   }
   const recording = start(
-    ['record', feedID, '--dir', folder, ...from, '--flush', '10', '--pack', 'none'],
+    ['record', feedID, '--dir', folder, ...from, '--flush', '10', '--compress', 'none'],
     { env },
   )
   await until(() => readdirSync(folder).some(name => name.startsWith('reports-')))

@@ -63,7 +63,7 @@ describe('a wrong option, file or id', () => {
     [['replay', 'x', '--speed', '0'], "'0' is invalid. must be a number above 0, or max"],
     [['record', id], "required option '--dir <dir>' not specified"],
     [
-      ['record', id, '--dir', 'x', '--pack', 'rar'],
+      ['record', id, '--dir', 'x', '--compress', 'rar'],
       "'rar' is invalid. Allowed choices are gzip, zstd, none.",
     ],
     [['record', id, '--dir', 'x', '--rotate-every', '0s'], "'0s' is invalid"],

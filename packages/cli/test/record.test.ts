@@ -117,7 +117,7 @@ test(`killed ${inForm(3, 20)} times at random, it loses nothing and writes nothi
 }, 120_000)
 
 test('files rotate, and what was being written when it ended is written again', async () => {
-  const first = record('--rotate-size', '0.01', '--pack', 'none')
+  const first = record('--rotate-size', '0.01', '--compress', 'none')
   await until(() => files().length > 3, 20_000)
   first.stop()
   await first.ended
@@ -136,11 +136,11 @@ test('files rotate, and what was being written when it ended is written again', 
 
 const testZstd = 'zstdCompress' in zlib ? test : test.skip
 testZstd('with zstd, too', async () => {
-  const first = record('--pack', 'zstd')
+  const first = record('--compress', 'zstd')
   await until(() => files().length > 0)
   first.stop()
   await first.ended
-  const second = record('--pack', 'zstd')
+  const second = record('--compress', 'zstd')
   await until(() => files().length > 1)
   second.stop()
   expect((await second.ended).code).toBe(0)

@@ -24,7 +24,7 @@ function start(world: LogWorld, engine: DataEngine, ...more: readonly string[]) 
   return startCommand(['relay', '--nats', servers, ...more], { env: environmentOf(engine) })
 }
 
-const feeds = ['--feeds', `${feed(1)},${feed(2)}`, '--single'] as const
+const feeds = ['--feeds', `${feed(1)},${feed(2)}`, '--no-ha'] as const
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'sluice-relay-'))
@@ -67,7 +67,7 @@ describe('sluice relay', () => {
   test('creates the stream as it is told, stores what the engine publishes, and ends with SIGTERM', async () => {
     const world = await startWorld()
     const engine = await world.engine()
-    const options = ['--create', '--hours', '2', '--bytes', '9000000', '--replicas', '1']
+    const options = ['--create', '--max-age', '2h', '--max-bytes', '9000000', '--replicas', '1']
     const names = ['--stream', 'DESK', '--prefix', 'desk.reports', '--name', 'left']
     const relay = start(world, engine, ...feeds, ...options, ...names)
     await until(() => relay.output.out.includes('relaying 2 feeds'))
@@ -181,9 +181,9 @@ describe('sluice relay', () => {
       [[...nats, '--feeds', '0x12'], 'feedID must be 0x'],
       [['--nats', 'nats://user:secret@127.0.0.1', '--feeds', feed(1)], '--nats'],
       [[...some, '--create', '--replicas', '9'], '--replicas'],
-      [[...some, '--create', '--hours', '0'], '--hours'],
-      [[...some, '--create', '--bytes', '1k'], '--bytes'],
-      [[...some, '--hours', '3'], '--hours'],
+      [[...some, '--create', '--max-age', '0'], '--max-age'],
+      [[...some, '--create', '--max-bytes', '1k'], '--max-bytes'],
+      [[...some, '--max-age', '3h'], '--max-age'],
       [[...some, '--stream', 'a.b'], '--stream'],
       [[...some, '--prefix', 'a b'], '--prefix'],
       [[...some, '--name', 'a b'], '--name'],

@@ -39,7 +39,7 @@ test.each([
         value,
       ]),
     )
-    const streaming = start(['stream', feedID, '--json', '--attempts', '0'], { env })
+    const streaming = start(['stream', feedID, '--json', '--max-reconnects', '0'], { env })
     let begun = 0
     await until(() => {
       if (streaming.output.out !== '') begun ||= performance.now()

@@ -44,7 +44,7 @@ const away =
 
 describe('a feed by its name, while the service is away at the start', () => {
   test.each([
-    ['stream', ['stream', 'ETH/USD', '--attempts', 'unlimited']],
+    ['stream', ['stream', 'ETH/USD', '--max-reconnects', 'unlimited']],
     ['record', ['record', 'ETH/USD', '--dir', 'FOLDER']],
     ['monitor', ['monitor', 'ETH/USD', '--port', '0']],
     ['monitor of all feeds', ['monitor', '--port', '0']],
@@ -64,8 +64,8 @@ describe('a feed by its name, while the service is away at the start', () => {
     expect(await stop(running)).toMatch(away)
   })
 
-  test('is looked up as often as --attempts says', async () => {
-    const { code, err } = await run('stream', 'ETH/USD', '--attempts', '1').ended
+  test('is looked up as often as --max-reconnects says', async () => {
+    const { code, err } = await run('stream', 'ETH/USD', '--max-reconnects', '1').ended
     expect(code).toBe(4)
     expect(err).toMatch(
       /^sluice: 127\.0\.0\.1:\d+ can’t be reached: .*\nsluice: 127\.0\.0\.1:\d+: attempt 1 of 1 in \d\.\d s\nsluice: GET \/api\/v1\/feeds failed.*\n$/,
@@ -73,14 +73,14 @@ describe('a feed by its name, while the service is away at the start', () => {
   })
 
   test('is looked up without a word by --quiet, and once only where it may not be asked', async () => {
-    const quiet = run('stream', 'ETH/USD', '--attempts', '0', '--quiet')
+    const quiet = run('stream', 'ETH/USD', '--max-reconnects', '0', '--quiet')
     expect(await quiet.ended).toMatchObject({ code: 4 })
     expect(quiet.output.err.split('\n')).toHaveLength(2)
     await service.start()
     service.keys.clear()
     expect(await run('record', 'ETH/USD', '--dir', folder).ended).toMatchObject({ code: 3 })
     service.fail({ on: 'rest', answer: 503, times: 2 })
-    const busy = run('stream', 'NO/SUCH', '--attempts', '2')
+    const busy = run('stream', 'NO/SUCH', '--max-reconnects', '2')
     expect((await busy.ended).err).toMatch(/answered 503.*attempt 1 of 2.*answered 503/s)
   })
 })

@@ -73,7 +73,7 @@ describe('sluice stream', () => {
   })
 
   test('says that the service is away, which attempt is next, and that it is back', async () => {
-    const running = await connected(stream(['ETH/USD', '--attempts', 'unlimited']), 1)
+    const running = await connected(stream(['ETH/USD', '--max-reconnects', 'unlimited']), 1)
     await engine.stop()
     await until(() => /can’t be reached/.test(running.output.err))
     await engine.start()
@@ -90,7 +90,7 @@ describe('sluice stream', () => {
 
   test('ends with 4 when it gives up, and with 3 when it is not authorised', async () => {
     await engine.stop()
-    const { code, err } = await stream([eth, '--attempts', '1']).ended
+    const { code, err } = await stream([eth, '--max-reconnects', '1']).ended
     expect(code).toBe(4)
     expect(err).toMatch(/attempt 1 of 1 in/)
     await engine.start()
@@ -187,7 +187,7 @@ describe('sluice stream', () => {
     [[eth, '--signers', '0x12'], '--f must be given with a list of signers'],
     [[eth, '--f', '1'], '--f goes with --signers'],
     [[eth, '--json', '--csv'], '--json and --csv exclude each other'],
-    [[eth, '--attempts', '-1'], "'-1' is invalid"],
+    [[eth, '--max-reconnects', '-1'], "'-1' is invalid"],
     [[eth, '--decimals', '1.5'], "'1.5' is invalid"],
     [[eth, '--cursors', '/none/c.json'], '--cursors can’t be written to /none/c.json: ENOENT'],
     [

@@ -70,7 +70,7 @@ export default [
   {
     row: '35b',
     fault:
-      'nothing is there for 6 s when `sluice stream ETH/USD BTC/USD --attempts unlimited` starts',
+      'nothing is there for 6 s when `sluice stream ETH/USD BTC/USD --max-reconnects unlimited` starts',
     connect: false,
     official: false,
     feedSpecs: () => [knownFeeds.testnet['ETH/USD'].feedID, knownFeeds.testnet['BTC/USD'].feedID],
@@ -83,7 +83,7 @@ export default [
       begin()
       const command = startCommand(world, [
         ...['stream', 'ETH/USD', 'BTC/USD'],
-        ...['--attempts', 'unlimited'],
+        ...['--max-reconnects', 'unlimited'],
       ])
       await pause(6000)
       await engine.start()

@@ -101,7 +101,7 @@ test('a packed file that is being written is read as far as it goes', async () =
   writeFileSync(file, Buffer.concat([part, part, part.subarray(0, -20)]))
   const { out, err, code } = await runHere(['decode', file, '--json'])
   expect(out.split('\n').length).toBeGreaterThan(2)
-  expect([err, code]).toEqual([`sluice: ${file} ends within what is packed\n`, 0])
+  expect([err, code]).toEqual([`sluice: ${file} ends in the middle of its compressed data\n`, 0])
   writeFileSync(file, Buffer.concat([part, Buffer.from(part).fill(0xff, 12, 30)]))
   const damaged = await runHere(['decode', file])
   expect(damaged.err).toMatch(/^sluice: .*growing.*\n$/)

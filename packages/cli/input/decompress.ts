@@ -17,10 +17,10 @@ const { zstdDecompressSync } = zlib as {
 type Chunks = AsyncIterable<Uint8Array>
 
 /**
- * Unpacks what is packed by gzip or zstd, as its first bytes say; else passes the chunks on. `onCut` is called where the end is
+ * Decompresses gzip and zstd, which it knows by their first bytes, and passes other chunks on. Calls `onCut` if the end is
  * missing, as in a file that is being written.
  */
-export async function* unpack(
+export async function* decompress(
   what: string,
   chunks: Chunks,
   onCut: () => void,
@@ -35,7 +35,7 @@ export async function* unpack(
   const magic = Buffer.from(head.value.subarray(0, 4)).toString('hex')
   try {
     if (magic.startsWith('1f8b')) yield* gunzip(all())
-    else if (magic === '28b52ffd') yield* unpackFrames(what, all())
+    else if (magic === '28b52ffd') yield* decompressFrames(what, all())
     else yield* all()
   } catch (thrown) {
     const code = codeOf(thrown)
@@ -50,10 +50,10 @@ function gunzip(chunks: Chunks): Chunks {
   return pipeline(Readable.from(chunks), zlib.createGunzip(), () => undefined)
 }
 
-/** Node's stream ends with the first frame, and a recording has one for each part: so they are unpacked one by one. */
-async function* unpackFrames(what: string, chunks: Chunks): AsyncGenerator<Uint8Array> {
+/** Decompresses frame by frame: a recording has a frame for each part, and Node's stream ends with the first. */
+async function* decompressFrames(what: string, chunks: Chunks): AsyncGenerator<Uint8Array> {
   if (zstdDecompressSync === undefined)
-    throw new ValidationError(`${what} is packed by zstd, which needs Node 22.15`)
+    throw new ValidationError(`${what} is compressed by zstd, which needs Node 22.15`)
   const parts: Uint8Array[] = []
   for await (const chunk of chunks) parts.push(chunk)
   for (let rest: Uint8Array = Buffer.concat(parts); rest.byteLength > 0; ) {
