@@ -5,10 +5,14 @@ import { createLifetime, type Lifetime } from '../core/lifetime.js'
 import { createLog } from '../core/log.js'
 import {
   checkFunction,
-  checkNumber,
-  checkOptions,
   MAX_TIMER,
+  number,
   type OptionNames,
+  optional,
+  readOptions,
+  type Schema,
+  unchecked,
+  withDefault,
 } from '../core/options.js'
 
 import { type Stack, setUp } from '../core/stack.js'
@@ -18,7 +22,7 @@ import type { DecoderTable, Report } from '../report/report.js'
 import { reportVerifier } from '../report/verifier.js'
 import type { Call, Reply } from './contract/call.js'
 import { describeCall } from './describe-call.js'
-import type { EgressOptions } from './egress/options.js'
+import type { EgressOptions, TLSOptions } from './egress/options.js'
 import { createTransport } from './egress/transport.js'
 import { loaded } from './loaded.js'
 import { createTotals } from './metrics.js'
@@ -58,19 +62,21 @@ export interface ClientOptions<Given extends Plugins = Plugins> extends EgressOp
   readonly now?: () => number
 }
 
+const schema = {
+  endpoint: (field, value) => checkURL(field, value, ['https:', 'http:']),
+  wsEndpoint: (field, value) => checkURLs(field, value, ['wss:', 'ws:']).join(','),
+  plugins: unchecked<Plugins>,
+  timeout: withDefault(30_000, number({ min: 1, max: MAX_TIMER })),
+  connectionStatusCallback: optional(checkFunction<ConnectionStatusCallback>),
+  fetch: optional(checkFunction<Fetch>),
+  connect: optional(checkFunction<Connect>),
+  now: withDefault(Date.now, checkFunction<() => number>),
+  proxy: unchecked<string | undefined>,
+  tls: unchecked<TLSOptions | undefined>,
+} satisfies Schema<ClientOptions>
+
 /** The names of these options. */
-export const clientNames: OptionNames<ClientOptions> = {
-  endpoint: true,
-  wsEndpoint: true,
-  plugins: true,
-  timeout: true,
-  connectionStatusCallback: true,
-  fetch: true,
-  connect: true,
-  now: true,
-  proxy: true,
-  tls: true,
-}
+export const clientNames: OptionNames<ClientOptions> = schema
 
 /** A client of the report service. */
 export interface Client<Data = unknown> extends Rest<Data>, AsyncDisposable {
@@ -93,19 +99,11 @@ const MAX_BODY_BYTES = 33_554_432
 export function createClient<const Given extends Plugins>(
   given: ClientOptions<Given>,
 ): Client<DataOf<Given>> {
-  const options = checkOptions('createClient', given, clientNames)
-  const endpoint = checkURL('endpoint', options.endpoint, ['https:', 'http:'])
-  const wsEndpoints = checkURLs('wsEndpoint', options.wsEndpoint, ['wss:', 'ws:'])
-  const wsEndpoint = wsEndpoints.join(',')
-  const timeout = checkNumber('timeout', options.timeout ?? 30_000, { min: 1, max: MAX_TIMER })
-  for (const field of ['fetch', 'connect', 'now', 'connectionStatusCallback'] as const) {
-    if (options[field] !== undefined) checkFunction(field, options[field])
-  }
+  const options = readOptions('createClient', given as ClientOptions, schema)
+  const { endpoint, wsEndpoint, timeout, now, connectionStatusCallback } = options
   const { plugins, stack } = createStack(options.plugins, `${endpoint} · ${wsEndpoint}`)
-  const { now = Date.now, connectionStatusCallback } = options
   const { log, listen } = createLog()
   const life = createLifetime()
-  const { defer } = life
   const { fetch, connect } = createTransport(options, life)
   const streams = new Set<Stream>()
 
@@ -118,7 +116,7 @@ export function createClient<const Given extends Plugins>(
   >
   const present = new Present(now, () => time.ask())
   present.watch(change => log.warn?.(describeClock(change)))
-  defer(() => present.end())
+  life.defer(() => present.end())
   let send: Send | undefined
   const wire: Handler = async function carry(call) {
     if (call.kind === 'stream') return openStream(call)
@@ -166,7 +164,7 @@ export function createClient<const Given extends Plugins>(
       const transport = { connect, now }
       const stream = createStream({
         feedIDs,
-        bases: wsEndpoints,
+        bases: wsEndpoint.split(','),
         handler,
         plugins,
         table,

@@ -1,5 +1,13 @@
 import type { Plugin } from '../client/contract/plugin.js'
-import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
+import {
+  MAX_TIMER,
+  number,
+  type OptionNames,
+  readOptions,
+  type Schema,
+  unchecked,
+  withDefault,
+} from '../core/options.js'
 import { type ContinuityOptions, continuity } from '../plugins/continuity/index.js'
 import { decoders } from '../plugins/decoders/index.js'
 import { allDecoders, type DecodedReport } from '../plugins/decoders/versions.js'
@@ -36,41 +44,39 @@ export interface DefaultPresetOptions {
   readonly now?: () => number
 }
 
+const schema = {
+  apiKey: unchecked<string>,
+  userSecret: unchecked<string>,
+  renewCredentials: unchecked<DefaultPresetOptions['renewCredentials']>,
+  retryAttempts: withDefault(
+    DEFAULT_RETRY_ATTEMPTS,
+    number({ min: 0, whole: true, infinite: true }),
+  ),
+  retryDelay: withDefault(DEFAULT_RETRY_DELAY, number({ min: 0, max: MAX_TIMER })),
+  continuity: unchecked<ContinuityOptions | undefined>,
+  verify: unchecked<VerifyOptions | undefined>,
+  rateLimit: unchecked<RateLimitOptions | undefined>,
+  logging: unchecked<LoggingConfig | undefined>,
+  now: unchecked<DefaultPresetOptions['now']>,
+} satisfies Schema<DefaultPresetOptions>
+
 /** The names of these options. */
-export const presetNames: OptionNames<DefaultPresetOptions> = {
-  apiKey: true,
-  userSecret: true,
-  renewCredentials: true,
-  retryAttempts: true,
-  retryDelay: true,
-  continuity: true,
-  verify: true,
-  rateLimit: true,
-  logging: true,
-  now: true,
-}
+export const presetNames: OptionNames<DefaultPresetOptions> = schema
 
 /** One connection, every version decoded: the stack of `createClient` without `haMode`. */
 export function defaultPreset(given: DefaultPresetOptions): readonly Plugin<DecodedReport>[] {
-  const options = checkOptions('defaultPreset', given, presetNames)
-  const { retryAttempts = DEFAULT_RETRY_ATTEMPTS, retryDelay = DEFAULT_RETRY_DELAY } = options
-  const { apiKey, userSecret, renewCredentials, now } = options
-  checkNumber('retryAttempts', retryAttempts, { min: 0, whole: true, infinite: true })
-  checkNumber('retryDelay', retryDelay, { min: 0, max: MAX_TIMER })
+  const options = readOptions('defaultPreset', given, schema)
+  const { retryAttempts, retryDelay, continuity: fetching, rateLimit: rates, ...others } = options
+  const { verify: signatures, logging: logs, ...credentials } = others
   return [
-    logging(options.logging),
+    logging(logs),
     decoders(...allDecoders),
-    continuity(options.continuity),
+    continuity(fetching),
     dedup(),
-    ...(options.verify === undefined ? [] : [verify(options.verify)]),
+    ...(signatures === undefined ? [] : [verify(signatures)]),
     retry({ attempts: retryAttempts, delay: retryDelay }),
     feedAccess(),
-    rateLimit(options.rateLimit),
-    hmacAuth({
-      apiKey,
-      userSecret,
-      ...(renewCredentials === undefined ? {} : { renewCredentials }),
-      ...(now === undefined ? {} : { now }),
-    }),
+    rateLimit(rates),
+    hmacAuth(credentials),
   ]
 }

@@ -1,5 +1,12 @@
 import { ValidationError } from '../../core/errors.js'
-import { checkNumber, checkOptions, checkSignal, type OptionNames } from '../../core/options.js'
+import {
+  checkSignal,
+  number,
+  optional,
+  readOptions,
+  type Schema,
+  withDefault,
+} from '../../core/options.js'
 import { parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { Rest } from '../rest.js'
@@ -16,12 +23,13 @@ export interface HistoryOptions {
   readonly signal?: AbortSignal
 }
 
-const names: OptionNames<HistoryOptions> = {
-  from: true,
-  to: true,
-  limit: true,
-  signal: true,
-}
+const whole = { min: 0, whole: true }
+const schema = {
+  from: number(whole),
+  to: withDefault(Number.POSITIVE_INFINITY, number({ ...whole, infinite: true })),
+  limit: optional(number({ min: 1, whole: true })),
+  signal: checkSignal,
+} satisfies Schema<HistoryOptions>
 
 /**
  * Iterates the reports of a feed that were observed from one time to another, both included, ascending. Pages are fetched
@@ -32,18 +40,9 @@ export function iterateHistory<Data>(
   feedID: string,
   options: HistoryOptions,
 ): AsyncGenerator<Report<Data>, void, undefined> {
-  const {
-    from,
-    to = Number.POSITIVE_INFINITY,
-    limit,
-    signal,
-  } = checkOptions('reports', options, names)
   const feed = parseFeedID(feedID)
-  checkNumber('from', from, { min: 0, whole: true })
-  checkNumber('to', to, { min: 0, whole: true, infinite: true })
+  const { from, to, limit, signal } = readOptions('reports', options, schema)
   if (to < from) throw new ValidationError(`to must not be before from: ${to} is before ${from}`)
-  if (limit !== undefined) checkNumber('limit', limit, { min: 1, whole: true })
-  checkSignal('signal', signal)
   const request = signal && { signal }
   return walk()
 
