@@ -26,7 +26,7 @@ export interface Totals {
   read(): ClientMetrics
 }
 
-const originCounts = ['received', 'first', 'late', 'verified', 'unverified'] as const
+const originCounts = ['received', 'first', 'outOfOrder', 'verified', 'verificationFailed'] as const
 /** Origins that are told apart. */
 const MAX_ORIGINS = 256
 /** What others are called. */
@@ -37,15 +37,15 @@ export function createCounters(): StreamCounters {
   return {
     accepted: 0,
     deduplicated: 0,
-    late: 0,
+    outOfOrder: 0,
     ahead: 0,
     superseded: 0,
     backfilled: 0,
     dropped: 0,
     gaps: 0,
     verified: 0,
-    unverified: 0,
-    rejected: 0,
+    verificationFailed: 0,
+    malformed: 0,
     redelivered: 0,
     deadLetters: 0,
     partialReconnects: 0,
@@ -108,7 +108,13 @@ function addTraffic(
   origin: string,
   traffic: OriginTotals,
 ): void {
-  const sums = to.get(origin) ?? { received: 0, first: 0, late: 0, verified: 0, unverified: 0 }
+  const sums = to.get(origin) ?? {
+    received: 0,
+    first: 0,
+    outOfOrder: 0,
+    verified: 0,
+    verificationFailed: 0,
+  }
   for (const name of originCounts) sums[name] += traffic[name]
   to.set(origin, sums)
 }

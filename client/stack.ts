@@ -13,8 +13,8 @@ import type { RequestScope, StreamScope } from './contract/scope.js'
 const members: PluginMembers<Plugin> = {
   ...engineMembers,
   report: 'hook',
-  taken: 'hook',
-  untaken: 'hook',
+  acknowledged: 'hook',
+  unacknowledged: 'hook',
   decoders: 'data',
   events: 'data',
 }

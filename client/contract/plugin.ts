@@ -20,10 +20,10 @@ export type Stage = (next: Sink, scope: StreamScope | RequestScope) => Sink
 export interface Plugin<out Data = unknown> extends Hooks<Call, Reply> {
   /** Runs once per report: the hot path. */
   readonly report?: Stage
-  /** Runs when a report counts as taken, as the stream's option `acknowledge` says. */
-  readonly taken?: (report: Report) => void
-  /** Runs when a report will not be taken: the stream has dropped it, or was closed before it was given to anybody. */
-  readonly untaken?: (report: Report) => void
+  /** Runs when a report counts as acknowledged, as the stream's option `acknowledge` says. */
+  readonly acknowledged?: (report: Report) => void
+  /** Runs when a report will not be acknowledged: the stream dropped it, or closed before anybody got it. */
+  readonly unacknowledged?: (report: Report) => void
   /** Joined with those of the other plugins into one table; where two have a version, the plugin nearest you wins. */
   readonly decoders?: readonly Decoder<Data>[]
   /** Names of events of its own, which it emits in the scope of a stream, and users of the stream may listen to. */

@@ -12,7 +12,7 @@ export interface RequestScope extends ScopeFacts {
   readonly feedIDs: readonly string[]
   /** The client, for requests of the plugin's own. */ readonly client: PluginClient
   /** For a stage that passes reports on later: the request settles after this work, and fails with it. */
-  wait(work: Promise<unknown>, report: Report): void
+  waitUntil(work: Promise<unknown>, report: Report): void
 }
 
 /** What a plugin counts. */
@@ -21,7 +21,7 @@ export type CountedAs =
   | 'superseded'
   | 'ahead'
   | 'verified'
-  | 'unverified'
+  | 'verificationFailed'
   | 'redelivered'
   | 'deadLetters'
 
@@ -46,7 +46,7 @@ export interface StreamScope extends ScopeFacts {
     /** Pauses the connections until it is resumed; `hasUnpausable` while there is one that can't be paused. */
     pause(): { readonly hasUnpausable: boolean; resume(): void }
   }
-  /** Counts a report in `getMetrics`; messages of a queue without one. One that is `unverified` is no sign of life of its feed. */
+  /** Counts a report in `getMetrics`; messages of a queue without one. One that is `verificationFailed` is no sign of life of its feed. */
   count(as: CountedAs, report?: Report): void
   /**
    * Takes a report up the whole stack, as if it had come over a connection. Settles when every stage has passed it on or
@@ -54,7 +54,7 @@ export interface StreamScope extends ScopeFacts {
    */
   inject(report: Report): Promise<void>
   /** For a stage that passes a `backfill` report on later: `inject` settles after this work, and rejects with it. */
-  wait(work: Promise<unknown>, report: Report): void
+  waitUntil(work: Promise<unknown>, report: Report): void
 }
 
 /** A page of a feed's reports, ascending. */

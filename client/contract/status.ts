@@ -39,7 +39,7 @@ export type ConnectionChange = (
 
 /**
  * A change in the life of a stream or of one of its connections. `stale`: no report of these feeds has come for `staleMs`
- * milliseconds; `fresh`: one came again. `slow`: the queue is full, with `queued` reports. `behind`: one of `waiting` reports has
+ * milliseconds; `fresh`: one came again. `backpressure`: the queue is full, with `queued` reports. `behind`: one of `waiting` reports has
  * waited over two seconds, `oldestMs`, to be verified, for its signers or for the recovery in so many `threads`; `caught-up`: none has for a second. `clock`:
  * this machine's clock is `offsetMs` behind the present (less than 0: ahead of it), as `source` says. `ahead`: reports of these feeds
  * are dated `aheadMs` after the present. `throttled`: the service wants no requests to a path for `delayMs` milliseconds.
@@ -49,7 +49,7 @@ export type Status =
   | { readonly type: 'stale'; readonly feedIDs: readonly string[]; readonly staleMs: number }
   | { readonly type: 'fresh'; readonly feedIDs: readonly string[] }
   | { readonly type: 'subscribed' | 'unsubscribed'; readonly feedIDs: readonly string[] }
-  | { readonly type: 'slow'; readonly queued: number }
+  | { readonly type: 'backpressure'; readonly queued: number }
   | {
       readonly type: 'behind' | 'caught-up'
       readonly waiting: number

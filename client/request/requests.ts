@@ -283,7 +283,7 @@ class Scope implements RequestScope {
     return this.#client
   }
 
-  readonly wait = (work: Promise<unknown>): void => {
+  readonly waitUntil = (work: Promise<unknown>): void => {
     work.catch(() => undefined)
     this.#pending.push(work)
   }

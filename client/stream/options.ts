@@ -54,7 +54,7 @@ export interface StreamOptions {
    */
   overflow?: OverflowPolicy
   /**
-   * When a report counts as taken, so that its cursor may pass it. `automatic`: once its handlers have returned and the
+   * When a report counts as acknowledged, so that its cursor may pass it. `automatic`: once its handlers have returned and the
    * promises they returned have settled, or once its reader asks for the next report. `manual`: when you call
    * `report.acknowledge()`, in any order. With `cursors` or `manual` the connections are paused, whatever `overflow` says,
    * while `queue` reports were given out and are not taken; so `manual` needs a `queue`. Without either, the stream does

@@ -30,9 +30,9 @@ export function createOrigins(removed?: (origin: string, traffic: OriginTraffic)
     const traffic = {
       received: 0,
       first: 0,
-      late: 0,
+      outOfOrder: 0,
       verified: 0,
-      unverified: 0,
+      verificationFailed: 0,
       lastSeenAt: undefined,
       roundTripMs: undefined,
     }

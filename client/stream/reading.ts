@@ -67,7 +67,7 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
       },
       earliest: feedID => outstanding?.earliest(feedID),
     })
-  const hooks = parts.plugins.flatMap(({ taken }) => taken ?? [])
+  const hooks = parts.plugins.flatMap(({ acknowledged }) => acknowledged ?? [])
   const untaken = createUntaken(parts.plugins)
 
   function taken(report: Report): void {
@@ -121,7 +121,7 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
 
   function slow(queued: number, message: string): void {
     log.warn?.(message)
-    events.emit('status', { type: 'slow', queued })
+    events.emit('status', { type: 'backpressure', queued })
   }
 
   return {
@@ -145,8 +145,8 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
       const traffic = origins.find(report.origin)
       if (traffic !== undefined) traffic.first++
       if (feed !== undefined && placeNewest(feed, report, parts.now)) {
-        counters.late++
-        if (traffic !== undefined) traffic.late++
+        counters.outOfOrder++
+        if (traffic !== undefined) traffic.outOfOrder++
       }
       consumption.deliver(report)
     },
@@ -164,7 +164,7 @@ export function createReading<Data>(parts: ReadingParts<Data>): Reading<Data> {
 
 /** Calls the hooks for a report that will not be taken. */
 function createUntaken(plugins: Plugins): Sink {
-  const hooks = plugins.flatMap(({ untaken }) => untaken ?? [])
+  const hooks = plugins.flatMap(({ unacknowledged }) => unacknowledged ?? [])
   return function untaken(report) {
     for (const hook of hooks) hook(report)
   }

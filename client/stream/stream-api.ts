@@ -12,7 +12,7 @@ import type {
 
 /** What a stream emits, and what its handlers are given. */
 export interface StreamEvents<Data = unknown> {
-  /** A report arrived. What a handler promises is waited for before the report counts as taken, not before the next one. */
+  /** A report arrived. What a handler promises is waited for before the report counts as acknowledged, not before the next one. */
   report: (report: Report<Data>) => unknown
   /** Something failed. The stream goes on, unless `closed` settles. */
   error: (error: Error) => void
@@ -61,7 +61,7 @@ export interface StreamCounters {
   /** Copies of reports that had reached you already. */
   deduplicated: number
   /** Accepted reports that came after a newer one of their feed, live or fetched. */
-  late: number
+  outOfOrder: number
   /** Reports that were not delivered, since they are not the newest of their feed: with `order: 'newest'`. */
   superseded: number
   /** Reports that were dated more than 5 s after the present when they came. */
@@ -75,9 +75,9 @@ export interface StreamCounters {
   /** Reports that were checked, and are signed as they should be. */
   verified: number
   /** Reports that were checked and refused. */
-  unverified: number
+  verificationFailed: number
   /** Frames that were no report, or a report that contradicts itself, its envelope or the subscription. */
-  rejected: number
+  malformed: number
   /** Messages of a queue that a worker was given before: this one or another. */
   redelivered: number
   /** Messages of a queue that this worker has made dead letters. */
@@ -103,11 +103,11 @@ export interface OriginTraffic {
   /** Reports that this origin brought before any other did. */
   first: number
   /** Reports among those that came after a newer one of their feed. */
-  late: number
+  outOfOrder: number
   /** Reports among those that were checked, and are signed as they should be. */
   verified: number
   /** Reports among those that were checked and rejected. */
-  unverified: number
+  verificationFailed: number
   /** When its last report came, in Unix milliseconds; undefined before the first. */
   lastSeenAt: number | undefined
   /** Milliseconds from the last ping to its pong; undefined before the first. */

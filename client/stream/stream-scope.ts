@@ -93,13 +93,13 @@ export function createStreamScope(parts: StreamScopeParts): StreamScope {
     count(as, report) {
       counters[as]++
       if (report === undefined || as === 'redelivered' || as === 'deadLetters') return
-      if (as === 'unverified' && report.source === 'live') staleness.uncount(report.feedID)
+      if (as === 'verificationFailed' && report.source === 'live') staleness.uncount(report.feedID)
       if (as === 'deduplicated' || as === 'superseded' || as === 'ahead') return
       const traffic = origins.find(report.origin)
       if (traffic !== undefined) traffic[as]++
     },
     inject,
-    wait(work, report) {
+    waitUntil(work, report) {
       work.catch(() => undefined)
       injected.get(report)?.push(work)
     },

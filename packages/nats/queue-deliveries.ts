@@ -73,11 +73,11 @@ export function queueDeliveries(): Plugin<never> {
   return {
     name: 'queue-deliveries',
     report: watchReports,
-    taken(report) {
+    acknowledged(report) {
       const delivery = deliveries.get(report)
       delivery?.owner.taken(delivery)
     },
-    untaken(report) {
+    unacknowledged(report) {
       const delivery = deliveries.get(report)
       delivery?.owner.untaken(delivery)
     },

@@ -6,14 +6,14 @@ export type MetricName =
   | 'sluice.reports.received'
   | 'sluice.reports.accepted'
   | 'sluice.reports.deduplicated'
-  | 'sluice.reports.late'
+  | 'sluice.reports.out_of_order'
   | 'sluice.reports.superseded'
   | 'sluice.reports.ahead'
   | 'sluice.reports.dropped'
   | 'sluice.reports.verified'
   | 'sluice.verification.failures'
   | 'sluice.decoding.failures'
-  | 'sluice.messages.rejected'
+  | 'sluice.messages.malformed'
   | 'sluice.messages.redelivered'
   | 'sluice.messages.dead'
   | 'sluice.conflicts'
@@ -86,7 +86,7 @@ export const metrics: readonly Metric[] = [
     attributes: [],
   },
   {
-    name: 'sluice.reports.late',
+    name: 'sluice.reports.out_of_order',
     kind: 'counter',
     unit: '{report}',
     description: 'Accepted reports that came after a newer one of their feed',
@@ -136,7 +136,7 @@ export const metrics: readonly Metric[] = [
     attributes: [],
   },
   {
-    name: 'sluice.messages.rejected',
+    name: 'sluice.messages.malformed',
     kind: 'counter',
     unit: '{message}',
     description: 'Messages of connections that were no report, or a report that contradicts itself',

@@ -79,7 +79,7 @@ export function createOutcomes(
 
   function rejectCopy(report: Report, failure: Error): void {
     settle(report, failure)
-    if (!isRetried(report, failure)) scope.count('unverified', report)
+    if (!isRetried(report, failure)) scope.count('verificationFailed', report)
   }
 
   return {
@@ -87,7 +87,7 @@ export function createOutcomes(
       if (report.source !== 'backfill') return
       const deferred = injected.get(report) ?? createDeferred()
       injected.set(report, deferred)
-      scope.wait(deferred.promise, report)
+      scope.waitUntil(deferred.promise, report)
     },
     pass(slot) {
       const { report, copies, observation } = slot

@@ -23,7 +23,7 @@ export function verifyAnswer(
   }
 
   return function takeUnverified(report) {
-    if (received.push(report) === 1) scope.wait(verify(), report)
+    if (received.push(report) === 1) scope.waitUntil(verify(), report)
   }
 }
 

@@ -53,7 +53,7 @@ describe('every block runs', () => {
 
 describe('every example runs', () => {
   const expected = {
-    'default-preset': /accepted: 6,[\s\S]*rejected: 0/,
+    'default-preset': /accepted: 6,[\s\S]*malformed: 0/,
     'custom-stack': /├ lag {11}report[\s\S]*price \d{20}/,
     'third-party-decoder':
       /price: 3141500000000000000n,\n {2}halted: true,\n {2}updatedAt: 1753900000123456789n/,

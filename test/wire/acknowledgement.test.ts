@@ -27,7 +27,7 @@ function open(options: StreamOptions = {}, config: object = {}) {
   const stream = client.createStream(feed, { cursors, saveInterval: 0, ...options })
   const statuses: Status[] = []
   stream.on('status', status => void statuses.push(status))
-  const slow = () => statuses.filter(({ type }) => type === 'slow')
+  const slow = () => statuses.filter(({ type }) => type === 'backpressure')
   const saved = () => cursors.saved[feed]
   return { stream, cursors, saved, slow, warnings }
 }

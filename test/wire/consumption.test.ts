@@ -182,12 +182,12 @@ describe('a consumer ten times slower than the feeds', () => {
       const { statuses, stream } = runOf(policy)
       const types = statuses.map(({ type }) => type)
       // The feeds publish faster than their clock: their reports are dated ahead of it.
-      const own = types.filter(type => type !== 'slow' && type !== 'ahead')
+      const own = types.filter(type => type !== 'backpressure' && type !== 'ahead')
       expect(own).toEqual(['connecting', 'connected'])
-      const episodes = types.filter(type => type === 'slow').length
+      const episodes = types.filter(type => type === 'backpressure').length
       expect(episodes).toBeGreaterThan(0)
       expect(episodes).toBeLessThanOrEqual(policy === 'block' ? seconds * 2 : 1)
-      expect(statuses.find(({ type }) => type === 'slow')).toMatchObject({ queued: size })
+      expect(statuses.find(({ type }) => type === 'backpressure')).toMatchObject({ queued: size })
       expect(stream.getMetrics()).toMatchObject({ activeConnections: 1, fullReconnects: 0 })
     },
   )
@@ -373,7 +373,7 @@ describe('reading and iterating', () => {
     await connected()
     const times = publish(8)
     await reading
-    await until(() => statuses.some(({ type }) => type === 'slow'))
+    await until(() => statuses.some(({ type }) => type === 'backpressure'))
     engine.disconnect()
     await until(() => statuses.filter(({ type }) => type === 'connected').length === 2)
     await connected()
@@ -394,7 +394,7 @@ describe('reading and iterating', () => {
     await connected()
     publish(3)
     await reading
-    await until(() => statuses.some(({ type }) => type === 'slow'))
+    await until(() => statuses.some(({ type }) => type === 'backpressure'))
     const before = statuses.length
     await pause(400)
     expect(statuses).toHaveLength(before)
@@ -406,7 +406,7 @@ describe('reading and iterating', () => {
     await connected()
     publish(50)
     await reading
-    await until(() => statuses.some(({ type }) => type === 'slow'))
+    await until(() => statuses.some(({ type }) => type === 'backpressure'))
     const started = performance.now()
     await stream.close()
     expect(performance.now() - started).toBeLessThan(1000)

@@ -129,7 +129,7 @@ describe('nothing is lost', () => {
     expect(doubled()).toEqual([])
     expect(gaps).toEqual([])
     expect(sources.filter(source => source === 'backfill')).toHaveLength(12)
-    expect(stream.getMetrics()).toMatchObject({ accepted: 60, gaps: 0, late: 12 })
+    expect(stream.getMetrics()).toMatchObject({ accepted: 60, gaps: 0, outOfOrder: 12 })
     expect(pageRequests(engine).length).toBeLessThanOrEqual(4)
   })
 

@@ -54,7 +54,7 @@ test('the other side of a paused connection still gets pongs and pings', async (
   for (let count = 0; count < 3; count++) engine.publish(ethUsd)
   let isHeld = false
   held.on('status', ({ type }) => {
-    if (type === 'slow') isHeld = true
+    if (type === 'backpressure') isHeld = true
   })
   await held.read()
   await until(() => isHeld)
@@ -121,7 +121,7 @@ test('a peer that died while it was paused is noticed once it flows again', asyn
   await until(() => engine.connections === 1)
   for (let count = 0; count < 3; count++) engine.publish(ethUsd)
   await reading
-  await until(() => types.includes('slow'))
+  await until(() => types.includes('backpressure'))
   engine.blackhole(true)
   await pause(800)
   expect(types).not.toContain('disconnected')

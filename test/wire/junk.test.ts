@@ -65,8 +65,8 @@ describe('a connection that brings junk', () => {
       code: 'WS_FRAME',
       message: expect.stringMatching(/was dropped: 16 messages in a row were no reports/),
     })
-    const { rejected } = stream.getMetrics()
-    expect(rejected).toBe(refusals(errors))
+    const { malformed } = stream.getMetrics()
+    expect(malformed).toBe(refusals(errors))
     expect(statuses.filter(({ type }) => type === 'disconnected')).toMatchObject([
       { error: { code: 'WS_FRAME' } },
     ])
@@ -131,7 +131,7 @@ describe('a connection that brings junk', () => {
     }
     await until(() => times.length === 500)
     await until(() => refusals(errors) === 2000, 3000)
-    expect(stream.getMetrics()).toMatchObject({ rejected: 2000, fullReconnects: 0 })
+    expect(stream.getMetrics()).toMatchObject({ malformed: 2000, fullReconnects: 0 })
     expect(service.origin('001').upgrades).toHaveLength(1)
     expect(errors.length).toBeLessThanOrEqual(3 * 17)
     await stream.close()
@@ -149,7 +149,7 @@ describe('a connection that brings junk', () => {
     const { observed } = service.publish(a)
     await until(() => times.length === 1)
     expect(times).toEqual([observed])
-    expect(stream.getMetrics()).toMatchObject({ rejected: 80, activeConnections: 1 })
+    expect(stream.getMetrics()).toMatchObject({ malformed: 80, activeConnections: 1 })
     expect(errors).toHaveLength(16)
     expect(service.origin('001').upgrades).toHaveLength(1)
     await until(() => errors.length === 17, 3000)

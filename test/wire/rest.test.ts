@@ -427,7 +427,7 @@ test('a plugin that is never done with an answer ends with the time limit', asyn
   const mute: Plugin = {
     name: 'mute',
     report: (_, scope) => report => {
-      if (scope.kind === 'request') scope.wait(new Promise(() => undefined), report)
+      if (scope.kind === 'request') scope.waitUntil(new Promise(() => undefined), report)
     },
   }
   const { apiKey, userSecret, endpoint, wsEndpoint } = engine

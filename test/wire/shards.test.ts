@@ -340,7 +340,7 @@ describe('changing many feeds', () => {
     expect(wanted.filter(key => !came.has(key))).toEqual([])
     expect(seen.reports).toHaveLength(came.size)
     expect(seen.events).toEqual(['connected'])
-    expect(stream.getMetrics().rejected).toBe(0)
+    expect(stream.getMetrics().malformed).toBe(0)
   })
 
   test('to more than sixteen connections is refused, at once and later', async () => {

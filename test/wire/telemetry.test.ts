@@ -119,7 +119,7 @@ async function runWithFaults(world: World): Promise<void> {
 
   // Messages that are no reports.
   engine.send('no report')
-  await until(() => read.getMetrics().rejected + unread.getMetrics().rejected === 4)
+  await until(() => read.getMetrics().malformed + unread.getMetrics().malformed === 4)
 
   // The service is away, publishes, and its pages fail twice.
   engine.fail({ status: 503, path: '/api/v1/reports/page', times: 2 })
@@ -164,7 +164,7 @@ describe('a run with faults, to the ledger of the engine', () => {
     expect(total('sluice_reports_accepted_total', 'source="backfill"')).toBe(missed)
     expect(total('sluice_reports_deduplicated_total')).toBe(deliveriesIn(engine) - live)
     expect(total('sluice_report_age_seconds_count')).toBe(live + missed)
-    expect(total('sluice_messages_rejected_total')).toBe(4)
+    expect(total('sluice_messages_malformed_total')).toBe(4)
 
     const ofUnread = ledger.filter(({ feedID, stored }) => feedID === c && stored).length
     expect(total('sluice_queue_depth')).toBe(QUEUE)

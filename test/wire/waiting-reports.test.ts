@@ -35,7 +35,7 @@ function open(options: StreamOptions = {}, plugin?: Plugin) {
   const stream = client.createStream(feed, options)
   const statuses: Status[] = []
   stream.on('status', status => void statuses.push(status))
-  const slow = () => statuses.filter(({ type }) => type === 'slow')
+  const slow = () => statuses.filter(({ type }) => type === 'backpressure')
   return { stream, slow, warnings }
 }
 
@@ -104,7 +104,7 @@ describe('what comes after connect, while nobody takes it,', () => {
     const { stream } = open({ queue: 3 })
     const { times, handler } = listener()
     stream.on('status', ({ type }) => {
-      if (type === 'slow') stream.on('report', handler)
+      if (type === 'backpressure') stream.on('report', handler)
     })
     await stream.connect()
     const published = publish(9)
@@ -138,7 +138,7 @@ describe('what comes after connect, while nobody takes it,', () => {
     const times = publish(300)
     await until(() => slow().length > 0)
     await pause(100)
-    expect(slow()).toEqual([{ type: 'slow', queued: 16 }])
+    expect(slow()).toEqual([{ type: 'backpressure', queued: 16 }])
     expect(stream.getMetrics().accepted).toBeLessThan(200)
     const [advice] = warnings.filter(line => line.includes('wait to be taken'))
     expect(advice).toMatch(/paused.*report handler.*iterate.*queue: 0/)
@@ -236,7 +236,7 @@ describe('beside a report handler', () => {
     await until(() => times.length === 51)
     expect(times).toEqual(published)
     expect(slow()).toEqual([])
-    // The reports that were read count as taken when their handlers have returned.
+    // The reports that were read count as acknowledged when their handlers have returned.
     await stream.close()
     expect(cursors.saved[feed]).toBe(published.at(-1))
   })

@@ -105,7 +105,7 @@ describe('a plugin watches a stream', () => {
     expect(seen.events).toContain('error')
 
     engine.send('no report')
-    await until(() => metricsOf(seen).rejected === 1)
+    await until(() => metricsOf(seen).malformed === 1)
     const endRefusal = engine.fail({ status: 401, times: 100, method: 'GET' })
     closers.push(endRefusal)
     engine.disconnect(1001)
@@ -144,7 +144,13 @@ describe('a plugin watches a stream', () => {
     expect(left).toHaveLength(1)
     expect(accepted).toBe(11)
     expect(origins).toEqual({
-      [engine.wsEndpoint]: { received: 11, first: 11, late: 0, verified: 0, unverified: 0 },
+      [engine.wsEndpoint]: {
+        received: 11,
+        first: 11,
+        outOfOrder: 0,
+        verified: 0,
+        verificationFailed: 0,
+      },
     })
     await streams[1]?.close()
     expect(metricsOf(seen)).toMatchObject({ accepted: 11, origins, streams: [] })
@@ -170,7 +176,7 @@ describe('a plugin tells who makes a call', () => {
       name: 'asking',
       report(next, scope) {
         if (scope.kind === 'request' && scope.feedIDs.length > 0)
-          scope.wait(scope.client.listFeeds(), undefined as never)
+          scope.waitUntil(scope.client.listFeeds(), undefined as never)
         return next
       },
     }

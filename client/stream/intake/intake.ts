@@ -73,12 +73,12 @@ export function createIntake<Data>(parts: IntakeParts<Data>): Intake {
       }
       // A connection may carry a feed for a while before and after that is subscribed.
       if (carried.includes(report.feedID)) return undefined
-      counters.rejected++
+      counters.malformed++
       rejections.add(badFrame(data, `it is of feed ${report.feedID}, which is not subscribed`))
     } catch (thrown) {
       const error =
         thrown instanceof EnvelopeError ? badFrame(data, thrown.message) : asError(thrown)
-      counters.rejected++
+      counters.malformed++
       // A report that contradicts itself may be the fault of its feed alone.
       if (isStreamsError(error, 'WS_FRAME')) source.junk++
       rejections.add(error)

@@ -5,7 +5,7 @@ import type { FlowControl } from '../connection/flow-control.js'
 /** The values of the option `acknowledge`. */
 export const acknowledgeModes = ['automatic', 'manual'] as const
 /**
- * When a report counts as taken: once its handlers have returned and the promises they returned have settled, or its reader
+ * When a report counts as acknowledged: once its handlers have returned and the promises they returned have settled, or its reader
  * has asked for the next one (`automatic`), or when you call `report.acknowledge()` (`manual`).
  */
 export type AcknowledgeMode = (typeof acknowledgeModes)[number]

@@ -75,13 +75,15 @@ export async function demo(options: DemoOptions): Promise<number> {
     say()
     if (engine === undefined) {
       say(
-        `delivered ${delivered.length}, rejected ${metrics.rejected}, reconnections ${metrics.fullReconnects}`,
+        `delivered ${delivered.length}, rejected ${metrics.malformed + metrics.verificationFailed}, reconnections ${metrics.fullReconnects}`,
       )
       return 0
     }
-    for (const [origin, { originID, received, first, late }] of Object.entries(metrics.origins))
+    for (const [origin, { originID, received, first, outOfOrder }] of Object.entries(
+      metrics.origins,
+    ))
       say(
-        `origin ${originID ?? origin}: received ${received}, first with ${first}, late with ${late}`,
+        `origin ${originID ?? origin}: received ${received}, first with ${first}, out of order with ${outOfOrder}`,
       )
     const published = engine
       .ledger()

@@ -41,9 +41,9 @@ export interface Totals {
   readonly rate: number
   readonly accepted: number
   readonly deduplicated: number
-  readonly late: number
+  readonly outOfOrder: number
   readonly backfilled: number
-  readonly rejected: number
+  readonly malformed: number
   readonly gaps: number
   readonly conflicts: number
   readonly errors: number
@@ -84,7 +84,7 @@ export interface OriginRow {
   readonly roundTripMs?: number
   readonly received: number
   readonly first: number
-  readonly late: number
+  readonly outOfOrder: number
   readonly reconnects: number
   /** Why it was lost, while it is. */
   readonly reason?: string

@@ -17,7 +17,7 @@ export function watchOrigins(stream: Stream): Origins {
     read() {
       const details = stream.getConnectionDetails()
       return Object.entries(stream.getMetrics().origins).map(([origin, metrics]): OriginRow => {
-        const { originID, status, received, first, late, roundTripMs } = metrics
+        const { originID, status, received, first, outOfOrder, roundTripMs } = metrics
         const own = details.filter(connection => connection.origin === origin)
         const open = own.filter(({ state }) => state === 'connected').length
         const host = own[0]?.host ?? new URL(origin).host
@@ -31,7 +31,7 @@ export function watchOrigins(stream: Stream): Origins {
           ...(roundTripMs === undefined ? {} : { roundTripMs: Math.round(roundTripMs * 10) / 10 }),
           received,
           first,
-          late,
+          outOfOrder,
           reconnects: reconnects.get(origin) ?? 0,
           ...(reason === undefined ? {} : { reason: reason.slice(0, 200) }),
         }

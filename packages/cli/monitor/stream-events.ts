@@ -127,8 +127,8 @@ function noteStatus(status: Status, feeds: FeedTable, journal: Journal): void {
     journal.add('bad', type, `origin ${nameOf(status)}: ${status.error.message}`)
   else if (type === 'joined' || type === 'left')
     journal.add('info', type, `origin ${nameOf(status)}`)
-  else if (type === 'slow')
-    journal.add('warning', 'slow', `${status.queued} reports wait to be taken`)
+  else if (type === 'backpressure')
+    journal.add('warning', 'backpressure', `${status.queued} reports wait to be taken`)
   else if (type === 'behind')
     journal.add(
       'bad',

@@ -49,11 +49,11 @@ export function watchStream(watched: Watched): Watch {
     feeds.write()
     const rows = origins.read()
     for (const row of rows) board.put('origins', `${row.name} ${row.host}`, row)
-    const { accepted, deduplicated, late, backfilled, rejected, gaps, ...metrics } =
+    const { accepted, deduplicated, outOfOrder, backfilled, malformed, gaps, ...metrics } =
       stream.getMetrics()
     const { conflicts, errors } = tally
     const reconnects = metrics.partialReconnects + metrics.fullReconnects
-    const totals = { accepted, deduplicated, late, backfilled, rejected, gaps }
+    const totals = { accepted, deduplicated, outOfOrder, backfilled, malformed, gaps }
     board.put('totals', 0, { rate, ...totals, conflicts, errors, reconnects })
     board.put('latency', 0, ages.read(now()))
     writeStack()

@@ -77,7 +77,7 @@ function describeStatus(status: Status, nameOf: (feedID: string) => string): str
       return yellow(`no report for ${seconds(status.staleMs)}: ${list(status.feedIDs)}`)
     case 'fresh':
       return green(`reports again: ${list(status.feedIDs)}`)
-    case 'slow':
+    case 'backpressure':
       return yellow(`${status.queued} reports wait to be printed`)
     case 'behind':
       return yellow(

@@ -9,19 +9,20 @@ export function describeTotals(
 ): readonly string[] {
   const metrics = stream.getMetrics()
   if (hasFailed && metrics.accepted === 0) return []
-  const { accepted, deduplicated, late, superseded, backfilled, gaps, rejected, dropped } = metrics
-  const { verified, unverified, partialReconnects, fullReconnects } = metrics
+  const { accepted, deduplicated, outOfOrder, superseded, backfilled, gaps, malformed, dropped } =
+    metrics
+  const { verified, verificationFailed, partialReconnects, fullReconnects } = metrics
   const counts: readonly (readonly [string, number])[] = [
     ['copies', deduplicated],
-    ['late', late],
+    ['out of order', outOfOrder],
     ...(superseded > 0 ? [['superseded', superseded] as const] : []),
     ['fetched later', backfilled],
     ['gaps', gaps],
     ['dropped', dropped],
-    ['rejected', rejected + unverified],
+    ['rejected', malformed + verificationFailed],
     ['reconnections', partialReconnects + fullReconnects],
   ]
-  const isVerified = verified + unverified > 0
+  const isVerified = verified + verificationFailed > 0
   const origins = Object.values(metrics.origins).filter(({ originID }) => originID !== undefined)
   return [
     bold(
@@ -32,8 +33,8 @@ export function describeTotals(
       ].join(', '),
     ),
     ...origins.map(
-      ({ originID, received, first, late: behind, roundTripMs }) =>
-        `origin ${originID}: received ${received}, first with ${first}, late with ${behind}${roundTripMs === undefined ? '' : `, round trip ${Math.round(roundTripMs)} ms`}`,
+      ({ originID, received, first, outOfOrder, roundTripMs }) =>
+        `origin ${originID}: received ${received}, first with ${first}, out of order with ${outOfOrder}${roundTripMs === undefined ? '' : `, round trip ${Math.round(roundTripMs)} ms`}`,
     ),
   ]
 }

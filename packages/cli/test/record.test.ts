@@ -148,7 +148,7 @@ testZstd('with zstd, too', async () => {
   expect([out, code]).toEqual([expect.stringMatching(/ reports of 2 feeds: no gaps\n$/), 0])
 })
 
-test('a report counts as taken once it is on the disk, and not before', async () => {
+test('a report counts as acknowledged once it is on the disk, and not before', async () => {
   let finishWrite = (): void => undefined
   const acknowledged: number[] = []
   const written: string[] = []

@@ -67,9 +67,9 @@ describe('sluice stream', () => {
     // The copies may come after it was stopped.
     expect(err).toMatch(/sluice: origin 001 is connected\n/)
     expect(err).toMatch(
-      /sluice: 2 reports, copies \d, late 0, fetched later 0, gaps 0, dropped 0, /,
+      /sluice: 2 reports, copies \d, out of order 0, fetched later 0, gaps 0, dropped 0, /,
     )
-    expect(err).toMatch(/sluice: origin 002: received \d, first with \d, late with \d/)
+    expect(err).toMatch(/sluice: origin 002: received \d, first with \d, out of order with \d/)
   })
 
   test('says that the service is away, which attempt is next, and that it is back', async () => {

@@ -262,7 +262,7 @@ describe('a slow worker', () => {
     })
     full.stream.removeAllListeners('report')
     const paused: unknown[] = []
-    full.stream.on('status', status => void (status.type === 'slow' && paused.push(status)))
+    full.stream.on('status', status => void (status.type === 'backpressure' && paused.push(status)))
     await publish(40)
     void (async () => {
       for await (const report of full.stream) {

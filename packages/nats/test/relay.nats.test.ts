@@ -45,7 +45,7 @@ describe('a relay', () => {
     const errors: string[] = []
     const slow: unknown[] = []
     relay.stream.on('error', error => void errors.push(error.message))
-    relay.stream.on('status', status => void (status.type === 'slow' && slow.push(status)))
+    relay.stream.on('status', status => void (status.type === 'backpressure' && slow.push(status)))
     const first = engine.publish(feed(1)).observationsTimestamp
     await until(() => cursors.saved[feed(1)] === first)
     const [node] = world.servers.nodes

@@ -19,7 +19,7 @@ function open(top: Sink, delays: readonly number[]): { scope: StreamScope; error
   } as unknown as StreamScopeParts)
   const sink = delays.reduce<Sink>(
     (next, ms) => each =>
-      scope.wait(
+      scope.waitUntil(
         sleep(ms, signal).then(() => next(each)),
         each,
       ),
@@ -37,7 +37,7 @@ describe('inject', () => {
   })
 
   test('rejects with the error of a stage that is reached late', async () => {
-    const { scope } = open(each => scope.wait(Promise.reject(new Error('no')), each), [5, 5])
+    const { scope } = open(each => scope.waitUntil(Promise.reject(new Error('no')), each), [5, 5])
     await expect(scope.inject(report)).rejects.toThrow('no')
   })
 
@@ -51,7 +51,7 @@ describe('inject', () => {
 
   test('work on a report that is not injected changes nothing', async () => {
     const { scope } = open(() => undefined, [])
-    scope.wait(Promise.reject(new Error('no')), { ...report } as Report)
+    scope.waitUntil(Promise.reject(new Error('no')), { ...report } as Report)
     await scope.inject(report)
   })
 })

@@ -58,8 +58,8 @@ const does = {
     // What the platform compiles is part of the heap.
     const statistics = getHeapCodeStatistics()
     const code = statistics.code_and_metadata_size + statistics.bytecode_and_metadata_size
-    const { accepted, backfilled, deduplicated, late, verified } = stream.getMetrics()
-    const counts = { accepted, backfilled, deduplicated, late, verified }
+    const { accepted, backfilled, deduplicated, outOfOrder, verified } = stream.getMetrics()
+    const counts = { accepted, backfilled, deduplicated, outOfOrder, verified }
     return { heapUsed, code, rss, external, counts, handles: countHandles() }
   },
   metrics: () => stream.getMetrics(),

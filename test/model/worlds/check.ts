@@ -214,7 +214,7 @@ function checkCursors(
     for (const to of log.arrived) {
       if (deliveredAt.has(to) || before.some(each => each.deliveredAt.has(to)) || wasClosed)
         continue
-      // The report dated like the cursor counts as taken.
+      // The report dated like the cursor counts as acknowledged.
       if (to === cursor) excuse('dated like the cursor')
       else if (isBehind(log, to)) excuse('behind the exact times')
       else if (isBetweenJoined(log, to)) excuse('between two runs that became one')

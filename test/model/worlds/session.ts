@@ -251,7 +251,7 @@ export function startSession(parts: SessionParts): Session {
     },
     count: () => undefined,
     inject: async (report: Report) => enter(report),
-    wait: () => undefined,
+    waitUntil: () => undefined,
   } as unknown as StreamScope
 
   function deliver(report: Report): void {

@@ -85,7 +85,7 @@ describe('reports that are wrong', () => {
     await stream.connect()
     engine.publish(feedID)
     engine.publish(feedID, {}, { forged: 'value', stored: false })
-    await until(() => stream.getMetrics().unverified === 1 && reports.length === 1)
+    await until(() => stream.getMetrics().verificationFailed === 1 && reports.length === 1)
     expect(() => reports[0]?.decoded).toThrow('feed')
     const values = scrapedValues(await scrape(register))
     expect(sumOf(values, 'sluice_decoding_failures_total')).toBe(1)
@@ -130,7 +130,7 @@ describe('ids of feeds', () => {
 
   test('origins among them', () => {
     const sums = createSums(createBounds())
-    const traffic = { received: 1, first: 0, late: 0, verified: 0, unverified: 0 }
+    const traffic = { received: 1, first: 0, outOfOrder: 0, verified: 0, verificationFailed: 0 }
     const origins = Object.fromEntries(Array.from({ length: 130 }, (_, at) => [`o${at}`, traffic]))
     for (let times = 0; times < 2; times++)
       addCounts(sums, { ...createCounters(), undecoded: 0, origins, streams: [] })

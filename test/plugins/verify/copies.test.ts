@@ -14,7 +14,7 @@ describe('verify in the stack of a stream', () => {
     sink(report(1, { origin: '004' }))
     sink(report(1, { origin: '005', signatures: '33' }))
     expect(checkCount()).toBe(1)
-    expect(counts).toMatchObject({ deduplicated: 4, verified: 1, unverified: 0 })
+    expect(counts).toMatchObject({ deduplicated: 4, verified: 1, verificationFailed: 0 })
     expect(delivered).toEqual([first])
   })
 
@@ -79,7 +79,7 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([true_, next])
     expect(stream.conflicts).toEqual([])
     expect(stream.errors).toHaveLength(1)
-    expect(counts).toEqual({ deduplicated: 0, verified: 2, unverified: 1 })
+    expect(counts).toEqual({ deduplicated: 0, verified: 2, verificationFailed: 1 })
     sink(report(1, { origin: '003' }))
     expect(counts.deduplicated).toBe(1)
     expect(stream.conflicts).toEqual([])
@@ -99,7 +99,7 @@ describe('verify in the stack of a stream', () => {
     sink(true_)
     settle(true_)
     expect(delivered).toEqual([true_])
-    expect(counts).toEqual({ deduplicated: 0, verified: 1, unverified: 2 })
+    expect(counts).toEqual({ deduplicated: 0, verified: 1, verificationFailed: 2 })
   })
 
   test('verifies the next copy where the first is rejected, and not the same bytes again', async () => {
@@ -122,7 +122,7 @@ describe('verify in the stack of a stream', () => {
     expect(delivered).toEqual([true_, next])
     expect(checkCount()).toBe(4)
     expect(stream.errors).toHaveLength(2)
-    expect(counts).toEqual({ deduplicated: 2, verified: 2, unverified: 4 })
+    expect(counts).toEqual({ deduplicated: 2, verified: 2, verificationFailed: 4 })
   })
 
   test('lets one copy of each origin wait for the check, and eight in all', () => {
@@ -137,7 +137,7 @@ describe('verify in the stack of a stream', () => {
     while (checks.size > 0) for (const each of [...checks.keys()]) settle(each, bad)
     // Two copies have the same bytes.
     expect(checkCount()).toBe(8)
-    expect(counts).toMatchObject({ deduplicated: 8, unverified: 9 })
+    expect(counts).toMatchObject({ deduplicated: 8, verificationFailed: 9 })
   })
 
   test('passes on no copy with unverified signatures, even where dedup has forgotten the report', () => {
@@ -194,7 +194,7 @@ describe('verify in the stack of a stream', () => {
     settle(twin)
     expect(stream.conflicts).toEqual([[first, twin]])
     expect(delivered).toEqual([first])
-    expect(counts).toEqual({ deduplicated: 1, verified: 2, unverified: 1 })
+    expect(counts).toEqual({ deduplicated: 1, verified: 2, verificationFailed: 1 })
   })
 
   test('verifies a report that differs from one that was not chosen, and that one, too, if it is good', () => {
@@ -224,7 +224,7 @@ describe('verify in the stack of a stream', () => {
     expect(checkCount()).toBe(3)
     expect(delivered).toEqual([first])
     expect(stream.errors).toHaveLength(2)
-    expect(counts).toMatchObject({ deduplicated: 3, verified: 1, unverified: 2 })
+    expect(counts).toMatchObject({ deduplicated: 3, verified: 1, verificationFailed: 2 })
   })
 
   test('drops a report that was not chosen if it proves to be forged before it is passed on', () => {
@@ -315,7 +315,7 @@ describe('verify in the stack of a stream', () => {
     settle(one, bad)
     expect(delivered).toEqual([true_, next])
     expect(stream.conflicts).toEqual([])
-    expect(counts).toEqual({ deduplicated: 2, verified: 2, unverified: 2 })
+    expect(counts).toEqual({ deduplicated: 2, verified: 2, verificationFailed: 2 })
   })
 
   test('verifies no more than eight reports that differ from the first', () => {
@@ -326,7 +326,7 @@ describe('verify in the stack of a stream', () => {
     for (const each of copies) sink(each)
     expect(counts.deduplicated).toBe(3)
     for (const each of copies.slice(0, 9)) settle(each, bad)
-    expect(counts.unverified).toBe(9)
+    expect(counts.verificationFailed).toBe(9)
   })
 
   test('verifies a bounded number of reports that differ from the one passed on', () => {
@@ -362,7 +362,7 @@ describe('verify in the stack of a stream', () => {
     expect(checkCount()).toBe(2)
     expect(delivered).toEqual([forged])
     expect(stream.errors).toHaveLength(1)
-    expect(counts).toEqual({ deduplicated: 3, verified: 1, unverified: 1 })
+    expect(counts).toEqual({ deduplicated: 3, verified: 1, verificationFailed: 1 })
   })
 
   test('remembers the reports passed on, whatever is rejected or waits meanwhile', () => {

@@ -21,7 +21,7 @@ function request() {
         return () => void cancelled.push(each)
       },
     }),
-    wait: (work: Promise<unknown>) => void waits.push(work.catch(error => error)),
+    waitUntil: (work: Promise<unknown>) => void waits.push(work.catch(error => error)),
   } as unknown as RequestScope
   const sink = plugin.report?.(each => void delivered.push(each), scope) as Sink
   function settle(each: Report, reason?: ReportVerificationError['reason']): void {

@@ -170,7 +170,7 @@ describe('verify in the stack of a stream', () => {
       settle(live, 'signers-unavailable')
     }
     expect(stream.errors).toHaveLength(2)
-    expect(counts).toMatchObject({ unverified: 2, deduplicated: 0 })
+    expect(counts).toMatchObject({ verificationFailed: 2, deduplicated: 0 })
   })
 
   test.each(['signers-unavailable', 'curve-library-unavailable'] as const)(
@@ -192,7 +192,7 @@ describe('verify in the stack of a stream', () => {
       }
       const reasons = stream.errors.map(error => (error as ReportVerificationError).reason)
       expect(reasons).toEqual([doubt, bad, bad])
-      expect(counts).toMatchObject({ verified: 2, unverified: 2 })
+      expect(counts).toMatchObject({ verified: 2, verificationFailed: 2 })
     },
   )
 
@@ -251,7 +251,7 @@ describe('verify in the stack of a stream', () => {
     await expect(injection).rejects.toThrow('over')
     expect(delivered).toEqual([])
     expect(stream.errors).toEqual([])
-    expect(counts.verified + counts.unverified).toBe(0)
+    expect(counts.verified + counts.verificationFailed).toBe(0)
   })
 
   test('delivers nothing more once the stream was closed on a report', () => {

@@ -66,7 +66,7 @@ export interface StackUnderTest {
   checkCount: () => number
   connect: (origin: string) => void
   delivered: Report[]
-  counts: { deduplicated: number; verified: number; unverified: number }
+  counts: { deduplicated: number; verified: number; verificationFailed: number }
   stream: {
     errors: Error[]
     gaps: Gap[]
@@ -108,7 +108,7 @@ export function stack(
   const checks = new Map<Report, Settled[]>()
   let checkCount = 0
   const delivered: Report[] = []
-  const counts = { deduplicated: 0, verified: 0, unverified: 0 }
+  const counts = { deduplicated: 0, verified: 0, verificationFailed: 0 }
   const stream = {
     errors: [] as Error[],
     gaps: [] as Gap[],
@@ -175,7 +175,7 @@ export function stack(
         }
       },
     },
-    wait: (each: Promise<unknown>) => void work.push(each),
+    waitUntil: (each: Promise<unknown>) => void work.push(each),
   } as unknown as StreamScope
   const top: Sink = each => {
     if (stream.throws) throw new Error('above')

@@ -41,7 +41,7 @@ test('a feed that may not be read is named and left out, and the others flow', a
   expect(stream.getMetrics()).toMatchObject({
     activeConnections: 1,
     configuredConnections: 1,
-    rejected: 0,
+    malformed: 0,
   })
 })
 

@@ -136,5 +136,5 @@ test('a plugin that rejects feeds by an error that names them ends their subscri
   expect(reports).toHaveLength(1)
   expect(errors.map(({ message }) => message)).toEqual(['not today'])
   expect((await failureOf(stream.subscribe(c))).message).toBe('not today')
-  expect(stream.getMetrics().rejected).toBe(0)
+  expect(stream.getMetrics().malformed).toBe(0)
 })

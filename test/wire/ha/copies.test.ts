@@ -22,10 +22,10 @@ describe('copies', () => {
     await until(() => seen.times.length === published.length)
     await pause(100)
     expect([...seen.times].sort()).toEqual(published)
-    const { accepted, deduplicated, totalReceived, late, rejected } = stream.getMetrics()
-    expect({ accepted, rejected }).toEqual({ accepted: 200, rejected: 0 })
+    const { accepted, deduplicated, totalReceived, outOfOrder, malformed } = stream.getMetrics()
+    expect({ accepted, malformed }).toEqual({ accepted: 200, malformed: 0 })
     expect(totalReceived).toBe(accepted + deduplicated)
-    expect(late).toBeGreaterThan(0)
+    expect(outOfOrder).toBeGreaterThan(0)
   })
 
   test('at 100, 102, 101, 103 are all delivered once', async () => {
@@ -37,7 +37,7 @@ describe('copies', () => {
       engine.publish(ethUsd, { validFromTimestamp: time, observationsTimestamp: time })
     await until(() => stream.getMetrics().totalReceived === 8)
     expect(seen.times).toEqual([100, 102, 101, 103])
-    expect(stream.getMetrics()).toMatchObject({ accepted: 4, deduplicated: 4, late: 1 })
+    expect(stream.getMetrics()).toMatchObject({ accepted: 4, deduplicated: 4, outOfOrder: 1 })
   })
 
   test('whose values differ raise a conflict', async () => {
@@ -85,8 +85,8 @@ describe('copies', () => {
     await until(() => seen.times.length === 100)
     expect([...seen.times].sort()).toEqual(published)
     // Only a stack with verify notices a change within a signature.
-    await until(() => stream.getMetrics().totalReceived + stream.getMetrics().rejected === 200)
-    expect(stream.getMetrics().rejected).toBeGreaterThan(20)
+    await until(() => stream.getMetrics().totalReceived + stream.getMetrics().malformed === 200)
+    expect(stream.getMetrics().malformed).toBeGreaterThan(20)
   })
 })
 

@@ -140,7 +140,7 @@ const linked: readonly Sequence[] = [
       expect(emitted.filter(({ type }) => type === 'gap-filled')).toEqual([
         { type: 'gap-filled', at: -60, from: -61, to: -60 },
       ])
-      expect(metrics.late).toBeGreaterThan(0)
+      expect(metrics.outOfOrder).toBeGreaterThan(0)
     },
   },
 ]

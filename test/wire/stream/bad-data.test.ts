@@ -66,7 +66,7 @@ describe('bad data', () => {
       expect(seen.errors[index]?.message).toMatch(message)
     expect(stream.getMetrics()).toMatchObject({
       accepted: 2,
-      rejected: bad.length,
+      malformed: bad.length,
       fullReconnects: 0,
     })
     expect(seen.events).toEqual(['connected'])

@@ -119,14 +119,14 @@ describe('close', () => {
   })
 })
 
-test('says which reports were taken, and which will not be', async () => {
+test('says which reports were acknowledged, and which will not be', async () => {
   const { apiKey, userSecret, endpoint, wsEndpoint } = engine
-  const taken: number[] = []
-  const untaken: number[] = []
+  const acknowledged: number[] = []
+  const unacknowledged: number[] = []
   const watching: Plugin = {
     name: 'watching',
-    taken: report => void taken.push(report.observationsTimestamp),
-    untaken: report => void untaken.push(report.observationsTimestamp),
+    acknowledged: report => void acknowledged.push(report.observationsTimestamp),
+    unacknowledged: report => void unacknowledged.push(report.observationsTimestamp),
   }
   const plugins = [watching, ...defaultPreset({ apiKey, userSecret })]
   for (const close of ['loop', 'overflow'] as const) {
@@ -142,8 +142,8 @@ test('says which reports were taken, and which will not be', async () => {
     // The second is left in the midst, and the others wait.
     if (close !== 'overflow') for await (const _ of stream) if (++read === 2) break
     await client.close()
-    expect([...taken.splice(0), 'untaken', ...untaken.splice(0).sort()]).toEqual(
-      close === 'overflow' ? ['untaken', ...times] : [times[0], 'untaken', ...times.slice(1)],
+    expect([...acknowledged.splice(0), 'not', ...unacknowledged.splice(0).sort()]).toEqual(
+      close === 'overflow' ? ['not', ...times] : [times[0], 'not', ...times.slice(1)],
     )
   }
 })

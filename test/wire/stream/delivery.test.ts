@@ -18,18 +18,18 @@ describe('a stream', () => {
     )
     expect(new Set(decoded)).toEqual(new Set(['V3']))
     expect(stream.getMetrics()).toEqual({
-      late: 0,
+      outOfOrder: 0,
       superseded: 0,
       verified: 0,
-      unverified: 0,
+      verificationFailed: 0,
       origins: {
         [engine.wsEndpoint]: {
           status: 'connected',
           received: 40,
           first: 40,
-          late: 0,
+          outOfOrder: 0,
           verified: 0,
-          unverified: 0,
+          verificationFailed: 0,
           lastSeenAt: expect.any(Number),
           roundTripMs: undefined,
         },
@@ -42,7 +42,7 @@ describe('a stream', () => {
       ahead: expect.any(Number),
       clockOffsetMs: 0,
       gaps: 0,
-      rejected: 0,
+      malformed: 0,
       redelivered: 0,
       deadLetters: 0,
       totalReceived: 40,
@@ -153,7 +153,7 @@ describe('handlers of your own', () => {
     await stream.connect()
     engine.send('garbage')
     await pause(50)
-    expect(stream.getMetrics().rejected).toBe(1)
+    expect(stream.getMetrics().malformed).toBe(1)
   })
 
   test('once is called once, off is called no more', async () => {

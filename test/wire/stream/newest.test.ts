@@ -66,8 +66,8 @@ async function outage(stream: Stream, times: readonly number[]): Promise<void> {
 
 const pages = () => service.requestsTo('/api/v1/reports/page').length
 const lateOf = (stream: Stream) => {
-  const { late, origins } = stream.getMetrics()
-  return [late, Object.values(origins)[0]?.late]
+  const { outOfOrder, origins } = stream.getMetrics()
+  return [outOfOrder, Object.values(origins)[0]?.outOfOrder]
 }
 
 describe('a report says whether it is the newest of its feed', () => {
@@ -117,7 +117,7 @@ describe('a report says whether it is the newest of its feed', () => {
       [4001, false],
       [3, true],
     ])
-    expect(stream.getMetrics().late).toBe(0)
+    expect(stream.getMetrics().outOfOrder).toBe(0)
     expect(timeOf(stream.latest(feed) as Report)).toBe(3)
   })
 
@@ -139,7 +139,7 @@ describe('a report says whether it is the newest of its feed', () => {
     send(1)
     await until(() => came.length === 2)
     expect(came[1]).toEqual([1, true])
-    expect(stream.getMetrics().late).toBe(0)
+    expect(stream.getMetrics().outOfOrder).toBe(0)
   })
 
   test('as was known when it was put into the queue', async () => {
@@ -192,8 +192,12 @@ describe('a stream that wants the newest alone', () => {
     expect([pages(), gaps]).toEqual([0, []])
     for (const time of [12, 11]) service.send(feed, { observed: past + time })
     await until(() => stream.getMetrics().superseded === 2)
-    const { accepted, late, totalReceived } = stream.getMetrics()
-    expect({ accepted, late, totalReceived }).toEqual({ accepted: 3, late: 0, totalReceived: 5 })
+    const { accepted, outOfOrder, totalReceived } = stream.getMetrics()
+    expect({ accepted, outOfOrder, totalReceived }).toEqual({
+      accepted: 3,
+      outOfOrder: 0,
+      totalReceived: 5,
+    })
   })
 
   test('fetches the newest where none comes, of many in two requests, and moves its cursor', async () => {
@@ -205,7 +209,7 @@ describe('a stream that wants the newest alone', () => {
     await until(() => came.length === 3)
     expect(came.at(-1)).toEqual([350, true])
     expect(pages()).toBeLessThanOrEqual(3)
-    expect(stream.getMetrics()).toMatchObject({ backfilled: 1, late: 0, superseded: 0 })
+    expect(stream.getMetrics()).toMatchObject({ backfilled: 1, outOfOrder: 0, superseded: 0 })
     publish([4000])
     await until(() => stream.getMetrics().superseded === 1)
     await stream.close()

@@ -67,7 +67,7 @@ describe.each([
     expect(
       wasted.filter(({ feedID }) => feedID !== a).flatMap(report => engine.deliveries(report)),
     ).toEqual([])
-    expect(stream.getMetrics().rejected).toBe(0)
+    expect(stream.getMetrics().malformed).toBe(0)
     expect(seen.errors).toEqual([])
   })
 
@@ -212,7 +212,7 @@ describe.each([
     await pause(50)
     expect(stream.feedIDs).toEqual([a])
     expect(of(b, seen.reports)).toHaveLength(before)
-    expect(stream.getMetrics().rejected).toBe(0)
+    expect(stream.getMetrics().malformed).toBe(0)
     for (const origin of engine.origins) origin.refuse(undefined)
     await stream.unsubscribe(b)
     await until(() => engine.connections === origins)

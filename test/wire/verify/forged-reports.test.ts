@@ -137,7 +137,10 @@ describe('a stream that verifies', () => {
             next(report)
           else {
             const reason = 'signers-unavailable'
-            scope.wait(Promise.reject(new ReportVerificationError('in doubt', { reason })), report)
+            scope.waitUntil(
+              Promise.reject(new ReportVerificationError('in doubt', { reason })),
+              report,
+            )
           }
         },
     }

@@ -33,10 +33,14 @@ describe('several origins, one of which lies', () => {
       expect(seen.reports.every(({ originID }) => originID === '002')).toBe(true)
       expect(seen.conflicts).toEqual([])
       expect(seen.gaps).toEqual([])
-      expect(stream.getMetrics()).toMatchObject({ accepted: 10, verified: 10, unverified: 10 })
+      expect(stream.getMetrics()).toMatchObject({
+        accepted: 10,
+        verified: 10,
+        verificationFailed: 10,
+      })
       expect(stream.getMetrics().origins).toMatchObject({
-        [`${engine.wsEndpoint}#001`]: { unverified: 10, verified: 0 },
-        [`${engine.wsEndpoint}#002`]: { verified: 10, unverified: 0 },
+        [`${engine.wsEndpoint}#001`]: { verificationFailed: 10, verified: 0 },
+        [`${engine.wsEndpoint}#002`]: { verified: 10, verificationFailed: 0 },
       })
     },
   )
@@ -76,7 +80,11 @@ describe('several origins, one of which lies', () => {
     publish()
     await until(() => seen.reports.length === 2 && seen.refused.length === 2)
     expect(seen.conflicts).toEqual([])
-    expect(stream.getMetrics()).toMatchObject({ accepted: 2, unverified: 2, deduplicated: 0 })
+    expect(stream.getMetrics()).toMatchObject({
+      accepted: 2,
+      verificationFailed: 2,
+      deduplicated: 0,
+    })
   })
 
   test('emit a conflict where both reports are signed', async () => {
@@ -109,7 +117,7 @@ describe('several origins, one of which lies', () => {
     publish()
     await until(() => seen.reports.length === 2)
     await pause(50)
-    expect(stream.getMetrics()).toMatchObject({ accepted: 2, late: 0 })
+    expect(stream.getMetrics()).toMatchObject({ accepted: 2, outOfOrder: 0 })
     expect(seen.gaps).toEqual([])
   })
 })

@@ -108,7 +108,7 @@ describe('the plugin in a stack', () => {
     await until(() => times.length === 2)
     engine.origins[0]?.forge('value')
     const { observationsTimestamp: once } = publish()
-    await until(() => times.length === 3 && stream.getMetrics().unverified === 1)
+    await until(() => times.length === 3 && stream.getMetrics().verificationFailed === 1)
     expect(times).toEqual([twice, twice, once])
   })
 

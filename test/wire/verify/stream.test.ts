@@ -28,7 +28,7 @@ describe('a stream that verifies', () => {
       ) => list.filter(each => each?.feedID === id).map(each => each?.observationsTimestamp)
       expect(times(seen.reports)).toEqual(times(published))
     }
-    expect(stream.getMetrics()).toMatchObject({ accepted: 20, verified: 20, unverified: 0 })
+    expect(stream.getMetrics()).toMatchObject({ accepted: 20, verified: 20, verificationFailed: 0 })
     expect(Object.values(stream.getMetrics().origins)[0]).toMatchObject({ verified: 20 })
     expect(seen.refused).toEqual([])
   })
@@ -60,8 +60,8 @@ describe('a stream that verifies', () => {
     expect(seen.times()).toEqual([first.observationsTimestamp, last.observationsTimestamp])
     expect(reasons.split('|')).toContain(seen.refused[0]?.reason)
     expect(seen.refused[0]?.report).toMatchObject({ fullReport: forgedReport.fullReport })
-    expect(stream.getMetrics()).toMatchObject({ verified: 2, unverified: 1, accepted: 2 })
-    expect(Object.values(stream.getMetrics().origins)[0]).toMatchObject({ unverified: 1 })
+    expect(stream.getMetrics()).toMatchObject({ verified: 2, verificationFailed: 1, accepted: 2 })
+    expect(Object.values(stream.getMetrics().origins)[0]).toMatchObject({ verificationFailed: 1 })
   })
 
   test('delays neither feeds nor other configurations while signers are looked up', async () => {
@@ -125,7 +125,7 @@ describe('a stream that verifies', () => {
     await until(() => seen.refused.length === 1)
     const passed = [first, chosen, waiting, after]
     expect(seen.times()).toEqual(passed.map(each => each.observationsTimestamp))
-    expect(stream.getMetrics()).toMatchObject({ verified: 1, unverified: 1, accepted: 4 })
+    expect(stream.getMetrics()).toMatchObject({ verified: 1, verificationFailed: 1, accepted: 4 })
   })
 
   test('verifies on demand, once for each report, and caches the result', async () => {
@@ -146,7 +146,7 @@ describe('a stream that verifies', () => {
     const failure = await failureOf(bad.verify())
     expect(failure).toMatchObject({ name: 'ReportVerificationError', code: 'VERIFICATION' })
     expect(await failureOf(bad.verify())).toBe(failure)
-    expect(stream.getMetrics()).toMatchObject({ verified: 0, unverified: 0 })
+    expect(stream.getMetrics()).toMatchObject({ verified: 0, verificationFailed: 0 })
     expect(good.context).toMatchObject({ configDigest: engine.network.configDigest })
     expect(good.context).toBe(good.context)
     expect(good.context.signatures).toHaveLength(2)

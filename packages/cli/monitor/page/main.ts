@@ -135,7 +135,7 @@ const labels: readonly (readonly [keyof Totals, string])[] = [
   ['accepted', 'delivered'],
   ['deduplicated', 'copies dropped'],
   ['backfilled', 'backfilled'],
-  ['late', 'late'],
+  ['outOfOrder', 'out of order'],
   ['gaps', 'gaps'],
   ['conflicts', 'conflicts'],
   ['errors', 'errors'],

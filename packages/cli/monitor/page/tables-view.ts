@@ -26,9 +26,10 @@ export function drawOrigins(origins: readonly OriginRow[]): void {
   const all = origins.reduce((sum, { first }) => sum + first, 0)
   while (table.children.length > origins.length) table.lastElementChild?.remove()
   for (const [index, origin] of origins.entries()) {
-    const { name, host, status, open, connections, roundTripMs, first, late, reconnects } = origin
+    const { name, host, status, open, connections, roundTripMs, first, outOfOrder, reconnects } =
+      origin
     const cells = rowOf(table, index, 7)
-    const [title, state, trip, share, received, lateCell, again] = cells as [
+    const [title, state, trip, share, received, disorder, again] = cells as [
       HTMLElement,
       HTMLElement,
       HTMLElement,
@@ -47,9 +48,9 @@ export function drawOrigins(origins: readonly OriginRow[]): void {
     setText(trip, roundTripMs === undefined ? '–' : formatMs(roundTripMs))
     drawShare(share, all === 0 ? undefined : first / all)
     setText(received, formatCount(origin.received))
-    setText(lateCell, formatCount(late))
+    setText(disorder, formatCount(outOfOrder))
     setText(again, formatCount(reconnects))
-    for (const cell of [trip, received, lateCell, again]) cell.className = 'number'
+    for (const cell of [trip, received, disorder, again]) cell.className = 'number'
   }
 }
 

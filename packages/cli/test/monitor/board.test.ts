@@ -128,7 +128,7 @@ const origin = (open: number, connections = 1): OriginRow => ({
   connections,
   received: 0,
   first: 0,
-  late: 0,
+  outOfOrder: 0,
   reconnects: 0,
 })
 const feeds = (states: Partial<Record<FeedState, number>>) => ({
