@@ -32,7 +32,7 @@ export {
 } from './secret-policy.js'
 export {
   readSecret,
-  type SecretNode,
+  type ShareHolder,
   type SecretsOptions,
   type SecretVault,
   secrets,

@@ -37,7 +37,7 @@ const dealing = { threshold: 1, nodes: 1 }
 const request = { request: { url: 'https://api.example', method: 'GET' } }
 
 const newVault = (): Promise<vault.Vault> =>
-  vault.createVault(join(mkdtempSync(join(tmpdir(), 'sluice-options-')), 'vault'), { nodes: 1 })
+  vault.createVault(join(mkdtempSync(join(tmpdir(), 'sluice-options-')), 'vault'), { holders: 1 })
 
 const client = (): main.Client => main.createClient(config)
 
@@ -311,8 +311,12 @@ const local: Readonly<Record<string, readonly Case[]>> = {
       async more => (await engines.createCertificateAuthority()).issue({ hosts: ['a'], ...more }),
     ],
   ],
-  startVaultNode: [
-    ['startVaultNode', 'directory', more => vault.startVaultNode({ directory: 'node', ...more })],
+  startVaultHolder: [
+    [
+      'startVaultHolder',
+      'directory',
+      more => vault.startVaultHolder({ directory: 'holder', ...more }),
+    ],
   ],
   createVault: [['createVault', 'threshold', more => vault.createVault('./vault', more)]],
   openVault: [

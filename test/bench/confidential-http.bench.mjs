@@ -101,7 +101,7 @@ export default async function bench() {
   const at = (list, share) => list[Math.min(list.length - 1, Math.floor(list.length * share))]
   const [base] = sorted
   console.log(
-    `${ROUNDS} rounds, each way once a round, a new connection for every request; vault of 3 nodes, 2 needed`,
+    `${ROUNDS} rounds, each way once a round, a new connection for every request; vault of 3 holders, 2 needed`,
   )
   const ms = value => `${value.toFixed(1)} ms`
   const goals = [

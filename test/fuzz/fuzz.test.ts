@@ -46,8 +46,8 @@ const names = [
   'sealed requests',
   'sealed answers',
   'encrypted bodies',
-  'nodes of a vault: requests of a caller',
-  'nodes of a vault: sealed requests',
+  'holders of a vault: requests of a caller',
+  'holders of a vault: sealed requests',
   'cursor files',
 ]
 

@@ -2,7 +2,7 @@ import {
   confidential,
   sealed,
 } from '../../packages/confidential-http/test/fuzz/confidential-http.js'
-import { vaultNodes } from '../../packages/confidential-http/test/fuzz/vault-nodes.js'
+import { vaultHolders } from '../../packages/confidential-http/test/fuzz/vault-holders.js'
 import type { Target } from '../support/fuzz/fuzz.js'
 import { cursors } from './targets/cursors.js'
 import { contexts, decoding, frames, verifying } from './targets/reports.js'
@@ -24,7 +24,7 @@ export async function allTargets(): Promise<ReadonlyMap<string, Target<unknown>>
     ...tdh2,
     ...confidential,
     ...(await sealed()),
-    ...(await vaultNodes()),
+    ...(await vaultHolders()),
     cursors(),
   ] as unknown as readonly Target<unknown>[]
   return new Map(targets.map(target => [target.name, target]))

@@ -12,12 +12,12 @@ import { bold } from '../output/colours.js'
 export function addAuditCommands(program: Command, io: IO): void {
   const audit = program
     .command('audit')
-    .description('read the record of an enclave, a vault or one of its nodes')
+    .description('read the record of an enclave, a vault or one of its holders')
   addExamples(audit.command('verify'), 'sluice audit verify audit.log --head 12:9f8e…')
     .description('verify that no record was changed, added or removed, through all files of a log')
     .argument(
       '<file>',
-      'the one that sluice enclave --audit writes, or audit.jsonl of a vault or a node',
+      'the one that sluice enclave --audit writes, or audit.jsonl of a vault or a holder',
     )
     .option(
       '--head <number:hash>',

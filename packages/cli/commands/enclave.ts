@@ -7,7 +7,7 @@ import { rejectInspector, rejectInstrumentation } from '../instrumentation.js'
 import { type IO, say, stopped } from '../io.js'
 import { bold } from '../output/colours.js'
 import { standardError } from '../output/log.js'
-import { insecurePermissionsText, seenText } from '../vault/command.js'
+import { insecurePermissionsText, rollbackStateText } from '../vault/command.js'
 
 /** Adds `enclave` and `keygen`. */
 export function addEnclaveCommands(program: Command, io: IO): void {
@@ -77,7 +77,7 @@ export function addEnclaveCommands(program: Command, io: IO): void {
     .option('--loopback', 'allow requests to this machine too')
     .option('--private-networks', 'allow requests to private networks too')
     .option('--insecure-permissions', insecurePermissionsText)
-    .option('--seen <file>', seenText)
+    .option('--rollback-state <file>', rollbackStateText)
     .option(
       '--allow-instrumentation',
       'start even if NODE_DEBUG, a preload, an inspector or an engine of OpenSSL can see the secrets',
@@ -88,7 +88,7 @@ export function addEnclaveCommands(program: Command, io: IO): void {
 interface EnclaveCommandOptions
   extends Pick<
     EnclaveServerOptions,
-    'vault' | 'seen' | 'port' | 'host' | 'maxConnections' | 'maxConnectionsPerAddress'
+    'vault' | 'rollbackState' | 'port' | 'host' | 'maxConnections' | 'maxConnectionsPerAddress'
   > {
   readonly key: string
   readonly caller: readonly string[]
@@ -136,7 +136,7 @@ async function runEnclave(
   const { readKeyFile, startEnclaveServer } = await import('@sluice/confidential-http')
   const { owner } = await openVault(others.vault, {
     insecurePermissions,
-    ...(others.seen === undefined ? {} : { seen: others.seen }),
+    ...(others.rollbackState === undefined ? {} : { rollbackState: others.rollbackState }),
   })
   const server = await startEnclaveServer({
     ...others,

@@ -12,10 +12,10 @@ import {
   insecurePermissionsText,
   keyText,
   openVaultOf,
-  seenText,
+  rollbackStateText,
 } from '../vault/command.js'
 import { addKeyCommands } from '../vault/keys.js'
-import { addNodeCommand } from '../vault/node.js'
+import { addHolderCommand } from '../vault/holder.js'
 
 interface InNamespace {
   readonly namespace?: string
@@ -57,19 +57,19 @@ export function addVaultCommands(program: Command, io: IO): void {
       .description(description)
       .option('--vault <dir>', 'its directory', './vault')
       .option('--insecure-permissions', insecurePermissionsText)
-      .option('--seen <file>', seenText)
+      .option('--rollback-state <file>', rollbackStateText)
 
-  add('init', 'make a vault', 'sluice vault init --nodes 5 --threshold 3')
-    .option('--nodes <n>', 'how many nodes have a share of the key', number, 3)
+  add('init', 'make a vault', 'sluice vault init --holders 5 --threshold 3')
+    .option('--holders <n>', 'how many holders have a share of the key', number, 3)
     .option('--threshold <n>', 'how many of them release a secret (default: 2, or 1 of 1)', number)
     .option('--owner <address>', 'the default owner of its secrets (default: a random address)')
-    .action(async ({ vault: directory, seen: _, ...options }: VaultOptions & InVault) => {
+    .action(async ({ vault: directory, rollbackState: _, ...options }: VaultOptions & InVault) => {
       await initVault(directory, options, io.stdout)
     })
   addPutCommand(add, io)
   addSecretCommands(add, io)
   addKeyCommands(add, io)
-  addNodeCommand(vault, io)
+  addHolderCommand(vault, io)
 }
 
 /** Adds `vault put`. */
@@ -250,7 +250,9 @@ async function initVault(directory: string, options: VaultOptions, out: Output):
   const vault = await createVault(directory, options)
   out.write(
     [
-      bold(`A vault of ${vault.nodes.length} nodes; ${vault.threshold} of them release a secret`),
+      bold(
+        `A vault of ${vault.holders.length} holders; ${vault.threshold} of them release a secret`,
+      ),
       `directory   ${vault.directory}`,
       `owner       0x${vault.owner}`,
       `public key  ${vault.publicKeyHex}`,

@@ -36,7 +36,7 @@ export async function confidentialDemo(io: IO): Promise<number> {
     const { url, ca } = await answerOf<{ url: string; ca: string }>(upstream)
     say(bold('A confidential request'))
     say(
-      `vault       ${vault.nodes.length} nodes, ${vault.threshold} of them release a secret; another process put ${SECRET} in`,
+      `vault       ${vault.holders.length} holders, ${vault.threshold} of them release a secret; another process put ${SECRET} in`,
     )
     const aesKey = randomBytes(32).toString('hex')
     await vault.put({ key: AES_KEY }, aesKey, { policy: 'anywhere' })

@@ -52,7 +52,7 @@ async function readStored(
     await vault.ciphertext({ owner, namespace, key }),
   )
   const shares = [0, 1].map(function shareOf(index) {
-    const file = join(vault.directory, 'nodes', '1', `${index}.json`)
+    const file = join(vault.directory, 'shares', '1', `${index}.json`)
     const share = parsePrivateShare(readFileSync(file, 'utf8'))
     return parseDecryptionShare(createShare(ciphertext, share))
   })
@@ -67,7 +67,7 @@ describe('sluice vault init', () => {
     const made = await openVault(join(vault.directory, '../new/one'))
     expect(out).toBe(
       [
-        'A vault of 3 nodes; 2 of them release a secret',
+        'A vault of 3 holders; 2 of them release a secret',
         `directory   ${made.directory}`,
         `owner       0x${made.owner}`,
         `public key  ${made.publicKeyHex}`,
@@ -77,12 +77,12 @@ describe('sluice vault init', () => {
     )
   })
 
-  test('takes nodes, threshold and owner', async () => {
-    const args = ['--vault', 'new', '--nodes', '5', '--threshold', '3', '--owner', `0x${OTHER}`]
+  test('takes holders, threshold and owner', async () => {
+    const args = ['--vault', 'new', '--holders', '5', '--threshold', '3', '--owner', `0x${OTHER}`]
     expect(await run(['init', ...args])).toMatchObject({ code: 0 })
     const made = await openVault(join(vault.directory, '../new'))
-    expect([made.nodes.length, made.threshold, made.owner]).toEqual([5, 3, OTHER])
-    expect(await run(['init', '--vault', 'of-one', '--nodes', '1'])).toMatchObject({ code: 0 })
+    expect([made.holders.length, made.threshold, made.owner]).toEqual([5, 3, OTHER])
+    expect(await run(['init', '--vault', 'of-one', '--holders', '1'])).toMatchObject({ code: 0 })
   })
 
   test('ends with 1 where there is a vault already, and with 2 for wrong numbers', async () => {
@@ -93,7 +93,7 @@ describe('sluice vault init', () => {
     })
     const wrong = await run(['init', '--vault', 'new', '--threshold', '4'])
     expect(wrong).toMatchObject({ code: 2, err: expect.stringMatching(/threshold must be/) })
-    expect(await run(['init', '--vault', 'new', '--nodes', 'many'])).toMatchObject({ code: 2 })
+    expect(await run(['init', '--vault', 'new', '--holders', 'many'])).toMatchObject({ code: 2 })
     expect(readdirSync(join(vault.directory, '..'))).toEqual(['vault'])
   })
 })
@@ -297,17 +297,17 @@ describe('sluice vault get, restore, reshare and rotate', () => {
 
   test('change shares and key, and say so', async () => {
     await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
-    const reshared = await run(['reshare', '--nodes', '4', '--threshold', '2'])
+    const reshared = await run(['reshare', '--holders', '4', '--threshold', '2'])
     expect(reshared).toEqual({
       code: 0,
       out: expect.stringMatching(
-        /^Generation 2: 4 nodes; 2 of them release a secret\npublic key {2}/,
+        /^Generation 2: 4 holders; 2 of them release a secret\npublic key {2}/,
       ),
       err: '',
     })
-    rmSync(join(vault.directory, 'nodes', '2', '0.json'))
+    rmSync(join(vault.directory, 'shares', '2', '0.json'))
     const rotated = await run(['rotate'])
-    expect(rotated.out).toMatch(/^Generation 3: 4 nodes; 2 of them release a secret\n/)
+    expect(rotated.out).toMatch(/^Generation 3: 4 holders; 2 of them release a secret\n/)
     expect(await run(['reshare', '--threshold', '5'])).toMatchObject({ code: 2 })
     expect(await vault.list()).toHaveLength(1)
     expect(vault.generation).toBe(3)
@@ -315,9 +315,9 @@ describe('sluice vault get, restore, reshare and rotate', () => {
 
   test('reject a vault that was put back', async () => {
     await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
-    expect(await run(['list', '--seen', 'seen'])).toMatchObject({ code: 0 })
+    expect(await run(['list', '--rollback-state', 'seen'])).toMatchObject({ code: 0 })
     rmSync(join(vault.directory, 'manifests', '2.json'))
-    expect(await run(['list', '--seen', 'seen'])).toEqual({
+    expect(await run(['list', '--rollback-state', 'seen'])).toEqual({
       code: 1,
       out: '',
       err: `sluice: ${vault.directory} is older than it was: change 2 was seen, and this is 1\n`,
@@ -325,50 +325,52 @@ describe('sluice vault get, restore, reshare and rotate', () => {
   })
 })
 
-describe('sluice vault node', () => {
+describe('sluice vault holder', () => {
   const lineOf = (text: string, name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(text)?.[1]
 
-  test('runs a node that has a share after reshare, and says where it is', async () => {
+  test('runs a holder that has a share after reshare, and says where it is', async () => {
     await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const trust = ['--writer', vault.writerKey, '--min-threshold', '1']
-    const args = ['node', '--dir', 'node-0', '--listen', '127.0.0.1:0']
+    const args = ['holder', '--dir', 'holder-0', '--listen', '127.0.0.1:0']
     const { child, output, ended } = start([...args, ...trust], null)
-    while (!output.out.includes('NODE_KEY=')) await pause(50)
-    const [url, key] = ['NODE_URL', 'NODE_KEY'].map(name => lineOf(output.out, name))
-    expect(await run(['reshare', '--threshold', '1', '--node', `${url}=${key}`])).toMatchObject({
+    while (!output.out.includes('HOLDER_KEY=')) await pause(50)
+    const [url, key] = ['HOLDER_URL', 'HOLDER_KEY'].map(name => lineOf(output.out, name))
+    expect(await run(['reshare', '--threshold', '1', '--holder', `${url}=${key}`])).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/^Generation 2: 1 nodes; 1 of them release a secret\n/),
+      out: expect.stringMatching(/^Generation 2: 1 holders; 1 of them release a secret\n/),
       err: '',
     })
-    expect(readdirSync(join(vault.directory, '../node-0/shares'))).toEqual(['2.json'])
-    expect(readdirSync(join(vault.directory, 'nodes'))).toEqual([])
+    expect(readdirSync(join(vault.directory, '../holder-0/shares'))).toEqual(['2.json'])
+    expect(readdirSync(join(vault.directory, 'shares'))).toEqual([])
     child.kill('SIGINT')
     expect(await ended).toMatchObject({ code: 0 })
     // The same line again, as a supervisor starts it after a kill: the file may say more by then.
     const again = start([...args, ...trust], null)
-    while (!again.output.out.includes('NODE_KEY=')) await pause(50)
-    expect(lineOf(again.output.out, 'NODE_KEY')).toBe(key)
+    while (!again.output.out.includes('HOLDER_KEY=')) await pause(50)
+    expect(lineOf(again.output.out, 'HOLDER_KEY')).toBe(key)
     again.child.kill('SIGKILL')
     await again.ended
     const other = ['--writer', 'ab'.repeat(32)]
     expect(await run([...args, ...other])).toMatchObject({
       code: 2,
       err: expect.stringMatching(
-        /^sluice: writer is .*, and node.json says .*: change that file, or leave writer out\n/,
+        /^sluice: writer is .*, and holder.json says .*: change that file, or leave writer out\n/,
       ),
     })
     const caller = ['--caller', 'ab'.repeat(32)]
     expect(await run([...args, ...trust, ...caller])).toMatchObject({
       code: 2,
       err: expect.stringMatching(
-        /^sluice: callers is .*, and node.json says none: change that file/,
+        /^sluice: callers is .*, and holder.json says none: change that file/,
       ),
     })
     expect(await run([...args, '--peer', 'ab'.repeat(32)])).toMatchObject({ code: 2 })
     expect(await run([...args, '--min-threshold', '2'])).toMatchObject({ code: 2 })
-    expect(await run(['node', '--dir', 'node-1'])).toMatchObject({ code: 2 })
-    expect(await run(['node', '--dir', 'node-1', '--listen', 'here'])).toMatchObject({ code: 2 })
-    expect(await run(['reshare', '--node', 'http://127.0.0.1:1'])).toMatchObject({ code: 2 })
+    expect(await run(['holder', '--dir', 'holder-1'])).toMatchObject({ code: 2 })
+    expect(await run(['holder', '--dir', 'holder-1', '--listen', 'here'])).toMatchObject({
+      code: 2,
+    })
+    expect(await run(['reshare', '--holder', 'http://127.0.0.1:1'])).toMatchObject({ code: 2 })
   })
 })
 

@@ -5,8 +5,8 @@ import type { Command } from 'commander'
 export interface InVault {
   readonly vault: string
   readonly insecurePermissions?: boolean
-  readonly seen?: string
-  /** A file with the key that nodes which are processes know the command by. */
+  readonly rollbackState?: string
+  /** A file with the key that holders which are processes know the command by. */
   readonly key?: string
 }
 
@@ -14,10 +14,11 @@ export interface InVault {
 export const insecurePermissionsText = 'go on even if others can read or write the files'
 
 /** The description of `--key`. */
-export const keyText = 'the key that nodes which are processes know you by, made by keygen'
+export const keyText = 'the key that holders which are processes know you by, made by keygen'
 
-/** The description of `--seen`. */
-export const seenText = 'a file that remembers the newest state of the vault, to reject older ones'
+/** The description of `--rollback-state`. */
+export const rollbackStateText =
+  'a file that remembers the newest state of the vault, to reject older ones'
 
 /** Adds a command of a vault, with an example for its help. */
 export type Add = (name: string, description: string, example: string) => Command
@@ -26,14 +27,14 @@ export type Add = (name: string, description: string, example: string) => Comman
 export async function openVaultOf({
   vault,
   insecurePermissions = false,
-  seen,
+  rollbackState,
   key,
 }: InVault): Promise<Vault> {
   const { openVault } = await import('@sluice/confidential-http/vault')
   const { readKeyFile } = await import('@sluice/confidential-http')
   return await openVault(vault, {
     insecurePermissions,
-    ...(seen === undefined ? {} : { seen }),
+    ...(rollbackState === undefined ? {} : { rollbackState }),
     ...(key === undefined ? {} : { callerSecretKey: readKeyFile(key, { insecurePermissions }) }),
   })
 }

@@ -1,4 +1,9 @@
-import type { KeyChange, NodeAddress, ReshareOptions, Vault } from '@sluice/confidential-http/vault'
+import type {
+  KeyChange,
+  HolderAddress,
+  ReshareOptions,
+  Vault,
+} from '@sluice/confidential-http/vault'
 import { ValidationError } from 'sluice/core'
 import { collect, lifetime, number } from '../input/arguments.js'
 import { type IO, say, warn } from '../io.js'
@@ -9,28 +14,32 @@ import { type Add, type InVault, keyText, openVaultOf } from './command.js'
 export function addKeyCommands(add: Add, io: IO): void {
   add(
     'reshare',
-    'give the nodes new shares of the same key; the old ones are useless from then on',
-    'sluice vault reshare --nodes 7 --threshold 4',
+    'give the holders new shares of the same key; the old ones are useless from then on',
+    'sluice vault reshare --holders 7 --threshold 4',
   )
-    .option('--nodes <n>', 'how many nodes there will be (default: as many as there are)', number)
+    .option(
+      '--holders <n>',
+      'how many holders there will be (default: as many as there are)',
+      number,
+    )
     .option('--threshold <n>', 'how many will release a secret (default: as it is)', number)
     .option(
-      '--node <url=key>',
-      'where a node that is a process is, and its public key, as vault node prints them; for each node',
+      '--holder <url=key>',
+      'where a holder that is a process is, and its public key, as vault holder prints them; for each holder',
       collect,
       [],
     )
     .option(
       '--share-lifetime <time>',
-      'when nodes delete their shares, such as 90d: reshare before that; 0 for never (default: as it is)',
+      'when holders delete their shares, such as 90d: reshare before that; 0 for never (default: as it is)',
       lifetime,
     )
     .action(async (given: ReshareCommandOptions) => {
-      const { nodes, threshold, node, shareLifetime, ...options } = given
+      const { holders, threshold, holder, shareLifetime, ...options } = given
       const opened = await openVaultOf(options)
       const split = {
-        ...(node.length === 0 ? {} : { addresses: node.map(addressOf) }),
-        ...(nodes === undefined ? {} : { nodes }),
+        ...(holder.length === 0 ? {} : { addresses: holder.map(addressOf) }),
+        ...(holders === undefined ? {} : { holders }),
         ...(threshold === undefined ? {} : { threshold }),
         ...(shareLifetime === undefined ? {} : { shareLifetime }),
       }
@@ -59,7 +68,7 @@ export function addKeyCommands(add: Add, io: IO): void {
       number,
     )
     // A file that has seen a newer state would reject this one; it accepts the next.
-    .action(async ({ after, seen: _, ...options }: RecoverCommandOptions) => {
+    .action(async ({ after, rollbackState: _, ...options }: RecoverCommandOptions) => {
       const { sequence, late } = await (await openVaultOf(options)).recover({ after })
       for (const why of late) warn(io, why)
       say(io, `The vault is at change ${sequence}`)
@@ -71,22 +80,22 @@ interface RecoverCommandOptions extends InVault {
 }
 
 interface ReshareCommandOptions extends Omit<ReshareOptions, 'addresses'>, InVault {
-  readonly node: readonly string[]
+  readonly holder: readonly string[]
 }
 
-function addressOf(text: string): NodeAddress {
+function addressOf(text: string): HolderAddress {
   const at = text.lastIndexOf('=')
-  if (at < 0) throw new ValidationError('--node must be a URL, = and a public key')
+  if (at < 0) throw new ValidationError('--holder must be a URL, = and a public key')
   return { url: text.slice(0, at), key: text.slice(at + 1) }
 }
 
-/** Prints what a change of the key has made, and warns of the nodes that were left out. */
+/** Prints what a change of the key has made, and warns of the holders that were left out. */
 function report(vault: Vault, { generation, leftOut }: KeyChange, io: IO): void {
   for (const why of leftOut) warn(io, `left out: ${why}`)
   io.stdout.write(
     [
       bold(
-        `Generation ${generation}: ${vault.nodes.length} nodes; ${vault.threshold} of them release a secret`,
+        `Generation ${generation}: ${vault.holders.length} holders; ${vault.threshold} of them release a secret`,
       ),
       `public key  ${vault.publicKeyHex}`,
       '',

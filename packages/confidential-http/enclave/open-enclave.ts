@@ -23,8 +23,8 @@ export interface EnclaveSettings {
   /** The URL of a module whose default export makes the stack, called like `confidentialPreset`. @default `confidentialPreset` */
   readonly stack?: string
   /** A file that remembers the newest state of the vault, as of `openVault`. @default none */
-  readonly seen?: string
-  /** The secret key that the vault's nodes know this enclave by, where they are processes. @default none */
+  readonly rollbackState?: string
+  /** The secret key that the vault's holders know this enclave by, where they are processes. @default none */
   readonly callerSecretKey?: string
   /** Opens a vault even if other users can read or write its files. @default false */
   readonly insecurePermissions?: boolean
@@ -37,7 +37,7 @@ export const settingNames: OptionNames<EnclaveSettings> = {
   limits: true,
   requirePolicies: true,
   stack: true,
-  seen: true,
+  rollbackState: true,
   callerSecretKey: true,
   insecurePermissions: true,
 }
@@ -57,13 +57,13 @@ export async function openEnclave(settings: EnclaveSettings): Promise<OpenEnclav
     limits,
     requirePolicies,
     stack,
-    seen,
+    rollbackState,
     callerSecretKey,
   } = settings
   const { insecurePermissions = false } = settings
   const vault = await openVault(directory, {
     insecurePermissions,
-    ...(seen === undefined ? {} : { seen }),
+    ...(rollbackState === undefined ? {} : { rollbackState }),
     ...(callerSecretKey === undefined ? {} : { callerSecretKey }),
   })
   const makePlugins =

@@ -42,8 +42,8 @@ export interface LocalRuntimeOptions<Config = unknown, Report = never>
    */
   readonly stack?: string | URL
   /** A file that remembers the newest state of the vault, to reject an older one whenever this process was started. @default none */
-  readonly seen?: string
-  /** The secret key that the vault's nodes know this process by, where they are processes (`sluice vault node`). @default none */
+  readonly rollbackState?: string
+  /** The secret key that the vault's holders know this process by, where they are processes (`sluice vault holder`). @default none */
   readonly callerSecretKey?: string
   /**
    * When the enclave's thread, whose memory may still hold secrets, is replaced by a new one. No request waits for it.
@@ -63,7 +63,7 @@ const names: OptionNames<LocalRuntimeOptions> = {
   requirePolicies: true,
   stack: true,
   env: true,
-  seen: true,
+  rollbackState: true,
   callerSecretKey: true,
   renewAfter: true,
   insecurePermissions: true,
@@ -77,8 +77,17 @@ export function createLocalRuntime<Config = unknown, Report = never>(
   options: LocalRuntimeOptions<Config, Report>,
 ): Runtime<Config, Report> {
   const given = checkOptions('createLocalRuntime', options, names)
-  const { vault, owner, network, limits, stack, env, seen, callerSecretKey, insecurePermissions } =
-    given
+  const {
+    vault,
+    owner,
+    network,
+    limits,
+    stack,
+    env,
+    rollbackState,
+    callerSecretKey,
+    insecurePermissions,
+  } = given
   const requirePolicies = checkBoolean('requirePolicies', given.requirePolicies ?? false)
   checkNetwork(network)
   checkLimits(limits)
@@ -89,7 +98,9 @@ export function createLocalRuntime<Config = unknown, Report = never>(
     ...(requirePolicies ? { requirePolicies } : {}),
     ...(owner === undefined ? {} : { owner: checkOwner('owner', owner) }),
     ...(stack === undefined ? {} : { stack: String(stack) }),
-    ...(seen === undefined ? {} : { seen: checkText('seen', seen) }),
+    ...(rollbackState === undefined
+      ? {}
+      : { rollbackState: checkText('rollbackState', rollbackState) }),
     ...(callerSecretKey === undefined
       ? {}
       : { callerSecretKey: formatKey(parseKey('callerSecretKey', callerSecretKey)) }),
@@ -112,7 +123,7 @@ function checkVariables(env: unknown): Readonly<Record<string, string>> | undefi
   if (env === undefined) return undefined
   for (const [name, value] of Object.entries(checkObject('env', env as object))) {
     if (typeof value !== 'string') throw new ValidationError(`env.${name} must be a string`)
-    if (/^NODE_(OPTIONS|DEBUG|DEBUG_NATIVE)$/i.test(name))
+    if (/^HOLDER_(OPTIONS|DEBUG|DEBUG_NATIVE)$/i.test(name))
       throw new ValidationError(`env.${name} must not be set: it would let others see secrets`)
   }
   return { ...(env as Record<string, string>) }

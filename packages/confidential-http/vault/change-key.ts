@@ -2,22 +2,22 @@ import { checkNumber, isStreamsError, ValidationError } from 'sluice/core'
 import { checkURL, formatKey, formatName, parsePublicKey } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { encrypt, formatPublicKey, ownerLabel, type PublicKey } from 'sluice/tdh2'
-import { decryptWithNodes } from './decrypt-response.js'
+import { decryptWithHolders } from './decrypt-response.js'
 import { embeddedDealers, embeddedReceivers } from './embedded-holders.js'
 import type { VaultFolder } from './files.js'
 import {
   hexOf,
   MAX_DROPPED,
-  MAX_NODES,
+  MAX_HOLDERS,
   type Manifest,
-  type NodeAddress,
+  type HolderAddress,
   type SecretVersion,
   type SignedManifest,
 } from './manifest.js'
 import type { ManifestLog } from './manifest-log.js'
 import { readInvitation } from './process/holder-resharing.js'
 import { signOrder } from './process/order.js'
-import { keysOf, remoteDealers, remoteReceivers, sendManifest } from './process/remote-nodes.js'
+import { keysOf, remoteDealers, remoteReceivers, sendManifest } from './process/remote-holders.js'
 import { type Dealer, type Receiver, type Reshared, reasonOf, reshareKey } from './resharing.js'
 import type { SecretStore } from './secret-store.js'
 import { claimGeneration, removeOldShares, removeShares } from './share-files.js'
@@ -27,14 +27,14 @@ import type { Writer } from './writer.js'
 
 /** Options of a vault's `reshare`. */
 export interface ReshareOptions {
-  /** How many nodes there will be, at most 31. @default as many as there are */
-  readonly nodes?: number
+  /** How many holders there will be, at most 31. @default as many as there are */
+  readonly holders?: number
   /** How many of them will release a secret. @default as many as it takes now */
   readonly threshold?: number
-  /** The nodes, where they are to be processes (`sluice vault node`). @default those that the vault has */
-  readonly addresses?: readonly NodeAddress[]
+  /** The holders, where they are to be processes (`sluice vault holder`). @default those that the vault has */
+  readonly addresses?: readonly HolderAddress[]
   /**
-   * Milliseconds after which nodes that are processes delete their shares: reshare before that. 0 lets shares live on. @default as it
+   * Milliseconds after which holders that are processes delete their shares: reshare before that. 0 lets shares live on. @default as it
    * is
    */
   readonly shareLifetime?: number
@@ -44,7 +44,7 @@ export interface ReshareOptions {
 export interface KeyChange {
   /** The generation of the shares that are in use now. */
   readonly generation: number
-  /** The nodes that did not deal, or lied, each with the reason. */
+  /** The holders that did not deal, or lied, each with the reason. */
   readonly leftOut: readonly string[]
 }
 
@@ -64,25 +64,27 @@ interface Next extends Reshared {
 }
 
 /**
- * Gives each node a new share of the same key. The new nodes have shown their shares before the manifest names them, and old ones
- * are removed once all new nodes go by that manifest: a process that is killed leaves either the old generation or the new one.
+ * Gives each holder a new share of the same key. The new holders have shown their shares before the manifest names them, and old ones
+ * are removed once all new holders go by that manifest: a process that is killed leaves either the old generation or the new one.
  */
 export async function reshare(vault: ChangingVault, options: ReshareOptions): Promise<KeyChange> {
   const base = await settledHead(vault)
   const addresses = checkAddresses(options.addresses) ?? base.addresses
-  if (options.addresses !== undefined && options.nodes !== undefined)
-    throw new ValidationError('nodes must not be given besides addresses')
-  if (options.nodes !== undefined && addresses !== undefined)
-    throw new ValidationError('nodes must be given as addresses: those of the vault are processes')
-  const nodes = addresses?.length ?? options.nodes ?? base.publicKey.hArray.length
-  checkNumber('nodes', nodes, { min: 1, max: MAX_NODES, whole: true })
+  if (options.addresses !== undefined && options.holders !== undefined)
+    throw new ValidationError('holders must not be given besides addresses')
+  if (options.holders !== undefined && addresses !== undefined)
+    throw new ValidationError(
+      'holders must be given as addresses: those of the vault are processes',
+    )
+  const holders = addresses?.length ?? options.holders ?? base.publicKey.hArray.length
+  checkNumber('holders', holders, { min: 1, max: MAX_HOLDERS, whole: true })
   const threshold = options.threshold ?? base.threshold
-  checkNumber('threshold', threshold, { min: 1, max: nodes, whole: true })
+  checkNumber('threshold', threshold, { min: 1, max: holders, whole: true })
   const shareLifetime = checkLifetime(options.shareLifetime, base, addresses)
   return changeKey(
     vault,
     base,
-    { nodes, threshold, isFresh: false, addresses, shareLifetime },
+    { holders, threshold, isFresh: false, addresses, shareLifetime },
     next => async now => {
       checkGeneration(base, now)
       const { generation, publicKey } = next
@@ -97,9 +99,9 @@ export async function reshare(vault: ChangingVault, options: ReshareOptions): Pr
  */
 export async function rotate(vault: ChangingVault): Promise<KeyChange> {
   const base = await settledHead(vault)
-  const nodes = base.publicKey.hArray.length
+  const holders = base.publicKey.hArray.length
   const { threshold, addresses, shareLifetime } = base
-  const split = { nodes, threshold, isFresh: true, addresses, shareLifetime }
+  const split = { holders, threshold, isFresh: true, addresses, shareLifetime }
   return changeKey(vault, base, split, ({ publicKey, generation }) => {
     const made = new Map<string, SecretVersion>()
     return async now => {
@@ -122,12 +124,12 @@ export async function rotate(vault: ChangingVault): Promise<KeyChange> {
 export interface Recovery {
   /** The number of the change that the vault is at now. */
   readonly sequence: number
-  /** The nodes that have not got it yet, each with the reason. */
+  /** The holders that have not got it yet, each with the reason. */
   readonly late: readonly string[]
 }
 
 /**
- * Has a vault that was put back from a backup accepted by who has seen a newer state, up to the change `after`. Rejects where the nodes
+ * Has a vault that was put back from a backup accepted by who has seen a newer state, up to the change `after`. Rejects where the holders
  * have no shares of its generation any more; they keep those that they have.
  */
 export async function recover({ log, writer }: ChangingVault, after: number): Promise<Recovery> {
@@ -139,14 +141,14 @@ export async function recover({ log, writer }: ChangingVault, after: number): Pr
   if (addresses.length > 0 && addresses.length - without < threshold)
     throw new VaultError(
       [
-        `the vault is at change ${sequence}, and too few nodes have a share of its generation ${generation}: put a later backup in place, and recover after ${sequence}`,
+        `the vault is at change ${sequence}, and too few holders have a share of its generation ${generation}: put a later backup in place, and recover after ${sequence}`,
         ...reasons,
       ].join('\n  '),
     )
   if (late.some(({ isRollback }) => isRollback))
     throw new VaultError(
       [
-        `the vault is at change ${sequence}: recover after the change that a node has seen`,
+        `the vault is at change ${sequence}: recover after the change that a holder has seen`,
         ...reasons,
       ].join('\n  '),
       { code: 'ROLLBACK' },
@@ -154,8 +156,8 @@ export async function recover({ log, writer }: ChangingVault, after: number): Pr
   return { sequence, late: reasons }
 }
 
-/** Notifies the nodes of a change at once: they refuse an older state though no request has come between. */
-export async function notifyNodes(manifest: SignedManifest): Promise<void> {
+/** Notifies the holders of a change at once: they refuse an older state though no request has come between. */
+export async function notifyHolders(manifest: SignedManifest): Promise<void> {
   const { addresses = [] } = manifest
   const signal = AbortSignal.timeout(NOTIFY_TIMEOUT)
   await Promise.all(
@@ -164,7 +166,7 @@ export async function notifyNodes(manifest: SignedManifest): Promise<void> {
   )
 }
 
-/** Milliseconds for which a change waits for nodes that do not answer. */
+/** Milliseconds for which a change waits for holders that do not answer. */
 const NOTIFY_TIMEOUT = 2000
 
 /** Removes the shares of a change that failed, unless the vault uses them: it may have failed after the manifest was written. */
@@ -181,11 +183,11 @@ interface Holders {
 }
 
 interface Split {
-  readonly nodes: number
+  readonly holders: number
   readonly threshold: number
   readonly isFresh: boolean
-  /** Where the next nodes are, if they are processes. */
-  readonly addresses?: readonly NodeAddress[] | undefined
+  /** Where the next holders are, if they are processes. */
+  readonly addresses?: readonly HolderAddress[] | undefined
   /** In milliseconds. */
   readonly shareLifetime?: number | undefined
 }
@@ -221,13 +223,13 @@ async function changeKey(
   return { generation, leftOut: [...reshared.leftOut, ...late.map(({ why }) => why)] }
 }
 
-/** The nodes that have to be told that they are none any more. */
+/** The holders that have to be told that they are none any more. */
 function droppedOf(
   { dropped = [], addresses = [] }: Manifest,
-  next: readonly NodeAddress[] = [],
-): readonly NodeAddress[] | undefined {
-  const isNode = new Set(next.map(({ key }) => key))
-  const left = [...dropped, ...addresses].filter(({ key }) => !isNode.has(key))
+  next: readonly HolderAddress[] = [],
+): readonly HolderAddress[] | undefined {
+  const isHolder = new Set(next.map(({ key }) => key))
+  const left = [...dropped, ...addresses].filter(({ key }) => !isHolder.has(key))
   const distinct = [...new Map(left.map(each => [each.key, each])).values()]
   return distinct.length === 0 ? undefined : distinct.slice(-MAX_DROPPED)
 }
@@ -246,8 +248,8 @@ async function settledHead(vault: ChangingVault): Promise<SignedManifest> {
 }
 
 /**
- * Sends the manifest to the new nodes and to those that were dropped, and deletes what is old once every new node has its share.
- * Returns the nodes that could not be reached. Where a new node has no share, the change is taken back.
+ * Sends the manifest to the new holders and to those that were dropped, and deletes what is old once every new holder has its share.
+ * Returns the holders that could not be reached. Where a new holder has no share, the change is taken back.
  */
 async function settle(
   vault: ChangingVault,
@@ -290,11 +292,11 @@ async function takeBack(
   let lost: readonly SecretVersion[] = []
   const { next } = await log.commit(writer, now => {
     if (!hasSameShares(now, failed)) throw fail(CHANGED)
-    // Once another process has settled it, the nodes have deleted the shares of before.
+    // Once another process has settled it, the holders have deleted the shares of before.
     if (base === undefined || now.isUnsettled !== true)
-      throw fail('nodes have lost their shares: reshare without them')
+      throw fail('holders have lost their shares: reshare without them')
     const { threshold, publicKey, addresses, dropped, shareLifetime } = base
-    // Counted anew: while the change was unsettled the time of these shares may have passed, and nodes would delete them at once.
+    // Counted anew: while the change was unsettled the time of these shares may have passed, and holders would delete them at once.
     const sharesExpireAt = shareLifetime === undefined ? undefined : Date.now() + shareLifetime
     const isSameKey = isSamePublic(now.publicKey, publicKey)
     const isOfBase = new Set(base.secrets.map(formatVersion))
@@ -302,7 +304,7 @@ async function takeBack(
     const left = (now.addresses?.length ?? 0) - without.length
     if (lost.length > 0 && left >= now.threshold)
       throw fail(
-        'nodes have no share of the new key, and secrets were put with it: reshare without them',
+        'holders have no share of the new key, and secrets were put with it: reshare without them',
       )
     // What was removed since stays so.
     const isNamed = new Set(now.secrets.map(formatName))
@@ -317,7 +319,7 @@ async function takeBack(
   const { addresses: old = [] } = next
   await sendToAll(log, next, [...old, ...without.map(({ address }) => address)])
   throw fail(
-    'new nodes have no share, and the change was taken back',
+    'new holders have no share, and the change was taken back',
     ...lost.map(each => `${formatName(each)} was put with the key that is lost: put it again`),
   )
 }
@@ -355,15 +357,15 @@ async function amend(
 async function holdersOf(
   { folder, log, writer }: ChangingVault,
   base: SignedManifest,
-  { nodes, threshold, isFresh, addresses }: Split,
+  { holders, threshold, isFresh, addresses }: Split,
 ): Promise<Holders> {
   const { addresses: old } = base
   if (addresses === undefined) {
     const generation = await claimGeneration(folder, base.generation)
-    const count = isFresh ? nodes : base.publicKey.hArray.length
+    const count = isFresh ? holders : base.publicKey.hArray.length
     const dealers = embeddedDealers(folder, base, { count, threshold, isFresh })
     const keys = dealers.map(({ key }) => key)
-    const receivers = embeddedReceivers(folder, generation, nodes, keys, isFresh)
+    const receivers = embeddedReceivers(folder, generation, holders, keys, isFresh)
     return { generation, dealers, receivers }
   }
   // Who has lost its share gets another one.
@@ -397,9 +399,9 @@ async function holdersOf(
   }
 }
 
-/** A node that has not got a manifest. */
+/** A holder that has not got a manifest. */
 interface Unreached {
-  readonly address: NodeAddress
+  readonly address: HolderAddress
   readonly why: string
   /** It has answered that it has no share of the generation. */
   readonly hasNoShare: boolean
@@ -407,23 +409,23 @@ interface Unreached {
   readonly isRollback: boolean
 }
 
-/** Sends a manifest to nodes. Returns those that could not be reached; they get it with the next request. */
+/** Sends a manifest to holders. Returns those that could not be reached; they get it with the next request. */
 async function sendToAll(
   log: ManifestLog,
   manifest: SignedManifest,
-  addresses: readonly NodeAddress[],
+  addresses: readonly HolderAddress[],
 ): Promise<readonly Unreached[]> {
   const distinct = [...new Map(addresses.map(each => [each.key, each])).values()]
   const failures = await Promise.all(
     distinct.map(async function send(address) {
       try {
         if (await sendOrLater(log, manifest, address)) return []
-        const why = `the node at ${address.url} has no share of generation ${manifest.generation}`
+        const why = `the holder at ${address.url} has no share of generation ${manifest.generation}`
         return [{ address, why, hasNoShare: true, isRollback: false }]
       } catch (thrown) {
         const isRollback = isStreamsError(thrown, 'ROLLBACK')
         const { url } = address
-        const why = `the node at ${url} has not got change ${manifest.sequence} yet: ${reasonOf(thrown)}`
+        const why = `the holder at ${url} has not got change ${manifest.sequence} yet: ${reasonOf(thrown)}`
         return [{ address, why, hasNoShare: false, isRollback }]
       }
     }),
@@ -431,11 +433,11 @@ async function sendToAll(
   return failures.flat()
 }
 
-/** Where a node has seen a later change, because somebody puts secrets meanwhile, it is sent the latest. */
+/** Where a holder has seen a later change, because somebody puts secrets meanwhile, it is sent the latest. */
 async function sendOrLater(
   log: ManifestLog,
   manifest: SignedManifest,
-  address: NodeAddress,
+  address: HolderAddress,
 ): Promise<boolean> {
   for (let latest = manifest; ; ) {
     try {
@@ -451,13 +453,13 @@ async function sendOrLater(
 
 function checkAddresses(
   addresses: ReshareOptions['addresses'],
-): readonly NodeAddress[] | undefined {
+): readonly HolderAddress[] | undefined {
   const checked = addresses?.map(({ url, key }, at) => ({
     url: checkURL(`addresses[${at}].url`, url, ['http:', 'https:']),
     key: formatKey(parsePublicKey(`addresses[${at}].key`, key)),
   }))
   if (new Set(checked?.map(({ key }) => key)).size !== (checked?.length ?? 0))
-    throw new ValidationError('addresses must be of nodes with a key each')
+    throw new ValidationError('addresses must be of holders with a key each')
   return checked
 }
 
@@ -469,12 +471,12 @@ const MIN_LIFETIME = 86_400_000
 function checkLifetime(
   given: number | undefined,
   base: Manifest,
-  addresses: readonly NodeAddress[] | undefined,
+  addresses: readonly HolderAddress[] | undefined,
 ): number | undefined {
   if (given === undefined) return addresses === undefined ? undefined : base.shareLifetime
   if (given === 0) return undefined
   if (addresses === undefined)
-    throw new ValidationError('shareLifetime must not be given: the nodes are no processes')
+    throw new ValidationError('shareLifetime must not be given: the holders are no processes')
   return checkNumber('shareLifetime', given, { min: MIN_LIFETIME, whole: true })
 }
 
@@ -490,8 +492,10 @@ async function encryptAgain(
 ): Promise<SecretVersion> {
   const { owner, namespace, key } = version
   const name = { owner, namespace, key }
-  const value = await decryptWithNodes(stateOf(now), await store.read(version), (node, recipient) =>
-    node.release(name, recipient),
+  const value = await decryptWithHolders(
+    stateOf(now),
+    await store.read(version),
+    (holder, recipient) => holder.release(name, recipient),
   )
   try {
     const ciphertext = await encrypt(publicKey, value, { label: ownerLabel(owner) })
@@ -509,6 +513,6 @@ export async function removeDropped(
 ): Promise<void> {
   const named = new Set(next.secrets.map(({ digest }) => digest))
   for (const version of base.secrets) if (!named.has(version.digest)) await store.remove(version)
-  // Until the nodes have shown their shares of a new key, what the old one decrypts stays.
+  // Until the holders have shown their shares of a new key, what the old one decrypts stays.
   if (next.isUnsettled !== true) await store.removeLeftOver(next.secrets)
 }

@@ -13,18 +13,18 @@ import { VaultError } from 'sluice/plugins/confidential-http'
 import { generateKeys } from 'sluice/tdh2'
 import { createVaultFolder, fileError, makeFolder, type VaultFolder } from './files.js'
 import { readIdentity, VAULT_FILE, writeIdentity } from './identity.js'
-import { MAX_NODES } from './manifest.js'
+import { MAX_HOLDERS } from './manifest.js'
 import { MANIFESTS_FOLDER, writeFirst } from './manifest-log.js'
 import { checkDirectory, openVault } from './open-vault.js'
-import { claimGeneration, NODES_FOLDER, writeShare } from './share-files.js'
+import { claimGeneration, SHARES_FOLDER, writeShare } from './share-files.js'
 import type { Vault } from './vault.js'
 import { createWriter, WRITER_FILE } from './writer.js'
 
 /** The options of `createVault`. */
 export interface VaultOptions extends PermissionOptions {
-  /** How many nodes there are, at most 31. @default 3 */
-  readonly nodes?: number
-  /** How many nodes it takes to release a secret. @default 2, or 1 if there is one node */
+  /** How many holders there are, at most 31. @default 3 */
+  readonly holders?: number
+  /** How many holders it takes to release a secret. @default 2, or 1 if there is one holder */
   readonly threshold?: number
   /**
    * The owner of secrets put without one: an address, 40 hexadecimal digits with or without 0x. @default a random one
@@ -34,19 +34,19 @@ export interface VaultOptions extends PermissionOptions {
 
 const names: OptionNames<VaultOptions> = {
   ...permissionNames,
-  nodes: true,
+  holders: true,
   threshold: true,
   owner: true,
 }
 
 /**
  * Makes a vault with a fresh key in a directory, which may exist but must not be a vault. Anybody who can read the
- * directory can decrypt its secrets: this is a vault for development, with every node on one machine.
+ * directory can decrypt its secrets: this is a vault for development, with every holder on one machine.
  *
  *     vault.json                              owner, and the public key that manifests are signed with
  *     writer.json                             the secret key that manifests are signed with
- *     manifests/1.json …                      threshold, nodes, public key, versions of secrets; the highest number counts
- *     nodes/1/0.json …                        a node's private share of a generation, as TDH2's JSON
+ *     manifests/1.json …                      threshold, holders, public key, versions of secrets; the highest number counts
+ *     shares/1/0.json …                        a holder's private share of a generation, as TDH2's JSON
  *     secrets/<owner>/<namespace>/<key>.<digest>.json  owner, namespace, key, ciphertext
  *
  * In file names an upper-case X is written -x. Names that begin with a dot are drafts of files being written; they can
@@ -58,10 +58,10 @@ const names: OptionNames<VaultOptions> = {
  */
 export async function createVault(directory: string, options: VaultOptions = {}): Promise<Vault> {
   const path = checkDirectory(directory)
-  const { nodes = 3 } = checkOptions('createVault', options, names)
-  checkNumber('nodes', nodes, { min: 1, max: MAX_NODES, whole: true })
-  const { threshold = Math.min(2, nodes) } = options
-  checkNumber('threshold', threshold, { min: 1, max: nodes, whole: true })
+  const { holders = 3 } = checkOptions('createVault', options, names)
+  checkNumber('holders', holders, { min: 1, max: MAX_HOLDERS, whole: true })
+  const { threshold = Math.min(2, holders) } = options
+  checkNumber('threshold', threshold, { min: 1, max: holders, whole: true })
   const owner = options.owner === undefined ? randomOwner() : checkOwner('owner', options.owner)
 
   const permissions = createPermissions(options)
@@ -70,7 +70,7 @@ export async function createVault(directory: string, options: VaultOptions = {})
     await makeFolder(path)
     permissions.checkFolder(path, [])
     await claim(folder)
-    const { publicKey, shares } = generateKeys({ threshold, nodes })
+    const { publicKey, shares } = generateKeys({ threshold, nodes: holders })
     const generation = await claimGeneration(folder, 0)
     for (const share of shares) await writeShare(folder, generation, share)
     await makeFolder(join(path, MANIFESTS_FOLDER))
@@ -85,19 +85,19 @@ export async function createVault(directory: string, options: VaultOptions = {})
   return openVault(path, { insecurePermissions: options.insecurePermissions === true })
 }
 
-/** Reserves the directory: only one process can make the folder of the nodes. */
+/** Reserves the directory: only one process can make the folder of the holders. */
 async function claim(folder: VaultFolder): Promise<void> {
   const { directory } = folder
-  const nodes = join(directory, NODES_FOLDER)
+  const holders = join(directory, SHARES_FOLDER)
   if ((await readIdentity(folder).catch(() => true)) !== undefined)
     throw new VaultError(`${directory} is a vault already: it has ${VAULT_FILE}`)
   try {
-    await mkdir(nodes, { mode: 0o700 })
-    await chmod(nodes, 0o700)
+    await mkdir(holders, { mode: 0o700 })
+    await chmod(holders, 0o700)
   } catch (cause) {
     if (codeOf(cause) !== 'EEXIST') throw cause
     throw new VaultError(
-      `${directory} has nodes but no ${VAULT_FILE}: it is being made, or incomplete`,
+      `${directory} has holders but no ${VAULT_FILE}: it is being made, or incomplete`,
       { cause },
     )
   }

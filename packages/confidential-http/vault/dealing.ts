@@ -71,7 +71,7 @@ export function readDealing(
 ): DealingCommitments {
   const dealing = parseDealing(json)
   if (dealing.dealer !== dealer)
-    throw new VaultError(`its dealing is that of node ${dealing.dealer}`)
+    throw new VaultError(`its dealing is that of holder ${dealing.dealer}`)
   if (isFresh) checkFreshDealing(dealing, threshold)
   else checkReshareDealing(publicKey, dealing, threshold)
   return dealing

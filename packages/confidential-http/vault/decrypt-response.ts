@@ -10,24 +10,24 @@ import {
   parseDecryptionShare,
   verifyShare,
 } from 'sluice/tdh2'
-import type { RespondingNode } from './node.js'
+import type { RespondingHolder } from './embedded-holder.js'
 
-/** What it takes to decrypt: a vault's key and its nodes. */
+/** What it takes to decrypt: a vault's key and its holders. */
 export interface Decrypting {
   readonly publicKey: PublicKey
   readonly threshold: number
-  readonly nodes: readonly RespondingNode[]
+  readonly holders: readonly RespondingHolder[]
 }
 
-/** Decrypts an encrypted response with the first `threshold` valid shares of the nodes. */
+/** Decrypts an encrypted response with the first `threshold` valid shares of the holders. */
 export async function decryptResponse(
   decrypting: Decrypting,
   body: Uint8Array | string,
 ): Promise<Uint8Array> {
   const text = textOf(body)
   try {
-    return await decryptWithNodes(decrypting, text, (node, recipient) =>
-      node.releaseResponse(text, recipient),
+    return await decryptWithHolders(decrypting, text, (holder, recipient) =>
+      holder.releaseResponse(text, recipient),
     )
   } catch (error) {
     // A share that others may read is the vault's failure, and says so itself.
@@ -38,11 +38,11 @@ export async function decryptResponse(
   }
 }
 
-/** Decrypts a ciphertext with the first `threshold` valid shares, which `ask` gets of the nodes. */
-export async function decryptWithNodes(
-  { publicKey, threshold, nodes }: Decrypting,
+/** Decrypts a ciphertext with the first `threshold` valid shares, which `ask` gets of the holders. */
+export async function decryptWithHolders(
+  { publicKey, threshold, holders }: Decrypting,
   text: string,
-  ask: (node: RespondingNode, recipient: Uint8Array) => Promise<Uint8Array>,
+  ask: (holder: RespondingHolder, recipient: Uint8Array) => Promise<Uint8Array>,
 ): Promise<Uint8Array> {
   const recipient = boxKeys()
   try {
@@ -50,11 +50,11 @@ export async function decryptWithNodes(
     const shares: DecryptionShare[] = []
     const failures = new Set<string>()
     const codes = new Set<unknown>()
-    for (const node of nodes) {
+    for (const holder of holders) {
       if (shares.length === threshold) break
       try {
-        const sealed = await ask(node, recipient.publicKey)
-        shares.push(readShare(sealed, recipient, publicKey, ciphertext, node.index))
+        const sealed = await ask(holder, recipient.publicKey)
+        shares.push(readShare(sealed, recipient, publicKey, ciphertext, holder.index))
       } catch (error) {
         failures.add((error as Error).message)
         codes.add((error as Partial<VaultError>).code)
@@ -62,7 +62,7 @@ export async function decryptWithNodes(
     }
     if (shares.length < threshold)
       throw new VaultError(
-        `${shares.length} of the ${threshold} nodes needed gave a share: ${[...failures].join('; ')}`,
+        `${shares.length} of the ${threshold} holders needed gave a share: ${[...failures].join('; ')}`,
         codes.size === 1 && codes.has('ROLLBACK') ? { code: 'ROLLBACK' } : {},
       )
     return await combine(ciphertext, shares, { threshold })
@@ -85,9 +85,11 @@ function readShare(
   index: number,
 ): DecryptionShare {
   const opened = openSealed(sealed, recipient)
-  if (opened === undefined) throw new VaultError(`node ${index} sealed its share to somebody else`)
+  if (opened === undefined)
+    throw new VaultError(`holder ${index} sealed its share to somebody else`)
   const share = parseDecryptionShare(Buffer.from(opened).toString())
-  if (share.index !== index) throw new VaultError(`node ${index} gave the share of ${share.index}`)
+  if (share.index !== index)
+    throw new VaultError(`holder ${index} gave the share of ${share.index}`)
   verifyShare(publicKey, ciphertext, share)
   return share
 }

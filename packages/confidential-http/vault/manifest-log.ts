@@ -205,7 +205,7 @@ export function createManifestLog(
         // Further ahead than a history reaches: it goes on with none that was seen.
         sequence: Math.max(base.sequence, after) + HISTORY + 1,
         history: Array.from({ length: HISTORY }, () => '0'.repeat(64)),
-        // Nodes keep shares of other generations until a resharing: a later backup may need them.
+        // Holders keep shares of other generations until a resharing: a later backup may need them.
         isUnsettled: base.addresses === undefined ? undefined : true,
       },
       writer,

@@ -21,8 +21,8 @@ export interface SecretVersion extends SecretName {
   readonly digest: string
 }
 
-/** Where a node that is a process of its own is asked, and its public key: 64 hexadecimal digits. */
-export interface NodeAddress {
+/** Where a holder that is a process of its own is asked, and its public key: 64 hexadecimal digits. */
+export interface HolderAddress {
   /** The URL, `http:` or `https:`. */
   readonly url: string
   /** The public key. */
@@ -59,18 +59,18 @@ export interface Manifest {
   readonly act?: Act | undefined
   /** Which shares are in use: each resharing and each rotation makes another generation. */
   readonly generation: number
-  /** How many nodes it takes to release a secret. */
+  /** How many holders it takes to release a secret. */
   readonly threshold: number
   readonly publicKey: PublicKey
-  /** The nodes that are processes; undefined where all are in the directory. */
-  readonly addresses?: readonly NodeAddress[] | undefined
-  /** The nodes that were left out by a resharing, and have not been reached since: they still have to delete their shares. */
-  readonly dropped?: readonly NodeAddress[] | undefined
-  /** True until every new node goes by the generation: until then nobody deletes an old share. */
+  /** The holders that are processes; undefined where all are in the directory. */
+  readonly addresses?: readonly HolderAddress[] | undefined
+  /** The holders that were left out by a resharing, and have not been reached since: they still have to delete their shares. */
+  readonly dropped?: readonly HolderAddress[] | undefined
+  /** True until every new holder goes by the generation: until then nobody deletes an old share. */
   readonly isUnsettled?: boolean | undefined
-  /** For how long nodes keep a share, in milliseconds; undefined without an end. */
+  /** For how long holders keep a share, in milliseconds; undefined without an end. */
   readonly shareLifetime?: number | undefined
-  /** From then on nodes delete their shares of the generation, in Unix milliseconds. */
+  /** From then on holders delete their shares of the generation, in Unix milliseconds. */
   readonly sharesExpireAt?: number | undefined
   /** Sorted by name, the highest version of a secret first. */
   readonly secrets: readonly SecretVersion[]
@@ -86,9 +86,9 @@ export interface SignedManifest extends Manifest {
 
 /** Who has seen one of so many manifests before can tell that this one descends from it. */
 export const HISTORY = 64
-/** The most nodes a vault may have. */
-export const MAX_NODES = 31
-/** The nodes that are remembered to have been dropped. */
+/** The most holders a vault may have. */
+export const MAX_HOLDERS = 31
+/** The holders that are remembered to have been dropped. */
 export const MAX_DROPPED = 62
 /** The longest text of a manifest: some 12,000 versions of secrets. */
 export const MAX_MANIFEST_BYTES = 4_194_304
@@ -118,7 +118,7 @@ type SignedFields = Omit<Manifest, 'publicKey'> & { readonly publicKey: string }
 
 /** Reads a manifest that a writer has signed; `shown` names it in errors. */
 export function readManifest(text: string, writer: string, shown: string): SignedManifest {
-  // Nothing is parsed that the writer has not signed: anybody may send a manifest to a node.
+  // Nothing is parsed that the writer has not signed: anybody may send a manifest to a holder.
   const [, signature = ''] = SIGNATURE.exec(text.slice(-SIGNATURE_LENGTH)) ?? []
   if (!text.startsWith(BODY) || signature === '') throw new VaultError(`${shown} is not a manifest`)
   const signed = text.slice(BODY.length, -SIGNATURE_LENGTH)
@@ -146,15 +146,15 @@ function checkShape(
       'history is not that of its sequence',
     ],
     [isCount(generation), 'generation is not a whole number from 1 on'],
-    [isCount(hArray.length, MAX_NODES), `there are not 1 to ${MAX_NODES} nodes`],
+    [isCount(hArray.length, MAX_HOLDERS), `there are not 1 to ${MAX_HOLDERS} holders`],
     [isCount(threshold, hArray.length), `threshold is not a whole number of 1 to ${hArray.length}`],
     [
       addresses === undefined || addresses.length === hArray.length,
-      'addresses are not as many as the nodes',
+      'addresses are not as many as the holders',
     ],
     [
       Array.isArray(dropped) && dropped.length <= MAX_DROPPED && dropped.every(isAddress),
-      `dropped are not at most ${MAX_DROPPED} nodes`,
+      `dropped are not at most ${MAX_DROPPED} holders`,
     ],
     [
       [manifest.shareLifetime ?? 0, manifest.sharesExpireAt ?? 0].every(Number.isFinite),
@@ -166,7 +166,7 @@ function checkShape(
   if (rule !== undefined) throw new VaultError(`${shown}: ${rule}`)
 }
 
-function isAddress({ url, key }: NodeAddress): boolean {
+function isAddress({ url, key }: HolderAddress): boolean {
   return typeof url === 'string' && /^[0-9a-f]{64}$/.test(key)
 }
 

@@ -18,7 +18,7 @@ import { VaultError } from 'sluice/plugins/confidential-http'
 import { ActLog } from './act-log.js'
 import {
   type ChangingVault,
-  notifyNodes,
+  notifyHolders,
   type ReshareOptions,
   recover,
   removeDropped,
@@ -44,30 +44,30 @@ export interface OpenVaultOptions extends PermissionOptions {
    * A file that remembers the newest state of the vault, best on another disk: an older state is rejected (`ROLLBACK`), whenever
    * this process was started. @default none: remembered while the process runs
    */
-  readonly seen?: string
+  readonly rollbackState?: string
   /**
-   * The secret key that nodes which are processes know this process by, 64 hexadecimal digits: `readKeyFile('enclave.key')`.
-   * @default none: such nodes release nothing
+   * The secret key that holders which are processes know this process by, 64 hexadecimal digits: `readKeyFile('enclave.key')`.
+   * @default none: such holders release nothing
    */
   readonly callerSecretKey?: string
 }
 
 const names: OptionNames<OpenVaultOptions> = {
   ...permissionNames,
-  seen: true,
+  rollbackState: true,
   callerSecretKey: true,
 }
 
 const reshareNames: OptionNames<ReshareOptions> = {
-  nodes: true,
+  holders: true,
   threshold: true,
   addresses: true,
   shareLifetime: true,
 }
 
 /**
- * Opens a vault. A missing or wrong share is found only when its node is asked, as the other nodes may suffice. Rejects
- * with DataStreamsError (`PERMISSIONS`) if others may write in its folders, or read or write the share of any node.
+ * Opens a vault. A missing or wrong share is found only when its holder is asked, as the other holders may suffice. Rejects
+ * with DataStreamsError (`PERMISSIONS`) if others may write in its folders, or read or write the share of any holder.
  *
  * @example
  * const vault = await openVault('./vault')
@@ -75,7 +75,11 @@ const reshareNames: OptionNames<ReshareOptions> = {
  */
 export async function openVault(directory: string, options: OpenVaultOptions = {}): Promise<Vault> {
   const path = checkDirectory(directory)
-  const { seen, callerSecretKey, ...permissionOptions } = checkOptions('openVault', options, names)
+  const { rollbackState, callerSecretKey, ...permissionOptions } = checkOptions(
+    'openVault',
+    options,
+    names,
+  )
   const permissions = createPermissions(permissionOptions)
   const folder = createVaultFolder(path, permissions)
   const identity = await readIdentity(folder)
@@ -86,7 +90,7 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
   const log = createManifestLog(
     folder,
     writerKey,
-    createSeen(checkSeen(seen), permissions, writerKey),
+    createSeen(checkRollbackState(rollbackState), permissions, writerKey),
     new ActLog(folder),
   )
   const store = createSecretStore(folder)
@@ -117,7 +121,7 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
     const { base, next } = await log.commit(await readWriter(folder, writerKey), make)
     latest = stateOf(next)
     await removeDropped(store, base, next)
-    await notifyNodes(next)
+    await notifyHolders(next)
     return next
   }
 
@@ -137,8 +141,8 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
     get threshold() {
       return latest.threshold
     },
-    get nodes() {
-      return latest.nodes
+    get holders() {
+      return latest.holders
     },
     get generation() {
       return latest.generation
@@ -173,8 +177,8 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
 /** Numbers of changes have at most 15 digits. */
 const MAX_AFTER = 1e14
 
-function checkSeen(seen: string | undefined): string | undefined {
-  return seen === undefined ? undefined : resolve(checkText('seen', seen))
+function checkRollbackState(file: string | undefined): string | undefined {
+  return file === undefined ? undefined : resolve(checkText('rollbackState', file))
 }
 
 /** The absolute path of a directory. */

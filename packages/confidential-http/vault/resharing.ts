@@ -50,7 +50,7 @@ export interface Resharing {
 /** What came of a resharing. */
 export interface Reshared {
   readonly publicKey: PublicKey
-  /** The nodes that were left out, each with the reason. */
+  /** The holders that were left out, each with the reason. */
   readonly leftOut: readonly string[]
 }
 
@@ -105,7 +105,7 @@ async function collect(
           )
         }
         if (sealed.sealed.length !== invitations.length)
-          throw new VaultError('it did not deal to every new node')
+          throw new VaultError('it did not deal to every new holder')
         const { index } = dealer
         const commitments = readDealing(sealed.dealing, index, threshold, publicKey, isFresh)
         return { dealer, commitments, sealed }
@@ -127,7 +127,7 @@ function choose(
   const needed = isFresh ? threshold : oldThreshold
   if (good.length < needed)
     throw new VaultError(
-      [`${good.length} of the ${needed} nodes it takes have dealt`, ...leftOut.values()].join(
+      [`${good.length} of the ${needed} holders it takes have dealt`, ...leftOut.values()].join(
         '\n  ',
       ),
     )
@@ -150,7 +150,7 @@ async function offer(
       for (const wrong of await named(shown, () => accept(received, attempt))) {
         const found = chosen.find(({ dealer }) => dealer.index === wrong)
         if (found === undefined)
-          throw new VaultError(`${shown} complains of a node that dealt nothing`)
+          throw new VaultError(`${shown} complains of a holder that dealt nothing`)
         complaints.set(
           wrong,
           // Nobody else can open what was sent, so either may lie.

@@ -14,20 +14,20 @@ import type { VaultFolder } from './files.js'
 import { LEFT_OVER } from './secret-store.js'
 
 /** The folder of the shares, with a folder for each generation. */
-export const NODES_FOLDER = 'nodes'
+export const SHARES_FOLDER = 'shares'
 
 const MAX_BYTES = 1024
 
-/** The file of a node's share. */
+/** The file of a holder's share. */
 export function shareFile(generation: number, index: number): string {
   return `${folderOf(generation)}/${index}.json`
 }
 
 function folderOf(generation: number): string {
-  return `${NODES_FOLDER}/${generation}`
+  return `${SHARES_FOLDER}/${generation}`
 }
 
-/** Writes the share of a node. */
+/** Writes the share of a holder. */
 export async function writeShare(
   folder: VaultFolder,
   generation: number,
@@ -36,7 +36,7 @@ export async function writeShare(
   await folder.write(shareFile(generation, share.index), formatPrivateShare(share))
 }
 
-/** Reads the share of a node, and checks that the public key has it. */
+/** Reads the share of a holder, and checks that the public key has it. */
 export async function readShare(
   folder: VaultFolder,
   file: string,
@@ -52,9 +52,9 @@ export async function readShare(
     // No cause: it could show the contents of this file.
     throw new VaultError(`${file} is not a private share`)
   }
-  if (share.index !== index) throw new VaultError(`${file} is the share of node ${share.index}`)
+  if (share.index !== index) throw new VaultError(`${file} is the share of holder ${share.index}`)
   if (!isShareOf(publicKey, share))
-    throw new VaultError(`${file} is not the share of this vault's node ${index}`)
+    throw new VaultError(`${file} is not the share of this vault's holder ${index}`)
   return share
 }
 
@@ -78,12 +78,12 @@ function pointsOf(publicKey: PublicKey): readonly string[] {
 
 /** Makes the folder of a new generation, above `current`, which no other process uses. */
 export async function claimGeneration(folder: VaultFolder, current: number): Promise<number> {
-  const nodes = join(folder.directory, NODES_FOLDER)
+  const holders = join(folder.directory, SHARES_FOLDER)
   for (let generation = current + 1; ; generation++) {
     try {
-      await mkdir(join(nodes, String(generation)), { mode: 0o700 })
-      await chmod(join(nodes, String(generation)), 0o700)
-      await syncFolder(nodes)
+      await mkdir(join(holders, String(generation)), { mode: 0o700 })
+      await chmod(join(holders, String(generation)), 0o700)
+      await syncFolder(holders)
       return generation
     } catch (error) {
       // A process was killed, or is making it.
@@ -94,10 +94,10 @@ export async function claimGeneration(folder: VaultFolder, current: number): Pro
 
 /** Removes the shares of older generations than the current one, and such as killed processes left an hour ago. */
 export async function removeOldShares(folder: VaultFolder, current: number): Promise<void> {
-  const nodes = join(folder.directory, NODES_FOLDER)
-  for (const entry of await readdir(nodes)) {
+  const holders = join(folder.directory, SHARES_FOLDER)
+  for (const entry of await readdir(holders)) {
     const generation = Number(entry)
-    const path = join(nodes, entry)
+    const path = join(holders, entry)
     if (!/^\d+$/.test(entry) || generation === current) continue
     const made = await stat(path).catch(() => undefined)
     const isLeftOver = made !== undefined && made.mtimeMs < Date.now() - LEFT_OVER
@@ -110,13 +110,13 @@ export async function removeShares(folder: VaultFolder, generation: number): Pro
   await rm(join(folder.directory, folderOf(generation)), { recursive: true, force: true })
 }
 
-/** Rejects if the permissions of any share file are too wide. Missing and wrong shares are found when a node releases. */
+/** Rejects if the permissions of any share file are too wide. Missing and wrong shares are found when a holder releases. */
 export async function checkShareFiles(
   { directory, permissions }: VaultFolder,
   generation: number,
   count: number,
 ): Promise<void> {
-  permissions.checkFolder(directory, [NODES_FOLDER, folderOf(generation)])
+  permissions.checkFolder(directory, [SHARES_FOLDER, folderOf(generation)])
   for (let index = 0; index < count; index++) {
     const file = shareFile(generation, index)
     const entry = await stat(join(directory, file)).catch(() => undefined)

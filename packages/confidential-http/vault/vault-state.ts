@@ -4,8 +4,8 @@ import type { SecretName } from 'sluice/plugins/confidential-http'
 import type { PublicKey } from 'sluice/tdh2'
 import type { VaultFolder } from './files.js'
 import type { SignedManifest } from './manifest.js'
-import { createNode, type RespondingNode } from './node.js'
-import { createRemoteNode, type NodeSource, sendManifest } from './process/remote-nodes.js'
+import { createEmbeddedHolder, type RespondingHolder } from './embedded-holder.js'
+import { createRemoteHolder, type HolderSource, sendManifest } from './process/remote-holders.js'
 import type { SecretStore } from './secret-store.js'
 import { usableOf } from './versions.js'
 
@@ -15,17 +15,17 @@ export interface VaultState {
   readonly sequence: number
   /** Which shares are in use: each resharing and each rotation makes another generation. */
   readonly generation: number
-  /** How many nodes it takes to release a secret. */
+  /** How many holders it takes to release a secret. */
   readonly threshold: number
   /** The key that secrets are encrypted with. */
   readonly publicKey: PublicKey
-  /** The nodes, each with a share of the key, by index. */
-  readonly nodes: readonly RespondingNode[]
+  /** The holders, each with a share of the key, by index. */
+  readonly holders: readonly RespondingHolder[]
   /** The ciphertext of a secret's newest version. Rejects if there is none, or it has expired. */
   ciphertext(name: SecretName): Promise<string>
 }
 
-/** Milliseconds between two tries to reach a node that was dropped while it was away. */
+/** Milliseconds between two tries to reach a holder that was dropped while it was away. */
 const DROPPED_INTERVAL = 60_000
 
 /** Makes the states of a vault, the same one for the same manifest. */
@@ -38,7 +38,7 @@ export function createStates(
 ): (manifest: SignedManifest) => VaultState {
   let latest: { readonly manifest: SignedManifest; readonly state: VaultState } | undefined
 
-  const sourceOf = (manifest: SignedManifest): NodeSource => ({
+  const sourceOf = (manifest: SignedManifest): HolderSource => ({
     manifest,
     ciphertext: name => store.read(usableOf(manifest.secrets, name)),
   })
@@ -49,32 +49,32 @@ export function createStates(
     const { addresses } = manifest
     const isSameKey =
       latest?.manifest.generation === generation && latest.manifest.publicKey === publicKey
-    const makeNode = (index: number): RespondingNode =>
-      createNode(index, folder, { generation, publicKey }, ciphertextNow)
-    const nodes =
+    const makeHolder = (index: number): RespondingHolder =>
+      createEmbeddedHolder(index, folder, { generation, publicKey }, ciphertextNow)
+    const holders =
       addresses !== undefined
         ? addresses.map((address, index) =>
-            createRemoteNode(index, address, caller, source, async () => sourceOf(await head())),
+            createRemoteHolder(index, address, caller, source, async () => sourceOf(await head())),
           )
         : isSameKey && latest !== undefined
-          ? latest.state.nodes
-          : publicKey.hArray.map((_, index) => makeNode(index))
+          ? latest.state.holders
+          : publicKey.hArray.map((_, index) => makeHolder(index))
     const state: VaultState = {
       sequence,
       generation,
       threshold,
       publicKey,
-      nodes,
+      holders,
       ciphertext: async given => source.ciphertext(checkName(given)),
     }
     return state
   }
 
-  /** Nodes that have been reached since they were dropped, and when the others were asked last. */
+  /** Holders that have been reached since they were dropped, and when the others were asked last. */
   const reached = new Set<string>()
   let sentAt = Number.NEGATIVE_INFINITY
 
-  /** Sends the manifest to dropped nodes that come back: they delete their shares. Nobody waits for that. */
+  /** Sends the manifest to dropped holders that come back: they delete their shares. Nobody waits for that. */
   function sendToDropped(manifest: SignedManifest): void {
     const { dropped = [], isUnsettled } = manifest
     const left = dropped.filter(({ key }) => !reached.has(`${manifest.generation} ${key}`))

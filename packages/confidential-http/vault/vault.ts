@@ -1,7 +1,7 @@
 import type { SecretName, SecretRef, SecretUse } from 'sluice/plugins/confidential-http'
 import type { PublicKey } from 'sluice/tdh2'
 import type { KeyChange, Recovery, ReshareOptions } from './change-key.js'
-import type { VaultNode } from './node.js'
+import type { VaultHolder } from './embedded-holder.js'
 import type { DamagedSecret } from './secret-store.js'
 import type { VaultState } from './vault-state.js'
 
@@ -29,16 +29,16 @@ export interface PutOptions {
 }
 
 /**
- * Secrets in a directory, encrypted with a key whose secret half is split: each node holds a share, and it takes a
- * threshold of nodes to release a secret. The members that say what it is made of are those of its latest known state.
+ * Secrets in a directory, encrypted with a key whose secret half is split: each holder holds a share, and it takes a
+ * threshold of holders to release a secret. The members that say what it is made of are those of its latest known state.
  */
 export interface Vault {
   /** Absolute. */
   readonly directory: string
-  /** How many nodes it takes to release a secret. */
+  /** How many holders it takes to release a secret. */
   readonly threshold: number
-  /** The nodes, each with a share of the key, by index. */
-  readonly nodes: readonly VaultNode[]
+  /** The holders, each with a share of the key, by index. */
+  readonly holders: readonly VaultHolder[]
   /** Which shares are in use: each resharing and each rotation makes another generation. */
   readonly generation: number
   /** The owner of secrets put without one: an address, as 40 lower-case hexadecimal digits. */
@@ -47,7 +47,7 @@ export interface Vault {
   readonly publicKey: PublicKey
   /** The published form of the public key: lower-case hexadecimal digits of its JSON text. */
   readonly publicKeyHex: string
-  /** The public key that the vault's manifests are signed with: 64 hexadecimal digits. Its nodes pin it. */
+  /** The public key that the vault's manifests are signed with: 64 hexadecimal digits. Its holders pin it. */
   readonly writerKey: string
   /** The vault as it is now, whichever process has changed it: the same object until somebody does. */
   current(): Promise<VaultState>
@@ -75,11 +75,11 @@ export interface Vault {
   /** The ciphertext of a secret: JSON text that anybody may see. */
   ciphertext(name: SecretName): Promise<string>
   /**
-   * Decrypts the body of a response that was encrypted with the vault's key, as its receiver does. Nodes reject secrets
+   * Decrypts the body of a response that was encrypted with the vault's key, as its receiver does. Holders reject secrets
    * here by their label.
    */
   decryptResponse(body: Uint8Array | string): Promise<Uint8Array>
-  /** Gives the nodes new shares of the same key: as many nodes, and as high a threshold, as you say. Old shares are useless. */
+  /** Gives the holders new shares of the same key: as many holders, and as high a threshold, as you say. Old shares are useless. */
   reshare(options?: ReshareOptions): Promise<KeyChange>
   /**
    * Makes a new key, and encrypts the newest version of each secret with it. Older versions and expired secrets are removed;
@@ -87,7 +87,7 @@ export interface Vault {
    */
   rotate(): Promise<KeyChange>
   /**
-   * Has a vault that was put back from a backup accepted by nodes, enclaves and `seen` files that have seen a newer state: the next
+   * Has a vault that was put back from a backup accepted by holders, enclaves and `rollbackState` files that have seen a newer state: the next
    * change gets a number beyond `after`, which is the newest that any of them has seen. The error `ROLLBACK` names it.
    */
   recover(options: { readonly after: number }): Promise<Recovery>

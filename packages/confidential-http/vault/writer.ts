@@ -10,7 +10,7 @@ import { stat } from 'node:fs/promises'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import type { VaultFolder } from './files.js'
 
-/** Signs the manifests of a vault, and the orders to its nodes. */
+/** Signs the manifests of a vault, and the orders to its holders. */
 export interface Writer {
   /** The public key: 64 hexadecimal digits. */
   readonly publicKey: string

@@ -6,25 +6,25 @@ import {
 } from '../../../crypto/tdh2/index.js'
 import { VaultError } from '../vault-error.js'
 import {
-  createNodeOrder,
+  createHolderOrder,
   type FailureTimes,
   type Gathering,
-  type SecretNode,
+  type ShareHolder,
   type ShareRequest,
-} from './node-order.js'
+} from './holder-order.js'
 
-/** Asks one more node when one of those asked has not answered for so long, in milliseconds. */
+/** Asks one more holder when one of those asked has not answered for so long, in milliseconds. */
 export const HEDGE_AFTER = 250
-/** How long the nodes may take together, in milliseconds. */
+/** How long the holders may take together, in milliseconds. */
 export const RELEASE_TIMEOUT = 5000
 
 /**
- * Collects `threshold` shares. Asks so many nodes at once; another one for each that fails or lies, and for each that is slow.
+ * Collects `threshold` shares. Asks so many holders at once; another one for each that fails or lies, and for each that is slow.
  * Whether the shares are right is for the tag of the ciphertext to say, which costs nothing: only if it is wrong, gather again
  * with the shares as `suspects`, which verifies their proofs and finds who lied.
  * A process that could not be reached, or lied, is asked again when no other is left: it may be about to start. One that refuses
  * is not.
- * Names the nodes that failed, lied or were slow: in the log, and in the error if too few are left.
+ * Names the holders that failed, lied or were slow: in the log, and in the error if too few are left.
  */
 export function gatherShares(
   gathering: Gathering,
@@ -36,11 +36,11 @@ export function gatherShares(
   return new Promise((resolve, reject) => {
     const stop = new AbortController()
     const suspects = new Map(request.suspects?.map(share => [share.index, share]))
-    const order = createNodeOrder(gathering, request, failures)
+    const order = createHolderOrder(gathering, request, failures)
     const timers = new Set<ReturnType<typeof setTimeout>>()
     const valid: DecryptionShare[] = []
-    const asked = new Set<SecretNode>()
-    const slow = new Set<SecretNode>()
+    const asked = new Set<ShareHolder>()
+    const slow = new Set<ShareHolder>()
     let pausing = 0
 
     function after(ms: number, action: () => void): ReturnType<typeof setTimeout> {
@@ -67,21 +67,21 @@ export function gatherShares(
     }
 
     function askNext(): void {
-      const node = order.next()
-      if (node === undefined) return
-      asked.add(node)
+      const holder = order.next()
+      if (holder === undefined) return
+      asked.add(holder)
       const hedge = after(HEDGE_AFTER, () => {
-        order.isSlow(node, HEDGE_AFTER)
-        slow.add(node)
+        order.isSlow(holder, HEDGE_AFTER)
+        slow.add(holder)
         askNext()
       })
-      const suspect = suspects.get(node.index)
-      suspects.delete(node.index)
-      askNode(node, gathering, request, stop.signal, suspect)
+      const suspect = suspects.get(holder.index)
+      suspects.delete(holder.index)
+      askHolder(holder, gathering, request, stop.signal, suspect)
         .finally(() => {
           clearTimeout(hedge)
-          asked.delete(node)
-          slow.delete(node)
+          asked.delete(holder)
+          slow.delete(holder)
         })
         .then(
           share => {
@@ -90,18 +90,18 @@ export function gatherShares(
             resolve(valid)
           },
           (thrown: unknown) => {
-            if (!stop.signal.aborted) replace(node, thrown)
+            if (!stop.signal.aborted) replace(holder, thrown)
           },
         )
     }
 
-    function replace(node: SecretNode, thrown: unknown): void {
-      const pause = order.fail(node, thrown)
+    function replace(holder: ShareHolder, thrown: unknown): void {
+      const pause = order.fail(holder, thrown)
       if (pause !== undefined) {
         pausing++
         after(pause, () => {
           pausing--
-          order.add(node)
+          order.add(holder)
           if (asked.size - slow.size + valid.length < threshold) askNext()
         })
       }
@@ -112,7 +112,7 @@ export function gatherShares(
     if (signal?.aborted) return onAbort()
     signal?.addEventListener('abort', onAbort)
     after(RELEASE_TIMEOUT, () => {
-      for (const node of asked) order.isLate(node)
+      for (const holder of asked) order.isLate(holder)
       fail()
     })
     for (let at = 0; at < threshold; at++) askNext()
@@ -120,17 +120,17 @@ export function gatherShares(
   })
 }
 
-/** Gets the share of one node, unless it has given one already, and verifies it where any is wrong. */
-async function askNode(
-  node: SecretNode,
+/** Gets the share of one holder, unless it has given one already, and verifies it where any is wrong. */
+async function askHolder(
+  holder: ShareHolder,
   { publicKey }: Gathering,
   { name, ciphertext, keys, suspects }: ShareRequest,
   signal: AbortSignal,
   given?: DecryptionShare,
 ): Promise<DecryptionShare> {
-  const share = given ?? openShare(await node.release(name, keys.publicKey, signal), keys)
-  if (share.index !== node.index)
-    throw new VaultError(`its share is that of node ${share.index}`, { isRetryable: true })
+  const share = given ?? openShare(await holder.release(name, keys.publicKey, signal), keys)
+  if (share.index !== holder.index)
+    throw new VaultError(`its share is that of holder ${share.index}`, { isRetryable: true })
   if (suspects !== undefined) verifyShare(publicKey, ciphertext, share)
   return share
 }

@@ -17,22 +17,22 @@ import type { SecretName } from '../secret-name.js'
 import { readUse, type SecretUse } from '../secret-policy.js'
 import { VaultError } from '../vault-error.js'
 import { gatherShares } from './gather-shares.js'
-import type { FailureTimes, SecretNode, ShareRequest } from './node-order.js'
+import type { FailureTimes, ShareHolder, ShareRequest } from './holder-order.js'
 import { createRedactor } from './redact.js'
 
-export type { SecretNode }
+export type { ShareHolder }
 
 /** The part of a threshold vault that an enclave uses. */
 export interface SecretVault {
   /** The master public key. */
   readonly publicKey: PublicKey
-  /** The number of nodes needed to release a secret. */
+  /** The number of holders needed to release a secret. */
   readonly threshold: number
-  /** The nodes of the vault. */
-  readonly nodes: readonly SecretNode[]
+  /** The holders of the vault. */
+  readonly holders: readonly ShareHolder[]
   /** The TDH2 ciphertext stored under a name, as JSON. */
   ciphertext(name: SecretName): Promise<string>
-  /** The vault as it is now, for one whose key and nodes change: the same object until they do. */
+  /** The vault as it is now, for one whose key and holders change: the same object until they do. */
   current?(): Promise<SecretVault>
 }
 
@@ -45,7 +45,7 @@ export interface SecretsOptions {
 }
 
 /**
- * Gets the secrets that a request names from the vault, for that request only: the nodes seal their decryption shares to a key
+ * Gets the secrets that a request names from the vault, for that request only: the holders seal their decryption shares to a key
  * made for the request, and the shares are combined here, and verified if they do not combine. Redacts errors, log lines and headers of the answer
  * that repeat a secret.
  */
@@ -152,7 +152,7 @@ function createReleasing(vault: SecretVault): Releasing {
     const shares = await gatherShares(now, asked, failures)
     const bytes = await combine(ciphertext, shares, { threshold, crypto: nodeCrypto }).catch(
       async () => {
-        // Either a node lies or the message was changed.
+        // Either a holder lies or the message was changed.
         const verified = await gatherShares(now, { ...asked, suspects: shares }, failures)
         return combine(ciphertext, verified, { threshold, crypto: nodeCrypto })
       },
@@ -177,7 +177,7 @@ function createReleasing(vault: SecretVault): Releasing {
           return await releaseFrom(now, request)
         } catch (thrown) {
           const later = request.signal?.aborted ? now : ((await vault.current?.()) ?? vault)
-          // Its nodes have other shares now, or the secret another version.
+          // Its holders have other shares now, or the secret another version.
           if (later === now || changes === MAX_CHANGES) throw thrown
           now = later
         }

@@ -15,7 +15,7 @@ import { EnclaveError } from '../../../plugins/confidential-http/errors.js'
 import { limits } from '../../../plugins/confidential-http/limits.js'
 import type { SecretName } from '../../../plugins/confidential-http/secret-name.js'
 import {
-  type SecretNode,
+  type ShareHolder,
   type SecretVault,
   secrets,
 } from '../../../plugins/confidential-http/secrets/index.js'
@@ -25,25 +25,25 @@ import { failureOf } from '../../support/waiting.js'
 
 const SECRET = 'sk-live-"quoted"\nand on'
 const OTHER = 'f'.repeat(40)
-const nodes = 3
+const holders = 3
 const threshold = 2
-const { publicKey, shares } = generateKeys({ threshold, nodes })
-const foreign = generateKeys({ threshold, nodes })
+const { publicKey, shares } = generateKeys({ threshold, nodes: holders })
+const foreign = generateKeys({ threshold, nodes: holders })
 
 const nameOf = (key: string, owner = OWNER): SecretName => ({ owner, namespace: 'main', key })
 
-/** A node's behaviour, given its honest answer. */
+/** A holder's behaviour, given its honest answer. */
 type Trick = (honest: Uint8Array, recipient: Uint8Array) => Uint8Array | Promise<Uint8Array>
 
 interface Stored {
   readonly vault: SecretVault
-  /** The nodes asked, in order. */
+  /** The holders asked, in order. */
   readonly asked: number[]
   /** The keys that shares were sealed to. */
   readonly recipients: string[]
 }
 
-/** A vault in memory, whose nodes may misbehave. */
+/** A vault in memory, whose holders may misbehave. */
 async function vaultOf(
   values: Readonly<Record<string, string | Uint8Array>> = { apiKey: SECRET },
   tricks: Readonly<Record<number, Trick>> = {},
@@ -59,8 +59,8 @@ async function vaultOf(
     if (found === undefined) throw new VaultError(`key does not exist: ${key}`)
     return found
   }
-  const vaultNodes = shares.map(
-    (share): SecretNode => ({
+  const vaultHolders = shares.map(
+    (share): ShareHolder => ({
       index: share.index,
       async release(name, recipient) {
         asked.push(share.index)
@@ -72,7 +72,7 @@ async function vaultOf(
       },
     }),
   )
-  return { vault: { publicKey, threshold, nodes: vaultNodes, ciphertext }, asked, recipients }
+  return { vault: { publicKey, threshold, holders: vaultHolders, ciphertext }, asked, recipients }
 }
 
 const ask = (vault: SecretVault, fields: Partial<ConfidentialCall> = {}) =>
@@ -90,11 +90,11 @@ describe('secrets', () => {
       ['third', '\ufeffключ'],
       ['apiKey', SECRET],
     ])
-    // No more nodes than needed.
+    // No more holders than needed.
     expect(asked).toEqual([0, 1, 0, 1])
   })
 
-  test('asks no node where the call names no secret', async () => {
+  test('asks no holder where the call names no secret', async () => {
     const { vault, asked } = await vaultOf()
     const { reply, sent } = ask(vault, { secrets: [] })
     await reply
@@ -130,17 +130,17 @@ describe('secrets', () => {
     [
       'seals its share to another key',
       honest => seal(honest, boxKeys().publicKey),
-      /node 1: its share does not open/,
+      /holder 1: its share does not open/,
     ],
-    ['sends its share open', honest => honest, /node 1: its share does not open/],
-    ['sends nothing', () => new Uint8Array(), /node 1: its share does not open/],
+    ['sends its share open', honest => honest, /holder 1: its share does not open/],
+    ['sends nothing', () => new Uint8Array(), /holder 1: its share does not open/],
     [
       'seals something else',
       (_honest, recipient) => seal(Uint8Array.of(0xff, 0xfe), recipient),
-      /node 1: \S+/,
+      /holder 1: \S+/,
     ],
     [
-      'sends the share of another node',
+      'sends the share of another holder',
       otherShare(async () => {
         const { vault } = await current
         return createShare(
@@ -148,7 +148,7 @@ describe('secrets', () => {
           shares[2] as (typeof shares)[number],
         )
       }),
-      /node 1: its share is that of node 2/,
+      /holder 1: its share is that of holder 2/,
     ],
     [
       'sends the share of another ciphertext',
@@ -161,7 +161,7 @@ describe('secrets', () => {
           shares[1] as (typeof shares)[number],
         ),
       ),
-      /node 1: .*verif/,
+      /holder 1: .*verif/,
     ],
     [
       'sends the share of another vault',
@@ -172,47 +172,50 @@ describe('secrets', () => {
           foreign.shares[1] as (typeof shares)[number],
         )
       }),
-      /node 1: .*verif/,
+      /holder 1: .*verif/,
     ],
     [
       'tampers with its share',
       tampered(share => ({ ...share, U_i: JSON.parse(formatPublicKey(publicKey)).H })),
-      /node 1: .*verif/,
+      /holder 1: .*verif/,
     ],
-    ['fails', () => Promise.reject(new VaultError('node is down')), /node 1: node is down/],
+    ['fails', () => Promise.reject(new VaultError('holder is down')), /holder 1: holder is down/],
     [
       'fails with words of others',
       () => Promise.reject(new TypeError(SECRET)),
-      /node 1: it failed with TypeError/,
+      /holder 1: it failed with TypeError/,
     ],
-    ['throws nothing at all', () => Promise.reject(undefined), /node 1: it failed with Error/],
+    ['throws nothing at all', () => Promise.reject(undefined), /holder 1: it failed with Error/],
   ]
   let current: Promise<Stored>
 
-  test.each(tricks)('skips a node that %s, and names it where too few are left', async (...row) => {
-    const [, trick, reason] = row
-    current = vaultOf({ apiKey: SECRET }, { 1: trick })
-    const { vault, asked } = await current
-    const { reply, sent } = ask(vault)
-    await reply
-    expect(sent[0]?.released.get('apiKey')).toBe(SECRET)
-    expect(asked).toEqual([0, 1, 2])
+  test.each(tricks)(
+    'skips a holder that %s, and names it where too few are left',
+    async (...row) => {
+      const [, trick, reason] = row
+      current = vaultOf({ apiKey: SECRET }, { 1: trick })
+      const { vault, asked } = await current
+      const { reply, sent } = ask(vault)
+      await reply
+      expect(sent[0]?.released.get('apiKey')).toBe(SECRET)
+      expect(asked).toEqual([0, 1, 2])
 
-    const down: Trick = () => Promise.reject(new VaultError('down'))
-    current = vaultOf({ apiKey: SECRET }, { 1: trick, 2: down })
-    const few = await current
-    const failed = ask(few.vault)
-    const error = await failureOf(failed.reply)
-    expect(error).toMatchObject({ name: 'VaultError', code: 'VAULT' })
-    expect(error.message).toMatch(/^secret apiKey: 1 of the 2 shares it takes are good\n/)
-    expect(error.message).toMatch(reason)
-    expect(error.message).toMatch(/\n {2}node 2: down$/)
-    expect(shown(error)).not.toContain('sk-live')
-    expect(few.asked).toEqual([0, 1, 2])
-    expect(failed.sent).toEqual([])
-  })
+      const down: Trick = () => Promise.reject(new VaultError('down'))
+      current = vaultOf({ apiKey: SECRET }, { 1: trick, 2: down })
+      const few = await current
+      const failed = ask(few.vault)
+      const error = await failureOf(failed.reply)
+      expect(error).toMatchObject({ name: 'VaultError', code: 'VAULT' })
+      expect(error.message).toMatch(/^secret apiKey: 1 of the 2 shares it takes are good\n/)
+      expect(error.message).toMatch(reason)
+      expect(error.message).toMatch(/\n {2}holder 2: down$/)
+      expect(shown(error)).not.toContain('sk-live')
+      expect(few.asked).toEqual([0, 1, 2])
+      expect(failed.sent).toEqual([])
+    },
+  )
 
-  test('names the node that lied in the log, and verifies nothing where the shares combine', async () => {
+  test('names the holder that lied in the log, and verifies nothing where the shares combine', async () => {
     // The proof is wrong, but the share is right.
     const wrongProof = tampered(share => ({ ...share, F_i: share.E_i as string }))
     const wrongShare = tampered(share => ({
@@ -229,12 +232,14 @@ describe('secrets', () => {
       await reply
       expect(sent[0]?.released.get('apiKey')).toBe(SECRET)
       expect(asked).toEqual(asks)
-      const lied = lines.filter(line => line.startsWith('node 1 gave no share of secret apiKey: '))
+      const lied = lines.filter(line =>
+        line.startsWith('holder 1 gave no share of secret apiKey: '),
+      )
       expect(lied).toHaveLength(warnings)
     }
   })
 
-  test('blames no node where the message was changed', async () => {
+  test('blames no holder where the message was changed', async () => {
     const { vault, asked } = await vaultOf()
     const stored = JSON.parse(await vault.ciphertext(nameOf('apiKey'))) as { SymCtxt: string }
     const message = Buffer.from(stored.SymCtxt, 'base64').map(byte => byte ^ 1)
@@ -308,7 +313,7 @@ describe('secrets', () => {
     expect(shown(error)).not.toMatch(/sk-live|73, 6b/)
   })
 
-  test('gives up waiting for nodes when the time of the request is over', async () => {
+  test('gives up waiting for holders when the time of the request is over', async () => {
     const { vault } = await vaultOf({ apiKey: SECRET }, { 0: () => new Promise(() => {}) })
     const call = callOf({ secrets: [nameOf('apiKey')], timeout: 30 })
     const { reply, sent } = carry([limits(), secrets({ vault })], call)

@@ -43,7 +43,7 @@ const closing: (() => Promise<unknown>)[] = []
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-attested-'))
-  vault = await createVault(join(folder, 'vault'), { nodes: 1 })
+  vault = await createVault(join(folder, 'vault'), { holders: 1 })
   api = await startHTTPSServer({
     handler(_request, response) {
       asked++

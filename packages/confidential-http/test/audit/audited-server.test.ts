@@ -31,7 +31,7 @@ let heads: AuditHead[] = []
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-audited-'))
-  vault = await createVault(join(folder, 'vault'), { nodes: 1 })
+  vault = await createVault(join(folder, 'vault'), { holders: 1 })
   await vault.put({ key: 'apiKey' }, SECRET, { policy: 'anywhere' })
   api = await startHTTPSServer({
     handler: (request, response) => void request.resume().on('end', () => response.end(SECRET)),

@@ -31,7 +31,7 @@ let received = ''
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'sluice-echoes-'))
-  vault = await createVault(join(directory, 'vault'), { owner: OWNER, nodes: 1 })
+  vault = await createVault(join(directory, 'vault'), { owner: OWNER, holders: 1 })
   await vault.put({ key: 'apiKey' }, SECRET, { policy: 'anywhere' })
   await vault.put({ key: 'pin' }, '42', { policy: 'anywhere' })
   await vault.put({ key: 'hex' }, 'C0ffee', { policy: 'anywhere' })

@@ -81,13 +81,13 @@ describe('secrets', () => {
     })
   })
 
-  test('are released while enough nodes are well, and not with too few', async () => {
+  test('are released while enough holders are well, and not with too few', async () => {
     const threefold = await createVault(join(directory, 'threefold'), { owner: OWNER })
     await threefold.put({ key: 'apiKey' }, SECRETS.apiKey, { policy: 'anywhere' })
     const enclave = enclaveOf({ vault: threefold })
     const request = { method: 'POST', bodyString: '{{.apiKey}}' }
     const asking = { enclave, secrets: ['apiKey'] }
-    const shareOf = (index: number): string => join(threefold.directory, `nodes/1/${index}.json`)
+    const shareOf = (index: number): string => join(threefold.directory, `shares/1/${index}.json`)
     rmSync(shareOf(0))
     await ask(request, asking)
     expect(external.received[0]?.body.toString()).toBe('sk-live-4242')
@@ -96,8 +96,8 @@ describe('secrets', () => {
       name: 'VaultError',
       message: [
         'secret apiKey: 1 of the 2 shares it takes are good',
-        '  node 0: nodes/1/0.json is missing',
-        '  node 1: nodes/1/1.json is the share of node 2',
+        '  holder 0: shares/1/0.json is missing',
+        '  holder 1: shares/1/1.json is the share of holder 2',
       ].join('\n'),
     })
     expect(external.received).toHaveLength(1)

@@ -80,8 +80,8 @@ const everything = 'http,https,http2,tls,net,stream,worker,undici,fs,module,esm,
 const requireOf = file => `--require ${join(support, file)}`
 const planting = requireOf('../leaks/plant.cjs')
 
-/** The environment of nodes whose every step is seen. */
-const nodeEnvironment = {
+/** The environment of holders whose every step is seen. */
+const holderEnvironment = {
   PATH: process.env.PATH,
   DECOY: decoy,
   NODE_DEBUG: everything,
@@ -120,7 +120,7 @@ async function startWorld(environment = {}) {
 
 const embedded = await startWorld()
 const spread = await startWorld({
-  NODES: JSON.stringify(nodeEnvironment),
+  HOLDERS: JSON.stringify(holderEnvironment),
   CALLER_LIMITS: JSON.stringify({ requestsAtOnce: 2, bytesPerSecond: 1_000_000 }),
 })
 const inputOf = ({ url, ca }) => ({
@@ -241,17 +241,17 @@ function filesOf(directory) {
 }
 
 /** Processes that hold a share of the key, of a vault that was reshared and rotated, and may not hold a secret. */
-async function searchNodes({ ask }) {
-  const nodes = await ask('nodes')
-  const printed = nodes.map(node => Buffer.from(node.printed, 'latin1'))
+async function searchHolders({ ask }) {
+  const holders = await ask('holders')
+  const printed = holders.map(holder => Buffer.from(holder.printed, 'latin1'))
   // Each is asked at least by the resharing.
   if (!printed.every(each => each.includes('SERVER new http connection')))
-    throw new Error('a node printed no connection')
-  search('nodes that are processes: stdout and stderr, with NODE_DEBUG', printed)
-  const place = 'nodes that are processes: whole memory'
+    throw new Error('a holder printed no connection')
+  search('holders that are processes: stdout and stderr, with NODE_DEBUG', printed)
+  const place = 'holders that are processes: whole memory'
   if (process.platform !== 'linux') return skip(place, 'only Linux shows it')
   try {
-    for (const [index, { pid }] of nodes.entries()) search(`${place}, ${index}`, memoryOf(pid))
+    for (const [index, { pid }] of holders.entries()) search(`${place}, ${index}`, memoryOf(pid))
   } catch (error) {
     skip(place, `it can't be read here (${error.code ?? error.message})`)
   }
@@ -276,14 +276,14 @@ try {
   await searchEnclave(embedded)
   await searchCaller('remote', spread, async () => {
     const leftOut = await spread.ask('changeKey')
-    if (leftOut.length > 0) throw new Error(`nodes were left out: ${leftOut}`)
+    if (leftOut.length > 0) throw new Error(`holders were left out: ${leftOut}`)
   })
-  await searchNodes(spread)
+  await searchHolders(spread)
   await searchEnclaveElsewhere(spread)
   const files = { hasDecoy: false }
   search('a vault in its directory: all files', filesOf(embedded.ready.directory), files)
   search(
-    'a vault of processes: all files, of its nodes too',
+    'a vault of processes: all files, of its holders too',
     filesOf(spread.ready.directory),
     files,
   )

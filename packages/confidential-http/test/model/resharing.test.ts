@@ -1,4 +1,4 @@
-// Resharing and rotation among nodes that lie, over a network that loses, repeats and reorders, with processes that end at any step and
+// Resharing and rotation among holders that lie, over a network that loses, repeats and reorders, with processes that end at any step and
 // disks that lose what they have written. The code is the library's own; in place of P-256 and of sealed boxes stand faster ones.
 //
 //   npm test -- test/model/resharing.test                            some worlds

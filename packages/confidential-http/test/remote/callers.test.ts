@@ -67,7 +67,7 @@ describe('a file of callers', () => {
 })
 
 test('an enclave goes by the file of callers without a restart', async () => {
-  const vault = await createVault(join(folder, 'vault'), { nodes: 1, owner: OWNER })
+  const vault = await createVault(join(folder, 'vault'), { holders: 1, owner: OWNER })
   const [key, caller] = [createKeys(), createKeys()]
   write({ [one]: OWNER })
   const server = await startEnclaveServer({

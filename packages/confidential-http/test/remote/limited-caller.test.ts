@@ -21,7 +21,7 @@ let server: EnclaveServer
 let asked = 0
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-limited-'))
-  const vault = await createVault(join(folder, 'vault'), { nodes: 1 })
+  const vault = await createVault(join(folder, 'vault'), { holders: 1 })
   api = await startHTTPSServer({
     handler(_request, response) {
       asked++

@@ -86,12 +86,12 @@ test.each(lowOrder.slice(4, 6))('nothing opens that is said to come from %s', (_
 test('no key of low order is pinned, known as a caller, answered or given a share', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'sluice-low-order-'))
   try {
-    const vault = await createVault(directory, { owner: 'ab'.repeat(20), nodes: 1 })
+    const vault = await createVault(directory, { owner: 'ab'.repeat(20), holders: 1 })
     const name = { key: 'apiKey', namespace: 'main', owner: vault.owner }
     await vault.put({ key: 'apiKey' }, 'sk-live', { policy: 'anywhere' })
     for (const [digits, key] of lowOrder.slice(4, 6)) {
       const invalid = (field: string) => ({ code: 'VALIDATION', message: `${field} ${refusal}` })
-      const released = vault.nodes[0]?.release(name, key) as Promise<unknown>
+      const released = vault.holders[0]?.release(name, key) as Promise<unknown>
       expect(await failureOf(released)).toMatchObject(invalid('recipient'))
       const serving = startEnclaveServer({
         vault: directory,

@@ -76,8 +76,8 @@ export async function record(request: IncomingMessage, response: ServerResponse)
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'sluice-enclave-'))
-  // One node, because X25519 is slow in here; how nodes are asked is shown elsewhere.
-  vault = await createVault(join(directory, 'vault'), { owner: OWNER, nodes: 1 })
+  // One holder, because X25519 is slow in here; how holders are asked is shown elsewhere.
+  vault = await createVault(join(directory, 'vault'), { owner: OWNER, holders: 1 })
   for (const [key, value] of Object.entries(SECRETS))
     await vault.put({ key }, value, { policy: 'anywhere' })
   server = await startHTTPSServer({ handler: record })

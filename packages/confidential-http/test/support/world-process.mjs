@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createKeys, startEnclaveServer } from '@sluice/confidential-http'
 import { createVault, openVault } from '@sluice/confidential-http/vault'
 import { startHTTPSServer } from '@sluice/engine'
-import { startNodes } from './vault-nodes.mjs'
+import { startHolders } from './vault-holders.mjs'
 
 const [secrets, otherSecrets] = JSON.parse(process.env.SECRETS)
 const directory = mkdtempSync(join(tmpdir(), 'sluice-world-'))
@@ -72,15 +72,15 @@ const enclaveOptions = {
   callerLimits: JSON.parse(process.env.CALLER_LIMITS ?? '{}'),
   log,
 }
-// With an environment for them, the vault's nodes are processes.
-const nodes =
-  process.env.NODES === undefined
+// With an environment for them, the vault's holders are processes.
+const holders =
+  process.env.HOLDERS === undefined
     ? []
-    : await startNodes({
+    : await startHolders({
         ...{ directory, writer: vault.writerKey, caller: enclaveKeys.publicKey },
-        env: JSON.parse(process.env.NODES),
+        env: JSON.parse(process.env.HOLDERS),
       })
-if (nodes.length > 0) await vault.reshare({ addresses: nodes.map(({ address }) => address) })
+if (holders.length > 0) await vault.reshare({ addresses: holders.map(({ address }) => address) })
 
 /** The life of the vault's key goes on while the enclave runs. */
 async function changeKey() {
@@ -109,8 +109,8 @@ process.on('message', async message => {
   } else if (message === 'connections') process.send({ connections: connections.size })
   else if (message === 'lines') process.send({ lines })
   else if (message === 'changeKey') process.send({ changeKey: await changeKey() })
-  else if (message === 'nodes')
-    process.send({ nodes: nodes.map(({ pid, printed }) => ({ pid, printed: printed() })) })
+  else if (message === 'holders')
+    process.send({ holders: holders.map(({ pid, printed }) => ({ pid, printed: printed() })) })
 })
 process.on('disconnect', () => process.exit())
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }))

@@ -23,7 +23,7 @@ const seconds = Number(process.env.CHAOS_SECONDS ?? 5)
 /** A short run takes place beside other tests, which may leave it no time for all of them. */
 const isShort = process.env.CHAOS_SECONDS === undefined
 
-test(`nodes that are killed, stopped and lie for ${seconds} s cost no request, and liars are named`, async () => {
+test(`holders that are killed, stopped and lie for ${seconds} s cost no request, and liars are named`, async () => {
   const program = join(__dirname, '../support/vault/chaos.mjs')
   const args = [program, String(seconds), String(RATE)]
   const { stdout } = await promisify(execFile)(process.execPath, args)

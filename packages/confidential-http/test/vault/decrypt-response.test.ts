@@ -27,17 +27,17 @@ describe('a response', () => {
     for (const body of bodies)
       expect(await failureOf(vault.decryptResponse(body))).toMatchObject({
         code: 'VAULT',
-        message: '0 of the 2 nodes needed gave a share: the response has the label of a secret',
+        message: '0 of the 2 holders needed gave a share: the response has the label of a secret',
       })
   })
 
-  test('is not decrypted when too few nodes give a share', async () => {
+  test('is not decrypted when too few holders give a share', async () => {
     rmSync(shareFile(0))
     cpSync(shareFile(1), shareFile(2))
     expect(await failureOf(vault.decryptResponse(await response(VALUE)))).toMatchObject({
       code: 'VAULT',
       message:
-        '1 of the 2 nodes needed gave a share: nodes/1/0.json is missing; nodes/1/2.json is the share of node 1',
+        '1 of the 2 holders needed gave a share: shares/1/0.json is missing; shares/1/2.json is the share of holder 1',
     })
   })
 

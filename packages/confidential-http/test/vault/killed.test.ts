@@ -66,7 +66,7 @@ test(`a vault that is changed by processes which are killed, ${KILLS} of them, l
     const lines = await runAndKill(round)
     for (const { begin } of lines) if (begin !== undefined) kinds.add(begin)
     follow(possible, lines)
-    const opened = await openVault(vault.directory, { seen })
+    const opened = await openVault(vault.directory, { rollbackState: seen })
     expect(await opened.listDamaged()).toEqual([])
     const listed = new Set((await opened.list()).map(({ key }) => key))
     for (const [key, values] of possible) {
@@ -74,8 +74,8 @@ test(`a vault that is changed by processes which are killed, ${KILLS} of them, l
       expect([...values]).toContain(value)
       possible.set(key, new Set([value]))
     }
-    const shares = readdirSync(join(vault.directory, 'nodes', String(opened.generation)))
-    expect(shares.filter(each => !each.startsWith('.'))).toHaveLength(opened.nodes.length)
+    const shares = readdirSync(join(vault.directory, 'shares', String(opened.generation)))
+    expect(shares.filter(each => !each.startsWith('.'))).toHaveLength(opened.holders.length)
   }
   await vault.put({ key: 'a' }, 'after', { policy: 'anywhere' })
   expect(await reveal(vault, nameOf('a'))).toBe('after')

@@ -39,44 +39,47 @@ function later(ms: number): void {
 const files = (folder: string) => readdirSync(at(folder)).sort()
 
 describe('resharing', () => {
-  test('to other nodes and another threshold changes neither the key nor what is stored', async () => {
+  test('to other holders and another threshold changes neither the key nor what is stored', async () => {
     await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const response = await encrypt(vault.publicKey, Buffer.from('response'))
     const { H, G_bar } = JSON.parse(Buffer.from(vault.publicKeyHex, 'hex').toString())
     const old = readFileSync(shareFile(0))
-    expect(await vault.reshare({ nodes: 5, threshold: 3 })).toEqual({ generation: 2, leftOut: [] })
-    expect([vault.generation, vault.nodes.length, vault.threshold]).toEqual([2, 5, 3])
+    expect(await vault.reshare({ holders: 5, threshold: 3 })).toEqual({
+      generation: 2,
+      leftOut: [],
+    })
+    expect([vault.generation, vault.holders.length, vault.threshold]).toEqual([2, 5, 3])
     expect(JSON.parse(Buffer.from(vault.publicKeyHex, 'hex').toString())).toMatchObject({
       H,
       G_bar,
     })
     expect(await reveal(vault, nameOf('key'), [1, 3, 4])).toBe(VALUE)
     expect(Buffer.from(await vault.decryptResponse(response)).toString()).toBe('response')
-    expect(files('nodes')).toEqual(['2'])
+    expect(files('shares')).toEqual(['2'])
     // An old share is useless.
-    writeFileSync(at('nodes', '2', '0.json'), old)
+    writeFileSync(at('shares', '2', '0.json'), old)
     expect(await failureOf(release(vault, 0, nameOf('key')))).toMatchObject({
-      message: "nodes/2/0.json is not the share of this vault's node 0",
+      message: "shares/2/0.json is not the share of this vault's holder 0",
     })
     expect(await vault.reshare()).toEqual({
       generation: 3,
-      leftOut: ["nodes/2/0.json: nodes/2/0.json is not the share of this vault's node 0"],
+      leftOut: ["shares/2/0.json: shares/2/0.json is not the share of this vault's holder 0"],
     })
     expect(await reveal(vault, nameOf('key'), [0, 1, 2])).toBe(VALUE)
   })
 
-  test('needs as many of the old nodes as release a secret, and says which are missing', async () => {
+  test('needs as many of the old holders as release a secret, and says which are missing', async () => {
     rmSync(shareFile(0))
     rmSync(shareFile(2))
     expect(await failureOf(vault.reshare())).toMatchObject({
       code: 'VAULT',
       message: [
-        '1 of the 2 nodes it takes have dealt',
-        '  nodes/1/0.json: nodes/1/0.json is missing',
-        '  nodes/1/2.json: nodes/1/2.json is missing',
+        '1 of the 2 holders it takes have dealt',
+        '  shares/1/0.json: shares/1/0.json is missing',
+        '  shares/1/2.json: shares/1/2.json is missing',
       ].join('\n'),
     })
-    expect([vault.generation, files('nodes')]).toEqual([1, ['1']])
+    expect([vault.generation, files('shares')]).toEqual([1, ['1']])
   })
 
   test('is noticed by a vault that is open elsewhere, between two releases', async () => {
@@ -84,12 +87,12 @@ describe('resharing', () => {
     const other = await openVault(vault.directory)
     const before = await other.current()
     expect(await other.current()).toBe(before)
-    await vault.reshare({ nodes: 2 })
+    await vault.reshare({ holders: 2 })
     expect(await failureOf(release(other, 0, nameOf('key')))).toMatchObject({
-      message: 'nodes/1/0.json is missing',
+      message: 'shares/1/0.json is missing',
     })
     const now = await other.current()
-    expect([now === before, now.generation, other.nodes.length]).toEqual([false, 2, 2])
+    expect([now === before, now.generation, other.holders.length]).toEqual([false, 2, 2])
     expect(await reveal(other, nameOf('key'))).toBe(VALUE)
   })
 
@@ -101,7 +104,7 @@ describe('resharing', () => {
     expect(failed.length).toBeLessThan(3)
     for (const { reason } of failed) expect(reason).toMatchObject({ code: 'VAULT' })
     const opened = await openVault(vault.directory)
-    expect(files('nodes')).toEqual([String(opened.generation)])
+    expect(files('shares')).toEqual([String(opened.generation)])
     expect(await reveal(opened, nameOf('key'))).toBe(VALUE)
   })
 
@@ -109,7 +112,7 @@ describe('resharing', () => {
     await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const seen = place()
     mkdirSync(seen, { recursive: true })
-    const unlucky = await openVault(vault.directory, { seen: join(seen, 'seen') })
+    const unlucky = await openVault(vault.directory, { rollbackState: join(seen, 'seen') })
     rmSync(seen, { recursive: true })
     writeFileSync(seen, '')
     expect(await failureOf(unlucky.reshare())).toMatchObject({ code: 'VAULT' })
@@ -118,14 +121,18 @@ describe('resharing', () => {
     expect(await reveal(opened, nameOf('key'))).toBe(VALUE)
   })
 
-  test('checks how many nodes there will be', async () => {
+  test('checks how many holders there will be', async () => {
     const of = (options: object) => failureOf(vault.reshare(options))
-    expect(await of({ nodes: 32 })).toMatchObject({ message: 'nodes must be at most 31, not 32' })
-    expect(await of({ nodes: 1 })).toMatchObject({ message: 'threshold must be at most 1, not 2' })
-    expect(await of({ node: 1 })).toMatchObject({
-      message: "unknown option 'node' of reshare; did you mean 'nodes'?",
+    expect(await of({ holders: 32 })).toMatchObject({
+      message: 'holders must be at most 31, not 32',
     })
-    expect(files('nodes')).toEqual(['1'])
+    expect(await of({ holders: 1 })).toMatchObject({
+      message: 'threshold must be at most 1, not 2',
+    })
+    expect(await of({ holder: 1 })).toMatchObject({
+      message: "unknown option 'holder' of reshare; did you mean 'holders'?",
+    })
+    expect(files('shares')).toEqual(['1'])
   })
 })
 
@@ -148,7 +155,7 @@ describe('rotation', () => {
     expect(await reveal(vault, nameOf('key'))).toBe(VALUE)
     expect(await reveal(vault, nameOf('theirs', OTHER), [1, 2])).toBe('their value')
     expect(await failureOf(vault.decryptResponse(response))).toMatchObject({ code: 'VAULT' })
-    expect(files('nodes')).toEqual(['2'])
+    expect(files('shares')).toEqual(['2'])
     expect(walk(at('secrets')).filter(each => each.endsWith('.json'))).toHaveLength(2)
   })
 
@@ -158,7 +165,7 @@ describe('rotation', () => {
     expect(await failureOf(vault.rotate())).toMatchObject({
       message: expect.stringMatching(/key\.\w+\.json is missing$/),
     })
-    expect([vault.generation, files('nodes')]).toEqual([1, ['1']])
+    expect([vault.generation, files('shares')]).toEqual([1, ['1']])
   })
 
   test('while others put loses nothing', async () => {
@@ -246,7 +253,7 @@ describe('a rollback', () => {
     await vault.put({ key: 'key' }, 'old', { policy: 'anywhere' })
     const seen = join(vault.directory, '..', 'seen')
     const before = copy()
-    const holder = await openVault(vault.directory, { seen })
+    const holder = await openVault(vault.directory, { rollbackState: seen })
     await vault.put({ key: 'key' }, 'new', { policy: 'anywhere' })
     await holder.list()
     expect(readFileSync(seen, 'utf8')).toMatch(/^3 [0-9a-f]{64} [0-9a-f]{64}\n$/)
@@ -260,7 +267,9 @@ describe('a rollback', () => {
     expect(await failureOf(holder.put({ key: 'key' }, 'x', { policy: 'anywhere' }))).toMatchObject(
       older,
     )
-    expect(await failureOf(openVault(vault.directory, { seen }))).toMatchObject(older)
+    expect(await failureOf(openVault(vault.directory, { rollbackState: seen }))).toMatchObject(
+      older,
+    )
     // Another history of the same length is no better.
     const fresh = await openVault(vault.directory)
     await fresh.put({ key: 'other' }, 'x', { policy: 'anywhere' })
@@ -268,17 +277,21 @@ describe('a rollback', () => {
       code: 'ROLLBACK',
       message: `${vault.directory} has another history than was seen: its change 3 was another`,
     }
-    expect(await failureOf(openVault(vault.directory, { seen }))).toMatchObject(other)
+    expect(await failureOf(openVault(vault.directory, { rollbackState: seen }))).toMatchObject(
+      other,
+    )
     await fresh.put({ key: 'other' }, 'x', { policy: 'anywhere' })
-    expect(await failureOf(openVault(vault.directory, { seen }))).toMatchObject(other)
+    expect(await failureOf(openVault(vault.directory, { rollbackState: seen }))).toMatchObject(
+      other,
+    )
   })
 
   test('is not hidden by manifests that somebody else has signed', async () => {
     const seen = join(vault.directory, '..', 'seen')
-    await openVault(vault.directory, { seen })
+    await openVault(vault.directory, { rollbackState: seen })
     const other = await createVault(place(), { owner: vault.owner })
     putBack(other.directory)
-    expect(await failureOf(openVault(vault.directory, { seen }))).toMatchObject({
+    expect(await failureOf(openVault(vault.directory, { rollbackState: seen }))).toMatchObject({
       code: 'ROLLBACK',
       message: `the vault has another writer than ${seen} has seen: ${other.writerKey.slice(0, 8)}…`,
     })
@@ -306,7 +319,7 @@ describe('a rollback', () => {
   test('needs a file that holds what was seen', async () => {
     const seen = join(vault.directory, '..', 'seen')
     writeFileSync(seen, 'nothing', { mode: 0o600 })
-    expect(await failureOf(openVault(vault.directory, { seen }))).toMatchObject({
+    expect(await failureOf(openVault(vault.directory, { rollbackState: seen }))).toMatchObject({
       message: `${seen} does not hold the newest state of a vault`,
     })
   })
@@ -326,5 +339,5 @@ test('a vault without the key of its writer is read, and not changed', async () 
     expect(await failureOf(change())).toMatchObject({
       message: 'writer.json is missing: only who has it can change the vault',
     })
-  expect(existsSync(at('nodes', '2'))).toBe(false)
+  expect(existsSync(at('shares', '2'))).toBe(false)
 })

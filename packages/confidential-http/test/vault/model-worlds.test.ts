@@ -1,19 +1,19 @@
-// Worlds in which a rule of the model of resharing (test/model/resharing.test.ts) was broken, on real nodes.
+// Worlds in which a rule of the model of resharing (test/model/resharing.test.ts) was broken, on real holders.
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import type { Vault } from '../../vault/index.js'
-import { askNode, type NodeRequest } from '../../vault/process/protocol.js'
-import { keysOf, standBefore } from '../support/vault/node-attack.js'
+import { askHolder, type HolderRequest } from '../../vault/process/protocol.js'
+import { keysOf, standBefore } from '../support/vault/holder-attack.js'
 import {
   addressesOf,
   introduce,
-  type Node,
+  type Holder,
   open,
   sharesOf,
-  startNodes,
-} from '../support/vault/node-processes.js'
+  startHolders,
+} from '../support/vault/holder-processes.js'
 import { nameOf, place, reveal, VALUE, vault } from '../support/vault/vault.js'
 
 const PAIRS = [
@@ -21,38 +21,38 @@ const PAIRS = [
   [1, 2],
   [0, 2],
 ]
-let nodes: [Node, Node, Node]
+let holders: [Holder, Holder, Holder]
 let remote: Vault
 beforeEach(async () => {
   await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
   await vault.put({ key: 'old' }, VALUE, { policy: 'anywhere' })
-  nodes = (await startNodes(3, vault.writerKey)) as [Node, Node, Node]
-  introduce(nodes)
-  await vault.reshare({ addresses: addressesOf(nodes) })
+  holders = (await startHolders(3, vault.writerKey)) as [Holder, Holder, Holder]
+  introduce(holders)
+  await vault.reshare({ addresses: addressesOf(holders) })
   remote = await open()
 })
 
 /** Loses the share of the next generation, once it was shown. */
-function losePending(node: Node): void {
-  for (const file of sharesOf(node))
-    if (file.startsWith('pending-')) rmSync(join(node.directory, 'shares', file))
+function losePending(holder: Holder): void {
+  for (const file of sharesOf(holder))
+    if (file.startsWith('pending-')) rmSync(join(holder.directory, 'shares', file))
 }
 
 describe('a rotation whose shares are lost after a secret was put with the new key', () => {
-  /** Makes the nodes lose their new shares before they are told of the new key, and changes secrets in between. */
+  /** Makes the holders lose their new shares before they are told of the new key, and changes secrets in between. */
   async function rotateAndLose(
-    losing: readonly Node[],
+    losing: readonly Holder[],
     work: (writer: Vault) => Promise<void>,
   ): Promise<{ readonly message: string; readonly urls: readonly string[] }> {
     let isLosing = false
     let isRotating = false
     let isChanged = false
     const urls = await Promise.all(
-      losing.map(node =>
-        standBefore(node, async request => {
+      losing.map(holder =>
+        standBefore(holder, async request => {
           if (request.kind === 'prove') isLosing = isRotating
           if (request.kind !== 'manifest' || !isLosing) return undefined
-          losePending(node)
+          losePending(holder)
           if (isChanged) return undefined
           isChanged = true
           await work(vault)
@@ -60,8 +60,8 @@ describe('a rotation whose shares are lost after a secret was put with the new k
         }),
       ),
     )
-    const fronts = losing.map((node, at) => ({ ...node, url: urls[at] as string }))
-    const stand = nodes.map(node => fronts.find(({ key }) => key === node.key) ?? node)
+    const fronts = losing.map((holder, at) => ({ ...holder, url: urls[at] as string }))
+    const stand = holders.map(holder => fronts.find(({ key }) => key === holder.key) ?? holder)
     await remote.reshare({ addresses: addressesOf(stand) })
     isRotating = true
     const { message } = await failureOf(remote.rotate())
@@ -71,20 +71,20 @@ describe('a rotation whose shares are lost after a secret was put with the new k
   }
 
   test('is taken back where too few are left to read by it, and each secret that goes with it is named', async () => {
-    const [, second, third] = nodes
+    const [, second, third] = holders
     const { message, urls } = await rotateAndLose([second, third], async writer => {
       await writer.put({ key: 'other' }, VALUE, { policy: 'anywhere' })
       await writer.put({ key: 'key' }, 'a later value', { policy: 'anywhere' })
       await writer.remove({ key: 'old' })
     })
     const [head, ...lines] = message.split('\n  ')
-    expect(head).toBe('new nodes have no share, and the change was taken back')
+    expect(head).toBe('new holders have no share, and the change was taken back')
     const { owner, namespace } = nameOf('key')
     const lost = (key: string): string =>
       `0x${owner}::${namespace}::${key} was put with the key that is lost: put it again`
     expect(lines.sort()).toEqual(
       [
-        ...urls.map(url => `the node at ${url} has no share of generation 4`),
+        ...urls.map(url => `the holder at ${url} has no share of generation 4`),
         lost('key'),
         lost('other'),
       ].sort(),
@@ -97,22 +97,22 @@ describe('a rotation whose shares are lost after a secret was put with the new k
   })
 
   test('is taken back also after many other changes', async () => {
-    const [, second, third] = nodes
+    const [, second, third] = holders
     const { message } = await rotateAndLose([second, third], async writer => {
       for (let each = 0; each < 20; each++)
         await writer.put({ key: 'other' }, VALUE, { policy: 'anywhere' })
     })
-    expect(message).toMatch(/^new nodes have no share, and the change was taken back/)
+    expect(message).toMatch(/^new holders have no share, and the change was taken back/)
     for (const pair of PAIRS) expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
   })
 
   test('stays where enough are left, and nothing that was put is lost', async () => {
-    const [, , third] = nodes
+    const [, , third] = holders
     const { message, urls } = await rotateAndLose([third], async writer => {
       await writer.put({ key: 'other' }, VALUE, { policy: 'anywhere' })
     })
     expect(message).toBe(
-      `nodes have no share of the new key, and secrets were put with it: reshare without them\n  the node at ${urls[0]} has no share of generation 4`,
+      `holders have no share of the new key, and secrets were put with it: reshare without them\n  the holder at ${urls[0]} has no share of generation 4`,
     )
     await remote.reshare()
     for (const key of ['key', 'other'])
@@ -120,8 +120,8 @@ describe('a rotation whose shares are lost after a secret was put with the new k
   })
 })
 
-test('a change that another process has settled is not taken back for a node whose disk was put back', async () => {
-  const [first, second, third] = nodes
+test('a change that another process has settled is not taken back for a holder whose disk was put back', async () => {
+  const [first, second, third] = holders
   const before = place()
   const parts = ['shares', 'manifest.json']
   for (const part of parts)
@@ -133,10 +133,10 @@ test('a change that another process has settled is not taken back for a node who
     if (stage === 'away')
       return String(request.text).includes('"isUnsettled":true') ? 'nothing' : undefined
     stage = 'there'
-    // Another process settles the change, and goes no further, as its new node is away.
+    // Another process settles the change, and goes no further, as its new holder is away.
     const away = { url: 'http://127.0.0.1:9', key: vault.writerKey }
     await failureOf(remote.reshare({ addresses: [...addressesOf([first, second]), away] }))
-    for (const node of nodes) expect(sharesOf(node)).toEqual(['3.json'])
+    for (const holder of holders) expect(sharesOf(holder)).toEqual(['3.json'])
     await third.stop()
     for (const part of parts) {
       rmSync(join(third.directory, part), { recursive: true })
@@ -148,30 +148,30 @@ test('a change that another process has settled is not taken back for a node who
   const addresses = addressesOf([first, second, { ...third, url }])
   expect((await remote.reshare({ addresses })).leftOut).toHaveLength(1)
   stage = 'asked'
-  const leftOut = [`node 2 at ${url}: shares/3.json is missing`]
+  const leftOut = [`holder 2 at ${url}: shares/3.json is missing`]
   expect(await other.reshare()).toEqual({ generation: 4, leftOut })
   for (const pair of PAIRS) expect(await reveal(other, nameOf('key'), pair)).toBe(VALUE)
 })
 
-test('what a node was sent for an earlier attempt does not come in place of what it has accepted since', async () => {
-  const [first, second, third] = nodes
+test('what a holder was sent for an earlier attempt does not come in place of what it has accepted since', async () => {
+  const [first, second, third] = holders
   let isLying = false
-  const ask = (node: Node, { replyTo: _, ...fields }: NodeRequest) =>
-    askNode(node, keysOf(third), fields as NodeRequest)
+  const ask = (holder: Holder, { replyTo: _, ...fields }: HolderRequest) =>
+    askHolder(holder, keysOf(third), fields as HolderRequest)
   // Deals what is right to the first, and what is wrong to the second, which complains.
   const liar = await standBefore(third, async request => {
     if (!isLying || request.kind !== 'deal') return undefined
     const { dealing, sealed } = (await ask(third, request)) as { sealed: string[]; dealing: string }
     return { answer: { dealing, sealed: [sealed[0], sealed[1], sealed[1]] } }
   })
-  const accepted: NodeRequest[] = []
+  const accepted: HolderRequest[] = []
   let said: unknown
   const url = await standBefore(first, async request => {
     if (!isLying) return undefined
     if (request.kind === 'accept') accepted.push(request)
-    // The network repeats it once the node has shown its share.
+    // The network repeats it once the holder has shown its share.
     if (request.kind === 'manifest' && String(request.text).includes('"isUnsettled":true'))
-      said = (await failureOf(ask(first, accepted[0] as NodeRequest))).message
+      said = (await failureOf(ask(first, accepted[0] as HolderRequest))).message
     return undefined
   })
   const addresses = addressesOf([{ ...third, url: liar }, { ...first, url }, second])
@@ -179,7 +179,7 @@ test('what a node was sent for an earlier attempt does not come in place of what
   isLying = true
   const { generation, leftOut } = await remote.reshare()
   expect(accepted.map(({ attempt }) => attempt)).toEqual([1, 2])
-  expect(said).toBe('the node has accepted attempt 2 of this order')
+  expect(said).toBe('the holder has accepted attempt 2 of this order')
   expect(generation).toBe(4)
   expect(leftOut).toEqual([expect.stringContaining(liar)])
   for (const pair of PAIRS) expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)

@@ -36,16 +36,16 @@ beforeEach(async () => {
   await vault.put(name, 'value', { policy: 'anywhere' })
 })
 
-/** What node 0 answers when it is asked for its share of the secret. */
+/** What holder 0 answers when it is asked for its share of the secret. */
 function release(of: Vault): Promise<unknown> {
   const secret = { ...name, namespace: 'main', owner: of.owner }
-  return (of.nodes[0] as Vault['nodes'][number]).release(secret, boxKeys().publicKey)
+  return (of.holders[0] as Vault['holders'][number]).release(secret, boxKeys().publicKey)
 }
 
 const onPosix = process.platform === 'win32' ? describe.skip : describe
 
 onPosix('a vault that others may touch', () => {
-  test.each(['', 'nodes', 'nodes/1', 'manifests', 'secrets'])(
+  test.each(['', 'shares', 'shares/1', 'manifests', 'secrets'])(
     'is not opened where others may write in its folder %j',
     async entry => {
       for (const mode of [0o770, 0o702, 0o777]) {
@@ -108,8 +108,8 @@ onPosix('a vault that others may touch', () => {
   test('is not opened where its folder of shares is a link into such a folder', async () => {
     const open = at(`open-${count}`)
     mkdirSync(open)
-    renameSync(join(vault.directory, 'nodes'), join(open, 'nodes'))
-    symlinkSync(join(open, 'nodes'), join(vault.directory, 'nodes'))
+    renameSync(join(vault.directory, 'shares'), join(open, 'shares'))
+    symlinkSync(join(open, 'shares'), join(vault.directory, 'shares'))
     await openVault(vault.directory)
     chmodSync(open, 0o777)
     expect(await failureOf(openVault(vault.directory))).toMatchObject({
@@ -137,14 +137,14 @@ onPosix('a vault that others may touch', () => {
   })
 
   test('releases nothing with a share that others may read', async () => {
-    const share = join(vault.directory, 'nodes/1/0.json')
+    const share = join(vault.directory, 'shares/1/0.json')
     await release(vault)
     for (const mode of [0o640, 0o604, 0o620]) {
       chmodSync(share, mode)
       expect(await failureOf(release(vault))).toMatchObject({
         code: 'PERMISSIONS',
         message: expect.stringMatching(
-          /^nodes\/1\/0\.json has the mode 06..: others may read or write .* make it 0600/,
+          /^shares\/1\/0\.json has the mode 06..: others may read or write .* make it 0600/,
         ),
       })
     }
@@ -153,16 +153,16 @@ onPosix('a vault that others may touch', () => {
     await release(vault)
   })
 
-  test('is not opened where others may read the share of any node', async () => {
-    for (const { index } of vault.nodes) {
-      const share = join(vault.directory, `nodes/1/${index}.json`)
+  test('is not opened where others may read the share of any holder', async () => {
+    for (const { index } of vault.holders) {
+      const share = join(vault.directory, `shares/1/${index}.json`)
       for (const mode of [0o644, 0o640, 0o604]) {
         chmodSync(share, mode)
         expect(await failureOf(openVault(vault.directory))).toMatchObject({
           name: 'DataStreamsError',
           code: 'PERMISSIONS',
           message: expect.stringContaining(
-            `nodes/1/${index}.json has the mode 0${mode.toString(8)}`,
+            `shares/1/${index}.json has the mode 0${mode.toString(8)}`,
           ),
         })
       }
@@ -172,14 +172,14 @@ onPosix('a vault that others may touch', () => {
   })
 
   test('is opened where a share is missing, or a folder stands in its place', async () => {
-    rmSync(join(vault.directory, 'nodes/1/0.json'))
-    rmSync(join(vault.directory, 'nodes/1/1.json'))
-    mkdirSync(join(vault.directory, 'nodes/1/1.json'))
+    rmSync(join(vault.directory, 'shares/1/0.json'))
+    rmSync(join(vault.directory, 'shares/1/1.json'))
+    mkdirSync(join(vault.directory, 'shares/1/1.json'))
     expect((await openVault(vault.directory)).owner).toBe(vault.owner)
   })
 
   test('keeps sluice vault list and sluice enclave from starting', () => {
-    chmodSync(join(vault.directory, 'nodes/1/1.json'), 0o644)
+    chmodSync(join(vault.directory, 'shares/1/1.json'), 0o644)
     const run = (...args: readonly string[]) =>
       spawnSync(process.execPath, [command, ...args, '--vault', vault.directory], {
         encoding: 'utf8',
@@ -190,7 +190,7 @@ onPosix('a vault that others may touch', () => {
     ]) {
       const { status, stdout, stderr } = run(...args)
       expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-      expect(stderr).toMatch(/nodes\/1\/1\.json has the mode 0644: .*--insecure-permissions/)
+      expect(stderr).toMatch(/shares\/1\/1\.json has the mode 0644: .*--insecure-permissions/)
     }
     expect(run('vault', 'list', '--insecure-permissions').status).toBe(0)
   })

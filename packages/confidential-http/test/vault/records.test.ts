@@ -1,4 +1,4 @@
-// Who has changed a vault, and who was given what by its nodes: in audit logs beside them.
+// Who has changed a vault, and who was given what by its holders: in audit logs beside them.
 import {
   chownSync,
   mkdirSync,
@@ -17,10 +17,10 @@ import {
   addressesOf,
   caller,
   introduce,
-  type Node,
+  type Holder,
   open,
-  startNodes,
-} from '../support/vault/node-processes.js'
+  startHolders,
+} from '../support/vault/holder-processes.js'
 import { nameOf, OWNER, reveal, VALUE, vault } from '../support/vault/vault.js'
 
 const fileIn = (directory: string): string => join(directory, 'audit.jsonl')
@@ -30,12 +30,12 @@ const recordsIn = (directory: string): Record<string, unknown>[] =>
     .split('\n')
     .map(line => JSON.parse(line))
 
-let nodes: [Node, Node, Node]
+let holders: [Holder, Holder, Holder]
 beforeEach(async () => {
   await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
-  nodes = (await startNodes(3, vault.writerKey)) as [Node, Node, Node]
-  introduce(nodes)
-  await vault.reshare({ addresses: addressesOf(nodes) })
+  holders = (await startHolders(3, vault.writerKey)) as [Holder, Holder, Holder]
+  introduce(holders)
+  await vault.reshare({ addresses: addressesOf(holders) })
 })
 
 test('a vault has a record of each act, with who did it, and none of a value', async () => {
@@ -96,13 +96,13 @@ test('an act that can not be recorded says that it was made, and is missed from 
   expect(await verifyAudit(file)).toMatchObject({ unrecorded: [before + 1] })
 })
 
-test('a node has a record of each release, and of its part in resharings', async () => {
+test('a holder has a record of each release, and of its part in resharings', async () => {
   const remote = await open()
   expect(await reveal(remote, nameOf('key'), [0, 1])).toBe(VALUE)
   const stranger = await openVault(vault.directory, { callerSecretKey: 'ab'.repeat(32) })
   await failureOf(reveal(stranger, nameOf('key'), [0]))
   await remote.reshare()
-  const [{ directory }] = nodes
+  const [{ directory }] = holders
   const acts = recordsIn(directory).map(({ type, caller: by, secret, code }) => [
     type,
     by,
@@ -117,12 +117,12 @@ test('a node has a record of each release, and of its part in resharings', async
     ['deal', undefined, undefined, undefined],
     ['accept', undefined, undefined, undefined],
   ])
-  for (const node of nodes)
-    expect((await verifyAudit(fileIn(node.directory))).head.seq).toBeGreaterThan(2)
+  for (const holder of holders)
+    expect((await verifyAudit(fileIn(holder.directory))).head.seq).toBeGreaterThan(2)
 })
 
 test.each(['/dev/null', 'another-file', 'file of another user'])(
-  'no log is a link, to %s: neither of a vault, nor of a node, nor of an enclave',
+  'no log is a link, to %s: neither of a vault, nor of a holder, nor of an enclave',
   async target => {
     const rule = /audit\.jsonl is a symbolic link, and an audit log must not be one/
     const other = target.startsWith('/') ? target : join(vault.directory, '..', target)
@@ -142,10 +142,10 @@ test.each(['/dev/null', 'another-file', 'file of another user'])(
       code: 'AUDIT',
       message: expect.stringMatching(rule),
     })
-    const [node] = nodes
-    await node.stop()
-    link(node.directory)
-    expect(await failureOf(node.start())).toMatchObject({
+    const [holder] = holders
+    await holder.stop()
+    link(holder.directory)
+    expect(await failureOf(holder.start())).toMatchObject({
       code: 'AUDIT',
       message: expect.stringMatching(rule),
     })
@@ -155,7 +155,7 @@ test.each(['/dev/null', 'another-file', 'file of another user'])(
 
 test('a log that becomes a link to itself while it is written takes no more records', async () => {
   const remote = await open()
-  const [{ directory }] = nodes
+  const [{ directory }] = holders
   const file = fileIn(directory)
   renameSync(file, `${file}-away`)
   symlinkSync(`${file}-away`, file)
@@ -163,9 +163,9 @@ test('a log that becomes a link to itself while it is written takes no more reco
   expect(failed.message).toMatch(/audit\.jsonl (was replaced or deleted|is a symbolic link)/)
 })
 
-test('a node gives nothing that it can not record', async () => {
+test('a holder gives nothing that it can not record', async () => {
   const remote = await open()
-  const [{ directory }] = nodes
+  const [{ directory }] = holders
   rmSync(fileIn(directory))
   const failed = await failureOf(reveal(remote, nameOf('key'), [0]))
   expect(failed.message).toMatch(/audit\.jsonl was replaced or deleted/)

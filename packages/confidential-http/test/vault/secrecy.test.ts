@@ -19,7 +19,7 @@ describe('what must not be seen', () => {
     await storedValue(vault, nameOf('key'))
     const shares = [0, 1, 2].map(index => JSON.parse(readFileSync(shareFile(index), 'utf8')).V)
     const scalars = shares.map(each => BigInt(`0x${Buffer.from(each, 'base64').toString('hex')}`))
-    // The master secret, from the shares of the nodes 0 and 1: 2 f(1) - f(2).
+    // The master secret, from the shares of the holders 0 and 1: 2 f(1) - f(2).
     const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
     const [one = 0n, two = 0n] = scalars
     const master = (((2n * one - two) % order) + order) % order
@@ -27,7 +27,7 @@ describe('what must not be seen', () => {
       const hex = scalar.toString(16).padStart(64, '0')
       return [hex, `${scalar}`, Buffer.from(hex, 'hex').toString('base64')]
     }
-    const seen = [vault, vault.nodes, vault.publicKey]
+    const seen = [vault, vault.holders, vault.publicKey]
       .map(each => inspect(each, { depth: 20, showHidden: true, getters: true }))
       .join()
     for (const secret of [VALUE, ...scalars.flatMap(forms), ...forms(master)])

@@ -38,12 +38,12 @@ describe('a vault', () => {
     [3, 2],
     [5, 3],
     [5, 5],
-  ])('of %i nodes releases a secret by any %i of them', async (nodes, threshold) => {
-    const made = await createVault(place(), { nodes, threshold })
-    expect(made.nodes.map(node => node.index)).toEqual([...Array(nodes).keys()])
+  ])('of %i holders releases a secret by any %i of them', async (holders, threshold) => {
+    const made = await createVault(place(), { holders, threshold })
+    expect(made.holders.map(holder => holder.index)).toEqual([...Array(holders).keys()])
     await made.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const name = nameOf('key', made.owner)
-    const all = [...Array(nodes).keys()]
+    const all = [...Array(holders).keys()]
     for (const indexes of [all, all.slice(-threshold)])
       expect(await reveal(made, name, indexes)).toBe(VALUE)
     expect(await failureOf(reveal(made, name, all.slice(1, threshold)))).toMatchObject({
@@ -52,9 +52,9 @@ describe('a vault', () => {
     })
   })
 
-  test('has 3 nodes, a threshold of 2 and an owner of its own by default', async () => {
+  test('has 3 holders, a threshold of 2 and an owner of its own by default', async () => {
     const [one, other] = [await createVault(place()), await createVault(place())]
-    expect([one.nodes.length, one.threshold]).toEqual([3, 2])
+    expect([one.holders.length, one.threshold]).toEqual([3, 2])
     expect(one.owner).toMatch(/^[0-9a-f]{40}$/)
     expect(one.owner).not.toBe(other.owner)
     expect(one.publicKeyHex).not.toBe(other.publicKeyHex)
@@ -62,7 +62,7 @@ describe('a vault', () => {
       Group: 'P256',
       HArray: { length: 3 },
     })
-    expect((await createVault(place(), { nodes: 1 })).threshold).toBe(1)
+    expect((await createVault(place(), { holders: 1 })).threshold).toBe(1)
   })
 
   test('is the same when it is opened again', async () => {
@@ -216,11 +216,11 @@ describe('a vault', () => {
 
   test('tells what it wants of a new vault', async () => {
     const options = [
-      [{ nodes: 0 }, 'nodes must be at least 1, not 0'],
-      [{ nodes: 32 }, 'nodes must be at most 31, not 32'],
-      [{ nodes: 2.5 }, 'nodes must be a whole number, not 2.5'],
+      [{ holders: 0 }, 'holders must be at least 1, not 0'],
+      [{ holders: 32 }, 'holders must be at most 31, not 32'],
+      [{ holders: 2.5 }, 'holders must be a whole number, not 2.5'],
       [{ threshold: 4 }, 'threshold must be at most 3, not 4'],
-      [{ nodes: 5, threshold: 0 }, 'threshold must be at least 1, not 0'],
+      [{ holders: 5, threshold: 0 }, 'threshold must be at least 1, not 0'],
       [{ owner: 'me' }, 'owner must be an address: 40 hexadecimal digits'],
       [null, 'createVault takes an object of options, not null'],
     ] as const
@@ -244,7 +244,7 @@ describe('a vault', () => {
     rmSync(at('vault.json'))
     expect(await failureOf(createVault(vault.directory))).toMatchObject({
       code: 'VAULT',
-      message: expect.stringMatching(/has nodes but no vault\.json/),
+      message: expect.stringMatching(/has holders but no vault\.json/),
     })
     expect(readFileSync(shareFile(0), 'utf8')).toBe(before)
     const directory = place()
@@ -263,7 +263,7 @@ describe('a vault', () => {
     expect(readdirSync(directory).sort()).toEqual([
       'README',
       'manifests',
-      'nodes',
+      'shares',
       'vault.json',
       'writer.json',
     ])
@@ -277,15 +277,15 @@ describe('a vault', () => {
       'manifests',
       'manifests/1.json',
       'manifests/2.json',
-      'nodes',
-      'nodes/1',
-      'nodes/1/0.json',
-      'nodes/1/1.json',
-      'nodes/1/2.json',
       'secrets',
       `secrets/${OWNER}`,
       `secrets/${OWNER}/main`,
       `secrets/${OWNER}/main/${basename(secretFile())}`,
+      'shares',
+      'shares/1',
+      'shares/1/0.json',
+      'shares/1/1.json',
+      'shares/1/2.json',
       'vault.json',
       'writer.json',
     ])

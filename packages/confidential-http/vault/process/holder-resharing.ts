@@ -13,44 +13,44 @@ import { boxJSON, openJSON, parseObject } from '../../sealed-message.js'
 import { readDealing, receiveDealings, type SealedDealing, sealDealing } from '../dealing.js'
 import { digestOf, type SignedManifest } from '../manifest.js'
 import { isShareOf } from '../share-files.js'
-import { type NodeFiles, type NodeTrust, TRUST_FILE } from './node-files.js'
+import { type HolderFiles, type HolderTrust, TRUST_FILE } from './holder-files.js'
 import { checkStep, type Order, readOrder, type Step } from './order.js'
-import { type NodeRequest, textOf, textsOf } from './protocol.js'
+import { type HolderRequest, textOf, textsOf } from './protocol.js'
 
 /** How many resharings may be under way. */
 const MAX_ORDERS = 4
-/** The label of what a node decrypts to show that it has a share: no secret and no response has it. */
+/** The label of what a holder decrypts to show that it has a share: no secret and no response has it. */
 export const PROOF_LABEL: Uint8Array = Buffer.from('sluice vault: proof of one share')
 
-/** The least threshold that a node deals its share for where its file names none: of one, any receiver has the key. */
+/** The least threshold that a holder deals its share for where its file names none: of one, any receiver has the key. */
 const MIN_THRESHOLD = 2
 
-/** What a node needs to take part in resharings. */
+/** What a holder needs to take part in resharings. */
 interface Resharing {
-  readonly files: NodeFiles
+  readonly files: HolderFiles
   readonly keys: BoxKeys
   readonly log: Log
   known(): SignedManifest
-  /** The node's index in a vault, -1 where it is not one of its nodes. */
+  /** The holder's index in a vault, -1 where it is not one of its holders. */
   indexIn(manifest: SignedManifest): number
 }
 
-/** What a node does in a resharing, in this order. Each throws VaultError, or answers. */
+/** What a holder does in a resharing, in this order. Each throws VaultError, or answers. */
 interface HolderResharing {
-  /** As a new node: invites each dealer to seal to a key that it makes for this order. */
-  invite(request: NodeRequest, trust: NodeTrust): object
-  /** As an old node: deals its share to the new nodes, all of which must be peers. */
-  deal(request: NodeRequest, trust: NodeTrust): Promise<object>
-  /** As a new node: checks what it was dealt, and stores its share. */
-  accept(request: NodeRequest, trust: NodeTrust): Promise<object>
-  /** As a new node: shows that it has its share of a key, by its part of the decryption of a proof. */
-  prove(request: NodeRequest, trust: NodeTrust): Promise<object>
+  /** As a new holder: invites each dealer to seal to a key that it makes for this order. */
+  invite(request: HolderRequest, trust: HolderTrust): object
+  /** As an old holder: deals its share to the new holders, all of which must be peers. */
+  deal(request: HolderRequest, trust: HolderTrust): Promise<object>
+  /** As a new holder: checks what it was dealt, and stores its share. */
+  accept(request: HolderRequest, trust: HolderTrust): Promise<object>
+  /** As a new holder: shows that it has its share of a key, by its part of the decryption of a proof. */
+  prove(request: HolderRequest, trust: HolderTrust): Promise<object>
 }
 
-/** What a node has done for an order. It is never stored. */
+/** What a holder has done for an order. It is never stored. */
 interface Doing {
   readonly order: Order
-  /** The keys that this node wants its sub-shares sealed to. */
+  /** The keys that this holder wants its sub-shares sealed to. */
   keys?: BoxKeys
   /** What it has dealt, and the digest of the invitations. */
   dealt?: { readonly digest: string; readonly dealing: SealedDealing }
@@ -58,7 +58,7 @@ interface Doing {
   accepted?: { readonly digest: string; readonly attempt: number }
 }
 
-/** Makes a node's part in resharings. */
+/** Makes a holder's part in resharings. */
 export function createHolderResharing({
   files,
   keys,
@@ -85,38 +85,38 @@ export function createHolderResharing({
       forget(earliest as Doing)
       if (earliest === done)
         throw new VaultError(
-          'later orders are under way: if the clock of the writer was set back, restart this node',
+          'later orders are under way: if the clock of the writer was set back, restart this holder',
         )
     }
     return done
   }
 
-  /** Checks that the writer wants a step done with just this, and by this node. Returns the digest of it. */
+  /** Checks that the writer wants a step done with just this, and by this holder. Returns the digest of it. */
   function checkContent(
-    step: Omit<Step, 'node'>,
-    request: NodeRequest,
-    { writer }: NodeTrust,
+    step: Omit<Step, 'holder'>,
+    request: HolderRequest,
+    { writer }: HolderTrust,
   ): string {
-    checkStep({ ...step, node: ownKey }, textOf(request, 'step'), writer)
+    checkStep({ ...step, holder: ownKey }, textOf(request, 'step'), writer)
     return digestOf(JSON.stringify(step.content))
   }
 
-  /** Reads an order for the generation that this node knows, of at least so high a threshold as it takes part in. */
-  function orderOf(request: NodeRequest, { writer, minThreshold = 1 }: NodeTrust): Order {
+  /** Reads an order for the generation that this holder knows, of at least so high a threshold as it takes part in. */
+  function orderOf(request: HolderRequest, { writer, minThreshold = 1 }: HolderTrust): Order {
     const order = readOrder(textOf(request, 'order'), textOf(request, 'signature'), writer)
     if (order.generation !== known().generation)
       throw new VaultError(`the order is for generation ${order.generation}, not the one in use`)
     if (order.threshold < minThreshold)
       throw new VaultError(
-        `the order has threshold ${order.threshold}, and this node's minThreshold is ${minThreshold}: to lower it, change its ${TRUST_FILE}`,
+        `the order has threshold ${order.threshold}, and this holder's minThreshold is ${minThreshold}: to lower it, change its ${TRUST_FILE}`,
       )
     return order
   }
 
-  function invite(request: NodeRequest, trust: NodeTrust): object {
+  function invite(request: HolderRequest, trust: HolderTrust): object {
     const order = orderOf(request, trust)
     const { id, receivers } = order
-    if (!receivers.includes(ownKey)) throw new VaultError('the order is for other nodes')
+    if (!receivers.includes(ownKey)) throw new VaultError('the order is for other holders')
     const invited = doingOf(order)
     invited.keys ??= boxKeys()
     const json = JSON.stringify({ id, key: formatKey(invited.keys.publicKey) })
@@ -124,7 +124,7 @@ export function createHolderResharing({
     return { invitations: dealers.map(dealer => boxJSON('I', json, dealer, keys)) }
   }
 
-  async function deal(request: NodeRequest, trust: NodeTrust): Promise<object> {
+  async function deal(request: HolderRequest, trust: HolderTrust): Promise<object> {
     const order = orderOf(request, { minThreshold: MIN_THRESHOLD, ...trust })
     const { id, isFresh, receivers, threshold, generation } = order
     const invitations = textsOf(request, 'invitations')
@@ -133,33 +133,34 @@ export function createHolderResharing({
     const done = doingOf(order)
     // An answer may have been lost on its way.
     if (done.dealt?.digest === digest) return done.dealt.dealing
-    if (done.dealt !== undefined) throw new VaultError('the node has dealt for this order already')
+    if (done.dealt !== undefined)
+      throw new VaultError('the holder has dealt for this order already')
     for (const key of receivers)
       if (key !== ownKey && !trust.peers.includes(key))
-        throw new VaultError(`${key.slice(0, 8)}... is not among the peers of this node`)
+        throw new VaultError(`${key.slice(0, 8)}... is not among the peers of this holder`)
     const recipients = receivers.map((key, at) => {
       const boxed = Buffer.from(invitations[at] ?? '', 'base64')
       return readInvitation(boxed, parseKey('receivers', key), keys, id)
     })
     const { publicKey } = known()
     const index = isFresh ? receivers.indexOf(ownKey) : indexIn(known())
-    if (index < 0) throw new VaultError('the vault has no node with this key')
+    if (index < 0) throw new VaultError('the vault has no holder with this key')
     const share = isFresh ? undefined : await files.readShare(generation, publicKey, index)
     const dealing = sealDealing(index, share, threshold, recipients)
     if ('complaints' in dealing) return dealing
     const what = isFresh ? 'part of a new key' : `share of generation ${generation}`
-    const nodes = receivers.map(key => `${key.slice(0, 8)}...`).join(', ')
-    log.info?.(`deals its ${what}, of threshold ${threshold}, to ${nodes}`)
+    const holders = receivers.map(key => `${key.slice(0, 8)}...`).join(', ')
+    log.info?.(`deals its ${what}, of threshold ${threshold}, to ${holders}`)
     done.dealt = { digest, dealing }
     return dealing
   }
 
-  async function accept(request: NodeRequest, trust: NodeTrust): Promise<object> {
+  async function accept(request: HolderRequest, trust: HolderTrust): Promise<object> {
     const order = orderOf(request, trust)
     const { id, isFresh, receivers, threshold } = order
     const mine = doing.get(id)
     if (mine?.keys === undefined)
-      throw new VaultError('the node was started anew since it was invited: reshare again')
+      throw new VaultError('the holder was started anew since it was invited: reshare again')
     const { publicKey } = known()
     const texts = textsOf(request, 'dealings')
     const sealed = textsOf(request, 'sealed')
@@ -168,7 +169,7 @@ export function createHolderResharing({
     const digest = checkContent(step, request, trust)
     const { accepted } = mine
     if (accepted !== undefined && accepted.attempt >= attempt && accepted.digest !== digest)
-      throw new VaultError(`the node has accepted attempt ${accepted.attempt} of this order`)
+      throw new VaultError(`the holder has accepted attempt ${accepted.attempt} of this order`)
     const commitments = texts.map(text => {
       const dealer = parseObject(text)?.Index as number
       return readDealing(text, dealer, threshold, publicKey, isFresh)
@@ -189,14 +190,14 @@ export function createHolderResharing({
     return { complaints: [] }
   }
 
-  async function prove(request: NodeRequest, { writer }: NodeTrust): Promise<object> {
+  async function prove(request: HolderRequest, { writer }: HolderTrust): Promise<object> {
     const { receivers } = readOrder(textOf(request, 'order'), textOf(request, 'signature'), writer)
     const publicKey = parsePublicKey(Buffer.from(textOf(request, 'publicKey'), 'hex').toString())
     const ciphertext = createCiphertextReader(publicKey)(textOf(request, 'ciphertext'))
     if (Buffer.compare(ciphertext.label, PROOF_LABEL) !== 0)
       throw new VaultError('the ciphertext is not that of a proof')
     const share = await files.findShare(publicKey, receivers.indexOf(ownKey))
-    if (share === undefined) throw new VaultError('the node has no share of the new key')
+    if (share === undefined) throw new VaultError('the holder has no share of the new key')
     return { share: createShare(ciphertext, share) }
   }
 

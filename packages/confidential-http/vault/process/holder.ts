@@ -4,23 +4,23 @@ import type { BoxKeys } from 'sluice/internal'
 import { checkName, formatKey, formatName } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { digestOf, readManifest, type SignedManifest } from '../manifest.js'
-import { createShareMaker, type ShareMaker } from '../node.js'
+import { createShareMaker, type ShareMaker } from '../embedded-holder.js'
 import { compare, rollback } from '../seen.js'
 import { usableOf } from '../versions.js'
 import { createHolderResharing } from './holder-resharing.js'
-import type { NodeFiles, NodeTrust } from './node-files.js'
-import { bytesOf, type NodeRequest, textOf } from './protocol.js'
+import type { HolderFiles, HolderTrust } from './holder-files.js'
+import { bytesOf, type HolderRequest, textOf } from './protocol.js'
 
-/** Answers what a node is asked. */
-export type Holder = (request: NodeRequest, asker: string) => Promise<object>
+/** Answers what a holder is asked. */
+export type Holder = (request: HolderRequest, asker: string) => Promise<object>
 
 /** Kinds of requests, each with what answers it. */
 type Kinds = Readonly<
-  Record<string, (request: NodeRequest, trust: NodeTrust, asker: string) => Promise<object>>
+  Record<string, (request: HolderRequest, trust: HolderTrust, asker: string) => Promise<object>>
 >
 
-/** Holds the share of a node, and the newest manifest that it has seen. */
-export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): Promise<Holder> {
+/** Holds the share of a holder, and the newest manifest that it has seen. */
+export async function createHolder(files: HolderFiles, keys: BoxKeys, log?: Log): Promise<Holder> {
   const ownKey = formatKey(keys.publicKey)
   let manifest = await files.readManifest((await files.readTrust()).writer)
   let maker: ShareMaker | undefined
@@ -44,15 +44,15 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): 
     (of.addresses ?? []).findIndex(({ key }) => key === ownKey)
 
   function known(): SignedManifest {
-    if (manifest === undefined) throw new VaultError('the node has seen no manifest yet')
+    if (manifest === undefined) throw new VaultError('the holder has seen no manifest yet')
     return manifest
   }
 
   /**
-   * Goes by a newer manifest, and says whether the node has its share of that generation. Old shares are deleted only where it has,
-   * and all other new nodes have theirs.
+   * Goes by a newer manifest, and says whether the holder has its share of that generation. Old shares are deleted only where it has,
+   * and all other new holders have theirs.
    */
-  async function take(text: string, { writer }: NodeTrust): Promise<object> {
+  async function take(text: string, { writer }: HolderTrust): Promise<object> {
     const next = readManifest(text, writer, 'the manifest')
     compare(manifest, next, 'the vault')
     const { generation, publicKey, addresses, isUnsettled = false } = next
@@ -67,14 +67,14 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): 
         await files.removePending()
       }
     }
-    // A vault that has its nodes in its directory may be about to make this one a node.
+    // A vault that has its holders in its directory may be about to make this one a holder.
     const isDone = !isUnsettled && addresses !== undefined && (hasShare || index < 0)
     if (isDone) await files.removeOthers(hasShare ? generation : undefined)
     return { hasShare: hasShare || index < 0 }
   }
 
   /** Undefined where the asker has a newer manifest, which it must send. */
-  function current(request: NodeRequest): SignedManifest | undefined {
+  function current(request: HolderRequest): SignedManifest | undefined {
     const { generation, digest } = request
     const sequence = checkNumber('sequence', request.sequence, { min: 0, whole: true })
     if (manifest === undefined || sequence > manifest.sequence) return undefined
@@ -92,7 +92,7 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): 
   function makerOf({ generation, publicKey, ...others }: SignedManifest): ShareMaker {
     checkExpiry({ generation, publicKey, ...others })
     const index = indexIn({ generation, publicKey, ...others })
-    if (index < 0) throw new VaultError('the vault has no node with this key')
+    if (index < 0) throw new VaultError('the vault has no holder with this key')
     maker ??= createShareMaker({
       publicKey,
       readShare: () => files.readShare(generation, publicKey, index),
@@ -130,13 +130,13 @@ export async function createHolder(files: NodeFiles, keys: BoxKeys, log?: Log): 
 
   return async function answer(request, asker) {
     const answerKind = Object.hasOwn(kinds, request.kind) ? kinds[request.kind] : undefined
-    if (answerKind === undefined) throw new ValidationError('the node knows no such request')
+    if (answerKind === undefined) throw new ValidationError('the holder knows no such request')
     return answerKind(request, await files.readTrust(), asker)
   }
 }
 
-/** Deletes the shares of a node whose time is over, whether or not anybody has said so since. */
-export async function expireShares(files: NodeFiles): Promise<void> {
+/** Deletes the shares of a holder whose time is over, whether or not anybody has said so since. */
+export async function expireShares(files: HolderFiles): Promise<void> {
   const manifest = await files.readManifest((await files.readTrust()).writer)
   if (manifest === undefined || !isExpired(manifest.sharesExpireAt)) return
   // The share of the next generation may be there, and its manifest not yet.
@@ -147,6 +147,6 @@ function isExpired(time: number | undefined): boolean {
   return time !== undefined && time <= Date.now()
 }
 
-function checkCaller({ callers }: NodeTrust, asker: string): void {
-  if (!callers.includes(asker)) throw new VaultError('the node does not know this caller')
+function checkCaller({ callers }: HolderTrust, asker: string): void {
+  if (!callers.includes(asker)) throw new VaultError('the holder does not know this caller')
 }

@@ -1,22 +1,22 @@
 import { randomBytes } from 'node:crypto'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { parseObject } from '../../sealed-message.js'
-import { digestOf, MAX_NODES } from '../manifest.js'
+import { digestOf, MAX_HOLDERS } from '../manifest.js'
 import { isSigned, type Writer } from '../writer.js'
 
-/** What a vault's writer wants of its nodes: to reshare its key, or to make a new one. */
+/** What a vault's writer wants of its holders: to reshare its key, or to make a new one. */
 export interface Order {
   /** 32 hexadecimal digits. */
   readonly id: string
-  /** When it was signed, in Unix milliseconds: of many orders, nodes keep the latest. */
+  /** When it was signed, in Unix milliseconds: of many orders, holders keep the latest. */
   readonly signedAt: number
   /** The generation that is reshared. */
   readonly generation: number
-  /** How many of the new nodes will release a secret. */
+  /** How many of the new holders will release a secret. */
   readonly threshold: number
   /** Deals a new key in place of the old one. */
   readonly isFresh: boolean
-  /** The public keys of the new nodes, by index. */
+  /** The public keys of the new holders, by index. */
   readonly receivers: readonly string[]
 }
 
@@ -26,14 +26,14 @@ export interface SignedOrder {
   readonly signature: string
 }
 
-/** What a node is to do for an order with what other nodes have sent. */
+/** What a holder is to do for an order with what other holders have sent. */
 export interface Step {
   /** The identifier of the order. */
   readonly id: string
   readonly kind: 'deal' | 'accept'
-  /** The public key of the node that is to do it. */
-  readonly node: string
-  /** From 1 on. A node that has done a step for an order does no earlier one. */
+  /** The public key of the holder that is to do it. */
+  readonly holder: string
+  /** From 1 on. A holder that has done a step for an order does no earlier one. */
   readonly attempt: number
   /** What it is to be done with. */
   readonly content: readonly (readonly string[])[]
@@ -54,7 +54,7 @@ export function signOrder(
 }
 
 /**
- * Signs a step. A node gets an order before other nodes have dealt, and could have another node deal or accept again: so each step
+ * Signs a step. A holder gets an order before other holders have dealt, and could have another holder deal or accept again: so each step
  * is signed too, with a digest of all that it is done with.
  */
 export function signStep(step: Step, writer: Writer): string {
@@ -68,10 +68,10 @@ export function checkStep(step: Step, signature: string, writer: string): void {
 }
 
 function textOfStep({ content, ...step }: Step): string {
-  const { id, kind, node, attempt } = step
+  const { id, kind, holder, attempt } = step
   return (
     STEP_PREFIX +
-    JSON.stringify({ id, kind, node, attempt, digest: digestOf(JSON.stringify(content)) })
+    JSON.stringify({ id, kind, holder, attempt, digest: digestOf(JSON.stringify(content)) })
   )
 }
 
@@ -88,9 +88,9 @@ export function readOrder(text: string, signature: string, writer: string): Orde
     Number.isInteger(generation) &&
     typeof isFresh === 'boolean' &&
     Array.isArray(receivers) &&
-    receivers.length <= MAX_NODES &&
+    receivers.length <= MAX_HOLDERS &&
     receivers.every(key => /^[0-9a-f]{64}$/.test(String(key))) &&
-    // A node that is named twice would get two shares.
+    // A holder that is named twice would get two shares.
     new Set(receivers).size === receivers.length &&
     Number.isInteger(threshold) &&
     Number(threshold) >= 1 &&

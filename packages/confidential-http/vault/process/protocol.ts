@@ -12,52 +12,52 @@ import {
 import { MAX_MANIFEST_BYTES } from '../manifest.js'
 
 /*
- * The protocol between a node of a vault and its callers: sealed messages (local/sealed-message.ts) over HTTP.
+ * The protocol between a holder of a vault and its callers: sealed messages (local/sealed-message.ts) over HTTP.
  *
- *   POST /v1/node       request of: 'N' ‖ JSON { version, replyTo, kind, … }, and of a manifest then a line feed ‖ its text
- *     answer            box from the node to replyTo of: 'M' ‖ JSON { answer } or { failure: { code, message } }
+ *   POST /v1/holder       request of: 'N' ‖ JSON { version, replyTo, kind, … }, and of a manifest then a line feed ‖ its text
+ *     answer            box from the holder to replyTo of: 'M' ‖ JSON { answer } or { failure: { code, message } }
  *
  * `replyTo` is the public key of a pair made for this one request, so an old answer opens for nobody. A request that is sent
- * again gains nothing: a release is sealed to a key made for the first one, and what else a node does only ever goes forward.
- * Whoever can reach a node can have it open boxes: a millisecond each, and of the longest request some 0.3 s. What is opened is
+ * again gains nothing: a release is sealed to a key made for the first one, and what else a holder does only ever goes forward.
+ * Whoever can reach a holder can have it open boxes: a millisecond each, and of the longest request some 0.3 s. What is opened is
  * parsed only up to so many bytes, unless it is a known caller's; a manifest not before its signature is checked. Let nobody reach
- * a node who need not.
+ * a holder who need not.
  *
- * Nothing that a key of a node opens says anything of its share: shares for the enclave are sealed to a key made for the request,
- * and sub-shares to a key that the node makes for one resharing and never stores. So who records the traffic and steals the
- * keys of nodes afterwards has no share, of whichever generation.
+ * Nothing that a key of a holder opens says anything of its share: shares for the enclave are sealed to a key made for the request,
+ * and sub-shares to a key that the holder makes for one resharing and never stores. So who records the traffic and steals the
+ * keys of holders afterwards has no share, of whichever generation.
  */
 
-/** The path of requests to a node. */
-export const NODE_PATH = '/v1/node'
-/** The longest JSON of a request whose asker is no caller: that of 31 dealings for 31 nodes. */
+/** The path of requests to a holder. */
+export const HOLDER_PATH = '/v1/holder'
+/** The longest JSON of a request whose asker is no caller: that of 31 dealings for 31 holders. */
 const MAX_JSON_BYTES = 131_072
 /** The longest request: a manifest is by far the longest. */
 export const MAX_REQUEST_BYTES: number = MAX_MANIFEST_BYTES + MAX_JSON_BYTES
 
 const VERSION = 1
 const MAX_ANSWER_BYTES = 1_048_576
-/** How long a node may take to answer, in milliseconds. */
+/** How long a holder may take to answer, in milliseconds. */
 const ANSWER_TIMEOUT = 10_000
 
-/** What a node is asked: its kind, and fields of that kind. Bytes are base64. */
-export type NodeRequest = { readonly kind: string } & Readonly<Record<string, unknown>>
+/** What a holder is asked: its kind, and fields of that kind. Bytes are base64. */
+export type HolderRequest = { readonly kind: string } & Readonly<Record<string, unknown>>
 
-/** A request that a node has opened. */
+/** A request that a holder has opened. */
 export interface OpenedRequest {
   /** The caller's public key: 64 hexadecimal digits. */
   readonly asker: string
   readonly replyTo: Uint8Array
-  readonly request: NodeRequest
+  readonly request: HolderRequest
 }
 
-/** Opens a request; undefined if it is none for this node, or too long where its sender is no caller. */
-export function openNodeRequest(
+/** Opens a request; undefined if it is none for this holder, or too long where its sender is no caller. */
+export function openHolderRequest(
   sealed: Uint8Array,
-  node: BoxKeys,
+  holder: BoxKeys,
   callers: readonly string[] = [],
 ): OpenedRequest | undefined {
-  const opened = openRequestJSON('N', sealed, node)
+  const opened = openRequestJSON('N', sealed, holder)
   if (opened === undefined) return undefined
   const [json, text] = splitLine(opened.json)
   const asker = formatKey(opened.sender)
@@ -78,30 +78,30 @@ function splitLine(text: string): readonly [string, string?] {
   return end < 0 ? [text] : [text.slice(0, end), text.slice(end + 1)]
 }
 
-/** Seals a node's answer, or its failure. */
-export function sealNodeAnswer(answer: object, replyTo: Uint8Array, node: BoxKeys): Uint8Array {
-  return boxJSON('M', toJSON(answer), replyTo, node)
+/** Seals a holder's answer, or its failure. */
+export function sealHolderAnswer(answer: object, replyTo: Uint8Array, holder: BoxKeys): Uint8Array {
+  return boxJSON('M', toJSON(answer), replyTo, holder)
 }
 
-/** Asks a node. Rejects with VaultError, also where the answer is not the node's own. */
-export async function askNode(
+/** Asks a holder. Rejects with VaultError, also where the answer is not the holder's own. */
+export async function askHolder(
   { url, key }: { readonly url: string; readonly key: string },
   asker: BoxKeys,
-  { text, ...request }: NodeRequest,
+  { text, ...request }: HolderRequest,
   signal?: AbortSignal,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const node = parseKey('key', key)
+  const holder = parseKey('key', key)
   const replyTo = boxKeys()
   const life = createLifetime(signal)
   const timer = setTimeout(life.end, ANSWER_TIMEOUT)
   try {
     const json = toJSON({ version: VERSION, replyTo: formatKey(replyTo.publicKey), ...request })
     const whole = typeof text === 'string' ? `${json}\n${text}` : json
-    const sealed = sealRequestJSON('N', whole, node, asker)
+    const sealed = sealRequestJSON('N', whole, holder, asker)
     const body = await postTwice(url, sealed, life.signal)
-    const opened = openJSON('M', body, node, replyTo)
+    const opened = openJSON('M', body, holder, replyTo)
     const answer = opened === undefined ? undefined : parseObject(opened)
-    if (answer === undefined) throw unanswered('the answer is not of the node with this key')
+    if (answer === undefined) throw unanswered('the answer is not of the holder with this key')
     if (answer.failure !== undefined) throw failureOf(answer.failure)
     return objectOf(answer.answer)
   } finally {
@@ -126,7 +126,7 @@ async function postTwice(url: string, body: Uint8Array, signal: AbortSignal): Pr
 }
 
 async function post(url: string, body: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
-  const response = await fetch(`${url}${NODE_PATH}`, {
+  const response = await fetch(`${url}${HOLDER_PATH}`, {
     method: 'POST',
     headers: { 'content-type': 'application/octet-stream' },
     body: body as Uint8Array<ArrayBuffer>,
@@ -155,12 +155,12 @@ function unreached(thrown: unknown, signal: AbortSignal): VaultError {
   return unanswered(`it could not be reached: ${code}`)
 }
 
-/** The error where the node itself has said nothing, and may do so later. */
+/** The error where the holder itself has said nothing, and may do so later. */
 function unanswered(why: string): VaultError {
   return new VaultError(why, { isRetryable: true })
 }
 
-/** What a node says of a failure is shown only if it is plain text, as it may lie. */
+/** What a holder says of a failure is shown only if it is plain text, as it may lie. */
 function failureOf(failure: unknown): VaultError {
   const { code, message } = objectOf(failure)
   const text =

@@ -13,8 +13,8 @@ import {
 } from '../../../../plugins/confidential-http/secrets/gather-shares.js'
 import type {
   FailureTimes,
-  SecretNode,
-} from '../../../../plugins/confidential-http/secrets/node-order.js'
+  ShareHolder,
+} from '../../../../plugins/confidential-http/secrets/holder-order.js'
 import { VaultError } from '../../../../plugins/confidential-http/vault-error.js'
 import { failureOf } from '../../../support/waiting.js'
 
@@ -22,8 +22,8 @@ const name = { owner: '11'.repeat(20), namespace: 'main', key: 'key' }
 const { publicKey, shares } = generateKeys({ threshold: 2, nodes: 4 })
 const threshold = 2
 
-/** Nodes that answer so; undefined of one stands for its honest share. */
-async function nodesOf(
+/** Holders that answer so; undefined of one stands for its honest share. */
+async function holdersOf(
   answers: readonly ((count: number) => Promise<Uint8Array | undefined>)[],
   isProcess = true,
 ) {
@@ -33,9 +33,9 @@ async function nodesOf(
   const warnings: string[] = []
   const sealed = (index: number): Uint8Array =>
     seal(Buffer.from(createShare(ciphertext, shares[index] as PrivateShare)), keys.publicKey)
-  const nodes: SecretNode[] = answers.map((answer, index) => ({
+  const holders: ShareHolder[] = answers.map((answer, index) => ({
     index,
-    ...(isProcess ? { url: `http://node-${index}` } : {}),
+    ...(isProcess ? { url: `http://holder-${index}` } : {}),
     async release() {
       asked.push(index)
       return (await answer(asked.filter(each => each === index).length)) ?? sealed(index)
@@ -43,7 +43,7 @@ async function nodesOf(
   }))
   const gather = (failures?: FailureTimes, signal?: AbortSignal) =>
     gatherShares(
-      { publicKey, threshold, nodes },
+      { publicKey, threshold, holders },
       {
         ...{ name, ciphertext, keys, log: { warn: text => void warnings.push(text) } },
         ...(signal === undefined ? {} : { signal }),
@@ -62,14 +62,14 @@ const indexes = (valid: readonly { readonly index: number }[]) =>
   valid.map(({ index }) => index).sort()
 
 describe('gathering shares', () => {
-  test('asks as many nodes as it takes, and no more', async () => {
-    const { gather, asked, warnings } = await nodesOf([honest, honest, honest])
+  test('asks as many holders as it takes, and no more', async () => {
+    const { gather, asked, warnings } = await holdersOf([honest, honest, honest])
     expect(indexes(await gather())).toEqual([0, 1])
     expect([asked, warnings]).toEqual([[0, 1], []])
   })
 
   test('replaces one that fails or lies, names it, and asks it last from then on', async () => {
-    const { gather, asked, warnings, sealed } = await nodesOf([
+    const { gather, asked, warnings, sealed } = await holdersOf([
       dead,
       async () => sealed(3),
       honest,
@@ -78,8 +78,8 @@ describe('gathering shares', () => {
     const failures: FailureTimes = new Map()
     expect(indexes(await gather(failures))).toEqual([2, 3])
     expect(warnings).toEqual([
-      'node 0 at http://node-0 gave no share of secret key: it failed with TypeError',
-      'node 1 at http://node-1 gave no share of secret key: its share is that of node 3',
+      'holder 0 at http://holder-0 gave no share of secret key: it failed with TypeError',
+      'holder 1 at http://holder-1 gave no share of secret key: its share is that of holder 3',
     ])
     asked.length = 0
     expect(indexes(await gather(failures))).toEqual([2, 3])
@@ -87,33 +87,33 @@ describe('gathering shares', () => {
   })
 
   test('asks another where one is slow, and does not wait for it', async () => {
-    const { gather, warnings } = await nodesOf([never, honest, honest])
+    const { gather, warnings } = await holdersOf([never, honest, honest])
     const began = performance.now()
     const failures: FailureTimes = new Map()
     expect(indexes(await gather(failures))).toEqual([1, 2])
     expect(performance.now() - began).toBeGreaterThan(HEDGE_AFTER * 0.9)
     expect(warnings).toEqual([
-      `node 0 at http://node-0 has given no share in ${HEDGE_AFTER} ms, and is asked last from now on`,
+      `holder 0 at http://holder-0 has given no share in ${HEDGE_AFTER} ms, and is asked last from now on`,
     ])
     expect(indexes(await gather(failures))).toEqual([1, 2])
     expect(warnings).toHaveLength(1)
   })
 
-  test('logs a slow node once for as long as it is asked last, also where no other is left', async () => {
+  test('logs a slow holder once for as long as it is asked last, also where no other is left', async () => {
     const slow = () =>
       new Promise<undefined>(resolve => setTimeout(() => resolve(undefined), HEDGE_AFTER + 100))
-    const { gather, warnings } = await nodesOf([slow, honest])
+    const { gather, warnings } = await holdersOf([slow, honest])
     const failures: FailureTimes = new Map()
     for (const _ of [1, 2]) expect(indexes(await gather(failures))).toEqual([0, 1])
     expect(warnings).toHaveLength(1)
-    failures.set('http://node-0', Date.now() - 10_001)
+    failures.set('http://holder-0', Date.now() - 10_001)
     await gather(failures)
     expect(warnings).toHaveLength(2)
   })
 
   test('asks processes again, as long as they may be starting, when no other is left', async () => {
     const atFirst = (count: number) => (count < 3 ? dead() : honest())
-    const { gather, asked, warnings } = await nodesOf([atFirst, dead, atFirst])
+    const { gather, asked, warnings } = await holdersOf([atFirst, dead, atFirst])
     expect(indexes(await gather())).toEqual([0, 2])
     expect(asked.filter(each => each === 0)).toHaveLength(3)
     expect(warnings).toHaveLength(3)
@@ -123,31 +123,31 @@ describe('gathering shares', () => {
     const refusing = async (): Promise<undefined> => {
       throw new VaultError('it has another generation')
     }
-    const { gather, asked } = await nodesOf([refusing, never, refusing])
+    const { gather, asked } = await holdersOf([refusing, never, refusing])
     expect(await failureOf(gather())).toMatchObject({
       message: [
         'secret key: 0 of the 2 shares it takes are good',
-        '  node 0 at http://node-0: it has another generation',
-        '  node 2 at http://node-2: it has another generation',
+        '  holder 0 at http://holder-0: it has another generation',
+        '  holder 2 at http://holder-2: it has another generation',
       ].join('\n'),
     })
     expect(asked).toEqual([0, 1, 2])
   })
 
-  test('names every node where too few are good', async () => {
-    const { gather } = await nodesOf([dead, honest, async () => new Uint8Array(99)], false)
+  test('names every holder where too few are good', async () => {
+    const { gather } = await holdersOf([dead, honest, async () => new Uint8Array(99)], false)
     expect(await failureOf(gather())).toMatchObject({
       code: 'VAULT',
       message: [
         'secret key: 1 of the 2 shares it takes are good',
-        '  node 0: it failed with TypeError',
-        '  node 2: its share does not open',
+        '  holder 0: it failed with TypeError',
+        '  holder 2: its share does not open',
       ].join('\n'),
     })
   })
 
   test('ends with its signal', async () => {
-    const { gather } = await nodesOf([never, never])
+    const { gather } = await holdersOf([never, never])
     const controller = new AbortController()
     const gathering = gather(new Map(), controller.signal)
     controller.abort(new Error('over'))

@@ -1,10 +1,10 @@
 /** The process has ended: nothing that it does from here on counts. */
 export class Crash extends Error {}
 
-/** The files of all nodes, in memory. A write is whole or has not been made. */
+/** The files of all holders, in memory. A write is whole or has not been made. */
 export class Disk {
   readonly files: Map<string, string> = new Map()
-  /** Called before each operation of a node, which it ends by a throw. */
+  /** Called before each operation of a holder, which it ends by a throw. */
   onOperation: (path: string) => void = () => undefined
 
   /** The files of a folder now. */

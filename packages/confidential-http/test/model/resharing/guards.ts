@@ -4,13 +4,13 @@ type Place = readonly [file: string, text: string, without: string, around?: str
 
 const HOLDER = 'process/holder'
 const RESHARING = 'process/holder-resharing'
-const FILES = 'process/node-files'
+const FILES = 'process/holder-files'
 const ORDER = 'process/order'
-const REMOTE = 'process/remote-nodes'
+const REMOTE = 'process/remote-holders'
 const CHANGE = 'change-key'
 
 export const GUARDS: Readonly<Record<string, Place>> = {
-  // What a node is asked to do.
+  // What a holder is asked to do.
   steps: [ORDER, '!isSigned(textOfStep(step), signature, writer)', 'false'],
   orders: [ORDER, '!isSigned(text, signature, writer)', 'false'],
   'distinct receivers': [ORDER, 'new Set(receivers).size === receivers.length', 'true'],
@@ -32,7 +32,7 @@ export const GUARDS: Readonly<Record<string, Place>> = {
     'accepted !== undefined && accepted.attempt >= attempt && accepted.digest !== digest',
     'false',
   ],
-  // What a node stores and deletes.
+  // What a holder stores and deletes.
   rollback: [HOLDER, "compare(manifest, next, 'the vault')", 'undefined'],
   settling: [HOLDER, '!isUnsettled', 'true'],
   'own share': [HOLDER, '(hasShare || index < 0)', 'true'],
@@ -43,7 +43,7 @@ export const GUARDS: Readonly<Record<string, Place>> = {
     '(await readIfOf(adopted, publicKey, index)) !== undefined',
     'true',
   ],
-  // What nodes have dealt.
+  // What holders have dealt.
   'dealing of the share': [
     'dealing',
     'checkReshareDealing(publicKey, dealing, threshold)',
@@ -118,12 +118,12 @@ export const UNSHOWN: ReadonlySet<string> = new Set([
   // More worlds: seed 2025 broke without it until shares that are taken back had a lifetime of their own.
   'settled once',
   // More worlds: a thief of the writer's key orders a threshold between that of before and a higher one of since, to just as many
-  // malicious nodes. Real nodes show it (packages/confidential-http/test/vault/node-threshold.test.ts).
+  // malicious holders. Real holders show it (packages/confidential-http/test/vault/holder-threshold.test.ts).
   'least threshold raised',
   // Superfluous for what is in use: once a change is settled nobody needs older shares. A vault that was put back from a backup may,
   // and the model has none.
   'own share',
-  // Superfluous: a node with an order for another generation than its own refuses it. This says who is behind before anything is asked.
+  // Superfluous: a holder with an order for another generation than its own refuses it. This says who is behind before anything is asked.
   'base known',
   // More worlds: the change must have been settled and the next one be under way; where it was only settled, the guard "taken back
   // unsettled" stands behind.

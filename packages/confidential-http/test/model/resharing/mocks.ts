@@ -21,7 +21,7 @@ import { GUARDED_FILES, GUARDS } from './guards.js'
 export interface Ground {
   readonly disk: Disk
   draw: () => number
-  ask: typeof Protocol.askNode
+  ask: typeof Protocol.askHolder
   /** The guard that is taken out. */
   out: string | undefined
   /** The clock of all processes, in Unix milliseconds. */
@@ -122,7 +122,7 @@ jest.mock('node:fs/promises', () => ({
 
 jest.mock('../../../vault/process/protocol.js', () => ({
   ...jest.requireActual<typeof Protocol>('../../../vault/process/protocol.js'),
-  askNode: (...given: Parameters<typeof Protocol.askNode>) => ground.ask(...given),
+  askHolder: (...given: Parameters<typeof Protocol.askHolder>) => ground.ask(...given),
 }))
 
 /** Compiles a file of the library so that each of its guards can be taken out while it runs. */

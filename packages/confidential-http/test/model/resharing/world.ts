@@ -16,15 +16,15 @@ import { sealDealing } from '../../../vault/dealing.js'
 import type { VaultFolder } from '../../../vault/files.js'
 import {
   HISTORY,
-  type NodeAddress,
+  type HolderAddress,
   type SignedManifest,
   signManifest,
 } from '../../../vault/manifest.js'
 import { createHolder, expireShares, type Holder } from '../../../vault/process/holder.js'
 import { PROOF_LABEL } from '../../../vault/process/holder-resharing.js'
-import { createNodeFiles } from '../../../vault/process/node-files.js'
+import { createHolderFiles } from '../../../vault/process/holder-files.js'
 import { type Order, signOrder, signStep } from '../../../vault/process/order.js'
-import type { NodeRequest } from '../../../vault/process/protocol.js'
+import type { HolderRequest } from '../../../vault/process/protocol.js'
 import type { Writer } from '../../../vault/writer.js'
 import { digestText } from './digest-text.js'
 import { Crash } from './disk.js'
@@ -32,10 +32,10 @@ import { ground } from './mocks.js'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** A message on its way to a node. */
+/** A message on its way to a holder. */
 interface Message {
-  readonly node: ModelNode
-  readonly request: NodeRequest
+  readonly holder: ModelHolder
+  readonly request: HolderRequest
   readonly done: (answer: Fields) => void
   readonly failed: (error: Error) => void
 }
@@ -45,8 +45,8 @@ const KEYS: readonly BoxKeys[] = Array.from({ length: 7 }, () => boxKeys())
 const WRITER_KEY = 'aa'.repeat(32)
 const writer: Writer = { publicKey: WRITER_KEY, sign: text => digestText(text + WRITER_KEY) }
 
-class ModelNode {
-  readonly address: NodeAddress
+class ModelHolder {
+  readonly address: HolderAddress
   readonly directory: string
   isMalicious = false
   holder: Holder | undefined
@@ -61,8 +61,8 @@ class ModelNode {
   constructor(at: number, keys: BoxKeys) {
     this.at = at
     this.keys = keys
-    this.address = { url: `http://node-${at}`, key: formatKey(keys.publicKey) }
-    this.directory = `/node-${at}`
+    this.address = { url: `http://holder-${at}`, key: formatKey(keys.publicKey) }
+    this.directory = `/holder-${at}`
   }
 
   async start(): Promise<void> {
@@ -78,7 +78,7 @@ class ModelNode {
       write: async (file: string, text: string) => disk.write(path(file), text),
       writeNew: async (file: string, text: string) => disk.write(path(file), text),
     } as unknown as VaultFolder
-    const files = createNodeFiles(folder)
+    const files = createHolderFiles(folder)
     this.expire = () => expireShares(files)
     await this.expire()
     this.holder = await createHolder(files, this.keys)
@@ -94,18 +94,18 @@ interface Outcome {
 }
 
 /**
- * A writer that reshares and rotates a key among nodes, some of which are malicious, over a network that loses, repeats and reorders
- * messages, while processes end and disks lose what was written. The writer's code and the nodes' is that of the library.
+ * A writer that reshares and rotates a key among holders, some of which are malicious, over a network that loses, repeats and reorders
+ * messages, while processes end and disks lose what was written. The writer's code and the holders' is that of the library.
  */
 export class World {
   readonly story: string[] = []
   readonly broken: string[] = []
   private readonly random: Random
-  private readonly nodes: readonly ModelNode[]
+  private readonly holders: readonly ModelHolder[]
   private readonly messages: Message[] = []
   /** All requests so far, to be repeated. */
-  private readonly sent: { readonly node: ModelNode; readonly request: NodeRequest }[] = []
-  /** What malicious nodes have seen: orders, and what was answered to them. */
+  private readonly sent: { readonly holder: ModelHolder; readonly request: HolderRequest }[] = []
+  /** What malicious holders have seen: orders, and what was answered to them. */
   private readonly seen: Fields[] = []
   private readonly invitations = new Map<string, string[]>()
   private manifests: SignedManifest[] = []
@@ -117,23 +117,25 @@ export class World {
     readonly disks: number
     readonly restores: number
   }
-  /** Malicious nodes that have said that they accept, and have stored nothing. */
-  private readonly empty = new Set<ModelNode>()
-  private nodesInUse: readonly ModelNode[] = []
+  /** Malicious holders that have said that they accept, and have stored nothing. */
+  private readonly empty = new Set<ModelHolder>()
+  private holdersInUse: readonly ModelHolder[] = []
   private hasLostShares = false
-  /** The nodes that were put back to an earlier state, each with the number of the change in which it was. */
-  private readonly restored = new Map<ModelNode, number>()
+  /** The holders that were put back to an earlier state, each with the number of the change in which it was. */
+  private readonly restored = new Map<ModelHolder, number>()
   private readonly snapshots: {
-    readonly node: ModelNode
+    readonly holder: ModelHolder
     readonly files: ReadonlyMap<string, string>
   }[] = []
   private changes = 0
   private isNewGeneration = true
   /** The change that is under way. */
-  private planned: { readonly inUse: readonly ModelNode[]; readonly threshold: number } | undefined
-  /** The keys that honest nodes have invited dealers to seal to. */
+  private planned:
+    | { readonly inUse: readonly ModelHolder[]; readonly threshold: number }
+    | undefined
+  /** The keys that honest holders have invited dealers to seal to. */
   private readonly honestKeys = new Set<string>()
-  /** Malicious nodes have the writer's key: all that holds is that they don't get the secret. */
+  /** Malicious holders have the writer's key: all that holds is that they don't get the secret. */
   private readonly isStolen: boolean
   /** The first generation is in the vault's directory. */
   private readonly isEmbedded: boolean
@@ -143,7 +145,7 @@ export class World {
     this.random = createRandom(seed)
     ground.draw = this.random.next
     const { random } = this
-    this.nodes = KEYS.slice(0, random.pick(3, 6)).map((keys, at) => new ModelNode(at, keys))
+    this.holders = KEYS.slice(0, random.pick(3, 6)).map((keys, at) => new ModelHolder(at, keys))
     const isFaulty = random.chance(0.6)
     this.isStolen = random.chance(0.15)
     this.isEmbedded = !this.isStolen && random.chance(0.2)
@@ -166,15 +168,15 @@ export class World {
     ground.now = 1.8e12
     ground.disk.onOperation = () => undefined
     ground.ask = (address, _keys, request) => this.send(address, request)
-    const count = random.pick(2, Math.min(5, this.nodes.length))
+    const count = random.pick(2, Math.min(5, this.holders.length))
     const threshold = random.pick(1, 10) === 1 ? count : random.pick(2, count)
-    await this.begin(this.nodes.slice(0, count), threshold)
-    // As many malicious nodes as the vault is made for, of those that are to be nodes at any time.
+    await this.begin(this.holders.slice(0, count), threshold)
+    // As many malicious holders as the vault is made for, of those that are to be holders at any time.
     const most = Math.max(0, Math.min(count - threshold, random.pick(0, 3)))
-    for (let made = 0; made < most; made++) random.of(this.nodes).isMalicious = true
-    if (this.isStolen) random.of(this.nodes).isMalicious = true
-    const liars = this.nodes.filter(each => each.isMalicious)
-    this.say(`${count} of ${this.nodes.length} nodes, threshold ${threshold}`)
+    for (let made = 0; made < most; made++) random.of(this.holders).isMalicious = true
+    if (this.isStolen) random.of(this.holders).isMalicious = true
+    const liars = this.holders.filter(each => each.isMalicious)
+    this.say(`${count} of ${this.holders.length} holders, threshold ${threshold}`)
     this.say(`malicious: ${liars.map(({ at }) => at).join(', ')}; ${JSON.stringify(this.faults)}`)
     const changes = random.chance(0.15) ? random.pick(4, 8) : random.pick(1, 3)
     for (let change = 0; change < changes; change++) {
@@ -197,15 +199,15 @@ export class World {
         0,
         Math.floor((sharesExpireAt - ground.now) * this.random.next() * 0.8),
       )
-    // Nodes keep the latest orders of the generation in use: there must be none of before.
+    // Holders keep the latest orders of the generation in use: there must be none of before.
     else if (isUnsettled !== true && this.isNewGeneration && this.random.chance(0.3))
       ground.now -= 3_600_000
-    for (const node of this.nodes) if (!node.isMalicious) await node.expire()
+    for (const holder of this.holders) if (!holder.isMalicious) await holder.expire()
   }
 
-  /** Whatever was before: enough honest nodes can go on without the others. */
+  /** Whatever was before: enough honest holders can go on without the others. */
   private async changeWithoutLiars(): Promise<void> {
-    const honest = this.nodes.filter(each => !each.isMalicious)
+    const honest = this.holders.filter(each => !each.isMalicious)
     if (honest.length < 2 || this.broken.length > 0) return
     this.say('the writer is to go on without the liars')
     this.lowerThresholds()
@@ -213,47 +215,47 @@ export class World {
     const { text, isDone } = await this.drive(
       outcomeOf(reshare(this.vault(), { addresses, threshold: 2 })),
     )
-    if (!isDone) this.broken.push(`honest nodes alone can't go on: ${text}`)
+    if (!isDone) this.broken.push(`honest holders alone can't go on: ${text}`)
     await this.heal()
     this.check()
   }
 
-  /** The nodes have the first generation. */
-  private async begin(nodes: readonly ModelNode[], threshold: number): Promise<void> {
-    const { publicKey, shares } = generateKeys({ threshold, nodes: nodes.length })
+  /** The holders have the first generation. */
+  private async begin(holders: readonly ModelHolder[], threshold: number): Promise<void> {
+    const { publicKey, shares } = generateKeys({ threshold, nodes: holders.length })
     const { isEmbedded } = this
     const manifest = signManifest(
       {
         ...{ sequence: 1, history: [], generation: 1, threshold, publicKey, secrets: [] },
-        ...(isEmbedded ? {} : { addresses: nodes.map(({ address }) => address) }),
+        ...(isEmbedded ? {} : { addresses: holders.map(({ address }) => address) }),
       },
       writer,
     )
     this.manifests = [manifest]
     this.lowerThresholds(this.isStolen ? threshold : 1)
-    for (const [at, node] of nodes.entries()) {
+    for (const [at, holder] of holders.entries()) {
       const { formatPrivateShare } = await import('sluice/tdh2')
       const share = formatPrivateShare(shares[at] as PrivateShare)
       ground.disk.write(
-        isEmbedded ? `/vault/nodes/1/${at}.json` : `${node.directory}/shares/1.json`,
+        isEmbedded ? `/vault/shares/1/${at}.json` : `${holder.directory}/shares/1.json`,
         share,
       )
     }
-    for (const node of this.nodes) {
-      await node.start()
-      if (!isEmbedded) await node.holder?.({ kind: 'manifest', text: manifest.text }, '')
+    for (const holder of this.holders) {
+      await holder.start()
+      if (!isEmbedded) await holder.holder?.({ kind: 'manifest', text: manifest.text }, '')
     }
-    this.nodesInUse = nodes
+    this.holdersInUse = holders
   }
 
-  /** The operators let their nodes take part in any threshold. */
+  /** The operators let their holders take part in any threshold. */
   private lowerThresholds(minThreshold = 1): void {
     const trust = {
       ...{ writer: WRITER_KEY, callers: [], minThreshold },
-      peers: this.nodes.map(({ address }) => address.key),
+      peers: this.holders.map(({ address }) => address.key),
     }
-    for (const node of this.nodes)
-      ground.disk.write(`${node.directory}/node.json`, JSON.stringify(trust))
+    for (const holder of this.holders)
+      ground.disk.write(`${holder.directory}/holder.json`, JSON.stringify(trust))
   }
 
   private get head(): SignedManifest {
@@ -327,14 +329,14 @@ export class World {
     this.isCrashed = false
     this.hadFaults = this.restored.size > 0 || this.hasLostShares
     this.takeSnapshots()
-    for (const node of this.nodes) node.hasStrategy = node.isMalicious && random.chance(0.2)
+    for (const holder of this.holders) holder.hasStrategy = holder.isMalicious && random.chance(0.2)
     const generation = this.head.generation
     const isFresh = this.head.addresses !== undefined && random.chance(0.35)
-    const others = this.nodes.filter(() => random.chance(0.75))
+    const others = this.holders.filter(() => random.chance(0.75))
     const next = isFresh || random.chance(0.4) || others.length < 2 ? undefined : others
-    const inUse = next ?? this.nodesInUse
+    const inUse = next ?? this.holdersInUse
     const bad = inUse.filter(each => each.isMalicious).length
-    // A threshold that so many malicious nodes cannot keep from being reached, nor reach.
+    // A threshold that so many malicious holders cannot keep from being reached, nor reach.
     const threshold = Math.max(
       Math.min(2, inUse.length),
       Math.min(inUse.length - bad, random.pick(1, 4)),
@@ -355,10 +357,10 @@ export class World {
     // Each of the two stands in the way of the other.
     if (isCompeting) this.hadFaults = true
     this.say(`${outcome.isDone ? 'done' : 'refused'}: ${outcome.text}`)
-    if (this.head.generation !== generation && !isFresh) this.nodesInUse = inUse
+    if (this.head.generation !== generation && !isFresh) this.holdersInUse = inUse
     if (outcome.isDone && this.head.isUnsettled !== true)
-      for (const [node, change] of this.restored)
-        if (change < this.changes) this.restored.delete(node)
+      for (const [holder, change] of this.restored)
+        if (change < this.changes) this.restored.delete(holder)
     this.planned = undefined
     this.isNewGeneration = this.head.generation > generation
     if (!this.isStolen && !isCompeting)
@@ -367,15 +369,15 @@ export class World {
   }
 
   private takeSnapshots(): void {
-    for (const node of this.nodes)
-      if (this.faults.restores > 0 && !node.isMalicious && this.random.chance(0.5))
-        this.snapshots.push({ node, files: ground.disk.snapshot(node.directory) })
+    for (const holder of this.holders)
+      if (this.faults.restores > 0 && !holder.isMalicious && this.random.chance(0.5))
+        this.snapshots.push({ holder, files: ground.disk.snapshot(holder.directory) })
   }
 
-  /** A node is put back to an earlier state of its disk, where as many others as it takes are left. */
+  /** A holder is put back to an earlier state of its disk, where as many others as it takes are left. */
   private async restore(): Promise<void> {
     if (this.snapshots.length === 0) return
-    const { node, files } = this.random.of(this.snapshots)
+    const { holder, files } = this.random.of(this.snapshots)
     const { addresses = [], threshold, generation, isUnsettled } = this.head
     const before = this.manifests.findLast(each => each.generation !== generation)
     const kept = [
@@ -387,17 +389,17 @@ export class World {
         ? []
         : [{ ...this.planned, urls: this.planned.inUse.map(({ address }) => address.url) }]),
     ]
-    const isWell = (each: ModelNode): boolean =>
-      each !== node && !each.isMalicious && !this.restored.has(each)
+    const isWell = (each: ModelHolder): boolean =>
+      each !== holder && !each.isMalicious && !this.restored.has(each)
     for (const { urls, threshold: least } of kept) {
-      const well = this.nodes.filter(each => urls.includes(each.address.url) && isWell(each))
+      const well = this.holders.filter(each => urls.includes(each.address.url) && isWell(each))
       if (urls.length > 0 && well.length < least) return
     }
-    this.say(`the disk of ${node.at} is put back`)
+    this.say(`the disk of ${holder.at} is put back`)
     this.hadFaults = true
-    this.restored.set(node, this.changes)
-    ground.disk.restore(node.directory, files)
-    await node.start()
+    this.restored.set(holder, this.changes)
+    ground.disk.restore(holder.directory, files)
+    await holder.start()
   }
 
   /** Somebody puts a secret: the vault changes, and its key does not. */
@@ -407,16 +409,16 @@ export class World {
     const next = signManifest({ ...fields, sequence: fields.sequence + 1, history }, writer)
     this.manifests.push(next)
     this.say(`commits ${next.sequence}: a secret was put`)
-    for (const node of this.nodes)
+    for (const holder of this.holders)
       if (this.random.chance(0.5))
-        await this.deliver(node, { kind: 'manifest', text: next.text }).catch(() => undefined)
+        await this.deliver(holder, { kind: 'manifest', text: next.text }).catch(() => undefined)
   }
 
-  private send(address: { readonly url: string }, request: NodeRequest): Promise<Fields> {
-    const node = this.nodes.find(each => each.address.url === address.url) as ModelNode
+  private send(address: { readonly url: string }, request: HolderRequest): Promise<Fields> {
+    const holder = this.holders.find(each => each.address.url === address.url) as ModelHolder
     return new Promise((done, failed) => {
-      const copy = JSON.parse(toJSON(request)) as NodeRequest
-      this.messages.push({ node, request: copy, done, failed })
+      const copy = JSON.parse(toJSON(request)) as HolderRequest
+      this.messages.push({ holder, request: copy, done, failed })
     })
   }
 
@@ -440,73 +442,73 @@ export class World {
 
   private async step(): Promise<void> {
     const { random, faults } = this
-    if (this.nodes.some(each => each.isMalicious) && random.chance(0.35)) await this.attack()
+    if (this.holders.some(each => each.isMalicious) && random.chance(0.35)) await this.attack()
     if (random.chance(0.1)) await this.repeat()
     if (random.chance(0.02)) await this.put()
     if (random.chance(faults.restores)) await this.restore()
     const [message] = this.messages.splice(random.pick(0, this.messages.length - 1), 1)
-    const { node, request, done, failed } = message as Message
+    const { holder, request, done, failed } = message as Message
     const unreached = new VaultError('it could not be reached', { isRetryable: true })
     if (random.chance(faults.lossy)) {
       this.hadFaults = true
-      this.say(`${request.kind} to ${node.at} is lost`)
+      this.say(`${request.kind} to ${holder.at} is lost`)
       return failed(unreached)
     }
     this.maybeCrash('in the midst')
-    const lie = node.isMalicious ? await this.lie(node, request) : undefined
+    const lie = holder.isMalicious ? await this.lie(holder, request) : undefined
     if (lie !== undefined) {
-      this.say(`${request.kind} to ${node.at}: it lies: ${JSON.stringify(lie).slice(0, 100)}`)
+      this.say(`${request.kind} to ${holder.at}: it lies: ${JSON.stringify(lie).slice(0, 100)}`)
       const code = random.chance(0.5) ? ({ code: 'ROLLBACK' } as const) : {}
       return 'failure' in lie ? failed(new VaultError(String(lie.failure), code)) : done(lie)
     }
     try {
-      let answer = await this.deliver(node, request)
+      let answer = await this.deliver(holder, request)
       // The connection was closed before the answer came, so the same request is sent again.
-      if (random.chance(0.05)) answer = await this.deliver(node, request)
+      if (random.chance(0.05)) answer = await this.deliver(holder, request)
       if (random.chance(faults.lossy)) {
         this.hadFaults = true
-        this.say(`${request.kind} to ${node.at}: the answer is lost`)
+        this.say(`${request.kind} to ${holder.at}: the answer is lost`)
         return failed(unreached)
       }
       // In a later attempt it has stored its share after all.
-      if (request.kind === 'accept') this.empty.delete(node)
+      if (request.kind === 'accept') this.empty.delete(holder)
       done(answer)
     } catch (error) {
       failed(error instanceof Crash ? unreached : (error as Error))
     }
-    await this.loseShare(node, request)
+    await this.loseShare(holder, request)
   }
 
-  /** Gives a node a request; it may end in the midst of it, and starts anew. */
-  private async deliver(node: ModelNode, request: NodeRequest): Promise<Fields> {
-    this.sent.push({ node, request })
-    if (node.isMalicious) this.seen.push(request)
+  /** Gives a holder a request; it may end in the midst of it, and starts anew. */
+  private async deliver(holder: ModelHolder, request: HolderRequest): Promise<Fields> {
+    this.sent.push({ holder, request })
+    if (holder.isMalicious) this.seen.push(request)
     const willEnd = this.random.chance(this.faults.crashes)
     let left = this.random.pick(0, 6)
     ground.disk.onOperation = () => {
-      if (willEnd && left-- === 0) throw new Crash('the node has ended')
+      if (willEnd && left-- === 0) throw new Crash('the holder has ended')
     }
     try {
-      const answer = await node.holder?.(request, '')
-      this.say(`${request.kind} to ${node.at}: ${JSON.stringify(answer).slice(0, 40)}`)
+      const answer = await holder.holder?.(request, '')
+      this.say(`${request.kind} to ${holder.at}: ${JSON.stringify(answer).slice(0, 40)}`)
       const fields = JSON.parse(toJSON(answer ?? {}))
-      if (!node.isMalicious) this.checkSecrecy(node, request, fields)
+      if (!holder.isMalicious) this.checkSecrecy(holder, request, fields)
       return fields
     } catch (error) {
-      this.say(`${request.kind} to ${node.at}: ${(error as Error).message}`)
+      this.say(`${request.kind} to ${holder.at}: ${(error as Error).message}`)
       if (!(error instanceof Crash)) throw error
       this.hadFaults = true
       ground.disk.onOperation = () => undefined
-      await node.start()
+      await holder.start()
       throw error
     } finally {
       ground.disk.onOperation = () => undefined
     }
   }
 
-  /** An honest node deals to no more keys of malicious ones than they can have. */
-  private checkSecrecy(node: ModelNode, request: NodeRequest, answer: Fields): void {
-    const liars = this.nodes.filter(each => each.isMalicious).length
+  /** An honest holder deals to no more keys of malicious ones than they can have. */
+  private checkSecrecy(holder: ModelHolder, request: HolderRequest, answer: Fields): void {
+    const liars = this.holders.filter(each => each.isMalicious).length
     if (request.kind === 'invite')
       for (const boxed of answer.invitations as string[])
         this.honestKeys.add(JSON.parse(Buffer.from(boxed, 'base64').subarray(65).toString()).key)
@@ -521,86 +523,86 @@ export class World {
         each => !this.honestKeys.has(Buffer.from(each, 'base64').subarray(0, 32).toString('hex')),
       ).length
       if (known >= threshold)
-        this.broken.push(`node ${node.at} has dealt its share to ${known} keys of liars`)
+        this.broken.push(`holder ${holder.at} has dealt its share to ${known} keys of liars`)
     }
     if (request.kind === 'prove' && request.isSecret === true)
-      this.broken.push(`node ${node.at} has given its part of a secret to whoever asked`)
+      this.broken.push(`holder ${holder.at} has given its part of a secret to whoever asked`)
   }
 
-  /** A disk loses the share that was written last, once it was shown; of so many nodes that the others do not suffice, at times. */
-  private async loseShare(node: ModelNode, { kind }: NodeRequest): Promise<void> {
+  /** A disk loses the share that was written last, once it was shown; of so many holders that the others do not suffice, at times. */
+  private async loseShare(holder: ModelHolder, { kind }: HolderRequest): Promise<void> {
     const { random, faults } = this
-    if (node.isMalicious || kind !== 'prove' || !random.chance(faults.disks)) return
+    if (holder.isMalicious || kind !== 'prove' || !random.chance(faults.disks)) return
     for (const path of [...ground.disk.files.keys()])
-      if (path.startsWith(`${node.directory}/shares/pending-`)) {
+      if (path.startsWith(`${holder.directory}/shares/pending-`)) {
         ground.disk.files.delete(path)
         this.hadFaults = true
         this.hasLostShares = true
-        this.say(`the disk of ${node.at} loses its new share`)
+        this.say(`the disk of ${holder.at} loses its new share`)
       }
-    await node.start()
+    await holder.start()
   }
 
   /** Sends a request of before once more. */
   private async repeat(): Promise<void> {
     if (this.sent.length === 0) return
     const { random, sent } = this
-    const { node, request } = random.of(random.chance(0.5) ? sent : sent.slice(-12))
-    await this.deliver(node, request).catch(() => undefined)
+    const { holder, request } = random.of(random.chance(0.5) ? sent : sent.slice(-12))
+    await this.deliver(holder, request).catch(() => undefined)
   }
 
-  /** What a malicious node answers in place of what it is asked; undefined where it does as it should. */
-  private async lie(node: ModelNode, request: NodeRequest): Promise<Fields | undefined> {
+  /** What a malicious holder answers in place of what it is asked; undefined where it does as it should. */
+  private async lie(holder: ModelHolder, request: HolderRequest): Promise<Fields | undefined> {
     const { random } = this
     this.seen.push(request)
     const { kind } = request
-    if (node.hasStrategy) return this.pretend(node, request)
+    if (holder.hasStrategy) return this.pretend(holder, request)
     if (random.chance(0.6)) return undefined
     if (random.chance(0.2)) return { failure: 'no' }
     if (kind === 'invite') {
-      const { invitations } = await this.truth(node, request)
+      const { invitations } = await this.truth(holder, request)
       if (invitations === undefined) return undefined
       return { invitations: this.spoil(invitations as string[]) }
     }
     if (kind === 'accept') {
       if (random.chance(0.5)) {
-        this.empty.add(node)
+        this.empty.add(holder)
         return { complaints: [] }
       }
       const dealers = (request.dealings as string[]).map(each => JSON.parse(each).Index as number)
       return { complaints: [...dealers, 40].filter(() => random.chance(0.4)) }
     }
-    if (kind === 'deal') return this.lieInDealing(node, request)
+    if (kind === 'deal') return this.lieInDealing(holder, request)
     if (kind === 'prove') {
-      const other = random.of(this.nodes.filter(each => !each.isMalicious))
+      const other = random.of(this.holders.filter(each => !each.isMalicious))
       return random.chance(0.5) ? { share: '{}' } : this.truth(other, request)
     }
     return kind === 'manifest' ? { hasShare: random.chance(0.8) } : undefined
   }
 
   /** Accepts nothing, and shows the share of another. */
-  private async pretend(node: ModelNode, request: NodeRequest): Promise<Fields | undefined> {
+  private async pretend(holder: ModelHolder, request: HolderRequest): Promise<Fields | undefined> {
     const { random } = this
     const { kind } = request
     if (kind === 'accept') {
-      this.empty.add(node)
+      this.empty.add(holder)
       return { complaints: [] }
     }
     if (kind === 'manifest') return { hasShare: true }
     if (kind !== 'prove') return undefined
-    const others = this.nodes.filter(
+    const others = this.holders.filter(
       each => !each.isMalicious && orderIn(request).receivers.includes(each.address.key),
     )
     if (others.length === 0) return undefined
     const { share } = await this.truth(random.of(others), request)
     if (share === undefined || random.chance(0.5)) return { share }
-    const index = orderIn(request).receivers.indexOf(node.address.key)
+    const index = orderIn(request).receivers.indexOf(holder.address.key)
     return { share: JSON.stringify({ ...JSON.parse(String(share)), Index: index }) }
   }
 
-  /** What a node would answer. */
-  private truth(node: ModelNode, request: NodeRequest): Promise<Fields> {
-    return this.deliver(node, request).catch(() => ({}))
+  /** What a holder would answer. */
+  private truth(holder: ModelHolder, request: HolderRequest): Promise<Fields> {
+    return this.deliver(holder, request).catch(() => ({}))
   }
 
   /** Some texts are missing, of another place, or nonsense. */
@@ -613,16 +615,19 @@ export class World {
   }
 
   /** A dealing that is wrong for all, or for some, or none and a complaint. */
-  private async lieInDealing(node: ModelNode, request: NodeRequest): Promise<Fields | undefined> {
+  private async lieInDealing(
+    holder: ModelHolder,
+    request: HolderRequest,
+  ): Promise<Fields | undefined> {
     const { random } = this
     if (random.chance(0.2))
       return { complaints: [random.pick(0, 5)].filter(() => random.chance(0.8)) }
     const known = this.seen.filter(each => each.order === request.order && each.dealt !== undefined)
     if (random.chance(0.15) && known.length > 0) return random.of(known).dealt as Fields
-    const { dealing, sealed } = await this.truth(node, request)
+    const { dealing, sealed } = await this.truth(holder, request)
     if (dealing === undefined) return undefined
     const index = JSON.parse(String(dealing)).Index as number
-    const other = this.falseDealing(node, request, index)
+    const other = this.falseDealing(holder, request, index)
     if (other === undefined || random.chance(0.3))
       return { dealing, sealed: this.spoil(sealed as string[]) }
     if (random.chance(0.4)) return other
@@ -647,8 +652,8 @@ export class World {
 
   /** A dealing of another secret, at times of another length or in the name of another. */
   private falseDealing(
-    { keys, address }: ModelNode,
-    request: NodeRequest,
+    { keys, address }: ModelHolder,
+    request: HolderRequest,
     index: number,
   ): { readonly dealing: string; readonly sealed: string[] } | undefined {
     const { random } = this
@@ -672,7 +677,7 @@ export class World {
     return { dealing: made.dealing, sealed }
   }
 
-  /** What malicious nodes do with all that they have seen. */
+  /** What malicious holders do with all that they have seen. */
   private async attack(): Promise<void> {
     const { random } = this
     const known = this.seen.filter(({ order }) => typeof order === 'string')
@@ -680,10 +685,10 @@ export class World {
     const request = random.of(known)
     const { order, signature } = request
     const signed = { order, signature }
-    const target = random.of(this.nodes.filter(each => !each.isMalicious))
+    const target = random.of(this.holders.filter(each => !each.isMalicious))
     const ask = (kind: string, fields: Fields): Promise<Fields | undefined> =>
-      this.deliver(target, { kind, ...signed, ...fields } as NodeRequest).catch(() => undefined)
-    const dealers = this.nodes.map(({ address }) => address.key)
+      this.deliver(target, { kind, ...signed, ...fields } as HolderRequest).catch(() => undefined)
+    const dealers = this.holders.map(({ address }) => address.key)
     const id = String(order)
     const { step = '', attempt } = request
     if (this.isStolen && random.chance(0.5)) return this.steal(target)
@@ -697,7 +702,7 @@ export class World {
       case 1: {
         const { receivers } = JSON.parse(id.slice('sluice vault order '.length))
         const invitations = (receivers as string[]).map(key => {
-          const from = this.nodes.find(({ address }) => address.key === key)
+          const from = this.holders.find(({ address }) => address.key === key)
           return this.invitations.get(`${id} ${from?.at}`)?.[target.at] ?? ''
         })
         const dealt = await ask('deal', { step, invitations })
@@ -746,17 +751,17 @@ export class World {
         return
       }
       default:
-        // As it was sent to a malicious node itself.
+        // As it was sent to a malicious holder itself.
         await ask(String(request.kind ?? 'accept'), request)
     }
   }
 
-  /** With the writer's key: orders a node to deal to malicious nodes, in the name of whomever. */
-  private async steal(target: ModelNode): Promise<void> {
+  /** With the writer's key: orders a holder to deal to malicious holders, in the name of whomever. */
+  private async steal(target: ModelHolder): Promise<void> {
     const { random } = this
     const thief = KEYS[6] as BoxKeys
-    const liars = this.nodes.filter(each => each.isMalicious)
-    const keys = [...this.nodes.map(({ address }) => address.key), formatKey(thief.publicKey)]
+    const liars = this.holders.filter(each => each.isMalicious)
+    const keys = [...this.holders.map(({ address }) => address.key), formatKey(thief.publicKey)]
     const liar = random.of(liars).address.key
     const chosen = [liar, random.chance(0.5) ? formatKey(thief.publicKey) : random.of(keys)]
     const receivers = [...chosen, random.of(keys)].slice(0, random.pick(1, 3))
@@ -775,39 +780,39 @@ export class World {
     })
     const content = [invitations]
     const step = signStep(
-      { id, kind: 'deal', node: target.address.key, attempt: 1, content },
+      { id, kind: 'deal', holder: target.address.key, attempt: 1, content },
       writer,
     )
     const request = { kind: 'deal', ...signed, step, invitations }
     await this.deliver(target, request).catch(() => undefined)
   }
 
-  /** Has every node invite, deal and accept anew, with an order that the writer has signed. */
+  /** Has every holder invite, deal and accept anew, with an order that the writer has signed. */
   private async driveAnew(signed: Fields): Promise<void> {
     const { random } = this
     const { receivers } = JSON.parse(String(signed.order).slice('sluice vault order '.length))
-    const dealers = this.nodes.map(({ address }) => address.key)
-    const all = this.nodes.filter(({ address }) => receivers.includes(address.key))
-    const ask = (node: ModelNode, fields: Fields): Promise<Fields | undefined> =>
-      this.deliver(node, { ...signed, step: '', ...fields } as unknown as NodeRequest).catch(
+    const dealers = this.holders.map(({ address }) => address.key)
+    const all = this.holders.filter(({ address }) => receivers.includes(address.key))
+    const ask = (holder: ModelHolder, fields: Fields): Promise<Fields | undefined> =>
+      this.deliver(holder, { ...signed, step: '', ...fields } as unknown as HolderRequest).catch(
         () => undefined,
       )
     const invited = new Map<string, string[]>()
-    for (const node of all) {
-      const answer = await ask(node, { kind: 'invite', dealers })
-      invited.set(node.address.key, (answer?.invitations ?? []) as string[])
+    for (const holder of all) {
+      const answer = await ask(holder, { kind: 'invite', dealers })
+      invited.set(holder.address.key, (answer?.invitations ?? []) as string[])
     }
     const dealt: Fields[] = []
-    for (const node of this.nodes) {
-      const invitations = receivers.map((key: string) => invited.get(key)?.[node.at] ?? '')
-      const answer = await ask(node, { kind: 'deal', invitations })
+    for (const holder of this.holders) {
+      const invitations = receivers.map((key: string) => invited.get(key)?.[holder.at] ?? '')
+      const answer = await ask(holder, { kind: 'deal', invitations })
       if (answer?.sealed !== undefined) dealt.push(answer)
     }
     const dealings = dealt.map(({ dealing }) => dealing)
-    for (const node of all.filter(({ isMalicious }) => !isMalicious && random.chance(0.7))) {
-      const index = receivers.indexOf(node.address.key)
+    for (const holder of all.filter(({ isMalicious }) => !isMalicious && random.chance(0.7))) {
+      const index = receivers.indexOf(holder.address.key)
       const sealed = dealt.map(each => (each.sealed as string[])[index])
-      await ask(node, { kind: 'accept', attempt: 9, dealings, sealed })
+      await ask(holder, { kind: 'accept', attempt: 9, dealings, sealed })
     }
   }
 
@@ -815,23 +820,23 @@ export class World {
   private async heal(): Promise<void> {
     Object.assign(this.faults, { lossy: 0, crashes: 0, disks: 0, restores: 0 })
     this.isCrashed = false
-    for (const node of this.nodes) {
-      if (node.isMalicious) continue
-      await node.start()
-      await this.deliver(node, { kind: 'manifest', text: this.head.text }).catch(() => undefined)
+    for (const holder of this.holders) {
+      if (holder.isMalicious) continue
+      await holder.start()
+      await this.deliver(holder, { kind: 'manifest', text: this.head.text }).catch(() => undefined)
     }
   }
 
-  /** The shares of the honest nodes that are stored, whether or not the nodes go by the manifest yet. */
+  /** The shares of the honest holders that are stored, whether or not the holders go by the manifest yet. */
   private isHeld({ addresses, publicKey, threshold }: SignedManifest): boolean {
     // All shares are in the directory still.
     if (addresses === undefined) return true
     const holding = addresses.filter(({ url }, index) => {
-      const node = this.nodes.find(each => each.address.url === url) as ModelNode
-      const texts = [...ground.disk.snapshot(`${node.directory}/shares`).values()]
+      const holder = this.holders.find(each => each.address.url === url) as ModelHolder
+      const texts = [...ground.disk.snapshot(`${holder.directory}/shares`).values()]
       const isOfIt = (text: string): boolean =>
         parsePrivateShare(text).v === logarithmOf(publicKey.hArray[index])
-      return !node.isMalicious && texts.some(isOfIt)
+      return !holder.isMalicious && texts.some(isOfIt)
     })
     return holding.length >= threshold
   }
@@ -845,17 +850,17 @@ export class World {
     this.broken.push(`the secret is lost at change ${sequence}`)
   }
 
-  /** The secret is readable: enough honest nodes have their shares of the key in use. */
+  /** The secret is readable: enough honest holders have their shares of the key in use. */
   private check(): void {
     // All shares are in the directory still.
     if (this.head.addresses === undefined) return
     const { addresses, publicKey, threshold, generation, sequence } = this.head
     const shares = new Map<number, PrivateShare>()
     for (const [index, { url }] of addresses.entries()) {
-      const node = this.nodes.find(each => each.address.url === url) as ModelNode
-      if (node.isMalicious) continue
-      const text = ground.disk.files.get(`${node.directory}/shares/${generation}.json`)
-      const manifest = ground.disk.files.get(`${node.directory}/manifest.json`) ?? ''
+      const holder = this.holders.find(each => each.address.url === url) as ModelHolder
+      if (holder.isMalicious) continue
+      const text = ground.disk.files.get(`${holder.directory}/shares/${generation}.json`)
+      const manifest = ground.disk.files.get(`${holder.directory}/manifest.json`) ?? ''
       const goesByIt = manifest.trimEnd() === this.head.text
       if (text === undefined || !goesByIt) continue
       const share = parsePrivateShare(text)
@@ -877,16 +882,16 @@ export class World {
   /** Whoever lies is named, and nobody else alone. */
   private checkNames(
     { what, text, isDone, hadFaults }: Outcome,
-    inUse: readonly ModelNode[],
+    inUse: readonly ModelHolder[],
   ): void {
-    // A node that takes over an earlier generation only now raises its threshold after its operator has lowered it.
+    // A holder that takes over an earlier generation only now raises its threshold after its operator has lowered it.
     const isOfLies = (line: string): boolean => !line.includes('minThreshold')
     const lines = text
       .split('\n')
-      .filter(line => /node[ -]\d/.test(line))
+      .filter(line => /holder[ -]\d/.test(line))
       .filter(isOfLies)
     const isOfLiar = (line: string): boolean =>
-      this.nodes.some(({ isMalicious, address }) => isMalicious && line.includes(address.url))
+      this.holders.some(({ isMalicious, address }) => isMalicious && line.includes(address.url))
     if (!hadFaults) {
       for (const line of lines)
         if (!isOfLiar(line)) this.broken.push(`${what}: nobody who lied is named: ${line}`)
@@ -894,9 +899,9 @@ export class World {
         this.broken.push(`${what}: refused, and nobody is named: ${text}`)
     }
     if (!isDone) return
-    for (const node of this.empty)
-      if (inUse.includes(node) && !text.includes(node.address.url))
-        this.broken.push(`${what}: node ${node.at} has stored nothing, and is not named`)
+    for (const holder of this.empty)
+      if (inUse.includes(holder) && !text.includes(holder.address.url))
+        this.broken.push(`${what}: holder ${holder.at} has stored nothing, and is not named`)
   }
 }
 

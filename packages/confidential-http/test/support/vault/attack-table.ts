@@ -1,7 +1,14 @@
-// What a malicious node does with each message, at each step, while a key is reshared or rotated.
+// What a malicious holder does with each message, at each step, while a key is reshared or rotated.
 import { expect, test } from '@jest/globals'
-import { ACTIONS, type Action, type Kind, Liar, MESSAGES, standBefore } from './node-attack.js'
-import { addressesOf, introduce, type Node, open, sharesOf, startNodes } from './node-processes.js'
+import { ACTIONS, type Action, type Kind, Liar, MESSAGES, standBefore } from './holder-attack.js'
+import {
+  addressesOf,
+  introduce,
+  type Holder,
+  open,
+  sharesOf,
+  startHolders,
+} from './holder-processes.js'
 import { nameOf, reveal, VALUE, vault } from './vault.js'
 
 interface Row {
@@ -19,7 +26,7 @@ const PAIRS = [
 const isOfItself = (action: Action): boolean =>
   ACTIONS.indexOf(action) >= ACTIONS.indexOf('withhold')
 
-/** All that there is to do: what a node withholds or lies about is at the step of that message. */
+/** All that there is to do: what a holder withholds or lies about is at the step of that message. */
 const ROWS: readonly Row[] = ACTIONS.flatMap(action =>
   MESSAGES.flatMap(kind =>
     MESSAGES.flatMap(step => (isOfItself(action) && step !== kind ? [] : [{ action, kind, step }])),
@@ -30,16 +37,16 @@ const ROWS: readonly Row[] = ACTIONS.flatMap(action =>
 export function testAttacks(share: number): void {
   for (const change of ['reshare', 'rotate'] as const)
     test.each(MESSAGES)(
-      `a malicious node destroys nothing while the vault is to ${change}, and is named for its lies, at the step "%s"`,
+      `a malicious holder destroys nothing while the vault is to ${change}, and is named for its lies, at the step "%s"`,
       async step => {
         await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
-        const nodes = (await startNodes(3, vault.writerKey)) as [Node, Node, Node]
-        introduce(nodes)
-        await vault.reshare({ addresses: addressesOf(nodes) })
-        const [first, second, third] = nodes
+        const holders = (await startHolders(3, vault.writerKey)) as [Holder, Holder, Holder]
+        introduce(holders)
+        await vault.reshare({ addresses: addressesOf(holders) })
+        const [first, second, third] = holders
         const liar = new Liar(third, [first, second])
         const url = await standBefore(third, liar.front)
-        // The first: of the old nodes, the first of so many as it takes are chosen.
+        // The first: of the old holders, the first of so many as it takes are chosen.
         const remote = await open()
         await remote.reshare({ addresses: addressesOf([{ ...third, url }, first, second]) })
         const alter = () => (change === 'reshare' ? remote.reshare() : remote.rotate())
@@ -68,13 +75,14 @@ export function testAttacks(share: number): void {
             expect(await alter()).toMatchObject({ leftOut: [] })
           }
           for (const pair of PAIRS) expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
-          for (const node of nodes) expect(sharesOf(node)).toEqual([`${remote.generation}.json`])
+          for (const holder of holders)
+            expect(sharesOf(holder)).toEqual([`${remote.generation}.json`])
         }
       },
       120_000,
     )
 }
 
-/** The lines that name a node. */
+/** The lines that name a holder. */
 const linesOf = (text: string): string[] =>
-  text.split('\n').filter(line => /node \d? ?at http/.test(line))
+  text.split('\n').filter(line => /holder \d? ?at http/.test(line))

@@ -1,4 +1,4 @@
-// A vault of five nodes, each a process, which are killed, stopped and made to lie at random, while an enclave asks three of
+// A vault of five holders, each a process, which are killed, stopped and made to lie at random, while an enclave asks three of
 // them for each of many requests, and the key is reshared. Prints what came of it as JSON.
 //
 //   node packages/confidential-http/test/support/vault/chaos.mjs SECONDS REQUESTS_PER_SECOND
@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const [seconds, rate] = process.argv.slice(2).map(Number)
-const NODES = 5
+const HOLDERS = 5
 const THRESHOLD = 3
 const here = fileURLToPath(new URL('../../..', import.meta.url))
 const root = join(here, '../..')
@@ -26,12 +26,12 @@ const paths = [
   'vault/files',
   'vault/index',
   'vault/process/holder',
-  'vault/process/node-files',
-  'vault/process/node-server',
+  'vault/process/holder-files',
+  'vault/process/holder-server',
 ]
 await compile(paths, 'es', sources, here)
 const load = path => import(pathToFileURL(join(sources, `${path}.js`)).href)
-const { createVault, openVault, startVaultNode } = await load('vault/index')
+const { createVault, openVault, startVaultHolder } = await load('vault/index')
 const { createEnclave, confidentialPreset } = await load('index')
 const { createKeys } = await import('sluice/internal')
 const pick = list => list[Math.floor(Math.random() * list.length)]
@@ -43,47 +43,52 @@ process.on('exit', () => {
 })
 
 const caller = createKeys()
-const writer = await createVault(join(work, 'vault'), { nodes: NODES, threshold: THRESHOLD })
+const writer = await createVault(join(work, 'vault'), { holders: HOLDERS, threshold: THRESHOLD })
 await writer.put({ key: 'apiKey' }, 'the value', { policy: 'anywhere' })
 
-/** Starts the process of a node, and resolves when it listens. */
-async function start(node) {
+/** Starts the process of a holder, and resolves when it listens. */
+async function start(holder) {
   const child = spawn(
     process.execPath,
-    [join(here, 'test/support/vault/chaos-node.mjs'), sources, node.directory, String(node.port)],
+    [
+      join(here, 'test/support/vault/chaos-holder.mjs'),
+      sources,
+      holder.directory,
+      String(holder.port),
+    ],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )
-  node.child = child
+  holder.child = child
   children.add(child)
   await new Promise(resolve => {
     createInterface({ input: child.stdout }).on('line', line => {
       const said = JSON.parse(line)
-      if (said.lied !== undefined) node.lies[said.lied]++
+      if (said.lied !== undefined) holder.lies[said.lied]++
       if (said.url !== undefined) resolve()
     })
   })
 }
 
-// Each node makes its directory and its key as a command would; its port is the one it got first.
-const nodes = await Promise.all(
-  Array.from({ length: NODES }, async (_, index) => {
-    const directory = join(work, `node-${index}`)
+// Each holder makes its directory and its key as a command would; its port is the one it got first.
+const holders = await Promise.all(
+  Array.from({ length: HOLDERS }, async (_, index) => {
+    const directory = join(work, `holder-${index}`)
     const trust = { writer: writer.writerKey, callers: [caller.publicKey] }
-    const first = await startVaultNode({ directory, trust })
+    const first = await startVaultHolder({ directory, trust })
     await first.close()
     const { url, publicKey: key } = first
     const port = new URL(url).port
     return { index, directory, url, key, port, lies: { release: 0, deal: 0 }, faults: [] }
   }),
 )
-for (const { directory } of nodes) {
-  const file = join(directory, 'node.json')
-  const peers = nodes.map(({ key }) => key)
+for (const { directory } of holders) {
+  const file = join(directory, 'holder.json')
+  const peers = holders.map(({ key }) => key)
   writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), peers }))
 }
-await Promise.all(nodes.map(start))
+await Promise.all(holders.map(start))
 await writer.reshare({
-  addresses: nodes.map(({ url, key }) => ({ url, key })),
+  addresses: holders.map(({ url, key }) => ({ url, key })),
   threshold: THRESHOLD,
 })
 
@@ -104,7 +109,7 @@ const named = new Map()
 enclave.listen({
   warn(text) {
     const [, index, why] =
-      /^node (\d) at \S+ gave no share of secret apiKey: (.*)$/.exec(text) ?? []
+      /^holder (\d) at \S+ gave no share of secret apiKey: (.*)$/.exec(text) ?? []
     if (index === undefined) return
     const why_ =
       /share|proof|E_i|rejected/.test(why) && !/generation|reached|time/.test(why) ? 'lie' : 'other'
@@ -117,26 +122,26 @@ const counts = { kill: 0, stop: 0, lie: 0 }
 let calm = false
 let over = false
 
-/** One node goes wrong for a while, and is well again. */
-async function fail(node) {
+/** One holder goes wrong for a while, and is well again. */
+async function fail(holder) {
   const kind = pick(calm ? ['lie'] : ['kill', 'stop', 'lie'])
   counts[kind]++
   const ms = 300 + Math.random() * 1500
   if (kind === 'lie') {
-    writeFileSync(join(node.directory, 'lie'), '')
+    writeFileSync(join(holder.directory, 'lie'), '')
     await sleep(ms)
-    rmSync(join(node.directory, 'lie'))
+    rmSync(join(holder.directory, 'lie'))
     // What it was asked before is still answered with a lie.
     await sleep(100)
   } else if (kind === 'stop') {
-    node.child.kill('SIGSTOP')
+    holder.child.kill('SIGSTOP')
     await sleep(ms)
-    node.child.kill('SIGCONT')
+    holder.child.kill('SIGCONT')
   } else {
-    node.child.kill('SIGKILL')
-    children.delete(node.child)
+    holder.child.kill('SIGKILL')
+    children.delete(holder.child)
     await sleep(ms / 2)
-    await start(node)
+    await start(holder)
   }
 }
 
@@ -145,18 +150,18 @@ const failing = new Map()
 async function makeFaults() {
   while (!over) {
     await sleep(50 + Math.random() * 300)
-    if (failing.size >= NODES - THRESHOLD || over) continue
-    const node = pick(nodes.filter(each => !failing.has(each)))
+    if (failing.size >= HOLDERS - THRESHOLD || over) continue
+    const holder = pick(holders.filter(each => !failing.has(each)))
     failing.set(
-      node,
-      fail(node).finally(() => failing.delete(node)),
+      holder,
+      fail(holder).finally(() => failing.delete(holder)),
     )
   }
   await Promise.all(failing.values())
 }
 
 const reshared = { done: 0, failed: 0, named: 0 }
-/** Reshares in the midst of it: half the time with liars alone, when every new node gets its share. */
+/** Reshares in the midst of it: half the time with liars alone, when every new holder gets its share. */
 async function reshareNow() {
   while (!over) {
     await sleep((seconds * 1000) / 8)
@@ -224,9 +229,9 @@ process.stdout.write(
     twice,
     failures,
     faults: counts,
-    lies: nodes.map(({ lies }) => lies.release),
-    liesInDealing: nodes.reduce((sum, { lies }) => sum + lies.deal, 0),
-    named: nodes.map(({ index }) => named.get(`${index} lie`) ?? 0),
+    lies: holders.map(({ lies }) => lies.release),
+    liesInDealing: holders.reduce((sum, { lies }) => sum + lies.deal, 0),
+    named: holders.map(({ index }) => named.get(`${index} lie`) ?? 0),
     reshared,
     generation: vault.generation,
     medianMs: Math.round(latencies[latencies.length >> 1] ?? 0),

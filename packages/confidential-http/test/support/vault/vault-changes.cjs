@@ -16,7 +16,7 @@ async function run() {
     try {
       if (kind === 'put') await vault.put({ key }, value, { policy: 'anywhere' })
       else if (kind === 'rm') await vault.remove({ key })
-      else if (kind === 'reshare') await vault.reshare({ nodes: pick([2, 3, 4]), threshold: 2 })
+      else if (kind === 'reshare') await vault.reshare({ holders: pick([2, 3, 4]), threshold: 2 })
       else await vault.rotate()
       say({ done: kind, key, value })
     } catch (error) {

@@ -41,7 +41,7 @@ export const nameOf = (key: string, owner: string = OWNER, namespace = 'main'): 
   key,
 })
 
-/** Reveals a secret as an enclave does: asks some nodes, verifies, combines. */
+/** Reveals a secret as an enclave does: asks some holders, verifies, combines. */
 export async function reveal(
   vault: Vault,
   name: SecretName,
@@ -50,12 +50,12 @@ export async function reveal(
   const keys = boxKeys()
   const ciphertext = parseCiphertext(vault.publicKey, await vault.ciphertext(name))
   const shares = await Promise.all(
-    vault.nodes
+    vault.holders
       .filter(({ index }) =>
         indexes === undefined ? index < vault.threshold : indexes.includes(index),
       )
-      .map(async function shareOf(node) {
-        const opened = openSealed(await node.release(name, keys.publicKey), keys)
+      .map(async function shareOf(holder) {
+        const opened = openSealed(await holder.release(name, keys.publicKey), keys)
         const share = parseDecryptionShare(Buffer.from(opened as Uint8Array).toString())
         verifyShare(vault.publicKey, ciphertext, share)
         return share
@@ -65,11 +65,11 @@ export async function reveal(
   return textOf(await combine(ciphertext, shares, { threshold }))
 }
 
-/** The stored value of a secret, decrypted without the nodes: tweetnacl is slow in jest. */
+/** The stored value of a secret, decrypted without the holders: tweetnacl is slow in jest. */
 export async function storedValue(vault: Vault, name: SecretName): Promise<string> {
   const ciphertext = parseCiphertext(vault.publicKey, await vault.ciphertext(name))
   const shares = [0, 1].map(function shareOf(index) {
-    const file = join(vault.directory, 'nodes', String(vault.generation), `${index}.json`)
+    const file = join(vault.directory, 'shares', String(vault.generation), `${index}.json`)
     const share = parsePrivateShare(readFileSync(file, 'utf8'))
     return parseDecryptionShare(createShare(ciphertext, share))
   })
@@ -86,7 +86,7 @@ export const release = (
   index: number,
   name: SecretName,
 ): Promise<Uint8Array<ArrayBufferLike>> =>
-  vault.nodes[index]?.release(name, boxKeys().publicKey) as Promise<Uint8Array>
+  vault.holders[index]?.release(name, boxKeys().publicKey) as Promise<Uint8Array>
 
 /** Lists all files below a folder. (`readdir` is not recursive in Node 20.0.) */
 export function walk(folder: string, path = ''): string[] {
@@ -108,8 +108,8 @@ beforeEach(async () => {
 
 export const at = (...path: readonly string[]): string => join(vault.directory, ...path)
 
-/** The path of a node's share, in the first generation. */
-export const shareFile = (index: number): string => at('nodes', '1', `${index}.json`)
+/** The path of a holder's share, in the first generation. */
+export const shareFile = (index: number): string => at('shares', '1', `${index}.json`)
 
 /** The file of a secret's only version, or of `KEY` where there is none. */
 export function secretFile(key = 'key', owner: string = OWNER): string {

@@ -1,7 +1,7 @@
 import { createConnection, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { until } from '@sluice/test-support/waiting.js'
-import { addressesOf, type Node, open, startNodes } from '../support/vault/node-processes.js'
+import { addressesOf, type Holder, open, startHolders } from '../support/vault/holder-processes.js'
 import { nameOf, reveal, VALUE, vault } from '../support/vault/vault.js'
 
 const strangers: Socket[] = []
@@ -9,15 +9,15 @@ afterEach(() => {
   for (const socket of strangers.splice(0)) socket.destroy()
 })
 
-let nodes: Node[]
+let holders: Holder[]
 beforeEach(async () => {
   await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
-  nodes = await startNodes(2, vault.writerKey)
-  await vault.reshare({ addresses: addressesOf(nodes) })
+  holders = await startHolders(2, vault.writerKey)
+  await vault.reshare({ addresses: addressesOf(holders) })
 })
 
 test('connections that bring nothing keep no caller out', async () => {
-  const { hostname, port } = new URL((nodes[0] as Node).url)
+  const { hostname, port } = new URL((holders[0] as Holder).url)
   let closed = 0
   let opened = 0
   for (let i = 0; i < 400; i++) {
@@ -25,7 +25,7 @@ test('connections that bring nothing keep no caller out', async () => {
     socket.on('error', () => undefined)
     socket.on('connect', () => opened++)
     socket.on('close', () => closed++)
-    socket.write('POST /v1/node HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nabc')
+    socket.write('POST /v1/holder HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nabc')
     strangers.push(socket)
   }
   await until(() => opened === 400)

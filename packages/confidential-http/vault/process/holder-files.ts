@@ -9,28 +9,28 @@ import {
   parsePrivateShare,
 } from 'sluice/tdh2'
 import { isAbsence, makeFolder, type VaultFolder } from '../files.js'
-import { MAX_MANIFEST_BYTES, MAX_NODES, readManifest, type SignedManifest } from '../manifest.js'
+import { MAX_MANIFEST_BYTES, MAX_HOLDERS, readManifest, type SignedManifest } from '../manifest.js'
 import { isShareOf, readShare } from '../share-files.js'
 import { isWriterKey } from '../writer.js'
 import type { Order } from './order.js'
 
-/** Whom a node trusts: the contents of its node.json. */
-export interface NodeTrust {
+/** Whom a holder trusts: the contents of its holder.json. */
+export interface HolderTrust {
   /** The public key of the vault's writer. */
   readonly writer: string
   /** The public keys of the callers that may have secrets released: enclaves, and commands that rotate. */
   readonly callers: readonly string[]
-  /** The public keys of the nodes that it deals its share to. */
+  /** The public keys of the holders that it deals its share to. */
   readonly peers: readonly string[]
   /**
-   * The least threshold of a resharing or rotation that the node takes part in. It raises this to the threshold of each share that
+   * The least threshold of a resharing or rotation that the holder takes part in. It raises this to the threshold of each share that
    * it gets, and never lowers it. @default absent until the first share
    */
   readonly minThreshold?: number
 }
 
-/** The file that says whom a node trusts. It may be changed while the node runs. */
-export const TRUST_FILE = 'node.json'
+/** The file that says whom a holder trusts. It may be changed while the holder runs. */
+export const TRUST_FILE = 'holder.json'
 
 const MANIFEST_FILE = 'manifest.json'
 const SHARES_FOLDER = 'shares'
@@ -41,9 +41,9 @@ const MAX_PENDING = 4
 /** The order that a pending share is of. */
 type PendingOrder = Pick<Order, 'id' | 'threshold' | 'signedAt'>
 
-/** The files of a node that is a process of its own. */
-export interface NodeFiles {
-  readTrust(): Promise<NodeTrust>
+/** The files of a holder that is a process of its own. */
+export interface HolderFiles {
+  readTrust(): Promise<HolderTrust>
   readManifest(writer: string): Promise<SignedManifest | undefined>
   writeManifest(manifest: SignedManifest): Promise<void>
   readShare(generation: number, publicKey: PublicKey, index: number): Promise<PrivateShare>
@@ -52,7 +52,7 @@ export interface NodeFiles {
   /** A share of this public key that is stored, of whichever generation. */
   findShare(publicKey: PublicKey, index: number): Promise<PrivateShare | undefined>
   /**
-   * Makes the pending share of this public key that of the generation, and raises `minThreshold`. False where the node has no
+   * Makes the pending share of this public key that of the generation, and raises `minThreshold`. False where the holder has no
    * share of it.
    */
   adopt(generation: number, publicKey: PublicKey, index: number): Promise<boolean>
@@ -64,8 +64,8 @@ export interface NodeFiles {
   removeUpTo(generation: number): Promise<void>
 }
 
-/** Opens the files of a node. */
-export function createNodeFiles(folder: VaultFolder): NodeFiles {
+/** Opens the files of a holder. */
+export function createHolderFiles(folder: VaultFolder): HolderFiles {
   const { directory } = folder
   const shares = join(directory, SHARES_FOLDER)
 
@@ -153,13 +153,13 @@ export function createNodeFiles(folder: VaultFolder): NodeFiles {
       const adopted = `${generation}.json`
       for (const file of await pendingFiles()) {
         if ((await readIfOf(file, publicKey, index)) === undefined) continue
-        // Of the order that this node has checked the commitments of: a manifest could say another threshold.
+        // Of the order that this holder has checked the commitments of: a manifest could say another threshold.
         await raiseThreshold(Number(/^pending-(\d+)-/.exec(file)?.[1] ?? 0))
         await rename(join(shares, file), join(shares, adopted))
         await syncFolder(shares)
         return true
       }
-      // The node may have ended between this and its manifest.
+      // The holder may have ended between this and its manifest.
       return (await readIfOf(adopted, publicKey, index)) !== undefined
     },
     async removePending() {
@@ -170,13 +170,13 @@ export function createNodeFiles(folder: VaultFolder): NodeFiles {
   }
 }
 
-/** When the order of a pending share was signed; 0 where an older version of the node has stored it. */
+/** When the order of a pending share was signed; 0 where an older version of the holder has stored it. */
 function signedAt(file: string): number {
   return Number(/^pending-\d+-(\d+)-/.exec(file)?.[1] ?? 0)
 }
 
-/** Checks whom a node is said to trust. */
-export function checkTrust(fields: Readonly<Record<string, unknown>>): NodeTrust {
+/** Checks whom a holder is said to trust. */
+export function checkTrust(fields: Readonly<Record<string, unknown>>): HolderTrust {
   const { writer, callers = [], peers = [], minThreshold } = fields
   if (!isWriterKey(writer))
     throw new VaultError(`${TRUST_FILE}: writer is not 64 lower-case hexadecimal digits`)
@@ -188,9 +188,11 @@ export function checkTrust(fields: Readonly<Record<string, unknown>>): NodeTrust
       )
   }
   const isThreshold =
-    Number.isInteger(minThreshold) && Number(minThreshold) >= 1 && Number(minThreshold) <= MAX_NODES
+    Number.isInteger(minThreshold) &&
+    Number(minThreshold) >= 1 &&
+    Number(minThreshold) <= MAX_HOLDERS
   if (minThreshold !== undefined && !isThreshold)
-    throw new VaultError(`${TRUST_FILE}: minThreshold is not a whole number of 1 to ${MAX_NODES}`)
+    throw new VaultError(`${TRUST_FILE}: minThreshold is not a whole number of 1 to ${MAX_HOLDERS}`)
   return {
     writer,
     callers: callers as string[],

@@ -13,7 +13,7 @@ let folder: string
 let api: HTTPSServer
 let received: string[] = []
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'sluice-vault-nodes-'))
+  folder = mkdtempSync(join(tmpdir(), 'sluice-vault-holders-'))
   api = await startHTTPSServer({
     handler({ headers }, response) {
       received.push(String(headers.authorization))
@@ -38,7 +38,7 @@ async function run(line: string, input = ''): Promise<string> {
 /** The lines of the section of the vault's page, with these words in place of what they leave open. */
 function documented(words: Readonly<Record<string, string>>): readonly string[] {
   const page = readFileSync(join(__dirname, '../../../docs/vault.md'), 'utf8')
-  const [, section = ''] = page.split('## Nodes as processes')
+  const [, section = ''] = page.split('## Holders as processes')
   const [, block = ''] = /```sh\n([^`]+)```/.exec(section) ?? []
   const filled = Object.entries(words).reduce(
     (text, [from, to]) => text.replaceAll(from, to),
@@ -61,15 +61,17 @@ async function freePorts(count: number): Promise<number[]> {
   return ports
 }
 
-/** Starts a node, and waits until it runs; returns its key. */
-async function startNode(line: string): Promise<{ readonly key: string; readonly node: Running }> {
-  const node = start(line)
-  const ended = node.ended.then(({ err }) => {
+/** Starts a holder, and waits until it runs; returns its key. */
+async function startHolder(
+  line: string,
+): Promise<{ readonly key: string; readonly holder: Running }> {
+  const holder = start(line)
+  const ended = holder.ended.then(({ err }) => {
     throw new Error(`${line} has ended: ${err}`)
   })
-  await Promise.race([until(() => node.output.out.includes('NODE_KEY='), 20_000), ended])
+  await Promise.race([until(() => holder.output.out.includes('HOLDER_KEY='), 20_000), ended])
   ended.catch(() => undefined)
-  return { key: /NODE_KEY=(.*)/.exec(node.output.out)?.[1] ?? '', node }
+  return { key: /HOLDER_KEY=(.*)/.exec(holder.output.out)?.[1] ?? '', holder }
 }
 
 interface Asked {
@@ -122,7 +124,7 @@ async function askFor(value: string, { ask }: Asked): Promise<void> {
   expect(received).toEqual([value])
 }
 
-test('the documented lines work, again after each end, and nodes notice a vault that was put back', async () => {
+test('the documented lines work, again after each end, and holders notice a vault that was put back', async () => {
   const ports = await freePorts(3)
   const words = Object.fromEntries(
     ports.map((port, at) => [`127.0.0.1:750${at}`, `127.0.0.1:${port}`]),
@@ -132,23 +134,23 @@ test('the documented lines work, again after each end, and nodes notice a vault 
   const caller = (await run('sluice keygen caller.key')).trim()
   words["<the writer's key>"] = /writer +(\S+)/.exec(await run(init))?.[1] ?? ''
   await run('sluice vault put token --anywhere', 'first')
-  const lines = documented(words).filter(line => line.startsWith('sluice vault node'))
+  const lines = documented(words).filter(line => line.startsWith('sluice vault holder'))
   expect(lines).toHaveLength(3)
-  const nodes = await Promise.all(lines.map(startNode))
+  const holders = await Promise.all(lines.map(startHolder))
   const reshare = documented(words)
     .find(line => line.startsWith('sluice vault reshare'))
     ?.split('<its key>')
-    .map((part, at) => part + (nodes[at]?.key ?? ''))
+    .map((part, at) => part + (holders[at]?.key ?? ''))
     .join('')
   expect(await run(reshare ?? '')).toContain('Generation 2')
 
-  // Each node ends in another way, and starts again with its line.
+  // Each holder ends in another way, and starts again with its line.
   for (const [at, signal] of (['SIGKILL', 'SIGTERM', 'SIGKILL'] as const).entries()) {
-    const { node, key } = nodes[at] as (typeof nodes)[number]
-    node.child.kill(signal)
-    await node.ended
-    nodes[at] = await startNode(lines[at] as string)
-    expect(nodes[at]?.key).toBe(key)
+    const { holder, key } = holders[at] as (typeof holders)[number]
+    holder.child.kill(signal)
+    await holder.ended
+    holders[at] = await startHolder(lines[at] as string)
+    expect(holders[at]?.key).toBe(key)
   }
   const twice = await start(lines[0] as string).ended
   expect([twice.code, twice.err]).toEqual([
@@ -160,11 +162,11 @@ test('the documented lines work, again after each end, and nodes notice a vault 
   await askFor('first', enclave)
   await enclave.end()
 
-  // The nodes are told of a change before anybody asks for a secret.
+  // The holders are told of a change before anybody asks for a secret.
   keep('backup')
   await run('sluice vault put token --anywhere', 'second')
   const newest = Math.max(...readdirSync(join(folder, 'vault', 'manifests')).map(Number.parseFloat))
-  await run('sluice vault list --seen seen.txt')
+  await run('sluice vault list --rollback-state seen.txt')
   putBack('backup')
   enclave = await startEnclave(caller)
   received = []
@@ -174,7 +176,7 @@ test('the documented lines work, again after each end, and nodes notice a vault 
     `change ${newest} of the vault was seen, and this is ${newest - 1}`,
   )
   expect(received).toEqual([])
-  const seen = await start('sluice vault list --seen seen.txt').ended
+  const seen = await start('sluice vault list --rollback-state seen.txt').ended
   expect([seen.code, seen.err]).toEqual([
     1,
     expect.stringContaining(`change ${newest} was seen, and this is ${newest - 1}`),
@@ -185,7 +187,7 @@ test('the documented lines work, again after each end, and nodes notice a vault 
     `The vault is at change ${newest + 65}\n`,
   )
   await askFor('first', enclave)
-  expect(await run('sluice vault list --seen seen.txt')).toContain('token  version 1')
+  expect(await run('sluice vault list --rollback-state seen.txt')).toContain('token  version 1')
   await run('sluice vault put token --anywhere', 'third')
   await askFor('third', enclave)
   const verified = await run('sluice audit verify vault/audit.jsonl')
@@ -194,20 +196,20 @@ test('the documented lines work, again after each end, and nodes notice a vault 
   // A backup of before a resharing: its shares are gone, and those there are stay.
   keep('later')
   for (const at of [0, 1, 2]) {
-    const file = join(folder, `node-${at}`, 'node.json')
-    const peers = nodes.map(({ key }) => key)
+    const file = join(folder, `holder-${at}`, 'holder.json')
+    const peers = holders.map(({ key }) => key)
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), peers }))
   }
   await run('sluice vault reshare --threshold 2')
   keep('latest')
-  const shares = () => readdirSync(join(folder, 'node-0', 'shares'))
+  const shares = () => readdirSync(join(folder, 'holder-0', 'shares'))
   expect(shares()).toEqual(['3.json'])
   putBack('later')
   const recovering = await start('sluice vault recover --after 200').ended
   expect([recovering.code, recovering.err]).toEqual([
     1,
     expect.stringMatching(
-      /^sluice: the vault is at change 265, and too few nodes have a share of its generation 2: put a later backup in place, and recover after 265; the node at /,
+      /^sluice: the vault is at change 265, and too few holders have a share of its generation 2: put a later backup in place, and recover after 265; the holder at /,
     ),
   ])
   expect(shares()).toEqual(['3.json'])

@@ -1,17 +1,17 @@
-// One malicious node of three, threshold 2. What it does with each message is in node-attack-table.test.ts.
+// One malicious holder of three, threshold 2. What it does with each message is in holder-attack-table.test.ts.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { failureOf } from '@sluice/test-support/waiting.js'
-import { standBefore } from '../support/vault/node-attack.js'
+import { standBefore } from '../support/vault/holder-attack.js'
 import {
   addressesOf,
   introduce,
-  type Node,
+  type Holder,
   open,
   sharesOf,
-  startNodes,
-} from '../support/vault/node-processes.js'
+  startHolders,
+} from '../support/vault/holder-processes.js'
 import { nameOf, reveal, VALUE, vault } from '../support/vault/vault.js'
 
 const PAIRS = [
@@ -19,12 +19,12 @@ const PAIRS = [
   [1, 2],
   [0, 2],
 ]
-let nodes: [Node, Node, Node]
+let holders: [Holder, Holder, Holder]
 beforeEach(async () => {
   await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
-  nodes = (await startNodes(3, vault.writerKey)) as [Node, Node, Node]
-  introduce(nodes)
-  await vault.reshare({ addresses: addressesOf(nodes) })
+  holders = (await startHolders(3, vault.writerKey)) as [Holder, Holder, Holder]
+  introduce(holders)
+  await vault.reshare({ addresses: addressesOf(holders) })
 })
 
 describe.each(['reshare', 'rotate'] as const)('while the vault is to %s', change => {
@@ -33,8 +33,8 @@ describe.each(['reshare', 'rotate'] as const)('while the vault is to %s', change
     ['shows no share', 'prove', { failure: { code: 'VAULT', message: 'no' } }],
     ['shows the share of another', 'prove', { answer: { share: '{"Index":0}' } }],
     ['has not accepted the manifest', 'manifest', { failure: { code: 'VAULT', message: 'no' } }],
-  ] as const)('a node that %s is named, and nothing is lost', async (_name, kind, answer) => {
-    const [first, second, third] = nodes
+  ] as const)('a holder that %s is named, and nothing is lost', async (_name, kind, answer) => {
+    const [first, second, third] = holders
     let isLying = false
     const url = await standBefore(third, async request =>
       isLying && request.kind === kind ? answer : undefined,
@@ -52,17 +52,17 @@ describe.each(['reshare', 'rotate'] as const)('while the vault is to %s', change
     expect(outcome).not.toContain(second.url)
     expect(await reveal(remote, nameOf('key'), [0, 1])).toBe(VALUE)
     // Nobody deletes an old share before the new ones are shown.
-    for (const node of [first, second])
-      expect(sharesOf(node)).toContain(`${Math.min(generation, remote.generation)}.json`)
+    for (const holder of [first, second])
+      expect(sharesOf(holder)).toContain(`${Math.min(generation, remote.generation)}.json`)
     isLying = false
     await (change === 'reshare' ? remote.reshare() : remote.rotate())
     for (const pair of PAIRS) expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
-    for (const node of nodes) expect(sharesOf(node)).toEqual([`${remote.generation}.json`])
+    for (const holder of holders) expect(sharesOf(holder)).toEqual([`${remote.generation}.json`])
   })
 })
 
-test('a node that has lost its share says so, and the change is taken back', async () => {
-  const [first, second, third] = nodes
+test('a holder that has lost its share says so, and the change is taken back', async () => {
+  const [first, second, third] = holders
   let isLosing = true
   const url = await standBefore(third, async request => {
     // A disk that loses what was written, once it was shown.
@@ -74,34 +74,36 @@ test('a node that has lost its share says so, and the change is taken back', asy
   const remote = await open()
   const addresses = addressesOf([first, second, { ...third, url }])
   expect((await failureOf(remote.reshare({ addresses }))).message).toBe(
-    `new nodes have no share, and the change was taken back\n  the node at ${url} has no share of generation 3`,
+    `new holders have no share, and the change was taken back\n  the holder at ${url} has no share of generation 3`,
   )
-  for (const node of nodes) expect(sharesOf(node)).toEqual(['2.json'])
+  for (const holder of holders) expect(sharesOf(holder)).toEqual(['2.json'])
   for (const pair of PAIRS) expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
   isLosing = false
   expect(await remote.reshare({ addresses })).toEqual({ generation: 3, leftOut: [] })
   for (const pair of PAIRS) expect(await reveal(remote, nameOf('key'), pair)).toBe(VALUE)
 })
 
-test('a new node whose invitations are wrong is named by each old one that it has sent one', async () => {
-  const [first, second, third] = nodes
+test('a new holder whose invitations are wrong is named by each old one that it has sent one', async () => {
+  const [first, second, third] = holders
   const url = await standBefore(third, async request =>
     request.kind === 'invite' ? { answer: { invitations: ['AAAA', 'AAAA', 'AAAA'] } } : undefined,
   )
   const remote = await open()
   const addresses = addressesOf([first, second, { ...third, url }])
-  const says = `it says that its invitation is not of node 2 at ${url}: one of the two lies`
+  const says = `it says that its invitation is not of holder 2 at ${url}: one of the two lies`
   const [head, ...lines] = (await failureOf(remote.reshare({ addresses }))).message.split('\n  ')
-  expect(head).toBe('0 of the 2 nodes it takes have dealt')
-  expect(lines.sort()).toEqual(nodes.map((node, at) => `node ${at} at ${node.url}: ${says}`))
+  expect(head).toBe('0 of the 2 holders it takes have dealt')
+  expect(lines.sort()).toEqual(
+    holders.map((holder, at) => `holder ${at} at ${holder.url}: ${says}`),
+  )
   expect(await reveal(remote, nameOf('key'), [0, 1])).toBe(VALUE)
 })
 
 test('a secret that is put while the key is reshared stands in nobody’s way', async () => {
-  const [first, second, third] = nodes
+  const [first, second, third] = holders
   const remote = await open()
   let isPutting = true
-  // Whoever uses the vault meanwhile has sent the node a later manifest than the resharing begins with.
+  // Whoever uses the vault meanwhile has sent the holder a later manifest than the resharing begins with.
   const url = await standBefore(third, async request => {
     if (request.kind !== 'manifest' || !isPutting) return undefined
     isPutting = false

@@ -4,60 +4,60 @@ import { type BoxKeys, boxKeys, checkName, parseKey } from 'sluice/internal'
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { encrypt, parseCiphertext, parseDecryptionShare, verifyShare } from 'sluice/tdh2'
 import type { Complaints, SealedDealing } from '../dealing.js'
-import { hexOf, type NodeAddress, type SignedManifest } from '../manifest.js'
-import type { RespondingNode } from '../node.js'
+import { hexOf, type HolderAddress, type SignedManifest } from '../manifest.js'
+import type { RespondingHolder } from '../embedded-holder.js'
 import type { Dealer, Receiver } from '../resharing.js'
 import type { Writer } from '../writer.js'
 import { PROOF_LABEL } from './holder-resharing.js'
 import { type SignedOrder, signStep } from './order.js'
-import { askNode, bytesOf, type NodeRequest, textOf, textsOf } from './protocol.js'
+import { askHolder, bytesOf, type HolderRequest, textOf, textsOf } from './protocol.js'
 
-/** Sends a manifest to a node, which then goes by it. False where the node says that it has no share of that generation. */
+/** Sends a manifest to a holder, which then goes by it. False where the holder says that it has no share of that generation. */
 export async function sendManifest(
-  address: NodeAddress,
+  address: HolderAddress,
   { text }: SignedManifest,
   signal?: AbortSignal,
 ): Promise<boolean> {
   // The writer's signature is what counts, not who brings it.
-  const { hasShare } = await askNode(address, boxKeys(), { kind: 'manifest', text }, signal)
+  const { hasShare } = await askHolder(address, boxKeys(), { kind: 'manifest', text }, signal)
   return hasShare !== false
 }
 
-/** What a node is asked by: a manifest, and the ciphertexts of its secrets. */
-export interface NodeSource {
+/** What a holder is asked by: a manifest, and the ciphertexts of its secrets. */
+export interface HolderSource {
   readonly manifest: SignedManifest
   ciphertext(name: SecretName): Promise<string>
 }
 
 /**
- * A node that is a process of its own, asked in the name of the caller with these keys. Where the node has seen a later change than
+ * A holder that is a process of its own, asked in the name of the caller with these keys. Where the holder has seen a later change than
  * `source`, because somebody has made it meanwhile, it is asked by that of `latest`.
  */
-export function createRemoteNode(
+export function createRemoteHolder(
   index: number,
-  address: NodeAddress,
+  address: HolderAddress,
   caller: BoxKeys | undefined,
-  source: NodeSource,
-  latest: () => Promise<NodeSource>,
-): RespondingNode {
+  source: HolderSource,
+  latest: () => Promise<HolderSource>,
+): RespondingHolder {
   async function ask(
-    request: NodeRequest,
-    { manifest }: NodeSource,
+    request: HolderRequest,
+    { manifest }: HolderSource,
     signal?: AbortSignal,
   ): Promise<Uint8Array> {
     if (caller === undefined)
       throw new VaultError(
-        'the nodes are processes: give the secret key that they know this caller by (callerSecretKey, --key)',
+        'the holders are processes: give the secret key that they know this caller by (callerSecretKey, --key)',
       )
     const { sequence, digest, generation } = manifest
     const asked = { ...request, sequence, digest, generation }
-    const answer = await askNode(address, caller, asked, signal)
+    const answer = await askHolder(address, caller, asked, signal)
     if (answer.needs !== 'manifest') return bytesOf(answer, 'sealed')
     await sendManifest(address, manifest, signal)
-    return bytesOf(await askNode(address, caller, asked, signal), 'sealed')
+    return bytesOf(await askHolder(address, caller, asked, signal), 'sealed')
   }
 
-  async function bySource<Value>(work: (source: NodeSource) => Promise<Value>): Promise<Value> {
+  async function bySource<Value>(work: (source: HolderSource) => Promise<Value>): Promise<Value> {
     try {
       return await work(source)
     } catch (thrown) {
@@ -86,21 +86,21 @@ export function createRemoteNode(
   }
 }
 
-/** The nodes of the old generation that are processes. */
+/** The holders of the old generation that are processes. */
 export function remoteDealers(
-  addresses: readonly NodeAddress[],
+  addresses: readonly HolderAddress[],
   order: SignedOrder & { readonly id: string },
   writer: Writer,
 ): readonly Dealer[] {
   return addresses.map((address, index) => ({
     index,
-    shown: shownNode(address, index),
+    shown: shownHolder(address, index),
     async deal(invited): Promise<SealedDealing | Complaints> {
       const invitations = invited.map(each => Buffer.from(each).toString('base64'))
       const signed = { attempt: 1, content: [invitations] }
-      const step = signStep({ id: order.id, kind: 'deal', node: address.key, ...signed }, writer)
+      const step = signStep({ id: order.id, kind: 'deal', holder: address.key, ...signed }, writer)
       const request = { kind: 'deal', ...orderOf(order), step, invitations }
-      const answer = await askNode(address, boxKeys(), request)
+      const answer = await askHolder(address, boxKeys(), request)
       if (answer.complaints !== undefined) return { complaints: complaintsOf(answer) }
       return {
         dealing: textOf(answer, 'dealing'),
@@ -110,19 +110,19 @@ export function remoteDealers(
   }))
 }
 
-/** The nodes of the next generation that are processes. */
+/** The holders of the next generation that are processes. */
 export function remoteReceivers(
-  addresses: readonly NodeAddress[],
+  addresses: readonly HolderAddress[],
   order: SignedOrder & { readonly id: string },
   dealerKeys: readonly string[],
   writer: Writer,
 ): readonly Receiver[] {
   return addresses.map((address, index) => ({
     index,
-    shown: shownNode(address, index),
+    shown: shownHolder(address, index),
     async invite() {
       const request = { kind: 'invite', ...orderOf(order), dealers: dealerKeys }
-      const answer = await askNode(address, boxKeys(), request)
+      const answer = await askHolder(address, boxKeys(), request)
       const invitations = textsOf(answer, 'invitations')
       if (invitations.length !== dealerKeys.length)
         throw new VaultError('it did not invite every dealer')
@@ -132,29 +132,32 @@ export function remoteReceivers(
       const dealings = received.map(({ dealing }) => dealing)
       const sealed = received.map(each => Buffer.from(each.sealed).toString('base64'))
       const signed = { attempt, content: [dealings, sealed] }
-      const step = signStep({ id: order.id, kind: 'accept', node: address.key, ...signed }, writer)
+      const step = signStep(
+        { id: order.id, kind: 'accept', holder: address.key, ...signed },
+        writer,
+      )
       const request = { kind: 'accept', ...orderOf(order), step, attempt, dealings, sealed }
-      return complaintsOf(await askNode(address, boxKeys(), request))
+      return complaintsOf(await askHolder(address, boxKeys(), request))
     },
     async prove(publicKey) {
       const ciphertext = await encrypt(publicKey, randomBytes(16), { label: PROOF_LABEL })
       const request = { kind: 'prove', ...orderOf(order), publicKey: hexOf(publicKey), ciphertext }
-      const answer = await askNode(address, boxKeys(), request)
+      const answer = await askHolder(address, boxKeys(), request)
       const share = parseDecryptionShare(textOf(answer, 'share'))
-      if (share.index !== index) throw new VaultError('it shows a share of another node')
+      if (share.index !== index) throw new VaultError('it shows a share of another holder')
       verifyShare(publicKey, parseCiphertext(publicKey, ciphertext), share)
     },
   }))
 }
 
-/** The public keys of nodes. */
-export function keysOf(addresses: readonly NodeAddress[]): readonly Uint8Array[] {
+/** The public keys of holders. */
+export function keysOf(addresses: readonly HolderAddress[]): readonly Uint8Array[] {
   return addresses.map(({ key }) => parseKey('key', key))
 }
 
-/** Names a node in messages. */
-export function shownNode({ url }: NodeAddress, index: number): string {
-  return `node ${index} at ${url}`
+/** Names a holder in messages. */
+export function shownHolder({ url }: HolderAddress, index: number): string {
+  return `holder ${index} at ${url}`
 }
 
 function complaintsOf({ complaints }: Readonly<Record<string, unknown>>): readonly number[] {

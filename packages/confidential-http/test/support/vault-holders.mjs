@@ -1,4 +1,4 @@
-// The nodes of a vault, each a process: `sluice vault node`.
+// The holders of a vault, each a process: `sluice vault holder`.
 import { spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,22 +6,22 @@ import { fileURLToPath } from 'node:url'
 import { createKeys } from '@sluice/confidential-http'
 
 const command = fileURLToPath(new URL('../../../cli/dist/esm/sluice.js', import.meta.url))
-const NODES = 3
+const HOLDERS = 3
 
-/** Starts nodes below a directory, with this environment. They know each other, the vault's writer and the caller. */
-export function startNodes({ directory, writer, caller, env }) {
-  const nodes = Array.from({ length: NODES }, (_, index) => ({
-    directory: join(directory, `node-${index}`),
+/** Starts holders below a directory, with this environment. They know each other, the vault's writer and the caller. */
+export function startHolders({ directory, writer, caller, env }) {
+  const holders = Array.from({ length: HOLDERS }, (_, index) => ({
+    directory: join(directory, `holder-${index}`),
     keys: createKeys(),
   }))
-  const known = nodes.flatMap(({ keys }) => ['--peer', keys.publicKey])
+  const known = holders.flatMap(({ keys }) => ['--peer', keys.publicKey])
   return Promise.all(
-    nodes.map(async ({ directory: own, keys }) => {
+    holders.map(async ({ directory: own, keys }) => {
       mkdirSync(own, { mode: 0o700 })
-      writeFileSync(join(own, 'node.key'), `${keys.secretKey}\n`, { mode: 0o600 })
+      writeFileSync(join(own, 'holder.key'), `${keys.secretKey}\n`, { mode: 0o600 })
       const options = ['--dir', own, '--listen', '127.0.0.1:0', '--allow-instrumentation']
       const trust = ['--writer', writer, '--caller', caller, ...known]
-      const child = spawn(process.execPath, [command, 'vault', 'node', ...options, ...trust], {
+      const child = spawn(process.execPath, [command, 'vault', 'holder', ...options, ...trust], {
         env,
         stdio: ['ignore', 'pipe', 'pipe'],
       })
@@ -31,10 +31,10 @@ export function startNodes({ directory, writer, caller, env }) {
         for (const stream of [child.stdout, child.stderr])
           stream.on('data', chunk => {
             printed.push(chunk)
-            const [, found] = /NODE_URL=(\S+)\n/.exec(Buffer.concat(printed).toString()) ?? []
+            const [, found] = /HOLDER_URL=(\S+)\n/.exec(Buffer.concat(printed).toString()) ?? []
             if (found !== undefined) resolve(found)
           })
-        child.on('exit', code => reject(new Error(`a node ended with ${code}`)))
+        child.on('exit', code => reject(new Error(`a holder ended with ${code}`)))
       })
       return {
         address: { url, key: keys.publicKey },

@@ -12,27 +12,27 @@ import { createBatch } from './batch.js'
 import type { VaultFolder } from './files.js'
 import { readShare, shareFile } from './share-files.js'
 
-/** A node of a vault. It holds one share of the key. */
-export interface VaultNode {
+/** A holder of a vault. It holds one share of the key. */
+export interface VaultHolder {
   /** From 0 on. */
   readonly index: number
-  /** The URL of a node that is a process of its own. */
+  /** The URL of a holder that is a process of its own. */
   readonly url?: string
   /**
-   * The node's decryption share of a stored secret, as JSON text sealed to `recipient`, an X25519 public key of 32
-   * bytes. The node reads the secret's ciphertext itself, and rejects one that is not labelled with the owner's
+   * The holder's decryption share of a stored secret, as JSON text sealed to `recipient`, an X25519 public key of 32
+   * bytes. The holder reads the secret's ciphertext itself, and rejects one that is not labelled with the owner's
    * address.
    */
   release(name: SecretName, recipient: Uint8Array, signal?: AbortSignal): Promise<Uint8Array>
 }
 
-/** A node, as the vault itself uses it. */
-export interface RespondingNode extends VaultNode {
+/** A holder, as the vault itself uses it. */
+export interface RespondingHolder extends VaultHolder {
   /** As `release`, for an encrypted response: its label is zeros, which no secret has. */
   releaseResponse(body: string, recipient: Uint8Array): Promise<Uint8Array>
 }
 
-/** What a node makes decryption shares with. */
+/** What a holder makes decryption shares with. */
 export interface Releasing {
   readonly publicKey: PublicKey
   readShare(): Promise<PrivateShare>
@@ -46,7 +46,7 @@ export interface ShareMaker {
   ofResponse(body: string, recipient: Uint8Array): Promise<Uint8Array>
 }
 
-/** Checks what a node is asked to decrypt, and decrypts its part. */
+/** Checks what a holder is asked to decrypt, and decrypts its part. */
 export function createShareMaker({ publicKey, readShare }: Releasing): ShareMaker {
   const readCiphertext = createCiphertextReader(publicKey)
 
@@ -77,13 +77,13 @@ export function createShareMaker({ publicKey, readShare }: Releasing): ShareMake
   }
 }
 
-/** A node of the vault in this directory. It reads its share for each release. */
-export function createNode(
+/** A holder of the vault in this directory. It reads its share for each release. */
+export function createEmbeddedHolder(
   index: number,
   folder: VaultFolder,
   { generation, publicKey }: { readonly generation: number; readonly publicKey: PublicKey },
   ciphertextOf: (name: SecretName) => Promise<string>,
-): RespondingNode {
+): RespondingHolder {
   const file = shareFile(generation, index)
   const maker = createShareMaker({
     publicKey,

@@ -1,4 +1,4 @@
-// One malicious node of three, threshold 2: it has its own key, all that it was ever sent, and the addresses of the others.
+// One malicious holder of three, threshold 2: it has its own key, all that it was ever sent, and the addresses of the others.
 import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,37 +7,37 @@ import { buffer } from 'node:stream/consumers'
 import { afterEach } from '@jest/globals'
 import { type BoxKeys, boxKeys } from 'sluice/internal'
 import {
-  askNode,
-  type NodeRequest,
-  openNodeRequest,
-  sealNodeAnswer,
+  askHolder,
+  type HolderRequest,
+  openHolderRequest,
+  sealHolderAnswer,
 } from '../../../vault/process/protocol.js'
-import type { Node } from './node-processes.js'
+import type { Holder } from './holder-processes.js'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** What stands before a node: sees its requests, and may answer in its place. `'nothing'` cuts the connection. */
-export type Front = (request: NodeRequest) => Promise<object | 'nothing' | undefined>
+/** What stands before a holder: sees its requests, and may answer in its place. `'nothing'` cuts the connection. */
+export type Front = (request: HolderRequest) => Promise<object | 'nothing' | undefined>
 
 const servers: Server[] = []
 afterEach(async () => {
   await Promise.all(servers.splice(0).map(each => new Promise(done => each.close(done))))
 })
 
-export const keysOf = ({ directory }: Node): BoxKeys =>
-  boxKeys(Buffer.from(readFileSync(join(directory, 'node.key'), 'utf8').trim(), 'hex'))
+export const keysOf = ({ directory }: Holder): BoxKeys =>
+  boxKeys(Buffer.from(readFileSync(join(directory, 'holder.key'), 'utf8').trim(), 'hex'))
 
-/** Serves in place of a node, with its key. What `front` does not answer the node itself does. */
-export async function standBefore(node: Node, front: Front): Promise<string> {
-  const keys = keysOf(node)
+/** Serves in place of a holder, with its key. What `front` does not answer the holder itself does. */
+export async function standBefore(holder: Holder, front: Front): Promise<string> {
+  const keys = keysOf(holder)
   const server = createServer(async (request, response) => {
     const body = await buffer(request)
-    const opened = openNodeRequest(body, keys)
+    const opened = openHolderRequest(body, keys)
     const given = opened && (await front(opened.request))
     if (given === 'nothing') return void response.destroy()
     if (opened !== undefined && given !== undefined)
-      return void response.end(sealNodeAnswer(given, opened.replyTo, keys))
-    const answer = await fetch(`${node.url}${request.url}`, { method: 'POST', body })
+      return void response.end(sealHolderAnswer(given, opened.replyTo, keys))
+    const answer = await fetch(`${holder.url}${request.url}`, { method: 'POST', body })
     response.writeHead(answer.status).end(new Uint8Array(await answer.arrayBuffer()))
   })
   servers.push(server)
@@ -49,16 +49,16 @@ export async function standBefore(node: Node, front: Front): Promise<string> {
 export const MESSAGES = ['invite', 'deal', 'accept', 'prove', 'manifest'] as const
 export type Kind = (typeof MESSAGES)[number]
 
-/** What a malicious node does with messages of a kind. */
+/** What a malicious holder does with messages of a kind. */
 export const ACTIONS = ['repeat', 'reorder', 'drive', 'withhold', 'refuse', 'lie'] as const
 export type Action = (typeof ACTIONS)[number]
 
-/** A malicious node, with what it was sent. */
+/** A malicious holder, with what it was sent. */
 export class Liar {
-  private readonly seen: NodeRequest[] = []
-  private readonly honest: readonly Node[]
+  private readonly seen: HolderRequest[] = []
+  private readonly honest: readonly Holder[]
   private readonly keys: BoxKeys
-  private readonly node: Node
+  private readonly holder: Holder
   /** The change that it acts in has begun. */
   isActing = false
   action: Action = 'repeat'
@@ -67,13 +67,13 @@ export class Liar {
   /** How often it has acted. */
   acts = 0
 
-  constructor(node: Node, honest: readonly Node[]) {
-    this.node = node
+  constructor(holder: Holder, honest: readonly Holder[]) {
+    this.holder = holder
     this.honest = honest
-    this.keys = keysOf(node)
+    this.keys = keysOf(holder)
   }
 
-  /** Answers in the place of its node, or acts on the others before that does. */
+  /** Answers in the place of its holder, or acts on the others before that does. */
   readonly front: Front = async request => {
     this.seen.push(request)
     const { action, kind, step } = this
@@ -96,16 +96,16 @@ export class Liar {
     return undefined
   }
 
-  private async ask(node: Node, request: Fields): Promise<Fields> {
+  private async ask(holder: Holder, request: Fields): Promise<Fields> {
     // The answer is sealed to this recipient, not to the writer that asked.
     const { replyTo: _, ...fields } = request
-    return askNode(node, this.keys, fields as NodeRequest).catch(() => ({}))
+    return askHolder(holder, this.keys, fields as HolderRequest).catch(() => ({}))
   }
 
-  /** Sends every other node what it was sent itself, now and before. */
-  private async repeat(requests: readonly NodeRequest[]): Promise<void> {
+  /** Sends every other holder what it was sent itself, now and before. */
+  private async repeat(requests: readonly HolderRequest[]): Promise<void> {
     for (const request of requests.slice(-4))
-      await Promise.all(this.honest.map(node => this.ask(node, request)))
+      await Promise.all(this.honest.map(holder => this.ask(holder, request)))
   }
 
   /** From the last message to the first, and those of the kind once more. */
@@ -125,22 +125,22 @@ export class Liar {
       const text = String(sent?.text ?? '')
       const oldest = this.seen.find(each => each.kind === 'manifest')
       for (const each of [text.replace('"threshold":2', '"threshold":1'), String(oldest?.text)])
-        for (const node of honest) await this.ask(node, { kind, text: each })
+        for (const holder of honest) await this.ask(holder, { kind, text: each })
       return
     }
     if (last === undefined) return
     const { order, signature } = last
     // The manifest that it was sent, once more.
     await this.repeat(this.seen.filter(each => each.kind === 'manifest').slice(-1))
-    const dealers = [this.node, ...honest].map(({ key }) => key)
+    const dealers = [this.holder, ...honest].map(({ key }) => key)
     if (kind === 'prove') {
       const own = { kind, order, signature, publicKey: sent?.publicKey ?? '' }
-      for (const node of honest)
-        await this.ask(node, { ...own, ciphertext: sent?.ciphertext ?? '{}' })
+      for (const holder of honest)
+        await this.ask(holder, { ...own, ciphertext: sent?.ciphertext ?? '{}' })
       return
     }
     const stepped = this.seen.findLast(each => each.order === order && each.step !== undefined)
-    // Without a step, and with what the writer has signed for the malicious node itself.
+    // Without a step, and with what the writer has signed for the malicious holder itself.
     for (const { step = '', attempt = 9 } of [
       {} as Fields,
       ...(stepped === undefined ? [] : [stepped]),
@@ -149,14 +149,14 @@ export class Liar {
   }
 
   private async driveTo(kind: Kind, signed: Fields, dealers: readonly string[]): Promise<void> {
-    const all = [this.node, ...this.honest]
+    const all = [this.holder, ...this.honest]
     const invited = await Promise.all(
-      all.map(node => this.ask(node, { kind: 'invite', ...signed, dealers })),
+      all.map(holder => this.ask(holder, { kind: 'invite', ...signed, dealers })),
     )
     if (kind === 'invite') return
     const dealt = await Promise.all(
-      all.map((node, at) =>
-        this.ask(node, {
+      all.map((holder, at) =>
+        this.ask(holder, {
           kind: 'deal',
           ...signed,
           invitations: invited.map(({ invitations }) => (invitations as string[])?.[at] ?? ''),
@@ -166,8 +166,8 @@ export class Liar {
     if (kind === 'deal') return
     // As few as it takes: the secret would be another with each choice.
     const chosen = dealt.filter(({ sealed }) => sealed !== undefined).slice(0, 2)
-    for (const [at, node] of this.honest.entries())
-      await this.ask(node, {
+    for (const [at, holder] of this.honest.entries())
+      await this.ask(holder, {
         kind: 'accept',
         ...signed,
         dealings: chosen.map(({ dealing }) => dealing),
@@ -175,8 +175,8 @@ export class Liar {
       })
   }
 
-  private async lieAbout(request: NodeRequest): Promise<Fields> {
-    const honestAnswer = await this.ask(this.node, request)
+  private async lieAbout(request: HolderRequest): Promise<Fields> {
+    const honestAnswer = await this.ask(this.holder, request)
     switch (request.kind as Kind) {
       case 'invite': {
         const { invitations } = honestAnswer as { invitations: string[] }
@@ -187,10 +187,10 @@ export class Liar {
         return { dealing, sealed: sealed.map(() => sealed[0]) }
       }
       case 'accept':
-        await this.ask(this.node, { ...request, sealed: [] })
+        await this.ask(this.holder, { ...request, sealed: [] })
         return { complaints: [1] }
       case 'prove':
-        return this.ask(this.honest[0] as Node, request)
+        return this.ask(this.honest[0] as Holder, request)
       default:
         return { hasShare: false }
     }

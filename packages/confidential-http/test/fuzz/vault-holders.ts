@@ -13,32 +13,32 @@ import { createVaultFolder } from '../../vault/files.js'
 import { createManifestLog } from '../../vault/manifest-log.js'
 import { openVault } from '../../vault/open-vault.js'
 import { createHolder } from '../../vault/process/holder.js'
-import { createNodeFiles } from '../../vault/process/node-files.js'
+import { createHolderFiles } from '../../vault/process/holder-files.js'
 import { signOrder } from '../../vault/process/order.js'
-import { type NodeRequest, openNodeRequest } from '../../vault/process/protocol.js'
-import { startVaultNode } from '../../vault/process/start-node.js'
+import { type HolderRequest, openHolderRequest } from '../../vault/process/protocol.js'
+import { startVaultHolder } from '../../vault/process/start-holder.js'
 import { createSeen } from '../../vault/seen.js'
 import { readWriter } from '../../vault/writer.js'
 
-/** What a node is asked: by its callers, and in a resharing of its key. */
-export async function vaultNodes(): Promise<readonly Target<never>[]> {
+/** What a holder is asked: by its callers, and in a resharing of its key. */
+export async function vaultHolders(): Promise<readonly Target<never>[]> {
   const place = mkdtempSync(join(tmpdir(), 'sluice-fuzz-'))
   const caller = createKeys()
-  const vault = await createVault(join(place, 'vault'), { nodes: 1 })
+  const vault = await createVault(join(place, 'vault'), { holders: 1 })
   await vault.put({ key: 'key' }, 'value', { policy: 'anywhere' })
-  const directory = join(place, 'node')
+  const directory = join(place, 'holder')
   const trust = { writer: vault.writerKey, callers: [caller.publicKey] }
-  const node = await startVaultNode({ directory, trust })
-  await vault.reshare({ addresses: [{ url: node.url, key: node.publicKey }] })
-  await node.close()
+  const started = await startVaultHolder({ directory, trust })
+  await vault.reshare({ addresses: [{ url: started.url, key: started.publicKey }] })
+  await started.close()
 
   const permissions = createPermissions({})
-  const keys = boxKeys(Buffer.from(readKeyFile(join(directory, 'node.key')), 'hex'))
+  const keys = boxKeys(Buffer.from(readKeyFile(join(directory, 'holder.key')), 'hex'))
   const holder = await createHolder(
-    createNodeFiles(createVaultFolder(directory, permissions)),
+    createHolderFiles(createVaultFolder(directory, permissions)),
     keys,
   )
-  const samples = await requestsOf(join(place, 'vault'), node.publicKey)
+  const samples = await requestsOf(join(place, 'vault'), started.publicKey)
   const sealed = samples.map(sample =>
     sealRequestJSON(
       'N',
@@ -49,19 +49,19 @@ export async function vaultNodes(): Promise<readonly Target<never>[]> {
   )
   return [
     json(
-      'nodes of a vault: requests of a caller',
+      'holders of a vault: requests of a caller',
       samples,
       async text => {
         const request = parseObject(text)
         if (typeof request?.kind !== 'string') return undefined
-        return holder(request as NodeRequest, caller.publicKey)
+        return holder(request as HolderRequest, caller.publicKey)
       },
       { share: 0.2 },
     ),
     {
-      name: 'nodes of a vault: sealed requests',
+      name: 'holders of a vault: sealed requests',
       make: dice => mutateBytes(sealed, dice),
-      read: bytes => openNodeRequest(bytes, keys),
+      read: bytes => openHolderRequest(bytes, keys),
       share: 0.1,
       check(result, input) {
         if (result === undefined) return
@@ -73,7 +73,7 @@ export async function vaultNodes(): Promise<readonly Target<never>[]> {
   ] as unknown as readonly Target<never>[]
 }
 
-/** A request of each kind, that the node with this key grants. */
+/** A request of each kind, that the holder with this key grants. */
 async function requestsOf(directory: string, key: string): Promise<readonly JSONValue[]> {
   const { writerKey, owner } = await openVault(directory)
   const permissions = createPermissions({})

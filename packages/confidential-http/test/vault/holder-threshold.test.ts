@@ -6,73 +6,75 @@ import { boxKeys, createPermissions } from 'sluice/internal'
 import { createVaultFolder } from '../../vault/files.js'
 import { openVault } from '../../vault/open-vault.js'
 import { type Order, signOrder } from '../../vault/process/order.js'
-import { askNode } from '../../vault/process/protocol.js'
+import { askHolder } from '../../vault/process/protocol.js'
 import { readWriter } from '../../vault/writer.js'
 import {
   addressesOf,
   introduce,
-  type Node,
+  type Holder,
   open,
-  startNode,
-  startNodes,
+  startHolder,
+  startHolders,
   trust,
   trustOf,
-} from '../support/vault/node-processes.js'
+} from '../support/vault/holder-processes.js'
 import { nameOf, place, reveal, VALUE, vault } from '../support/vault/vault.js'
 
-let nodes: [Node, Node, Node]
+let holders: [Holder, Holder, Holder]
 beforeEach(async () => {
   await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
-  nodes = (await startNodes(3, vault.writerKey)) as [Node, Node, Node]
-  await vault.reshare({ addresses: addressesOf(nodes) })
+  holders = (await startHolders(3, vault.writerKey)) as [Holder, Holder, Holder]
+  await vault.reshare({ addresses: addressesOf(holders) })
 })
 
 const tooLow = (threshold: number, min: number): string =>
-  `the order has threshold ${threshold}, and this node's minThreshold is ${min}: to lower it, change its node.json`
+  `the order has threshold ${threshold}, and this holder's minThreshold is ${min}: to lower it, change its holder.json`
 
-describe('the least threshold of a node', () => {
+describe('the least threshold of a holder', () => {
   test('is that of its shares, until its operator lowers it', async () => {
     const remote = await open()
-    const least = () => nodes.map(({ directory }) => trustOf(directory).minThreshold)
+    const least = () => holders.map(({ directory }) => trustOf(directory).minThreshold)
     expect(least()).toEqual([2, 2, 2])
     await remote.reshare({ threshold: 3 })
     expect(least()).toEqual([3, 3, 3])
     const { message } = await failureOf(remote.reshare({ threshold: 2 }))
-    expect(message).toMatch(/^node \d at \S+: the order has threshold 2, and this node's/)
-    for (const { directory } of nodes) trust(directory, { minThreshold: 2 })
+    expect(message).toMatch(/^holder \d at \S+: the order has threshold 2, and this holder's/)
+    for (const { directory } of holders) trust(directory, { minThreshold: 2 })
     await remote.reshare({ threshold: 2 })
     expect(least()).toEqual([2, 2, 2])
     expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
   })
 
   test('is more than one where its file does not say it', async () => {
-    for (const { directory } of nodes) trust(directory, { minThreshold: undefined })
+    for (const { directory } of holders) trust(directory, { minThreshold: undefined })
     const { message } = await failureOf((await open()).reshare({ threshold: 1 }))
     expect(message).toContain(tooLow(1, 2))
   })
 
-  test('keeps the share from a thief of one node and of the key of the writer', async () => {
-    const [stolen, second, third] = nodes
+  test('keeps the share from a thief of one holder and of the key of the writer', async () => {
+    const [stolen, second, third] = holders
     const [evil, directory] = [place(), place()]
     cpSync(vault.directory, evil, { recursive: true })
     cpSync(stolen.directory, directory, { recursive: true })
     rmSync(join(directory, 'audit.jsonl.lock'))
     trust(directory, { minThreshold: 1 })
-    const { url } = await startNode({ directory })
+    const { url } = await startHolder({ directory })
     const theft = await openVault(evil)
     const addresses = [{ url, key: stolen.key }]
     const failed = await failureOf(theft.reshare({ addresses, threshold: 1 }))
     expect(failed.message.split('\n  ').sort()).toEqual([
-      '0 of the 2 nodes it takes have dealt',
-      ...nodes.map(node => `node ${nodes.indexOf(node)} at ${node.url}: ${tooLow(1, 2)}`),
+      '0 of the 2 holders it takes have dealt',
+      ...holders.map(
+        holder => `holder ${holders.indexOf(holder)} at ${holder.url}: ${tooLow(1, 2)}`,
+      ),
     ])
-    for (const node of [second, third]) expect(node.logged).toEqual([])
+    for (const holder of [second, third]) expect(holder.logged).toEqual([])
   })
 
   test.each<[string, (order: Omit<Order, 'id' | 'signedAt'>, key: string) => object, string]>([
     ['a new key of threshold 1', () => ({ isFresh: true, threshold: 1 }), tooLow(1, 2)],
     [
-      'a node that is named twice',
+      'a holder that is named twice',
       (_order, key) => ({ receivers: [key, key] }),
       'the order is malformed',
     ],
@@ -83,22 +85,22 @@ describe('the least threshold of a node', () => {
   ])('is held against an order of %s', async (_name, change, message) => {
     const folder = createVaultFolder(vault.directory, createPermissions({}))
     const writer = await readWriter(folder, vault.writerKey)
-    const receivers = nodes.map(({ key }) => key)
+    const receivers = holders.map(({ key }) => key)
     const order = { generation: 2, threshold: 2, isFresh: false, receivers }
     const { id: _, ...signed } = signOrder(
-      { ...order, ...change(order, nodes[0].key) } as Omit<Order, 'id' | 'signedAt'>,
+      { ...order, ...change(order, holders[0].key) } as Omit<Order, 'id' | 'signedAt'>,
       writer,
     )
     for (const kind of ['invite', 'deal', 'accept'])
-      expect(await failureOf(askNode(nodes[1], boxKeys(), { kind, ...signed }))).toMatchObject({
+      expect(await failureOf(askHolder(holders[1], boxKeys(), { kind, ...signed }))).toMatchObject({
         code: 'VAULT',
         message,
       })
   })
 
   test('may be named before the first share, and each deal is logged', async () => {
-    const others = await startNodes(2, vault.writerKey)
-    const all = [...nodes, ...others]
+    const others = await startHolders(2, vault.writerKey)
+    const all = [...holders, ...others]
     introduce(all)
     for (const { directory } of others) trust(directory, { minThreshold: 4 })
     const remote = await open()
@@ -108,7 +110,7 @@ describe('the least threshold of a node', () => {
     expect(message).toContain(tooLow(3, 4))
     await remote.reshare({ addresses: addressesOf(all), threshold: 4 })
     const shown = all.map(({ key }) => `${key.slice(0, 8)}...`).join(', ')
-    for (const { logged } of nodes)
+    for (const { logged } of holders)
       expect(logged).toEqual([`deals its share of generation 2, of threshold 4, to ${shown}`])
   })
 })

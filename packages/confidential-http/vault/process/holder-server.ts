@@ -12,24 +12,24 @@ import { boundConnections } from './connections.js'
 import type { Holder } from './holder.js'
 import {
   MAX_REQUEST_BYTES,
-  NODE_PATH,
-  type NodeRequest,
-  openNodeRequest,
-  sealNodeAnswer,
+  HOLDER_PATH,
+  type HolderRequest,
+  openHolderRequest,
+  sealHolderAnswer,
 } from './protocol.js'
 
-/** A running node. */
-export interface RunningVaultNode extends AsyncDisposable {
+/** A running holder. */
+export interface RunningVaultHolder extends AsyncDisposable {
   /** The URL that it is asked at: `http://HOST:PORT`. */
   readonly url: string
-  /** The node's public key: 64 hexadecimal digits. */
+  /** The holder's public key: 64 hexadecimal digits. */
   readonly publicKey: string
   /** Ends every connection, and the server. */
   close(): Promise<void>
 }
 
-/** What a server of a node answers with, and where. */
-export interface NodeServing {
+/** What a server of a holder answers with, and where. */
+export interface HolderServing {
   readonly holder: Holder
   /** The public keys of those who may have secrets released. */
   readonly readCallers: () => Promise<readonly string[]>
@@ -37,11 +37,11 @@ export interface NodeServing {
   readonly host: string
   readonly port: number
   readonly log: Log
-  /** Where the node records what it releases, and its part in resharings. */
+  /** Where the holder records what it releases, and its part in resharings. */
   readonly records: OpenAuditLog
 }
 
-/** A node is asked by enclaves and by who changes the vault. */
+/** A holder is asked by enclaves and by who changes the vault. */
 const MAX_CONNECTIONS = 256
 /** A longer request has a manifest in it: few of these are read at once, because they take memory. */
 const LONG = 1_048_576
@@ -51,8 +51,8 @@ const MAX_ORDER = 80
 /** Milliseconds for a whole request to arrive. */
 const REQUEST_TIMEOUT = 10_000
 
-/** Serves what a node answers. */
-export async function serveNode({
+/** Serves what a holder answers. */
+export async function serveHolder({
   holder,
   readCallers,
   keys,
@@ -60,11 +60,11 @@ export async function serveNode({
   port,
   log,
   records,
-}: NodeServing): Promise<RunningVaultNode> {
+}: HolderServing): Promise<RunningVaultHolder> {
   let long = 0
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.method !== 'POST' || request.url !== NODE_PATH) return reject(response, 404)
+    if (request.method !== 'POST' || request.url !== HOLDER_PATH) return reject(response, 404)
     const length = Number(request.headers['content-length'] ?? MAX_REQUEST_BYTES + 1)
     if (!(length <= MAX_REQUEST_BYTES)) return reject(response, 413)
     const isLong = length > LONG
@@ -76,7 +76,7 @@ export async function serveNode({
       await nextTick()
       if (response.destroyed) return
       const callers = await readCallers()
-      const opened = openNodeRequest(sealed, keys, callers)
+      const opened = openHolderRequest(sealed, keys, callers)
       if (opened === undefined) return reject(response, 400)
       const { replyTo, asker } = opened
       if (callers.includes(asker)) prove(request.socket)
@@ -84,7 +84,7 @@ export async function serveNode({
       const answer = await answerWith(holder, opened, { log, records, isCaller })
       response
         .writeHead(200, { 'content-type': 'application/octet-stream' })
-        .end(sealNodeAnswer(answer, replyTo, keys))
+        .end(sealHolderAnswer(answer, replyTo, keys))
     } catch {
       reject(response, 500)
     } finally {
@@ -120,8 +120,12 @@ export async function serveNode({
 
 async function answerWith(
   holder: Holder,
-  { request, asker }: { request: NodeRequest; asker: string },
-  { log, records, isCaller }: Pick<NodeServing, 'log' | 'records'> & { readonly isCaller: boolean },
+  { request, asker }: { request: HolderRequest; asker: string },
+  {
+    log,
+    records,
+    isCaller,
+  }: Pick<HolderServing, 'log' | 'records'> & { readonly isCaller: boolean },
 ): Promise<object> {
   const shown = `${request.kind} of ${asker.slice(0, 8)}...`
   try {
@@ -132,7 +136,7 @@ async function answerWith(
     return { answer }
   } catch (thrown) {
     // What others throw may quote a file.
-    const error = isStreamsError(thrown) ? thrown : new VaultError('the node failed')
+    const error = isStreamsError(thrown) ? thrown : new VaultError('the holder failed')
     log.warn?.(`rejected: ${shown}: ${error.message}`)
     if (!isStreamsError(thrown, 'AUDIT'))
       await record(records, request, asker, isCaller, { code: error.code }).catch(() => undefined)
@@ -140,10 +144,10 @@ async function answerWith(
   }
 }
 
-/** Records what a caller has asked to be released, and the node's part in resharings: strangers must not fill the disk. */
+/** Records what a caller has asked to be released, and the holder's part in resharings: strangers must not fill the disk. */
 async function record(
   records: OpenAuditLog,
-  { kind, name, order }: NodeRequest,
+  { kind, name, order }: HolderRequest,
   asker: string,
   isCaller: boolean,
   { code, complaints = [] }: { readonly code?: unknown; readonly complaints?: unknown },

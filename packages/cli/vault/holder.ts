@@ -8,7 +8,7 @@ import { type IO, say, stopped } from '../io.js'
 import { bold } from '../output/colours.js'
 import { standardError } from '../output/log.js'
 
-interface NodeOptions {
+interface HolderOptions {
   readonly dir: string
   readonly listen: string
   readonly writer?: string
@@ -19,42 +19,42 @@ interface NodeOptions {
   readonly allowInstrumentation?: boolean
 }
 
-/** Adds `vault node`. */
-export function addNodeCommand(vault: Command, io: IO): void {
+/** Adds `vault holder`. */
+export function addHolderCommand(vault: Command, io: IO): void {
   addExamples(
-    vault.command('node'),
-    'sluice vault node --dir node1 --listen 127.0.0.1:7500 --writer 4d5e… --caller 1a2b…',
+    vault.command('holder'),
+    'sluice vault holder --dir holder1 --listen 127.0.0.1:7500 --writer 4d5e… --caller 1a2b…',
   )
-    .description('run a node of a vault: a process with a share of the key')
-    .requiredOption('--dir <dir>', "the node's own directory; made if it is not there")
+    .description('run a holder of a vault: a process with a share of the key')
+    .requiredOption('--dir <dir>', "the holder's own directory; made if it is not there")
     .option('--listen <host:port>', 'where it is asked', '127.0.0.1:7500')
     .option(
       '--writer <key>',
-      "of a new node: the public key of the vault's writer, as init prints it",
+      "of a new holder: the public key of the vault's writer, as init prints it",
     )
     .option(
       '--caller <key>',
-      'of a new node: the public key of an enclave; may be repeated',
+      'of a new holder: the public key of an enclave; may be repeated',
       collect,
       [],
     )
     .option(
       '--peer <key>',
-      'of a new node: the public key of another node; may be repeated',
+      'of a new holder: the public key of another holder; may be repeated',
       collect,
       [],
     )
     .option(
       '--min-threshold <n>',
-      'of a new node: the least threshold that it deals its share for (default: that of its first share)',
+      'of a new holder: the least threshold that it deals its share for (default: that of its first share)',
       number,
     )
     .option('--insecure-permissions', 'go on even if others can read or write the files')
     .option('--allow-instrumentation', 'start even if others can see the secrets of the process')
-    .action((options: NodeOptions) => runNode(options, io))
+    .action((options: HolderOptions) => runHolder(options, io))
 }
 
-async function runNode(
+async function runHolder(
   {
     dir: directory,
     listen,
@@ -64,7 +64,7 @@ async function runNode(
     minThreshold,
     insecurePermissions = false,
     allowInstrumentation = false,
-  }: NodeOptions,
+  }: HolderOptions,
   io: IO,
 ): Promise<void> {
   const log = standardError(io)
@@ -76,11 +76,13 @@ async function runNode(
   if (host === undefined || host === '')
     throw new ValidationError('--listen must be an address, : and a port')
   if (writer === undefined && (callers.length + peers.length > 0 || minThreshold !== undefined))
-    throw new ValidationError('--writer must be given besides: all of them are of a new node')
-  if (writer === undefined && !existsSync(join(directory, 'node.json')))
-    throw new ValidationError(`--writer is required for a new node: ${directory} has no node.json`)
-  const { startVaultNode } = await import('@sluice/confidential-http/vault')
-  const node = await startVaultNode({
+    throw new ValidationError('--writer must be given besides: all of them are of a new holder')
+  if (writer === undefined && !existsSync(join(directory, 'holder.json')))
+    throw new ValidationError(
+      `--writer is required for a new holder: ${directory} has no holder.json`,
+    )
+  const { startVaultHolder } = await import('@sluice/confidential-http/vault')
+  const holder = await startVaultHolder({
     directory,
     host,
     port: Number(port),
@@ -95,9 +97,9 @@ async function runNode(
         }),
     log,
   })
-  say(io, bold('A node is running; Ctrl-C ends it'))
-  say(io, `NODE_URL=${node.url}`)
-  say(io, `NODE_KEY=${node.publicKey}`)
+  say(io, bold('A holder is running; Ctrl-C ends it'))
+  say(io, `HOLDER_URL=${holder.url}`)
+  say(io, `HOLDER_KEY=${holder.publicKey}`)
   await stopped(io)
-  await node.close()
+  await holder.close()
 }

@@ -1,16 +1,16 @@
-// A node of a vault, in a process of its own, which lies while a file says so. Run by chaos.mjs.
+// A holder of a vault, in a process of its own, which lies while a file says so. Run by chaos.mjs.
 import { existsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 const [, , sources, directory, port] = process.argv
 const load = path => import(pathToFileURL(join(sources, `${path}.js`)).href)
-const [{ createHolder }, { createNodeFiles }, { serveNode }, files, keyFile, audit] =
+const [{ createHolder }, { createHolderFiles }, { serveHolder }, files, keyFile, audit] =
   await Promise.all(
     [
       'vault/process/holder',
-      'vault/process/node-files',
-      'vault/process/node-server',
+      'vault/process/holder-files',
+      'vault/process/holder-server',
       'vault/files',
       'key-file',
       'audit/audit-log',
@@ -18,13 +18,13 @@ const [{ createHolder }, { createNodeFiles }, { serveNode }, files, keyFile, aud
   )
 const library = await import('sluice/internal')
 const tdh2 = await import('sluice/tdh2')
-const keys = library.boxKeys(Buffer.from(keyFile.readKeyFile(join(directory, 'node.key')), 'hex'))
+const keys = library.boxKeys(Buffer.from(keyFile.readKeyFile(join(directory, 'holder.key')), 'hex'))
 const folder = files.createVaultFolder(directory, library.createPermissions())
-const nodeFiles = createNodeFiles(folder)
-const honest = await createHolder(nodeFiles, keys)
+const holderFiles = createHolderFiles(folder)
+const honest = await createHolder(holderFiles, keys)
 const say = line => writeSync(1, `${JSON.stringify(line)}\n`)
 
-/** A share of the right form that is not of this node's part of the key, or no share at all. */
+/** A share of the right form that is not of this holder's part of the key, or no share at all. */
 function lieAbout({ sealed }, { recipient }) {
   if (sealed === undefined) return { sealed }
   say({ lied: 'release' })
@@ -49,8 +49,8 @@ async function holder(request, asker) {
 }
 
 const log = process.env.VERBOSE ? { warn: text => say({ warn: text }) } : {}
-const readCallers = async () => (await nodeFiles.readTrust()).callers
+const readCallers = async () => (await holderFiles.readTrust()).callers
 const records = await audit.openAuditLog({ file: join(directory, 'audit.jsonl') })
 const serving = { records, holder, readCallers, keys, host: '127.0.0.1', port: Number(port), log }
-const node = await serveNode(serving)
-say({ url: node.url, key: node.publicKey })
+const running = await serveHolder(serving)
+say({ url: running.url, key: running.publicKey })

@@ -27,22 +27,26 @@ import {
   vault,
 } from '../support/vault/vault.js'
 
-describe('a node', () => {
+describe('a holder', () => {
   const broken: [string, () => void, RegExp][] = [
-    ['is missing', () => rmSync(shareFile(1)), /^nodes\/1\/1\.json is missing$/],
-    ['is empty', () => writeFileSync(shareFile(1), ''), /^nodes\/1\/1\.json is not a JSON object$/],
+    ['is missing', () => rmSync(shareFile(1)), /^shares\/1\/1\.json is missing$/],
+    [
+      'is empty',
+      () => writeFileSync(shareFile(1), ''),
+      /^shares\/1\/1\.json is not a JSON object$/,
+    ],
     [
       'lacks quotes',
       () => {
         const text = readFileSync(shareFile(1), 'utf8')
         writeFileSync(shareFile(1), text.replace('"V":"', '"V":?'))
       },
-      /^nodes\/1\/1\.json is not a JSON object$/,
+      /^shares\/1\/1\.json is not a JSON object$/,
     ],
     [
       'is too long',
       () => writeFileSync(shareFile(1), `{${' '.repeat(1100)}}`),
-      /^nodes\/1\/1\.json has more than 1024 bytes$/,
+      /^shares\/1\/1\.json has more than 1024 bytes$/,
     ],
     [
       'is a folder',
@@ -50,12 +54,12 @@ describe('a node', () => {
         rmSync(shareFile(1))
         mkdirSync(shareFile(1))
       },
-      /^nodes\/1\/1\.json (is not a file|can't be read: E\w+)$/,
+      /^shares\/1\/1\.json (is not a file|can't be read: E\w+)$/,
     ],
     [
       'has no scalar',
       () => edit(shareFile(1), fields => ({ ...fields, V: 'AAAA' })),
-      /^nodes\/1\/1\.json is not a private share$/,
+      /^shares\/1\/1\.json is not a private share$/,
     ],
     [
       'has another scalar',
@@ -64,20 +68,20 @@ describe('a node', () => {
           ...fields,
           V: Buffer.alloc(32, 7).toString('base64'),
         })),
-      /^nodes\/1\/1\.json is not the share of this vault's node 1$/,
+      /^shares\/1\/1\.json is not the share of this vault's holder 1$/,
     ],
     [
-      'is that of another node',
+      'is that of another holder',
       () => cpSync(shareFile(0), shareFile(1)),
-      /^nodes\/1\/1\.json is the share of node 0$/,
+      /^shares\/1\/1\.json is the share of holder 0$/,
     ],
     [
-      'is that of another node in disguise',
+      'is that of another holder in disguise',
       () => {
         cpSync(shareFile(0), shareFile(1))
         edit(shareFile(1), fields => ({ ...fields, Index: 1 }))
       },
-      /^nodes\/1\/1\.json is not the share of this vault's node 1$/,
+      /^shares\/1\/1\.json is not the share of this vault's holder 1$/,
     ],
   ]
 
@@ -105,10 +109,10 @@ describe('a node', () => {
   test('fails when its share is of another vault', async () => {
     await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const other = await createVault(place())
-    cpSync(join(other.directory, 'nodes', '1', '1.json'), shareFile(1))
+    cpSync(join(other.directory, 'shares', '1', '1.json'), shareFile(1))
     expect(await failureOf(release(vault, 1, nameOf('key')))).toMatchObject({
       code: 'VAULT',
-      message: "nodes/1/1.json is not the share of this vault's node 1",
+      message: "shares/1/1.json is not the share of this vault's holder 1",
     })
   })
 
@@ -122,7 +126,7 @@ describe('a node', () => {
       [2, 0],
     ] as const)
       expect(await failureOf(release(vault, index, nameOf('key')))).toMatchObject({
-        message: `nodes/1/${index}.json is the share of node ${holder}`,
+        message: `shares/1/${index}.json is the share of holder ${holder}`,
       })
   })
 
@@ -213,10 +217,12 @@ describe('a node', () => {
 
   test('checks name and recipient', async () => {
     await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
-    const [node] = vault.nodes
+    const [holder] = vault.holders
     for (const recipient of [new Uint8Array(31), new Uint8Array(33), 'x'.repeat(32), undefined])
       expect(
-        await failureOf(node?.release(nameOf('key'), recipient as Uint8Array) as Promise<unknown>),
+        await failureOf(
+          holder?.release(nameOf('key'), recipient as Uint8Array) as Promise<unknown>,
+        ),
       ).toMatchObject({
         code: 'VALIDATION',
         message: 'recipient must be a Uint8Array of 32 bytes',
@@ -230,8 +236,8 @@ describe('a node', () => {
     await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const [keys, others] = [boxKeys(), boxKeys()]
     const [one, two] = await Promise.all([
-      vault.nodes[0]?.release(nameOf('key'), keys.publicKey),
-      vault.nodes[0]?.release(nameOf('key'), keys.publicKey),
+      vault.holders[0]?.release(nameOf('key'), keys.publicKey),
+      vault.holders[0]?.release(nameOf('key'), keys.publicKey),
     ])
     expect(openSealed(one as Uint8Array, others)).toBeUndefined()
     const texts = [one, two].map(each =>

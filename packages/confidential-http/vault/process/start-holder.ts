@@ -22,24 +22,24 @@ import { readKeyFile, writeKeyFile } from '../../key-file.js'
 import { ACTS_FILE } from '../act-log.js'
 import { createVaultFolder, makeFolder } from '../files.js'
 import { createHolder, expireShares } from './holder.js'
-import { checkTrust, createNodeFiles, type NodeTrust, TRUST_FILE } from './node-files.js'
-import { type RunningVaultNode, serveNode } from './node-server.js'
+import { checkTrust, createHolderFiles, type HolderTrust, TRUST_FILE } from './holder-files.js'
+import { type RunningVaultHolder, serveHolder } from './holder-server.js'
 
-/** Options of `startVaultNode`. */
-export interface VaultNodeOptions extends PermissionOptions {
-  /** The node's own directory: its key, whom it trusts, its share. It is made if it is not there. */
+/** Options of `startVaultHolder`. */
+export interface VaultHolderOptions extends PermissionOptions {
+  /** The holder's own directory: its key, whom it trusts, its share. It is made if it is not there. */
   readonly directory: string
-  /** Whom a new node trusts: what its file `node.json` will hold. A file that is there must say as much. @default what the file holds */
-  readonly trust?: Partial<NodeTrust>
+  /** Whom a new holder trusts: what its file `holder.json` will hold. A file that is there must say as much. @default what the file holds */
+  readonly trust?: Partial<HolderTrust>
   /** @default 0, any free one */
   readonly port?: number
   /** @default '127.0.0.1' */
   readonly host?: string
-  /** Receives the node's log. No line holds a secret. */
+  /** Receives the holder's log. No line holds a secret. */
   readonly log?: Log
 }
 
-const names: OptionNames<VaultNodeOptions> = {
+const names: OptionNames<VaultHolderOptions> = {
   ...permissionNames,
   directory: true,
   trust: true,
@@ -48,18 +48,18 @@ const names: OptionNames<VaultNodeOptions> = {
   log: true,
 }
 
-const KEY_FILE = 'node.key'
+const KEY_FILE = 'holder.key'
 /** Milliseconds from one look for shares that have expired to the next. */
 const EXPIRY_INTERVAL = 600_000
 
 /**
- * Runs a node of a vault: it holds one share of the key, and releases its part of secrets to the callers that it trusts.
+ * Runs a holder of a vault: it holds one share of the key, and releases its part of secrets to the callers that it trusts.
  *
  * @example
- * const node = await startVaultNode({ directory: './node-0', port: 7500 })
+ * const holder = await startVaultHolder({ directory: './holder-0', port: 7500 })
  */
-export async function startVaultNode(given: VaultNodeOptions): Promise<RunningVaultNode> {
-  const options = checkOptions('startVaultNode', given, names)
+export async function startVaultHolder(given: VaultHolderOptions): Promise<RunningVaultHolder> {
+  const options = checkOptions('startVaultHolder', given, names)
   const port = checkNumber('port', options.port ?? 0, { min: 0, max: 65_535, whole: true })
   const directory = resolve(checkText('directory', options.directory))
   const { insecurePermissions = false, log = {} } = options
@@ -73,10 +73,10 @@ export async function startVaultNode(given: VaultNodeOptions): Promise<RunningVa
   if (options.trust !== undefined) {
     const trust = checkTrust(options.trust as Readonly<Record<string, unknown>>)
     if (existsSync(join(directory, TRUST_FILE)))
-      checkSameTrust(trust, await createNodeFiles(folder).readTrust())
+      checkSameTrust(trust, await createHolderFiles(folder).readTrust())
     else await folder.write(TRUST_FILE, JSON.stringify(trust, null, 2))
   }
-  const files = createNodeFiles(folder)
+  const files = createHolderFiles(folder)
   const expire = (): Promise<void> =>
     expireShares(files).catch(error => log.error?.(`shares could not be deleted: ${error.message}`))
   await expire()
@@ -84,7 +84,7 @@ export async function startVaultNode(given: VaultNodeOptions): Promise<RunningVa
   const readCallers = async () => (await files.readTrust()).callers
   const host = options.host ?? '127.0.0.1'
   const records = await openAuditLog({ file: join(directory, ACTS_FILE), insecurePermissions })
-  const node = await serveNode({ holder, readCallers, keys, port, host, log, records }).catch(
+  const running = await serveHolder({ holder, readCallers, keys, port, host, log, records }).catch(
     async thrown => {
       await records.close()
       throw thrown
@@ -94,13 +94,13 @@ export async function startVaultNode(given: VaultNodeOptions): Promise<RunningVa
   timer.unref()
   const close = (): Promise<void> => {
     clearInterval(timer)
-    return node.close()
+    return running.close()
   }
-  return { ...node, close, [asyncDispose]: close }
+  return { ...running, close, [asyncDispose]: close }
 }
 
-/** Throws ValidationError where a node is to trust others than its file says, which may say more: it has been changed since. */
-function checkSameTrust(given: NodeTrust, known: NodeTrust): void {
+/** Throws ValidationError where a holder is to trust others than its file says, which may say more: it has been changed since. */
+function checkSameTrust(given: HolderTrust, known: HolderTrust): void {
   const fail = (field: string, value: unknown, other: unknown): never => {
     throw new ValidationError(
       `${field} is ${value}, and ${TRUST_FILE} says ${other}: change that file, or leave ${field} out`,

@@ -1,4 +1,4 @@
-// Nodes that a resharing leaves out while they are away, and shares that live for so long only.
+// Holders that a resharing leaves out while they are away, and shares that live for so long only.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
@@ -6,33 +6,33 @@ import { failureOf, until } from '@sluice/test-support/waiting.js'
 import {
   addressesOf,
   introduce,
-  type Node,
+  type Holder,
   open,
   sharesOf,
-  startNodes,
-} from '../support/vault/node-processes.js'
+  startHolders,
+} from '../support/vault/holder-processes.js'
 import { nameOf, reveal, VALUE, vault } from '../support/vault/vault.js'
 
 const DAY = 86_400_000
 
-let nodes: [Node, Node, Node]
+let holders: [Holder, Holder, Holder]
 beforeEach(async () => {
   await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
-  nodes = (await startNodes(3, vault.writerKey)) as [Node, Node, Node]
-  introduce(nodes)
-  await vault.reshare({ addresses: addressesOf(nodes) })
+  holders = (await startHolders(3, vault.writerKey)) as [Holder, Holder, Holder]
+  introduce(holders)
+  await vault.reshare({ addresses: addressesOf(holders) })
 })
 afterEach(() => void jest.restoreAllMocks())
 
-/** The dropped nodes that the newest manifest names. */
+/** The dropped holders that the newest manifest names. */
 const droppedOf = async (): Promise<unknown> => {
   const { sequence } = await (await open()).current()
   const text = readFileSync(join(vault.directory, 'manifests', `${sequence}.json`), 'utf8')
   return JSON.parse(text).body.dropped
 }
 
-test('a node that was dropped while it was away deletes its share when the vault is next used', async () => {
-  const [first, second, gone] = nodes
+test('a holder that was dropped while it was away deletes its share when the vault is next used', async () => {
+  const [first, second, gone] = holders
   await gone.stop()
   const remote = await open()
   await remote.reshare({ addresses: addressesOf([first, second]) })
@@ -48,7 +48,7 @@ test('a node that was dropped while it was away deletes its share when the vault
 })
 
 test('and by the next change of the key', async () => {
-  const [first, second, gone] = nodes
+  const [first, second, gone] = holders
   await gone.stop()
   const remote = await open()
   await remote.reshare({ addresses: addressesOf([first, second]) })
@@ -59,8 +59,8 @@ test('and by the next change of the key', async () => {
   expect(await droppedOf()).toBeUndefined()
 })
 
-test('a share that has expired is deleted by a node that nobody has reached', async () => {
-  const [first, second, gone] = nodes
+test('a share that has expired is deleted by a holder that nobody has reached', async () => {
+  const [first, second, gone] = holders
   const remote = await open()
   await remote.reshare({ shareLifetime: DAY })
   expect(await reveal(remote, nameOf('key'))).toBe(VALUE)

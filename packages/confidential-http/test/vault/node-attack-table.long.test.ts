@@ -1,4 +1,0 @@
-// Each message × what a malicious node does with it × the step at which it does so × the change of the key.
-import { testAttacks } from '../support/vault/attack-table.js'
-
-testAttacks(1)
