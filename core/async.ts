@@ -4,7 +4,10 @@
 export const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')
 
-/** Settles as `work` does, or rejects with the signal's reason if that aborts first: for work that may ignore its signal. */
+/**
+ * Settles like `work`, or rejects with the signal's reason if the signal aborts first. For work
+ * that may ignore its signal.
+ */
 export function abortable<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) reject(signal.reason)
@@ -13,10 +16,15 @@ export function abortable<Value>(work: Promise<Value>, signal: AbortSignal): Pro
   })
 }
 
-/** The callbacks of each signal. A signal gets one listener for all of them: Node warns about more than ten. */
+/**
+ * The callbacks of each signal. They share one listener, because Node warns about more than ten.
+ */
 const listening = new WeakMap<AbortSignal, Set<() => void>>()
 
-/** Runs `callback` when the signal aborts, never for one that has aborted. Returns a function that removes the callback. */
+/**
+ * Runs `callback` when the signal aborts, but not if it has aborted already. Returns a function
+ * that removes the callback.
+ */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   let callbacks = listening.get(signal)
   if (callbacks === undefined) {
@@ -30,7 +38,7 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   return () => void callbacks.delete(callback)
 }
 
-/** Resolves after `ms` milliseconds; rejects with the signal's reason when it aborts first. */
+/** Resolves after `ms` milliseconds. Rejects with the signal's reason if it aborts first. */
 export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
@@ -54,11 +62,11 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   )
 }
 
-/** A promise settled from outside. */
+/** A promise that its owner settles. */
 export interface Deferred<Value = void> {
-  /** The promise that is settled. */
+  /** The promise. */
   readonly promise: Promise<Value>
-  /** True from the first call of `resolve` or `reject` on. */
+  /** True after the first call of `resolve` or `reject`. */
   readonly isSettled: boolean
   /** Resolves the promise; later calls do nothing. */
   resolve(value: Value): void
@@ -66,7 +74,10 @@ export interface Deferred<Value = void> {
   reject(error: Error): void
 }
 
-/** Makes a promise that is settled from outside; a rejection that nobody waits for is no unhandled one. */
+/**
+ * Makes a promise that is settled from outside; a rejection that nobody waits for is no unhandled
+ * one.
+ */
 export function createDeferred<Value = void>(): Deferred<Value> {
   let isSettled = false
   let settle: { resolve: (value: Value) => void; reject: (error: Error) => void } | undefined
@@ -90,16 +101,17 @@ export function createDeferred<Value = void>(): Deferred<Value> {
   }
 }
 
-/** Runs so many tasks at once; the others wait, first come, first served. */
+/** Bounds how many tasks run at once. Other tasks wait in order of arrival. */
 export interface Semaphore {
   /**
-   * Runs a task with a permit, and settles as it does. The permit is given back when the task has settled, or after
-   * `maxMs`: a task that hangs does not stop the others. Rejects when the semaphore's signal aborts while it waits.
+   * Runs a task with a permit, and settles like the task. The permit returns when the task settles,
+   * or after `maxMs`, so a task that hangs does not block the others. Rejects if the semaphore's
+   * signal aborts while the task waits.
    */
   run<Result>(maxMs: number, task: () => Promise<Result>): Promise<Result>
 }
 
-/** Makes a semaphore that ends when the signal aborts. */
+/** Creates a semaphore that ends when the signal aborts. */
 export function createSemaphore(permits: number, signal: AbortSignal): Semaphore {
   const waiting: (() => void)[] = []
   let free = permits

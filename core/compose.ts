@@ -1,19 +1,20 @@
 import { DataStreamsError, ValidationError } from './errors.js'
 import type { Handler, Hooks } from './stack.js'
 
-/** What the engine has to know of calls and replies. */
+/** The rules of a client for its calls and replies. */
 export interface CallRules<Call> {
-  /** Recognises the reply to a call among whatever a layer may return. */
+  /** True for a reply to the call. A layer may return anything. */
   isReply(reply: unknown, call: Call): boolean
-  /** Copies what layers may change in a call. */
+  /** Copies a call. Layers may change the copy. */
   copy(call: Call): Call
-  /** What a call fails with where a plugin's layer threw. @default what it threw */
+  /** Makes the error of a call from the value that a plugin's layer threw. @default that value */
   failure?(thrown: unknown, plugin: string, call: Call): unknown
 }
 
 /**
- * Makes the handler that runs a call through every `call` layer and, for each attempt they make, through every `attempt`
- * layer to the wire. Each attempt starts from its own copy of the call, so that nothing of a failed one survives.
+ * Makes the handler that runs a call through every `call` layer. Each attempt then runs through
+ * every `attempt` layer to the wire. An attempt gets its own copy of the call, so a failed attempt
+ * leaves no change behind.
  */
 export function composeCall<Call, Reply>(
   plugins: readonly Hooks<Call, Reply>[],
@@ -33,7 +34,7 @@ function composeLayers<Call, Reply>(
   return plugins.reduceRight((next, { name, [hook]: layer }) => {
     if (layer === undefined) return next
     const handler = checkMade(name, hook, layer(next))
-    // A missing `return next(call)` shows up here, with the name of its plugin.
+    // A layer without `return next(call)` fails here, and the error names its plugin.
     return async function checkReply(call) {
       let reply: Reply
       try {
@@ -50,7 +51,7 @@ function composeLayers<Call, Reply>(
   }, wire)
 }
 
-/** Checks that a plugin's hook has made a function; otherwise throws a ValidationError that names both. */
+/** Throws a ValidationError that names plugin and hook, unless the hook has made a function. */
 export function checkMade<Made>(plugin: string, hook: string, value: Made): Made & object {
   if (typeof value === 'function') return value
   throw new ValidationError(`plugin ${plugin}: ${hook} must return a function, not ${typeof value}`)

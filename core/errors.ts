@@ -1,49 +1,49 @@
-/** The class of the errors of each code. A folder adds those of its own errors. */
+/** Maps an error code to the class of its errors. Other folders add their own codes. */
 export interface ErrorClasses {
   /** An argument or option breaks a rule; the message names both. */
   VALIDATION: ValidationError
   /** A plugin threw or broke a rule; `cause` is what it threw. */
   PLUGIN: DataStreamsError
-  /** What was asked has been closed, or has ended. */
+  /** The callee has been closed, or has ended. */
   CLOSED: DataStreamsError
-  /** None of the other codes; see `cause`. */
+  /** No other code fits; see `cause`. */
   UNKNOWN: DataStreamsError
 }
 
-/** A stable word for each kind of failure, to switch on. Messages may change between versions, codes do not. */
+/** Names a kind of failure. Messages may change between versions; codes do not. */
 export type ErrorCode = keyof ErrorClasses
 
-/** The class of the errors with a code; the base class for codes that are not in the map. */
+/** The class of a code; the base class for a code that is not in the map. */
 export type ErrorOf<Code> = Code extends ErrorCode ? ErrorClasses[Code] : DataStreamsError
 
-/** The facts that every error can carry besides its message. */
+/** Facts that an error can carry in addition to its message. */
 export interface ErrorFacts {
-  /** The kind of failure. Default: `UNKNOWN`, or that of the class. */
+  /** The kind of failure. @default the code of the class, or `UNKNOWN` */
   readonly code?: ErrorCode
-  /** The underlying error. It is shown, so it holds nothing that must not be. */
+  /** The underlying error. Loggers show it, so it must hold nothing confidential. */
   readonly cause?: unknown
-  /** Whether another try may help. Default: false, or what the class says of the code. */
+  /** Whether another attempt may succeed. @default the class's choice for the code, or false */
   readonly isRetryable?: boolean
 }
 
 const brand = Symbol.for('sluice.error')
 
-/** The base of every error this library raises. */
+/** The base class of this library's errors. */
 export class DataStreamsError extends Error {
   /** The kind of failure. */
   readonly code: ErrorCode
-  /** True where another try may help. */
+  /** Whether another attempt may succeed. */
   declare readonly isRetryable: boolean
 
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, 'cause' in facts ? { cause: facts.cause } : undefined)
     this.code = facts.code ?? 'UNKNOWN'
     if (facts.isRetryable === true) this.isRetryable = true
-    // Until its stack is read, V8 has an error retain every object whose method was running, and all that these retain.
+    // Until the stack is read, V8 keeps every object alive whose method was running.
     void this.stack
   }
 
-  /** What `JSON.stringify` writes: name, message and facts, without the stack and the cause. */
+  /** The value for `JSON.stringify`: name, message and facts, without stack and cause. */
   toJSON(): object {
     const { name, message, isRetryable } = this
     return Object.assign({ name, message, isRetryable }, this)
@@ -57,7 +57,7 @@ export class DataStreamsError extends Error {
   }
 }
 
-/** An option or another argument breaks a rule; the message names the field and the rule. */
+/** An option or an argument breaks a rule. The message names the field and the rule. */
 export class ValidationError extends DataStreamsError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, { code: 'VALIDATION', ...facts })
@@ -68,7 +68,10 @@ export class ValidationError extends DataStreamsError {
   }
 }
 
-/** What a plugin threw, if it is an error of this library; otherwise one of code `PLUGIN` that says where it was thrown. */
+/**
+ * Returns a plugin's error unchanged if it is an error of this library. Wraps any other value in an
+ * error with the code `PLUGIN` whose message begins with `where`.
+ */
 export function pluginError(where: string, thrown: unknown): DataStreamsError {
   if (isStreamsError(thrown)) return thrown
   return new DataStreamsError(`${where}: ${asError(thrown).message}`, {
@@ -78,8 +81,8 @@ export function pluginError(where: string, thrown: unknown): DataStreamsError {
 }
 
 /**
- * True for an error of this library, whichever copy of it (ES module or CommonJS) raised it; with `code`, only for
- * that one. Use it instead of `instanceof` where two copies may live in one process.
+ * True for an error of this library; with `code`, only for an error with that code. Unlike
+ * `instanceof`, it also recognises errors of a second copy (ES module beside CommonJS).
  */
 export function isStreamsError<Code extends ErrorCode | (string & {}) = ErrorCode>(
   error: unknown,
@@ -94,8 +97,9 @@ export function isStreamsError<Code extends ErrorCode | (string & {}) = ErrorCod
 }
 
 /**
- * Copies what a library or the platform threw into a cause that can be shown: its name, message, code and causes. It drops
- * everything else, because parse errors carry the bytes they failed on, and those may echo what we sent.
+ * Copies an error of another library or of the platform, so that it can be shown as a cause. The
+ * copy has name, message, code and causes. Other fields are dropped: parse errors carry their
+ * input, which may contain what we sent.
  */
 export function foreignCause(thrown: unknown, depth = 0): Error {
   if (!isError(thrown))
@@ -113,12 +117,12 @@ export function foreignCause(thrown: unknown, depth = 0): Error {
     : clean
 }
 
-/** Returns a thrown value as an Error. An Error of any realm is returned unchanged. */
+/** Returns an Error of any realm unchanged, and wraps any other thrown value. */
 export function asError(thrown: unknown): Error {
   return isError(thrown) ? thrown : new Error(String(thrown), { cause: thrown })
 }
 
-/** True for an Error of any realm; `instanceof` is false for those of other realms. */
+/** True for an Error of any realm. `instanceof` is false for an Error of another realm. */
 export function isError(thrown: unknown): thrown is Error {
   return (
     thrown instanceof Error ||

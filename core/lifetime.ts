@@ -1,28 +1,34 @@
 import { isThenable, onAbort } from './async.js'
 
-/** A lifetime runs its deferred tasks when it ends, the last deferred first. */
+/** A lifetime runs its deferred tasks when it ends. The task deferred last runs first. */
 export interface Lifetime {
   /**
-   * Aborts when the lifetime ends. It is made when it is first read: on some platforms, a signal belongs to the request that made it, and
-   * no other may use it.
+   * Aborts when the lifetime ends. The first read creates the signal: on some platforms only the
+   * request that created a signal may use it.
    */
   readonly signal: AbortSignal
   /** Whether the lifetime has ended. */
   readonly isOver: boolean
-  /** The reason why it has ended. */
+  /** The reason given to `end`. */
   readonly reason: unknown
-  /** Runs the task when the lifetime ends; at once where it has ended. */
+  /** Runs the task when the lifetime ends, or at once if it has ended. */
   defer(task: () => void): void
-  /** Calls back when the lifetime ends, never where it has ended. Returns a function that removes the callback. */
+  /**
+   * Calls back when the lifetime ends, but not if it has ended already. Returns a function that
+   * removes the callback.
+   */
   onEnd(callback: () => void): () => void
-  /** Idempotent. A deferred task that throws does not keep the others from running. */
+  /** Ends the lifetime; idempotent. If a deferred task throws, the other tasks still run. */
   end(reason?: unknown): void
 }
 
-/** The reason of a signal that aborts without a failure. (Without one the platform creates an error and its stack each time.) */
+/**
+ * The reason of a signal that aborts without a failure. A constant, because the platform would
+ * create an error with its stack for each signal.
+ */
 export const over: Error = new Error('it is over')
 
-/** Starts a lifetime; it ends with the first of `parents` that ends, if any does. */
+/** Starts a lifetime. It ends with the first of its parents at the latest. */
 export function createLifetime(
   ...parents: readonly (AbortSignal | Lifetime | undefined)[]
 ): Lifetime {
@@ -75,7 +81,7 @@ export function createLifetime(
   }
 }
 
-/** Runs a task and ignores its failure: the others must still run. */
+/** Runs a task and ignores its failure, because the other tasks must still run. */
 function runTask(task: () => void): void {
   try {
     const result: unknown = task()

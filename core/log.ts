@@ -1,22 +1,22 @@
 import { isThenable } from './async.js'
 
-/** One line of a log: what happened, then the facts. Neither ever holds what only the caller may see. */
+/** Writes a line: a message, then facts. Neither holds a value that only the caller may see. */
 export type LogFunction = (message: string, facts?: Readonly<Record<string, unknown>>) => void
 
 /**
- * The log of the core and the plugins. A level without listeners is absent, so `log.debug?.(…)` does not even evaluate its
- * arguments.
+ * The log of the core and the plugins. A level without listeners is undefined, so `log.debug?.(…)`
+ * does not evaluate its arguments.
  */
 export interface Log {
   /** Single steps. */
   readonly debug?: LogFunction
-  /** What happens now and then, such as a call that succeeded. */
+  /** Occasional events, such as a call that succeeded. */
   readonly info?: LogFunction
-  /** What went wrong and was survived. */
+  /** Failures that the client has recovered from. */
   readonly warn?: LogFunction
-  /** What failed. */
+  /** Failures that the caller sees. */
   readonly error?: LogFunction
-  /** Debug lines about connections, with a switch of their own. */
+  /** Debug lines about connections. Loggers switch them separately. */
   readonly connection?: LogFunction
 }
 
@@ -24,11 +24,11 @@ type Level = keyof Log
 
 const levels: readonly Level[] = ['debug', 'info', 'warn', 'error', 'connection']
 
-/** Creates a client's log, and the function that adds listeners to it. A level has a function once it has a listener. */
+/** Creates a client's log. A level becomes a function with its first listener. */
 export function createLog(): {
-  /** What the client and its plugins write to. */
+  /** The client and its plugins write to this log. */
   readonly log: Log
-  /** Adds a listener; what it throws is ignored. */
+  /** Adds a listener. Errors that it throws are ignored. */
   readonly listen: (listener: Log) => void
 } {
   const log: { -readonly [L in Level]?: LogFunction } = {}
@@ -43,7 +43,7 @@ export function createLog(): {
           const result: unknown = write.call(listener, toLine(message), facts)
           if (isThenable(result)) result.then(undefined, ignore)
         } catch {
-          // A listener's failure must not change what it listens to.
+          // A failing listener must not change the work that it logs.
         }
       }
     }
@@ -51,7 +51,7 @@ export function createLog(): {
   return { log, listen }
 }
 
-/** A message on one line: those of errors may have several. */
+/** Joins the lines of a message: messages of errors may have several. */
 function toLine(message: string): string {
   return message
     .split(/[\r\n]+/)

@@ -1,18 +1,18 @@
 import { ValidationError } from './errors.js'
 
-/** Names the kind of a value for error messages. */
+/** Names the kind of a value, for error messages. */
 export function kindOf(value: unknown): string {
   return value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value
 }
 
-/** Characters of a name that is shown whole: a longer one may be a key in the wrong place. */
+/** Longer names are cut in messages: a long name may be a key in the wrong place. */
 const MAX_SHOWN = 40
-/** The most edits between a name and the one that was probably meant. */
+/** The most edits between a misspelt name and the name that a message proposes. */
 const MAX_EDITS = 3
 
 /**
- * The error for a name that is not among `known`: it names the nearest of them, or all where none is near, as in
- * `unknown option 'colr' of paint; did you mean 'color'?`.
+ * Makes the error for a name that is not among `known`, for example
+ * `unknown option 'colr' of paint; did you mean 'color'?`. Without a similar name it lists all.
  */
 export function unknownName(
   kind: string,
@@ -25,7 +25,7 @@ export function unknownName(
   return new ValidationError(`unknown ${kind} '${shown}'${where}; ${adviseName(shown, known)}`)
 }
 
-/** Names the nearest of the known names, or all where none is near. */
+/** Proposes the most similar known name, or lists all known names. */
 export function adviseName(name: string, known: readonly string[]): string {
   const meant = nearest(name.slice(0, MAX_SHOWN), known)
   return meant === undefined
@@ -33,7 +33,10 @@ export function adviseName(name: string, known: readonly string[]): string {
     : `did you mean '${meant}'?`
 }
 
-/** The name that takes the fewest edits, in either case; undefined where more than a few letters or half of them differ. */
+/**
+ * The known name with the fewest edits, ignoring case; undefined if more than `MAX_EDITS` letters
+ * or half of the letters differ.
+ */
 function nearest(name: string, known: readonly string[]): string | undefined {
   let best: string | undefined
   let least = MAX_EDITS + 1
@@ -46,7 +49,7 @@ function nearest(name: string, known: readonly string[]): string | undefined {
   return best
 }
 
-/** How many letters must be added, removed, replaced, or swapped with the next, to make one text of another. */
+/** Counts the letters to add, remove, replace or swap that turn one text into the other. */
 function countEdits(one: string, other: string): number {
   let twoAbove: number[] = []
   let above = Array.from({ length: other.length + 1 }, (_, column) => column)
@@ -68,9 +71,10 @@ function countEdits(one: string, other: string): number {
   return above[other.length] ?? 0
 }
 
-// The checks of users' values. Each returns the value, or throws a ValidationError that names the field and the rule.
+// The checks of users' values. Each returns the value, or throws a ValidationError that names field
+// and rule.
 
-/** A string with more than white space in it. */
+/** A string that is not blank. */
 export function checkText(field: string, value: unknown): string {
   if (value === undefined || value === null) throw new ValidationError(`${field} is required`)
   if (typeof value !== 'string')
@@ -79,7 +83,7 @@ export function checkText(field: string, value: unknown): string {
   return value
 }
 
-/** The least and the greatest value of a number; whether it must be whole, and whether it may be `Infinity`. */
+/** The least and the greatest value; whether the number must be whole or may be `Infinity`. */
 export interface NumberRule {
   readonly min: number
   readonly max?: number
@@ -87,7 +91,7 @@ export interface NumberRule {
   readonly infinite?: boolean
 }
 
-/** A number that keeps a rule. */
+/** A number that follows a rule. */
 export function checkNumber(field: string, value: unknown, rule: NumberRule): number {
   if (typeof value !== 'number' || Number.isNaN(value)) {
     throw new ValidationError(
@@ -111,7 +115,7 @@ export function checkBoolean(field: string, value: unknown): boolean {
   return value
 }
 
-/** An AbortSignal, or none. */
+/** An AbortSignal, or undefined. */
 export function checkSignal(field: string, value: unknown): AbortSignal | undefined {
   if (value === undefined) return undefined
   const { aborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>
@@ -123,22 +127,25 @@ export function checkSignal(field: string, value: unknown): AbortSignal | undefi
   )
 }
 
-/** An object, and no array. */
+/** An object, but not an array. */
 export function checkObject<Value extends object>(field: string, value: Value): Value {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new ValidationError(`${field} must be an object, not ${kindOf(value)}`)
   return value
 }
 
-/** Checks the value of an option, and returns it. Throws a ValidationError that names the field and the rule. */
+/**
+ * Checks the value of an option, and returns it. Throws a ValidationError that names the field and
+ * the rule.
+ */
 export type Rule<Value> = (field: string, value: unknown) => Value
 
-/** A rule for each option of an interface. The type checker wants a rule for each option, and no other. */
+/** A rule for each option of an interface. */
 export type Schema<Options> = {
   readonly [Name in keyof Options]-?: Rule<Options[Name] | undefined>
 }
 
-/** The names of an interface of options. The type checker wants each of them, and no other. */
+/** The names of the options of an interface. */
 export type OptionNames<Options> = { readonly [Name in keyof Options]-?: unknown }
 
 type Result<Given> = Given extends Rule<infer Value> ? Value : never
@@ -153,7 +160,10 @@ export type Checked<Rules> = {
   readonly [Name in Optional<Rules>]?: Exclude<Result<Rules[Name]>, undefined>
 }
 
-/** Checks an object of options by its schema, and fills in the defaults. Errors name the function, `of`. */
+/**
+ * Checks an object of options by its schema, and fills in the defaults. Errors name the function,
+ * `of`.
+ */
 export function readOptions<Options extends object, Rules extends Schema<Options>>(
   of: string,
   given: Options | undefined,
@@ -195,12 +205,15 @@ export function oneOf<const Word extends string>(...words: readonly Word[]): Rul
   }
 }
 
-/** The rule of an option that somebody else checks. */
+/** The rule of an option that is checked elsewhere. */
 export function unchecked<Value>(_field: string, value: unknown): Value {
   return value as Value
 }
 
-/** An object of options whose names are all among `names`; an empty object if there is none. Errors name the function, `of`. */
+/**
+ * An object of options without unknown names; an empty object for undefined. Errors name the
+ * function, `of`.
+ */
 export function checkOptions<Options extends object>(
   of: string,
   value: Options | undefined,
@@ -214,7 +227,7 @@ export function checkOptions<Options extends object>(
   return value
 }
 
-/** The options of what has none: in JavaScript, someone may give some all the same. */
+/** The type of options for a function without options: JavaScript callers may still pass some. */
 export type NoOptions = Readonly<Record<string, never>>
 
 /** The options that have one of the names. */
@@ -235,5 +248,5 @@ export function checkFunction<Value>(field: string, value: unknown): Value {
   return value as Value
 }
 
-/** The longest delay of a timer in milliseconds: longer ones would fire at once. */
+/** The longest delay of a timer, in milliseconds. A timer with a longer delay fires at once. */
 export const MAX_TIMER = 2_147_483_647

@@ -1,13 +1,13 @@
 import { ValidationError } from './errors.js'
 import type { Log } from './log.js'
 
-/** Every scope has a log and an end. */
+/** The members of every scope. */
 export interface ScopeFacts {
-  /** Writes to the log of the client. */
+  /** The log of the client. */
   readonly log: Log
-  /** Aborted when the scope ends. */
+  /** Aborts when the scope ends. */
   readonly signal: AbortSignal
-  /** Runs `task` when the scope ends; the last deferred runs first. */
+  /** Runs `task` when the scope ends. The task deferred last runs first. */
   defer(task: () => void): void
 }
 
@@ -17,36 +17,36 @@ export interface StackEntry {
   readonly name: string
   /** Its hooks, outermost first. */
   readonly hooks: readonly string[]
-  /** Its other contributions, as short words. */
+  /** Its other contributions, in short words. */
   readonly brings: readonly string[]
 }
 
-/** The client as a plugin's `setup` sees it, from its construction to its `close`. */
+/** The client as a plugin's `setup` sees it. The scope ends when the client is closed. */
 export interface ClientScope extends ScopeFacts {
-  /** Tells it from the scopes of calls. */
+  /** Distinguishes the scope from scopes of calls. */
   readonly kind: 'client'
   /** The plugins of the stack, nearest to the caller first. */
   readonly stack: readonly StackEntry[]
-  /** Adds a listener to the log. One that throws changes nothing. */
+  /** Adds a listener to the log. Errors that it throws are ignored. */
   listen(listener: Log): void
-  /** Provides a service to the client and its other plugins, under a key. Throws where there is one already. */
+  /** Provides a service to the client and its plugins. Throws if the key has a service already. */
   provide<Service>(key: ServiceKey<Service>, service: Service): void
-  /** The service that a plugin has provided under a key. */
+  /** The service that a plugin has provided under the key. */
   find<Service>(key: ServiceKey<Service>): Service | undefined
 }
 
-/** A key for a service of a type: the object itself is the key, its name is for errors. */
+/** Identifies a service and its type. The object itself is the key. */
 export interface ServiceKey<in out Service> {
-  /** What the service is, for errors. */
+  /** Describes the service in errors. */
   readonly name: string
-  /** Carries the type only. */
+  /** Never set: it carries the type. */
   readonly type?: (service: Service) => Service
 }
 
 /** The services of a client. */
 export type Services = Pick<ClientScope, 'provide' | 'find'>
 
-/** Services, none at first. */
+/** Creates an empty set of services. */
 export function createServices(): Services {
   const services = new Map<object, unknown>()
   return {

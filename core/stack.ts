@@ -4,39 +4,39 @@ import type { Lifetime } from './lifetime.js'
 import { unknownName } from './options.js'
 import { type ClientScope, createServices, type Services, type StackEntry } from './scope.js'
 
-/** Executes a call and settles with its outcome. */
+/** Carries out a call, and settles with its reply or error. */
 export type Handler<Call, Reply> = (call: Call) => Promise<Reply>
 
-/** Wraps a handler. Runs once per client; the handler it returns runs per call. */
+/** Wraps a handler. It runs once per client; the handler that it returns runs once per call. */
 export type Layer<Call, Reply> = (next: Handler<Call, Reply>) => Handler<Call, Reply>
 
 /**
- * One part of a stack. The hook is the phase, the position in the array is the order: the first plugin is nearest to the
- * caller.
+ * A plugin. Its hooks decide when it runs. Its position in the array decides the order: the first
+ * plugin is nearest to the caller.
  */
 export interface Hooks<Call, Reply> {
-  /** Unique in a stack. */
+  /** A name that no other plugin of the stack has. */
   readonly name: string
   /** Runs once per operation. */
   readonly call?: Layer<Call, Reply>
-  /** Runs once per attempt: whenever a `call` layer, or the caller where there is none, calls on. */
+  /** Runs once per attempt, so more than once if a `call` layer retries. */
   readonly attempt?: Layer<Call, Reply>
-  /** Runs once per client, before anything else. */
+  /** Runs once per client, before the first call. */
   readonly setup?: (scope: ClientScope) => void
 }
 
-/** A client's plugins, nearest to the caller first. `String(client.stack)` draws them. */
+/** A client's plugins, nearest to the caller first. `String(client.stack)` draws the stack. */
 export interface Stack extends ReadonlyArray<StackEntry> {
   toString(): string
 }
 
-/** A plugin with calls of any type. */
+/** A plugin, whatever its calls are. */
 type AnyHooks = Pick<Hooks<never, never>, 'name'>
 
-/** What a plugin may have: hooks, which are functions, and data. The type checker wants each member, and no other. */
+/** Tells for each member of a plugin whether it is a hook (a function) or data. */
 export type PluginMembers<Part> = { readonly [Name in keyof Part]-?: 'hook' | 'data' }
 
-/** The members of the plugins of every stack. */
+/** The members that plugins have in every stack. */
 export const engineMembers: PluginMembers<Hooks<never, never>> = {
   name: 'data',
   setup: 'hook',
@@ -51,8 +51,8 @@ function hooksOf(members: AnyMembers): readonly string[] {
 }
 
 /**
- * Checks a list of plugins: each a plugin without unknown members, no name twice. Throws a ValidationError that names the
- * place.
+ * Checks that each element is a plugin without unknown members, and that each name is unique.
+ * Throws a ValidationError that names the position in the list.
  */
 export function checkPlugins<Part extends AnyHooks>(
   plugins: unknown,
@@ -89,15 +89,15 @@ export function checkPlugins<Part extends AnyHooks>(
   }
 }
 
-/** The labels and members with which a stack is drawn. */
+/** The labels of a drawn stack, and the members of its plugins. */
 export interface Picture<Part> {
   /** The label below the stack. */
   readonly wire: string
-  /** The label of the upward direction. @default reply */
+  /** The label of the direction up. @default reply */
   readonly up?: string
-  /** The members that plugins of the stack may have. @default the hooks of the engine */
+  /** The members that the plugins may have. @default the members of the engine */
   readonly members?: AnyMembers
-  /** A plugin's contributions besides its hooks. */
+  /** Lists what a plugin contributes in addition to its hooks. */
   readonly brings?: (plugin: Part) => readonly string[]
 }
 
@@ -140,7 +140,10 @@ function draw(entries: readonly StackEntry[], wire: string, up: string): string 
   ].join('\n')
 }
 
-/** Runs the `setup` of every plugin, the one nearest to the caller first. Returns the services that they provide. */
+/**
+ * Runs each plugin's `setup`, beginning with the plugin nearest to the caller. Returns the services
+ * that the plugins provide.
+ */
 export function setUp(
   plugins: readonly Pick<Hooks<never, never>, 'name' | 'setup'>[],
   { life, ...client }: Pick<ClientScope, 'stack' | 'log' | 'listen'> & { readonly life: Lifetime },

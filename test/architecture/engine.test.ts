@@ -35,9 +35,10 @@ function wrongWords(text: string): string[] {
   return [...found, ...named]
 }
 
-test('the engine has at most 1,000 lines', () => {
+test('the engine has at most 800 lines of code', () => {
   const lines = engine.flatMap(path => read(path).split('\n'))
-  expect(lines.length).toBeLessThanOrEqual(1000)
+  const code = lines.filter(line => !/^\s*(\/?\*|\/\/|$)/.test(line))
+  expect(code.length).toBeLessThanOrEqual(800)
 })
 
 describe('the engine knows nothing of what it carries', () => {
