@@ -20,7 +20,7 @@ export type ErrorOf<Code> = Code extends ErrorCode ? ErrorClasses[Code] : DataSt
 export interface ErrorFacts {
   /** The kind of failure. @default the code of the class, or `UNKNOWN` */
   readonly code?: ErrorCode
-  /** The underlying error. Loggers show it, so it must hold nothing confidential. */
+  /** The underlying error. Loggers show it, so it must hold nothing that is private. */
   readonly cause?: unknown
   /** Whether another attempt may succeed. @default the class's choice for the code, or false */
   readonly isRetryable?: boolean

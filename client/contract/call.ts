@@ -5,61 +5,78 @@ export { connectionFacts, describeCall } from '../describe-call.js'
 export * from './errors.js'
 export type { RequestReply } from '../rest.js'
 
-/** One thing put on the wire: a REST request, or the upgrade that opens a stream's connection. */
+/** A REST request, or the upgrade that opens a connection of a stream. */
 export type Call = RequestCall | StreamCall
 
 interface CallFacts {
-  /** What the call is for, as the client's method is named: `getLatestReport`, `stream`, … */
+  /** The client's method: `getLatestReport`, `stream`, … */
   readonly operation: string
-  /** Upper case. */
+  /** The HTTP method, in upper case. */
   readonly method: string
-  /** Absolute, exactly as it is sent: what a signature covers. */
+  /** The absolute URL exactly as it is sent. Signatures cover it. */
   readonly url: string
-  /** Who makes the call: the user, a plugin, or one that fetches a page of missing reports (`fetchPage`). */
+  /** `user`: the user's own call. `backfill`: `fetchPage` or `fetchBulk`. `plugin`: other calls. */
   readonly purpose: 'user' | 'backfill' | 'plugin'
-  /** Each attempt gets a copy of its own, so an `attempt` layer may set what it likes. */
+  /** An `attempt` layer may change the headers, because each attempt has its own copy. */
   readonly headers: Headers
-  /** Exactly the bytes that are sent. */
+  /** The body exactly as it is sent. */
   readonly body?: string | Uint8Array
-  /** The id of the origin asked for, where there is one: the value of the header `X-Cll-Origin`. */
+  /** The id of the requested origin: the value of the header `X-Cll-Origin`. */
   readonly originID?: string
-  /** Aborted when the caller has lost interest; for a stream, also after it has opened. */
+  /**
+   * Aborts when the caller gives up. For a stream, it may abort after the connection has opened.
+   */
   readonly signal: AbortSignal
 }
 
-/** A request that is answered once. */
+/** A REST request. */
 export interface RequestCall extends CallFacts {
-  /** Tells a request from the upgrade of a stream. */ readonly kind: 'request'
-  /** The life of the request: its log, its end, its feeds. */ readonly scope: RequestScope
-  /** The request or stream for which a plugin makes the call; undefined for the user's own. */
+  /** Distinguishes a request from the upgrade of a stream. */
+  readonly kind: 'request'
+  /** The scope of the request. */
+  readonly scope: RequestScope
+  /** The scope that a plugin's call belongs to; undefined for the user's own calls. */
   readonly parent: RequestScope | StreamScope | undefined
 }
 
-/** The upgrade that opens a stream's connection. */
+/** The upgrade that opens a connection of a stream. */
 export interface StreamCall extends CallFacts {
-  /** Tells the upgrade of a stream from a request. */ readonly kind: 'stream'
-  /** The life of the stream, over all its connections. */ readonly scope: StreamScope
-  /** The URL of the call, and those of the other endpoints that were configured. */
+  /** Distinguishes the upgrade of a stream from a request. */
+  readonly kind: 'stream'
+  /** The scope of the stream. */
+  readonly scope: StreamScope
+  /** The URLs of all configured endpoints, the URL of the call first. */
   readonly urls: readonly string[]
   /** Milliseconds the connection may take to open. */
   readonly connectTimeout: number
-  /** Failed attempts in a row before the stream gives up; milliseconds before the first, doubled for each further one. */
+  /**
+   * `maxReconnectAttempts`: failed attempts in a row after which the stream gives up.
+   * `reconnectInterval`: milliseconds before the first attempt, doubled for each further attempt.
+   */
   readonly reconnect: { readonly maxReconnectAttempts: number; readonly reconnectInterval: number }
 }
 
 /** The reply to a call. */
 export type Reply = RequestReply | StreamReply
 
-/** The service has accepted a stream: its connection is open. Layers return while it is, and never abort its signal. */
+/**
+ * The service has accepted a stream, and the connection is open. Layers return the reply while the
+ * connection is open, and never abort its signal.
+ */
 export interface StreamReply {
-  /** Tells it from the reply to a request. */ readonly kind: 'stream'
-  /** Settles when the connection has ended, and never rejects; of a layer that reconnects, when that has ended. */
+  /** Distinguishes it from the reply to a request. */
+  readonly kind: 'stream'
+  /**
+   * Resolves when the connection has ended, and never rejects. For a layer that reconnects: when it
+   * has stopped reconnecting.
+   */
   readonly ended: Promise<StreamEnd>
 }
 
-/** The end of a connection that was open. */
+/** How an open connection ended. */
 export interface StreamEnd {
-  /** Milliseconds for which it was open. */
+  /** Milliseconds for which the connection was open. */
   readonly lasted: number
-  /** Why it ended. */ readonly error: Error
+  /** Why the connection ended. */
+  readonly error: Error
 }

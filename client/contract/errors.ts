@@ -1,18 +1,18 @@
 import { DataStreamsError, type ErrorFacts, isStreamsError } from '../../core/errors.js'
 
-/** Facts of an error that comes from an HTTP answer or from the end of a connection. */
+/** Facts of an error about an HTTP answer or the end of a connection. */
 export interface WireErrorFacts extends ErrorFacts {
-  /** The HTTP status of the answer, where there was one. */
+  /** The HTTP status, if the service has answered. */
   readonly statusCode?: number | undefined
-  /** Milliseconds the service asked us to wait, from its Retry-After header. */
+  /** Milliseconds to wait, from the service's Retry-After header. */
   readonly retryAfter?: number | undefined
 }
 
-/** What the errors below have in common. */
+/** The base class of the errors below. */
 class WireError extends DataStreamsError {
-  /** The HTTP status of the answer, where there was one. */
+  /** The HTTP status, if the service has answered. */
   readonly statusCode: number | undefined
-  /** Milliseconds the service asked us to wait before the next try, from its Retry-After header. */
+  /** Milliseconds to wait before a retry, from the service's Retry-After header. */
   readonly retryAfter: number | undefined
 
   constructor(message: string, facts: WireErrorFacts) {
@@ -22,7 +22,7 @@ class WireError extends DataStreamsError {
   }
 }
 
-/** The codes of failures that pass: of the network, of a connection, and timeouts. */
+/** The codes of temporary failures. */
 const transient: readonly unknown[] = [
   'API_NETWORK',
   'API_TIMEOUT',
@@ -31,20 +31,23 @@ const transient: readonly unknown[] = [
   'WS_LOST',
 ]
 
-/** True for what may fare better at another try: also for the answers 429 and 5xx. */
+/** True if a retry may succeed. The answers 429 and 5xx are temporary, too. */
 function isTransient({ code, statusCode = 0 }: WireErrorFacts): boolean {
   if (code === 'API_STATUS' || code === 'WS_REFUSED') return statusCode === 429 || statusCode >= 500
   if (code === 'PROXY') return statusCode < 200 || statusCode === 429 || statusCode >= 500
   return transient.includes(code)
 }
 
-/** The service rejected the credentials, the signature, the clock or the access to a feed: it answers 401 or 403 to all. */
+/**
+ * The service rejected the credentials, the signature, the clock or the access to a feed. Its
+ * answer is 401 or 403 in each case.
+ */
 export class AuthenticationError extends WireError {
-  /** The service's time when it answered, in whole seconds of Unix time as milliseconds, where the answer has a date. */
+  /** The `Date` of the answer in milliseconds of Unix time; its unit is a second. */
   readonly serverTime: number | undefined
-  /** The feeds that do not exist or may not be read, where they are known; otherwise empty. */
+  /** The feeds that you may not read or that do not exist; empty if they are not known. */
   readonly feedIDs: readonly string[]
-  /** True where the next try is signed by a corrected clock or with renewed keys, so that it need not wait. */
+  /** True if the next attempt has a corrected time or new keys, so it need not wait. */
   readonly isCorrected: boolean
 
   constructor(
@@ -66,14 +69,16 @@ export class AuthenticationError extends WireError {
   }
 }
 
-/** The feeds that an error says do not exist or may not be read. */
+/** The feeds that the service has rejected, according to an error. */
 export function rejectedFeeds(error: unknown): readonly string[] {
   return isStreamsError(error, 'AUTHENTICATION') ? error.feedIDs : []
 }
 
-/** A REST call failed: an HTTP error status, a timeout, the network, or an answer that breaks the service's format. */
+/**
+ * A request failed: an HTTP error status, a timeout, the network, or an answer in a wrong format.
+ */
 export class APIError extends WireError {
-  /** A number in place of the facts is the HTTP status, as the official SDK has it. */
+  /** Like the official SDK, it takes a number as the HTTP status. */
   constructor(message: string, given: WireErrorFacts | number = {}) {
     const facts = typeof given === 'number' ? { statusCode: given } : given
     super(message, { code: 'API_STATUS', ...facts })
@@ -84,9 +89,9 @@ export class APIError extends WireError {
   }
 }
 
-/** A streaming connection could not be opened, was lost, or carried something that is not a report. */
+/** A connection of a stream could not be opened, was lost, or carried a malformed message. */
 export class WebSocketError extends WireError {
-  /** The WebSocket close code, where the connection had one. */
+  /** The WebSocket close code, if the service has sent one. */
   readonly closeCode: number | undefined
 
   constructor(message: string, facts: WireErrorFacts & { readonly closeCode?: number } = {}) {
@@ -110,34 +115,34 @@ export class ProxyError extends WireError {
   }
 }
 
-/** The codes of these errors. */
+/** The codes of the client's errors. */
 declare module '../../core/errors.js' {
   interface ErrorClasses {
-    /** 401 or 403: the key, the secret, the clock, or feeds that you may not read. */
+    /** The status 401 or 403: wrong key, secret or clock, or a feed that you may not read. */
     AUTHENTICATION: AuthenticationError
-    /** A request was answered with another error status; `statusCode` is it. */
+    /** The service answered with another error status, `statusCode`. */
     API_STATUS: APIError
-    /** A request had no answer within `timeout`. */
+    /** The service did not answer within `timeout`. */
     API_TIMEOUT: APIError
     /** The network failed during a request. */
     API_NETWORK: APIError
-    /** An answer is of another shape than the service promises. */
+    /** An answer has a wrong format. */
     API_RESPONSE: APIError
-    /** A connection could not be opened, in time or within `maxConnections`. */
+    /** A connection could not be opened in time, or within `maxConnections`. */
     WS_CONNECT: WebSocketError
-    /** The upgrade of a connection was answered with an error status; `statusCode` is it. */
+    /** The service answered the upgrade of a connection with an error status, `statusCode`. */
     WS_REFUSED: WebSocketError
-    /** An open connection was lost; `closeCode` is there where the other side gave one. */
+    /** An open connection was lost. `closeCode` is the code of the service, if it has sent one. */
     WS_LOST: WebSocketError
-    /** A message is no report. It is dropped; after 16 in a row the connection is. */
+    /** A message is malformed, and is dropped. After 16 in a row the connection is closed. */
     WS_FRAME: WebSocketError
-    /** The stream has ended after its last attempt to connect. */
+    /** The stream has ended after `maxReconnectAttempts` attempts. */
     WS_GAVE_UP: WebSocketError
-    /** A proxy could not be reached, or refused to connect to the service; `statusCode` is its answer. */
+    /** A proxy could not be reached, or answered with the error status `statusCode`. */
     PROXY: ProxyError
-    /** A log that reports are read from, or stored in, cannot be reached, is missing or full, or has the wrong settings. */
+    /** The log of a relay can't be reached, is missing or full, or has wrong settings. */
     RELAY_LOG: DataStreamsError
-    /** Reports were taken too slowly, and `overflow` says that this ends the stream. */
+    /** Reports arrived faster than they were taken, and the stream had to end (see `overflow`). */
     OVERFLOW: DataStreamsError
   }
 }

@@ -4,31 +4,44 @@ import type { Report } from '../../report/report.js'
 import type { Call, Reply } from './call.js'
 import type { RequestScope, StreamScope } from './scope.js'
 
-/** Carries a call out: a request settles with its answer, a stream when its connection is open. */
+/**
+ * Carries out a call. A request settles with its answer; a stream settles when its connection is
+ * open.
+ */
 export type Handler = AnyHandler<Call, Reply>
 
-/** Wraps a handler. Runs once per client; the handler it returns runs per call. */
+/** Wraps a handler. It runs once per client; the handler that it returns runs once per call. */
 export type Layer = AnyLayer<Call, Reply>
 
-/** Takes one report, synchronously. */
+/** Takes a report, synchronously. */
 export type Sink = (report: Report) => void
 
-/** Wraps a sink. Runs once per stream and once per request; the sink it returns runs per report. */
+/**
+ * Wraps a sink. It runs once per stream or request; the sink that it returns runs once per report.
+ */
 export type Stage = (next: Sink, scope: StreamScope | RequestScope) => Sink
 
-/** One part of a stack: the hook is the phase, the place in the array the order, and the first plugin is nearest you. */
+/**
+ * A plugin. Its hooks decide when it runs. Its position in the array decides the order: the first
+ * plugin is nearest to you.
+ */
 export interface Plugin<out Data = unknown> extends Hooks<Call, Reply> {
-  /** Runs once per report: the hot path. */
+  /** Runs once per report, so it must be fast. */
   readonly report?: Stage
-  /** Runs when a report counts as acknowledged, as the stream's option `acknowledge` says. */
+  /** Runs when a report counts as acknowledged (see the stream's option `acknowledge`). */
   readonly acknowledged?: (report: Report) => void
-  /** Runs when a report will not be acknowledged: the stream dropped it, or closed before anybody got it. */
+  /**
+   * Runs when a report will not be acknowledged: the stream dropped it, or closed before anybody
+   * got it.
+   */
   readonly unacknowledged?: (report: Report) => void
-  /** Joined with those of the other plugins into one table; where two have a version, the plugin nearest you wins. */
+  /** Decoders. If two plugins decode the same version, the plugin nearest to you wins. */
   readonly decoders?: readonly Decoder<Data>[]
-  /** Names of events of its own, which it emits in the scope of a stream, and users of the stream may listen to. */
+  /**
+   * Names of the plugin's own events. It emits them in a stream's scope, for users of the stream.
+   */
   readonly events?: readonly string[]
 }
 
-/** A list of plugins, whatever they decode. */
+/** A list of plugins. */
 export type Plugins = readonly Plugin[]

@@ -5,17 +5,22 @@ import type { ClientMetrics } from '../metrics.js'
 import type { RequestReply, Rest } from '../rest.js'
 import type { ConnectionChange, ConnectionState, Status } from './status.js'
 
-/** The life of one request. */
+/** The scope of one request. */
 export interface RequestScope extends ScopeFacts {
-  /** Tells it from the scopes of streams and clients. */ readonly kind: 'request'
-  /** The feeds that were asked for. */
+  /** Distinguishes it from scopes of streams and clients. */
+  readonly kind: 'request'
+  /** The feeds of the request. */
   readonly feedIDs: readonly string[]
-  /** The client, for requests of the plugin's own. */ readonly client: PluginClient
-  /** For a stage that passes reports on later: the request settles after this work, and fails with it. */
+  /** The client, for the plugin's own requests. */
+  readonly client: PluginClient
+  /**
+   * For a stage that passes a report on later. The request settles after `work`, and rejects if
+   * `work` rejects.
+   */
   waitUntil(work: Promise<unknown>, report: Report): void
 }
 
-/** What a plugin counts. */
+/** The counters that plugins may increase. */
 export type CountedAs =
   | 'deduplicated'
   | 'superseded'
@@ -25,47 +30,67 @@ export type CountedAs =
   | 'redelivered'
   | 'deadLetters'
 
-/** The life of one stream, over all its connections. */
+/** The scope of one stream, with all its connections. */
 export interface StreamScope extends ScopeFacts {
-  /** Tells it from the scopes of requests and clients. */ readonly kind: 'stream'
-  /** The feeds that are subscribed to now; in the scope of a call, those that the call is for. */
+  /** Distinguishes it from scopes of requests and clients. */
+  readonly kind: 'stream'
+  /** The feeds that the stream is subscribed to; in the scope of a call, the feeds of the call. */
   readonly feedIDs: readonly string[]
-  /** The client, for requests of the plugin's own. */ readonly client: PluginClient
-  /** Which connections there are. */ readonly connections: Connections
-  /** The events of the stream. */ readonly events: ScopeEvents
-  /** Where the stream goes on after a restart. */ readonly cursors: {
-    /** Where a stream with cursors goes on: the time up to which a feed's reports were taken before, in its unit. */
+  /** The client, for the plugin's own requests. */
+  readonly client: PluginClient
+  /** The connections of the stream. */
+  readonly connections: Connections
+  /** The events of the stream. */
+  readonly events: ScopeEvents
+  /** Where a stream resumes after a restart. */
+  readonly cursors: {
+    /**
+     * The cursor of a feed, in the feed's unit: reports up to this time were acknowledged before
+     * the restart.
+     */
     get(feedID: string): number | undefined
-    /** The feed's cursor stays below this time; undefined: no limit. While the stream is failing, limits only fall. */
+    /**
+     * Keeps the feed's cursor below `time` until you set another limit. `undefined` removes the
+     * limit. Once the stream is failing, a limit can only be lowered.
+     */
     limit(feedID: string, time: number | undefined): void
   }
-  /** Flow control, for a plugin that can take no more reports. */
+  /** Flow control, for a plugin with a full buffer. */
   readonly flow: {
-    /** Resolves when the reader of the stream has room for another report. */
+    /** Resolves when the queue of the stream has room for a report. */
     room(): Promise<void>
-    /** Pauses the connections until it is resumed; `hasUnpausable` while there is one that can't be paused. */
+    /**
+     * Pauses the connections until `resume` is called. `hasUnpausable` is true while a connection
+     * can't be paused.
+     */
     pause(): { readonly hasUnpausable: boolean; resume(): void }
   }
-  /** Counts a report in `getMetrics`; messages of a queue without one. One that is `verificationFailed` is no sign of life of its feed. */
+  /**
+   * Increases a counter of `getMetrics`. Give the report, except for a message without a report. A
+   * report that is `verificationFailed` does not count as a sign of life of its feed.
+   */
   count(as: CountedAs, report?: Report): void
   /**
-   * Takes a report up the whole stack, as if it had come over a connection. Settles when every stage has passed it on or
-   * dropped it; rejects with the reason where a stage has refused it.
+   * Sends a report up the whole stack, as if a connection had received it. Resolves when each stage
+   * has passed the report on or dropped it. Rejects with the reason of a stage that refuses it.
    */
   inject(report: Report): Promise<void>
-  /** For a stage that passes a `backfill` report on later: `inject` settles after this work, and rejects with it. */
+  /**
+   * For a stage that passes a `backfill` report on later. `inject` settles after `work`, and
+   * rejects if `work` rejects.
+   */
   waitUntil(work: Promise<unknown>, report: Report): void
 }
 
-/** A page of a feed's reports, ascending. */
+/** A page of a feed's reports in ascending order. */
 export type FetchedPage = readonly Report[] & {
-  /** The service has said (206) that the page lacks reports which may exist. @default false */
+  /** True after the status 206: the page may lack reports that exist. @default false */
   readonly isPartial?: boolean
 }
 
-/** The client, for its plugins. What it asks goes through the client's own stack. */
+/** The client as its plugins see it. Its requests go through the client's own stack. */
 export interface PluginClient extends Rest {
-  /** Sends a request of the plugin's own, to an absolute URL; `operation` says in logs what it is for. */
+  /** Sends a plugin's own request to an absolute URL. `operation` names its purpose in logs. */
   request(
     method: string,
     url: string,
@@ -75,68 +100,85 @@ export interface PluginClient extends Rest {
       readonly signal: AbortSignal
     },
   ): Promise<RequestReply>
-  /** A feed's reports from a time on, ascending, marked as `backfill`, which no stage has seen; bad ones are left out. */
+  /**
+   * Fetches a feed's reports from `startTime` on, in ascending order. No stage has seen the
+   * reports; their `source` is `backfill`. Unreadable reports are left out.
+   */
   fetchPage(
     feedID: string,
     startTime: number,
     limit: number,
     signal: AbortSignal,
   ): Promise<FetchedPage>
-  /** The reports of feeds at a time, as `fetchPage` has them; one request for all. */
+  /**
+   * Fetches the reports of several feeds at one time with one request, otherwise like `fetchPage`.
+   */
   fetchBulk(
     feedIDs: readonly string[],
     time: number,
     signal: AbortSignal,
   ): Promise<readonly Report[]>
-  /** The present in milliseconds of Unix time, by the client's clock, put right by the service's and the reports. */
+  /**
+   * The present in milliseconds of Unix time: this machine's clock, corrected by the service's
+   * dates and by the reports.
+   */
   now(): number
-  /** What the client has counted, over all its streams. */
+  /** The counters of the client, over all its streams. */
   metrics(): ClientMetrics
-  /** A service that another plugin provides. */
+  /** The service that another plugin provides under the key. */
   find<Service>(key: ServiceKey<Service>): Service | undefined
 }
 
-/** The connections of a stream; in the scope of a call, those that carry the call's feeds. */
+/** The connections of a stream; in the scope of a call, the connections for the call's feeds. */
 export interface Connections {
-  /** How many are open. */
+  /** How many connections are open. */
   readonly open: number
-  /** The feeds that no open connection carries. */
+  /** The feeds without an open connection. */
   readonly uncovered: readonly string[]
-  /** The last unbroken time with one open, in ms of `performance.now`: undefined before the first, `until` while it lasts. */
+  /**
+   * The last period in which a connection was always open, in milliseconds of `performance.now`.
+   * Undefined before the first connection; `until` is undefined while the period lasts.
+   */
   readonly carried: { readonly since: number; readonly until: number | undefined } | undefined
-  /** The connection to an origin, where one was opened or is to be. */
+  /** The connection to an origin that the stream connects to. */
   of(origin: string): ConnectionState | undefined
-  /** Closes the connections that carry these feeds, as if they had failed; they are opened anew. */
+  /** Closes the connections of these feeds as if they had failed, so they are opened again. */
   reset(feedIDs: readonly string[]): void
-  /** Calls back after each change, with the connection's state before it. Returns a function that ends that. */
+  /**
+   * Calls back after each change, with the state of the connection before the change. Returns a
+   * function that removes the listener.
+   */
   watch(listener: (change: ConnectionChange, before: ConnectionState) => void): () => void
 }
 
-/** Emits events of a stream and listens to them; plugins hear of them before the user does. */
+/** Emits events of a stream, and listens to them. Plugins hear an event before the user does. */
 export interface ScopeEvents {
-  /** Calls the listeners of plugins, then the user's. */
+  /** Calls the listeners of plugins, then the handlers of the user. */
   emit<Name extends keyof ScopeEventMap>(event: Name, value: ScopeEventMap[Name]): void
-  /** Returns a function that removes the listener. */
+  /** Adds a listener. Returns a function that removes it. */
   on<Name extends keyof ScopeEventMap>(
     event: Name,
     listener: (value: ScopeEventMap[Name]) => void,
   ): () => void
 }
 
-/** All but `ending` are events of the stream, too. */
+/** Events for plugins. All except `ending` are events for the user, too. */
 export interface ScopeEventMap {
-  /** Reports will not come. */
+  /** Reports are missing, and the stream will not deliver them. */
   gap: Gap
-  /** A report came after its gap was announced. */
+  /** A report has arrived after its gap was announced. */
   'gap-filled': GapFilled
-  /** Two reports of one observation differ; `first` is the one that was delivered. */
+  /** Two reports of one observation differ. The stream has delivered `first`. */
   conflict: { readonly first: Report; readonly other: Report }
-  /** Something failed, and the stream goes on. */
+  /** Something failed. The stream goes on. */
   error: Error
-  /** Anything changed in the life of a connection or a feed. */ status: Status
+  /** The state of a connection or a feed has changed. */
+  status: Status
   /**
-   * The stream is about to end by itself; not where it is closed. The plugin nearest to the wire hears of it first. Reports
-   * passed on and gaps emitted by now still reach the user; cursors stay below these gaps: another stream may do better.
+   * The stream is about to end because of a failure. It is not emitted when the stream is closed.
+   * The plugin nearest to the wire hears it first. Reports and gaps still reach the user if a
+   * plugin emits them at once. Cursors stay below these gaps, so another stream can fetch the
+   * reports.
    */
   ending: Error
 }

@@ -1,4 +1,4 @@
-/** Where a connection stands. */
+/** The state of a connection. */
 export type ConnectionStatus =
   | 'disconnected'
   | 'connecting'
@@ -6,27 +6,30 @@ export type ConnectionStatus =
   | 'reconnecting'
   | 'failed'
 
-/** Which connection it is. */
+/** Identifies a connection. */
 export interface ConnectionFacts {
-  /** The URL that was configured, with the id of the origin as its fragment where it has one: `wss://host#001`. */
+  /** The configured URL. The id of the origin, if known, is its fragment: `wss://host#001`. */
   readonly origin: string
-  /** The id of the origin, where the service has given one: `001`. */
+  /** The id that the service has given the origin: `001`. */
   readonly originID?: string
   /** Host and port. */
   readonly host: string
 }
 
-/** A change of one connection, of the `type`; `error` is why. */
+/** A change of one connection. `error` is the reason. */
 export type ConnectionChange = (
   | { readonly type: 'joined' | 'connecting' | 'connected' | 'left' }
   | {
       readonly type: 'disconnected'
-      /** False where it could not be opened. */
+      /** False if the connection could not be opened. */
       readonly wasOpen: boolean
       readonly error: Error
     }
   | {
-      /** The service rejects what it accepted before, so it is asked slowly from now on; once, until it opens again. */
+      /**
+       * The service keeps rejecting a connection that it accepted before, so attempts become rare.
+       * Emitted once until the connection opens again.
+       */
       readonly type: 'degraded'
       readonly error: Error
       /** Milliseconds until the next attempt. */
@@ -38,11 +41,17 @@ export type ConnectionChange = (
   ConnectionFacts
 
 /**
- * A change in the life of a stream or of one of its connections. `stale`: no report of these feeds has come for `staleMs`
- * milliseconds; `fresh`: one came again. `backpressure`: the queue is full, with `queued` reports. `behind`: one of `waiting` reports has
- * waited over two seconds, `oldestMs`, to be verified, for its signers or for the recovery in so many `threads`; `caught-up`: none has for a second. `clock`:
- * this machine's clock is `offsetMs` behind the present (less than 0: ahead of it), as `source` says. `ahead`: reports of these feeds
- * are dated `aheadMs` after the present. `throttled`: the service wants no requests to a path for `delayMs` milliseconds.
+ * A change of a stream or of one of its connections.
+ *
+ * - `stale`: no report of these feeds has arrived for `staleMs` milliseconds.
+ * - `fresh`: a report of these feeds has arrived again.
+ * - `backpressure`: the queue is full, with `queued` reports.
+ * - `behind`: `waiting` reports wait for verification, the oldest for `oldestMs`, over two seconds.
+ *   They wait for their signers, or for the recovery in `threads` threads.
+ * - `caught-up`: for a second no report has waited.
+ * - `clock`: this machine's clock is `offsetMs` behind the present, or ahead if negative.
+ * - `ahead`: reports of these feeds are dated `aheadMs` after the present.
+ * - `throttled`: the service wants no requests to a path for `delayMs` milliseconds.
  */
 export type Status =
   | ConnectionChange
@@ -55,43 +64,49 @@ export type Status =
       readonly waiting: number
       readonly oldestMs: number
       readonly cause: 'signers' | 'recovery'
-      /** In how many threads reports are verified; 0 is the event loop. */
+      /** How many threads verify reports; 0 means the event loop. */
       readonly threads: number | undefined
     }
   | { readonly type: 'ahead'; readonly feedIDs: readonly string[]; readonly aheadMs: number }
   | ({ readonly type: 'clock' } & ClockChange)
   | { readonly type: 'throttled'; readonly path: string; readonly delayMs: number }
 
-/** By how much this machine's clock is off, and who says so. */
+/** The error of this machine's clock, and its source. */
 export interface ClockChange {
-  /** Milliseconds to add to it. */ readonly offsetMs: number
-  /** The clock itself, once it is right; the `Date` of answers; or the live reports. */
+  /** Milliseconds to add to this machine's clock. */
+  readonly offsetMs: number
+  /**
+   * `machine`: the clock is right. `service`: the `Date` of answers. `reports`: the live reports.
+   */
   readonly source: 'machine' | 'service' | 'reports'
 }
 
-/** A reconnection attempt that is about to start. */
+/** An attempt to reconnect. */
 export interface ReconnectingInfo extends ConnectionFacts {
-  /** 1 for the first since the connection was last healthy. */
+  /** 1 for the first attempt since the connection was healthy. */
   readonly attempt: number
-  /** Failed attempts in a row after which the stream gives up. */ readonly maxAttempts: number
+  /** Failed attempts in a row after which the stream gives up. */
+  readonly maxAttempts: number
   /** Milliseconds until the attempt. */
   readonly delayMs: number
-  /** Why the connection before ended, or could not be opened. */
+  /** Why the previous connection ended, or could not be opened. */
   readonly error: Error
 }
 
 /** A connection to an origin. */
 export interface ConnectionState {
-  /** Which connection it is. */ readonly facts: ConnectionFacts
-  /** Where it stands. */ readonly status: ConnectionStatus
-  /** How many are open: one, unless a plugin opens an origin more than once. */
+  /** Identifies the connection. */
+  readonly facts: ConnectionFacts
+  /** The state of the connection. */
+  readonly status: ConnectionStatus
+  /** How many connections are open: at most 1, unless a plugin opens several to an origin. */
   readonly open: number
-  /** Whether it was ever open. */
+  /** Whether the connection was ever open. */
   readonly wasOpen: boolean
-  /** Whether it can't be had or doesn't last: after a failed attempt, until it opens. */
+  /** True after a failed attempt, until the connection opens. */
   readonly isFailing: boolean
-  /** Attempts in a row since it was last open. */
+  /** Attempts since the connection was last open. */
   readonly attempts: number
-  /** Why it was lost or could not be opened, the last time. */
+  /** The last reason why the connection was lost or could not be opened. */
   readonly lastError: Error | undefined
 }
