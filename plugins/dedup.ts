@@ -2,13 +2,14 @@ import type { Plugin, Sink } from '../client/contract/plugin.js'
 import type { StreamScope } from '../client/contract/scope.js'
 import { number, readOptions, type Schema, withDefault } from '../core/options.js'
 import { isSameBlob } from '../report/full-report.js'
-import { addTime, cachedReport, cacheReport, seenIn } from '../report/seen-times.js'
+import { provideSeen, seenIn } from '../report/seen-times.js'
 
 /** Options of `dedup`. */
 export interface DedupOptions {
   /**
    * How many of the newest observations of each feed are remembered exactly, at least, at 8 bytes each (16, of feeds in
-   * milliseconds). Older ones are remembered as runs of reports each of which begins where the one before ended. @default 512
+   * milliseconds). Older observations are remembered as runs of reports each of which begins where the one before ended.
+   * @default 512
    */
   readonly window?: number
 }
@@ -18,8 +19,8 @@ const schema = {
 } satisfies Schema<DedupOptions>
 
 /**
- * Delivers each report once, however many copies arrive and in whatever order. Feed and time of observation identify a
- * report. A late report is not a copy: it is delivered.
+ * Delivers each report once, however many duplicates arrive and in whatever order. Feed and time of observation identify a
+ * report. A report that comes out of order is no duplicate: it is delivered.
  *
  * Two reports of one observation with different values are a `conflict`; the first of them is delivered.
  */
@@ -27,6 +28,7 @@ export function dedup(options?: DedupOptions): Plugin<never> {
   const { window } = readOptions('dedup', options, schema)
   return {
     name: 'dedup',
+    setup: provideSeen,
     report: (next, scope) => (scope.kind === 'request' ? next : passOnce(next, scope, window)),
   }
 }
@@ -39,7 +41,7 @@ function passOnce(next: Sink, scope: StreamScope, window: number): Sink {
     scope.connections.watch(({ type, origin }) => {
       if (type !== 'connected') return
       firstOrigin ??= origin
-      feeds.hasCopies ||= origin !== firstOrigin
+      feeds.hasDuplicates ||= origin !== firstOrigin
     }),
   )
   scope.defer(
@@ -51,14 +53,14 @@ function passOnce(next: Sink, scope: StreamScope, window: number): Sink {
   return function passFirst(report) {
     const { observationsTimestamp: time, validFromTimestamp: since } = report
     const seen = feeds.of(report.feedID)
-    if (addTime(seen, seen.hasRanges ? since : time, time)) {
-      cacheReport(seen, report, feeds.hasCopies)
+    if (seen.add(seen.hasRanges ? since : time, time)) {
+      seen.cache(report, feeds.hasDuplicates)
       next(report)
       return
     }
-    feeds.hasCopies = true
+    feeds.hasDuplicates = true
     scope.count('deduplicated', report)
-    const first = cachedReport(seen, time)
+    const first = seen.cached(time)
     if (first !== undefined && !isSameBlob(first.fullReport, report.fullReport))
       scope.events.emit('conflict', { first, other: report })
   }

@@ -33,24 +33,15 @@ export { formatPrice, type PriceFormat, parsePrice, type Rounding } from './pric
 export { type DecoderTable, Report, type ReportJSON } from './report.js'
 export { type ReportContext, type ReportSignature, readContext } from './report-context.js'
 export {
-  addTime,
-  cachedReport,
-  cacheReport,
-  followsOn,
-  hasTime,
   type Interval,
-  isFuture,
   isIn,
   LONGEST_RANGE,
-  newestTime,
-  oldestExact,
-  refuteClaim,
-  retreat,
-  type SeenFeeds,
-  type SeenTimes,
+  provideSeen,
+  SeenFeeds,
+  type SeenScope,
+  SeenTimes,
   seenIn,
-  timeBelow,
-  unseenIn,
+  seenStreams,
 } from './seen-times.js'
 export {
   ReportVerificationError,

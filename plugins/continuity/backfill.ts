@@ -5,86 +5,106 @@ import { asError, DataStreamsError, isStreamsError, ValidationError } from '../.
 import { createLifetime } from '../../core/lifetime.js'
 import { isSameBlob } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'
-import { cachedReport, hasTime, type Interval, isIn, newestTime } from '../../report/seen-times.js'
-import { createBulk } from './bulk.js'
-import {
-  askSoonWhileStale,
-  closeRange,
-  type Feed,
-  giveUp,
-  INTERVAL,
-  isAnswered,
-  isCertain,
-  keepUnanswered,
-  openNamed,
-  place,
-  presentOf,
-  type Range,
-  refute,
-} from './feed.js'
+import { type Interval, isIn } from '../../report/seen-times.js'
+import { type FeedHistory, INTERVAL, type Range } from './feed-history.js'
 
-/** Reports on a page. */
+/** Reports on a page: the most that the service puts on one. */
 const PAGE = 100
-/** Requests at a time. */
+/** Requests at a time: they leave room in the rate limit for the user's own. */
 const REQUESTS = 4
-/** Milliseconds after which a request without an answer lets others begin, and after which it has failed. */
+/** Milliseconds after which a request without an answer lets others begin. */
 const MAX_PERMIT = 5000
+/** Milliseconds after which a request without an answer has failed. */
 const MAX_REQUEST = 15_000
-/** Milliseconds without an answer while a connection is open, after which a range is given up; also where the service has us wait. */
+/** Milliseconds of failed requests, while a connection was open, after which a range is given up. */
 const UNANSWERED = 60_000
+/** The same, where the service has us wait. */
 const MAX_UNANSWERED = 300_000
-/** Milliseconds after the first failure until the next request, doubled after each further one. */
+/** Milliseconds after the first failure until the next request, doubled after each further failure. */
 const DELAY = 1000
+/** The longest of these delays, in milliseconds. */
 const MAX_DELAY = 60_000
 /** Milliseconds for which the service may ask us to wait. */
 const MAX_RETRY_AFTER = 3_600_000
-/** Milliseconds after which a report that a connection has not brought is late. */
+/** Milliseconds after which a report that the service has, and no connection has brought, is overdue. */
 const OVERDUE = 5000
-/** Seconds before the present, of which the newest report after many is looked for, and what they are multiplied by. */
+/** Seconds before the present in which the newest report is looked for first, where more than a page is missing. */
 const FIRST_BACK = 10
+/** The factor by which that time grows while no report is found in it. */
 const GROWTH = 8
 /** Milliseconds from one reset of connections to the next: other feeds of theirs are stale as well. */
 const RESET_INTERVAL = 30_000
+/** Pages that wait for a permit before feeds are asked for together. */
+const WAITING = 16
+/** Feeds of one bulk request, for the length of its URL. */
+const MOST_FEEDS = 100
+/** Milliseconds in which feeds gather for a bulk request, at least: more of them join while it waits for its turn. */
+const GATHERING = 25
+/** Seconds of a range that a page covers better: it holds 100 reports, a bulk request one of each feed. */
+const MAX_WIDTH = 60
 
-/**
- * Returns a function that asks the service for all that is due of a feed, and delivers what came in the last `span` seconds.
- * `onChange` is called when the feed's ranges have changed.
- */
-export function createBackfill(
-  scope: StreamScope,
-  span: number,
-  onChange: (feed: Feed) => void,
-): (feed: Feed) => Promise<void> {
-  const { signal } = scope
-  const permits = createSemaphore(REQUESTS, signal)
-  /** Whether it was reported that no request can be sent. */
-  let isReported = false
-  let nextReset = 0
+/** A feed that waits for a bulk request. */
+interface Member {
+  readonly feed: FeedHistory
+  readonly settle: (isFound: boolean) => void
+}
 
-  // Pages don't delay what many feeds wait for.
-  const bulkPermits = createSemaphore(REQUESTS, signal)
-  const bulk = createBulk(scope, deliver, request =>
-    bulkPermits.run(MAX_PERMIT, () => within(MAX_REQUEST, signal, request)),
-  )
+/** Fetches the missing reports of a stream, and injects them. */
+export class Backfill {
+  readonly #scope: StreamScope
+  /** Milliseconds of a feed's time in which reports are fetched, back from the end of a range. */
+  readonly #span: number
+  readonly #permits: ReturnType<typeof createSemaphore>
+  /** Bulk requests have permits of their own, so that pages don't delay what many feeds wait for. */
+  readonly #bulkPermits: ReturnType<typeof createSemaphore>
   /** Pages that wait for a permit. */
-  let waiting = 0
+  #waiting = 0
+  /** Feeds that wait for a bulk request, by the time that it asks for. */
+  readonly #groups = new Map<number, Member[]>()
+  readonly #timers = new Set<ReturnType<typeof setTimeout>>()
+  /** Whether an `error` event has said that no request can be sent. */
+  #isReported = false
+  /** When connections may be reset again. */
+  #nextReset = 0
 
-  async function fetchPage({ seen }: Feed, start: number): Promise<FetchedPage> {
-    await abortable(scope.flow.room(), signal)
-    waiting++
-    return permits.run(MAX_PERMIT, () => {
-      waiting--
-      return within(MAX_REQUEST, signal, limited =>
-        scope.client.fetchPage(seen.feedID, start, PAGE, limited),
-      )
-    })
+  constructor(scope: StreamScope, span: number) {
+    this.#scope = scope
+    this.#span = span
+    this.#permits = createSemaphore(REQUESTS, scope.signal)
+    this.#bulkPermits = createSemaphore(REQUESTS, scope.signal)
+    scope.defer(() => this.#timers.forEach(clearTimeout))
+  }
+
+  /** Asks the service for every range of a feed that is due, and injects the answers. Resolves with whether the ranges may have changed. */
+  async ask(feed: FeedHistory): Promise<boolean> {
+    const begun = performance.now()
+    this.#giveUpUnanswered(feed)
+    const possible = feed.ranges.filter(({ digest }) => digest === undefined)
+    for (const range of possible) range.dueAt = Math.max(range.dueAt, feed.askedAt + INTERVAL)
+    const due = feed.ranges.filter(({ dueAt }) => dueAt <= begun)
+    if (due.length === 0 || feed.isAsking) return false
+    feed.isAsking = true
+    const { askedAt } = feed
+    if (due.some(({ digest }) => digest === undefined)) feed.askedAt = begun
+    try {
+      await (feed.wantsNewest ? this.#askNewest(feed, begun) : this.#askAll(feed, due, begun))
+    } catch (thrown) {
+      feed.askedAt = askedAt
+      if (this.#isOpen(feed)) this.#onFailed(feed, asError(thrown), begun)
+    }
+    feed.isAsking = false
+    return this.#isOpen(feed)
+  }
+
+  #isOpen(feed: FeedHistory): boolean {
+    return !this.#scope.signal.aborted && !feed.isOver
   }
 
   /** Asks for all ranges that are due, from the earliest on. */
-  async function ask(feed: Feed, due: readonly Range[], begun: number): Promise<void> {
+  async #askAll(feed: FeedHistory, due: readonly Range[], begun: number): Promise<void> {
     const [first] = due
-    if (due.length === 1 && first !== undefined && bulk.isWorth(first, feed.seen.second, waiting)) {
-      const isFound = await abortable(bulk.ask(feed, first), signal)
+    if (due.length === 1 && first !== undefined && this.#isForBulk(feed, first)) {
+      const isFound = await abortable(this.#joinBulk(feed, first.to), this.#scope.signal)
       // A report that is dated in the future is found, and its range stays as it is.
       if ((isFound && !feed.ranges.includes(first)) || feed.isOver) return
     }
@@ -96,131 +116,129 @@ export function createBackfill(
         const page = isNew ? { from: range.from, to: range.from - 1 } : last
         if (isNew) pages.push(page)
         while (page.to < range.to && feed.ranges.includes(range)) {
-          page.to = await readPage(feed, range, page)
+          page.to = await this.#readPage(feed, range, page)
           if (feed.isOver) return
         }
       }
     } finally {
       // A page that failed says nothing against those before it.
-      if (!feed.isOver && !signal.aborted) settle(feed, pages, begun)
+      if (this.#isOpen(feed)) settle(feed, pages, begun)
     }
   }
 
-  /** The pages that were asked for have shown all that the service stores of these intervals. */
-  function settle(feed: Feed, pages: readonly Interval[], begun: number): void {
-    for (const range of [...feed.ranges]) {
-      const isShown = pages.some(({ from, to }) => from <= range.from && range.to <= to)
-      if (!isShown || range.dueAt > begun || range.openedAt > begun) continue
-      if (!isAnswered(feed, range, begun)) continue
-      closeRange(feed, range)
-      if (isCertain(feed, range)) giveUp(scope, feed, range, 'upstream')
-    }
+  async #fetchPage({ seen }: FeedHistory, start: number): Promise<FetchedPage> {
+    const { client, flow, signal } = this.#scope
+    await abortable(flow.room(), signal)
+    this.#waiting++
+    return this.#permits.run(MAX_PERMIT, () => {
+      this.#waiting--
+      return within(MAX_REQUEST, signal, limited =>
+        client.fetchPage(seen.feedID, start, PAGE, limited),
+      )
+    })
   }
 
-  /** Reads the next page of a range, and delivers its reports. Returns up to where the interval is shown now. */
-  async function readPage(
-    feed: Feed,
+  /** Reads the next page of a range, and delivers its reports. Returns the end of the interval that pages have shown now. */
+  async #readPage(
+    feed: FeedHistory,
     range: Range,
     { from, to: before }: Interval,
   ): Promise<number> {
     const { seen } = feed
-    const reports = await fetchPage(feed, before + 1)
+    const reports = await this.#fetchPage(feed, before + 1)
     if (feed.isOver) return before
     const isLast = range.isAbove && reports.length < PAGE
     const last = isLast ? reports.at(-1)?.observationsTimestamp : undefined
-    // By the clock of the client: that of a feed which is ahead may be wrong.
-    const present = Math.floor(presentOf(feed) - feed.lead)
+    // By the clock of the client: the clock of a feed that is ahead may be wrong.
+    const present = Math.floor(feed.present - feed.lead)
     const newest = Math.min(range.to, last ?? range.to, present)
-    const oldest = newest + 1 - Math.ceil(span * seen.second)
-    const missing = reports
-      .map(({ observationsTimestamp: time }) => time)
-      .filter(time => !hasTime(seen, time))
+    const oldest = newest + 1 - Math.ceil(feed.units(this.#span))
+    const times = reports.map(({ observationsTimestamp: time }) => time)
+    const missing = times.filter(time => !seen.has(time))
     const tooOld = missing.filter(time => time >= range.from && time < oldest)
     if (tooOld.length > 0) {
-      for (const time of tooOld) refute(feed, time, range)
-      giveUp(scope, feed, { from: range.from, to: oldest - 1 }, 'backfill-limit')
+      for (const time of tooOld) feed.refute(time, range)
+      feed.giveUp({ from: range.from, to: oldest - 1 }, 'backfill-limit')
       range.from = oldest
-      if (range.from > range.to) closeRange(feed, range)
+      if (range.from > range.to) feed.close(range)
       return oldest - 1
     }
-    const to = reports.at(-1)?.observationsTimestamp ?? Number.POSITIVE_INFINITY
-    // A partial page shows nothing whole.
+    const to = times.at(-1) ?? Number.POSITIVE_INFINITY
+    // A partial page shows no interval whole.
     const shown = { from, to: reports.isPartial ? from - 1 : to }
     feed.shown = shown
     const wanted = reports.filter(report => isWanted(feed, range, report))
-    // What can't be delivered is announced, whatever a later report claims.
-    for (const time of missing) refute(feed, time, shown)
-    await deliver(feed, wanted).finally(() => {
+    // A missing report that can't be delivered is announced, whatever a later report claims.
+    for (const time of missing) feed.refute(time, shown)
+    await this.#deliver(feed, wanted).finally(() => {
       feed.shown = undefined
     })
     if (reports.isPartial) throw new APIError('the page is partial', { statusCode: 206 })
-    if (range.isAbove) resetMute(feed, wanted)
+    if (range.isAbove) this.#resetHalfOpen(feed, wanted)
     // A full page shows nothing beyond its last report that proved to be right: the time of another may be wrong.
-    const right = reports.findLast(each => hasTime(seen, each.observationsTimestamp))
-    return reports.length < PAGE ? to : (right?.observationsTimestamp ?? to)
+    return reports.length < PAGE ? to : (times.findLast(time => seen.has(time)) ?? to)
   }
 
-  /** Has the connections of a stale feed opened anew, if they have not brought these reports. */
-  function resetMute(feed: Feed, reports: readonly Report[]): void {
-    const { seen, above } = feed
-    const late = presentOf(feed) - (OVERDUE / 1000) * seen.second
-    if (reports.length === 0 || above?.stale === undefined) return
-    const isMute = reports.some(each => each.observationsTimestamp < late)
-    askSoonWhileStale(feed, isMute ? undefined : OVERDUE)
-    if (!isMute || performance.now() < nextReset) return
-    nextReset = performance.now() + RESET_INTERVAL
-    scope.connections.reset([seen.feedID])
+  /** Resets the connections of a stale feed, if they have not brought these reports. */
+  #resetHalfOpen(feed: FeedHistory, reports: readonly Report[]): void {
+    if (reports.length === 0 || feed.above?.stale === undefined) return
+    const overdue = feed.present - feed.units(OVERDUE)
+    const isHalfOpen = reports.some(each => each.observationsTimestamp < overdue)
+    feed.askSoonWhileStale(isHalfOpen ? undefined : OVERDUE)
+    if (!isHalfOpen || performance.now() < this.#nextReset) return
+    this.#nextReset = performance.now() + RESET_INTERVAL
+    this.#scope.connections.reset([feed.seen.feedID])
   }
 
-  /** Asks for what came after the newest report, and delivers the newest of that; an earlier one where that is refused. */
-  async function askNewest(feed: Feed, begun: number): Promise<void> {
+  /** Asks for the reports after the newest, and delivers the last of them; an earlier one where that is refused. */
+  async #askNewest(feed: FeedHistory, begun: number): Promise<void> {
     const { seen } = feed
-    const reports = await fetchNewest(feed)
-    const newer = reports.filter(each => each.observationsTimestamp > newestTime(seen))
+    const reports = await this.#fetchNewest(feed)
+    const newer = reports.filter(each => each.observationsTimestamp > seen.newest)
     for (const report of newer.toReversed()) {
       if (feed.isOver) return
-      await deliver(feed, [report])
-      if (newestTime(seen) >= report.observationsTimestamp) break
+      await this.#deliver(feed, [report])
+      if (seen.newest >= report.observationsTimestamp) break
     }
-    resetMute(feed, newer)
-    for (const range of [...feed.ranges])
-      if (isAnswered(feed, range, begun)) closeRange(feed, range)
+    this.#resetHalfOpen(feed, newer)
+    for (const range of [...feed.ranges]) if (feed.isAnswered(range, begun)) feed.close(range)
   }
 
   /** The reports after the newest one; of more than a page those before the present, as far back as there are any. */
-  async function fetchNewest(feed: Feed): Promise<readonly Report[]> {
-    let reports = await fetchPage(feed, newestTime(feed.seen) + 1)
+  async #fetchNewest(feed: FeedHistory): Promise<readonly Report[]> {
+    let reports = await this.#fetchPage(feed, feed.seen.newest + 1)
     for (let back = FIRST_BACK; reports.length >= PAGE; back *= GROWTH) {
-      const present = Math.floor(presentOf(feed))
+      const present = Math.floor(feed.present)
       const next = (reports.at(-1)?.observationsTimestamp ?? present) + 1
       if (next > present) break
       const start = Math.max(next, present - back * feed.seen.second)
-      const later = await fetchPage(feed, start)
+      const later = await this.#fetchPage(feed, start)
       if (later.length > 0) reports = later
       else if (start === next) break
     }
     return reports
   }
 
-  /** Delivers reports in their order. Throws where one is to be asked for again. */
-  async function deliver(feed: Feed, reports: readonly Report[]): Promise<void> {
+  /** Delivers reports in their order. Throws if a report must be fetched again. */
+  async #deliver(feed: FeedHistory, reports: readonly Report[]): Promise<void> {
+    const { flow, signal } = this.#scope
+    const injected: Promise<void>[] = []
     let failure: Error | undefined
 
-    async function inject(report: Report): Promise<void> {
+    const inject = async (report: Report): Promise<void> => {
       const { observationsTimestamp: time } = report
       try {
-        await scope.inject(report)
+        await this.#scope.inject(report)
         // A report that a plugin has dropped is not missing.
-        if (!feed.isOver && !hasTime(feed.seen, time)) place(feed, report)
+        if (!feed.isOver && !feed.seen.has(time)) feed.place(report)
       } catch (thrown) {
         if (isStreamsError(thrown) && thrown.isRetryable) failure = thrown
-        else openNamed(feed, { from: time, to: time }, '')
+        else feed.openNamed({ from: time, to: time }, '')
       }
     }
 
-    const injected: Promise<void>[] = []
     for (const report of reports) {
-      await abortable(scope.flow.room(), signal)
+      await abortable(flow.room(), signal)
       if (feed.isOver) return
       injected.push(inject(report))
     }
@@ -228,14 +246,63 @@ export function createBackfill(
     if (failure !== undefined) throw failure
   }
 
-  /** Has what is due of a feed asked for again later, or gives it up. */
-  function onFailed(feed: Feed, error: Error, begun: number): void {
+  /** Whether many feeds wait, and the range lacks one report that the next one names: a bulk request fetches that of all. */
+  #isForBulk({ seen }: FeedHistory, { digest, from, to }: Range): boolean {
+    return this.#waiting >= WAITING && digest !== undefined && to - from < MAX_WIDTH * seen.second
+  }
+
+  /** Waits for the bulk request of a time. Resolves with whether the feed's report of that time was delivered. */
+  #joinBulk(feed: FeedHistory, time: number): Promise<boolean> {
+    return new Promise(settle => {
+      const members = this.#groups.get(time) ?? []
+      if (members.push({ feed, settle }) > 1) return
+      this.#groups.set(time, members)
+      const timer = setTimeout(() => {
+        this.#timers.delete(timer)
+        void this.#sendBulk(time)
+      }, GATHERING)
+      this.#timers.add(timer)
+    })
+  }
+
+  async #sendBulk(time: number): Promise<void> {
+    const { client, signal } = this.#scope
+    let members: readonly Member[] = []
+
+    const send = (limited: AbortSignal): Promise<readonly Report[]> => {
+      const group = this.#groups.get(time) ?? []
+      members = group.splice(0, MOST_FEEDS)
+      // The feeds that are left get a request of their own.
+      if (group.length > 0) void this.#sendBulk(time)
+      else this.#groups.delete(time)
+      const feedIDs = members.map(({ feed }) => feed.seen.feedID)
+      return client.fetchBulk(feedIDs, time, limited)
+    }
+
+    const reports = await this.#bulkPermits
+      .run(MAX_PERMIT, () => within(MAX_REQUEST, signal, send))
+      .catch(() => [])
+    const settleMember = async ({ feed, settle }: Member): Promise<void> => {
+      // The service may mean the report that holds at a time, or the last before it.
+      const found = reports.filter(
+        each => each.feedID === feed.seen.feedID && each.observationsTimestamp === time,
+      )
+      if (!feed.isOver) await this.#deliver(feed, found).catch(() => undefined)
+      settle(found.length > 0 && feed.seen.has(time))
+    }
+    // A report that is verified slowly does not delay those of other feeds.
+    await Promise.all(members.map(settleMember))
+  }
+
+  /** Schedules another request for the ranges of a feed that are due, or gives them up. */
+  #onFailed(feed: FeedHistory, error: Error, begun: number): void {
     const now = performance.now()
-    scope.log.warn?.(`reports of feed ${feed.seen.feedID} could not be fetched: ${error.message}`)
+    const { log, events } = this.#scope
+    log.warn?.(`reports of feed ${feed.seen.feedID} could not be fetched: ${error.message}`)
     // Something is wrong with the client, and stays so.
-    if (error instanceof ValidationError && !isReported) {
-      isReported = true
-      scope.events.emit('error', error)
+    if (error instanceof ValidationError && !this.#isReported) {
+      this.#isReported = true
+      events.emit('error', error)
     }
     const retryAfter = Math.min(MAX_RETRY_AFTER, (error as WireErrorFacts).retryAfter ?? 0)
     for (const range of feed.ranges.filter(({ dueAt }) => dueAt <= now)) {
@@ -245,39 +312,42 @@ export function createBackfill(
       const giveUpAt = range.failedAt + (retryAfter > 0 ? MAX_UNANSWERED : UNANSWERED)
       range.giveUpAt = Math.max(giveUpAt, range.giveUpAt ?? 0)
     }
-    giveUpUnanswered(feed)
+    this.#giveUpUnanswered(feed)
   }
 
-  function giveUpUnanswered(feed: Feed): void {
+  #giveUpUnanswered(feed: FeedHistory): void {
     const now = performance.now()
     // While the service is unreachable, nothing is given up.
-    if (scope.connections.open === 0) keepUnanswered(feed)
+    if (this.#scope.connections.open === 0) feed.keepUnanswered()
     for (const range of [...feed.ranges]) {
       if (range.giveUpAt === undefined || range.giveUpAt > now) continue
-      closeRange(feed, range)
-      if (!range.isAbove) giveUp(scope, feed, range, 'unavailable')
+      feed.close(range)
+      if (!range.isAbove) feed.giveUp(range, 'unavailable')
     }
   }
+}
 
-  return async function backfill(feed) {
-    const begun = performance.now()
-    giveUpUnanswered(feed)
-    for (const range of feed.ranges)
-      if (range.digest === undefined) range.dueAt = Math.max(range.dueAt, feed.askedAt + INTERVAL)
-    const due = feed.ranges.filter(({ dueAt }) => dueAt <= begun)
-    if (due.length === 0 || feed.isAsking) return
-    feed.isAsking = true
-    const { askedAt } = feed
-    if (due.some(({ digest }) => digest === undefined)) feed.askedAt = begun
-    try {
-      await (feed.wantsNewest ? askNewest(feed, begun) : ask(feed, due, begun))
-    } catch (thrown) {
-      feed.askedAt = askedAt
-      if (!signal.aborted && !feed.isOver) onFailed(feed, asError(thrown), begun)
-    }
-    feed.isAsking = false
-    if (!signal.aborted && !feed.isOver) onChange(feed)
+/** The pages that were asked for have shown all that the service stores of these intervals. */
+function settle(feed: FeedHistory, pages: readonly Interval[], begun: number): void {
+  for (const range of [...feed.ranges]) {
+    const isShown = pages.some(({ from, to }) => from <= range.from && range.to <= to)
+    if (!isShown || range.dueAt > begun || range.openedAt > begun) continue
+    if (!feed.isAnswered(range, begun)) continue
+    feed.close(range)
+    if (feed.isCertain(range)) feed.giveUp(range, 'upstream')
   }
+}
+
+/** Whether a report of a page has not been seen, or differs from the one that has. */
+function isWanted({ seen, ranges }: FeedHistory, range: Range, report: Report): boolean {
+  const { observationsTimestamp: time } = report
+  if (!seen.has(time)) {
+    if (range.isAbove || ranges.some(each => isIn(each, time))) return true
+    // The stream will deliver a report that is newer than all that was seen.
+    return time < seen.newest && time > (seen.cursor ?? -1)
+  }
+  const first = seen.cached(time)
+  return first !== undefined && !isSameBlob(first.fullReport, report.fullReport)
 }
 
 /** Does work that ends with a signal, and after so many milliseconds. */
@@ -296,16 +366,4 @@ async function within<Result>(
     clearTimeout(timer)
     life.end()
   }
-}
-
-/** A report that has not been seen, or that differs from the one that has. */
-function isWanted({ seen, ranges }: Feed, range: Range, report: Report): boolean {
-  const { observationsTimestamp: time } = report
-  if (!hasTime(seen, time)) {
-    if (range.isAbove || ranges.some(each => isIn(each, time))) return true
-    // What is newer than all that was seen comes by itself.
-    return time < newestTime(seen) && time > (seen.cursor ?? -1)
-  }
-  const first = cachedReport(seen, time)
-  return first !== undefined && !isSameBlob(first.fullReport, report.fullReport)
 }

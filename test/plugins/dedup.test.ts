@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { Sink } from '../../client/contract/plugin.js'
 import type { StreamScope } from '../../client/contract/scope.js'
+import { createServices } from '../../core/scope.js'
 import { type DedupOptions, dedup } from '../../index.js'
 import type { Report } from '../../report/report.js'
 
@@ -43,6 +44,7 @@ function stage(options?: DedupOptions, cursors: ReadonlyMap<string, number> = ne
     kind: 'stream',
     defer: () => undefined,
     cursors,
+    client: createServices(),
     connections: {
       watch(listener: (status: unknown) => void) {
         connect = origin => listener({ type: 'connected', origin })
@@ -74,9 +76,9 @@ function stage(options?: DedupOptions, cursors: ReadonlyMap<string, number> = ne
 describe('dedup', () => {
   test('delivers 100, 102, 101, 103 from two origins, in any order, once each', () => {
     const times = [100, 102, 101, 103]
-    const copies = [...times, ...times]
+    const duplicates = [...times, ...times]
     fc.assert(
-      fc.property(fc.shuffledSubarray(copies, { minLength: copies.length }), order => {
+      fc.property(fc.shuffledSubarray(duplicates, { minLength: duplicates.length }), order => {
         const { sink, delivered, counts } = stage()
         for (const time of order) sink(report(time))
         expect(delivered.map(each => each.observationsTimestamp).sort()).toEqual([...times].sort())
@@ -104,7 +106,7 @@ describe('dedup', () => {
     expect(delivered.map(each => each.feedID)).toEqual([feedA, feedB])
   })
 
-  test('takes other signatures on the same values for a copy, and other values for a conflict', () => {
+  test('takes other signatures on the same values for a duplicate, and other values for a conflict', () => {
     const { sink, delivered, conflicts, counts } = stage()
     sink(report(100, feedA, { signatures: '11' }))
     sink(report(100, feedA, { signatures: '22' }))
@@ -117,7 +119,7 @@ describe('dedup', () => {
   })
 
   test.each([1, 2, 3, 4, 5, 6, 7, 8])(
-    'emits a conflict with one of the last four reports, once copies can arrive, even after %i',
+    'emits a conflict with one of the last four reports, once duplicates can arrive, even after %i',
     before => {
       for (const begin of [
         ({ sink }: ReturnType<typeof stage>) => sink(report(before)),
@@ -135,7 +137,7 @@ describe('dedup', () => {
     },
   )
 
-  test('caches two reports of a feed where no copies arrive', () => {
+  test('caches two reports of a feed where no duplicates arrive', () => {
     const { sink, conflicts, connect } = stage()
     connect('001')
     connect('001')
@@ -197,7 +199,7 @@ describe('dedup', () => {
     expect(counts).toEqual({ deduplicated: 3 })
   })
 
-  test('emits a conflict with a fetched copy that differs, and with a live copy of a fetched report', () => {
+  test('emits a conflict with a fetched duplicate that differs, and with a live duplicate of a fetched report', () => {
     const { sink, conflicts, delivered, counts } = stage()
     sink(report(100))
     const fetched = report(100, feedA, { blob: '01', source: 'backfill' })
@@ -222,7 +224,7 @@ describe('dedup', () => {
     expect(counts).toEqual({ deduplicated: 72 })
   })
 
-  test('agrees with a set, for any order and number of copies within its window', () => {
+  test('agrees with a set, for any order and number of duplicates within its window', () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.integer({ min: 0, max: 60 }), fc.boolean()), { maxLength: 400 }),
@@ -242,12 +244,15 @@ describe('dedup', () => {
     const next: Sink = () => undefined
     expect(plugin.report?.(next, { kind: 'request' } as never)).toBe(next)
     const counts = [0, 0]
+    const client = createServices()
+    plugin.setup?.(client as never)
     const nothing = () => undefined
     const sinks = counts.map((_, index) => {
       const scope = {
         kind: 'stream',
         ...{ count: nothing, connections: { watch: nothing }, defer: nothing },
         ...{ cursors: { get: nothing }, events: { on: nothing, emit: nothing } },
+        client,
       } as never
       return plugin.report?.(() => {
         counts[index] = (counts[index] ?? 0) + 1
@@ -265,7 +270,7 @@ describe('dedup', () => {
     expect(times()).toEqual([100, 100, 100])
   })
 
-  test('takes what the cursor has passed last for a copy', () => {
+  test('takes what the cursor has passed last for a duplicate', () => {
     const { sink, times, counts } = stage({}, new Map([[feedA, 100]]))
     for (const time of [100, 101]) sink(report(time))
     expect(times()).toEqual([101])

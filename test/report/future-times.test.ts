@@ -1,17 +1,9 @@
 // Times after the present are kept apart from those that have been seen, until the present reaches them.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { advance, createFeed, type Feed } from '../../plugins/continuity/feed.js'
-import {
-  addTime,
-  hasTime,
-  isFuture,
-  newestTime,
-  type SeenTimes,
-  seenIn,
-  timeBelow,
-  unseenIn,
-} from '../../report/seen-times.js'
+import type { StreamScope } from '../../client/contract/scope.js'
+import { FeedHistory } from '../../plugins/continuity/feed-history.js'
+import { SeenFeeds, type SeenTimes } from '../../report/seen-times.js'
 
 const feedID = `0x0003${'aa'.repeat(30)}`
 const never = Number.NEGATIVE_INFINITY
@@ -19,12 +11,13 @@ const never = Number.NEGATIVE_INFINITY
 /** A feed, and a clock to set; five seconds after the present are not in the future yet. */
 function feedAt(present: number, window = 512, cursors: ReadonlyMap<string, number> = new Map()) {
   const clock = { present }
-  const feeds = seenIn({ cursors })
+  const feeds = new SeenFeeds(cursors)
   feeds.window = window
-  let feed: Feed | undefined
+  const scope = { client: { now: () => clock.present * 1000 } } as StreamScope
+  let feed: FeedHistory | undefined
   feeds.advance = seen => {
-    feed ??= createFeed(seen, () => clock.present * 1000)
-    advance(feed)
+    feed ??= new FeedHistory(seen, scope)
+    feed.advance()
   }
   return { clock, seen: feeds.of(feedID) }
 }
@@ -41,50 +34,50 @@ const exactTimes = ({ pairs, count }: SeenTimes): number[] =>
 describe('a time in the future', () => {
   test('is one more than five seconds after the present', () => {
     const { seen, clock } = feedAt(100)
-    expect([105, 106].map(time => isFuture(seen, time))).toEqual([false, true])
+    expect([105, 106].map(time => seen.isFuture(time))).toEqual([false, true])
     clock.present = 101
-    expect([106, 107].map(time => isFuture(seen, time))).toEqual([false, true])
+    expect([106, 107].map(time => seen.isFuture(time))).toEqual([false, true])
   })
 
   test('is a copy when it comes again, and not the newest, nor below any other', () => {
     const { seen } = feedAt(100)
-    expect(addTime(seen, 99, 99)).toBe(true)
-    expect(addTime(seen, 100, 500)).toBe(true)
-    expect(addTime(seen, 100, 300)).toBe(true)
-    expect(addTime(seen, 100, 500)).toBe(false)
-    expect(addTime(seen, 300, 300)).toBe(false)
+    expect(seen.add(99, 99)).toBe(true)
+    expect(seen.add(100, 500)).toBe(true)
+    expect(seen.add(100, 300)).toBe(true)
+    expect(seen.add(100, 500)).toBe(false)
+    expect(seen.add(300, 300)).toBe(false)
     expect(futureTimes(seen)).toEqual([300, 500])
-    expect([99, 300, 400, 500].map(time => hasTime(seen, time))).toEqual([true, true, false, true])
-    expect(newestTime(seen)).toBe(99)
-    expect(timeBelow(seen, 600, 600)).toBe(99)
+    expect([99, 300, 400, 500].map(time => seen.has(time))).toEqual([true, true, false, true])
+    expect(seen.newest).toBe(99)
+    expect(seen.below(600, 600)).toBe(99)
     expect(exactTimes(seen)).toEqual([99])
   })
 
   test('covers nothing', () => {
     const { seen } = feedAt(100)
-    addTime(seen, 99, 99)
-    addTime(seen, 100, 300)
-    expect(unseenIn(seen, { from: 99, to: 400 }, [])).toEqual([{ from: 100, to: 400 }])
+    seen.add(99, 99)
+    seen.add(100, 300)
+    expect(seen.unseenIn({ from: 99, to: 400 }, [])).toEqual([{ from: 100, to: 400 }])
   })
 
   test('counts as seen once the present has reached it, and covers nothing but itself', () => {
     const { seen, clock } = feedAt(100)
-    addTime(seen, 99, 99)
-    addTime(seen, 100, 300)
-    addTime(seen, 301, 302)
+    seen.add(99, 99)
+    seen.add(100, 300)
+    seen.add(301, 302)
     clock.present = 294
-    expect(addTime(seen, 299, 299)).toBe(true)
+    expect(seen.add(299, 299)).toBe(true)
     expect(futureTimes(seen)).toEqual([300, 302])
     clock.present = 295
-    expect(addTime(seen, 100, 300)).toBe(false)
+    expect(seen.add(100, 300)).toBe(false)
     expect(futureTimes(seen)).toEqual([302])
     expect(exactTimes(seen)).toEqual([99, 299, 300])
-    expect(newestTime(seen)).toBe(300)
+    expect(seen.newest).toBe(300)
     clock.present = 300
-    expect(addTime(seen, 303, 304)).toBe(true)
+    expect(seen.add(303, 304)).toBe(true)
     expect(exactTimes(seen)).toEqual([99, 299, 300, 302, 304])
     expect(futureTimes(seen)).toEqual([])
-    expect(unseenIn(seen, { from: 99, to: 305 }, [])).toEqual([
+    expect(seen.unseenIn({ from: 99, to: 305 }, [])).toEqual([
       { from: 100, to: 298 },
       { from: 301, to: 301 },
       { from: 305, to: 305 },
@@ -93,39 +86,39 @@ describe('a time in the future', () => {
 
   test('is no copy of what came at its time meanwhile, nor the other way round', () => {
     const { seen, clock } = feedAt(100)
-    addTime(seen, 100, 300)
+    seen.add(100, 300)
     clock.present = 300
-    expect(range(298, 302).filter(time => addTime(seen, time, time))).toEqual([298, 299, 301, 302])
-    expect(range(298, 302).filter(time => addTime(seen, time, time))).toEqual([])
+    expect(range(298, 302).filter(time => seen.add(time, time))).toEqual([298, 299, 301, 302])
+    expect(range(298, 302).filter(time => seen.add(time, time))).toEqual([])
   })
 
   test('is also one of the first report of a feed, and one after a cursor', () => {
     const { seen } = feedAt(100)
-    addTime(seen, 300, 300)
-    expect([newestTime(seen), seen.count]).toEqual([never, 0])
+    seen.add(300, 300)
+    expect([seen.newest, seen.count]).toEqual([never, 0])
     const { seen: resumed } = feedAt(100, 512, new Map([[feedID, 90]]))
-    addTime(resumed, 300, 300)
-    expect(newestTime(resumed)).toBe(90)
+    resumed.add(300, 300)
+    expect(resumed.newest).toBe(90)
   })
 
   test('does not exist where nobody knows the present', () => {
-    const seen = seenIn({ cursors: new Map() }).of(feedID)
-    expect(addTime(seen, 1, Number.MAX_SAFE_INTEGER)).toBe(true)
-    expect([seen.future, newestTime(seen)]).toEqual([[], Number.MAX_SAFE_INTEGER])
+    const seen = new SeenFeeds(new Map()).of(feedID)
+    expect(seen.add(1, Number.MAX_SAFE_INTEGER)).toBe(true)
+    expect([seen.future, seen.newest]).toEqual([[], Number.MAX_SAFE_INTEGER])
   })
 })
 
 describe('of more times in the future than the window', () => {
   test('the earliest are believed, and all stay known', () => {
     const { seen } = feedAt(100, 8)
-    addTime(seen, 99, 99)
+    seen.add(99, 99)
     const times = range(201, 230)
-    for (const time of times) expect(addTime(seen, time, time)).toBe(true)
+    for (const time of times) expect(seen.add(time, time)).toBe(true)
     expect(futureTimes(seen)).toEqual(range(223, 230))
-    expect(newestTime(seen)).toBe(222)
+    expect(seen.newest).toBe(222)
     // The present is asked for in between.
     for (const again of [times, times.toReversed(), times])
-      expect(again.filter(time => addTime(seen, time, time))).toEqual([])
+      expect(again.filter(time => seen.add(time, time))).toEqual([])
     expect(futureTimes(seen)).toEqual(range(223, 230))
   })
 
@@ -139,12 +132,12 @@ describe('of more times in the future than the window', () => {
           const model = new Set<number>()
           for (const [at, time] of times.entries()) {
             clock.present += steps[at] === 3 ? 1 : 0
-            if (addTime(seen, time, time) === model.has(time)) throw new Error(`${time} is wrong`)
+            if (seen.add(time, time) === model.has(time)) throw new Error(`${time} is wrong`)
             model.add(time)
             expect(seen.future.length).toBeLessThanOrEqual(64)
           }
           clock.present = 300
-          expect(addTime(seen, 300, 300)).toBe(true)
+          expect(seen.add(300, 300)).toBe(true)
           expect(seen.future).toEqual([])
           expect(exactTimes(seen)).toEqual([...model, 300].sort((one, other) => one - other))
         },

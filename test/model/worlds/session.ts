@@ -5,11 +5,13 @@ import type { ScopeEventMap, StreamScope } from '../../../client/contract/scope.
 import type { ConnectionChange, ConnectionState, Status } from '../../../client/contract/status.js'
 import { createCursors } from '../../../client/stream/cursors.js'
 import { createStalenessWatch } from '../../../client/stream/staleness.js'
+import { createServices } from '../../../core/scope.js'
 import { continuity } from '../../../plugins/continuity/index.js'
 import { dedup } from '../../../plugins/dedup.js'
 import { inMilliseconds } from '../../../report/feed-id.js'
 import type { Gap } from '../../../report/gap.js'
 import type { Report } from '../../../report/report.js'
+import { provideSeen } from '../../../report/seen-times.js'
 import type { VirtualTime } from '../virtual-time.js'
 import { LATENCY, reportOf, type Service } from './service.js'
 import type { Observation, World } from './world.js'
@@ -186,6 +188,8 @@ export function startSession(parts: SessionParts): Session {
   )
   staleness.add(feedIDs)
 
+  const services = createServices()
+  provideSeen(services)
   const scope = {
     kind: 'stream',
     feedIDs,
@@ -201,7 +205,7 @@ export function startSession(parts: SessionParts): Session {
         return page
       },
       metrics: () => [],
-      find: () => undefined,
+      find: services.find,
     },
     connections: {
       get open() {

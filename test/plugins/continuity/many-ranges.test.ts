@@ -1,9 +1,9 @@
 // Of more than 256 ranges of a feed the two oldest become one, and what was seen between them stays known.
 import { describe, expect, test } from '@jest/globals'
 import type { StreamScope } from '../../../client/contract/scope.js'
-import { createFeed, type Feed, giveUpExcess, place } from '../../../plugins/continuity/feed.js'
+import { FeedHistory } from '../../../plugins/continuity/feed-history.js'
 import type { Gap } from '../../../report/gap.js'
-import { hasTime, seenIn } from '../../../report/seen-times.js'
+import { SeenFeeds } from '../../../report/seen-times.js'
 import {
   feedA,
   linkedStream,
@@ -17,26 +17,27 @@ import {
 const everyOther = (count: number): number[] => range(1, count).map(each => 100 + 2 * each)
 
 /** A feed whose reports have shown that they link; the newest is of 100. */
-function linkedFeed(): Feed {
-  const feed = createFeed(seenIn({ cursors: new Map() }).of(feedA), Date.now)
-  place(feed, report(98))
-  place(feed, report(100, { from: 99 }))
+function linkedFeed(emit: (event: string, gap: Gap) => void = () => undefined): FeedHistory {
+  const scope = { log: {}, client: { now: Date.now }, events: { emit } } as unknown as StreamScope
+  const feed = new FeedHistory(new SeenFeeds(new Map()).of(feedA), scope)
+  feed.place(report(98))
+  feed.place(report(100, { from: 99 }))
   return feed
 }
 
-const bounds = ({ ranges }: Feed) => ranges.map(({ from, to }) => [from, to])
+const bounds = ({ ranges }: FeedHistory) => ranges.map(({ from, to }) => [from, to])
 
 describe('of more than 256 ranges', () => {
   test('the two oldest become one', () => {
     const feed = linkedFeed()
-    for (const time of everyOther(256)) place(feed, report(time))
+    for (const time of everyOther(256)) feed.place(report(time))
     expect(bounds(feed)).toEqual(everyOther(256).map(time => [time - 1, time - 1]))
-    place(feed, report(614))
+    feed.place(report(614))
     expect(bounds(feed).slice(0, 2)).toEqual([
       [101, 103],
       [105, 105],
     ])
-    for (const time of everyOther(300).slice(257)) place(feed, report(time))
+    for (const time of everyOther(300).slice(257)) feed.place(report(time))
     expect(feed.ranges).toHaveLength(256)
     expect(bounds(feed).slice(0, 2)).toEqual([
       [101, 189],
@@ -46,16 +47,16 @@ describe('of more than 256 ranges', () => {
 
   test('the merged one holds what is named for sure, if either did', () => {
     const feed = linkedFeed()
-    place(feed, report(1000, { from: 701 }))
-    place(feed, report(1005, { from: 1003 }))
-    for (const time of everyOther(255)) place(feed, report(time + 1000))
+    feed.place(report(1000, { from: 701 }))
+    feed.place(report(1005, { from: 1003 }))
+    for (const time of everyOther(255)) feed.place(report(time + 1000))
     expect(feed.ranges[0]).toMatchObject({ from: 101, to: 1002, digest: expect.any(String) })
   })
 
   test('a report in the merged one leaves open what is before it and after it', () => {
     const feed = linkedFeed()
-    for (const time of everyOther(300)) place(feed, report(time))
-    place(feed, report(151))
+    for (const time of everyOther(300)) feed.place(report(time))
+    feed.place(report(151))
     expect(feed.ranges).toHaveLength(256)
     const isOpen = (time: number) => feed.ranges.some(({ from, to }) => from <= time && time <= to)
     expect([101, 149, 153, 189].map(isOpen)).toEqual([true, true, true, true])
@@ -63,9 +64,9 @@ describe('of more than 256 ranges', () => {
 
   test('are never more, however many late reports come', () => {
     const feed = linkedFeed()
-    for (const time of everyOther(1000)) place(feed, report(time))
+    for (const time of everyOther(1000)) feed.place(report(time))
     for (const time of everyOther(1000)) {
-      place(feed, report(time - 1))
+      feed.place(report(time - 1))
       expect(feed.ranges.length).toBeLessThanOrEqual(256)
     }
     for (const [at, { from }] of feed.ranges.entries())
@@ -74,23 +75,21 @@ describe('of more than 256 ranges', () => {
 
   test('a report between two that were merged is delivered once, however far behind', () => {
     const feed = linkedFeed()
-    for (const time of everyOther(2000)) place(feed, report(time))
+    for (const time of everyOther(2000)) feed.place(report(time))
     expect(feed.ranges[0]).toMatchObject({ from: 101 })
-    expect(everyOther(2000).filter(time => !hasTime(feed.seen, time))).toEqual([])
-    expect(everyOther(2000).filter(time => hasTime(feed.seen, time - 1))).toEqual([])
+    expect(everyOther(2000).filter(time => !feed.seen.has(time))).toEqual([])
+    expect(everyOther(2000).filter(time => feed.seen.has(time - 1))).toEqual([])
   })
 
   test('the first is given up where too many reports lie around them: as a gap', () => {
-    const feed = linkedFeed()
     const gaps: Gap[] = []
-    const emit = (_event: string, gap: Gap) => {
+    const feed = linkedFeed((_event, gap) => {
       gaps.push(gap)
       feed.gaps.push(gap)
-    }
-    const scope = { log: {}, events: { emit } } as unknown as StreamScope
+    })
     for (const time of everyOther(6000)) {
-      place(feed, report(time))
-      giveUpExcess(scope, feed)
+      feed.place(report(time))
+      feed.giveUpExcess()
     }
     expect(gaps.length).toBeGreaterThan(100)
     expect(gaps.every(({ cause }) => cause === 'backfill-limit')).toBe(true)

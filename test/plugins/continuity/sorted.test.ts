@@ -143,7 +143,7 @@ describe('continuity, sorted', () => {
     end()
   })
 
-  test('copies that come without dedup below are passed on', () => {
+  test('duplicates that come without dedup below are passed on', () => {
     const { publish, top, times, gaps, end } = stream({ order: 'sorted' })
     publish(range(100, 300))
     for (const time of range(100, 300)) top(report(time))

@@ -3,10 +3,12 @@ import type { Sink } from '../../../client/contract/plugin.js'
 import type { StreamScope } from '../../../client/contract/scope.js'
 import type { Status } from '../../../client/contract/status.js'
 import { sleep } from '../../../core/async.js'
+import type { ClientScope } from '../../../core/scope.js'
 import { type ContinuityOptions, continuity } from '../../../plugins/continuity/index.js'
 import { dedup } from '../../../plugins/dedup.js'
 import type { Gap, GapFilled } from '../../../report/gap.js'
 import type { Report } from '../../../report/report.js'
+import { provideSeen } from '../../../report/seen-times.js'
 
 export const feedA: string = `0x0003${'aa'.repeat(30)}`
 
@@ -93,6 +95,9 @@ export function stream(
         .slice(0, limit),
     delayMs: 20,
   }
+  const services = new Map<object, unknown>()
+  const find: ClientScope['find'] = key => services.get(key) as undefined
+  provideSeen({ find, provide: (key, service) => void services.set(key, service) })
   let connections = 1
   let uncovered: readonly string[] = []
   const scope = {
@@ -132,6 +137,7 @@ export function stream(
       },
     },
     client: {
+      find,
       now: Date.now,
       async fetchPage(feedID: string, from: number, limit: number, signal: AbortSignal) {
         requests.push({ feedID, from, at: performance.now() })
