@@ -42,21 +42,23 @@ import type { Fetch } from './transport/http.js'
 import type { Connect } from './transport/socket.js'
 import { checkURL, checkURLs } from './urls.js'
 
-/** What a client is made of. */
+/** Options of a client with your own stack. */
 export interface ClientOptions<Given extends Plugins = Plugins> extends EgressOptions {
   /** The URL of the REST interface. */
   readonly endpoint: string
-  /** The URL of the WebSocket interface; several, separated by commas, for a stack with `haDiscovery`. */
+  /**
+   * The URL of the WebSocket interface. With `haDiscovery` it may be several, separated by commas.
+   */
   readonly wsEndpoint: string
-  /** The stack, nearest you first. */
+  /** The stack. The first plugin is nearest to you. */
   readonly plugins: Given
-  /** Milliseconds one attempt of a request may take. @default 30000 */
+  /** Milliseconds for each attempt of a request. @default 30000 */
   readonly timeout?: number
-  /** Called once per change of a streaming connection. */
+  /** Called when a connection of a stream opens or is lost. */
   readonly connectionStatusCallback?: ConnectionStatusCallback
   /** Sends requests. @default the platform's fetch */
   readonly fetch?: Fetch
-  /** Opens streaming connections. @default through ws, or the platform's WebSocket where that is not Node */
+  /** Opens connections of streams. @default ws on Node, or the platform's WebSocket elsewhere */
   readonly connect?: Connect
   /** The wall clock, in milliseconds. @default Date.now */
   readonly now?: () => number
@@ -80,13 +82,13 @@ export const clientNames: OptionNames<ClientOptions> = schema
 
 /** A client of the report service. */
 export interface Client<Data = unknown> extends Rest<Data>, AsyncDisposable {
-  /** The plugins the client is made of; `String(client.stack)` draws them. */
+  /** The plugins of the client. `String(client.stack)` draws them. */
   readonly stack: Stack
-  /** A stream of the reports of feeds: one feed id, several separated by commas, or a list. */
+  /** Creates a stream of reports. `feedIDs` is one id, several separated by commas, or a list. */
   createStream(feedIDs: string | readonly string[], options?: StreamOptions): Stream<Data>
   /**
-   * Iterates the reports of a feed that were observed from one time to another, both included, ascending. Pages are
-   * fetched one by one as they are needed; who leaves the loop fetches no more.
+   * Iterates the reports of a feed between two times of observation, both included, in ascending
+   * order. It fetches a page when the loop needs it.
    */
   reports(feedID: string, options: HistoryOptions): AsyncGenerator<Report<Data>, void, undefined>
   /** Ends every request and stream. Idempotent. */
@@ -95,7 +97,7 @@ export interface Client<Data = unknown> extends Rest<Data>, AsyncDisposable {
 
 const MAX_BODY_BYTES = 33_554_432
 
-/** Makes a client from a stack of plugins. Nothing touches the network before the first call. */
+/** Creates a client with your own stack. It uses the network only after the first call. */
 export function createClient<const Given extends Plugins>(
   given: ClientOptions<Given>,
 ): Client<DataOf<Given>> {
@@ -139,7 +141,7 @@ export function createClient<const Given extends Plugins>(
     await Promise.all([...streams].map(stream => stream.close()))
   }
 
-  /** The client, for the plugins of a request or a stream. */
+  /** Makes the client that the plugins of a request or a stream see. */
   const clientOf = (parent: Parent): PluginClient => ({
     ...requestsOf(context, parent),
     metrics: totals.read,
@@ -218,7 +220,7 @@ function createTimeRequest(
   }
 }
 
-/** The code of requests, which a process loads with its first request. */
+/** The code for requests. A process loads it with its first request. */
 let requestsModule: typeof import('./request/requests.js') | undefined
 
 async function loadRequests(): Promise<typeof import('./request/requests.js')> {
@@ -239,7 +241,7 @@ const requestMethods = [
 
 type RequestMethods<Data> = Pick<Requests<Data>, (typeof requestMethods)[number]>
 
-/** The methods of `Requests`, whose code is loaded with the first call. */
+/** Makes the methods of `Requests`. Their first call loads the code. */
 function requestsOf<Data>(context: RequestsContext<Data>, parent?: Parent): RequestMethods<Data> {
   let made: Requests<Data> | undefined
   const methods = requestMethods.map(name => [
@@ -254,12 +256,12 @@ function requestsOf<Data>(context: RequestsContext<Data>, parent?: Parent): Requ
   return Object.fromEntries(methods) as RequestMethods<Data>
 }
 
-/** True for a reply of the kind of its call. */
+/** True for a reply whose kind is the kind of its call. */
 function isReply(reply: unknown, { kind }: Call): boolean {
   return (reply as Reply | undefined)?.kind === kind
 }
 
-/** A caller that gives up gets the reason of its own signal. */
+/** Names the plugin in an error. A caller that gives up gets the reason of its own signal. */
 function failure(thrown: unknown, plugin: string, call: Call): unknown {
   return call.signal.aborted
     ? thrown

@@ -1,6 +1,6 @@
 import type { ConnectionFacts } from './contract/status.js'
 
-/** The facts of the connection that a stream call opens. */
+/** Identifies the connection that a stream call opens. */
 export function connectionFacts({
   url,
   originID,
@@ -16,7 +16,7 @@ export function connectionFacts({
     : { host, origin: `${base}#${originID}`, originID }
 }
 
-/** A call in one line that holds no secret: `GET /api/v1/feeds`. */
+/** Describes a call in one line without a secret: `GET /api/v1/feeds`. */
 export function describeCall(call: { readonly method: string; readonly url: string }): string {
   const { pathname, search } = new URL(call.url)
   const target = `${pathname}${search}`

@@ -1,7 +1,7 @@
 import { parseFeedID } from '../report/feed-id.js'
 import type { Feed } from './rest.js'
 
-/** A feed of which all is known that the service may leave out. */
+/** A feed with all the fields that the service may leave out. */
 export type KnownFeed = Required<Feed>
 
 /** The names of the known feeds of mainnet. */
@@ -33,11 +33,12 @@ type MainnetName =
 type TestnetName = 'BTC/USD' | 'ETH/USD' | 'LINK/USD' | 'SOL/USD'
 
 /*
- * Prices in US dollars, of version 3. The service need not send names and decimals, and a report does not hold them.
+ * Prices in US dollars, of version 3. Reports have no names and decimals, and the service may leave
+ * them out.
  *
- * Source: config/tokens.ts of github.com/gmx-io/gmx-synthetics, the settings of contracts in use, where each feed has its id and
- * its decimals: 18, of all of them. Last changed on 2025-11-06 (commit 1d92967d3d17), read on 2026-11-23. A feed that is in no
- * source that was read is not here.
+ * Source: config/tokens.ts of github.com/gmx-io/gmx-synthetics, settings of deployed contracts with
+ * the id and the decimals of each feed (always 18). Last changed on 2025-11-06 (commit 1d92967d3d17),
+ * read on 2026-11-23.
  */
 const ids: Readonly<{
   mainnet: Record<MainnetName, string>
@@ -87,8 +88,8 @@ function feedsOf<Name extends string>(
 }
 
 /**
- * Some well-known feeds by network and name, with their ids and decimals: prices in US dollars, as they were on 2026-11-23. The
- * service adds and ends feeds: `listFeeds()` says which your credentials may read, and
+ * Some well-known feeds by network and name, with ids and decimals: prices in US dollars, as of
+ * 2026-11-23. The service adds and retires feeds. `listFeeds()` lists the feeds that you may read;
  * https://docs.chain.link/data-streams/crypto-streams lists all.
  *
  * @example
@@ -110,8 +111,8 @@ const byID = new Map<string, KnownFeed>(
 )
 
 /**
- * The well-known feed with this id, in either case; undefined for all others. Throws ValidationError where the id is not `0x` and
- * 64 hexadecimal digits.
+ * Finds a well-known feed by its id, in upper or lower case; undefined for other feeds. Throws a
+ * ValidationError if the id is not `0x` and 64 hexadecimal digits.
  */
 export function findFeed(feedID: string): KnownFeed | undefined {
   return byID.get(parseFeedID(feedID))

@@ -1,8 +1,8 @@
 import { ValidationError } from '../core/errors.js'
 
 /**
- * Checks what a part of the library is that was loaded later. Rollup puts such parts at the end of a bundle of one file, and a program
- * that waits at a top-level await before it never comes there: it gets undefined.
+ * Checks a part of the library that was imported lazily. In a bundle of one file, Rollup puts such
+ * parts at the end. A program with a top-level await above them gets undefined.
  */
 export function loaded<Part>(part: Part | undefined): Part {
   if (part !== undefined) return part

@@ -1,6 +1,6 @@
 import { isError } from '../core/errors.js'
 
-/** What may mend a TLS handshake that failed, by the code of its error. */
+/** Advice on a failed TLS handshake, by the code of its error. */
 const advice: readonly (readonly [RegExp, string])[] = [
   [
     /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?)$/,
@@ -16,14 +16,16 @@ const advice: readonly (readonly [RegExp, string])[] = [
   ],
 ]
 
-/** Why something failed on the network: fetch says only `fetch failed`, the innermost cause says why. */
+/**
+ * The reason of a network failure. `fetch` says only `fetch failed`; the innermost cause says more.
+ */
 export function networkReason(thrown: unknown): string {
   const cause = innermost(thrown)
   if (!isError(cause)) return String(cause)
   return cause.message || codeOf(cause) || cause.name
 }
 
-/** The same, and which option of a client may mend it, where one may. */
+/** The reason of a network failure, with advice on the client's options. */
 export function adviseOn(thrown: unknown): string {
   const code = codeOf(innermost(thrown)) ?? ''
   const [, hint] = advice.find(([codes]) => codes.test(code)) ?? []

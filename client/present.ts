@@ -1,102 +1,111 @@
 import type { Report } from '../report/report.js'
 import type { ClockChange } from './contract/status.js'
 
-/** A statement about the present: the milliseconds to add to the monotonic clock. */
+/** A source's statement about the present: the milliseconds to add to the monotonic clock. */
 interface Witness {
   readonly source: ClockChange['source']
   readonly offset: number
-  /** Milliseconds by which it may be off. */
+  /** The statement may be off by so many milliseconds. */
   readonly slack: number
 }
 
-/** Live reports of a feed that came from one origin, and whose times advance as the monotonic clock does. */
+/** Live reports of a feed from one origin. Their times advance like the monotonic clock. */
 interface Chain {
-  /** When its last report came, by the monotonic clock. */
+  /** The arrival of the last report, by the monotonic clock. */
   at: number
   /** The time of the last report, in the feed's unit. */
   time: number
-  /** The time of a report in milliseconds, less the monotonic time at which it came: the highest of the chain. */
+  /** The highest difference of the chain: a report's time less its arrival, in milliseconds. */
   highest: number
   length: number
 }
 
-/** Milliseconds by which a report may be dated later than the present: clocks and delays differ by so much. */
+/** A report may be dated so many milliseconds after the present, because clocks differ. */
 export const GRACE = 5000
-/** Milliseconds by which two witnesses may differ and still agree. */
+/** Two witnesses agree if they differ by at most so many milliseconds. */
 const TOLERANCE = 2000
-/** Reports come a moment after their time: milliseconds of that, and by how much it varies. */
+/** A report arrives about so many milliseconds after its time. */
 const DELAY = 500
+/** That delay varies by so many milliseconds. */
 const DELAY_SLACK = 2000
-/** Live reports that make a chain, and those that all chains of an origin need together. */
+/** A chain counts from so many reports on: fewer may be a coincidence. */
 const CHAIN = 3
+/** The chains of an origin count from so many reports on, together. */
 const ALL_CHAINS = 5
-/** Milliseconds by which the delays of a chain may differ. */
+/** The delays of a chain may differ by so many milliseconds. */
 const STEADY = 4000
-/** Milliseconds for which reports that are ahead of all other witnesses are left alone, and after which reports are followed again. */
+/** Reports ahead of all other witnesses are not followed again for so many milliseconds. */
 const FOLLOW = 60_000
+/** Without a sure present, reports are followed again after so many milliseconds. */
 const FOLLOW_INTERVAL = 600_000
-/** Milliseconds between two requests for a date, and requests in a row whose answers may have none. */
+/** Milliseconds between two requests for a date. */
 const ASK_INTERVAL = 10_000
+/** After so many answers without a date, no more requests are sent. */
 const MAX_ASKS = 3
-/** Milliseconds after a connection has opened, in which an answer may bring a date by itself. */
+/** Milliseconds after the opening of a connection before a date is requested. */
 const ASK_DELAY = 2000
-/** Milliseconds by which the time of an answer may be unknown, where there is a better one. */
+/** An answer that took over twice so many milliseconds is ignored if there is a better one. */
 const MAX_SLACK = 5000
 const MAX_HOSTS = 16
-/** Dates before 2015 and after 2100 are no dates, and a cache keeps none for more than a day or so. */
+/** Dates before 2015 and after 2100 are ignored. */
 const EARLIEST = 1_420_070_400_000
 const LATEST = 4_102_444_800_000
 const MAX_CHAINS = 8192
-/** Milliseconds without a report after which a feed has no say, and between two times at which all are asked. */
+/** A feed without a report for so many milliseconds does not count. */
 const QUIET = 60_000
+/** Milliseconds between two comparisons of all chains. */
 const CONSENSUS_INTERVAL = 250
 
 /**
- * The present of a client: the one answer to the question whether a time has come yet. docs/time.md has the rule and its reasons.
+ * The present of a client decides whether a time has come yet. docs/time.md explains the rule.
  *
- * The present is the monotonic clock plus an offset. Three kinds of witnesses know the offset: this machine's wall clock, the
- * `Date` of each host's last answer, and live reports. The offset is the one that most witnesses agree with; where two are as many,
- * a date comes before the reports, and these before the wall clock. Reports only ever move the present ahead.
+ * The present is the monotonic clock plus an offset. Three kinds of witnesses state an offset: this
+ * machine's wall clock, the `Date` of each host's last answer, and live reports. The offset with
+ * the most agreeing witnesses wins. In a tie, a date wins over reports, and reports win over the
+ * wall clock. Reports alone can only move the present ahead.
  */
 export class Present {
   /**
-   * Milliseconds of Unix time: `look` need not be called for a report that is dated up to here. It is -Infinity while reports are
-   * followed.
+   * Milliseconds of Unix time. A report dated up to this time needs no `look`. It is -Infinity
+   * while reports are followed.
    */
   horizon: number = Number.NEGATIVE_INFINITY
   readonly #read: () => number
   readonly #request: () => void
-  /** What the wall clock was ahead of the monotonic one when it was compared last, without a step since. */
+  /** The wall clock less the monotonic clock, at the last comparison. */
   #wall: number
   #offset: number
   #source: ClockChange['source'] = 'machine'
-  /** By host, the oldest answer first. */
+  /** The witnesses by host, the oldest answer first. */
   readonly #dates = new Map<string, Witness>()
-  /** What live reports have said, since the last step ahead. */
+  /** The witness of the live reports since the last step ahead. */
   #reports: Witness | undefined
-  /** By origin and feed. */
+  /** The chains by origin and feed. */
   readonly #chains = new Map<string, Map<string, Chain>>()
   #chainCount = 0
   #consensusAt = Number.NEGATIVE_INFINITY
   readonly #watchers = new Set<(change: ClockChange) => void>()
   #isFollowing = true
-  /** Two witnesses agree on the present. */
+  /** At least two witnesses agree on the present. */
   #isSure = false
-  /** When they are followed again. */
+  /** The time after which reports are followed again. */
   #followAgain = Number.POSITIVE_INFINITY
   #askedAt = Number.NEGATIVE_INFINITY
-  /** Requests whose answers had no date. */
+  /** The number of answers in a row without a date. */
   #asks = 0
   #datedAt = Number.NEGATIVE_INFINITY
-  /** Until then the reports need not be followed again: they are ahead of all other witnesses. */
+  /** Until this time reports ahead of all other witnesses are not followed again. */
   #quietUntil = Number.NEGATIVE_INFINITY
-  /** The correction that was told last. */
+  /** The last correction that watchers were told. */
   #told = 0
   #mustAsk = false
   #timer: ReturnType<typeof setTimeout> | undefined
   #isOver = false
 
-  /** `now` reads the wall clock, in milliseconds; `ask` sends one cheap request, whose answer comes back through `dated`. */
+  /**
+   * `now` reads the wall clock, in milliseconds. `ask` sends a cheap request, whose answer is given
+   * to `dated`.
+   */
   constructor(now: () => number, ask: () => void) {
     this.#read = now
     this.#request = ask
@@ -104,7 +113,7 @@ export class Present {
     this.#offset = this.#wall
   }
 
-  /** Milliseconds to add to this machine's clock; 0 where it agrees. */
+  /** Milliseconds to add to this machine's clock; 0 if it agrees with the present. */
   get offsetMs(): number {
     return Math.round(this.#offset - this.#wall)
   }
@@ -118,13 +127,13 @@ export class Present {
     return monotonic + this.#offset
   }
 
-  /** Calls back when the correction of this machine's clock has changed. Returns a function that ends that. */
+  /** Calls back when the correction changes. Returns a function that removes the watcher. */
   watch(watcher: (change: ClockChange) => void): () => void {
     this.#watchers.add(watcher)
     return () => void this.#watchers.delete(watcher)
   }
 
-  /** A connection has opened: asks, where nothing with a date comes by itself. */
+  /** A connection has opened. Requests a date, unless an answer brings one soon. */
   connected(): void {
     if (this.#timer !== undefined || this.#dates.size > 0 || this.#isOver) return
     this.#timer = setTimeout(() => {
@@ -137,12 +146,12 @@ export class Present {
     this.#timer.unref?.()
   }
 
-  /** An answer of a host: its headers, and the monotonic times at which the request was sent and the answer came. */
+  /** Takes an answer of a host: its headers, and the monotonic times of request and answer. */
   dated(host: string, headers: Headers, sent: number, received: number): void {
     const date = dateOf(headers)
     if (date === undefined) return
     this.#compare(received)
-    // The host read its clock at some moment between the two, and left out the milliseconds.
+    // The host read its clock between the two times, and dropped the milliseconds.
     const [low, high] = [date - received, date + 1000 - sent]
     const slack = (high - low) / 2
     if (slack > MAX_SLACK && this.#dates.size > 0) return
@@ -164,7 +173,7 @@ export class Present {
     this.#decide()
   }
 
-  /** Looks at a live report that is dated after the horizon, as it comes from an origin. */
+  /** Looks at a live report that is dated after the horizon. */
   look(report: Report, ms: number): void {
     const isAhead = ms > this.now() + GRACE
     const monotonic = performance.now()
@@ -175,7 +184,7 @@ export class Present {
     this.#setHorizon()
   }
 
-  /** No connection is left that needs to know. */
+  /** The last stream has ended. */
   idle(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -198,18 +207,20 @@ export class Present {
     const step = wall - this.#wall
     if (step === 0) return
     if (Math.abs(step) <= TOLERANCE) {
-      // Small differences count only where nobody corrects the wall clock; else they add up to a step.
+      // A small difference is taken over only if the wall clock is the source. Otherwise
+      // differences add up to a step.
       if (this.#source !== 'machine') return
       this.#wall = wall
       this.#offset = wall
       return
     }
     if (step > 0) {
-      // The monotonic clock may have stood still while the machine slept: what was compared with it is worth nothing now.
+      // The machine may have slept while the monotonic clock stood still, so old witnesses are
+      // wrong.
       this.#dates.clear()
       this.#reports = undefined
     } else {
-      // The present goes on as it was. Reports that have agreed with it did so less exactly: they come a moment after their time.
+      // The present goes on. It is more exact than reports that agreed with it.
       const carried: Witness = { source: 'reports', offset: this.#offset, slack: 0 }
       if (this.#reports === undefined || agree(this.#reports, carried)) this.#reports = carried
     }
@@ -240,7 +251,7 @@ export class Present {
     this.#followAgain = isDated ? Number.POSITIVE_INFINITY : performance.now() + FOLLOW_INTERVAL
   }
 
-  /** Adds a report to its chain, and asks all chains for the present. */
+  /** Adds a report to its chain, and compares all chains with the present. */
   #follow(report: Report, ms: number, monotonic: number): void {
     const { feedID, origin, observationsTimestamp: time } = report
     const offset = ms - monotonic
@@ -269,7 +280,7 @@ export class Present {
     if (found.length > 0) this.#believe(found)
   }
 
-  /** The offsets by the reports of each origin, that most of its feeds agree on: the least first. */
+  /** The median offset of each origin with enough chains, in ascending order. */
   #consensus(monotonic: number): number[] {
     const found: number[] = []
     for (const [origin, chains] of this.#chains) {
@@ -316,21 +327,21 @@ export class Present {
     return { source: 'machine', offset: this.#wall, slack: 0 }
   }
 
-  /** Chooses the witness that most others agree with. */
+  /** Chooses the witness with the most support. */
   #decide(reports?: Witness): void {
     const wall = this.#machine
     const dates = [...this.#dates.values()].reverse()
     const known = [...dates, this.#reports, reports, wall]
     const witnesses = known.filter(witness => witness !== undefined)
     const others = [...dates, wall]
-    // Reports that agree with a witness speak for no other.
+    // Reports that agree with a witness support only that witness.
     const isAlone = (witness: Witness): boolean =>
       witness.source === 'reports' && !others.some(other => agree(witness, other))
     const alone = new Set(witnesses.filter(isAlone))
     let best = wall
     let most = 0
     for (const witness of witnesses) {
-      // What the reports alone say moves the present ahead only: their origin may lag.
+      // Reports alone only move the present ahead, because their origin may lag.
       if (witness === reports && witness.offset < this.#offset + GRACE) continue
       const count = witnesses.reduce((sum, other) => sum + support(other, witness, alone), 0)
       if (count <= most) continue
@@ -341,7 +352,7 @@ export class Present {
     this.#offset = offset
     this.#source = source
     this.#isSure = most >= 2
-    // Two that agree need not be followed.
+    // With two agreeing witnesses, reports need not be followed.
     if (most >= 2 && reports === undefined && this.#isFollowing) this.#stopFollowing()
     else if (most < 2 && reports === undefined) this.#followReports()
     this.#setHorizon()
@@ -352,7 +363,10 @@ export class Present {
   }
 }
 
-/** How far a witness speaks for another. Reports come late, so alone they speak a little for all that is later, and not against it. */
+/**
+ * How much a witness supports another. Reports arrive after their time. Reports without other
+ * support therefore support a later witness by a half.
+ */
 function support(witness: Witness, other: Witness, alone: ReadonlySet<Witness>): number {
   if (agree(witness, other)) return 1
   return alone.has(witness) && witness.offset < other.offset ? 0.5 : 0
@@ -362,7 +376,9 @@ function agree(one: Witness, other: Witness): boolean {
   return Math.abs(one.offset - other.offset) <= TOLERANCE + Math.max(one.slack, other.slack)
 }
 
-/** The date of an answer in milliseconds, when it was sent: a cache says for how long it has had it. */
+/**
+ * Reads the time at which an answer was sent: its date plus its age in a cache, in milliseconds.
+ */
 function dateOf(headers: Headers): number | undefined {
   const date = headers.get('date') ?? ''
   const age = headers.get('age')?.trim() ?? '0'
@@ -371,7 +387,7 @@ function dateOf(headers: Headers): number | undefined {
   return isTime && /^\d{1,5}$/.test(age) ? time + 1000 * Number(age) : undefined
 }
 
-/** The present has moved, in words. */
+/** Describes a correction of the clock. */
 export function describeClock({ offsetMs, source }: ClockChange): string {
   if (offsetMs === 0) return "this machine's clock agrees with the present again"
   const seconds = Math.round(Math.abs(offsetMs) / 1000)

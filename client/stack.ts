@@ -19,7 +19,7 @@ const members: PluginMembers<Plugin> = {
   events: 'data',
 }
 
-/** Checks the plugins of a client, and draws them. */
+/** Checks the plugins of a client, and describes the stack. */
 export function createStack(plugins: unknown, wire: string): { plugins: Plugins; stack: Stack } {
   checkPlugins(plugins, members)
   const given: Plugins = [...plugins]
@@ -46,7 +46,7 @@ function isTexts(value: unknown): boolean {
   return Array.isArray(value) && value.every(each => typeof each === 'string' && each !== '')
 }
 
-/** The sink that takes a report from the wire through every `report` stage to `sink`. */
+/** Makes the sink that sends a report from the wire through every `report` stage to `sink`. */
 export function composeReport(
   plugins: Plugins,
   sink: Sink,
@@ -63,7 +63,7 @@ export function composeReport(
   }, sink)
 }
 
-/** A stage that throws only errors of this library: its own, or one that names the plugin. */
+/** Wraps a stage: an error of another library becomes an error that names the plugin. */
 function namePlugin(name: string, stage: Sink): Sink {
   return function passUp(report) {
     try {
@@ -74,7 +74,7 @@ function namePlugin(name: string, stage: Sink): Sink {
   }
 }
 
-/** The decoded reports that a stack of plugins can produce; unknown where the plugins don't say. */
+/** The types of decoded reports of a stack; unknown if the plugins don't declare them. */
 export type DataOf<Stack extends Plugins> = [DataOfEach<Stack[number]>] extends [never]
   ? unknown
   : DataOfEach<Stack[number]>

@@ -1,7 +1,7 @@
 import { ValidationError } from '../core/errors.js'
 import { checkText } from '../core/options.js'
 
-/** A URL of one of the schemes, without a user name, a password, a query or a fragment. */
+/** Checks a URL: one of the schemes, no user name, no password, no query, no fragment. */
 export function checkURL(field: string, value: unknown, schemes: readonly string[]): string {
   const text = checkText(field, value)
   let url: URL
@@ -22,7 +22,7 @@ export function checkURL(field: string, value: unknown, schemes: readonly string
   return url.href.replace(/\/+$/, '')
 }
 
-/** One URL or several, separated by commas. */
+/** Checks one URL, or several separated by commas. */
 export function checkURLs(
   field: string,
   value: unknown,

@@ -7,12 +7,12 @@ import { describeCall, type RequestCall, type RequestReply } from '../contract/c
 import { APIError } from '../contract/errors.js'
 import type { Feed } from '../rest.js'
 
-/** An answer whose body is a JSON object; nothing in that has been checked. */
+/** An answer whose body is a JSON object. The fields of the object are not checked yet. */
 export interface Answer {
   readonly call: RequestCall
   readonly status: number
   readonly body: Readonly<Record<string, unknown>>
-  /** What its reports are decoded by. */
+  /** Decodes the reports of the answer. */
   readonly table: DecoderTable
 }
 
@@ -33,7 +33,10 @@ export function parseAnswer(
   return { call, status, body: parsed as Answer['body'], table }
 }
 
-/** Reads envelopes, each of a feed that was requested. What it returns throws EnvelopeError or ReportDecodingError. */
+/**
+ * Makes a reader of envelopes. The reader throws an EnvelopeError or a ReportDecodingError, also
+ * for a report of a feed that was not requested.
+ */
 function createReader(
   { call, table }: Answer,
   source: ReportSource,
@@ -46,7 +49,7 @@ function createReader(
   }
 }
 
-/** The reports of `envelopes`. Throws APIError or ReportDecodingError. */
+/** Reads envelopes. Throws APIError or ReportDecodingError. */
 function readReports(answer: Answer, envelopes: readonly unknown[]): Report[] {
   const readEnvelope = createReader(answer, 'request')
   try {
@@ -60,12 +63,12 @@ function reasonOf(call: RequestCall, thrown: unknown): Error {
   return thrown instanceof EnvelopeError ? invalidResponse(call, thrown.message) : asError(thrown)
 }
 
-/** The one report of an answer. Throws APIError or ReportDecodingError. */
+/** Reads an answer with one report. Throws APIError or ReportDecodingError. */
 export function readReport(answer: Answer): Report[] {
   return readReports(answer, [answer.body.report])
 }
 
-/** The reports of a page, ascending. Throws APIError or ReportDecodingError. */
+/** Reads a page, in ascending order. Throws APIError or ReportDecodingError. */
 export function readPage(answer: Answer, startTime: number, limit: number | undefined): Report[] {
   const envelopes = readList(answer, 'reports')
   checkCount(answer.call, envelopes.length, limit)
@@ -76,8 +79,9 @@ export function readPage(answer: Answer, startTime: number, limit: number | unde
 }
 
 /**
- * The good reports of a page, ascending: one that is unreadable, older than the page, of another feed or repeated is left out,
- * and a line in the log says so. Throws APIError or ReportDecodingError where all are.
+ * Reads the valid reports of a page, in ascending order. It leaves out reports that are unreadable,
+ * older than the page, of another feed or repeated, and logs a warning. Throws APIError or
+ * ReportDecodingError if no report is valid.
  */
 export function readGoodReports(
   answer: Answer,
@@ -95,7 +99,7 @@ export function readGoodReports(
       const report = readEnvelope(envelope)
       const { observationsTimestamp: time } = report
       if (time < startTime) throw new EnvelopeError(tooOld(time))
-      // Two that differ are a conflict, which a plugin may look for.
+      // Two different reports of one time both pass: a plugin may look for conflicts.
       if (read.has(report.fullReport)) throw new EnvelopeError(`it has two reports at ${time}`)
       read.add(report.fullReport)
       good.push(report)
@@ -126,17 +130,18 @@ function tooOld(time: number): string {
   return `a report at ${time} is older than the page`
 }
 
-/** The good reports of a bulk answer, and why others are left out. */
+/** The valid reports of a bulk answer, and the reasons for left out reports. */
 export interface BulkReports {
-  /** In the order of the request. */
+  /** The reports, in the order of the request. */
   readonly reports: readonly Report[]
-  /** APIError or ReportDecodingError. */
+  /** The errors: APIError or ReportDecodingError. */
   readonly errors: readonly Error[]
 }
 
 /**
- * The report of each feed that has a good one: one that is unreadable or of another feed is left out, and so are two of a feed
- * that differ. Throws APIError or ReportDecodingError where all are.
+ * Reads the valid reports of a bulk answer. It leaves out reports that are unreadable or of another
+ * feed, and two different reports of one feed. Throws APIError or ReportDecodingError if no report
+ * is valid.
  */
 export function readBulk(answer: Answer, source: ReportSource = 'request'): BulkReports {
   const { call } = answer
@@ -163,7 +168,10 @@ export function readBulk(answer: Answer, source: ReportSource = 'request'): Bulk
   return { reports: call.scope.feedIDs.flatMap(feedID => byFeed.get(feedID) ?? []), errors }
 }
 
-/** The feeds of an answer; one without an id is left out, and a line in the log says so. Throws APIError where all are. */
+/**
+ * Reads a list of feeds. It leaves out feeds without a valid id, and logs a warning. Throws
+ * APIError if no feed is valid.
+ */
 export function readFeeds(answer: Answer): Feed[] {
   const { call } = answer
   const values = readList(answer, 'feeds')
@@ -187,19 +195,19 @@ function readFeed(value: unknown): Feed | [] {
   }
 }
 
-/** Whether a price can have so many decimals, as `formatPrice` takes them. */
+/** True for a number of decimals that `formatPrice` takes. */
 function isDecimals(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 255
 }
 
-/** The array in a field of an answer. Throws APIError. */
+/** Reads a field that must be an array. Throws APIError. */
 function readList({ call, body }: Answer, field: string): readonly unknown[] {
   const value = body[field]
   if (!Array.isArray(value)) throw invalidResponse(call, `${field} must be an array`)
   return value
 }
 
-/** The error for an answer that breaks `rule` of the service's format. */
+/** Makes the error for an answer that breaks `rule`. */
 export function invalidResponse(call: RequestCall, rule: string, statusCode?: number): APIError {
   return new APIError(
     `${describeCall(call)} was answered in another format than expected: ${rule}`,

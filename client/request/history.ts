@@ -11,7 +11,7 @@ import { parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { Rest } from '../rest.js'
 
-/** Which reports of a feed's history are fetched, and how. */
+/** Options of `reports`. */
 export interface HistoryOptions {
   /** The earliest time of observation, in the feed's unit. */
   readonly from: number
@@ -19,7 +19,7 @@ export interface HistoryOptions {
   readonly to?: number
   /** Reports per request. @default what the service chooses */
   readonly limit?: number
-  /** Aborting it ends the iteration, which throws the signal's reason. */
+  /** Aborting it ends the iteration. The loop throws the signal's reason. */
   readonly signal?: AbortSignal
 }
 
@@ -32,8 +32,8 @@ const schema = {
 } satisfies Schema<HistoryOptions>
 
 /**
- * Iterates the reports of a feed that were observed from one time to another, both included, ascending. Pages are fetched
- * one by one as they are needed: a loop that is left fetches no more.
+ * Iterates the reports of a feed between two times of observation, both included, in ascending
+ * order. It fetches a page when the loop needs it.
  */
 export function iterateHistory<Data>(
   getReportsPage: Rest<Data>['getReportsPage'],
@@ -48,7 +48,7 @@ export function iterateHistory<Data>(
 
   async function* walk(): AsyncGenerator<Report<Data>, void, undefined> {
     let newest = from - 1
-    // getReportsPage rejects a page that begins too early, so each page begins later than the one before.
+    // getReportsPage rejects a page that begins too early, so the start grows with each page.
     for (let start: number | undefined = from; start !== undefined && start <= to; ) {
       const page = await getReportsPage(feed, start, limit, request)
       for (const report of page) {

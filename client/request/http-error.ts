@@ -4,12 +4,12 @@ import { type Call, describeCall } from '../contract/call.js'
 import { APIError, AuthenticationError, WebSocketError } from '../contract/errors.js'
 import type { HttpAnswer } from '../transport/http.js'
 
-/** The service rejects requests whose timestamp differs by more than this from its own clock, in milliseconds. */
+/** The service rejects a timestamp that differs from its clock by more milliseconds. */
 const ALLOWED_SKEW = 5_000
-/** Characters of the service's own words that a message quotes. */
+/** A message quotes at most so many characters of the service's text. */
 const MAX_DETAIL = 200
 
-/** The error for an answer with an error status. */
+/** Makes the error for an answer with an error status. */
 export function errorFromAnswer(
   call: Call,
   { status, headers, body }: HttpAnswer,
@@ -17,7 +17,7 @@ export function errorFromAnswer(
 ): DataStreamsError {
   const facts = [`${describeCall(call)} answered ${status}`, ...quoteService(call, body)]
   const serverTime = parseDate(headers.get('date'))
-  // A Retry-After date is by the service's clock, and so is compared with the answer's own date.
+  // The service's clock sets a Retry-After date, so it is compared with the date of the answer.
   const answeredAt = serverTime === undefined ? now : () => serverTime
   const retryAfter = parseRetryAfter(headers.get('retry-after'), answeredAt)
   if (retryAfter !== undefined) facts.push(`Retry-After: ${retryAfter / 1000} s`)
@@ -32,7 +32,7 @@ export function errorFromAnswer(
       serverTime,
     })
   }
-  // A browser shows nothing of a redirect, not even its status.
+  // Browsers hide the status of a redirect, and report 0.
   if (status === 0 || (status >= 300 && status < 400))
     facts.push('A redirect is not followed: the signature covers the URL it was made for.')
   const message = facts.join('\n  ')
@@ -41,7 +41,10 @@ export function errorFromAnswer(
     : new APIError(message, { statusCode: status, retryAfter })
 }
 
-/** Milliseconds to wait, from a Retry-After header of seconds or a date, which is compared with `now`; undefined for others. */
+/**
+ * Reads a Retry-After header: seconds, or a date, which is compared with `now`. Returns
+ * milliseconds, or undefined for other values.
+ */
 export function parseRetryAfter(value: string | null, now: () => number): number | undefined {
   if (value === null) return undefined
   const text = value.trim()
@@ -50,13 +53,16 @@ export function parseRetryAfter(value: string | null, now: () => number): number
   return date === undefined ? undefined : Math.max(0, date - now())
 }
 
-/** The date in a header, in Unix milliseconds, or undefined. One without GMT is rejected: it would be read as local time. */
+/**
+ * Reads the date of a header, in milliseconds of Unix time. A date without GMT is rejected, because
+ * it would be read as local time.
+ */
 function parseDate(value: string | null): number | undefined {
   const date = /^[A-Za-z]{3}.* GMT$/.test(value ?? '') ? Date.parse(value as string) : Number.NaN
   return Number.isNaN(date) ? undefined : date
 }
 
-/** Says that this machine's clock is wrong, unless the signature was corrected for that. */
+/** Reports a wrong clock, unless the signature had a corrected time. */
 function describeSkew(call: Call, serverTime: number, now: number): string[] {
   const skew = now - serverTime
   const stamp = call.headers.get('x-authorization-timestamp')
@@ -68,11 +74,11 @@ function describeSkew(call: Call, serverTime: number, now: number): string[] {
 }
 
 function isAllowed(skew: number): boolean {
-  // The header counts whole seconds, so up to one of them is no skew.
+  // The header counts whole seconds, so a skew below one second is invisible.
   return skew < ALLOWED_SKEW + 1000 && skew > -ALLOWED_SKEW
 }
 
-/** The service's own words as one short printable line, unless they repeat a secret header. */
+/** Quotes the service's text as one short printable line, unless it repeats a secret header. */
 function quoteService(call: Call, body: Uint8Array): string[] {
   if (body.length === 0 || body.length > 65_536) return []
   const text = messageOf(new TextDecoder().decode(body))
@@ -96,11 +102,11 @@ function messageOf(json: string): string | undefined {
   }
 }
 
-/** So many characters in common are no coincidence, and few enough to recognise a secret that was cut. */
+/** 8 common characters are no coincidence, and few enough to recognise a truncated secret. */
 const REPEATED = 8
-/** Shorter values occur in many texts by chance. */
+/** Values of fewer characters occur in many texts by chance. */
 const MIN_RECOGNISABLE = 4
-/** Headers that hold no secret. */
+/** Headers without secrets. */
 const harmless = [
   'accept',
   'traceparent',
@@ -111,7 +117,7 @@ const harmless = [
 ]
 
 /**
- * True where the text holds a part of a secret header's value, in either case and with other characters in between. Such a
+ * True if the text repeats a part of a secret header. Case and punctuation don't matter. Such a
  * text must not get into errors, logs or names.
  */
 export function repeatsHeader(text: string, headers: Headers): boolean {

@@ -105,7 +105,8 @@ export class Requests<Data> implements Rest<Data> {
     const operation = pageOperation(feedIDs, startTime, limit, options)
     return this.#run(operation, async (answer, passUp) => {
       const received = readPage(answer, startTime, limit)
-      // The next page begins where the service's page ends, whatever plugins leave out of this page.
+      // The next page begins where the service's page ends, whatever plugins leave out of this
+      // page.
       const last = received.at(-1)
       const nextStartTime = last === undefined ? undefined : last.observationsTimestamp + 1
       return Object.assign(await passUp(received), { nextStartTime })
@@ -339,7 +340,10 @@ function bulkOperation(
   return { name: 'getReportsBulk', path, feedIDs, options }
 }
 
-/** Checks a time in the unit of the feeds. Milliseconds for a feed that counts in seconds are a mistake. */
+/**
+ * Checks a time in the unit of the feeds. Milliseconds for a feed that counts in seconds are a
+ * mistake.
+ */
 function checkTime(field: string, value: unknown, feedIDs: readonly string[]): void {
   const time = checkNumber(field, value, { min: 0, whole: true })
   const inSeconds = feedIDs.find(id => feedResolution(id) === 's')

@@ -8,30 +8,30 @@ import type { Present } from '../present.js'
 import { createHttp, type Fetch, type HttpAnswer } from '../transport/http.js'
 import { errorFromAnswer, repeatsHeader } from './http-error.js'
 
-/** What requests are sent with, and their limits. */
+/** Options of `createSend`. */
 export interface SendOptions {
   /** Sends requests. @default the platform's */
   readonly fetch?: Fetch | undefined
-  /** Milliseconds from sending the request to the last byte of the answer. */
+  /** Milliseconds from the first byte of a request to the last byte of its answer. */
   readonly timeout: number
   readonly maxBodyBytes: number
   /** The wall clock, in milliseconds. */
   readonly now: () => number
-  /** Learns of the date of each answer. */
+  /** Takes the date of each answer. */
   readonly present: Present
 }
 
-/** Sends a request call over the wire. */
+/** Sends a request. */
 export type Send = (call: RequestCall) => Promise<RequestReply>
 
 /**
- * Sends request calls over the wire: resolves with an answer of success, its body read to the end; rejects with APIError or
- * AuthenticationError, or with the reason of `call.signal`.
+ * Makes the function that sends requests. It resolves with a successful answer and its whole body.
+ * It rejects with APIError or AuthenticationError, or with the reason of `call.signal`.
  */
 export function createSend({ fetch, timeout, maxBodyBytes, now, present }: SendOptions): Send {
   const http = createHttp(fetch)
 
-  /** Sends a call; its signal and the timeout end the attempt, whatever `http` does with the signal that it gets. */
+  /** Makes one attempt. The signal or the timeout ends it even if `http` ignores its own signal. */
   function attempt(call: RequestCall): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
       const controller = new AbortController()
@@ -51,7 +51,7 @@ export function createSend({ fetch, timeout, maxBodyBytes, now, present }: SendO
       http({ ...call, signal }, maxBodyBytes).then(
         answer => {
           settle()
-          // An answer of success has been read to its end, so there is nothing to abort.
+          // The body of an error answer may be unread: aborting frees the connection.
           if (!isSuccess(answer)) controller.abort(over)
           resolve(answer)
         },
