@@ -37,8 +37,8 @@ type TestnetName = 'BTC/USD' | 'ETH/USD' | 'LINK/USD' | 'SOL/USD'
  * them out.
  *
  * Source: config/tokens.ts of github.com/gmx-io/gmx-synthetics, settings of deployed contracts with
- * the id and the decimals of each feed (always 18). Last changed on 2025-11-06 (commit 1d92967d3d17),
- * read on 2026-11-23.
+ * the id and the decimals of each feed (always 18). Last changed on 2025-11-06 (commit
+ * 1d92967d3d17), read on 2026-11-23.
  */
 const ids: Readonly<{
   mainnet: Record<MainnetName, string>
