@@ -162,17 +162,18 @@ export type Checked<Rules> = {
 
 /**
  * Checks an object of options by its schema, and fills in the defaults. Errors name the function,
- * `of`.
+ * `of`. The text `before` stands before the names of fields: `color.` for the options in `color`.
  */
 export function readOptions<Options extends object, Rules extends Schema<Options>>(
   of: string,
   given: Options | undefined,
   rules: Rules,
+  before = '',
 ): Checked<Rules> {
   const options = checkOptions(of, given, rules) as Readonly<Record<string, unknown>>
   const checked: Record<string, unknown> = {}
   for (const [name, rule] of Object.entries<Rule<unknown>>(rules)) {
-    const value = rule(name, options[name])
+    const value = rule(before + name, options[name])
     if (value !== undefined) checked[name] = value
   }
   return checked as Checked<Rules>

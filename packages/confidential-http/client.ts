@@ -6,9 +6,9 @@ import {
   type CapabilityReply,
   type CapabilityRuntime,
   METHOD,
+  once,
   type Result,
 } from './capability.js'
-import { once } from './once.js'
 import { nameKind } from './request/fields.js'
 import { normalizeRequest } from './request/normalize-request.js'
 import { normalizeResponse } from './response/normalize-response.js'

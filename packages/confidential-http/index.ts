@@ -7,11 +7,6 @@ export {
   openSealed,
   parseKey,
 } from 'sluice/internal'
-export type {
-  LimitsOptions,
-  NetworkPolicyOptions,
-  SecretName,
-} from 'sluice/plugins/confidential-http'
 export {
   type ConfidentialCall,
   type ConfidentialReply,
@@ -20,10 +15,13 @@ export {
   type EnclavePlugin,
   findViolation,
   type HeaderLines,
+  type LimitsOptions,
+  type NetworkPolicyOptions,
   type OpenedSecret,
   ownBytes,
   readUse,
   requestSize,
+  type SecretName,
   type SecretPolicy,
   type SecretTarget,
   type SecretUse,
@@ -70,7 +68,7 @@ export {
   type EnclaveOptions,
 } from './enclave/enclave.js'
 export { readKeyFile, writeKeyFile } from './key-file.js'
-export type { CallerLimits } from './remote/caller-limits.js'
+export type { CallerLimits } from './remote/callers.js'
 export {
   type EnclaveServer,
   type EnclaveServerOptions,
@@ -79,10 +77,15 @@ export {
 export { type HTTPRequestOptions, httpRequest } from './request/http-request.js'
 export { decryptResponse } from './response/decrypt-response.js'
 export { getHeader, getHeaders, json, ok, text } from './response/response.js'
-export { createLocalRuntime, type LocalRuntimeOptions } from './runtime/local-runtime.js'
+export {
+  createLocalRuntime,
+  createRemoteRuntime,
+  type LocalRuntimeOptions,
+  type RemoteRuntimeOptions,
+  type Runtime,
+  type RuntimeOptions,
+} from './runtime/runtime.js'
 export type { ConsensusAggregation } from './runtime/node-mode.js'
-export { createRemoteRuntime, type RemoteRuntimeOptions } from './runtime/remote-runtime.js'
-export type { Runtime, RuntimeOptions } from './runtime/runtime.js'
 export type {
   BaseRuntime,
   NodeRuntime,
@@ -92,7 +95,7 @@ export type {
   WorkflowOptions,
   WorkflowRuntime,
   WorkflowSecret,
-} from './runtime/workflow-types.js'
+} from './runtime/workflow.js'
 export type { RenewAfter } from './thread/renewed-thread.js'
 export type {
   ConfidentialHTTPRequest,

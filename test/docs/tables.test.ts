@@ -97,7 +97,7 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
   ],
   ['packages/confidential-http/vault/vault.ts', 'Vault', 'vault', ['member of a vault']],
   [
-    'packages/confidential-http/remote/caller-limits.ts',
+    'packages/confidential-http/remote/callers.ts',
     'CallerLimits',
     'enclave',
     ['option of `callerLimits`'],

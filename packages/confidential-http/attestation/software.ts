@@ -2,8 +2,9 @@ import { createHash, createPrivateKey, createPublicKey, sign, verify } from 'nod
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
-import { checkOptions, type OptionNames, ValidationError } from 'sluice/core'
+import { optional, readOptions, type Schema, ValidationError } from 'sluice/core'
 import { formatKey, parseKey } from 'sluice/internal'
+import { loadFunction } from '../load-function.js'
 import type { AttestationPolicy, Attestor } from './evidence.js'
 
 /** The format of the evidence that software makes. */
@@ -25,11 +26,25 @@ export interface SoftwarePolicyOptions {
   readonly measurements: readonly string[]
 }
 
-const attestorNames: OptionNames<SoftwareAttestorOptions> = {
-  secretKey: true,
-  measurement: true,
+const attestorRules = {
+  secretKey: checkKey,
+  measurement: optional(checkKey),
+} satisfies Schema<SoftwareAttestorOptions>
+
+const policyRules = {
+  publicKey: checkKey,
+  measurements: checkMeasurements,
+} satisfies Schema<SoftwarePolicyOptions>
+
+function checkKey(field: string, given: unknown): string {
+  return formatKey(parseKey(field, given))
 }
-const policyNames: OptionNames<SoftwarePolicyOptions> = { publicKey: true, measurements: true }
+
+function checkMeasurements(field: string, given: unknown): readonly string[] {
+  if (!Array.isArray(given) || given.length === 0)
+    throw new ValidationError(`${field} must name at least one`)
+  return given.map((each, index) => checkKey(`${field}[${index}]`, each))
+}
 
 /** An attestor, with the key that its signatures verify under. */
 export interface SoftwareAttestor extends Attestor {
@@ -46,10 +61,10 @@ const SPKI = '302a300506032b6570032100'
  * of itself, and nothing of the machine: whoever has the key can say anything.
  */
 export function softwareAttestor(options: SoftwareAttestorOptions): SoftwareAttestor {
-  const given = checkOptions('softwareAttestor', options, attestorNames)
-  const der = Buffer.concat([Buffer.from(PKCS8, 'hex'), parseKey('secretKey', given.secretKey)])
+  const given = readOptions('softwareAttestor', options, attestorRules)
+  const der = Buffer.from(PKCS8 + given.secretKey, 'hex')
   const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
-  const measurement = parseKey('measurement', given.measurement ?? measureCode())
+  const measurement = Buffer.from(given.measurement ?? measureCode(), 'hex')
   const spki = createPublicKey(key).export({ format: 'der', type: 'spki' })
   return {
     format: FORMAT,
@@ -63,17 +78,9 @@ export function softwareAttestor(options: SoftwareAttestorOptions): SoftwareAtte
 
 /** Accepts the evidence of a software attestor whose key and measurement are expected. */
 export function softwarePolicy(options: SoftwarePolicyOptions): AttestationPolicy {
-  const given = checkOptions('softwarePolicy', options, policyNames)
-  const der = Buffer.concat([
-    Buffer.from(SPKI, 'hex'),
-    parseKey('attestation.publicKey', given.publicKey),
-  ])
+  const given = readOptions('softwarePolicy', options, policyRules, 'attestation.')
+  const der = Buffer.from(SPKI + given.publicKey, 'hex')
   const key = createPublicKey({ key: der, format: 'der', type: 'spki' })
-  if (!Array.isArray(given.measurements) || given.measurements.length === 0)
-    throw new ValidationError('attestation.measurements must name at least one')
-  const expected = given.measurements.map((each, index) =>
-    formatKey(parseKey(`attestation.measurements[${index}]`, each)),
-  )
   return function checkSoftware({ format, bytes, binding }) {
     if (format !== FORMAT) throw new Error(`its evidence is of the format ${format}, not ${FORMAT}`)
     if (bytes.byteLength !== 96) throw new Error('its evidence must be 96 bytes')
@@ -81,9 +88,32 @@ export function softwarePolicy(options: SoftwarePolicyOptions): AttestationPolic
     const signed = Buffer.concat([Buffer.from(FORMAT), measurement, binding])
     if (!verify(null, signed, key, bytes.subarray(32)))
       throw new Error('its evidence is not signed by the key, or for another enclave or question')
-    if (!expected.includes(formatKey(measurement)))
+    if (!given.measurements.includes(formatKey(measurement)))
       throw new Error(`its measurement is ${formatKey(measurement)}, which is not expected`)
   }
+}
+
+/** A policy as it crosses to another thread: the URL of a module, or what is expected of a software attestor. */
+export type PolicySettings = string | SoftwarePolicyOptions
+
+/** The rule of an option that is a policy. */
+export function checkPolicy(field: string, given: unknown): PolicySettings {
+  if (typeof given === 'object' && given !== null && !(given instanceof URL)) {
+    softwarePolicy(given as SoftwarePolicyOptions)
+    return given as SoftwarePolicyOptions
+  }
+  const url = String(given)
+  if (URL.canParse(url)) return url
+  throw new ValidationError(
+    `${field} must be an absolute URL, such as new URL(…, import.meta.url), or what is expected of a software attestor`,
+  )
+}
+
+/** Loads the policy. */
+export async function loadPolicy(settings: PolicySettings): Promise<AttestationPolicy> {
+  return typeof settings === 'string'
+    ? loadFunction<AttestationPolicy>('attestation', settings)
+    : softwarePolicy(settings)
 }
 
 /** The packages whose code runs in an enclave. */

@@ -1,33 +1,89 @@
-import type { ScopeFacts } from 'sluice/core'
 import {
-  checkOptions,
+  type Checked,
+  checkBoolean,
   checkPlugins,
+  checkSignal,
+  checkText,
   composeCall,
   createLifetime,
   createLog,
   DataStreamsError,
   describeStack,
+  type Handler,
+  type Lifetime,
   type Log,
-  type OptionNames,
+  optional,
+  type Rule,
+  readOptions,
+  type Schema,
   type Stack,
   setUp,
+  unchecked,
   ValidationError,
+  withDefault,
 } from 'sluice/core'
-import { checkOwner } from 'sluice/internal'
-import type {
-  ConfidentialCall,
-  ConfidentialReply,
-  EnclavePlugin,
+import { checkOwner, formatKey, parseKey } from 'sluice/internal'
+import {
+  type ConfidentialCall,
+  type ConfidentialReply,
+  EnclaveError,
+  type EnclavePlugin,
+  type LimitsOptions,
+  limits,
+  type NetworkPolicyOptions,
+  networkPolicy,
 } from 'sluice/plugins/confidential-http'
-import { EnclaveError } from 'sluice/plugins/confidential-http'
-import { logOutcome } from '../log-outcome.js'
+import { logOutcome, withSent } from '../outcome.js'
 import { durationMs } from '../request/duration.js'
 import { type ConfidentialHTTPRequestMessage, TYPE_NAMES } from '../request/message.js'
 import { normalizeRequest } from '../request/normalize-request.js'
-import { withSent } from '../sent.js'
 import type { CallFields } from '../thread/thread-messages.js'
 import type { HTTPResponse } from '../types.js'
 import { askUpstream } from './upstream.js'
+
+/** The settings of an enclave, which can be sent to another thread. */
+export interface EnclaveSettings {
+  /** The vault's directory. */
+  readonly vault: string
+  /** Where requests may go. @default public addresses, over HTTPS */
+  readonly network?: NetworkPolicyOptions
+  /** The limits of size and time. */
+  readonly limits?: LimitsOptions
+  /** Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning. @default false */
+  readonly requirePolicies?: boolean
+  /** The URL of a module whose default export makes the stack, called like `confidentialPreset`. @default `confidentialPreset` */
+  readonly stack?: string
+  /** A file that remembers the newest state of the vault, as of `openVault`. @default none */
+  readonly rollbackState?: string
+  /** The secret key that the vault's holders know this enclave by, where they are processes. @default none */
+  readonly callerSecretKey?: string
+  /** Opens a vault even if other users can read or write its files. @default false */
+  readonly insecurePermissions?: boolean
+}
+
+/** The rules of these settings. */
+export const settingRules: {
+  readonly [Name in keyof EnclaveSettings]-?: Rule<EnclaveSettings[Name]>
+} = {
+  vault: checkText,
+  network: optionsOf(networkPolicy),
+  limits: optionsOf(limits),
+  requirePolicies: withDefault(false, checkBoolean),
+  stack: optional(checkText),
+  rollbackState: optional(checkText),
+  callerSecretKey: optional((field, given) => formatKey(parseKey(field, given))),
+  insecurePermissions: withDefault(false, checkBoolean),
+}
+
+/** The rule of an object that is the options of a plugin, which checks them. */
+function optionsOf<Options>(
+  plugin: (options?: Options) => EnclavePlugin,
+): Rule<Options | undefined> {
+  return function checkOptionsOf(_, given) {
+    plugin(given as Options | undefined)
+    return given as Options | undefined
+  }
+}
 
 /** Options of `createEnclave`. */
 export interface EnclaveOptions {
@@ -47,12 +103,12 @@ export interface Caller {
   readonly signal?: AbortSignal
 }
 
-const callerNames: OptionNames<Caller> = {
-  name: true,
-  owner: true,
-  startedAt: true,
-  signal: true,
-}
+const callerRules = {
+  name: optional(checkCallerName),
+  owner: checkOwner,
+  startedAt: unchecked<number | undefined>,
+  signal: checkSignal,
+} satisfies Schema<Caller>
 
 /** Makes requests with secrets that never leave it. */
 export interface Enclave {
@@ -68,108 +124,122 @@ export interface Enclave {
 
 /** Makes an enclave from a stack of plugins. It is as confidential as the thread or process it runs in. */
 export function createEnclave(options: EnclaveOptions): Enclave {
-  return createCallEnclave(options)
+  return new CallEnclave(options)
 }
 
 /** An enclave that also takes calls whose first layers run elsewhere. */
-export interface CallEnclave extends Enclave {
-  /** Carries out a call. Errors say whether it may have been sent; nothing is logged of its outcome. */
-  carryOut(
-    fields: CallFields,
-    facts: { readonly signal: AbortSignal; readonly onConnected: () => void },
-  ): Promise<ConfidentialReply>
-}
-
-/** Makes an enclave that also takes calls. */
-export function createCallEnclave(options: EnclaveOptions): CallEnclave {
-  const { plugins: given } = checkOptions('createEnclave', options, { plugins: true })
-  checkPlugins(given)
-  const plugins: readonly EnclavePlugin[] = [...given]
-  const { log, listen } = createLog()
-  const life = createLifetime()
-  const stack = describeStack(plugins, { wire: 'https://…' })
+export class CallEnclave implements Enclave {
+  readonly stack: Stack
+  readonly listen: Enclave['listen']
+  readonly #log: Log
+  readonly #life: Lifetime = createLifetime()
+  readonly #handler: Handler<ConfidentialCall, ConfidentialReply>
   /** True once a layer has made a call of its own, which belongs to no known request. */
-  let hasUnknownCall = false
-  setUp(plugins, { stack, log, listen, life })
-  async function ask(call: ConfidentialCall): Promise<ConfidentialReply> {
+  #hasUnknownCall = false
+
+  constructor(options: EnclaveOptions) {
+    const given = readOptions('createEnclave', options, {
+      plugins: unchecked<readonly EnclavePlugin[]>,
+    })
+    checkPlugins(given.plugins)
+    const plugins: readonly EnclavePlugin[] = [...given.plugins]
+    const { log, listen } = createLog()
+    this.#log = log
+    this.listen = listen
+    this.stack = describeStack(plugins, { wire: 'https://…' })
+    setUp(plugins, { stack: this.stack, log, listen, life: this.#life })
+    this.#handler = composeCall(plugins, call => this.#askUpstream(call), { isReply, copy })
+  }
+
+  readonly send: Enclave['send'] = async (input, caller) => {
+    const life = createLifetime(this.#life, caller?.signal)
+    try {
+      const { message, fields } = this.#read(input, caller, life)
+      const { startedAt } = fields
+      const response = this.#ask(fields, life).then(toResponse)
+      return await logOutcome(this.#log, message, { startedAt, signal: life.signal }, response)
+    } finally {
+      life.end()
+    }
+  }
+
+  /** Carries out a call. Errors say whether it may have been sent; nothing is logged of its outcome. */
+  async carryOut(
+    fields: CallFields,
+    { signal, onConnected }: { readonly signal: AbortSignal; readonly onConnected: () => void },
+  ): Promise<ConfidentialReply> {
+    const life = createLifetime(this.#life, signal)
+    try {
+      return await this.#ask(fields, life, onConnected)
+    } finally {
+      life.end()
+    }
+  }
+
+  readonly close = (): void => this.#life.end(closed())
+
+  /** Checks a request and its caller. Nothing was sent if that throws. */
+  #read(
+    input: unknown,
+    caller: Caller,
+    life: Lifetime,
+  ): { readonly message: ConfidentialHTTPRequestMessage; readonly fields: CallFields } {
+    try {
+      const message = normalizeRequest(input)
+      const fields = toFields(message, readOptions('caller', caller, callerRules, 'caller.'))
+      if (life.isOver) throw life.reason
+      return { message, fields }
+    } catch (thrown) {
+      throw this.#mark(thrown, false)
+    }
+  }
+
+  /** Runs a call through the stack, and marks on its error whether it may have been sent. */
+  async #ask(
+    fields: CallFields,
+    { signal, defer }: Lifetime,
+    onConnected?: () => void,
+  ): Promise<ConfidentialReply> {
+    let isSent = false
+    try {
+      return await this.#handler({
+        ...fields,
+        headers: new Headers(),
+        released: new Map(),
+        policies: new Map(),
+        connection: {},
+        onConnected() {
+          isSent = true
+          onConnected?.()
+        },
+        signal,
+        scope: { log: this.#log, signal, defer },
+      })
+    } catch (thrown) {
+      throw this.#mark(thrown, isSent || this.#hasUnknownCall)
+    }
+  }
+
+  /** Closing the enclave fails many calls with one reason, and each call marks an error of its own. */
+  #mark(thrown: unknown, isSent: boolean): unknown {
+    const { isOver, reason } = this.#life
+    return withSent(isOver && thrown === reason ? closed() : thrown, isSent)
+  }
+
+  async #askUpstream(call: ConfidentialCall): Promise<ConfidentialReply> {
     // A layer that encrypts the answer sets it to false.
     if (call.encryptOutput)
       throw new EnclaveError('encryptOutput is true, but no plugin of the stack encrypts', {
         code: 'ENCRYPTION',
       })
-    if (call.onConnected === undefined) hasUnknownCall = true
+    if (call.onConnected === undefined) this.#hasUnknownCall = true
     return askUpstream(call)
-  }
-  const handler = composeCall(plugins, ask, { isReply, copy })
-
-  /** Runs one call, for as long as it lives, and marks on its error whether it may have been sent. */
-  async function run<Outcome>(
-    signals: readonly (AbortSignal | undefined)[],
-    work: (
-      scope: ScopeFacts,
-      parts: { onConnected(): void; ask(call: ConfidentialCall): Promise<ConfidentialReply> },
-    ) => Promise<Outcome>,
-  ): Promise<Outcome> {
-    const { signal, defer, end } = createLifetime(life, ...signals)
-    let isSent = false
-    /** Closing the enclave fails many calls with one reason, and each call marks its own error. */
-    function markSent(thrown: unknown): unknown {
-      return withSent(thrown === life.signal.reason ? closed() : thrown, isSent || hasUnknownCall)
-    }
-    const parts = {
-      onConnected(): void {
-        isSent = true
-      },
-      async ask(call: ConfidentialCall): Promise<ConfidentialReply> {
-        try {
-          return await handler(call)
-        } catch (thrown) {
-          throw markSent(thrown)
-        }
-      },
-    }
-    try {
-      return await work({ log, signal, defer }, parts)
-    } catch (thrown) {
-      throw markSent(thrown)
-    } finally {
-      end()
-    }
-  }
-
-  const send = (input: unknown, caller: Caller): Promise<HTTPResponse> =>
-    run([caller?.signal], async function sendInput(scope, { ask, onConnected }) {
-      const message = normalizeRequest(input)
-      const { owner: given, name } = checkOptions('caller', caller, callerNames)
-      const owner = checkOwner('caller.owner', given)
-      if (name !== undefined) checkName(name)
-      const { signal } = scope
-      if (signal.aborted) throw signal.reason
-      const call = withScope(toFields(message, { ...caller, owner }), scope, onConnected)
-      const response = ask(call).then(toResponse)
-      return logOutcome(log, message, { startedAt: call.startedAt, signal }, response)
-    })
-
-  return {
-    stack,
-    send,
-    carryOut: (fields, { signal, onConnected }) =>
-      run([signal], (scope, parts) =>
-        parts.ask(
-          withScope(fields, scope, () => {
-            parts.onConnected()
-            onConnected()
-          }),
-        ),
-      ),
-    listen,
-    close: () => life.end(closed()),
   }
 }
 
-function checkName(name: unknown): void {
-  if (typeof name !== 'string' || !/^[!-~]{1,128}$/.test(name))
-    throw new ValidationError('caller.name must be 1 to 128 visible characters of ASCII')
+function checkCallerName(field: string, name: unknown): string {
+  if (typeof name === 'string' && /^[!-~]{1,128}$/.test(name)) return name
+  throw new ValidationError(`${field} must be 1 to 128 visible characters of ASCII`)
 }
 
 function isReply(reply: unknown): boolean {
@@ -184,30 +254,11 @@ function closed(): DataStreamsError {
   return new DataStreamsError('the enclave was closed', { code: 'CLOSED' })
 }
 
-/** Adds the fields that a call begins with, and its life. */
-function withScope(
-  fields: CallFields,
-  scope: ScopeFacts,
-  onConnected: () => void,
-): ConfidentialCall {
-  return {
-    ...fields,
-    headers: new Headers(),
-    released: new Map(),
-    policies: new Map(),
-    connection: {},
-    onConnected,
-    signal: scope.signal,
-    scope,
-  }
-}
-
 function toFields(
   { request, vaultDonSecrets }: ConfidentialHTTPRequestMessage,
-  caller: Caller,
+  { owner, name, startedAt = Date.now() }: Checked<typeof callerRules>,
 ): CallFields {
   const { body, timeout, customRootCaCertPem: pem } = request
-  const { owner, name } = caller
   return {
     operation: 'SendRequest',
     method: request.method,
@@ -226,7 +277,7 @@ function toFields(
     publicValues: new Map(Object.entries(request.templatePublicValues)),
     ...(pem.length === 0 ? {} : { customRootCaCertPem: new TextDecoder().decode(pem) }),
     ...(timeout === undefined ? {} : { timeout: durationMs(timeout) }),
-    startedAt: caller.startedAt ?? Date.now(),
+    startedAt,
     encryptOutput: request.encryptOutput,
     ...(request.requestId === undefined ? {} : { boundTo: request.requestId }),
   }

@@ -1,10 +1,9 @@
 import { abortable, createLifetime, isStreamsError } from 'sluice/core'
-import type { HttpAnswer } from 'sluice/internal'
-import { boxKeys, networkReason, parseKey } from 'sluice/internal'
+import { boxKeys, type HttpAnswer, networkReason, parseKey } from 'sluice/internal'
 import { EnclaveError } from 'sluice/plugins/confidential-http'
-import type { AttestedKeys } from '../attestation/evidence.js'
-import { versionMismatch } from './rejection.js'
-import { openBootKey, parseObject, VERSION } from './sealing.js'
+import { type AttestationPolicy, checkEvidence } from '../attestation/evidence.js'
+import { parseObject } from '../sealed-message.js'
+import { openBootKey, VERSION, versionMismatch } from './protocol.js'
 
 /** A moment by a monotonic clock, and by the wall clock, which runs on while the machine sleeps. */
 export interface Moment {
@@ -22,10 +21,13 @@ export interface BootKey {
   aliveAt: Moment
 }
 
-/** Caches the boot key of one enclave. */
-export interface BootKeys {
-  /** Returns the boot key. Asks for it if none is cached, or only the `stale` one. Rejects with EnclaveError. */
-  current(signal: AbortSignal, stale?: BootKey): Promise<BootKey>
+/** The enclave whose boot keys are asked for. */
+export interface PinnedEnclave {
+  /** The key that the caller has pinned. */
+  readonly publicKey: Uint8Array
+  readonly host: string
+  /** What its evidence is held against. @default none is asked for */
+  readonly policy?: AttestationPolicy | undefined
 }
 
 /** Asks for the boot key, with the public key that the answer is sealed to. */
@@ -36,27 +38,57 @@ export const NOT_IN_TIME = 'did not answer in time when asked for its boot key: 
 /** Milliseconds to wait for the boot key. */
 const MAX_WAIT = 10_000
 
-/** Checks what an enclave presents with its boot key. Rejects with EnclaveError. */
-export type CheckEvidence = (given: unknown, keys: AttestedKeys) => Promise<void>
+/**
+ * Caches the boot key of one enclave. All concurrent callers share one question, which is cancelled when none of them waits any
+ * more.
+ */
+export class BootKeys {
+  readonly #enclave: PinnedEnclave
+  readonly #post: PostAsker
+  #cached: BootKey | undefined
+  #asking: Promise<BootKey> | undefined
+  #life = createLifetime()
+  #waiting = 0
 
-/** All concurrent callers share one question, which is cancelled when none of them waits any more. */
-export function createBootKeys(
-  enclave: Uint8Array,
-  host: string,
-  post: PostAsker,
-  check: CheckEvidence = async () => undefined,
-): BootKeys {
-  let cached: BootKey | undefined
-  let asking: Promise<BootKey> | undefined
-  let life = createLifetime()
-  let waiting = 0
+  constructor(enclave: PinnedEnclave, post: PostAsker) {
+    this.#enclave = enclave
+    this.#post = post
+  }
 
-  async function ask(signal: AbortSignal): Promise<BootKey> {
+  /** Returns the boot key. Asks for it if none is cached, or only the `stale` one. Rejects with EnclaveError. */
+  async current(signal: AbortSignal, stale?: BootKey): Promise<BootKey> {
+    if (this.#cached !== undefined && this.#cached !== stale) return this.#cached
+    this.#asking ??= this.#start()
+    this.#waiting++
+    try {
+      this.#cached = await abortable(this.#asking, signal)
+      return this.#cached
+    } finally {
+      if (--this.#waiting === 0) {
+        this.#life.end()
+        this.#asking = undefined
+      }
+    }
+  }
+
+  #start(): Promise<BootKey> {
+    this.#life = createLifetime()
+    const { signal, end } = this.#life
+    const timer = setTimeout(end, MAX_WAIT)
+    const started = this.#ask(signal).finally(() => {
+      clearTimeout(timer)
+      if (this.#asking === started) this.#asking = undefined
+    })
+    return started
+  }
+
+  async #ask(signal: AbortSignal): Promise<BootKey> {
+    const { publicKey: enclavePublicKey, host, policy } = this.#enclave
     const asker = boxKeys()
     const askedAt = moment()
     let answer: HttpAnswer
     try {
-      answer = await abortable(post(asker.publicKey, signal), signal)
+      answer = await abortable(this.#post(asker.publicKey, signal), signal)
     } catch (thrown) {
       throw failed(`the enclave at ${host} ${reasonOf(thrown, signal)}`)
     }
@@ -69,45 +101,16 @@ export function createBootKeys(
     if (why !== undefined) throw failed(`the enclave at ${host} ${why}`)
     if (answer.status !== 200)
       throw failed(`the enclave at ${host} answered ${answer.status} when asked for its boot key`)
-    const json = openBootKey(answer.body, enclave, asker)
+    const json = openBootKey(answer.body, enclavePublicKey, asker)
     asker.secretKey.fill(0)
     if (json === undefined)
       throw failed(`the answer from ${host} is not of the enclave with the pinned key`)
-    const read = readBootKey(json, host)
-    const { publicKey: bootKey, evidence } = read
-    await abortable(
-      check(evidence, { enclavePublicKey: enclave, bootKey, nonce: asker.publicKey }),
-      signal,
-    )
-    return { ...read, answeredAt, aliveAt: askedAt }
-  }
-
-  function start(): Promise<BootKey> {
-    life = createLifetime()
-    const { signal, end } = life
-    const timer = setTimeout(end, MAX_WAIT)
-    const started = ask(signal).finally(() => {
-      clearTimeout(timer)
-      if (asking === started) asking = undefined
-    })
-    return started
-  }
-
-  return {
-    async current(signal, stale) {
-      if (cached !== undefined && cached !== stale) return cached
-      asking ??= start()
-      waiting++
-      try {
-        cached = await abortable(asking, signal)
-        return cached
-      } finally {
-        if (--waiting === 0) {
-          life.end()
-          asking = undefined
-        }
-      }
-    },
+    const { evidence, ...boot } = readBootKey(json, host)
+    if (policy !== undefined) {
+      const keys = { enclavePublicKey, bootKey: boot.publicKey, nonce: asker.publicKey }
+      await abortable(checkEvidence(evidence, keys, policy, host), signal)
+    }
+    return { ...boot, answeredAt, aliveAt: askedAt }
   }
 }
 

@@ -1,6 +1,6 @@
 // The program of a thread that opens and seals. It answers its tasks in their order.
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { type CurveKeys, type CurveTask, runCurveTask } from './curve-work.js'
+import { type CurveKeys, type CurveTask, runCurveTask } from './curve-threads.js'
 
 const keys = workerData as CurveKeys
 const port = parentPort as MessagePort

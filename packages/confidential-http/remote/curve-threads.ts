@@ -1,87 +1,120 @@
 import { availableParallelism } from 'node:os'
 import type { Worker } from 'node:worker_threads'
+import type { BoxKeys } from 'sluice/internal'
 import { startWorker } from '../thread/worker.js'
-import { type Asker, createAdmission } from './admission.js'
-import { type CurveKeys, type CurveResult, type CurveTask, runCurveTask } from './curve-work.js'
+import { Admission, type Asker } from './admission.js'
+import { openRequest, sealAnswer, sealBootKey } from './protocol.js'
 
-/** Does the curve work of an enclave beside its event loop. */
-export interface CurveThreads {
-  /**
-   * Calls `task` when the work may begin. Rejects with Rejection where too many strangers wait, and with the reason of the
-   * asker's signal.
-   */
-  run<Task extends CurveTask>(task: () => Task, asker: Asker): Promise<CurveResult<Task>>
-  close(): Promise<void>
+/** A piece of work that takes milliseconds of arithmetic on the curve. */
+export type CurveTask =
+  | { readonly type: 'seal-boot-key'; readonly json: string; readonly asker: Uint8Array }
+  | { readonly type: 'open-request'; readonly sealed: Uint8Array }
+  | { readonly type: 'seal-answer'; readonly json: string; readonly replyTo: Uint8Array }
+
+/** The key pairs of an enclave. */
+export interface CurveKeys {
+  readonly enclave: BoxKeys
+  /** The boot key, made at each start. */
+  readonly boot: BoxKeys
+}
+
+/** The result of each kind of work. */
+export type CurveResult<Task extends CurveTask> = Task extends { type: 'open-request' }
+  ? ReturnType<typeof openRequest>
+  : Uint8Array
+
+/** Does a piece of work. */
+export function runCurveTask(task: CurveTask, { enclave, boot }: CurveKeys): unknown {
+  switch (task.type) {
+    case 'seal-boot-key':
+      return sealBootKey(task.json, task.asker, enclave)
+    case 'open-request':
+      return openRequest(task.sealed, boot)
+    case 'seal-answer':
+      return sealAnswer(task.json, task.replyTo, boot)
+  }
 }
 
 const MAX_THREADS = 4
 const MEMORY_MB = 64
 
-/** A thread that does one task at a time. */
-interface CurveThread {
-  run(task: CurveTask): Promise<unknown>
-  isBusy(): boolean
-  close(): Promise<unknown>
-}
+/** Does the curve work of an enclave beside its event loop: in a thread for each other core, in one at least. */
+export class CurveThreads {
+  readonly #admission: Admission
+  readonly #threads: readonly CurveThread[]
 
-/** Starts as many threads as there are cores beside that of the event loop, at least one. */
-export function startCurveThreads(keys: CurveKeys): CurveThreads {
-  const width = Math.min(MAX_THREADS, Math.max(1, availableParallelism() - 1))
-  const admission = createAdmission(width)
-  const threads = Array.from({ length: width }, () => createThread(keys))
-  return {
-    async run<Task extends CurveTask>(task: () => Task, asker: Asker): Promise<CurveResult<Task>> {
-      const leave = await admission.enter(asker)
-      try {
-        const thread = threads.find(each => !each.isBusy()) as CurveThread
-        return (await thread.run(task())) as CurveResult<Task>
-      } finally {
-        leave()
-      }
-    },
-    async close() {
-      await Promise.all(threads.map(each => each.close()))
-    },
+  constructor(keys: CurveKeys) {
+    const width = Math.min(MAX_THREADS, Math.max(1, availableParallelism() - 1))
+    this.#admission = new Admission(width)
+    this.#threads = Array.from({ length: width }, () => new CurveThread(keys))
+  }
+
+  /**
+   * Calls `task` when the work may begin. Rejects with Rejection where too many strangers wait, and with the reason of the
+   * asker's signal.
+   */
+  async run<Task extends CurveTask>(task: () => Task, asker: Asker): Promise<CurveResult<Task>> {
+    const leave = await this.#admission.enter(asker)
+    try {
+      const thread = this.#threads.find(each => !each.isBusy) as CurveThread
+      return (await thread.run(task())) as CurveResult<Task>
+    } finally {
+      leave()
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#threads.map(each => each.close()))
   }
 }
 
-/** Starts the thread, and again after a crash. Where there can be no thread, the event loop works. */
-function createThread(keys: CurveKeys): CurveThread {
-  let fail: ((error: Error) => void) | undefined
+/** A thread that does one task at a time, and is started again after a crash. Where there can be no thread, the event loop works. */
+class CurveThread {
+  readonly #keys: CurveKeys
+  #worker: Worker | undefined
+  #fail: ((error: Error) => void) | undefined
 
-  function start(): Worker | undefined {
+  constructor(keys: CurveKeys) {
+    this.#keys = keys
+    this.#worker = this.#start()
+  }
+
+  get isBusy(): boolean {
+    return this.#fail !== undefined
+  }
+
+  run(task: CurveTask): Promise<unknown> {
+    this.#worker ??= this.#start()
+    const worker = this.#worker
+    if (worker === undefined) return Promise.resolve(runCurveTask(task, this.#keys))
+    return new Promise((resolve, reject) => {
+      this.#fail = reject
+      worker.once('message', resolve)
+      worker.postMessage(task)
+    }).finally(() => {
+      this.#fail = undefined
+      worker.removeAllListeners('message')
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#worker?.terminate()
+  }
+
+  #start(): Worker | undefined {
     let started: Worker
     try {
       const file = new URL('./curve-thread.js', import.meta.url)
-      started = startWorker({ file, memoryMb: MEMORY_MB }, keys)
+      started = startWorker({ file, memoryMb: MEMORY_MB }, this.#keys)
     } catch {
       return undefined
     }
     // The event exit follows.
     started.on('error', () => undefined)
     started.on('exit', () => {
-      if (worker === started) worker = undefined
-      fail?.(new Error('a thread of the enclave ended'))
+      if (this.#worker === started) this.#worker = undefined
+      this.#fail?.(new Error('a thread of the enclave ended'))
     })
     return started
-  }
-
-  let worker = start()
-  return {
-    isBusy: () => fail !== undefined,
-    run(task) {
-      worker ??= start()
-      const running = worker
-      if (running === undefined) return Promise.resolve(runCurveTask(task, keys))
-      return new Promise((resolve, reject) => {
-        fail = reject
-        running.once('message', resolve)
-        running.postMessage(task)
-      }).finally(() => {
-        fail = undefined
-        running.removeAllListeners('message')
-      })
-    },
-    close: async () => worker?.terminate(),
   }
 }

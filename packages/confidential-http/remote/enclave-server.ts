@@ -1,24 +1,38 @@
-import type { Log } from 'sluice/core'
+import { env as ownEnv } from 'node:process'
 import {
   checkFunction,
   checkNumber,
-  checkOptions,
-  type OptionNames,
+  DataStreamsError,
+  type Log,
+  number,
+  optional,
+  readOptions,
+  type Schema,
+  unchecked,
   ValidationError,
+  withDefault,
 } from 'sluice/core'
-import { asyncDispose, boxKeys, formatKey, parseKey } from 'sluice/internal'
-import { audit } from 'sluice/plugins/confidential-http'
+import { asyncDispose, boxKeys, formatKey, parseKey, pickOptions } from 'sluice/internal'
+import {
+  audit,
+  type ConfidentialCall,
+  type ConfidentialReply,
+  type EnclavePlugin,
+} from 'sluice/plugins/confidential-http'
 import { type Attestor, FORMAT } from '../attestation/evidence.js'
 import { type AuditLogOptions, openAuditLog } from '../audit/audit-log.js'
-import { createEnclave } from '../enclave/enclave.js'
-import { type EnclaveSettings, settingNames } from '../enclave/open-enclave.js'
-import { checkRenewAfter, type RenewAfter } from '../thread/renewed-thread.js'
-import { createAnswering } from './answer-request.js'
-import { type CallerLimits, createCallerGuard } from './caller-limits.js'
-import { createCallers } from './callers.js'
+import { createEnclave, type EnclaveSettings, settingRules } from '../enclave/enclave.js'
+import { sentOf } from '../outcome.js'
+import { checkRenewAfter, type RenewAfter, RenewedThread } from '../thread/renewed-thread.js'
+import { Answering } from './answering.js'
+import {
+  CallerGuard,
+  type CallerLimits,
+  checkCallerLimits,
+  createCallers,
+  Refusals,
+} from './callers.js'
 import { listen } from './listen.js'
-import { Refusals } from './refusals.js'
-import { EnclaveThread } from './server-thread.js'
 
 /** Options of `startEnclaveServer`. */
 export interface EnclaveServerOptions extends EnclaveSettings {
@@ -29,7 +43,7 @@ export interface EnclaveServerOptions extends EnclaveSettings {
    * while the enclave runs.
    */
   readonly callers: { readonly [publicKey: string]: string } | string
-  /** @default 0, any free one */
+  /** Where it listens; 0 stands for any free port. @default 0 */
   readonly port?: number
   /** @default '127.0.0.1' */
   readonly host?: string
@@ -55,20 +69,20 @@ export interface EnclaveServerOptions extends EnclaveSettings {
   readonly log?: Log
 }
 
-const names: OptionNames<EnclaveServerOptions> = {
-  ...settingNames,
-  secretKey: true,
-  callers: true,
-  port: true,
-  host: true,
-  maxConnections: true,
-  maxConnectionsPerAddress: true,
-  callerLimits: true,
-  attestor: true,
-  audit: true,
-  renewAfter: true,
-  log: true,
-}
+const rules = {
+  ...settingRules,
+  secretKey: (field, given) => formatKey(parseKey(field, given)),
+  callers: unchecked<EnclaveServerOptions['callers']>,
+  port: withDefault(0, number({ min: 0, max: 65_535, whole: true })),
+  host: withDefault('127.0.0.1', unchecked<string>),
+  maxConnections: withDefault(1024, number({ min: 1, whole: true })),
+  maxConnectionsPerAddress: optional(number({ min: 1, whole: true })),
+  callerLimits: (_, given) => checkCallerLimits(given as CallerLimits | undefined),
+  attestor: optional(checkAttestor),
+  audit: unchecked<AuditLogOptions | undefined>,
+  renewAfter: (_, given) => checkRenewAfter(given as RenewAfter | undefined),
+  log: withDefault({}, unchecked<Log>),
+} satisfies Schema<EnclaveServerOptions>
 
 /** A running enclave server. */
 export interface EnclaveServer extends AsyncDisposable {
@@ -85,75 +99,99 @@ export interface EnclaveServer extends AsyncDisposable {
  * HTTP suffices. Rejects unknown callers and replayed requests.
  */
 export async function startEnclaveServer(given: EnclaveServerOptions): Promise<EnclaveServer> {
-  const options = checkOptions('startEnclaveServer', given, names)
-  const keys = boxKeys(parseKey('secretKey', options.secretKey))
-  const callers = createCallers(options.callers, {
-    log: options.log,
-    insecurePermissions: options.insecurePermissions === true,
-  })
-  const port = checkNumber('port', options.port ?? 0, { min: 0, max: 65_535, whole: true })
-  const max = checkNumber('maxConnections', options.maxConnections ?? 1024, { min: 1, whole: true })
-  const maxPerAddress = checkNumber(
+  const options = readOptions('startEnclaveServer', given, rules)
+  const { secretKey, host, port, maxConnections, attestor, renewAfter, log } = options
+  const keys = { enclave: boxKeys(parseKey('secretKey', secretKey)), boot: boxKeys() }
+  const callers = createCallers(options.callers, options)
+  const maxConnectionsPerAddress = checkNumber(
     'maxConnectionsPerAddress',
-    options.maxConnectionsPerAddress ?? Math.min(256, max),
-    { min: 1, max, whole: true },
+    options.maxConnectionsPerAddress ?? Math.min(256, maxConnections),
+    { min: 1, max: maxConnections },
   )
-  const attestor = checkAttestor(options.attestor)
-  const guard = createCallerGuard(options.callerLimits)
-  const renewAfter = checkRenewAfter(options.renewAfter)
-  const { log = {}, host = '127.0.0.1' } = options
-  const { maxRequestBytes = 125_000 } = options.limits ?? {}
   // A body grows in base64, and the envelope needs room.
-  const maxSealedBytes = 2 * maxRequestBytes + 65_536
-  const records = options.audit === undefined ? undefined : await openAuditLog(options.audit)
-  let thread: EnclaveThread | undefined
+  const maxSealedBytes = 2 * (options.limits?.maxRequestBytes ?? 125_000) + 65_536
+  const settings = {
+    callerSecretKey: secretKey,
+    ...pickOptions(options, settingRules),
+  } as EnclaveSettings
+  const records = options.audit && (await openAuditLog(options.audit))
+  const thread = startEnclaveThread(settings, renewAfter, log)
   try {
     const above = records === undefined ? [] : [audit({ log: records })]
-    const running = new EnclaveThread(
-      { callerSecretKey: options.secretKey, ...options },
-      renewAfter,
-      log,
-    )
-    const enclave = createEnclave({ plugins: [...above, running.plugin()] })
-    if (options.log !== undefined) enclave.listen(options.log)
-    thread = running
-    await running.whenReady()
-    const both = { enclave: keys, boot: boxKeys() }
-    const refusals = records === undefined ? undefined : new Refusals(records, log)
-    const answering = createAnswering({
-      enclave,
-      keys: both,
-      callers,
-      limits: guard,
-      attestor,
-      refusals,
-      log,
-    })
-    const limits = { max, maxPerAddress, maxSealedBytes }
-    const { url, end } = await listen({ host, port }, answering, limits, log)
+    const enclave = createEnclave({ plugins: [...above, inThread(thread, settings)] })
+    enclave.listen(log)
+    await thread.whenReady()
+    const refusals = records && new Refusals(records, log)
+    const limits = new CallerGuard(options.callerLimits)
+    const answering = new Answering({ enclave, keys, callers, limits, attestor, refusals, log })
+    const bounds = { maxConnections, maxConnectionsPerAddress, maxSealedBytes }
+    const { url, end } = await listen({ host, port }, answering, bounds, log)
     async function close(): Promise<void> {
       enclave.close()
       await end()
       await answering.close()
-      await running.end()
+      await thread.end(closed())
       await refusals?.end()
       await records?.close()
-      keys.secretKey.fill(0)
+      keys.enclave.secretKey.fill(0)
     }
-    return { url, publicKey: formatKey(keys.publicKey), close, [asyncDispose]: close }
+    return { url, publicKey: formatKey(keys.enclave.publicKey), close, [asyncDispose]: close }
   } catch (thrown) {
-    await thread?.end()
+    await thread.end(closed())
     await records?.close()
     throw thrown
   }
 }
 
-function checkAttestor(attestor: Attestor | undefined): Attestor | undefined {
-  if (attestor === undefined) return undefined
-  checkFunction('attestor.attest', attestor?.attest)
-  if (typeof attestor.format !== 'string' || !FORMAT.test(attestor.format))
-    throw new ValidationError(
-      'attestor.format must be 1 to 64 lower-case letters, digits, dots and hyphens',
-    )
-  return attestor
+function checkAttestor(field: string, given: unknown): Attestor {
+  const attestor = given as Attestor
+  checkFunction(`${field}.attest`, attestor?.attest)
+  if (typeof attestor.format === 'string' && FORMAT.test(attestor.format)) return attestor
+  throw new ValidationError(
+    `${field}.format must be 1 to 64 lower-case letters, digits, dots and hyphens`,
+  )
+}
+
+/** The limit of the heap of the enclave's thread. Bodies are not on it. */
+const MEMORY_MB = 512
+/** Milliseconds beyond its timeout after which a request shows that the thread hangs: many may have come at once. */
+const GRACE = 15_000
+/** These would show secrets, or preload what could. */
+const DROPPED = /^NODE_(OPTIONS|DEBUG|DEBUG_NATIVE|V8_COVERAGE)$/
+
+/** Starts the thread of an enclave. It alone has the secrets: the process that listens passes calls on to it. */
+function startEnclaveThread(
+  settings: EnclaveSettings,
+  renewAfter: Required<RenewAfter>,
+  log: Log,
+): RenewedThread {
+  const env = Object.fromEntries(
+    Object.entries(ownEnv).filter(([name]) => !DROPPED.test(name)),
+  ) as Record<string, string>
+  const file = new URL('../enclave/enclave-thread.js', import.meta.url)
+  return new RenewedThread({ file, settings, memoryMb: MEMORY_MB, env, log }, renewAfter)
+}
+
+/** The lowest layer of the process that listens: the layers below run in the thread. */
+function inThread(thread: RenewedThread, { limits = {} }: EnclaveSettings): EnclavePlugin {
+  const { maxTimeout = 10_000, defaultTimeout = Math.min(5000, maxTimeout) } = limits
+  async function carryOut(call: ConfidentialCall): Promise<ConfidentialReply> {
+    // Layers above have set no headers and no rules.
+    const { headers, signal, released, policies, connection, onConnected, scope, ...fields } = call
+    const timeout = Math.min(call.timeout ?? defaultTimeout, maxTimeout) + GRACE
+    const options = { signal, awaitsOutcome: true, onConnected }
+    try {
+      return await thread
+        .send<ConfidentialReply>({ type: 'call', call: fields }, timeout, options)
+        .resultAsync()
+    } catch (thrown) {
+      if (sentOf(thrown)) onConnected?.()
+      throw signal.aborted ? signal.reason : thrown
+    }
+  }
+  return { name: 'thread', call: () => carryOut }
+}
+
+function closed(): DataStreamsError {
+  return new DataStreamsError('the enclave was closed', { code: 'CLOSED' })
 }

@@ -1,30 +1,43 @@
 import {
-  checkNumber,
+  type Checked,
   checkSignal,
+  checkText,
   createLifetime,
   createLog,
   DataStreamsError,
   MAX_TIMER,
-  type OptionNames,
+  number,
+  optional,
+  readOptions,
+  type Schema,
   setUp,
+  unchecked,
+  ValidationError,
+  withDefault,
 } from 'sluice/core'
-import { asyncDispose } from 'sluice/internal'
+import {
+  asyncDispose,
+  checkObject,
+  checkOwner,
+  checkURL,
+  formatKey,
+  type PermissionOptions,
+  parseKey,
+  parsePublicKey,
+  pickOptions,
+} from 'sluice/internal'
+import type { LimitsOptions, NetworkPolicyOptions } from 'sluice/plugins/confidential-http'
 import { type LoggingConfig, logging } from 'sluice/plugins/logging'
+import { checkPolicy, type SoftwarePolicyOptions } from '../attestation/software.js'
 import type { CapabilityCall } from '../capability.js'
+import { settingRules } from '../enclave/enclave.js'
 import { durationMs, parseDuration } from '../request/duration.js'
 import { normalizeRequest } from '../request/normalize-request.js'
-import { type RenewAfter, RenewedThread } from '../thread/renewed-thread.js'
-import { startThread } from '../thread/start-thread.js'
+import { checkRenewAfter, type RenewAfter, RenewedThread } from '../thread/renewed-thread.js'
 import type { ReleasedSecret } from '../thread/thread-messages.js'
 import type { HTTPResponse } from '../types.js'
-import { createWorkflowRuntime } from './workflow.js'
-import type { ReadSecrets } from './workflow-secrets.js'
-import {
-  type RuntimeReply,
-  type WorkflowOptions,
-  type WorkflowRuntime,
-  workflowNames,
-} from './workflow-types.js'
+import { createWorkflowRuntime, workflowRules } from './workflow.js'
+import type { RuntimeReply, WorkflowOptions, WorkflowRuntime } from './workflow.js'
 
 /** Carries out confidential requests in its own thread. Pass it to `sendRequest`, or to a whole workflow's handler. */
 export interface Runtime<Config = unknown, Report = never>
@@ -43,23 +56,158 @@ export interface RuntimeOptions<Config = unknown, Report = never>
   readonly memoryMb?: number
 }
 
-/** The names of these options. */
-export const runtimeNames: OptionNames<RuntimeOptions> = {
-  ...workflowNames,
-  logging: true,
-  memoryMb: true,
+const runtimeRules = {
+  ...workflowRules,
+  logging: unchecked<LoggingConfig | undefined>,
+  memoryMb: withDefault(128, number({ min: 16, max: 65_536 })),
+} satisfies Schema<RuntimeOptions<unknown, unknown>>
+
+/** Options of `createLocalRuntime`. */
+export interface LocalRuntimeOptions<Config = unknown, Report = never>
+  extends RuntimeOptions<Config, Report>,
+    PermissionOptions {
+  /** The vault, or its directory. */
+  readonly vault:
+    | string
+    | {
+        /** The directory of the vault, as `openVault` and `createVault` give it. */
+        readonly directory: string
+      }
+  /** The owner of the secrets that may be used: an address. @default the owner of the vault */
+  readonly owner?: string
+  /** Where requests may go. @default public addresses and this machine's own, over HTTPS */
+  readonly network?: NetworkPolicyOptions
+  /** Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning. @default false */
+  readonly requirePolicies?: boolean
+  /** The limits of size and time. */
+  readonly limits?: LimitsOptions
+  /**
+   * The URL of a module whose default export makes the enclave's stack, as `confidentialPreset` does. The enclave's thread loads
+   * it. @default `confidentialPreset`
+   */
+  readonly stack?: string | URL
+  /** A file that remembers the newest state of the vault, to reject an older one whenever this process was started. @default none */
+  readonly rollbackState?: string
+  /** The secret key that the vault's holders know this process by, where they are processes (`sluice vault holder`). @default none */
+  readonly callerSecretKey?: string
+  /**
+   * When the enclave's thread, whose memory may still hold secrets, is replaced by a new one. No request waits for it.
+   * @default after 10000 requests, and after a quiet minute
+   */
+  readonly renewAfter?: RenewAfter
+  /** Environment variables for `stack`. The enclave's thread has none of this process but those for proxies and certificates. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
-/** The program of a runtime's thread, and its settings. */
-export interface RuntimeProgram<Settings, Config, Report> {
+const localRules = {
+  ...runtimeRules,
+  ...settingRules,
+  vault: checkVault,
+  owner: optional(checkOwner),
+  stack: optional(checkStack),
+  env: optional(checkVariables),
+  renewAfter: (_, given) => checkRenewAfter(given as RenewAfter | undefined),
+} satisfies Schema<LocalRuntimeOptions<unknown, unknown>>
+
+/**
+ * Makes a runtime whose enclave is a thread of this process. That thread opens the vault and gets the secrets: the calling thread
+ * never has them.
+ */
+export function createLocalRuntime<Config = unknown, Report = never>(
+  options: LocalRuntimeOptions<Config, Report>,
+): Runtime<Config, Report> {
+  const given = readOptions(
+    'createLocalRuntime',
+    options as LocalRuntimeOptions<unknown, unknown>,
+    localRules,
+  )
+  const { network, limits, env, renewAfter } = given
+  const settings = pickOptions(given, { ...settingRules, owner: true })
+  return createRuntime(given, {
+    file: new URL('../enclave/enclave-thread.js', import.meta.url),
+    settings: { ...settings, network: { ...network, loopback: network?.loopback ?? true } },
+    env,
+    renewAfter,
+    defaultTimeout: limits?.defaultTimeout ?? Math.min(5000, limits?.maxTimeout ?? 5000),
+  })
+}
+
+function checkVault(field: string, given: unknown): string {
+  const isVault = typeof given === 'object' && given !== null
+  return checkText(field, isVault ? (given as { directory?: unknown }).directory : given)
+}
+
+function checkStack(field: string, given: unknown): string {
+  const url = String(given)
+  if (URL.canParse(url)) return url
+  throw new ValidationError(`${field} must be an absolute URL, such as new URL(…, import.meta.url)`)
+}
+
+/** Rejects variables that would let others see secrets. */
+function checkVariables(field: string, given: unknown): Readonly<Record<string, string>> {
+  const env = checkObject(field, given as Readonly<Record<string, string>>)
+  for (const [name, value] of Object.entries(env)) {
+    if (typeof value !== 'string') throw new ValidationError(`${field}.${name} must be a string`)
+    if (/^NODE_(OPTIONS|DEBUG|DEBUG_NATIVE)$/i.test(name))
+      throw new ValidationError(`${field}.${name} must not be set: it would let others see secrets`)
+  }
+  return { ...env }
+}
+
+/** Options of `createRemoteRuntime`. */
+export interface RemoteRuntimeOptions<Config = unknown, Report = never>
+  extends RuntimeOptions<Config, Report> {
+  /** The URL of the enclave. */
+  readonly url: string
+  /** The enclave's public key, 64 hexadecimal digits, which alone authenticates the enclave. */
+  readonly enclavePublicKey: string
+  /** The caller's secret key, 64 hexadecimal digits. The enclave knows the caller's public key. */
+  readonly callerSecretKey: string
+  /**
+   * What the enclave's evidence is held against before anything is sent: the URL of a module whose default export is an
+   * `AttestationPolicy`, which the runtime's thread loads, or what is expected of a software attestor. @default no evidence is
+   * asked for
+   */
+  readonly attestation?: string | URL | SoftwarePolicyOptions
+  /** The timeout of a request that names none, in milliseconds. @default 5000 */
+  readonly defaultTimeout?: number
+}
+
+const remoteRules = {
+  ...runtimeRules,
+  url: (field, given) => checkURL(field, given, ['http:', 'https:']),
+  enclavePublicKey: (field, given) => formatKey(parsePublicKey(field, given)),
+  callerSecretKey: (field, given) => formatKey(parseKey(field, given)),
+  attestation: optional(checkPolicy),
+  defaultTimeout: withDefault(5000, number({ min: 1, max: MAX_TIMER })),
+} satisfies Schema<RemoteRuntimeOptions<unknown, unknown>>
+
+/** Makes a runtime whose enclave is a remote process, which `sluice enclave` starts. */
+export function createRemoteRuntime<Config = unknown, Report = never>(
+  options: RemoteRuntimeOptions<Config, Report>,
+): Runtime<Config, Report> {
+  const given = readOptions(
+    'createRemoteRuntime',
+    options as RemoteRuntimeOptions<unknown, unknown>,
+    remoteRules,
+  )
+  const names = { url: true, enclavePublicKey: true, callerSecretKey: true, attestation: true }
+  return createRuntime(given, {
+    file: new URL('../remote/remote-thread.js', import.meta.url),
+    settings: pickOptions(given, names),
+    defaultTimeout: given.defaultTimeout,
+  })
+}
+
+/** The thread of a runtime. */
+interface RuntimeThread {
   readonly file: URL
-  readonly settings: Settings
-  readonly options: RuntimeOptions<Config, Report>
+  readonly settings: object
   /** Environment variables of the thread. */
   readonly env?: Readonly<Record<string, string>> | undefined
   /** The timeout of a request that names none, in milliseconds. */
   readonly defaultTimeout: number
-  /** When the thread is replaced. @default when it has died */
+  /** When the thread is replaced. @default only when it has died */
   readonly renewAfter?: Required<RenewAfter>
 }
 
@@ -70,47 +218,44 @@ const GRACE = 700
 const NEVER: Required<RenewAfter> = { requests: Number.POSITIVE_INFINITY, quietMs: MAX_TIMER }
 
 /** Starts the thread at once, so that it is ready for the first request, and another one whenever it has died. */
-export function createRuntime<Settings, Config, Report>({
-  file,
-  settings,
-  options,
-  defaultTimeout,
-  env,
-  renewAfter = NEVER,
-}: RuntimeProgram<Settings, Config, Report>): Runtime<Config, Report> {
-  const memoryMb = checkNumber('memoryMb', options.memoryMb ?? 128, { min: 16, max: 65_536 })
+function createRuntime<Config, Report>(
+  options: Checked<typeof runtimeRules>,
+  { defaultTimeout, renewAfter = NEVER, ...program }: RuntimeThread,
+): Runtime<Config, Report> {
   const { log, listen } = createLog()
   const life = createLifetime()
-  const { signal, end } = life
   setUp([logging(options.logging)], { stack: [], log, listen, life })
-  const thread = new RenewedThread(
-    () => startThread({ file, settings, memoryMb, env, log }),
-    renewAfter,
-  )
+  const thread = new RenewedThread({ ...program, memoryMb: options.memoryMb, log }, renewAfter)
+
+  function checkOpen(): void {
+    if (life.isOver) throw life.reason
+  }
 
   function send(call: CapabilityCall): RuntimeReply {
-    if (signal.aborted) throw signal.reason
-    const callSignal = checkSignal('signal', call.signal)
-    callSignal?.throwIfAborted()
+    checkOpen()
+    const signal = checkSignal('signal', call.signal)
+    signal?.throwIfAborted()
     const message = normalizeRequest(call.payload)
     const { timeout = parseDuration('defaultTimeout', `${defaultTimeout}ms`) } = message.request
     const request = { ...message, request: { ...message.request, timeout } }
     const limit = durationMs(timeout) + GRACE
-    return thread.send<HTTPResponse>({ type: 'request', request }, limit, { signal: callSignal })
+    return thread.send<HTTPResponse>({ type: 'request', request }, limit, { signal })
   }
 
-  const readSecrets: ReadSecrets = names => {
-    if (signal.aborted) throw signal.reason
-    const question = { type: 'secrets', names } as const
-    return thread.send<readonly ReleasedSecret[]>(question, defaultTimeout + GRACE).result
-  }
+  const workflow = createWorkflowRuntime<Config, Report>(options, {
+    send,
+    readSecrets(names) {
+      checkOpen()
+      const question = { type: 'secrets', names } as const
+      return thread.send<readonly ReleasedSecret[]>(question, defaultTimeout + GRACE).result
+    },
+    log,
+  })
 
   function close(): Promise<void> {
-    if (!signal.aborted) end(closed())
+    life.end(closed())
     return thread.end(closed())
   }
-
-  const workflow = createWorkflowRuntime({ send, readSecrets, log }, options)
   return { ...workflow, close, [asyncDispose]: close }
 }
 

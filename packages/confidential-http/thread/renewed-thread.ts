@@ -1,5 +1,5 @@
-import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from 'sluice/core'
-import type { SendOptions, Sent, Thread } from './start-thread.js'
+import { MAX_TIMER, number, readOptions, type Schema, withDefault } from 'sluice/core'
+import { type SendOptions, type Sent, Thread, type ThreadOptions } from './thread.js'
 import type { Question } from './thread-messages.js'
 
 /** When an enclave's thread is replaced by a new one: the memory that it had secrets in goes with it. */
@@ -10,15 +10,14 @@ export interface RenewAfter {
   readonly quietMs?: number
 }
 
-const names: OptionNames<RenewAfter> = { requests: true, quietMs: true }
+const schema = {
+  requests: withDefault(10_000, number({ min: 1, whole: true })),
+  quietMs: withDefault(60_000, number({ min: 1, max: MAX_TIMER })),
+} satisfies Schema<RenewAfter>
 
 /** Checks when a thread is replaced, and fills in what was left out. */
 export function checkRenewAfter(given: RenewAfter | undefined): Required<RenewAfter> {
-  const { requests = 10_000, quietMs = 60_000 } = checkOptions('renewAfter', given, names)
-  return {
-    requests: checkNumber('renewAfter.requests', requests, { min: 1, whole: true }),
-    quietMs: checkNumber('renewAfter.quietMs', quietMs, { min: 1, max: MAX_TIMER }),
-  }
+  return readOptions('renewAfter', given, schema, 'renewAfter.')
 }
 
 /**
@@ -27,7 +26,7 @@ export function checkRenewAfter(given: RenewAfter | undefined): Required<RenewAf
  * to one thread from its beginning to its end, and none waits for a thread to start.
  */
 export class RenewedThread {
-  readonly #start: () => Thread
+  readonly #options: ThreadOptions
   readonly #rule: Required<RenewAfter>
   /** Threads that finish their requests. */
   readonly #retired = new Set<Thread>()
@@ -37,10 +36,10 @@ export class RenewedThread {
   #asked = 0
   #quiet: ReturnType<typeof setTimeout> | undefined
 
-  constructor(start: () => Thread, rule: Required<RenewAfter>) {
-    this.#start = start
+  constructor(options: ThreadOptions, rule: Required<RenewAfter>) {
+    this.#options = options
     this.#rule = rule
-    this.#current = start()
+    this.#current = new Thread(options)
   }
 
   /** Resolves when the first thread is ready for requests; rejects if it never will be. */
@@ -78,7 +77,7 @@ export class RenewedThread {
   /** Starts the next thread, unless it is about to be ready. */
   #prepare(): void {
     if (this.#next !== undefined) return
-    const next = this.#start()
+    const next = new Thread(this.#options)
     this.#next = next
     next.ready.then(
       () => {
@@ -103,7 +102,7 @@ export class RenewedThread {
 
   /** Goes on with the next thread, or another one. */
   #recover(): void {
-    this.#current = this.#next?.isUsable() ? this.#next : this.#start()
+    this.#current = this.#next?.isUsable() ? this.#next : new Thread(this.#options)
     this.#next = undefined
     this.#asked = 0
   }

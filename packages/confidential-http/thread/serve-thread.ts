@@ -1,14 +1,11 @@
 import host from 'node:process'
 import { workerData } from 'node:worker_threads'
-import type { Log } from 'sluice/core'
-import { asError } from 'sluice/core'
-import type { ConfidentialReply } from 'sluice/plugins/confidential-http'
-import { EnclaveError } from 'sluice/plugins/confidential-http'
+import { asError, type Log } from 'sluice/core'
+import { type ConfidentialReply, EnclaveError } from 'sluice/plugins/confidential-http'
 import { durationMs } from '../request/duration.js'
 import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
-import { withSent } from '../sent.js'
+import { kindOfError, toFailure, withSent } from '../outcome.js'
 import type { HTTPResponse } from '../types.js'
-import { type Failure, kindOfError, toFailure } from './failure.js'
 import type {
   CallFields,
   FromThread,
@@ -18,7 +15,6 @@ import type {
   ThreadData,
   ToThread,
 } from './thread-messages.js'
-import { createTickQueue } from './tick-queue.js'
 
 /**
  * Milliseconds that the event loop runs on before the thread exits, for the finalizers of the platform's fetch: the first
@@ -26,25 +22,22 @@ import { createTickQueue } from './tick-queue.js'
  */
 const LAST_TICKS = 10
 
-/** Answers one request of the calling thread. */
-export type Answer = (
-  request: ConfidentialHTTPRequestMessage,
-  facts: { readonly startedAt: number; readonly signal: AbortSignal },
-) => Promise<HTTPResponse>
+/** What a service is told of a question. */
+export interface Facts {
+  /** In milliseconds of Unix time. */
+  readonly startedAt: number
+  readonly signal: AbortSignal
+  /** To call when the API is connected: from then on the API may have the request. */
+  readonly onConnected: () => void
+}
 
-/** Carries out a call that comes from layers outside the thread. */
-export type CarryOut = (
-  call: CallFields,
-  facts: { readonly signal: AbortSignal; readonly onConnected: () => void },
-) => Promise<ConfidentialReply>
-
-/** The service of a thread. */
+/** The service of a thread: a function for each type of question. */
 export interface Service {
-  readonly answer: Answer
-  /** Carries out calls, if layers outside the thread may send some. */
-  readonly carryOut?: CarryOut
-  /** Reads the values of secrets, if the calling thread may have them. */
-  readSecrets?(names: readonly SecretKey[]): Promise<readonly ReleasedSecret[]>
+  request(request: ConfidentialHTTPRequestMessage, facts: Facts): Promise<HTTPResponse>
+  /** Absent where no layers outside the thread may send calls. */
+  call?(call: CallFields, facts: Facts): Promise<ConfidentialReply>
+  /** Absent where the calling thread may have no values of secrets. */
+  secrets?(names: readonly SecretKey[]): Promise<readonly ReleasedSecret[]>
 }
 
 /** Runs in its own thread: opens a service, answers each request with it, and wakes the calling thread. */
@@ -82,10 +75,9 @@ export function serveThread<Settings>(
     ]),
   )
   const opened = open(settings, log)
-  const postOpened = (failure?: Failure): void => post({ type: 'opened', failure })
   opened.then(
-    () => postOpened(),
-    thrown => postOpened(toFailure(withSent(asError(thrown), false))),
+    () => post({ type: 'opened' }),
+    thrown => post({ type: 'opened', failure: toFailure(withSent(asError(thrown), false)) }),
   )
 
   async function answer(
@@ -97,7 +89,11 @@ export function serveThread<Settings>(
       const isLate = (): boolean => isTimeUp(question, startedAt)
       await waitForTick(() => signal.aborted || isLate())
       signal.throwIfAborted()
-      if (isLate()) throw expired()
+      if (isLate())
+        throw new EnclaveError(
+          'the time for the request was up before it could begin: nothing was sent',
+          { code: 'EXPIRED', mayHaveBeenSent: false },
+        )
       const response = await askService(service, question, {
         startedAt,
         signal,
@@ -128,22 +124,23 @@ export function serveThread<Settings>(
   })
 }
 
-/** What a service is told of a question. */
-interface Facts {
-  readonly startedAt: number
-  readonly signal: AbortSignal
-  readonly onConnected: () => void
-}
-
-function askService(service: Service, question: Question, facts: Facts): Promise<unknown> {
+async function askService(service: Service, question: Question, facts: Facts): Promise<unknown> {
   switch (question.type) {
     case 'request':
-      return service.answer(question.request, facts)
+      return service.request(question.request, facts)
     case 'call':
-      if (service.carryOut === undefined) throw new EnclaveError('the thread carries out no calls')
-      return service.carryOut(question.call, facts)
+      if (service.call === undefined) throw new EnclaveError('the thread carries out no calls')
+      return service.call(question.call, facts)
     case 'secrets':
-      return readSecrets(service, question.names)
+      try {
+        if (service.secrets !== undefined) return await service.secrets(question.names)
+      } catch (thrown) {
+        throw withSent(asError(thrown), false)
+      }
+      throw new EnclaveError('the enclave of this runtime gives its callers no secrets', {
+        code: 'CAPABILITY',
+        mayHaveBeenSent: false,
+      })
   }
 }
 
@@ -158,33 +155,30 @@ function ownMemory(response: unknown): readonly ArrayBuffer[] {
     : []
 }
 
-async function readSecrets(
-  service: Service,
-  names: readonly SecretKey[],
-): Promise<readonly ReleasedSecret[]> {
-  if (service.readSecrets === undefined)
-    throw new EnclaveError('the enclave of this runtime gives its callers no secrets', {
-      code: 'CAPABILITY',
-      mayHaveBeenSent: false,
-    })
-  try {
-    return await service.readSecrets(names)
-  } catch (thrown) {
-    throw withSent(asError(thrown), false)
-  }
-}
-
 function isTimeUp(question: Question, startedAt: number): boolean {
   const timeout = question.type === 'request' ? question.request.request.timeout : undefined
   return timeout !== undefined && Date.now() > startedAt + durationMs(timeout)
 }
 
-function expired(): EnclaveError {
-  return new EnclaveError(
-    'the time for the request was up before it could begin: nothing was sent',
-    {
-      code: 'EXPIRED',
-      mayHaveBeenSent: false,
-    },
-  )
+/**
+ * Makes a function that resolves for one waiter per tick of the event loop, in order, so that timers and answers run between
+ * expensive tasks. A waiter whose `isCancelled` returns true by then uses up no tick.
+ */
+function createTickQueue(): (isCancelled: () => boolean) => Promise<void> {
+  let waiting: { readonly isCancelled: () => boolean; readonly resolve: () => void }[] = []
+
+  function resolveNext(): void {
+    const cancelled = new Set(waiting.filter(each => each.isCancelled()))
+    const [next, ...others] = waiting.filter(each => !cancelled.has(each))
+    waiting = others
+    for (const { resolve } of cancelled) resolve()
+    next?.resolve()
+    if (waiting.length > 0) setImmediate(resolveNext)
+  }
+
+  return function waitForTick(isCancelled) {
+    return new Promise(resolve => {
+      if (waiting.push({ isCancelled, resolve }) === 1) setImmediate(resolveNext)
+    })
+  }
 }

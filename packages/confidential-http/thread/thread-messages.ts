@@ -2,7 +2,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Log } from 'sluice/core'
 import type { ConfidentialCall, SecretName } from 'sluice/plugins/confidential-http'
 import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
-import type { Failure } from './failure.js'
+import type { Failure } from '../outcome.js'
 
 /** The data that a thread is started with. */
 export interface ThreadData<Settings> {
@@ -50,7 +50,7 @@ export type ToThread =
 /** A message from the enclave's thread. */
 export type FromThread =
   /** The thread is ready or, with a failure, never will be. */
-  | { readonly type: 'opened'; readonly failure: Failure | undefined }
+  | { readonly type: 'opened'; readonly failure?: Failure }
   /** The API is connected: from then on it may have the request. */
   | { readonly type: 'connected'; readonly id: number }
   | { readonly type: 'response'; readonly id: number; readonly response: unknown }

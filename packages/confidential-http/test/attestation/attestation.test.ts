@@ -22,7 +22,7 @@ import {
   softwarePolicy,
   startEnclaveServer,
 } from '../../index.js'
-import { openBootKey, sealBootKey } from '../../remote/sealing.js'
+import { openBootKey, sealBootKey } from '../../remote/protocol.js'
 import { createVault } from '../../vault/create-vault.js'
 import type { Vault } from '../../vault/vault.js'
 import { postTo } from '../support/raw-caller.js'

@@ -7,11 +7,17 @@ import type { Target } from '@sluice/test-support/fuzz/fuzz.js'
 import { mutateBytes } from '@sluice/test-support/fuzz/mutations.js'
 import { assert, encoder, json, NOW, ofBytes, text } from '@sluice/test-support/fuzz/target.js'
 import { boxKeys } from 'sluice/internal'
-import { readAnswer } from '../../remote/ask-enclave.js'
+import { readAnswer } from '../../remote/remote-enclave.js'
 import { readBootKey } from '../../remote/boot-keys.js'
-import { readEnvelope } from '../../remote/envelope.js'
-import { Rejection } from '../../remote/rejection.js'
-import { openAnswer, openRequest, sealAnswer, sealRequest, toJSON } from '../../remote/sealing.js'
+import {
+  openAnswer,
+  openRequest,
+  readEnvelope,
+  Rejection,
+  sealAnswer,
+  sealRequest,
+} from '../../remote/protocol.js'
+import { toJSON } from '../../sealed-message.js'
 import { parseBase64 } from '../../request/byte-fields.js'
 import { formatDuration, parseDuration } from '../../request/duration.js'
 import { normalizeRequest } from '../../request/normalize-request.js'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { type CallerLimits, createCallerGuard } from '../../remote/caller-limits.js'
-import { createTokenBucket } from '../../remote/token-bucket.js'
+import { CallerGuard, type CallerLimits } from '../../remote/callers.js'
+import { TokenBucket } from '../../remote/admission.js'
 
 function thrownBy(run: () => unknown): unknown {
   try {
@@ -20,7 +20,7 @@ describe('a token bucket', () => {
         fc.integer({ min: 1, max: 50 }),
         (pauses, rate) => {
           let time = 0
-          const bucket = createTokenBucket(rate, rate, () => time)
+          const bucket = new TokenBucket(rate, rate, () => time)
           let granted = 0
           for (const pause of pauses) {
             time += pause
@@ -42,7 +42,7 @@ describe('a token bucket', () => {
         fc.double({ min: 0.01, max: 1000, noNaN: true }),
         (spent, rate) => {
           let time = 0
-          const bucket = createTokenBucket(rate, Math.max(1, rate), () => time)
+          const bucket = new TokenBucket(rate, Math.max(1, rate), () => time)
           bucket.spend(spent)
           time += bucket.msUntil(1)
           expect(bucket.msUntil(1)).toBeLessThanOrEqual(1)
@@ -54,7 +54,7 @@ describe('a token bucket', () => {
 
 describe('the limits of a caller', () => {
   const guardOf = (limits: CallerLimits, clock: { now: number }) =>
-    createCallerGuard(limits, () => clock.now)
+    new CallerGuard(limits, () => clock.now)
 
   test('requests a second', () => {
     const clock = { now: 0 }
@@ -75,7 +75,7 @@ describe('the limits of a caller', () => {
   })
 
   test('requests at once', () => {
-    const guard = createCallerGuard({ requestsAtOnce: 2 })
+    const guard = new CallerGuard({ requestsAtOnce: 2 })
     const leave = guard.enter('a', 1)
     guard.enter('a', 1)
     expect(thrownBy(() => guard.enter('a', 1))).toMatchObject({
@@ -100,7 +100,7 @@ describe('the limits of a caller', () => {
   })
 
   test('by default 64 at once, and no other', () => {
-    const guard = createCallerGuard()
+    const guard = new CallerGuard()
     for (let count = 0; count < 64; count++) guard.enter('a', 1e9)
     expect(thrownBy(() => guard.enter('a', 1))).toMatchObject({ code: 'RATE_LIMIT' })
   })
@@ -111,6 +111,6 @@ describe('the limits of a caller', () => {
     [{ requestsAtOnce: 1.5 }, /^callerLimits\.requestsAtOnce must be/],
     [{ atOnce: 1 }, /unknown option 'atOnce' of callerLimits/],
   ])('%j is refused', (limits, message) => {
-    expect(() => createCallerGuard(limits as CallerLimits)).toThrow(message)
+    expect(() => new CallerGuard(limits as CallerLimits)).toThrow(message)
   })
 })

@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from '@jest/globals'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import { boxKeys } from 'sluice/internal'
-import { startCurveThreads } from '../../remote/curve-threads.js'
-import { openAnswer, openBootKey, sealRequest } from '../../remote/sealing.js'
+import { CurveThreads } from '../../remote/curve-threads.js'
+import { openAnswer, openBootKey, sealRequest } from '../../remote/protocol.js'
 
 const keys = { enclave: boxKeys(), boot: boxKeys() }
-const threads = startCurveThreads(keys)
+const threads = new CurveThreads(keys)
 afterAll(() => threads.close())
 
 const asker = (signal = new AbortController().signal) => ({

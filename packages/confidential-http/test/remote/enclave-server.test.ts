@@ -9,7 +9,8 @@ import {
   type Runtime,
   startEnclaveServer,
 } from '../../index.js'
-import { sealRequest, toJSON } from '../../remote/sealing.js'
+import { sealRequest } from '../../remote/protocol.js'
+import { toJSON } from '../../sealed-message.js'
 import { fetchBootKey, open, type Posted, postTo, seal } from '../support/raw-caller.js'
 import { inputOf, remoteRuntime } from '../support/sending.js'
 import { startWorld, type World } from '../support/world.js'

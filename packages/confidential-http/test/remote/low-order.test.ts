@@ -9,7 +9,7 @@ import { ValidationError } from 'sluice/core'
 import { box, boxKeys, isPublicKey, openBox, openSealed, seal } from 'sluice/internal'
 import nacl from 'tweetnacl'
 import { createRemoteRuntime, startEnclaveServer } from '../../index.js'
-import { readEnvelope } from '../../remote/envelope.js'
+import { readEnvelope } from '../../remote/protocol.js'
 import { createVault } from '../../vault/create-vault.js'
 
 const vectors = readVectors<{

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
-import type { Rejection } from '../../remote/rejection.js'
-import { createReplayGuard, MAX_SKEW, type ReplayGuard } from '../../remote/replay-guard.js'
+import type { Rejection } from '../../remote/protocol.js'
+import { MAX_SKEW, ReplayGuard } from '../../remote/callers.js'
 
 const tooMany = 'this caller has sent 100000 requests within 60 s, and no more are taken'
 const wrongTime =
@@ -36,7 +36,7 @@ function sent(guard: ReplayGuard, id: string, issuedAt: number): boolean {
 /** A guard that was made a minute ago, and its clock. */
 function setUp() {
   const clock = { time: 1_000_000 }
-  const guard = createReplayGuard(() => clock.time)
+  const guard = new ReplayGuard(() => clock.time)
   clock.time += 60_000
   return { guard, clock }
 }
@@ -68,7 +68,7 @@ test.each([-MAX_SKEW - 1, MAX_SKEW + 1])('refuses one that is issued %d ms from 
 
 test('lets one through that was issued before the guard was made: it can only be opened at this start', () => {
   const clock = { time: 1_000_000 }
-  const guard = createReplayGuard(() => clock.time)
+  const guard = new ReplayGuard(() => clock.time)
   expect(refusal(guard, 'a', clock.time - MAX_SKEW)).toBeUndefined()
 })
 

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
 import { ConfidentialHTTPClient, createKeys, type Runtime } from '../../index.js'
-import { versionMismatch } from '../../remote/rejection.js'
+import { versionMismatch } from '../../remote/protocol.js'
 import { fetchBootKey, open, postTo, seal } from '../support/raw-caller.js'
 import { type Relay, startRelay } from '../support/relay.js'
 import { inputOf, remoteRuntime } from '../support/sending.js'

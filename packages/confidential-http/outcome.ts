@@ -3,11 +3,44 @@ import {
   type ErrorCode,
   type ErrorFacts,
   isStreamsError,
+  type Log,
   ValidationError,
 } from 'sluice/core'
 import { EnclaveError, VaultError } from 'sluice/plugins/confidential-http'
 import { TDH2Error } from 'sluice/tdh2'
-import { describeSent, sentOf } from '../sent.js'
+import type { ConfidentialHTTPRequestMessage } from './request/message.js'
+import type { HTTPResponse } from './types.js'
+
+const WORDS = 'the request may have been carried out'
+
+/** Whether the request may have been sent, by errors of others, which are not changed. */
+const sentByError = new WeakMap<object, boolean>()
+
+/** Adds to an error, as a field and in words, whether the request may have reached the external server. Returns the error. */
+export function withSent(thrown: unknown, mayHaveBeenSent: boolean): unknown {
+  if (typeof thrown !== 'object' || thrown === null) return thrown
+  if (!isStreamsError(thrown)) {
+    sentByError.set(thrown, mayHaveBeenSent)
+    return thrown
+  }
+  const { message, stack = '' } = thrown
+  const described = describeSent(message, mayHaveBeenSent)
+  // Node prints the stack of an error, which repeats the message.
+  if (described !== message)
+    Object.assign(thrown, { message: described, stack: stack.replace(message, () => described) })
+  return Object.assign(thrown, { mayHaveBeenSent })
+}
+
+/** Whether the request may have been sent, according to `withSent` or the error, and true by default. */
+export function sentOf(thrown: unknown): boolean {
+  if (isStreamsError(thrown)) return thrown.mayHaveBeenSent ?? true
+  return typeof thrown === 'object' && thrown !== null ? (sentByError.get(thrown) ?? true) : true
+}
+
+/** Appends the words for a request that may have been sent, unless the message has them. */
+export function describeSent(message: string, mayHaveBeenSent: boolean): string {
+  return mayHaveBeenSent && !message.includes(WORDS) ? `${message}; ${WORDS}` : message
+}
 
 /** The part of an error that leaves the enclave. */
 export interface Failure {
@@ -77,4 +110,28 @@ export function isFailure(value: unknown): value is Failure {
     typeof retryAfter === 'number' &&
     retryAfter >= 0
   )
+}
+
+/** Logs the outcome of a request and returns it. Logs only the host of its URL: paths and queries may be confidential. */
+export async function logOutcome(
+  log: Log,
+  { request }: ConfidentialHTTPRequestMessage,
+  { startedAt, signal }: { readonly startedAt: number; readonly signal: AbortSignal },
+  outcome: Promise<HTTPResponse>,
+): Promise<HTTPResponse> {
+  const { method, url } = request
+  const { host } = new URL(url)
+  try {
+    const response = await outcome
+    const { statusCode: status } = response
+    const ms = Date.now() - startedAt
+    log.info?.(`${method} ${host}: ${status} in ${ms} ms`, { method, host, status, ms })
+    return response
+  } catch (thrown) {
+    const { code, message } = toFailure(thrown)
+    const ms = Date.now() - startedAt
+    if (!signal.aborted)
+      log.warn?.(`${method} ${host} failed in ${ms} ms: ${message}`, { method, host, code, ms })
+    throw thrown
+  }
 }

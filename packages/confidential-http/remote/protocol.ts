@@ -1,13 +1,15 @@
-import type { BoxKeys } from 'sluice/internal'
+import { type BoxKeys, formatKey, type HttpAnswer, isPublicKey, parseKey } from 'sluice/internal'
 import {
   boxJSON,
   isSealedTo,
   openJSON,
   openRequestJSON,
+  parseObject,
   sealRequestJSON,
+  toJSON,
 } from '../sealed-message.js'
-
-export { parseObject, toJSON } from '../sealed-message.js'
+import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
+import type { ServerResponse } from 'node:http'
 
 /*
  * The protocol between a caller and a remote enclave. All keys are X25519, all boxes are NaCl's. An enclave has two key pairs:
@@ -30,7 +32,7 @@ export { parseObject, toJSON } from '../sealed-message.js'
  *   an earlier one, or that of another enclave, is none for this question.
  * - A request opens only at one start of one enclave. After a restart nobody can open a recorded request, with whatever other
  *   keys; nor can another enclave with the same enclave key. So a replay can only reach the start that the request was made
- *   for, which remembers its id (replay-guard.ts).
+ *   for, which remembers its id (`ReplayGuard`).
  * - `enclave` names the key that the caller has pinned. Otherwise an enclave could present another's boot key as its own, and
  *   forward its requests to the other.
  * - The sealed box hides the caller, the box inside authenticates it. The first letter keeps boxes of different kinds apart,
@@ -104,4 +106,88 @@ export function openAnswer(
   replyTo: BoxKeys,
 ): string | undefined {
   return openJSON('A', answer, bootKey, replyTo)
+}
+
+/** A request with the facts that a caller seals with it. */
+export interface Envelope {
+  readonly id: string
+  readonly issuedAt: number
+  readonly replyTo: Uint8Array
+  readonly request: unknown
+}
+
+/** An envelope of this caller. */
+export interface NewEnvelope extends Envelope {
+  /** The enclave's public key, pinned. */
+  readonly enclave: Uint8Array
+  readonly request: ConfidentialHTTPRequestMessage
+}
+
+/** Writes an envelope as JSON. */
+export function writeEnvelope({ enclave, id, issuedAt, replyTo, request }: NewEnvelope): string {
+  const { body, ...others } = request.request
+  // JSON has no undefined: a request without a body has no field `body`.
+  const inner = { ...others, ...(body.case === undefined ? {} : { body }) }
+  return toJSON({
+    version: VERSION,
+    enclave: formatKey(enclave),
+    id,
+    issuedAt,
+    replyTo: formatKey(replyTo),
+    request: { ...request, request: inner },
+  })
+}
+
+/** Reads an envelope sealed for the enclave with this public key. Throws Rejection. */
+export function readEnvelope(json: string, publicKey: string): Envelope {
+  const envelope = parseObject(json)
+  if (envelope === undefined) throw new Rejection(400, 'the request is not JSON')
+  const { version, enclave, id, issuedAt, replyTo, request } = envelope
+  if (version !== VERSION) throw new Rejection(400, `the request is not of version ${VERSION}`)
+  if (enclave !== publicKey) throw new Rejection(400, 'the request is for another enclave')
+  if (typeof id !== 'string' || !/^[0-9a-f]{32}$/.test(id))
+    throw new Rejection(400, 'the id is not 32 hexadecimal digits')
+  if (!Number.isSafeInteger(issuedAt)) throw new Rejection(400, 'issuedAt is not a time')
+  if (typeof replyTo !== 'string' || !/^[0-9a-f]{64}$/.test(replyTo))
+    throw new Rejection(400, 'replyTo is not a key')
+  const replyKey = parseKey('replyTo', replyTo)
+  if (!isPublicKey(replyKey)) throw new Rejection(400, 'replyTo is a point of low order')
+  return { id, issuedAt: issuedAt as number, replyTo: replyKey, request }
+}
+
+/** Rejects a request. It is sealed to the caller if the request could be opened, and sent unsealed otherwise. */
+export class Rejection extends Error {
+  readonly status: number
+  /** False only if this request was never carried out and never will be. */
+  readonly mayHaveBeenSent: boolean
+
+  constructor(status: number, message: string, mayHaveBeenSent = true) {
+    super(message)
+    this.status = status
+    this.mayHaveBeenSent = mayHaveBeenSent
+  }
+}
+
+/** Answers with an unsealed rejection and closes the connection. */
+export function sendRejection(response: ServerResponse, { status, message }: Rejection): void {
+  if (response.headersSent || response.destroyed) return
+  response
+    .writeHead(status, { 'content-type': 'text/plain', connection: 'close' })
+    .end(`${message}\n`)
+}
+
+/** Makes the rejection of a caller of an older version. */
+export function rejectVersion(): Rejection {
+  return new Rejection(426, `the caller is of an older version: this enclave speaks ${VERSION}`)
+}
+
+/**
+ * Reads the enclave's version from a rejection of this caller's version; undefined for other answers. The answer is not sealed,
+ * so only a number is quoted.
+ */
+export function versionMismatch({ status, body }: HttpAnswer): string | undefined {
+  if (status !== 426) return undefined
+  const [, version] = /speaks (\d{1,6})\s*$/.exec(new TextDecoder().decode(body)) ?? []
+  const spoken = version === undefined ? 'another version' : `version ${version}`
+  return `answered 426: it speaks ${spoken}, and this caller ${VERSION}`
 }

@@ -1,0 +1,159 @@
+import type { Log } from 'sluice/core'
+import { formatKey, isPublicKey } from 'sluice/internal'
+import { type Attestor, type Evidence, presentEvidence } from '../attestation/evidence.js'
+import type { Enclave } from '../enclave/enclave.js'
+import { describeSent, type Failure, toFailure } from '../outcome.js'
+import { toJSON } from '../sealed-message.js'
+import type { HTTPResponse } from '../types.js'
+import { Admission, type Asker } from './admission.js'
+import { type CallerGuard, type Callers, type Refusals, ReplayGuard } from './callers.js'
+import { type CurveKeys, CurveThreads } from './curve-threads.js'
+import { isFor, MIN_SEALED_BYTES, Rejection, readEnvelope, VERSION } from './protocol.js'
+
+/** The connection that a message came on. */
+export interface Sender extends Asker {
+  /** Marks the connection as one that has brought an authentic request. */
+  prove(): void
+}
+
+/** The answer to a caller. */
+export interface SealedAnswer {
+  readonly status: number
+  readonly body: Uint8Array
+  /** Milliseconds after which the caller may ask again. */
+  readonly retryAfter?: number | undefined
+}
+
+/** Options of `Answering`. */
+export interface AnsweringOptions {
+  readonly enclave: Enclave
+  readonly keys: CurveKeys
+  readonly callers: Callers
+  readonly limits: CallerGuard
+  /** Makes evidence for each question for the boot key. */
+  readonly attestor?: Attestor | undefined
+  /** Records the requests that are refused before the enclave is asked. */
+  readonly refusals?: Refusals | undefined
+  readonly log: Log
+}
+
+/** How much evidence is made at once: hardware takes its time. */
+const MAX_ATTESTING = 2
+const MAX_RUNNING = 256
+
+/** Answers the callers of an enclave, from one start of the enclave to its end. */
+export class Answering {
+  readonly #options: AnsweringOptions
+  readonly #startedAt = performance.now()
+  readonly #bootKey: string
+  readonly #threads: CurveThreads
+  readonly #replays = new ReplayGuard()
+  readonly #attesting = new Admission(MAX_ATTESTING)
+  readonly #running = new Set<Promise<unknown>>()
+
+  constructor(options: AnsweringOptions) {
+    this.#options = options
+    this.#bootKey = formatKey(options.keys.boot.publicKey)
+    this.#threads = new CurveThreads(options.keys)
+  }
+
+  /** Answers a caller that asks for the boot key. Rejects with Rejection if no sealed answer is possible. */
+  async bootKey(asker: Uint8Array, sender: Sender): Promise<SealedAnswer> {
+    if (!isPublicKey(asker)) throw new Rejection(400, 'the body is not a public key')
+    const evidence = await this.#makeEvidence(asker, sender)
+    const body = await this.#threads.run(() => {
+      const upFor = performance.now() - this.#startedAt
+      const json = toJSON({ version: VERSION, bootKey: this.#bootKey, upFor, evidence })
+      return { type: 'seal-boot-key', json, asker: new Uint8Array(asker) }
+    }, sender)
+    return { status: 200, body }
+  }
+
+  /**
+   * Carries a request out. If the request could be opened, the answer is sealed to its caller, also after a failure. Rejects
+   * with Rejection otherwise.
+   */
+  async request(sealed: Uint8Array, sender: Sender): Promise<SealedAnswer> {
+    const arrivedAt = Date.now()
+    const { keys, callers, limits, enclave } = this.#options
+    if (!isFor(sealed, keys.boot))
+      throw new Rejection(410, 'the request is not sealed to the boot key of this enclave')
+    if (sealed.byteLength < MIN_SEALED_BYTES) throw new Rejection(400, 'the request is too short')
+    const opened = await this.#threads.run(
+      () => ({ type: 'open-request', sealed: new Uint8Array(sealed) }),
+      sender,
+    )
+    if (opened === undefined) throw new Rejection(400, 'the request does not open')
+    const envelope = readEnvelope(opened.json, formatKey(keys.enclave.publicKey))
+    const { id, issuedAt, replyTo, request } = envelope
+    const name = formatKey(opened.caller)
+    const owner = callers.ownerOf(name)
+    let leave: ((bytes: number) => void) | undefined
+    let isAuthentic = false
+    let status = 200
+    let outcome: { readonly response: HTTPResponse } | { readonly failure: Failure }
+    try {
+      if (owner === undefined)
+        throw new Rejection(403, 'the enclave does not know this caller', false)
+      // Before the caller's limits: a request that they refuse never is carried out, and who repeats what it recorded uses none up.
+      this.#replays.check(name, id, issuedAt)
+      sender.prove()
+      isAuthentic = true
+      leave = limits.enter(name, sealed.byteLength)
+      if (this.#running.size >= MAX_RUNNING)
+        throw new Rejection(503, 'the enclave is overloaded', false)
+      // A caller with a fast clock gets no more time than from the arrival on.
+      const startedAt = Math.min(arrivedAt, issuedAt)
+      const running = enclave.send(request, { name, owner, startedAt, signal: sender.signal })
+      this.#running.add(running)
+      outcome = { response: await running.finally(() => this.#running.delete(running)) }
+    } catch (thrown) {
+      const failure = thrown instanceof Rejection ? ofRejection(thrown) : toFailure(thrown)
+      if (thrown instanceof Rejection) status = thrown.status
+      else if (failure.code === 'RATE_LIMIT') status = 429
+      this.#noteFailure(failure, status, isAuthentic ? name : undefined)
+      outcome = { failure }
+    }
+    const json = toJSON({ id, ...outcome })
+    leave?.(Buffer.byteLength(json))
+    const body = await this.#threads.run(() => ({ type: 'seal-answer', json, replyTo }), sender)
+    return {
+      status,
+      body,
+      retryAfter: 'failure' in outcome ? outcome.failure.retryAfter : undefined,
+    }
+  }
+
+  /** Resolves when no request is carried out any more, and zeroes the boot key. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#running)
+    await this.#threads.close()
+    this.#options.keys.boot.secretKey.fill(0)
+  }
+
+  /** Records a refused request of a known caller, unless the stack of the enclave has done so, and logs a rejection. */
+  #noteFailure({ code, message }: Failure, status: number, caller: string | undefined): void {
+    const { refusals, log } = this.#options
+    const isRecorded = status === 200 && code !== 'VALIDATION'
+    if (caller !== undefined && !isRecorded) refusals?.add(caller, code)
+    if (status !== 200) log.warn?.(`rejected with ${status}: ${message}`, { status })
+  }
+
+  /** Presents evidence to a question, a few at once. */
+  async #makeEvidence(nonce: Uint8Array, sender: Sender): Promise<Evidence | undefined> {
+    const { attestor, keys } = this.#options
+    if (attestor === undefined) return undefined
+    const leave = await this.#attesting.enter(sender)
+    try {
+      const bootKey = keys.boot.publicKey
+      const enclavePublicKey = keys.enclave.publicKey
+      return await presentEvidence(attestor, { enclavePublicKey, bootKey, nonce })
+    } finally {
+      leave()
+    }
+  }
+}
+
+function ofRejection({ message, mayHaveBeenSent }: Rejection): Failure {
+  return { code: 'ENCLAVE', message: describeSent(message, mayHaveBeenSent), mayHaveBeenSent }
+}

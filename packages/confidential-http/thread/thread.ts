@@ -1,0 +1,287 @@
+import {
+  MessageChannel,
+  type MessagePort,
+  receiveMessageOnPort,
+  type Worker,
+} from 'node:worker_threads'
+import { asError, createDeferred, type Log, MAX_TIMER, onAbort } from 'sluice/core'
+import { EnclaveError } from 'sluice/plugins/confidential-http'
+import { fromFailure, kindOfError, withSent } from '../outcome.js'
+import type { FromThread, Question, ThreadData, ToThread } from './thread-messages.js'
+import { startWorker, stopWorker, type WorkerSettings } from './worker.js'
+
+/** A question that was sent. */
+export interface Sent<Value> {
+  /** Blocks until the answer has arrived or the time is up. */
+  result(): Value
+  /** Waits for the same without blocking. */
+  resultAsync(): Promise<Value>
+}
+
+/** Options of a question. */
+export interface SendOptions {
+  /** Aborting it cancels the question. */
+  readonly signal?: AbortSignal | undefined
+  /** Whether a cancelled question stays open until the thread has reported its outcome. @default false */
+  readonly awaitsOutcome?: boolean
+  /** Called when the thread has connected to the API: from then on the API may have the request. */
+  readonly onConnected?: (() => void) | undefined
+}
+
+/** Options of a thread. */
+export interface ThreadOptions extends WorkerSettings {
+  /** Sent to the thread when it starts. */
+  readonly settings: unknown
+  readonly log: Log
+}
+
+type Outcome = { readonly response: unknown } | { readonly error: Error }
+
+/** A question and, once the thread has answered it, its outcome. */
+interface Asked {
+  outcome?: Outcome
+  onConnected?: (() => void) | undefined
+  /** Removes the listener from the caller's signal. */
+  forget?: () => void
+  /** Called with the outcome, if somebody awaits it. */
+  settle?: () => void
+}
+
+const levels: readonly (keyof Log)[] = ['debug', 'info', 'warn', 'error', 'connection']
+
+/** Milliseconds a thread may take to start. With less, a slow machine might never have a thread that is ready. */
+const MAX_START = 10_000
+
+/** A thread that answers questions. Only an awaited question keeps the process alive, the thread does not. */
+export class Thread {
+  readonly #log: Log
+  readonly #worker: Worker
+  readonly #port: MessagePort
+  /** The thread increments this number with each message: a caller that blocks sleeps on it. */
+  readonly #received: Int32Array
+  readonly #startedAt = performance.now()
+  readonly #ready = createDeferred()
+  /** The questions without an outcome, by their number. */
+  readonly #open = new Map<number, Asked>()
+  #lastID = 0
+  /** How many promises of this thread are awaited. */
+  #awaited = 0
+  #idle = createDeferred()
+  #isReady = false
+  /** Whether the thread has opened its service, so that requests may have been sent. */
+  #isOpen = false
+  #ended: Error | undefined
+  #exited: Promise<void> = Promise.resolve()
+
+  constructor({ log, settings, ...program }: ThreadOptions) {
+    const { port1, port2 } = new MessageChannel()
+    const counter = new SharedArrayBuffer(4)
+    const listened = levels.filter(level => log[level] !== undefined)
+    const data: ThreadData<unknown> = { settings, port: port2, counter, levels: listened }
+    this.#log = log
+    this.#port = port1
+    this.#received = new Int32Array(counter)
+    this.#worker = startWorker(program, data, [port2])
+    this.#worker.on('error', thrown => this.#die(kindOfError(thrown)))
+    this.#worker.on('exit', code => {
+      // Its last messages count.
+      this.#receiveAll()
+      this.#die(`exit code ${code}`)
+    })
+    port1.on('message', (message: FromThread) => this.#receive(message))
+    port1.unref()
+  }
+
+  /** Resolves when the thread is ready for questions; rejects if it never will be. */
+  get ready(): Promise<void> {
+    return this.#ready.promise
+  }
+
+  /** Waits for `ready` and keeps the process alive until then. */
+  whenReady(): Promise<void> {
+    return this.#keepAlive(this.ready)
+  }
+
+  /** True while the thread answers questions. */
+  isReady(): boolean {
+    this.#receiveAll()
+    return this.#isOpen && this.#ended === undefined
+  }
+
+  /** False once the thread has ended or sent its last message. */
+  isUsable(): boolean {
+    this.#receiveAll()
+    return this.#ended === undefined
+  }
+
+  /** True if no question is open. */
+  isIdle(): boolean {
+    return this.#open.size === 0
+  }
+
+  /** Resolves when no question is open. */
+  async whenIdle(): Promise<void> {
+    if (!this.isIdle()) await this.#idle.promise
+  }
+
+  /** Sends a question. The thread counts as dead if it does not answer within `timeout` milliseconds. */
+  send<Value>(
+    question: Question,
+    timeout: number,
+    { signal, awaitsOutcome = false, onConnected }: SendOptions = {},
+  ): Sent<Value> {
+    const id = ++this.#lastID
+    const asked: Asked = { onConnected }
+    this.#open.set(id, asked)
+    this.#post({ ...question, id, startedAt: Date.now() })
+    if (signal !== undefined)
+      asked.forget = onAbort(signal, () => {
+        if (awaitsOutcome) this.#post({ type: 'cancel', id })
+        else this.#cancel(id, asError(signal.reason))
+      })
+    if (this.#ended !== undefined) this.#complete(id, { error: this.#ended })
+
+    const deadline = performance.now() + timeout
+    const timeLeft = (): number => Math.min(MAX_TIMER, deadline - performance.now())
+    const giveUp = (): void => this.#giveUp(id, timeout)
+    let awaited: Promise<Value> | undefined
+    return {
+      result: () => {
+        for (;;) {
+          const seen = Atomics.load(this.#received, 0)
+          this.#receiveAll()
+          if (asked.outcome !== undefined) return unwrap(asked.outcome)
+          const left = timeLeft()
+          if (left > 0) Atomics.wait(this.#received, 0, seen, left)
+          else giveUp()
+        }
+      },
+      resultAsync: () => (awaited ??= this.#wait(asked, timeLeft(), giveUp)),
+    }
+  }
+
+  /**
+   * Fails the open questions with `reason`, and marks whether they may have been sent. Resolves when the thread has exited, or
+   * hangs.
+   */
+  async end(reason: Error): Promise<void> {
+    if (this.#ended === undefined) {
+      this.#ended = reason
+      this.#ready.reject(reason)
+      // A thread that is slow to start does not hang. Terminated, it would leave a file open.
+      const patience = this.#isReady ? 0 : this.#startedAt + MAX_START - performance.now()
+      this.#exited = stopWorker(this.#worker, patience)
+      const error = withSent(reason, this.#isOpen) as Error
+      for (const id of [...this.#open.keys()]) this.#complete(id, { error })
+      this.#port.close()
+    }
+    await this.#exited
+  }
+
+  #post(message: ToThread): void {
+    this.#port.postMessage(message)
+  }
+
+  #receive(message: FromThread): void {
+    switch (message.type) {
+      case 'log':
+        this.#log[message.level]?.(message.message, message.facts)
+        break
+      case 'connected':
+        this.#open.get(message.id)?.onConnected?.()
+        break
+      case 'response':
+        this.#complete(message.id, { response: message.response })
+        break
+      case 'failure':
+        this.#complete(message.id, { error: fromFailure(message.failure) })
+        break
+      case 'opened':
+        this.#isReady = true
+        this.#isOpen = message.failure === undefined
+        if (message.failure === undefined) this.#ready.resolve()
+        else this.#fail(fromFailure(message.failure))
+        break
+      case 'end':
+        this.#die(message.why)
+        break
+    }
+  }
+
+  /** Receives the queued messages, because the event loop may have been blocked. */
+  #receiveAll(): void {
+    for (let next = receiveMessageOnPort(this.#port); next; next = receiveMessageOnPort(this.#port))
+      this.#receive(next.message as FromThread)
+  }
+
+  /** Sets the outcome of a question, unless the question has one. */
+  #complete(id: number, outcome: Outcome): void {
+    const asked = this.#open.get(id)
+    if (asked === undefined) return
+    this.#open.delete(id)
+    asked.outcome = outcome
+    asked.forget?.()
+    asked.settle?.()
+    if (!this.isIdle()) return
+    this.#idle.resolve()
+    this.#idle = createDeferred()
+  }
+
+  #cancel(id: number, error: Error): void {
+    this.#post({ type: 'cancel', id })
+    this.#complete(id, { error })
+  }
+
+  /** Sets the outcome of a question whose time is up. */
+  #giveUp(id: number, timeout: number): void {
+    this.#receiveAll()
+    if (!this.#open.has(id)) return
+    const ms = Math.round(timeout)
+    if (this.#isReady || performance.now() - this.#startedAt > MAX_START) {
+      const rule = `did not answer within ${ms} ms and was ended; the next request starts another`
+      this.#fail(new EnclaveError(`the enclave's thread ${rule}`))
+    } else {
+      const rule = `was still starting after ${ms} ms: ask again, or allow the request more time`
+      this.#cancel(id, new EnclaveError(`the enclave's thread ${rule}`, { mayHaveBeenSent: false }))
+    }
+  }
+
+  #fail(error: Error): void {
+    if (this.#ended === undefined) this.#log.error?.(error.message)
+    void this.end(error)
+  }
+
+  #die(why: string): void {
+    this.#fail(
+      new EnclaveError(`the enclave's thread ended: ${why}; the next request starts another`),
+    )
+  }
+
+  async #wait<Value>(asked: Asked, ms: number, giveUp: () => void): Promise<Value> {
+    const timer = setTimeout(giveUp, ms)
+    const settled = new Promise<void>(resolve => {
+      asked.settle = resolve
+    })
+    try {
+      if (asked.outcome === undefined) await this.#keepAlive(settled)
+      return unwrap(asked.outcome as unknown as Outcome)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Waits for a message of the thread and keeps the process alive until then. */
+  async #keepAlive(message: Promise<void>): Promise<void> {
+    if (this.#awaited++ === 0) this.#port.ref()
+    try {
+      await message
+    } finally {
+      if (--this.#awaited === 0) this.#port.unref()
+    }
+  }
+}
+
+function unwrap<Value>(outcome: Outcome): Value {
+  if ('error' in outcome) throw outcome.error
+  return outcome.response as Value
+}
