@@ -1,5 +1,14 @@
 const isLong = process.env.TEST_LONG === '1'
 const hasNats = process.env.TEST_NATS === '1'
+/** The documented way alone: the doors of the fast lane are closed. */
+const closedDoors =
+  process.env.FAST_LANE === 'closed'
+    ? {
+        '^(?:\\.{1,2}/)+(?:client/)?fast/index\\.js$':
+          '<rootDir>/test/support/fast-lane/no-lane.ts',
+        '^\\./simd\\.js$': '<rootDir>/test/support/fast-lane/no-simd.ts',
+      }
+    : {}
 
 const root = __dirname.replaceAll('\\', '/').replace(/[$()*+.?[\\\]^{|}]/g, '\\$&')
 
@@ -11,6 +20,7 @@ const common = {
   transformIgnorePatterns: ['/node_modules/(?!ky/|hyparquet)'],
   // Entries are their sources, so that a test has one library.
   moduleNameMapper: {
+    ...closedDoors,
     '^(@?sluice.*/package\\.json)$': '$1',
     '^sluice$': '<rootDir>/index.ts',
     '^sluice/stores$': '<rootDir>/client/stores/index.ts',

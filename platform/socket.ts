@@ -3,8 +3,7 @@ import type { RawData } from 'ws'
 import { asError, ValidationError } from '../core/errors.js'
 import { createLifetime } from '../core/lifetime.js'
 import { setImmediate } from './globals.js'
-import { createCarrier } from './socket/carrier.js'
-import { connectionsOf } from './socket/connections.js'
+import { connectionsOf, FastSocket } from './node/fast-socket.js'
 
 /** The upgrade that opens a connection. */
 export interface Upgrade {
@@ -68,26 +67,29 @@ export type Connect = (upgrade: Upgrade, events: SocketEvents) => Promise<Socket
 
 /** Node's http takes any stream, and its sockets read into one buffer. Bun and Deno have sockets for ws alone. */
 const { bun, deno } = globalThis.process.versions
-const canCarry = bun === undefined && deno === undefined
+const canBeFast = bun === undefined && deno === undefined
 
-/** How much of the body of a refused upgrade is read. */
-export interface RefusalLimits {
-  readonly bytes: number
-  readonly ms: number
-}
-
-/** Opens what a WebSocket runs over: a socket of Node. */
+/** Opens the socket of Node that a WebSocket runs over. */
 export type OpenSocket = (signal: AbortSignal) => Promise<unknown>
 
-/** Opens a WebSocket of the platform's, over a socket of `openSocket` where that is given. */
+/** How the form for Node opens a WebSocket. */
+export interface SocketOptions {
+  /** How much of the body of a refused upgrade is read, and how long. */
+  readonly refusal: { readonly bytes: number; readonly ms: number }
+  /** Read messages before ws. */
+  readonly isFast: boolean
+  /** @default a socket as ws opens it */
+  readonly openSocket?: OpenSocket | undefined
+}
+
+/** Opens a WebSocket of the platform. */
 export type OpenWebSocket = (
   upgrade: Upgrade,
   events: SocketEvents,
-  limits: RefusalLimits,
-  openSocket?: OpenSocket,
+  options: SocketOptions,
 ) => Promise<Socket>
 
-/** Loads ws. Where a bundle can't, no other attempt will help. */
+/** Loads ws. If a bundle can't, no other attempt will help. */
 async function loadWebSocket(): Promise<typeof import('ws').WebSocket> {
   try {
     const { WebSocket } = await import('ws')
@@ -106,12 +108,11 @@ async function loadWebSocket(): Promise<typeof import('ws').WebSocket> {
 export const openWebSocket: OpenWebSocket = async function openWebSocket(
   { url, headers, compression, maxMessageBytes },
   events,
-  limits,
-  openSocket,
+  { refusal, isFast, openSocket },
 ) {
   const WebSocket = await loadWebSocket()
   const life = createLifetime()
-  const carrier = canCarry ? createCarrier(maxMessageBytes) : undefined
+  const fast = isFast && canBeFast ? new FastSocket(maxMessageBytes) : undefined
   const socket = new WebSocket(url, {
     headers: Object.fromEntries(headers),
     perMessageDeflate: compression,
@@ -121,20 +122,26 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
     skipUTF8Validation: true,
     createConnection: connectionsOf({
       isSecure: url.startsWith('wss:'),
-      carrier,
+      fast,
       openSocket,
       signal: life.signal,
     }),
   })
   socket.binaryType = 'nodebuffer'
   let failure: Error | undefined
-  const reading = carrier ?? socket
   let isPaused = false
   let isResting = false
 
+  function flow(): void {
+    const isStopped = isPaused || isResting
+    if (fast !== undefined) fast.setPaused(isStopped)
+    else if (isStopped) socket.pause()
+    else socket.resume()
+  }
+
   function endRest(): void {
     isResting = false
-    if (!isPaused) reading.resume()
+    flow()
   }
 
   let answer: Headers | undefined
@@ -143,18 +150,18 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
   })
   socket.on('open', () => {
     events.opened(answer)
-    if (socket.extensions === '') carrier?.readMessages(events.message)
-    else carrier?.handOverAll()
+    if (socket.extensions === '') fast?.readMessages(events.message)
+    else fast?.handOverAll()
   })
   socket.on('message', (data: RawData) => events.message(data as Buffer))
   socket.on('ping', () => events.alive())
   socket.on('pong', () => events.alive())
   socket.on('error', error => {
     failure ??= error
-    carrier?.handOverAll()
+    fast?.handOverAll()
   })
   socket.on('unexpected-response', (_request, response: IncomingMessage) => {
-    void readRefusal(response, limits).then(body => {
+    void readRefusal(response, refusal).then(body => {
       events.refused(response.statusCode ?? 0, headersOf(response), body)
       socket.terminate()
     })
@@ -173,16 +180,16 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
     },
     pause() {
       isPaused = true
-      reading.pause()
+      flow()
     },
     resume() {
       isPaused = false
-      if (!isResting) reading.resume()
+      flow()
     },
     rest() {
       if (isResting) return
       isResting = true
-      reading.pause()
+      flow()
       setImmediate(endRest)
     },
     close: () => socket.close(1000),
@@ -190,7 +197,10 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
   }
 }
 
-function readRefusal(response: IncomingMessage, limits: RefusalLimits): Promise<Uint8Array> {
+function readRefusal(
+  response: IncomingMessage,
+  limits: SocketOptions['refusal'],
+): Promise<Uint8Array> {
   return new Promise(resolve => {
     const chunks: Buffer[] = []
     let size = 0

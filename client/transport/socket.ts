@@ -1,10 +1,11 @@
 import {
-  type OpenSocket,
   openWebSocket,
+  type OpenSocket,
   type Socket,
   type SocketEvents,
   type Upgrade,
 } from '../../platform/socket.js'
+import { fastLane } from '../fast/index.js'
 import { MAX_REFUSAL_BYTES, REFUSAL_TIMEOUT } from './http.js'
 
 export type {
@@ -15,13 +16,15 @@ export type {
   Upgrade,
 } from '../../platform/socket.js'
 
-const limits = { bytes: MAX_REFUSAL_BYTES, ms: REFUSAL_TIMEOUT }
-
-/** Opens a WebSocket of the platform: through ws on Node, and there over a socket of `openSocket` where that is given. */
+/** Opens a WebSocket of the platform: on Node through ws, over a socket of `openSocket` if there is one. */
 export function connectSocket(
   upgrade: Upgrade,
   events: SocketEvents,
   openSocket?: OpenSocket,
 ): Promise<Socket> {
-  return openWebSocket(upgrade, events, limits, openSocket)
+  return openWebSocket(upgrade, events, {
+    refusal: { bytes: MAX_REFUSAL_BYTES, ms: REFUSAL_TIMEOUT },
+    isFast: fastLane?.readsSockets === true,
+    openSocket,
+  })
 }

@@ -14,6 +14,7 @@ const names = [
   'stream',
   'origins',
   'pipeline',
+  'fast',
   'telemetry',
   'load',
   'rest',

@@ -12,7 +12,7 @@ const {
   allDecoders,
 } = await fromSource(
   'client/stream/intake/intake',
-  'client/stream/intake/fast-path',
+  'client/fast/message',
   'report/decoder-table',
   'report/envelope',
   'presets/create-client',

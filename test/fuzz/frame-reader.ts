@@ -2,7 +2,7 @@
 
 import { createCounters } from '../../client/metrics.js'
 import { Present } from '../../client/present.js'
-import { createFastPath } from '../../client/stream/intake/fast-path.js'
+import { fastLane } from '../../client/fast/index.js'
 import { createIntake, type Source } from '../../client/stream/intake/intake.js'
 import { createOrigins } from '../../client/stream/origins.js'
 import { createStalenessWatch } from '../../client/stream/staleness.js'
@@ -30,7 +30,7 @@ export function openFrameReader(feeds: readonly string[]): { read(data: Uint8Arr
     counters: createCounters(),
     feeds: watch.feeds,
     present: new Present(Date.now, () => undefined),
-    fastPath: createFastPath(watch.feeds, table),
+    readFast: fastLane?.createReader(watch.feeds, table),
     sink: add,
     fail: add,
   })

@@ -7,9 +7,9 @@ import type { DecoderTable, Report } from '../../../report/report.js'
 import { WebSocketError } from '../../contract/errors.js'
 import type { Sink } from '../../contract/plugin.js'
 import type { Present } from '../../present.js'
+import type { FastReader, MessageSource } from '../../fast/index.js'
 import type { FeedState } from '../staleness.js'
-import type { OriginTraffic, StreamCounters } from '../stream-api.js'
-import type { Place } from './copies.js'
+import type { StreamCounters } from '../stream-api.js'
 import { MAX_JUNK, type Rejections } from './rejections.js'
 
 /**
@@ -19,21 +19,15 @@ import { MAX_JUNK, type Rejections } from './rejections.js'
 export type Intake = (data: Uint8Array, source: Source) => boolean | Error
 
 /** A connection, as the source of messages. */
-export interface Source {
-  readonly origin: string
-  readonly traffic: OriginTraffic
+export interface Source extends MessageSource {
   /** The feeds that it was opened for. */
   readonly carried: readonly string[]
-  readonly place: Place
   readonly rejections: Rejections
   /** Messages in a row that were no reports. */
   junk: number
   /** When the last report came, in milliseconds of the wall clock. */
   lastReportAt: number
 }
-
-/** Reads a message as the service writes it and counts its report for the feed; undefined for any other, valid or not. */
-export type FastPath = (data: Uint8Array, source: Source) => Report | undefined
 
 /** What an intake needs of its stream. */
 export interface IntakeParts<Data> {
@@ -44,7 +38,7 @@ export interface IntakeParts<Data> {
   /** The feeds that are subscribed. */
   readonly feeds: ReadonlyMap<string, FeedState>
   /** Without it each message is parsed: the same reports, slower. */
-  readonly fastPath?: FastPath
+  readonly readFast?: FastReader | undefined
   readonly present: Present
   /** The bottom of the stack. */
   readonly sink: Sink
@@ -59,7 +53,7 @@ const MAX_LEAD = 131_072
 
 /** Makes an intake. It checks the report in each message and sends it up the stack; each rejected one becomes an error. */
 export function createIntake<Data>(parts: IntakeParts<Data>): Intake {
-  const { table, log, counters, feeds, fastPath, present, sink, fail } = parts
+  const { table, log, counters, feeds, readFast, present, sink, fail } = parts
   const now = createTickClock(parts.now)
 
   function read(data: Uint8Array, source: Source): Report | undefined {
@@ -105,7 +99,7 @@ export function createIntake<Data>(parts: IntakeParts<Data>): Intake {
   }
 
   return function receive(data, source) {
-    const report = fastPath?.(data, source) ?? read(data, source)
+    const report = readFast?.(data, source) ?? read(data, source)
     if (report !== undefined) pass(report, source)
     else if (source.junk === MAX_JUNK) return source.rejections.drop()
     const { place } = source

@@ -1,10 +1,10 @@
 import { asError } from '../../../core/errors.js'
 import { rejectedFeeds } from '../../contract/errors.js'
 import type { ConnectionChange, ConnectionState } from '../../contract/status.js'
+import { fastLane } from '../../fast/index.js'
 import { type Connect, connectSocket } from '../../transport/socket.js'
 import type { ConnectionOptions } from '../connection/connection.js'
 import type { StreamConnections } from '../connection/stream-connections.js'
-import { createFastPath } from '../intake/fast-path.js'
 import { createIntake, type IntakeParts } from '../intake/intake.js'
 import type { ShardChange } from './plan.js'
 import { createShard, type Shard, type ShardParts } from './shard.js'
@@ -39,7 +39,7 @@ export function createRunningShards(parts: ShardsParts): RunningShards {
   const { connections, origins } = parts
   const intake = createIntake({
     ...parts.intake,
-    fastPath: createFastPath(parts.intake.feeds, parts.intake.table),
+    readFast: fastLane?.createReader(parts.intake.feeds, parts.intake.table),
   })
   const { connect = connectSocket } = parts.connection
   const connection = { ...parts.connection, connect }

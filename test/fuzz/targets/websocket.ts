@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import * as ws from 'ws'
-import { createFrameReader } from '../../../platform/socket/frames.js'
+import { createFrameReader } from '../../../platform/node/fast-socket.js'
 import type { Target } from '../../support/fuzz/fuzz.js'
 import { mutateBytes } from '../../support/fuzz/mutations.js'
 import { assert, ofBytes } from '../../support/fuzz/target.js'

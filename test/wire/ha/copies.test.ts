@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { fastLane } from '../../../client/fast/index.js'
 import { type Connect, connectSocket } from '../../../client/transport/socket.js'
 import { pause, until } from '../../support/waiting.js'
 import { ethUsd, open, start } from '../../support/wire/ha.js'
@@ -90,27 +91,36 @@ describe('copies', () => {
   })
 })
 
-test('a connection that is far ahead of the others lets them have their turn', async () => {
-  const engine = await start()
-  let rests = 0
-  const connect: Connect = async (target, events) => {
-    const socket = await connectSocket(target, events)
-    return {
-      ...socket,
-      rest() {
-        rests++
-        socket.rest?.()
-      },
+// Without the cache of duplicates nothing says which connection is ahead.
+const testFast = fastLane === undefined ? test.skip : test
+testFast(
+  'a connection that is far ahead of the others lets them have their turn',
+  async () => {
+    const engine = await start()
+    let rests = 0
+    const connect: Connect = async (target, events) => {
+      const socket = await connectSocket(target, events)
+      return {
+        ...socket,
+        rest() {
+          rests++
+          socket.rest?.()
+        },
+      }
     }
-  }
-  const { stream, seen } = open(engine, {}, { connect })
-  await stream.connect()
-  await until(() => stream.getMetrics().activeConnections === 2)
-  const published = Array.from({ length: 2000 }, () => engine.publish(ethUsd).observationsTimestamp)
-  await until(() => stream.getMetrics().totalReceived === 2 * published.length, 30_000)
-  expect(seen.times).toEqual(published)
-  expect(seen.errors).toEqual([])
-  // 3 MB have come: so often at most could one be ahead by its share, and twice it was surely.
-  expect(rests).toBeGreaterThan(1)
-  expect(rests).toBeLessThan(40)
-}, 60_000)
+    const { stream, seen } = open(engine, {}, { connect })
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    const published = Array.from(
+      { length: 2000 },
+      () => engine.publish(ethUsd).observationsTimestamp,
+    )
+    await until(() => stream.getMetrics().totalReceived === 2 * published.length, 30_000)
+    expect(seen.times).toEqual(published)
+    expect(seen.errors).toEqual([])
+    // 3 MB have come: so often at most could one be ahead by its share, and twice it was surely.
+    expect(rests).toBeGreaterThan(1)
+    expect(rests).toBeLessThan(40)
+  },
+  60_000,
+)

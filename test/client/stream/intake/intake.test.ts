@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { createCounters } from '../../../../client/metrics.js'
 import { Present } from '../../../../client/present.js'
-import { createFastPath } from '../../../../client/stream/intake/fast-path.js'
+import { fastLane } from '../../../../client/fast/index.js'
 import { createIntake, type Source } from '../../../../client/stream/intake/intake.js'
 import { createOrigins } from '../../../../client/stream/origins.js'
 import { createStalenessWatch } from '../../../../client/stream/staleness.js'
@@ -33,7 +33,7 @@ function readAll(messages: readonly string[], isFast: boolean) {
       () => 0,
       () => undefined,
     ),
-    ...(isFast ? { fastPath: createFastPath(feeds, table) } : {}),
+    readFast: isFast ? fastLane?.createReader(feeds, table) : undefined,
     sink: report => void reports.push(report),
     fail: add,
   })
@@ -54,7 +54,7 @@ function readAll(messages: readonly string[], isFast: boolean) {
   return { reports, errors, counters, traffic, feeds: [...feeds.values()] }
 }
 
-test('an intake without a fast path makes the same of all messages', () => {
+test('an intake without the fast lane makes the same of all messages', () => {
   const messages = publishedReports.flatMap(({ feedID, fullReport }) => [
     JSON.stringify({ report: { feedID, fullReport } }),
     JSON.stringify({ report: { fullReport, feedID } }, null, 1),

@@ -1,19 +1,16 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createCopyCache, type Place } from '../../../../client/stream/intake/copies.js'
-import { createMessageReader } from '../../../../client/stream/intake/fast-path.js'
-import { parseFrame } from '../../../../client/stream/intake/intake.js'
-import { createStalenessWatch } from '../../../../client/stream/staleness.js'
-import { asError } from '../../../../core/errors.js'
-import { allDecoders, decodeReport } from '../../../../plugins/decoders/versions.js'
-import { createDecoderTable } from '../../../../report/decoder-table.js'
-import { toReport } from '../../../../report/envelope.js'
-import type { Report } from '../../../../report/report.js'
-import { inForm } from '../../../support/long.js'
-import {
-  type PublishedReport,
-  publishedReports,
-} from '../../../support/report/published-reports.js'
+import { DuplicateCache, type Place } from '../../../client/fast/duplicates.js'
+import { createMessageReader } from '../../../client/fast/message.js'
+import { parseFrame } from '../../../client/stream/intake/intake.js'
+import { createStalenessWatch } from '../../../client/stream/staleness.js'
+import { asError } from '../../../core/errors.js'
+import { allDecoders, decodeReport } from '../../../plugins/decoders/versions.js'
+import { createDecoderTable } from '../../../report/decoder-table.js'
+import { toReport } from '../../../report/envelope.js'
+import type { Report } from '../../../report/report.js'
+import { inForm } from '../../support/long.js'
+import { type PublishedReport, publishedReports } from '../../support/report/published-reports.js'
 import {
   encodeReport,
   envelopeFrom,
@@ -22,7 +19,7 @@ import {
   type RandomReport,
   reports,
   versions,
-} from '../../../support/report/report-arbitrary.js'
+} from '../../support/report/report-arbitrary.js'
 
 const table = createDecoderTable(allDecoders)
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -77,7 +74,7 @@ const written: fc.Arbitrary<Written> = fc
       }))
   })
 
-test('an ordinary message is read by the fast path, and as the plain path reads it', () => {
+test('an ordinary message is read by the fast lane, and as the plain path reads it', () => {
   const property = ({ report, json }: Written): void => {
     const data = encode(JSON.stringify({ report: json }))
     const found = readerFor(report.feedID.toLowerCase())(data, 'one')
@@ -159,7 +156,7 @@ function edit(data: Uint8Array, list: readonly (readonly [string, number, number
   return Uint8Array.from(bytes)
 }
 
-test('whatever a message looks like, the fast path sees what the plain path reads, or nothing', () => {
+test('whatever a message looks like, the fast lane sees what the plain path reads, or nothing', () => {
   const tally = { same: 0, nothing: 0 }
   const property = ({ report, json }: Written, style: number, list: [string, number, number][]) => {
     const write = styles[style] ?? ((each: Written['json']) => JSON.stringify({ report: each }))
@@ -279,38 +276,38 @@ function makeMessages(count: number): { data: Uint8Array; report: Report }[] {
 
 const newPlace = (): Place => ({ next: 0, lead: 0 })
 
-test('a cache of copies knows the same bytes, and no others', () => {
-  const copies = createCopyCache()
+test('a cache of duplicates knows the same bytes, and no others', () => {
+  const duplicates = new DuplicateCache()
   const [one, other] = [newPlace(), newPlace()]
   const messages = publishedReports.map(({ feedID, fullReport }) =>
     encode(JSON.stringify({ report: { feedID, fullReport } })),
   )
   for (const data of messages) {
-    expect(copies.find(data, one)).toBeUndefined()
+    expect(duplicates.find(data, one)).toBeUndefined()
     const report = readPlainly(data) as Report
-    copies.add(data, report, one)
-    expect(copies.find(data.slice(), { ...other })).toBe(report)
+    duplicates.add(data, report, one)
+    expect(duplicates.find(data.slice(), { ...other })).toBe(report)
     const mistaken = [...data.keys()].filter(at => {
       const changed = data.slice()
       changed[at] = (changed[at] ?? 0) ^ 1
-      return copies.find(changed, { ...other }) !== undefined
+      return duplicates.find(changed, { ...other }) !== undefined
     })
     expect(mistaken).toEqual([])
-    expect(copies.find(data.subarray(1), { ...other })).toBeUndefined()
-    expect(copies.find(data, other)).toBe(report)
+    expect(duplicates.find(data.subarray(1), { ...other })).toBeUndefined()
+    expect(duplicates.find(data, other)).toBe(report)
   }
 })
 
-test('a cache of copies that is written over finds what is still there, and what it finds is right', () => {
-  const copies = createCopyCache()
+test('a cache of duplicates that is written over finds what is still there, and what it finds is right', () => {
+  const duplicates = new DuplicateCache()
   const [one, other] = [newPlace(), newPlace()]
   const messages = makeMessages(4000)
   for (const { data, report } of messages) {
-    expect(copies.find(data, one)).toBeUndefined()
-    copies.add(data, report, one)
+    expect(duplicates.find(data, one)).toBeUndefined()
+    duplicates.add(data, report, one)
   }
   const found = messages.map(({ data, report }) => {
-    const remembered = copies.find(data, other)
+    const remembered = duplicates.find(data, other)
     if (remembered !== undefined) expect(remembered).toBe(report)
     return remembered !== undefined
   })
@@ -318,37 +315,37 @@ test('a cache of copies that is written over finds what is still there, and what
   expect(found.slice(-500).every(Boolean)).toBe(true)
 })
 
-test('a cache of copies finds what comes in another order, twice or after others were left out', () => {
-  const copies = createCopyCache()
+test('a cache of duplicates finds what comes in another order, twice or after others were left out', () => {
+  const duplicates = new DuplicateCache()
   const messages = makeMessages(100)
   const one = newPlace()
   for (const { data, report } of messages) {
-    copies.find(data, one)
-    copies.add(data, report, one)
+    duplicates.find(data, one)
+    duplicates.add(data, report, one)
   }
   const backwards = newPlace()
   for (const { data, report } of [...messages].reverse())
-    expect(copies.find(data, backwards)).toBe(report)
+    expect(duplicates.find(data, backwards)).toBe(report)
   const seldom = newPlace()
   for (const { data, report } of messages.filter((_, index) => index % 7 === 0)) {
-    expect(copies.find(data, seldom)).toBe(report)
-    expect(copies.find(data, seldom)).toBe(report)
+    expect(duplicates.find(data, seldom)).toBe(report)
+    expect(duplicates.find(data, seldom)).toBe(report)
   }
 })
 
 test('a place counts how far its connection is ahead', () => {
-  const copies = createCopyCache()
+  const duplicates = new DuplicateCache()
   const [one, other] = [newPlace(), newPlace()]
   const messages = makeMessages(10)
   let length = 0
   for (const { data, report } of messages) {
-    copies.find(data, one)
-    copies.add(data, report, one)
+    duplicates.find(data, one)
+    duplicates.add(data, report, one)
     length += data.length
   }
   expect(one.lead).toBe(length)
   const { data } = messages[0] as { data: Uint8Array }
-  copies.find(data, other)
-  copies.find(data, one)
+  duplicates.find(data, other)
+  duplicates.find(data, one)
   expect([one.lead, other.lead]).toEqual([0, 0])
 })

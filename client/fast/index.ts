@@ -1,0 +1,55 @@
+// The door of the fast lane, which the tests can close. Without the fast lane, ws reads the frames, `parseFrame` and `toReport` read
+// the messages, and the same reports come, slower. docs/performance.md has what each part costs and buys.
+//
+// Two parts lie below, since imports go down: `platform/fast-socket.ts` reads messages from the socket before ws, and
+// `report/digits/` decodes hexadecimal digits with WebAssembly.
+import { type DecoderTable, Report } from '../../report/report.js'
+import type { FeedState } from '../stream/staleness.js'
+import type { OriginTraffic } from '../stream/stream-api.js'
+import { DuplicateCache, type Place } from './duplicates.js'
+import { createMessageReader } from './message.js'
+
+/** A connection, as far as the fast lane looks at it. */
+export interface MessageSource {
+  readonly origin: string
+  readonly traffic: OriginTraffic
+  readonly place: Place
+}
+
+/** Reads a message in the service's form, and counts its report for the feed. Returns undefined for any other message. */
+export type FastReader = (data: Uint8Array, source: MessageSource) => Report | undefined
+
+/** The fast lane of all streams. */
+export interface FastLane {
+  /** Reads messages from the socket, before ws makes frames of them. */
+  readonly readsSockets: boolean
+  createReader(feeds: ReadonlyMap<string, FeedState>, table: DecoderTable): FastReader
+}
+
+/** Undefined where a test has closed the door. */
+export const fastLane: FastLane | undefined = { readsSockets: true, createReader }
+
+function createReader(feeds: ReadonlyMap<string, FeedState>, table: DecoderTable): FastReader {
+  const readMessage = createMessageReader(feeds, table)
+  let firstOrigin: OriginTraffic | undefined
+  /** Made when a second origin brings a message: one origin brings no duplicates. */
+  let duplicates: DuplicateCache | undefined
+
+  return function readFast(data, { origin, traffic, place }) {
+    if (duplicates === undefined) {
+      firstOrigin ??= traffic
+      if (traffic === firstOrigin) return readMessage(data, origin)
+      duplicates = new DuplicateCache()
+    }
+    const first = duplicates.find(data, place)
+    const feed = first && feeds.get(first.feedID)
+    if (first !== undefined && feed !== undefined) {
+      feed.reports++
+      const { feedID, fullReport, validFromTimestamp: from, observationsTimestamp: to } = first
+      return new Report(feedID, fullReport, from, to, origin, 'live', table)
+    }
+    const report = readMessage(data, origin)
+    if (report !== undefined) duplicates.add(data, report, place)
+    return report
+  }
+}
