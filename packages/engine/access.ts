@@ -1,48 +1,116 @@
-import { checkBoolean, checkOptions, ValidationError } from 'sluice/core'
-import { type Credentials, createRateLimit, unauthorized } from './auth.js'
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { checkBoolean, checkText, optional, readOptions, ValidationError } from 'sluice/core'
+import { HTTPError } from 'sluice/internal'
 import type { Feed } from './feeds.js'
-import { checkCredentials, type Settings } from './options.js'
+import { checkAPIKey, type Settings } from './options.js'
 
-/** The accepted credentials, and the feeds they may read. */
-export interface Access {
-  readonly credentials: Credentials
-  /** Finds a feed by its lower-case id. Throws the same 401 for an unknown feed and for one that may not be read. */
-  readonly findFeed: (feedID: string) => Feed
-  readonly entitled: () => string[]
-  /** Counts a request of the key at an endpoint. Throws 429 if there are too many. */
-  readonly count: (endpoint: string, now: number) => void
-  readonly entitle: (feedID: string, isEntitled: boolean) => void
-  readonly rotateKeys: (to: Partial<Credentials>) => void
+/** The accepted key and its secret. */
+export interface Credentials {
+  readonly apiKey: string
+  readonly userSecret: string
 }
 
-/** The access to all feeds, by lower-case id, at the start. */
-export function createAccess(feeds: Map<string, Feed>, settings: Settings): Access {
-  const credentials = { apiKey: settings.apiKey, userSecret: settings.userSecret }
-  const countRequest = createRateLimit(settings.rateLimit)
+/** The parts of a request that its signature covers. */
+export interface SignedRequest {
+  readonly method: string
+  /** Path and query exactly as received. */
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: Uint8Array
+}
 
-  return {
-    credentials,
-    findFeed(id) {
-      const feed = feeds.get(id)
-      if (feed === undefined) throw unauthorized(`unknown feed ${id}`)
-      if (!feed.entitled) throw unauthorized(`not entitled to feed ${id}`)
-      return feed
-    },
-    entitled: () => [...feeds.values()].filter(feed => feed.entitled).map(({ feedID }) => feedID),
-    count: (endpoint, now) => countRequest(`${credentials.apiKey} ${endpoint}`, now),
-    entitle(feedID, isEntitled) {
-      const feed = feeds.get(feedID.toLowerCase())
-      if (feed === undefined) throw new ValidationError(`entitle: there is no feed ${feedID}`)
-      const entitled = checkBoolean('entitle: isEntitled', isEntitled)
-      feeds.set(feed.feedID, { ...feed, entitled })
-    },
-    rotateKeys(to) {
-      const { apiKey = credentials.apiKey, userSecret = credentials.userSecret } = checkOptions(
-        'rotateKeys',
-        to,
-        { apiKey: true, userSecret: true },
-      )
-      Object.assign(credentials, checkCredentials({ apiKey, userSecret }))
-    },
+/** The allowed difference between the clocks of a request and the engine, in ms. */
+const clockWindowMs = 5_000
+
+function headerOf(headers: IncomingHttpHeaders, name: string, form: RegExp): string {
+  const value = headers[name.toLowerCase()]
+  if (value === undefined || value === '') throw new HTTPError(400, `header ${name} is missing`)
+  if (typeof value !== 'string' || !form.test(value))
+    throw new HTTPError(400, `header ${name} is malformed`)
+  return value
+}
+
+/**
+ * Checks a request's three authorization headers. Throws 400 for a missing or malformed header, 401 without a reason
+ * for a wrong key, clock or signature.
+ */
+export function authorize(
+  { method, path, headers, body }: SignedRequest,
+  { apiKey, userSecret }: Credentials,
+  now: number,
+): void {
+  const key = headerOf(headers, 'Authorization', /^\S+$/)
+  const timestamp = headerOf(headers, 'X-Authorization-Timestamp', /^\d{1,16}$/)
+  const signature = headerOf(headers, 'X-Authorization-Signature-SHA256', /^[0-9a-f]{64}$/)
+  const bodyHash = createHash('sha256').update(body).digest('hex')
+  const expected = createHmac('sha256', userSecret)
+    .update(`${method} ${path} ${bodyHash} ${key} ${timestamp}`)
+    .digest()
+  const matches = timingSafeEqual(Buffer.from(signature, 'hex'), expected)
+  if (key !== apiKey) throw unauthorized('unknown API key')
+  if (Math.abs(now - Number(timestamp)) > clockWindowMs)
+    throw unauthorized('timestamp outside the clock window')
+  if (!matches) throw unauthorized('wrong signature')
+}
+
+/** A 401 with the reason in the log only. */
+function unauthorized(reason: string): HTTPError {
+  return new HTTPError(401, 'unauthorized', reason)
+}
+
+/** The accepted credentials, the feeds that they may read, and the limit of their requests. */
+export class Access {
+  credentials: Credentials
+  readonly #feeds: Map<string, Feed>
+  readonly #limit: number
+  /** The times of the latest requests, by key and endpoint. */
+  readonly #recent = new Map<string, number[]>()
+
+  /** The access to all feeds, by lower-case id. */
+  constructor(feeds: Map<string, Feed>, { apiKey, userSecret, rateLimit }: Settings) {
+    this.#feeds = feeds
+    this.#limit = rateLimit
+    this.credentials = { apiKey, userSecret }
+  }
+
+  /** Finds a feed by its lower-case id. Throws the same 401 for an unknown feed and for a forbidden feed. */
+  findFeed(id: string): Feed {
+    const feed = this.#feeds.get(id)
+    if (feed === undefined) throw unauthorized(`unknown feed ${id}`)
+    if (!feed.entitled) throw unauthorized(`not entitled to feed ${id}`)
+    return feed
+  }
+
+  /** The ids of the feeds that may be read. */
+  entitled(): string[] {
+    return [...this.#feeds.values()].filter(feed => feed.entitled).map(({ feedID }) => feedID)
+  }
+
+  /** Checks the signature of a request, and counts it at an endpoint. Throws 429 if a second has too many. */
+  admit(request: SignedRequest, endpoint: string, now: number): void {
+    authorize(request, this.credentials, now)
+    if (this.#limit === Number.POSITIVE_INFINITY) return
+    const name = `${this.credentials.apiKey} ${endpoint}`
+    const times = (this.#recent.get(name) ?? []).filter(time => Math.abs(now - time) < 1000)
+    this.#recent.set(name, times)
+    if (times.length >= this.#limit)
+      throw new HTTPError(429, 'too many requests', 'rate limit', { 'retry-after': '1' })
+    times.push(now)
+  }
+
+  entitle(feedID: string, isEntitled: boolean): void {
+    const feed = this.#feeds.get(feedID.toLowerCase())
+    if (feed === undefined) throw new ValidationError(`entitle: there is no feed ${feedID}`)
+    const entitled = checkBoolean('entitle: isEntitled', isEntitled)
+    this.#feeds.set(feed.feedID, { ...feed, entitled })
+  }
+
+  rotateKeys(to: Partial<Credentials>): void {
+    const given = readOptions('rotateKeys', to, {
+      apiKey: optional(checkAPIKey),
+      userSecret: optional(checkText),
+    })
+    this.credentials = { ...this.credentials, ...given }
   }
 }

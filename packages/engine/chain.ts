@@ -1,8 +1,7 @@
 import { ValidationError } from 'sluice/core'
-import { checkField, encodeBlob, rangeOf } from './encode.js'
+import { checkField, encodeBlob, type Field, rangeOf, reportSchema } from './encode.js'
 import { type Feed, findField, headTimes, type ReportFields } from './feeds.js'
-import { type Field, reportSchema } from './schemas.js'
-import { createPriceModel } from './price-model.js'
+import { createPriceModel, type PriceModel } from './price-model.js'
 
 /** A signed report and its identity. */
 export interface SignedReport {
@@ -21,18 +20,9 @@ export interface SignedReport {
 /** Makes a full report of a blob. */
 type Sign = (blob: string, seqNr: number) => string
 
-/** The reports of one feed, each valid from the end of the last one. */
-export interface Chain {
-  /** Makes and signs the next report for the given time in ms. */
-  readonly next: (ms: number, overrides?: ReportFields, signOtherwise?: Sign) => SignedReport
-  /** Milliseconds from the given time until the next report is not dated ahead of the clock. */
-  readonly wait: (ms: number) => number
-  /** Continues after a report that was made elsewhere. */
-  readonly follow: (report: SignedReport) => void
-}
-
-// A chain does not continue from an overridden time further ahead than this: one such report would end it.
+/** A chain does not continue from an overridden time further ahead than this: one such report would end it. */
 const farAheadMs = 86_400_000
+/** The time that a report is valid for. */
 const validityMs = 30 * 86_400_000
 
 function schemaOf({ feedID, version, resolution }: Feed): readonly Field[] {
@@ -43,60 +33,74 @@ function schemaOf({ feedID, version, resolution }: Feed): readonly Field[] {
   )
 }
 
-/** The chain of a feed, after the last report if there is one. `sign` turns blobs into full reports. */
-export function createChain(feed: Feed, sign: Sign, seed: number, last?: SignedReport): Chain {
-  const { feedID, resolution } = feed
-  const schema = schemaOf(feed)
-  const unitMs = resolution === 's' ? 1000 : 1
-  const maxTime = Number(
-    resolution === 's' ? rangeOf('uint32')[1] : BigInt(Number.MAX_SAFE_INTEGER),
-  )
-  const nextValues = createPriceModel(feed, seed)
-  let end = last?.observationsTimestamp
-  let seqNr = last?.seqNr ?? 0
+/** The reports of one feed, each valid from the end of the last one. */
+export class Chain {
+  readonly #feed: Feed
+  readonly #schema: readonly Field[]
+  readonly #nextValues: PriceModel
+  /** The milliseconds of the feed's unit, and the latest time that a report can have. */
+  readonly #unitMs: number
+  readonly #maxTime: number
+  #end: number | undefined
+  #seqNr: number
 
-  function checkOverrides(overrides: ReportFields): void {
-    for (const [name, value] of Object.entries(overrides)) {
-      const checked = checkField(findField(schema, name, feedID), value)
-      if (headTimes.has(name) && (checked as bigint) > BigInt(maxTime))
-        throw new ValidationError(`${name}: a time is at most ${maxTime}, got ${value}`)
-    }
+  /** Goes on after the last report, if there is one. */
+  constructor(feed: Feed, seed: number, last?: SignedReport) {
+    const isInSeconds = feed.resolution === 's'
+    this.#feed = feed
+    this.#schema = schemaOf(feed)
+    this.#nextValues = createPriceModel(feed, seed)
+    this.#unitMs = isInSeconds ? 1000 : 1
+    this.#maxTime = isInSeconds ? Number(rangeOf('uint32')[1]) : Number.MAX_SAFE_INTEGER
+    this.#end = last?.observationsTimestamp
+    this.#seqNr = last?.seqNr ?? 0
   }
 
-  function next(ms: number, overrides: ReportFields = {}, signOtherwise = sign): SignedReport {
-    checkOverrides(overrides)
+  /** Makes and signs the next report for the given time in ms. */
+  next(ms: number, sign: Sign, overrides: ReportFields = {}): SignedReport {
+    this.#checkOverrides(overrides)
     const time = (name: string): number | undefined =>
       overrides[name] === undefined ? undefined : Number(overrides[name])
-    const now = Math.floor(ms / unitMs)
-    const from = end === undefined ? undefined : end + 1
+    const { feedID } = this.#feed
+    const now = Math.floor(ms / this.#unitMs)
+    const from = this.#end === undefined ? undefined : this.#end + 1
     const observationsTimestamp = time('observationsTimestamp') ?? Math.max(from ?? 0, now)
     const validFromTimestamp =
       time('validFromTimestamp') ?? Math.min(from ?? observationsTimestamp, observationsTimestamp)
-    const expiresAt = Math.min(observationsTimestamp + validityMs / unitMs, maxTime)
-    const blob = encodeBlob(schema, {
-      expiresAt,
-      ...nextValues(Math.floor(ms)),
+    const blob = encodeBlob(this.#schema, {
+      expiresAt: Math.min(observationsTimestamp + validityMs / this.#unitMs, this.#maxTime),
+      ...this.#nextValues(Math.floor(ms)),
       ...overrides,
       feedId: feedID,
       validFromTimestamp,
       observationsTimestamp,
     })
-    const number = seqNr + 1
-    const fullReport = signOtherwise(blob, number)
-    seqNr = number
+    const seqNr = this.#seqNr + 1
+    const fullReport = sign(blob, seqNr)
+    this.#seqNr = seqNr
     const isOverridden = overrides.observationsTimestamp !== undefined
-    const plausible = Math.max(from ?? 0, now) + farAheadMs / unitMs
+    const plausible = Math.max(from ?? 0, now) + farAheadMs / this.#unitMs
     if (!isOverridden || observationsTimestamp <= plausible)
-      end = Math.max(end ?? 0, observationsTimestamp)
+      this.#end = Math.max(this.#end ?? 0, observationsTimestamp)
     return { feedID, fullReport, validFromTimestamp, observationsTimestamp, seqNr }
   }
 
-  return {
-    next,
-    wait: ms => (end === undefined ? 0 : Math.max(0, (end + 1) * unitMs - ms)),
-    follow(report) {
-      end = Math.max(end ?? 0, report.observationsTimestamp)
-      seqNr = Math.max(seqNr, report.seqNr)
-    },
+  /** Milliseconds from the given time until the next report is not dated ahead of the clock. */
+  wait(ms: number): number {
+    return this.#end === undefined ? 0 : Math.max(0, (this.#end + 1) * this.#unitMs - ms)
+  }
+
+  /** Continues after a report that was made elsewhere. */
+  follow(report: SignedReport): void {
+    this.#end = Math.max(this.#end ?? 0, report.observationsTimestamp)
+    this.#seqNr = Math.max(this.#seqNr, report.seqNr)
+  }
+
+  #checkOverrides(overrides: ReportFields): void {
+    for (const [name, value] of Object.entries(overrides)) {
+      const checked = checkField(findField(this.#schema, name, this.#feed.feedID), value)
+      if (headTimes.has(name) && (checked as bigint) > BigInt(this.#maxTime))
+        throw new ValidationError(`${name}: a time is at most ${this.#maxTime}, got ${value}`)
+    }
   }
 }

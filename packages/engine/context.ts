@@ -1,54 +1,50 @@
-import { type Access, createAccess } from './access.js'
-import { type Curve, loadCurve } from './curve.js'
-import { createFaults, type Faults } from './faults.js'
+import { Access } from './access.js'
+import { Faults } from './faults.js'
 import type { Feed } from './feeds.js'
-import { createForge, type Forge } from './forge.js'
-import { createLedger, type Ledger } from './ledger.js'
-import { createNetwork } from './network.js'
+import { Ledger, RequestLog } from './ledger.js'
+import { type Curve, type Forgery, forgeReport, Network } from './network.js'
 import type { Settings } from './options.js'
-import { createRequestLog, type RequestLog } from './request-log.js'
-
-/** The shared state of the parts of an engine. */
-export interface EngineContext {
-  readonly settings: Settings
-  readonly feeds: Map<string, Feed>
-  readonly access: Access
-  readonly ledger: Ledger
-  readonly log: RequestLog
-  /** Failures for all origins. */
-  readonly faults: Faults
-  readonly curve: Curve
-  readonly forge: Forge
-  /** The origins that answers list. */
-  readonly listedOrigins: Set<string>
-  /** The headers of every answer, in lower case. */
-  readonly headers: () => Readonly<Record<string, string>>
-}
 
 /** The generation of signers that sign forged reports only. */
 const FORGERS = -1
 
-/** The context of an engine at the start. */
-export async function createContext(
-  settings: Settings,
-  feeds: Map<string, Feed>,
-): Promise<EngineContext> {
-  const { seed, nodes, f, now, origins } = settings
-  const curve = await loadCurve()
-  const listedOrigins = new Set(origins)
-  return {
-    settings,
-    feeds,
-    access: createAccess(feeds, settings),
-    ledger: createLedger(settings.retain, now),
-    log: createRequestLog(),
-    faults: createFaults(),
-    curve,
-    forge: createForge(createNetwork(curve, seed, nodes, f, FORGERS)),
-    listedOrigins,
-    headers: () => ({
+/** The shared state of the parts of an engine. */
+export class EngineContext {
+  readonly settings: Settings
+  readonly feeds: Map<string, Feed>
+  readonly access: Access
+  readonly ledger: Ledger
+  readonly log: RequestLog = new RequestLog()
+  /** Failures for all origins. */
+  readonly faults: Faults = new Faults()
+  readonly curve: Curve
+  readonly #forgers: Network
+  /** The origins that answers list. */
+  readonly listedOrigins: Set<string>
+
+  constructor(settings: Settings, feeds: Map<string, Feed>, curve: Curve) {
+    const { seed, nodes, f, originIDs } = settings
+    this.settings = settings
+    this.feeds = feeds
+    this.access = new Access(feeds, settings)
+    this.ledger = new Ledger(settings)
+    this.curve = curve
+    this.#forgers = new Network(curve, seed, nodes, f, FORGERS)
+    this.listedOrigins = new Set(originIDs)
+  }
+
+  /** Forges a signed report. */
+  forge(fullReport: string, how: Forgery): string {
+    return forgeReport(fullReport, how, this.#forgers)
+  }
+
+  /** The headers of every answer, in lower case. */
+  headers(): Readonly<Record<string, string>> {
+    const { now, originIDs } = this.settings
+    const listed = originIDs.filter(id => this.listedOrigins.has(id))
+    return {
       date: new Date(now()).toUTCString(),
-      'x-cll-available-origins': `{${origins.filter(id => listedOrigins.has(id)).join(',')}}`,
-    }),
+      'x-cll-available-origins': `{${listed.join(',')}}`,
+    }
   }
 }

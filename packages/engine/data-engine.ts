@@ -1,17 +1,16 @@
 import { asyncDispose } from 'sluice/internal'
-import { createContext, type EngineContext } from './context.js'
+import { EngineContext } from './context.js'
 import type { Failure } from './faults.js'
 import type { ReportFields } from './feeds.js'
 import { frameOf } from './frame-faults.js'
-import { createFrontDoor } from './front-door.js'
-import type { Delivery, PublishedReport } from './ledger.js'
+import { FrontDoor } from './front-door.js'
+import type { Delivery, PublishedReport, RequestRecord } from './ledger.js'
 import { createHTTPListener, host as loopback } from './listener.js'
-import type { RotateOptions, SignerSet } from './network.js'
-import { checkEngineOptions, checkFeeds, type DataEngineOptions } from './options.js'
-import { createOrigin, type EngineOrigin, type Origin } from './origin.js'
-import { createPublisher, type PublishOptions } from './publisher.js'
+import { loadCurve, type RotateOptions, type SignerSet } from './network.js'
+import { checkEngineOptions, checkFeeds, type DataEngineOptions, type Settings } from './options.js'
+import { type EngineOrigin, Origin } from './origin.js'
+import { Publisher, type PublishOptions } from './publisher.js'
 import { readRecording } from './replay.js'
-import type { RequestRecord } from './request-log.js'
 
 /** A running report service: REST and streams on loopback, and the network that signs its reports. */
 export interface DataEngine {
@@ -88,42 +87,10 @@ export interface DataEngine {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** The host of the engine's URLs: who listens on all addresses is reached on loopback. */
-function hostOf({ host }: EngineContext['settings']): string {
+/** The host of the engine's URLs: an engine that listens on all addresses is reached on loopback. */
+function hostOf({ host }: Settings): string {
   if (host === '0.0.0.0' || host === '::') return loopback
   return host.includes(':') ? `[${host}]` : host
-}
-
-/** The servers of an engine, stopped. A single origin needs no front door. */
-function createServers(context: EngineContext) {
-  const { port, host, origins: ids } = context.settings
-  const isSingle = ids.length === 1
-  const origins = ids.map(id =>
-    isSingle ? createOrigin(context, id, port, host) : createOrigin(context, id, 0),
-  )
-  const frontDoor = createFrontDoor(context, origins)
-  const listener = isSingle
-    ? (origins[0] as Origin).listener
-    : createHTTPListener(port, frontDoor.handlers, host)
-
-  return {
-    origins,
-    listener,
-    reroute: frontDoor.reroute,
-    /** Adds up a number over the origins. */
-    sum: (count: (origin: Origin) => number): number =>
-      origins.reduce((total, origin) => total + count(origin), 0),
-    async start(): Promise<void> {
-      await Promise.all(origins.map(origin => origin.start()))
-      if (!isSingle) await listener.open()
-    },
-    async stop(): Promise<void> {
-      await Promise.all([listener.close(), ...origins.map(origin => origin.stop())])
-    },
-    async close(): Promise<void> {
-      await Promise.all([listener.close(), ...origins.map(origin => origin.close())])
-    },
-  }
 }
 
 /**
@@ -135,31 +102,53 @@ function createServers(context: EngineContext) {
  */
 export async function startDataEngine(options: DataEngineOptions = {}): Promise<DataEngine> {
   const settings = checkEngineOptions(options)
-  const recording = options.replay === undefined ? undefined : await readRecording(options.replay)
-  const feeds = checkFeeds(options.feeds, recording, settings.intervalMs)
-  const context = await createContext(settings, feeds)
+  const { port, host, originIDs, replay } = settings
+  const recording = replay === undefined ? undefined : await readRecording(replay)
+  const feeds = checkFeeds(settings.feeds, recording, settings.intervalMs)
+  const context = new EngineContext(settings, feeds, await loadCurve())
   const { access, faults, ledger, log } = context
-  const servers = createServers(context)
-  const publisher = createPublisher(context, recording, function stream(report) {
+  const isSingle = originIDs.length === 1
+  const origins = originIDs.map(id =>
+    isSingle ? new Origin(context, id, port, host) : new Origin(context, id, 0),
+  )
+  const frontDoor = new FrontDoor(context, origins)
+  // A single origin needs no front door.
+  const listener = isSingle
+    ? (origins[0] as Origin).listener
+    : createHTTPListener(port, frontDoor.handlers, host)
+  const publisher = new Publisher(context, recording, function stream(report) {
     const frame = frameOf(report)
-    for (const origin of servers.origins) origin.publish(frame)
+    for (const origin of origins) origin.publish(frame)
   })
   let closing: Promise<void> | undefined
 
-  function checkOpen(): void {
-    if (closing !== undefined) throw new Error('the data engine is closed')
+  function sum(count: (origin: Origin) => number): number {
+    return origins.reduce((total, origin) => total + count(origin), 0)
+  }
+
+  async function start(): Promise<void> {
+    await Promise.all(origins.map(origin => origin.start()))
+    if (!isSingle) await listener.open()
+  }
+
+  async function end(how: 'stop' | 'close'): Promise<void> {
+    await Promise.all([listener.close(), ...origins.map(origin => origin[how]())])
   }
 
   function close(): Promise<void> {
     publisher.stop()
     faults.clear()
-    closing ??= servers.close()
+    closing ??= end('close')
     return closing
+  }
+
+  function checkOpen(): void {
+    if (closing !== undefined) throw new Error('the data engine is closed')
   }
 
   await publisher.makeHistory()
   try {
-    await servers.start()
+    await start()
   } catch (error) {
     await close()
     throw error
@@ -167,8 +156,8 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   publisher.start()
 
   return {
-    endpoint: `http://${hostOf(settings)}:${servers.listener.port}`,
-    wsEndpoint: `ws://${hostOf(settings)}:${servers.listener.port}`,
+    endpoint: `http://${hostOf(settings)}:${listener.port}`,
+    wsEndpoint: `ws://${hostOf(settings)}:${listener.port}`,
     get apiKey() {
       return access.credentials.apiKey
     },
@@ -177,48 +166,50 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     },
     feeds: Object.freeze([...feeds.keys()]),
     get network() {
-      return publisher.networks.at(-1) as SignerSet
+      return publisher.network.sets.at(-1) as SignerSet
     },
     get networks() {
-      return [...publisher.networks]
+      return publisher.network.sets
     },
-    origins: Object.freeze(servers.origins.map(origin => origin.handle)),
+    origins: Object.freeze(origins.map(origin => origin.handle)),
     get connections() {
-      return servers.sum(origin => origin.handle.connections)
+      return sum(({ streams }) => streams.count)
     },
-    ledger: ledger.all,
-    requests: log.all,
-    deliveries: ledger.deliveriesOf,
-    publish(feedID, fields, options) {
+    ledger: () => ledger.all(),
+    requests: () => log.all(),
+    deliveries: report => ledger.deliveriesOf(report),
+    publish(...what) {
       checkOpen()
-      return publisher.publish(feedID, fields, options)
+      return publisher.publish(...what)
     },
     replayNext() {
       checkOpen()
       return publisher.replayNext()
     },
-    rotate: publisher.rotate,
-    rotateKeys: access.rotateKeys,
-    entitle: access.entitle,
-    pause: publisher.stop,
+    rotate: to => publisher.network.rotate(to),
+    rotateKeys: to => access.rotateKeys(to),
+    entitle: (...to) => access.entitle(...to),
+    pause: () => publisher.stop(),
     resume() {
       if (closing === undefined) publisher.start()
     },
-    fail: faults.fail,
-    disconnect: code => servers.sum(origin => origin.handle.disconnect(code)),
+    fail: failure => faults.fail(failure),
+    disconnect: code => sum(({ streams }) => streams.disconnect(code)),
     send(raw, feedID) {
       const frame = { data: raw, feedID: feedID?.toLowerCase(), report: undefined }
-      return servers.sum(origin => origin.streams.send(frame))
+      return sum(({ streams }) => streams.send(frame))
     },
     blackhole(on) {
-      for (const origin of servers.origins) origin.blackhole(on)
+      for (const origin of origins) origin.blackhole('engine', on)
       faults.blackhole(on)
     },
-    reroute: servers.reroute,
-    stop: servers.stop,
+    reroute(on) {
+      frontDoor.isRerouting = on
+    },
+    stop: () => end('stop'),
     async start() {
       checkOpen()
-      await servers.start()
+      await start()
     },
     close,
     [asyncDispose]: close,

@@ -1,6 +1,14 @@
 import { type IncomingMessage, validateHeaderName, validateHeaderValue } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { checkNumber, checkOptions, type OptionNames } from 'sluice/core'
+import {
+  type Checked,
+  number,
+  optional,
+  readOptions,
+  type Schema,
+  unchecked,
+  withDefault,
+} from 'sluice/core'
 import type { Answer } from 'sluice/internal'
 
 /** An answer that replaces the real one. */
@@ -23,51 +31,28 @@ export interface Failure {
   readonly delayMs?: number
 }
 
-const names: OptionNames<Failure> = {
-  status: true,
-  times: true,
-  method: true,
-  path: true,
-  retryAfter: true,
-  body: true,
-  headers: true,
-  delayMs: true,
-}
+const schema = {
+  status: number({ min: 200, max: 599, whole: true }),
+  times: withDefault(1, number({ min: 1, infinite: true })),
+  method: unchecked<string | undefined>,
+  path: unchecked<string | undefined>,
+  retryAfter: unchecked<number | string | undefined>,
+  body: unchecked<string | Uint8Array | undefined>,
+  headers: optional(checkHeaders),
+  delayMs: withDefault(0, number({ min: 0 })),
+} satisfies Schema<Failure>
 
-/** The faults of a listener's answers. */
-export interface Faults {
-  /** Adds a failure; the returned function removes it. */
-  readonly fail: (failure: Failure) => () => void
-  /** Answers the next `times` upgrades with a status; undefined ends it. */
-  readonly refuse: (status: number | undefined, times?: number) => void
-  /** While on, nothing is answered. */
-  readonly blackhole: (on: boolean) => void
-  /** Goes on at once, or when the blackhole ends, or never if the socket is closed by then. */
-  readonly whenReachable: (socket: Duplex, goOn: () => void) => void
-  /** Goes on with a request or an upgrade, and with the failure to answer it with, if there is one. */
-  readonly intercept: (
-    request: IncomingMessage,
-    isUpgrade: boolean,
-    goOn: (failure: Answer | undefined) => void,
-  ) => void
-  /** Uses up the failure for a request or an upgrade. */
-  readonly nextFailure: (request: IncomingMessage, isUpgrade: boolean) => Failure | undefined
-  /** Removes every failure and every delayed request. */
-  readonly clear: () => void
-}
+type CheckedFailure = Checked<typeof schema>
 
-function checkFailure(method: string, failure: Failure): void {
-  const { status, times = 1, delayMs = 0, headers = {} } = checkOptions(method, failure, names)
-  checkNumber(`${method}: status`, status, { min: 200, max: 599, whole: true })
-  checkNumber(`${method}: times`, times, { min: 1, infinite: true })
-  checkNumber(`${method}: delayMs`, delayMs, { min: 0 })
-  for (const [name, value] of Object.entries(headers)) {
+function checkHeaders(_field: string, headers: unknown): Readonly<Record<string, string>> {
+  for (const [name, value] of Object.entries(headers as Record<string, string>)) {
     validateHeaderName(name)
     validateHeaderValue(name, value)
   }
+  return headers as Record<string, string>
 }
 
-function answerOf({ status, body, headers = {}, retryAfter }: Failure): Answer {
+function answerOf({ status, body, headers = {}, retryAfter }: CheckedFailure): Answer {
   const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])
   return {
     status,
@@ -81,80 +66,101 @@ function answerOf({ status, body, headers = {}, retryAfter }: Failure): Answer {
 }
 
 interface ActiveFailure {
-  readonly failure: Failure
+  readonly failure: CheckedFailure
   left: number
 }
 
-/** No faults yet. Failures of `outer` apply after its own. */
-export function createFaults(outer?: Faults): Faults {
-  const failures = new Set<ActiveFailure>()
-  const delays = new Set<NodeJS.Timeout>()
-  let rejection: ActiveFailure | undefined
-  let unanswered: (() => void)[] = []
-  let isBlackhole = false
+/** The faults of a listener's answers: at first there are none. */
+export class Faults {
+  readonly #outer: Faults | undefined
+  readonly #failures = new Set<ActiveFailure>()
+  readonly #delays = new Set<NodeJS.Timeout>()
+  #refusal: ActiveFailure | undefined
+  #unanswered: (() => void)[] = []
+  #isBlackhole = false
 
-  function nextFailure(request: IncomingMessage, isUpgrade: boolean): Failure | undefined {
+  /** Failures of `outer` apply after its own. */
+  constructor(outer?: Faults) {
+    this.#outer = outer
+  }
+
+  /** Adds a failure; the returned function removes it. */
+  fail(given: Failure): () => void {
+    const entry = activate('fail', given)
+    this.#failures.add(entry)
+    return () => void this.#failures.delete(entry)
+  }
+
+  /** Answers the next `times` upgrades with a status; undefined ends it. */
+  refuse(status: number | undefined, times: number = Number.POSITIVE_INFINITY): void {
+    this.#refusal = status === undefined ? undefined : activate('refuse', { status, times })
+  }
+
+  /** While on, nothing is answered. */
+  blackhole(on: boolean): void {
+    this.#isBlackhole = on
+    if (on) return
+    const waiting = this.#unanswered
+    this.#unanswered = []
+    for (const resume of waiting) resume()
+  }
+
+  /** Calls back at once, or when the blackhole ends; never if the socket is closed by then. */
+  whenReachable(socket: Duplex, callback: () => void): void {
+    if (socket.destroyed) return
+    if (this.#isBlackhole) this.#unanswered.push(() => this.whenReachable(socket, callback))
+    else callback()
+  }
+
+  /** Calls back for a request or an upgrade, with the failure to answer it with, if there is one. */
+  intercept(
+    request: IncomingMessage,
+    isUpgrade: boolean,
+    callback: (failure: Answer | undefined) => void,
+  ): void {
+    const { socket } = request
+    this.whenReachable(socket, () => {
+      const failure = this.#nextFailure(request, isUpgrade)
+      const answer = failure && answerOf(failure)
+      if (!failure?.delayMs) return callback(answer)
+      const delay = setTimeout(() => {
+        this.#delays.delete(delay)
+        this.whenReachable(socket, () => callback(answer))
+      }, failure.delayMs)
+      this.#delays.add(delay)
+    })
+  }
+
+  /** Removes every failure and every delayed request. */
+  clear(): void {
+    this.#failures.clear()
+    this.#refusal = undefined
+    for (const delay of this.#delays) clearTimeout(delay)
+    this.#delays.clear()
+    this.#unanswered = []
+  }
+
+  /** Uses up the failure for a request or an upgrade. */
+  #nextFailure(request: IncomingMessage, isUpgrade: boolean): CheckedFailure | undefined {
     const { method, url = '' } = request
-    if (isUpgrade && rejection !== undefined) {
-      const { failure } = rejection
-      if (--rejection.left <= 0) rejection = undefined
+    if (isUpgrade && this.#refusal !== undefined) {
+      const { failure } = this.#refusal
+      if (--this.#refusal.left <= 0) this.#refusal = undefined
       return failure
     }
-    for (const entry of failures) {
+    for (const entry of this.#failures) {
       const { failure } = entry
       if (failure.method !== undefined && failure.method !== method) continue
       if (!url.startsWith(failure.path ?? '')) continue
-      if (--entry.left <= 0) failures.delete(entry)
+      if (--entry.left <= 0) this.#failures.delete(entry)
       return failure
     }
-    return outer?.nextFailure(request, isUpgrade)
+    const outer = this.#outer
+    return outer === undefined ? undefined : outer.#nextFailure(request, isUpgrade)
   }
+}
 
-  function whenReachable(socket: Duplex, goOn: () => void): void {
-    if (socket.destroyed) return
-    if (isBlackhole) unanswered.push(() => whenReachable(socket, goOn))
-    else goOn()
-  }
-
-  return {
-    fail(failure) {
-      checkFailure('fail', failure)
-      const entry = { failure, left: failure.times ?? 1 }
-      failures.add(entry)
-      return () => void failures.delete(entry)
-    },
-    refuse(status, times = Number.POSITIVE_INFINITY) {
-      if (status !== undefined) checkFailure('refuse', { status, times })
-      rejection = status === undefined ? undefined : { failure: { status }, left: times }
-    },
-    blackhole(on) {
-      isBlackhole = on
-      if (on) return
-      const waiting = unanswered
-      unanswered = []
-      for (const goOn of waiting) goOn()
-    },
-    whenReachable,
-    intercept(request, isUpgrade, goOn) {
-      const { socket } = request
-      whenReachable(socket, function findFailure() {
-        const failure = nextFailure(request, isUpgrade)
-        const answer = failure && answerOf(failure)
-        if (!failure?.delayMs) return goOn(answer)
-        const delay = setTimeout(function answerLate() {
-          delays.delete(delay)
-          whenReachable(socket, () => goOn(answer))
-        }, failure.delayMs)
-        delays.add(delay)
-      })
-    },
-    nextFailure,
-    clear() {
-      failures.clear()
-      rejection = undefined
-      for (const delay of delays) clearTimeout(delay)
-      delays.clear()
-      unanswered = []
-    },
-  }
+function activate(method: string, given: Failure): ActiveFailure {
+  const failure = readOptions(method, given, schema, `${method}: `)
+  return { failure, left: failure.times }
 }

@@ -1,7 +1,14 @@
-import { checkNumber, checkOptions, type OptionNames, ValidationError } from 'sluice/core'
+import {
+  checkBoolean,
+  checkNumber,
+  readOptions,
+  type Schema,
+  unchecked,
+  ValidationError,
+  withDefault,
+} from 'sluice/core'
 import { feedVersion, isFeedID } from 'sluice/report'
-import { checkField, type FieldValue } from './encode.js'
-import { type Field, type Resolution, reportSchema } from './schemas.js'
+import { checkField, type Field, type FieldValue, reportSchema, type Resolution } from './encode.js'
 
 /** Fields of a report by name, as its version names them. */
 export type ReportFields = Readonly<Record<string, FieldValue>>
@@ -21,13 +28,6 @@ export interface FeedSpec {
   readonly fields?: ReportFields
   /** Whether the credentials may read this feed; if not, requests get 401, as for an unknown feed. @default true */
   readonly entitled?: boolean
-}
-
-const specNames: OptionNames<FeedSpec> = {
-  feedID: true,
-  intervalMs: true,
-  fields: true,
-  entitled: true,
 }
 
 /** A checked feed. */
@@ -101,8 +101,12 @@ export function readFeedID(feedID: string): {
 
 /** Checks one item of the option `feeds`. */
 export function checkFeed(given: string | FeedSpec, engineIntervalMs: number): Feed {
-  const spec =
-    typeof given === 'string' ? { feedID: given } : checkOptions('feeds', given, specNames)
+  const spec = readOptions('feeds', typeof given === 'string' ? { feedID: given } : given, {
+    feedID: unchecked<string>,
+    intervalMs: unchecked<number | undefined>,
+    fields: unchecked<ReportFields | undefined>,
+    entitled: withDefault(true, checkBoolean),
+  } satisfies Schema<FeedSpec>)
   if (!isFeedID(spec.feedID))
     throw new ValidationError(
       `feeds: a feed id is 0x and 64 hex digits, got ${JSON.stringify(spec.feedID)}`,
@@ -122,7 +126,7 @@ export function checkFeed(given: string | FeedSpec, engineIntervalMs: number): F
       throw new ValidationError(`feeds: ${name} of ${feedID} comes from the clock`)
     checkField(findField(schema, name, feedID), value)
   }
-  return { feedID, version, resolution, intervalMs, entitled: spec.entitled ?? true, start }
+  return { feedID, version, resolution, intervalMs, entitled: spec.entitled, start }
 }
 
 /** The field of that name, other than the feed id. */

@@ -1,9 +1,9 @@
 import { checkNumber, MAX_TIMER } from 'sluice/core'
 import type { EngineContext } from './context.js'
-import type { Forgery } from './forge.js'
+import type { Forgery } from './network.js'
 import type { PublishedReport } from './ledger.js'
 import { seededRandom } from './random.js'
-import type { Frame } from './websocket-server.js'
+import type { Frame } from './streams.js'
 
 /** The faults of an origin's reports, applied in the order drop, forge, corrupt, duplicate, reorder, lag, delay. */
 export interface FrameFaultSettings {
@@ -25,15 +25,6 @@ export interface FrameFaultSettings {
   corrupt(rate: number): void
 }
 
-/** Sends reports with faults. */
-export interface FrameFaults {
-  readonly settings: FrameFaultSettings
-  /** Sends the frame of a report. */
-  readonly send: (frame: Frame) => void
-  /** Discards buffered and delayed frames. */
-  readonly clear: () => void
-}
-
 /** The frame of a report. */
 export function frameOf(report: PublishedReport): Frame {
   const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
@@ -41,6 +32,7 @@ export function frameOf(report: PublishedReport): Frame {
   return { data: Buffer.from(JSON.stringify({ report: envelope })), feedID, report }
 }
 
+/** The most neighbouring bytes of a report that are changed. */
 const maxCorruptBytes = 4
 
 function checkRate(method: string, rate: number): number {
@@ -151,68 +143,83 @@ function createShuffler(random: () => number, out: (frame: Frame) => void) {
   }
 }
 
-/** No faults yet. Each draws random numbers of its own, from the seed and the origin's id. */
-export function createFrameFaults(
-  { settings: { seed }, forge }: EngineContext,
-  origin: string,
-  out: (frame: Frame) => void,
-): FrameFaults {
-  const random = (name: string): (() => number) => seededRandom(seed, `${name} origin ${origin}`)
-  const dropRandom = random('drop')
-  const forgeRandom = random('forge')
-  const corruptRandom = random('corrupt')
-  const duplicateRandom = random('duplicate')
-  const delayLine = createDelayLine(out)
-  const lag = createLag(delayLine.send)
-  const shuffler = createShuffler(random('reorder'), lag.send)
-  let isDropped: ((report: PublishedReport) => boolean) | undefined
-  let forgery: Forgery | undefined
-  let forgeRate = 1
-  let corruptRate = 0
-  let duplicateRate = 0
+/** Sends the reports of an origin with faults: at first without any. */
+export class FrameFaults {
+  readonly settings: FrameFaultSettings = {
+    drop: rate => {
+      const random = this.#random('drop')
+      if (typeof rate === 'function') this.#isDropped = rate
+      else this.#isDropped = checkRate('drop', rate) === 0 ? undefined : () => random() < rate
+    },
+    forge: (how, rate = 1) => {
+      this.#forgeRate = checkRate('forge', rate)
+      this.#forgery = how
+    },
+    corrupt: rate => {
+      this.#corruptRate = checkRate('corrupt', rate)
+    },
+    duplicate: rate => {
+      this.#duplicateRate = checkRate('duplicate', rate)
+    },
+    reorder: depth => this.#shuffler.set(depth),
+    lag: reports => this.#lag.set(reports),
+    delay: ms => this.#delayLine.set(ms),
+  }
+  readonly #context: EngineContext
+  readonly #origin: string
+  readonly #randoms = new Map<string, () => number>()
+  readonly #delayLine: ReturnType<typeof createDelayLine>
+  readonly #lag: ReturnType<typeof createLag>
+  readonly #shuffler: ReturnType<typeof createShuffler>
+  #isDropped: ((report: PublishedReport) => boolean) | undefined
+  #forgery: Forgery | undefined
+  #forgeRate = 1
+  #corruptRate = 0
+  #duplicateRate = 0
 
-  function forgedFrame(report: PublishedReport, how: Forgery): Frame {
-    const forged = { ...report, fullReport: forge(report.fullReport, how) }
-    return { ...frameOf(forged), report: undefined }
+  constructor(context: EngineContext, origin: string, out: (frame: Frame) => void) {
+    this.#context = context
+    this.#origin = origin
+    this.#delayLine = createDelayLine(out)
+    this.#lag = createLag(this.#delayLine.send)
+    this.#shuffler = createShuffler(this.#random('reorder'), this.#lag.send)
   }
 
-  return {
-    settings: {
-      drop(rate) {
-        if (typeof rate === 'function') isDropped = rate
-        else isDropped = checkRate('drop', rate) === 0 ? undefined : () => dropRandom() < rate
-      },
-      forge(how, rate = 1) {
-        forgeRate = checkRate('forge', rate)
-        forgery = how
-      },
-      corrupt(rate) {
-        corruptRate = checkRate('corrupt', rate)
-      },
-      duplicate(rate) {
-        duplicateRate = checkRate('duplicate', rate)
-      },
-      reorder: shuffler.set,
-      lag: lag.set,
-      delay: delayLine.set,
-    },
-    send(frame) {
-      const { report, feedID } = frame
-      if (report === undefined || isDropped?.(report)) return
-      const isForged = forgery !== undefined && forgeRandom() < forgeRate
-      const uncorrupted = isForged ? forgedFrame(report, forgery as Forgery) : frame
-      const isCorrupt = corruptRate > 0 && corruptRandom() < corruptRate
-      const sent = isCorrupt
-        ? { data: corrupted(uncorrupted.data, corruptRandom), feedID, report: undefined }
-        : uncorrupted
-      const isDuplicate = duplicateRate > 0 && duplicateRandom() < duplicateRate
-      shuffler.send(sent)
-      if (isDuplicate) shuffler.send(sent)
-    },
-    clear() {
-      delayLine.clear()
-      lag.clear()
-      shuffler.clear()
-    },
+  /** Sends the frame of a report. */
+  send(frame: Frame): void {
+    const { report, feedID } = frame
+    if (report === undefined || this.#isDropped?.(report)) return
+    const forgery = this.#forgery
+    const isForged = forgery !== undefined && this.#random('forge')() < this.#forgeRate
+    const uncorrupted = isForged ? this.#forged(report, forgery) : frame
+    const corruptRandom = this.#random('corrupt')
+    const isCorrupt = this.#corruptRate > 0 && corruptRandom() < this.#corruptRate
+    const sent = isCorrupt
+      ? { data: corrupted(uncorrupted.data, corruptRandom), feedID, report: undefined }
+      : uncorrupted
+    const isDuplicate = this.#duplicateRate > 0 && this.#random('duplicate')() < this.#duplicateRate
+    this.#shuffler.send(sent)
+    if (isDuplicate) this.#shuffler.send(sent)
+  }
+
+  /** Discards buffered and delayed frames. */
+  clear(): void {
+    this.#delayLine.clear()
+    this.#lag.clear()
+    this.#shuffler.clear()
+  }
+
+  #forged(report: PublishedReport, how: Forgery): Frame {
+    const fullReport = this.#context.forge(report.fullReport, how)
+    return { ...frameOf({ ...report, fullReport }), report: undefined }
+  }
+
+  /** The random numbers of a fault, from the seed and the origin's id. */
+  #random(fault: string): () => number {
+    const known = this.#randoms.get(fault)
+    const random =
+      known ?? seededRandom(this.#context.settings.seed, `${fault} origin ${this.#origin}`)
+    this.#randoms.set(fault, random)
+    return random
   }
 }

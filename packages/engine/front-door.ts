@@ -5,16 +5,9 @@ import type { Answer } from 'sluice/internal'
 import type { EngineContext } from './context.js'
 import { type Handlers, host } from './listener.js'
 import type { Origin } from './origin.js'
-import { createService } from './service.js'
+import { Service } from './service.js'
 
-/** The load balancer in front of the origins. */
-export interface FrontDoor {
-  readonly handlers: Handlers
-  /** While on, upgrades that name a dead origin go to another one. */
-  readonly reroute: (on: boolean) => void
-}
-
-// A load balancer answers with a page of its own, not with the service's JSON.
+/** A load balancer answers with a page of its own, not with the service's JSON. */
 const badGateway: Answer = {
   status: 502,
   headers: { 'content-type': 'text/html' },
@@ -40,41 +33,60 @@ function pipe(from: Socket, to: Socket): void {
   })
 }
 
-/** A front door, which answers REST and connects upgrades to the origins. */
-export function createFrontDoor(context: EngineContext, origins: readonly Origin[]): FrontDoor {
-  const { listedOrigins } = context
-  const service = createService(context, context.faults)
-  let isRerouting = false
-  let upgrades = 0
+/** The load balancer in front of the origins: it answers REST and connects upgrades to the origins. */
+export class FrontDoor {
+  readonly handlers: Handlers
+  /** While true, upgrades that name a dead origin go to another origin. */
+  isRerouting = false
+  readonly #origins: readonly Origin[]
+  readonly #listedOrigins: ReadonlySet<string>
+  readonly #service: Service
+  #upgrades = 0
+
+  constructor(context: EngineContext, origins: readonly Origin[]) {
+    this.#origins = origins
+    this.#listedOrigins = context.listedOrigins
+    this.#service = new Service(context, context.faults)
+    const { request, unreadable } = this.#service
+    this.handlers = { request, unreadable, upgrade: (...upgrade) => this.#upgrade(...upgrade) }
+  }
+
+  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const id = request.headers['x-cll-origin']
+    const origin = this.#choose(id)
+    if (origin === undefined)
+      this.#reject(request, socket, id === undefined ? 'every origin' : `origin ${id}`)
+    else if (socket instanceof Socket) this.#forward(request, socket, head, origin)
+  }
+
+  #choose(id: string | string[] | undefined): Origin | undefined {
+    const named = this.#origins.find(origin => origin.id === id)
+    if (named === undefined) return this.#anyLive()
+    if (named.listener.isOpen) return named
+    named.upgrades++
+    return this.isRerouting ? this.#anyLive() : undefined
+  }
 
   /** The next live origin, round robin; those on the list come before the others. */
-  function anyLive(): Origin | undefined {
-    const live = origins.filter(origin => origin.listener.isOpen)
-    const listed = live.filter(({ handle }) => listedOrigins.has(handle.id))
+  #anyLive(): Origin | undefined {
+    const live = this.#origins.filter(origin => origin.listener.isOpen)
+    const listed = live.filter(({ id }) => this.#listedOrigins.has(id))
     const candidates = listed.length > 0 ? listed : live
-    return candidates[upgrades++ % candidates.length]
+    return candidates[this.#upgrades++ % candidates.length]
   }
 
-  function choose(id: string | string[] | undefined): Origin | undefined {
-    const named = origins.find(({ handle }) => handle.id === id)
-    if (named === undefined) return anyLive()
-    if (named.listener.isOpen) return named
-    named.countUpgrade()
-    return isRerouting ? anyLive() : undefined
+  #reject(request: IncomingMessage, socket: Duplex, name: string): void {
+    this.#service.rejectUpgrade(request, socket, badGateway, `${name} is dead`)
   }
 
-  function reject(request: IncomingMessage, socket: Duplex, name: string): void {
-    service.rejectUpgrade(request, socket, badGateway, `${name} is dead`)
-  }
-
-  function forward(request: IncomingMessage, client: Socket, head: Buffer, origin: Origin): void {
+  #forward(request: IncomingMessage, client: Socket, head: Buffer, origin: Origin): void {
     const { port } = origin.listener
     const upstream = connect({ host, port, allowHalfOpen: true, noDelay: true })
     const abort = (): void => void upstream.destroy()
-    function onFailure(): void {
+    const onFailure = (): void => {
       client.off('close', abort)
-      origin.countUpgrade()
-      reject(request, client, `origin ${origin.handle.id}`)
+      origin.upgrades++
+      this.#reject(request, client, `origin ${origin.id}`)
     }
     client.once('close', abort)
     upstream.once('error', onFailure)
@@ -87,21 +99,5 @@ export function createFrontDoor(context: EngineContext, origins: readonly Origin
       pipe(client, upstream)
       pipe(upstream, client)
     })
-  }
-
-  return {
-    handlers: {
-      ...service,
-      upgrade(request, socket, head) {
-        const id = request.headers['x-cll-origin']
-        const origin = choose(id)
-        if (origin === undefined)
-          reject(request, socket, id === undefined ? 'every origin' : `origin ${id}`)
-        else if (socket instanceof Socket) forward(request, socket, head, origin)
-      },
-    },
-    reroute(on) {
-      isRerouting = on
-    },
   }
 }

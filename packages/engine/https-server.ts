@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import { checkOptions } from 'sluice/core'
 import { createCertificateAuthority } from './certificate.js'
-import { createListener } from './listener.js'
+import { Listener } from './listener.js'
 
 /** Answers the requests of a server. */
 export type HTTPSHandler = (
@@ -55,10 +55,10 @@ export async function startHTTPSServer(options?: HTTPSServerOptions): Promise<HT
     createServer(certificate, (request, response) => answer(handler, request, response))
 
   for (let attempt = 1; ; attempt++) {
-    const first = createListener(0, createHTTPSServer)
+    const first = new Listener(0, createHTTPSServer)
     await first.open()
     // localhost is either address, depending on the machine.
-    const second = createListener(first.port, createHTTPSServer, '::1')
+    const second = new Listener(first.port, createHTTPSServer, '::1')
     try {
       await second.open().catch(ignoreMissingIPv6)
       return {

@@ -6,7 +6,13 @@ export {
 } from './certificate.js'
 export type { SignedReport } from './chain.js'
 export { type DataEngine, startDataEngine } from './data-engine.js'
-export type { FieldValue } from './encode.js'
+export {
+  type Field,
+  type FieldType,
+  type FieldValue,
+  reportSchema,
+  type Resolution,
+} from './encode.js'
 export type { ProxyConnection } from './fault-proxy/connection.js'
 export type { WhichConnections } from './fault-proxy/connections.js'
 export {
@@ -20,18 +26,15 @@ export type { Direction, FaultKind, FaultRule } from './fault-proxy/rules.js'
 export type { ProxySettings } from './fault-proxy/toxics.js'
 export type { Failure } from './faults.js'
 export type { FeedSpec, ReportFields } from './feeds.js'
-export type { Forgery } from './forge.js'
+export type { Forgery, RotateOptions, SignerSet } from './network.js'
 export {
   type HTTPSHandler,
   type HTTPSServer,
   type HTTPSServerOptions,
   startHTTPSServer,
 } from './https-server.js'
-export type { Delivery, PublishedReport } from './ledger.js'
-export type { RotateOptions, SignerSet } from './network.js'
+export type { Delivery, PublishedReport, RequestRecord } from './ledger.js'
 export type { DataEngineOptions } from './options.js'
 export type { EngineOrigin } from './origin.js'
 export type { PublishOptions } from './publisher.js'
 export type { RecordedReport } from './replay.js'
-export type { RequestRecord } from './request-log.js'
-export { type Field, type FieldType, type Resolution, reportSchema } from './schemas.js'

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type { SignedReport } from './chain.js'
 
 /** A report in the ledger. */
@@ -22,23 +23,6 @@ export interface Delivery {
   readonly at: number
 }
 
-/** Every published report in order, the stored ones by feed and time, and the deliveries of each. */
-export interface Ledger {
-  readonly add: (report: PublishedReport) => void
-  /** All retained reports, in the order of publication. */
-  readonly all: () => PublishedReport[]
-  /** The stored report with the latest observations. */
-  readonly latest: (feedID: string) => PublishedReport | undefined
-  /** The stored report that was valid at a time in the feed's unit. */
-  readonly at: (feedID: string, time: number) => PublishedReport | undefined
-  /** Stored reports observed at or after a time, ascending. */
-  readonly page: (feedID: string, start: number, limit: number) => PublishedReport[]
-  /** The number of a new stream, from 1. */
-  readonly nextStream: () => number
-  readonly addDelivery: (report: PublishedReport, delivery: Delivery) => void
-  readonly deliveriesOf: (report: PublishedReport) => Delivery[]
-}
-
 interface FeedReports {
   /** In the order of publication. */
   readonly published: PublishedReport[]
@@ -58,64 +42,128 @@ function firstFrom(reports: readonly PublishedReport[], time: number): number {
   return low
 }
 
-/** A ledger that retains the latest `retain` reports of each feed; what is stored later than `now` is not there yet. */
-export function createLedger(retain: number, now: () => number): Ledger {
-  const byFeed = new Map<string, FeedReports>()
-  const all = new Set<PublishedReport>()
-  const deliveries = new WeakMap<PublishedReport, Delivery[]>()
-  let streams = 0
+/** Every published report in order, the stored ones by feed and time, and the deliveries of each. */
+export class Ledger {
+  readonly #retain: number
+  readonly #now: () => number
+  readonly #byFeed = new Map<string, FeedReports>()
+  readonly #all = new Set<PublishedReport>()
+  readonly #deliveries = new WeakMap<PublishedReport, Delivery[]>()
+  /** How many streams were opened. A stream's number is this count at its opening. */
+  streams = 0
 
-  function reportsOf(feedID: string): FeedReports {
-    const reports = byFeed.get(feedID) ?? { published: [], stored: [] }
-    byFeed.set(feedID, reports)
+  /** Retains the latest `retain` reports of each feed. A report that is stored later than `now` is not there yet. */
+  constructor({ retain, now }: { readonly retain: number; readonly now: () => number }) {
+    this.#retain = retain
+    this.#now = now
+  }
+
+  add(report: PublishedReport): void {
+    const { published, stored } = this.#reportsOf(report.feedID)
+    this.#all.add(report)
+    published.push(report)
+    if (report.stored) stored.splice(firstFrom(stored, report.observationsTimestamp + 1), 0, report)
+    if (published.length <= this.#retain) return
+    const oldest = published.shift() as PublishedReport
+    this.#all.delete(oldest)
+    if (oldest.stored) stored.splice(stored.indexOf(oldest), 1)
+  }
+
+  /** All retained reports, in the order of publication. */
+  all(): PublishedReport[] {
+    return [...this.#all]
+  }
+
+  /** The stored report with the latest observations. */
+  latest(feedID: string): PublishedReport | undefined {
+    return this.#reportsOf(feedID).stored.findLast(this.#isThere)
+  }
+
+  /** The stored report that was valid at a time in the feed's unit. */
+  at(feedID: string, time: number): PublishedReport | undefined {
+    const [first] = this.page(feedID, time, 1)
+    if (first === undefined) return undefined
+    const observed = first.observationsTimestamp
+    const same = this.page(feedID, observed, Number.POSITIVE_INFINITY, observed)
+    return same.find(({ validFromTimestamp }) => validFromTimestamp <= time)
+  }
+
+  /** Stored reports observed from `start` to `end`, ascending. */
+  page(
+    feedID: string,
+    start: number,
+    limit: number,
+    end: number = Number.POSITIVE_INFINITY,
+  ): PublishedReport[] {
+    const { stored } = this.#reportsOf(feedID)
+    const found: PublishedReport[] = []
+    for (let i = firstFrom(stored, start); i < stored.length && found.length < limit; i++) {
+      const report = stored[i] as PublishedReport
+      if (report.observationsTimestamp > end) break
+      if (this.#isThere(report)) found.push(report)
+    }
+    return found
+  }
+
+  addDelivery(report: PublishedReport, delivery: Delivery): void {
+    const others = this.#deliveries.get(report) ?? []
+    this.#deliveries.set(report, others)
+    others.push(Object.freeze(delivery))
+  }
+
+  deliveriesOf(report: PublishedReport): Delivery[] {
+    return [...(this.#deliveries.get(report) ?? [])]
+  }
+
+  #reportsOf(feedID: string): FeedReports {
+    const reports = this.#byFeed.get(feedID) ?? { published: [], stored: [] }
+    this.#byFeed.set(feedID, reports)
     return reports
   }
 
-  function isThere({ publishedAt, storedAfterMs }: PublishedReport): boolean {
-    return publishedAt + storedAfterMs <= now()
+  readonly #isThere = ({ publishedAt, storedAfterMs }: PublishedReport): boolean =>
+    publishedAt + storedAfterMs <= this.#now()
+}
+
+/** One request or upgrade, without its authorization headers. */
+export interface RequestRecord {
+  /** Upper case: `GET`. */
+  readonly method: string
+  /** Path and query as received. */
+  readonly path: string
+  /** The value of `X-Cll-Origin`, if it was sent. */
+  readonly origin: string | undefined
+  /** When it was received, in ms of the engine's clock. */
+  readonly at: number
+  /** The status of its answer, 101 for an accepted stream; undefined while it is unanswered. */
+  readonly status: number | undefined
+  /** The number of the stream it opened, from 1; undefined if it opened none. */
+  readonly stream: number | undefined
+  /** Why it was rejected, even if the answer does not say so. */
+  readonly reason: string | undefined
+}
+
+/** A record whose answer is pending. */
+export type OpenRecord = { -readonly [Key in keyof RequestRecord]: RequestRecord[Key] }
+
+/** How many requests and upgrades the log retains. */
+const maxRecords = 10_000
+
+/** The latest requests and upgrades, in order. */
+export class RequestLog {
+  readonly #records: OpenRecord[] = []
+
+  open({ method = '', url: path = '', headers }: IncomingMessage, at: number): OpenRecord {
+    const name = headers['x-cll-origin']
+    const origin = typeof name === 'string' ? name : undefined
+    const pending = { status: undefined, stream: undefined, reason: undefined }
+    const record: OpenRecord = { method, path, origin, at, ...pending }
+    this.#records.push(record)
+    if (this.#records.length > maxRecords) this.#records.shift()
+    return record
   }
 
-  return {
-    add(report) {
-      const { published, stored } = reportsOf(report.feedID)
-      all.add(report)
-      published.push(report)
-      if (report.stored)
-        stored.splice(firstFrom(stored, report.observationsTimestamp + 1), 0, report)
-      if (published.length <= retain) return
-      const oldest = published.shift() as PublishedReport
-      all.delete(oldest)
-      if (oldest.stored) stored.splice(stored.indexOf(oldest), 1)
-    },
-    all: () => [...all],
-    latest: feedID => reportsOf(feedID).stored.findLast(isThere),
-    at(feedID, time) {
-      const { stored } = reportsOf(feedID)
-      let observed: number | undefined
-      for (let i = firstFrom(stored, time); i < stored.length; i++) {
-        const report = stored[i] as PublishedReport
-        if (!isThere(report)) continue
-        observed ??= report.observationsTimestamp
-        if (report.observationsTimestamp !== observed) return undefined
-        if (report.validFromTimestamp <= time) return report
-      }
-      return undefined
-    },
-    page(feedID, start, limit) {
-      const { stored } = reportsOf(feedID)
-      const found: PublishedReport[] = []
-      for (let i = firstFrom(stored, start); i < stored.length && found.length < limit; i++) {
-        const report = stored[i] as PublishedReport
-        if (isThere(report)) found.push(report)
-      }
-      return found
-    },
-    nextStream: () => ++streams,
-    addDelivery(report, delivery) {
-      const others = deliveries.get(report) ?? []
-      deliveries.set(report, others)
-      others.push(Object.freeze(delivery))
-    },
-    deliveriesOf: report => [...(deliveries.get(report) ?? [])],
+  all(): RequestRecord[] {
+    return this.#records.map(record => ({ ...record }))
   }
 }

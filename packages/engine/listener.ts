@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Handles the requests of an HTTP server. */
 export interface Handlers {
@@ -10,21 +11,88 @@ export interface Handlers {
   readonly unreadable: (error: Error & { code?: string }, socket: Duplex) => void
 }
 
-/** A port on loopback that can be closed and opened again. */
-export interface Listener {
-  /** Known after the first opening, and the same after each further one. */
-  readonly port: number
-  readonly isOpen: boolean
-  readonly open: () => Promise<void>
-  /** Stops listening, and destroys, resets or drains the open connections. */
-  readonly close: (how?: 'destroy' | 'reset' | 'drain') => Promise<void>
-}
-
 export const host: string = '127.0.0.1'
 
-// While the port is closed, an outgoing connection of this machine may be given it.
+/** Milliseconds for which a port is tried again: while it is closed, the system may give it to an outgoing connection. */
 const reopenForMs = 5_000
 const reopenEveryMs = 50
+
+interface Running {
+  readonly server: Server
+  readonly ready: Promise<void>
+}
+
+/** A port that can be closed and opened again. */
+export class Listener {
+  /** Known after the first opening, and the same after each further one. */
+  port: number
+  readonly #createServer: () => Server
+  readonly #address: string
+  readonly #sockets = new Set<Socket>()
+  #hasBeenOpen = false
+  #running: Running | undefined
+  #closed: Promise<void> = Promise.resolve()
+
+  /** Each opening creates a server. Port 0 is any free one. */
+  constructor(port: number, createServer: () => Server, address: string = host) {
+    this.port = port
+    this.#createServer = createServer
+    this.#address = address
+  }
+
+  get isOpen(): boolean {
+    return this.#running?.server.listening === true
+  }
+
+  open(): Promise<void> {
+    if (this.#running === undefined) {
+      const server = this.#createServer().on('connection', socket => this.#track(socket))
+      this.#running = { server, ready: this.#listen(server) }
+    }
+    return this.#running.ready
+  }
+
+  /** Stops listening, and destroys, resets or drains the open connections. */
+  close(how: 'destroy' | 'reset' | 'drain' = 'destroy'): Promise<void> {
+    if (this.#running !== undefined) this.#closed = this.#end(this.#running, how)
+    this.#running = undefined
+    return this.#closed
+  }
+
+  #track(socket: Socket): void {
+    this.#sockets.add(socket)
+    socket.on('error', () => {})
+    socket.once('close', () => this.#sockets.delete(socket))
+  }
+
+  async #listen(server: Server): Promise<void> {
+    const end = performance.now() + reopenForMs
+    for (;;) {
+      try {
+        await listen(server, this.port, this.#address)
+        this.port = (server.address() as AddressInfo).port
+        this.#hasBeenOpen = true
+        return
+      } catch (error) {
+        const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+        if (!isTaken || !this.#hasBeenOpen || performance.now() > end) {
+          if (this.#running?.server === server) this.#running = undefined
+          throw error
+        }
+        await sleep(reopenEveryMs)
+        if (this.#running?.server !== server) return
+      }
+    }
+  }
+
+  async #end({ server, ready }: Running, how: 'destroy' | 'reset' | 'drain'): Promise<void> {
+    await ready.catch(() => {})
+    const closed = new Promise<void>(resolve => server.close(() => resolve()))
+    if (how === 'reset') for (const socket of this.#sockets) socket.resetAndDestroy()
+    if (how === 'destroy') for (const socket of this.#sockets) socket.destroy()
+    await closed
+  }
+}
 
 function listen(server: Server, port: number, address: string): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -36,83 +104,8 @@ function listen(server: Server, port: number, address: string): Promise<void> {
   })
 }
 
-/** A listener that is not open yet; each opening creates a server. Port 0 is any free one. */
-export function createListener(
-  wantedPort: number,
-  createServer: () => Server,
-  address: string = host,
-): Listener {
-  const sockets = new Set<Socket>()
-  let port = wantedPort
-  let hasBeenOpen = false
-  let running: { readonly server: Server; readonly ready: Promise<void> } | undefined
-  let closed: Promise<void> = Promise.resolve()
-
-  function track(socket: Socket): void {
-    sockets.add(socket)
-    socket.on('error', () => {})
-    socket.once('close', () => sockets.delete(socket))
-  }
-
-  async function start(server: Server): Promise<void> {
-    const start = performance.now()
-    for (;;) {
-      try {
-        await listen(server, port, address)
-        port = (server.address() as AddressInfo).port
-        hasBeenOpen = true
-        return
-      } catch (error) {
-        const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
-        if (!isTaken || !hasBeenOpen || performance.now() - start > reopenForMs) {
-          if (running?.server === server) running = undefined
-          throw error
-        }
-        await new Promise(resolve => setTimeout(resolve, reopenEveryMs))
-        if (running?.server !== server) return
-      }
-    }
-  }
-
-  async function end(
-    { server, ready }: NonNullable<typeof running>,
-    how: 'destroy' | 'reset' | 'drain',
-  ): Promise<void> {
-    await ready.catch(() => {})
-    const closed = new Promise<void>(resolve => server.close(() => resolve()))
-    if (how === 'reset') for (const socket of sockets) socket.resetAndDestroy()
-    if (how === 'destroy') for (const socket of sockets) socket.destroy()
-    await closed
-  }
-
-  return {
-    get port() {
-      return port
-    },
-    get isOpen() {
-      return running?.server.listening === true
-    },
-    open() {
-      if (running === undefined) {
-        const server = createServer().on('connection', track)
-        running = { server, ready: start(server) }
-      }
-      return running.ready
-    },
-    close(how = 'destroy') {
-      if (running !== undefined) closed = end(running, how)
-      running = undefined
-      return closed
-    },
-  }
-}
-
 /** A listener for HTTP. */
-export function createHTTPListener(
-  port: number,
-  handlers: Handlers,
-  address: string = host,
-): Listener {
+export function createHTTPListener(port: number, handlers: Handlers, address?: string): Listener {
   function createHTTPServer(): Server {
     const server = createServer(handlers.request)
     // Longer than clients keep idle connections open, so that no connection is closed while a client uses it.
@@ -122,5 +115,5 @@ export function createHTTPListener(
     server.on('clientError', handlers.unreadable)
     return server
   }
-  return createListener(port, createHTTPServer, address)
+  return new Listener(port, createHTTPServer, address)
 }

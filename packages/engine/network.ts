@@ -1,9 +1,51 @@
+import { secp256k1 } from '@noble/curves/secp256k1'
 import { keccak_256 } from '@noble/hashes/sha3'
-import { checkOptions, ValidationError } from 'sluice/core'
-import { type Curve, ORDER } from './curve.js'
-import { encodeFullReport, word } from './encode.js'
-import { checkEngineOptions, type Settings } from './options.js'
+import { optional, readOptions, type Schema, unchecked, ValidationError } from 'sluice/core'
+import { encodeFullReport, type SignedParts, word } from './encode.js'
+import { checkFaulty, checkNodes, type Settings } from './options.js'
 import { seededBytes } from './random.js'
+
+/** secp256k1 for signers. Every implementation is deterministic (RFC 6979). */
+export interface Curve {
+  /** The uncompressed public key of a secret key. */
+  publicKey(key: Uint8Array): Uint8Array
+  /** `rs` is r and s, 32 bytes each, s in the lower half; `recovery` says which of the points with this r: 0 or 1. */
+  sign(hash: Uint8Array, key: Uint8Array): { rs: Uint8Array; recovery: number }
+}
+
+/** The used part of the native package. */
+interface Native {
+  publicKeyCreate(key: Uint8Array, isCompressed: boolean): Uint8Array
+  ecdsaSign(hash: Uint8Array, key: Uint8Array): { signature: Uint8Array; recid: number }
+}
+
+const portable: Curve = {
+  publicKey: key => secp256k1.getPublicKey(key, false),
+  sign(hash, key) {
+    const signature = secp256k1.sign(hash, key)
+    return { rs: signature.toCompactRawBytes(), recovery: signature.recovery }
+  },
+}
+
+/** libsecp256k1 if it is installed, which signs ten times as fast as the portable implementation. */
+export async function loadCurve(): Promise<Curve> {
+  try {
+    // @ts-expect-error: it has no types, unless its types are installed
+    const { default: native }: { default: Native } = await import('secp256k1/bindings.js')
+    const curve: Curve = {
+      publicKey: key => native.publicKeyCreate(key, false),
+      sign(hash, key) {
+        const { signature, recid } = native.ecdsaSign(hash, key)
+        return { rs: signature, recovery: recid }
+      },
+    }
+    // It accepts arrays of its own realm only, and a test may run in another.
+    curve.sign(new Uint8Array(32).fill(1), new Uint8Array(32).fill(1))
+    return curve
+  } catch {
+    return portable
+  }
+}
 
 /** A set of signers. */
 export interface SignerSet {
@@ -15,17 +57,7 @@ export interface SignerSet {
   readonly signers: readonly string[]
 }
 
-/** A signer set with its keys. */
-export interface Network {
-  readonly set: SignerSet
-  /**
-   * Signs a report blob (hex) and returns the full report, by default under the network's own digest (hex).
-   * Equal arguments give equal bytes (RFC 6979).
-   */
-  readonly sign: (blob: string, seqNr: number, configDigest?: string) => string
-}
-
-// The number of the signing network, in the upper bytes of the extra hash.
+/** The number of the signing network, in the upper bytes of the extra hash. */
 const donID = 3n
 
 /** The address of an uncompressed public key. */
@@ -39,35 +71,38 @@ export function reportDigest(blob: string, context: readonly string[]): Uint8Arr
   return keccak_256(Buffer.concat([hash, Buffer.from(context.join(''), 'hex')]))
 }
 
-/** The other s that makes a valid signature with the same r, as hex. */
-export function mirrored(s: string): string {
-  return word(ORDER - BigInt(`0x${s}`))
-}
+/** A signer set with its keys. */
+export class Network {
+  readonly set: SignerSet
+  readonly #curve: Curve
+  readonly #keys: readonly Uint8Array[]
 
-/** Makes signers and their config digest from the seed; each generation has others. */
-export function createNetwork(
-  curve: Curve,
-  seed: number,
-  nodes: number,
-  f: number,
-  generation = 0,
-): Network {
-  const which = generation === 0 ? '' : ` of generation ${generation}`
-  const keys = Array.from({ length: nodes }, (_, i) => seededBytes(seed, `signer ${i}${which}`))
-  const signers = Object.freeze(keys.map(key => addressOf(curve.publicKey(key))))
-  // Config digests of current report networks begin with 0x0009.
-  const digest = `0009${seededBytes(seed, `config ${nodes} ${f}${which}`).toString('hex').slice(4)}`
+  /** Makes signers and their config digest from the seed; each generation has others. */
+  constructor(curve: Curve, seed: number, nodes: number, f: number, generation = 0) {
+    const which = generation === 0 ? '' : ` of generation ${generation}`
+    const keys = Array.from({ length: nodes }, (_, i) => seededBytes(seed, `signer ${i}${which}`))
+    const signers = Object.freeze(keys.map(key => addressOf(curve.publicKey(key))))
+    const digest = seededBytes(seed, `config ${nodes} ${f}${which}`).toString('hex').slice(4)
+    this.#curve = curve
+    this.#keys = keys
+    // Config digests of current report networks begin with 0x0009.
+    this.set = Object.freeze({ configDigest: `0x0009${digest}`, f, signers })
+  }
 
-  function sign(blob: string, seqNr: number, configDigest = digest): string {
+  /**
+   * Signs a report blob (hex) and returns the full report, by default under the network's own digest (hex).
+   * Equal arguments give equal bytes (RFC 6979).
+   */
+  sign(blob: string, seqNr: number, configDigest: string = this.set.configDigest.slice(2)): string {
     // Epoch and round, the last five bytes of this word, are the sequence number divided by 256 and its remainder.
     const context = [configDigest, word(seqNr), word((donID << 32n) | 1n)] as const
     const hash = reportDigest(blob, context)
     const rs: string[] = []
     const ss: string[] = []
     let vs = ''
-    for (let i = 0; i <= f; i++) {
-      const key = keys[(seqNr + i) % nodes] as Uint8Array
-      const { rs: both, recovery } = curve.sign(hash, key)
+    for (let i = 0; i <= this.set.f; i++) {
+      const key = this.#keys[(seqNr + i) % this.#keys.length] as Uint8Array
+      const { rs: both, recovery } = this.#curve.sign(hash, key)
       const hex = Buffer.from(both).toString('hex')
       rs.push(hex.slice(0, 64))
       ss.push(hex.slice(64))
@@ -75,9 +110,6 @@ export function createNetwork(
     }
     return encodeFullReport({ context, blob, rs, ss, vs: vs.padEnd(64, '0') })
   }
-
-  const set = Object.freeze({ configDigest: `0x${digest}`, f, signers })
-  return { set, sign }
 }
 
 /** Other numbers of signers for `rotate`. */
@@ -88,40 +120,121 @@ export interface RotateOptions {
   readonly f?: number
 }
 
+const schema = {
+  nodes: unchecked<number | undefined>,
+  f: optional(checkFaulty),
+} satisfies Schema<RotateOptions>
+
 /** A network whose signers can be replaced. */
-export interface RotatingNetwork {
-  /** Signs with these signers, or the current ones. */
-  readonly sign: (blob: string, seqNr: number, signers?: SignerSet) => string
-  readonly rotate: (to?: RotateOptions) => SignerSet
+export class RotatingNetwork {
+  readonly #curve: Curve
+  readonly #seed: number
+  /** The networks so far, the oldest first. */
+  readonly #networks: Network[]
+
+  constructor(curve: Curve, { seed, nodes, f }: Settings) {
+    this.#curve = curve
+    this.#seed = seed
+    this.#networks = [new Network(curve, seed, nodes, f)]
+  }
+
   /** The signers so far, the oldest set first. */
-  readonly sets: readonly SignerSet[]
+  get sets(): SignerSet[] {
+    return this.#networks.map(({ set }) => set)
+  }
+
+  get #current(): Network {
+    return this.#networks.at(-1) as Network
+  }
+
+  /** Signs with these signers, or the current ones. */
+  sign(blob: string, seqNr: number, { configDigest }: SignerSet = this.#current.set): string {
+    const network = this.#networks.find(({ set }) => set.configDigest === configDigest)
+    if (network === undefined)
+      throw new ValidationError(`publish: no network of the engine's has ${configDigest}`)
+    return network.sign(blob, seqNr)
+  }
+
+  rotate(given?: RotateOptions): SignerSet {
+    const to = readOptions('rotate', given, schema)
+    const { set } = this.#current
+    const f = to.f ?? set.f
+    const nodes = to.nodes ?? (to.f === undefined ? set.signers.length : 3 * f + 1)
+    const generation = this.#networks.length
+    this.#networks.push(new Network(this.#curve, this.#seed, checkNodes(nodes, f), f, generation))
+    return this.#current.set
+  }
 }
 
-/** A network with the signers of the settings. */
-export function createRotatingNetwork(curve: Curve, settings: Settings): RotatingNetwork {
-  const { seed } = settings
-  let network = createNetwork(curve, seed, settings.nodes, settings.f)
-  const networks = new Map([[network.set.configDigest, network]])
-  const sets = [network.set]
+/**
+ * How a report is forged: a bit of a `signature` is changed; others sign under the network's digest (`signer`) or
+ * under one of their own (`digest`); it has `few` signatures, only f of them, or one `repeated`; a signature is
+ * replaced by its mirror image (`high-s`) or has a recovery id of 4 (`v`); the epoch (`context`) or the last field
+ * (`value`) was changed after it was signed.
+ */
+export type Forgery = (typeof forgeries)[number]
+
+export const forgeries = [
+  'signature',
+  'signer',
+  'digest',
+  'few',
+  'repeated',
+  'high-s',
+  'v',
+  'context',
+  'value',
+] as const
+
+const BLOB = 8
+
+function takeApart(fullReport: string): SignedParts {
+  const words = fullReport.slice(2).match(/.{64}/g) ?? []
+  const [digest = '', position = '', extraHash = ''] = words
+  const rsAt = BLOB + Number.parseInt(words[BLOB - 1] ?? '', 16) / 32
+  const count = Number.parseInt(words[rsAt] ?? '', 16)
   return {
-    sign(blob, seqNr, signers = network.set) {
-      const { configDigest } = signers
-      const signing = networks.get(configDigest)
-      if (signing === undefined)
-        throw new ValidationError(`publish: no network of the engine's has ${configDigest}`)
-      return signing.sign(blob, seqNr)
-    },
-    rotate(given) {
-      const to = checkOptions('rotate', given, { nodes: true, f: true })
-      const { f, nodes } = checkEngineOptions({
-        f: to.f ?? network.set.f,
-        nodes: to.nodes ?? (to.f === undefined ? network.set.signers.length : 3 * to.f + 1),
-      })
-      network = createNetwork(curve, seed, nodes, f, sets.length)
-      networks.set(network.set.configDigest, network)
-      sets.push(network.set)
-      return network.set
-    },
-    sets,
+    context: [digest, position, extraHash],
+    blob: words.slice(BLOB, rsAt).join(''),
+    rs: words.slice(rsAt + 1, rsAt + 1 + count),
+    ss: words.slice(rsAt + 2 + count),
+    vs: words[6] ?? '',
   }
+}
+
+function flipLastBit(hex: string): string {
+  return hex.slice(0, -1) + (Number.parseInt(hex.slice(-1), 16) ^ 1).toString(16)
+}
+
+/** Forges a signed report. The network of the forgers signs where the engine's own network does not. */
+export function forgeReport(fullReport: string, how: Forgery, forgers: Network): string {
+  const parts = takeApart(fullReport)
+  const { context, blob, rs, ss, vs } = parts
+  const [digest, position, extraHash] = context
+  const [s = '', ...otherSs] = ss
+  const few = rs.length - 1
+  const seqNr = Number.parseInt(position, 16)
+  if (how === 'signer') return forgers.sign(blob, seqNr, digest)
+  if (how === 'digest') return forgers.sign(blob, seqNr)
+  const changes: Readonly<Record<typeof how, () => Partial<SignedParts>>> = {
+    signature: () => ({ ss: [flipLastBit(s), ...otherSs] }),
+    few: () => ({
+      rs: rs.slice(0, few),
+      ss: ss.slice(0, few),
+      vs: vs.slice(0, 2 * few).padEnd(64, '0'),
+    }),
+    repeated: () => ({
+      rs: rs.map(() => rs[0] as string),
+      ss: ss.map(() => s),
+      vs: vs.slice(0, 2).repeat(rs.length).padEnd(64, '0'),
+    }),
+    'high-s': () => ({
+      ss: [word(secp256k1.CURVE.n - BigInt(`0x${s}`)), ...otherSs],
+      vs: flipLastBit(vs.slice(0, 2)) + vs.slice(2),
+    }),
+    v: () => ({ vs: `04${vs.slice(2)}` }),
+    context: () => ({ context: [digest, word(BigInt(`0x${position}`) + 256n), extraHash] }),
+    value: () => ({ blob: flipLastBit(blob) }),
+  }
+  return encodeFullReport({ ...parts, ...changes[how]() })
 }

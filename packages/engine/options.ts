@@ -1,12 +1,18 @@
 import { isIP } from 'node:net'
 import {
+  checkBoolean,
+  checkFunction,
   checkNumber,
-  checkOptions,
   checkText,
-  type OptionNames,
+  number,
+  optional,
+  type Rule,
+  readOptions,
+  type Schema,
+  unchecked,
   ValidationError,
+  withDefault,
 } from 'sluice/core'
-import type { Credentials } from './auth.js'
 import type { SignedReport } from './chain.js'
 import { checkFeed, defaultFeeds, type Feed, type FeedSpec, readFeedID } from './feeds.js'
 import { host as loopback } from './listener.js'
@@ -78,82 +84,76 @@ export interface DataEngineOptions {
   readonly compression?: boolean
 }
 
-const names: OptionNames<DataEngineOptions> = {
-  feeds: true,
-  origins: true,
-  intervalMs: true,
-  runAhead: true,
-  seed: true,
-  apiKey: true,
-  userSecret: true,
-  port: true,
-  host: true,
-  history: true,
-  retain: true,
-  rateLimit: true,
-  now: true,
-  replay: true,
-  nodes: true,
-  f: true,
-  maxBufferedBytes: true,
-  compression: true,
-}
+const limit = { min: 1, whole: true, infinite: true }
+/** The credentials are fixed, so that a test need not hand them on. */
+const credentials = {
+  apiKey: '5f0c2a1e-9d3b-4c77-8a46-1b2e3d4c5f60',
+  userSecret: 'user-secret-of-the-local-data-engine',
+} as const
+
+/** The rule of the number of signers that may be faulty. */
+export const checkFaulty: Rule<number> = number({ min: 1, max: 10, whole: true })
+
+const schema = {
+  feeds: unchecked<readonly (string | FeedSpec)[] | undefined>,
+  origins: withDefault(1, number({ min: 1, max: 999, whole: true })),
+  intervalMs: withDefault(1000, number({ min: 0 })),
+  runAhead: withDefault(false, checkBoolean),
+  seed: withDefault(1, number({ min: Number.NEGATIVE_INFINITY })),
+  apiKey: withDefault(credentials.apiKey, checkAPIKey),
+  userSecret: withDefault(credentials.userSecret, checkText),
+  port: withDefault(0, number({ min: 0, max: 65_535, whole: true })),
+  host: withDefault(loopback, checkAddress),
+  history: optional(number({ min: 0, whole: true })),
+  retain: withDefault(Number.POSITIVE_INFINITY, number(limit)),
+  rateLimit: withDefault(Number.POSITIVE_INFINITY, number(limit)),
+  now: withDefault(Date.now, checkFunction<() => number>),
+  replay: unchecked<readonly RecordedReport[] | string | undefined>,
+  nodes: unchecked<number | undefined>,
+  f: withDefault(1, checkFaulty),
+  maxBufferedBytes: withDefault(8 * 1024 * 1024, number({ min: 1, whole: true })),
+  compression: withDefault(true, checkBoolean),
+} satisfies Schema<DataEngineOptions>
 
 /** The checked options, with their defaults. */
 export interface Settings
-  extends Required<Omit<DataEngineOptions, 'feeds' | 'origins' | 'rateLimit' | 'replay'>> {
-  /** The ids of the origins. */
-  readonly origins: readonly string[]
-  readonly rateLimit: number | undefined
+  extends Required<Omit<DataEngineOptions, 'feeds' | 'origins' | 'replay'>>,
+    Pick<DataEngineOptions, 'feeds' | 'replay'> {
+  readonly originIDs: readonly string[]
 }
 
 /** Names are left out: they lead to several addresses. */
-function checkAddress(value: string): string {
-  if (isIP(checkText('host', value)) !== 0) return value
-  throw new ValidationError('host must be an IP address, as 0.0.0.0')
+function checkAddress(field: string, value: unknown): string {
+  const address = checkText(field, value)
+  if (isIP(address) !== 0) return address
+  throw new ValidationError(`${field} must be an IP address, as 0.0.0.0`)
 }
 
-function integer(name: string, value: number, min: number, max?: number): number {
-  return checkNumber(name, value, { min, whole: true, ...(max === undefined ? {} : { max }) })
+/** The rule of an API key. */
+export function checkAPIKey(field: string, value: unknown): string {
+  const key = checkText(field, value)
+  if (/^[\x21-\x7e]+$/.test(key)) return key
+  throw new ValidationError(`${field} must be printable ASCII without spaces`)
 }
 
-/** Checks credentials and fills in the defaults. */
-export function checkCredentials({ apiKey, userSecret }: Partial<Credentials>): Credentials {
-  if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey))
-    throw new ValidationError('apiKey must be printable ASCII without spaces')
-  if (userSecret === '') throw new ValidationError('userSecret must not be empty')
-  return {
-    apiKey: apiKey ?? '5f0c2a1e-9d3b-4c77-8a46-1b2e3d4c5f60',
-    userSecret: userSecret ?? 'user-secret-of-the-local-data-engine',
-  }
+/** Checks how many signers there are: more than three times as many as may be faulty. */
+export function checkNodes(nodes: number, faulty: number): number {
+  return checkNumber('nodes', nodes, { min: 3 * faulty + 1, max: 31, whole: true })
 }
 
 /** Checks the options and fills in the defaults. */
 export function checkEngineOptions(given: DataEngineOptions | undefined): Settings {
-  const options = checkOptions('startDataEngine', given, names)
-  const { retain, rateLimit, replay, f = 1 } = options
-  if (options.feeds !== undefined && replay !== undefined)
+  const { origins, ...options } = readOptions('startDataEngine', given, schema)
+  const { feeds, replay, history = 10, f, nodes = 3 * f + 1 } = options
+  if (feeds !== undefined && replay !== undefined)
     throw new ValidationError(
       'feeds and replay exclude each other: the feeds of a replay are those of its reports',
     )
-  integer('f', f, 1, 10)
-  const origins = integer('origins', options.origins ?? 1, 1, 999)
   return {
-    ...checkCredentials(options),
-    origins: Array.from({ length: origins }, (_, i) => String(i + 1).padStart(3, '0')),
-    intervalMs: checkNumber('intervalMs', options.intervalMs ?? 1000, { min: 0 }),
-    runAhead: options.runAhead ?? false,
-    seed: checkNumber('seed', options.seed ?? 1, { min: Number.NEGATIVE_INFINITY }),
-    port: integer('port', options.port ?? 0, 0, 65_535),
-    host: checkAddress(options.host ?? loopback),
-    history: replay === undefined ? integer('history', options.history ?? 10, 0) : 0,
-    retain: retain === undefined ? Number.POSITIVE_INFINITY : integer('retain', retain, 1),
-    rateLimit: rateLimit === undefined ? undefined : integer('rateLimit', rateLimit, 1),
-    now: options.now ?? Date.now,
-    nodes: integer('nodes', options.nodes ?? 3 * f + 1, 3 * f + 1, 31),
-    f,
-    maxBufferedBytes: integer('maxBufferedBytes', options.maxBufferedBytes ?? 8 * 1024 * 1024, 1),
-    compression: options.compression ?? true,
+    ...options,
+    originIDs: Array.from({ length: origins }, (_, i) => String(i + 1).padStart(3, '0')),
+    history: replay === undefined ? history : 0,
+    nodes: checkNodes(nodes, f),
   }
 }
 

@@ -1,9 +1,9 @@
 import type { EngineContext } from './context.js'
-import { createFaults } from './faults.js'
-import { createFrameFaults, type FrameFaultSettings } from './frame-faults.js'
+import { Faults } from './faults.js'
+import { FrameFaults, type FrameFaultSettings } from './frame-faults.js'
 import { createHTTPListener, host, type Listener } from './listener.js'
-import { createService } from './service.js'
-import { createStreams, type Frame, type Streams } from './websocket-server.js'
+import { Service } from './service.js'
+import { type Frame, Streams } from './streams.js'
 
 /**
  * One origin of an engine, with its own listener and its own faults. They apply at once, to open streams too, outlast
@@ -38,116 +38,109 @@ export interface EngineOrigin extends FrameFaultSettings {
 }
 
 /** An origin, as the engine and its front door use it. */
-export interface Origin {
-  readonly handle: EngineOrigin
+export class Origin {
+  readonly id: string
   readonly listener: Listener
   readonly streams: Streams
-  /** Counts an upgrade that did not reach it. */
-  readonly countUpgrade: () => void
+  /** The public face. */
+  readonly handle: EngineOrigin
+  readonly #faults: Faults
+  readonly #frames: FrameFaults
+  readonly #blackholes = new Set<'own' | 'engine'>()
+  /** How many upgrades were for it, also those that did not reach it. */
+  upgrades = 0
+  #isStarted = false
+  #isKilled = false
+  #isClosed = false
+
+  /** An origin that is not started. */
+  constructor(context: EngineContext, id: string, port: number, address?: string) {
+    this.id = id
+    this.#faults = new Faults(context.faults)
+    this.streams = new Streams(context, id)
+    this.#frames = new FrameFaults(context, id, frame => this.streams.send(frame))
+    const service = new Service(context, this.#faults)
+    const { request, unreadable } = service
+    this.listener = createHTTPListener(
+      port,
+      {
+        ...{ request, unreadable },
+        upgrade: (...upgrade) => {
+          this.upgrades++
+          service.openStream(this.streams, ...upgrade)
+        },
+      },
+      address,
+    )
+    this.handle = this.#createHandle(context)
+  }
+
   /** Sends the frame of a report, through the origin's faults. */
-  readonly publish: (frame: Frame) => void
-  /** The engine's blackhole; the origin has its own. */
-  readonly blackhole: (on: boolean) => void
-  readonly start: () => Promise<void>
-  readonly stop: () => Promise<void>
+  publish(frame: Frame): void {
+    if (this.listener.isOpen) this.#frames.send(frame)
+  }
+
+  /** The engine has a blackhole, and the origin has its own: it ends when both have ended. */
+  blackhole(whose: 'own' | 'engine', on: boolean): void {
+    if (on) this.#blackholes.add(whose)
+    else this.#blackholes.delete(whose)
+    this.streams.blackhole(this.#blackholes.size > 0)
+    this.#faults.blackhole(this.#blackholes.size > 0)
+  }
+
+  start(): Promise<void> {
+    this.#isStarted = true
+    return this.#update()
+  }
+
+  stop(): Promise<void> {
+    this.#isStarted = false
+    return this.#update()
+  }
+
   /** Ends it for good. */
-  readonly close: () => Promise<void>
-}
-
-/** An origin that is not started. */
-export function createOrigin(
-  context: EngineContext,
-  id: string,
-  port: number,
-  address: string = host,
-): Origin {
-  const { listedOrigins } = context
-  const faults = createFaults(context.faults)
-  const streams = createStreams(context, id)
-  const frames = createFrameFaults(context, id, streams.send)
-  const service = createService(context, faults)
-  const openStream = service.upgradeTo(streams)
-  const handlers = {
-    ...service,
-    upgrade(...upgrade: Parameters<typeof openStream>) {
-      upgrades++
-      openStream(...upgrade)
-    },
-  }
-  const listener = createHTTPListener(port, handlers, address)
-  let upgrades = 0
-  let isStarted = false
-  let isKilled = false
-  let isClosed = false
-  const blackholes = new Set<'own' | 'engine'>()
-
-  function blackhole(whose: 'own' | 'engine', on: boolean): void {
-    if (on) blackholes.add(whose)
-    else blackholes.delete(whose)
-    streams.blackhole(blackholes.size > 0)
-    faults.blackhole(blackholes.size > 0)
+  close(): Promise<void> {
+    this.#isClosed = true
+    this.#faults.clear()
+    return this.stop()
   }
 
-  async function update(how?: 'reset'): Promise<void> {
-    if (isStarted && !isKilled) return listener.open()
-    frames.clear()
-    return listener.close(how)
+  async #update(how?: 'reset'): Promise<void> {
+    if (this.#isStarted && !this.#isKilled) return this.listener.open()
+    this.#frames.clear()
+    return this.listener.close(how)
   }
 
-  function stop(): Promise<void> {
-    isStarted = false
-    return update()
-  }
-
-  const handle: EngineOrigin = {
-    ...frames.settings,
-    id,
-    get wsEndpoint() {
-      return `ws://${host}:${listener.port}`
-    },
-    get connections() {
-      return streams.count
-    },
-    get upgrades() {
-      return upgrades
-    },
-    kill() {
-      isKilled = true
-      return update('reset')
-    },
-    async restart() {
-      if (isClosed) throw new Error('the data engine is closed')
-      isKilled = false
-      await update()
-    },
-    blackhole: on => blackhole('own', on),
-    mute: streams.mute,
-    refuse: faults.refuse,
-    disconnect: streams.disconnect,
-    leave: () => void listedOrigins.delete(id),
-    join: () => void listedOrigins.add(id),
-  }
-
-  return {
-    handle,
-    listener,
-    streams,
-    countUpgrade() {
-      upgrades++
-    },
-    publish(frame) {
-      if (listener.isOpen) frames.send(frame)
-    },
-    blackhole: on => blackhole('engine', on),
-    start() {
-      isStarted = true
-      return update()
-    },
-    stop,
-    close() {
-      isClosed = true
-      faults.clear()
-      return stop()
-    },
+  #createHandle({ listedOrigins }: EngineContext): EngineOrigin {
+    const { id, listener, streams } = this
+    const countUpgrades = (): number => this.upgrades
+    return {
+      ...this.#frames.settings,
+      id,
+      get wsEndpoint() {
+        return `ws://${host}:${listener.port}`
+      },
+      get connections() {
+        return streams.count
+      },
+      get upgrades() {
+        return countUpgrades()
+      },
+      kill: () => {
+        this.#isKilled = true
+        return this.#update('reset')
+      },
+      restart: async () => {
+        if (this.#isClosed) throw new Error('the data engine is closed')
+        this.#isKilled = false
+        await this.#update()
+      },
+      blackhole: on => this.blackhole('own', on),
+      mute: on => streams.mute(on),
+      refuse: (...how) => this.#faults.refuse(...how),
+      disconnect: code => streams.disconnect(code),
+      leave: () => void listedOrigins.delete(id),
+      join: () => void listedOrigins.add(id),
+    }
   }
 }

@@ -1,7 +1,6 @@
-import { type FieldValue, rangeOf } from './encode.js'
+import { type FieldValue, rangeOf, reportSchema } from './encode.js'
 import type { Feed, ReportFields } from './feeds.js'
 import { seededRandom } from './random.js'
-import { reportSchema } from './schemas.js'
 
 /** Makes the values of a feed's next report for a time in ms; the three head times are not among them. */
 export type PriceModel = (ms: number) => Record<string, FieldValue>

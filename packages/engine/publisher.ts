@@ -1,12 +1,21 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
-import { checkNumber, checkOptions, type OptionNames, ValidationError } from 'sluice/core'
-import { type Chain, createChain, type SignedReport } from './chain.js'
+import {
+  type Checked,
+  checkBoolean,
+  number,
+  oneOf,
+  optional,
+  readOptions,
+  type Schema,
+  unchecked,
+  ValidationError,
+  withDefault,
+} from 'sluice/core'
+import { Chain, type SignedReport } from './chain.js'
 import type { EngineContext } from './context.js'
 import type { Feed, ReportFields } from './feeds.js'
-import type { Forge, Forgery } from './forge.js'
 import type { PublishedReport } from './ledger.js'
-import { createRotatingNetwork, type RotateOptions, type SignerSet } from './network.js'
-import { createSchedule, type Task } from './schedule.js'
+import { type Forgery, forgeries, RotatingNetwork, type SignerSet } from './network.js'
 
 /** Where a report that is published by hand goes. */
 export interface PublishOptions {
@@ -22,139 +31,189 @@ export interface PublishOptions {
   readonly forged?: Forgery
 }
 
-const names: OptionNames<PublishOptions> = {
-  streamed: true,
-  stored: true,
-  storedAfterMs: true,
-  network: true,
-  forged: true,
+const schema = {
+  streamed: withDefault(true, checkBoolean),
+  stored: withDefault(true, checkBoolean),
+  storedAfterMs: withDefault(0, number({ min: 0 })),
+  network: unchecked<SignerSet | undefined>,
+  forged: optional(oneOf(...forgeries)),
+} satisfies Schema<PublishOptions>
+
+type Publication = Checked<typeof schema>
+
+/** Work to repeat. */
+interface Task {
+  /** Milliseconds between two runs; a task of 0 never runs. */
+  readonly intervalMs: number
+  /** Returns after how many ms to run again; longer than the interval means the next regular run. */
+  readonly run: () => number
+}
+
+/** A stopped schedule. Tasks of equal intervals are spread over it, so that no moment has all the work. */
+function createSchedule(tasks: readonly Task[]) {
+  const timers = new Set<NodeJS.Timeout>()
+  let isRunning = false
+
+  function runAfter(ms: number, run: () => void): void {
+    const timer = setTimeout(function runThen() {
+      timers.delete(timer)
+      run()
+    }, ms)
+    timers.add(timer)
+  }
+
+  function runOnce(task: Task): void {
+    const waitMs = task.run()
+    if (waitMs > 0 && waitMs < task.intervalMs) runAfter(waitMs, () => runOnce(task))
+  }
+
+  function startTask(task: Task): void {
+    timers.add(setInterval(runOnce, task.intervalMs, task))
+    runOnce(task)
+  }
+
+  return {
+    start(): void {
+      if (isRunning) return
+      isRunning = true
+      for (const intervalMs of new Set(tasks.map(task => task.intervalMs))) {
+        const group = tasks.filter(task => task.intervalMs === intervalMs && intervalMs > 0)
+        for (const [i, task] of group.entries())
+          runAfter((intervalMs * (i + 1)) / group.length, () => startTask(task))
+      }
+    },
+    stop(): void {
+      isRunning = false
+      for (const timer of timers) clearTimeout(timer)
+      timers.clear()
+    },
+  }
 }
 
 /** Makes, signs and publishes the reports of an engine. */
-export interface Publisher {
-  readonly publish: (
-    feedID: string,
-    fields?: ReportFields,
-    options?: PublishOptions,
-  ) => PublishedReport
-  /** Publishes the next recorded report; undefined if there is none left. */
-  readonly replayNext: () => PublishedReport | undefined
-  readonly rotate: (to?: RotateOptions) => SignerSet
-  /** The signers so far, the oldest set first. */
-  readonly networks: readonly SignerSet[]
-  /** Adds the reports that feeds have at the start to the ledger. */
-  readonly makeHistory: () => Promise<void>
-  /** Starts automatic publishing, if there is something to publish. */
-  readonly start: () => void
-  readonly stop: () => void
-}
+export class Publisher {
+  readonly network: RotatingNetwork
+  readonly #context: EngineContext
+  readonly #recording: readonly SignedReport[] | undefined
+  readonly #stream: (report: PublishedReport) => void
+  readonly #chains = new Map<string, Chain>()
+  readonly #schedule: ReturnType<typeof createSchedule>
+  #replayed = 0
 
-function toPublished(
-  { fullReport, ...rest }: SignedReport,
-  publishedAt: number,
-  forge: Forge,
-  { streamed = true, stored = true, storedAfterMs = 0, forged }: PublishOptions = {},
-): PublishedReport {
-  return Object.freeze({
-    ...rest,
-    fullReport: forged === undefined ? fullReport : forge(fullReport, forged),
-    publishedAt,
-    streamed,
-    stored,
-    storedAfterMs,
-  })
-}
-
-/** A publisher that is not started. It replays the recording, or else makes reports; `stream` sends one to subscribers. */
-export function createPublisher(
-  { settings, feeds, curve, forge, ledger }: EngineContext,
-  recording: readonly SignedReport[] | undefined,
-  stream: (report: PublishedReport) => void,
-): Publisher {
-  const { seed, now, intervalMs, runAhead } = settings
-  const network = createRotatingNetwork(curve, settings)
-  const chains = new Map<string, Chain>()
-  const schedule = createSchedule(
-    recording === undefined ? [...feeds.values()].map(createTask) : [{ intervalMs, run: replay }],
-  )
-  let replayed = 0
-
-  function chainOf(feed: Feed): Chain {
-    const { feedID } = feed
-    const last = ledger.latest(feedID)
-    const chain = chains.get(feedID) ?? createChain(feed, network.sign, seed, last)
-    chains.set(feedID, chain)
-    return chain
+  /** Replays the recording, or else makes reports; `stream` sends a report to subscribers. */
+  constructor(
+    context: EngineContext,
+    recording: readonly SignedReport[] | undefined,
+    stream: (report: PublishedReport) => void,
+  ) {
+    const { curve, settings, feeds } = context
+    this.network = new RotatingNetwork(curve, settings)
+    this.#context = context
+    this.#recording = recording
+    this.#stream = stream
+    this.#schedule = createSchedule(
+      recording === undefined
+        ? Array.from(feeds.values(), feed => this.#taskOf(feed))
+        : [{ intervalMs: settings.intervalMs, run: () => this.#replay() }],
+    )
   }
 
-  function add(report: SignedReport, at: number, options?: PublishOptions): PublishedReport {
-    const published = toPublished(report, at, forge, options)
-    ledger.add(published)
-    return published
-  }
-
-  function publish(
-    feedID: string,
-    fields?: ReportFields,
-    options?: PublishOptions,
-  ): PublishedReport {
-    const feed = feeds.get(feedID.toLowerCase())
+  publish(feedID: string, fields?: ReportFields, options?: PublishOptions): PublishedReport {
+    const feed = this.#context.feeds.get(feedID.toLowerCase())
     if (feed === undefined) throw new ValidationError(`publish: there is no feed ${feedID}`)
-    const { network: signers, storedAfterMs = 0 } = checkOptions('publish', options, names)
-    checkNumber('publish: storedAfterMs', storedAfterMs, { min: 0 })
-    const sign = (blob: string, seqNr: number) => network.sign(blob, seqNr, signers)
-    const report = add(chainOf(feed).next(now(), fields, sign), now(), options)
-    if (report.streamed) stream(report)
+    const publication = readOptions('publish', options, schema, 'publish: ')
+    const now = this.#context.settings.now()
+    const report = this.#add(
+      this.#chainOf(feed).next(now, this.#sign(publication.network), fields),
+      now,
+      publication,
+    )
+    if (report.streamed) this.#stream(report)
     return report
   }
 
-  function replayNext(): PublishedReport | undefined {
-    const recorded = recording?.[replayed]
+  /** Publishes the next recorded report; undefined if there is none left. */
+  replayNext(): PublishedReport | undefined {
+    const recorded = this.#recording?.[this.#replayed]
     if (recorded === undefined) return undefined
-    replayed++
-    if (replayed === recording?.length) schedule.stop()
-    const report = add(recorded, now())
-    chains.get(report.feedID)?.follow(report)
-    stream(report)
+    this.#replayed++
+    if (this.#replayed === this.#recording?.length) this.#schedule.stop()
+    const report = this.#add(recorded, this.#context.settings.now(), usual)
+    this.#chains.get(report.feedID)?.follow(report)
+    this.#stream(report)
     return report
   }
 
-  function replay(): number {
-    replayNext()
+  #replay(): number {
+    this.replayNext()
     return 0
   }
 
+  /** Adds the reports that feeds have at the start to the ledger. */
+  async makeHistory(): Promise<void> {
+    const { settings, feeds } = this.#context
+    const start = settings.now()
+    for (const feed of feeds.values()) {
+      const stepMs = Math.max(feed.intervalMs || 1000, feed.resolution === 's' ? 1000 : 1)
+      for (let left = settings.history; left > 0; left--) {
+        const at = start - left * stepMs
+        const report = this.#chainOf(feed).next(at, this.#sign())
+        this.#add(report, at, { ...usual, streamed: false })
+      }
+      await nextTick()
+    }
+  }
+
+  /** Starts automatic publishing, if there is something to publish. */
+  start(): void {
+    if (this.#recording === undefined || this.#replayed < this.#recording.length)
+      this.#schedule.start()
+  }
+
+  stop(): void {
+    this.#schedule.stop()
+  }
+
+  #sign(signers?: SignerSet) {
+    return (blob: string, seqNr: number) => this.network.sign(blob, seqNr, signers)
+  }
+
+  #chainOf(feed: Feed): Chain {
+    const { ledger, settings } = this.#context
+    const { feedID } = feed
+    const chain = this.#chains.get(feedID) ?? new Chain(feed, settings.seed, ledger.latest(feedID))
+    this.#chains.set(feedID, chain)
+    return chain
+  }
+
+  #add(
+    { fullReport, ...rest }: SignedReport,
+    publishedAt: number,
+    { streamed, stored, storedAfterMs, forged }: Publication,
+  ): PublishedReport {
+    const published = Object.freeze({
+      ...rest,
+      fullReport: forged === undefined ? fullReport : this.#context.forge(fullReport, forged),
+      ...{ publishedAt, streamed, stored, storedAfterMs },
+    })
+    this.#context.ledger.add(published)
+    return published
+  }
+
   /** Publishes a feed at its interval, but waits for the clock instead of dating a report ahead of it. */
-  function createTask({ feedID, intervalMs }: Feed): Task {
+  #taskOf({ feedID, intervalMs }: Feed): Task {
+    const { feeds, settings } = this.#context
     return {
       intervalMs,
-      run() {
-        const waitMs = runAhead ? 0 : chainOf(feeds.get(feedID) as Feed).wait(now())
-        if (waitMs === 0) publish(feedID)
+      run: () => {
+        const chain = this.#chainOf(feeds.get(feedID) as Feed)
+        const waitMs = settings.runAhead ? 0 : chain.wait(settings.now())
+        if (waitMs === 0) this.publish(feedID)
         return waitMs
       },
     }
   }
-
-  return {
-    publish,
-    replayNext,
-    rotate: network.rotate,
-    networks: network.sets,
-    async makeHistory() {
-      const start = now()
-      for (const feed of feeds.values()) {
-        const stepMs = Math.max(feed.intervalMs || 1000, feed.resolution === 's' ? 1000 : 1)
-        for (let left = settings.history; left > 0; left--) {
-          const at = start - left * stepMs
-          add(chainOf(feed).next(at), at, { streamed: false })
-        }
-        await nextTick()
-      }
-    },
-    start() {
-      if (recording === undefined || replayed < recording.length) schedule.start()
-    },
-    stop: schedule.stop,
-  }
 }
+
+/** How a report is published by itself. */
+const usual: Publication = readOptions('publish', {}, schema)

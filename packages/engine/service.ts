@@ -1,31 +1,57 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type Answer, HTTPError, jsonAnswer, writeAnswer, writeRawAnswer } from 'sluice/internal'
-import { authorize } from './auth.js'
+import { isFeedID } from 'sluice/report'
 import type { EngineContext } from './context.js'
 import type { Faults } from './faults.js'
+import type { OpenRecord, PublishedReport } from './ledger.js'
 import type { Handlers } from './listener.js'
-import type { OpenRecord } from './request-log.js'
-import { createEndpoints, readFeedIDs } from './rest.js'
-import type { Streams } from './websocket-server.js'
+import type { Streams } from './streams.js'
 
-/** Serves the requests and upgrades of a listener. */
-export interface Service {
-  readonly request: Handlers['request']
-  readonly unreadable: Handlers['unreadable']
-  /** Opens streams for upgrades. */
-  readonly upgradeTo: (streams: Streams) => Handlers['upgrade']
-  /** Answers an upgrade that opens no stream; the reason is for the log only. */
-  readonly rejectUpgrade: (
-    request: IncomingMessage,
-    socket: Duplex,
-    answer: Answer,
-    reason: string,
-  ) => void
-}
+/** Answers an authorized GET. */
+type Endpoint = (query: URLSearchParams) => Answer
 
 const streamPaths: ReadonlySet<string> = new Set(['/api/v1/ws', '/api/v2/ws'])
+/** A request with a longer body is rejected: no endpoint takes a body. */
 const maxBodyBytes = 65_536
+/** The reports of a page, unless the query says otherwise, and at most. */
+const defaultPage = 10
+const maxPage = 10_000
+
+function parameter(query: URLSearchParams, name: string): string | undefined {
+  const values = query.getAll(name)
+  if (values.length > 1) throw new HTTPError(400, `parameter ${name} is given more than once`)
+  return values[0]
+}
+
+function required(query: URLSearchParams, name: string): string {
+  const value = parameter(query, name)
+  if (value === undefined || value === '') throw new HTTPError(400, `parameter ${name} is missing`)
+  return value
+}
+
+function integer(text: string, name: string): number {
+  const value = Number(text)
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value))
+    throw new HTTPError(400, `parameter ${name} is malformed: not a non-negative integer`)
+  return value
+}
+
+function checkFeedID(text: string, name: string): string {
+  if (!isFeedID(text))
+    throw new HTTPError(400, `parameter ${name} is malformed: a feed id is 0x and 64 hex digits`)
+  return text.toLowerCase()
+}
+
+function envelope(report: PublishedReport): Record<string, unknown> {
+  const { feedID, validFromTimestamp, observationsTimestamp, fullReport } = report
+  return { feedID, validFromTimestamp, observationsTimestamp, fullReport }
+}
+
+function reportAnswer(report: PublishedReport | undefined, when: string): Answer {
+  if (report === undefined) throw new HTTPError(404, `no report ${when}`)
+  return jsonAnswer({ report: envelope(report) })
+}
 
 function splitPath(path = ''): { pathname: string; query: URLSearchParams } {
   const [pathname = ''] = path.split('?', 1)
@@ -50,95 +76,148 @@ function checkMethod(request: IncomingMessage, allowed: string): void {
   throw new HTTPError(405, message, message, { allow: allowed })
 }
 
-/** Checks requests and upgrades in one order: path, method, authorization, rate limit, parameters. */
-export function createService(context: EngineContext, faults: Faults): Service {
-  const { access, log, headers: commonHeaders } = context
-  const { now } = context.settings
-  const endpoints = createEndpoints(access, context.ledger)
+/**
+ * Serves the requests and upgrades of a listener. It checks them in one order: path, method, authorization, rate limit,
+ * parameters.
+ */
+export class Service {
+  readonly #context: EngineContext
+  readonly #faults: Faults
 
-  function errorAnswer(error: unknown, record: OpenRecord): Answer {
-    const { status, message, reason, headers } =
-      error instanceof HTTPError ? error : new HTTPError(500, 'the engine failed', String(error))
-    record.reason = reason
-    return jsonAnswer({ message }, status, headers)
+  constructor(context: EngineContext, faults: Faults) {
+    this.#context = context
+    this.#faults = faults
   }
 
-  function complete(answer: Answer, record: OpenRecord): Answer {
-    record.status = answer.status
-    return { ...answer, headers: { ...commonHeaders(), ...answer.headers } }
+  readonly request: Handlers['request'] = (request, response) => {
+    // The request loses its socket when that is closed.
+    const { socket } = request
+    const record = this.#record(request)
+    const reply = (answer: Answer): void =>
+      this.#faults.whenReachable(socket, () =>
+        writeAnswer(response, this.#complete(answer, record)),
+      )
+    this.#faults.intercept(request, false, failure => {
+      if (failure !== undefined) return reply(failure)
+      this.#answer(request).then(reply, error => reply(errorAnswer(error, record)))
+    })
   }
 
-  function checkAccess(request: IncomingMessage, body: Uint8Array, endpoint: string): void {
-    const { method = '', url: path = '', headers } = request
-    authorize({ method, path, headers, body }, access.credentials, now())
-    access.count(endpoint, now())
+  readonly unreadable: Handlers['unreadable'] = (error, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+    const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400
+    const answer = jsonAnswer({ message: error.message }, status, this.#context.headers())
+    this.#faults.whenReachable(socket, () => writeRawAnswer(socket, answer))
   }
 
-  async function answer(request: IncomingMessage): Promise<Answer> {
-    const { pathname, query } = splitPath(request.url)
-    const endpoint = endpoints.get(pathname)
-    const isStream = streamPaths.has(pathname)
-    if (endpoint === undefined && !isStream && pathname !== '/')
-      throw new HTTPError(404, `no such path: ${pathname}`)
-    checkMethod(request, pathname === '/' ? 'HEAD' : 'GET')
-    if (isStream) throw new HTTPError(400, 'a stream is opened by a WebSocket upgrade')
-    checkAccess(request, await readBody(request), pathname)
-    return endpoint === undefined ? { status: 200, headers: {}, body: '' } : endpoint(query)
+  /** Opens a stream for an upgrade. */
+  openStream(streams: Streams, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    this.#upgrade(request, socket, record => {
+      const { pathname, query } = splitPath(request.url)
+      if (!streamPaths.has(pathname))
+        throw new HTTPError(404, `no stream at this path: ${pathname}`)
+      checkMethod(request, 'GET')
+      this.#admit(request, new Uint8Array(), pathname)
+      record.stream = streams.accept(request, socket, head, this.#feedIDs(query))
+      record.status = record.stream === undefined ? 400 : 101
+    })
   }
 
-  /** Runs `open` for an upgrade, or answers it with a failure or the error that `open` throws. */
-  function upgrade(
-    request: IncomingMessage,
-    socket: Duplex,
-    open: (record: OpenRecord) => void,
-  ): void {
-    const record = log.open(request, now())
-    faults.intercept(request, true, function goOn(failure) {
-      if (failure !== undefined) return writeRawAnswer(socket, complete(failure, record))
+  /** Answers an upgrade that opens no stream; the reason is for the log only. */
+  rejectUpgrade(request: IncomingMessage, socket: Duplex, answer: Answer, reason: string): void {
+    this.#upgrade(request, socket, record => {
+      record.reason = reason
+      writeRawAnswer(socket, this.#complete(answer, record))
+    })
+  }
+
+  /** Calls `open` for an upgrade, or answers it with a failure or the error that `open` throws. */
+  #upgrade(request: IncomingMessage, socket: Duplex, open: (record: OpenRecord) => void): void {
+    const record = this.#record(request)
+    this.#faults.intercept(request, true, failure => {
+      if (failure !== undefined) return writeRawAnswer(socket, this.#complete(failure, record))
       try {
         open(record)
       } catch (error) {
-        writeRawAnswer(socket, complete(errorAnswer(error, record), record))
+        writeRawAnswer(socket, this.#complete(errorAnswer(error, record), record))
       }
     })
   }
 
-  return {
-    request(request, response) {
-      const { socket } = request
-      const record = log.open(request, now())
-      const reply = (answer: Answer): void =>
-        faults.whenReachable(socket, () => writeAnswer(response, complete(answer, record)))
-      faults.intercept(request, false, function goOn(failure) {
-        if (failure !== undefined) return reply(failure)
-        answer(request).then(reply, error => reply(errorAnswer(error, record)))
-      })
-    },
-
-    upgradeTo: streams => (request, socket, head) =>
-      upgrade(request, socket, function openStream(record) {
-        const { pathname, query } = splitPath(request.url)
-        if (!streamPaths.has(pathname))
-          throw new HTTPError(404, `no stream at this path: ${pathname}`)
-        checkMethod(request, 'GET')
-        checkAccess(request, new Uint8Array(), pathname)
-        const feedIDs = readFeedIDs(query).map(id => access.findFeed(id).feedID)
-        record.stream = streams.accept(request, socket, head, feedIDs)
-        record.status = record.stream === undefined ? 400 : 101
-      }),
-
-    rejectUpgrade(request, socket, answer, reason) {
-      upgrade(request, socket, function reject(record) {
-        record.reason = reason
-        writeRawAnswer(socket, complete(answer, record))
-      })
-    },
-
-    unreadable(error, socket) {
-      if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
-      const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400
-      const answer = jsonAnswer({ message: error.message }, status, commonHeaders())
-      faults.whenReachable(socket, () => writeRawAnswer(socket, answer))
-    },
+  #record(request: IncomingMessage): OpenRecord {
+    return this.#context.log.open(request, this.#context.settings.now())
   }
+
+  #complete(answer: Answer, record: OpenRecord): Answer {
+    record.status = answer.status
+    return { ...answer, headers: { ...this.#context.headers(), ...answer.headers } }
+  }
+
+  #admit(request: IncomingMessage, body: Uint8Array, endpoint: string): void {
+    const { method = '', url: path = '', headers } = request
+    const { access, settings } = this.#context
+    access.admit({ method, path, headers, body }, endpoint, settings.now())
+  }
+
+  async #answer(request: IncomingMessage): Promise<Answer> {
+    const { pathname, query } = splitPath(request.url)
+    const endpoint = this.#endpoints.get(pathname)
+    const isStream = streamPaths.has(pathname)
+    if (endpoint === undefined && !isStream) throw new HTTPError(404, `no such path: ${pathname}`)
+    checkMethod(request, pathname === '/' ? 'HEAD' : 'GET')
+    if (endpoint === undefined)
+      throw new HTTPError(400, 'a stream is opened by a WebSocket upgrade')
+    this.#admit(request, await readBody(request), pathname)
+    return endpoint(query)
+  }
+
+  /** The readable feeds of the parameter `feedIDs`, a comma list, without repetitions. */
+  #feedIDs(query: URLSearchParams): string[] {
+    const ids = required(query, 'feedIDs').split(',')
+    const unique = new Set(ids.map(id => checkFeedID(id, 'feedIDs')))
+    return Array.from(unique, id => this.#context.access.findFeed(id).feedID)
+  }
+
+  #feedID(query: URLSearchParams): string {
+    return this.#context.access.findFeed(checkFeedID(required(query, 'feedID'), 'feedID')).feedID
+  }
+
+  /** The REST endpoints by path. */
+  readonly #endpoints = new Map<string, Endpoint>(
+    Object.entries<Endpoint>({
+      '/': () => ({ status: 200, headers: {}, body: '' }),
+      '/api/v1/feeds': () =>
+        jsonAnswer({ feeds: this.#context.access.entitled().map(feedID => ({ feedID })) }),
+      '/api/v1/reports/latest': query =>
+        reportAnswer(this.#context.ledger.latest(this.#feedID(query)), 'yet'),
+      '/api/v1/reports': query => {
+        const at = integer(required(query, 'timestamp'), 'timestamp')
+        return reportAnswer(this.#context.ledger.at(this.#feedID(query), at), `at ${at}`)
+      },
+      '/api/v1/reports/bulk': query => {
+        const at = integer(required(query, 'timestamp'), 'timestamp')
+        const ids = this.#feedIDs(query)
+        const reports = ids.flatMap(id => this.#context.ledger.at(id, at) ?? [])
+        return jsonAnswer(
+          { reports: reports.map(envelope) },
+          reports.length < ids.length ? 206 : 200,
+        )
+      },
+      '/api/v1/reports/page': query => {
+        const start = integer(required(query, 'startTimestamp'), 'startTimestamp')
+        const limit = integer(parameter(query, 'limit') ?? String(defaultPage), 'limit')
+        if (limit === 0) throw new HTTPError(400, 'parameter limit is malformed: 0 is no page')
+        const { ledger } = this.#context
+        const reports = ledger.page(this.#feedID(query), start, Math.min(limit, maxPage))
+        return jsonAnswer({ reports: reports.map(envelope) })
+      },
+    }),
+  )
+}
+
+function errorAnswer(error: unknown, record: OpenRecord): Answer {
+  const { status, message, reason, headers } =
+    error instanceof HTTPError ? error : new HTTPError(500, 'the engine failed', String(error))
+  record.reason = reason
+  return jsonAnswer({ message }, status, headers)
 }

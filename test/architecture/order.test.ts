@@ -20,7 +20,7 @@ import {
 /** Third-party packages, and the files that know them. */
 const owners: Readonly<Record<string, RegExp>> = {
   ky: /^client\/transport\/http\.ts$/,
-  ws: /^(platform\/socket|packages\/engine\/websocket-server|packages\/nats\/gateway\/pages)\.ts$/,
+  ws: /^(platform\/socket|packages\/engine\/streams|packages\/nats\/gateway\/pages)\.ts$/,
   eventemitter3: /^client\/stream\/events\.ts$/,
   '@peculiar/webcrypto': /^platform\/webcrypto\.ts$/,
   tweetnacl: /^crypto\/sealed-box\.ts$/,

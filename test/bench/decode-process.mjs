@@ -8,7 +8,7 @@ import { feedID, makeReport } from './frames.mjs'
 import { fromSource } from './from-source.mjs'
 import { answer } from './rpc.mjs'
 
-const { reportSchema } = await fromSource('packages/engine/schemas')
+const { reportSchema } = await fromSource('packages/engine/encode')
 
 /**
  * How often each decodes in one batch, for half a millisecond or one: batches are short, so that all sides see the same of what

@@ -2,10 +2,7 @@
 // when they are sent, which takes a few copies of bytes, so that each is new and begins where the one before ended.
 import { fromSource } from './from-source.mjs'
 
-const { encodeBlob, encodeFullReport, reportSchema } = await fromSource(
-  'packages/engine/encode',
-  'packages/engine/schemas',
-)
+const { encodeBlob, encodeFullReport, reportSchema } = await fromSource('packages/engine/encode')
 
 /** The time of the first report, in seconds. Far on there are still ten decimal and eight hexadecimal digits. */
 export const START = 1_700_000_000

@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net'
 import { checkNumber, checkOptions } from 'sluice/core'
 import { asyncDispose } from 'sluice/internal'
-import { createListener, host } from '../listener.js'
+import { host, Listener } from '../listener.js'
 import { createConnection, type ProxyConnection } from './connection.js'
 import { createConnections, type WhichConnections } from './connections.js'
 import { createProxyLog, type ProxyEvent } from './log.js'
@@ -92,7 +92,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
   const scriptOf = createScript(script, seed)
   const toxics: Record<Direction, Toxics> = { up: noToxics, down: noToxics }
   const connections = createConnections()
-  const listener = createListener(port, () =>
+  const listener = new Listener(port, () =>
     createServer({ allowHalfOpen: true, noDelay: true }, accept),
   )
   let accepted = 0

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from '@jest/globals'
 import { secp256k1 } from '@noble/curves/secp256k1'
-import { loadCurve } from '../curve.js'
+import { loadCurve } from '../network.js'
 
 test('whatever signs, keys and signatures are the same bytes', async () => {
   const curve = await loadCurve()

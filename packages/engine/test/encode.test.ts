@@ -4,9 +4,14 @@ import { fieldsOnWire, schemas } from '@sluice/test-support/report/report-schema
 import { AbiCoder, recoverAddress as ethersRecover } from 'ethers'
 import fc from 'fast-check'
 import { decodeAbiParameters, encodeAbiParameters } from 'viem'
-import { encodeBlob, encodeFullReport, type FieldValue } from '../encode.js'
+import {
+  encodeBlob,
+  encodeFullReport,
+  type Field,
+  type FieldValue,
+  reportSchema,
+} from '../encode.js'
 import { reportDigest } from '../network.js'
-import { type Field, reportSchema } from '../schemas.js'
 
 const versions = schemas.map(({ version }) => version)
 const resolutions = ['s', 'ms'] as const

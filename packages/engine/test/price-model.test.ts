@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { AbiCoder } from 'ethers'
 import { startDataEngine } from '../index.js'
-import { reportSchema } from '../schemas.js'
+import { reportSchema } from '../encode.js'
 
 const versions = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
 const feeds = versions.flatMap(version =>

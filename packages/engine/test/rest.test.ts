@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { readVectors } from '@sluice/test-support/files.js'
-import { authorize } from '../auth.js'
+import { authorize } from '../access.js'
 import { type DataEngine, type PublishedReport, startDataEngine } from '../index.js'
 import { openStream, send, signedHeaders } from './support/signed.js'
 

@@ -1,0 +1,175 @@
+import type { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { ValidationError } from 'sluice/core'
+import { jsonAnswer, writeRawAnswer } from 'sluice/internal'
+import { type WebSocket, WebSocketServer } from 'ws'
+import type { EngineContext } from './context.js'
+import type { PublishedReport } from './ledger.js'
+
+/** A message for streams. */
+export interface Frame {
+  /** Text, or bytes for a binary frame. */
+  readonly data: string | Uint8Array
+  /** The feed whose subscribers get it; undefined for every stream. */
+  readonly feedID: string | undefined
+  /** The report it holds unchanged. */
+  readonly report: PublishedReport | undefined
+}
+
+interface Connection {
+  readonly number: number
+  readonly feedIDs: readonly string[]
+  readonly stream: WebSocket
+  readonly socket: Duplex
+  /** The reports to send when the blackhole ends. */
+  unsent: PublishedReport[]
+  /** It has missed frames during a blackhole, and is closed at its end. */
+  hasOverflowed: boolean
+  isMute: boolean
+}
+
+/** Clients send nothing on a stream. */
+const maxIncomingBytes = 65_536
+
+/** Checks the code of `disconnect`: one that a close frame can carry, or 1005 or 1006, which mean that there was none. */
+function checkCloseCode(code: number): void {
+  const isValid = (code >= 1000 && code <= 1014 && code !== 1004) || (code >= 3000 && code <= 4999)
+  if (!Number.isInteger(code) || !isValid)
+    throw new ValidationError(
+      `disconnect: a close code is 1000 to 1014 but 1004, or 3000 to 4999, got ${code}`,
+    )
+}
+
+// A stream notices the end of its socket a little later.
+const isOpen = ({ stream, socket }: Connection): boolean =>
+  stream.readyState === stream.OPEN && !socket.destroyed
+
+function createWebSocketServer(context: EngineContext): WebSocketServer {
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: context.settings.compression,
+    maxPayload: maxIncomingBytes,
+  })
+  server.on('headers', function addHeaders(lines: string[]) {
+    for (const [name, value] of Object.entries(context.headers())) lines.push(`${name}: ${value}`)
+  })
+  server.on('wsClientError', ({ message }: Error, socket: Duplex) =>
+    writeRawAnswer(socket, jsonAnswer({ message }, 400, context.headers())),
+  )
+  return server
+}
+
+/** The open streams of an origin. */
+export class Streams {
+  readonly #context: EngineContext
+  readonly #origin: string
+  readonly #server: WebSocketServer
+  readonly #connections = new Set<Connection>()
+  readonly #subscribers = new Map<string, Set<Connection>>()
+  #isBlackhole = false
+
+  constructor(context: EngineContext, origin: string) {
+    this.#context = context
+    this.#origin = origin
+    this.#server = createWebSocketServer(context)
+  }
+
+  get count(): number {
+    return [...this.#connections].filter(isOpen).length
+  }
+
+  /** Completes the handshake and returns the stream's number; undefined if the handshake was malformed and rejected. */
+  accept(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    feedIDs: readonly string[],
+  ): number | undefined {
+    let number: number | undefined
+    this.#server.handleUpgrade(request, socket, head, stream => {
+      number = ++this.#context.ledger.streams
+      const rest = { unsent: [], hasOverflowed: false, isMute: false }
+      const connection = { number, feedIDs, stream, socket, ...rest }
+      this.#connections.add(connection)
+      for (const feedID of feedIDs) {
+        const others = this.#subscribers.get(feedID) ?? new Set()
+        this.#subscribers.set(feedID, others.add(connection))
+      }
+      stream.on('error', () => {})
+      stream.once('close', () => {
+        this.#connections.delete(connection)
+        for (const feedID of feedIDs) this.#subscribers.get(feedID)?.delete(connection)
+      })
+    })
+    return number
+  }
+
+  /** Sends a frame to its subscribers. Returns how many there were. */
+  send(frame: Frame): number {
+    const { feedID } = frame
+    const to = feedID === undefined ? this.#connections : this.#subscribers.get(feedID)
+    const open = [...(to ?? [])].filter(isOpen)
+    for (const connection of open) this.#sendTo(connection, frame)
+    return open.length
+  }
+
+  /** Closes all streams with a close code, or resets their connections. Returns how many there were. */
+  disconnect(code?: number): number {
+    if (code !== undefined) checkCloseCode(code)
+    const open = [...this.#connections].filter(isOpen)
+    for (const { stream, socket } of open) {
+      if (code === undefined && socket instanceof Socket) socket.resetAndDestroy()
+      else if (code === undefined || code === 1006) socket.destroy()
+      else stream.close(code === 1005 ? undefined : code)
+    }
+    return open.length
+  }
+
+  /** While on, streams stay open and neither read nor write. */
+  blackhole(on: boolean): void {
+    if (this.#isBlackhole === on) return
+    this.#isBlackhole = on
+    for (const connection of this.#connections) {
+      if (!on) this.#resume(connection)
+      else {
+        connection.stream.pause()
+        connection.socket.cork()
+      }
+    }
+  }
+
+  /** While on, the streams that are open now get no frames. */
+  mute(on: boolean): void {
+    for (const connection of this.#connections) connection.isMute = on
+  }
+
+  #sendTo(connection: Connection, { data, report }: Frame): void {
+    const { stream, isMute } = connection
+    if (isMute) return
+    if (stream.bufferedAmount > this.#context.settings.maxBufferedBytes) {
+      if (this.#isBlackhole) connection.hasOverflowed = true
+      else stream.terminate()
+      return
+    }
+    stream.send(data, { binary: typeof data !== 'string' })
+    if (report === undefined) return
+    if (this.#isBlackhole) connection.unsent.push(report)
+    else this.#addDelivery(report, connection)
+  }
+
+  #resume(connection: Connection): void {
+    const { stream, socket, unsent, hasOverflowed } = connection
+    connection.unsent = []
+    socket.uncork()
+    stream.resume()
+    if (hasOverflowed) stream.terminate()
+    if (isOpen(connection)) for (const report of unsent) this.#addDelivery(report, connection)
+  }
+
+  #addDelivery(report: PublishedReport, { number: stream }: Connection): void {
+    const { ledger, settings } = this.#context
+    ledger.addDelivery(report, { origin: this.#origin, stream, at: settings.now() })
+  }
+}
