@@ -14,16 +14,15 @@ export {
   type Resolution,
 } from './encode.js'
 export type { ProxyConnection } from './fault-proxy/connection.js'
-export type { WhichConnections } from './fault-proxy/connections.js'
 export {
   type FaultOptions,
   type FaultProxy,
   startFaultProxy,
+  type WhichConnections,
 } from './fault-proxy/fault-proxy.js'
 export type { ProxyEvent, ProxyEventName } from './fault-proxy/log.js'
-export type { FaultProxyOptions } from './fault-proxy/options.js'
+export type { FaultProxyOptions, ProxySettings } from './fault-proxy/options.js'
 export type { Direction, FaultKind, FaultRule } from './fault-proxy/rules.js'
-export type { ProxySettings } from './fault-proxy/toxics.js'
 export type { Failure } from './faults.js'
 export type { FeedSpec, ReportFields } from './feeds.js'
 export type { Forgery, RotateOptions, SignerSet } from './network.js'

@@ -28,7 +28,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   '@noble/hashes':
     /^(packages\/engine\/.*|crypto\/(sealed-box|tdh2\/hash)|plugins\/verify\/keccak)\.ts$/,
   undici: /^platform\/net\.ts$/,
-  secp256k1: /^(packages\/engine\/curve|platform\/secp256k1)\.ts$/,
+  secp256k1: /^(packages\/engine\/network|platform\/secp256k1)\.ts$/,
   '@opentelemetry/api': /^plugins\/opentelemetry\/.*\.ts$/,
   'prom-client': /^(plugins\/prometheus|packages\/cli\/output\/metrics)\.ts$/,
   '@nats-io/jetstream': /^packages\/nats\//,

@@ -1,10 +1,27 @@
 import { Socket } from 'node:net'
-import { type ApplyFault, createApplyFault, createRuleRunner } from './connection-faults.js'
-import { createFrameReader, type FrameReader } from './frames.js'
+import { seededRandom } from '../random.js'
+import { FrameReader } from './cutter.js'
 import type { EventDetails, ProxyEventName, ProxyLog } from './log.js'
-import { createPipe, type PipeContext, type PipeParts, type Pipes } from './pipe.js'
-import { createHeadReader, type RequestHead } from './request-head.js'
-import type { Toxics } from './toxics.js'
+import { directionsOf, type Toxics, type Upstream } from './options.js'
+import { Pipe, type PipeOwner } from './pipe.js'
+import {
+  type ConnectionScript,
+  type Direction,
+  type Fault,
+  nextPlace,
+  type Rule,
+  type Strike,
+} from './rules.js'
+
+/** The first request of a connection; all undefined before its head is complete, or if it is not HTTP. */
+export interface RequestHead {
+  /** Upper case: `GET`. */
+  readonly method: string | undefined
+  /** Path and query. */
+  readonly path: string | undefined
+  /** The value of `X-Cll-Origin`, if it was sent. */
+  readonly origin: string | undefined
+}
 
 /** A snapshot of one connection through a proxy, with the head of its first request. */
 export interface ProxyConnection extends RequestHead {
@@ -22,150 +39,247 @@ export interface ProxyConnection extends RequestHead {
   readonly bytesDown: number
 }
 
-/** A connection and its faults. */
-export interface Connection {
-  readonly info: () => ProxyConnection
-  /** False from a reset on: its sockets take a moment longer. */
-  readonly isOpen: boolean
-  /** Applies the faults of the opening and connects the upstream. */
-  readonly start: () => void
-  readonly apply: ApplyFault
-  readonly update: () => void
-  readonly destroy: () => void
+/** A longer head is none of HTTP. */
+const maxHeadBytes = 65_536
+
+function parseHead(head: string): RequestHead {
+  const [, method, path] = /^([A-Z]+) (\S+) HTTP\/1/.exec(head) ?? []
+  const origin = method === undefined ? undefined : /^x-cll-origin: *(\S+)/im.exec(head)?.[1]
+  return { method, path, origin }
 }
 
-/** The parts of a connection. */
-export interface ConnectionParts extends PipeParts {
-  readonly client: Socket
-  readonly upstream: { readonly host: string; readonly port: number }
+/** The proxy of a connection. */
+export interface ProxyState {
+  readonly upstream: Upstream
+  readonly seed: number
   readonly log: ProxyLog
-  readonly onClose: () => void
+  /** The toxics of all its connections. */
+  readonly toxics: Readonly<Record<Direction, Toxics>>
 }
 
-function createPipes(
-  client: Socket,
-  upstream: Socket,
-  context: PipeContext,
-  frames: FrameReader,
-): Pipes {
-  const up = createPipe('up', client, upstream, context)
-  const down = createPipe('down', upstream, client, context, frames)
-  return {
-    up,
-    down,
-    update() {
-      for (const pipe of [up, down]) pipe.update()
-    },
-    reset() {
-      for (const pipe of [up, down]) {
-        pipe.hold()
-        pipe.reset()
-      }
-    },
-    clear() {
-      for (const pipe of [up, down]) pipe.clear()
-    },
-  }
-}
+/** A connection and its faults. */
+export class Connection implements PipeOwner {
+  readonly script: ConnectionScript
+  readonly toxics: Readonly<Record<Direction, Toxics>>
+  readonly #proxy: ProxyState
+  readonly #number: number
+  readonly #client: Socket
+  readonly #upstream: Socket = new Socket({ allowHalfOpen: true })
+  readonly #onClose: () => void
+  readonly #openedAt: number = Date.now()
+  readonly #frames: FrameReader = new FrameReader()
+  readonly #pipes: Readonly<Record<Direction, Pipe>>
+  readonly #timers = new Set<NodeJS.Timeout>()
+  /** The first bytes of the client; undefined once they are parsed. */
+  #headText: string | undefined = ''
+  #head: RequestHead = parseHead('')
+  #blackholes = 0
+  #isConnecting = false
+  #isUpgraded = false
+  #isResetting = false
+  #openSockets = 2
 
-/** Connects an accepted client to the upstream, once started. */
-export function createConnection(parts: ConnectionParts): Connection {
-  const { number, client, script, log } = parts
-  const openedAt = Date.now()
-  const upstream = new Socket({ allowHalfOpen: true })
-  const frames = createFrameReader()
-  const request = createHeadReader()
-  const toxics = { up: new Set<Partial<Toxics>>(), down: new Set<Partial<Toxics>>() }
-  const context: PipeContext = {
-    ...{ parts, toxics, note },
-    onStrike: ({ rule, frame }) => rules.strike(rule, { rule: rule.index, frame }),
-  }
-  const pipes = createPipes(client, upstream, context, frames)
-  const releaseUpstream = pipes.up.hold()
-  const apply = createApplyFault({
-    ...{ pipes, toxics, note, reset },
-    isOpen: () => openSockets > 0,
-    onBlackhole(isOn) {
-      isBlackholed = isOn
-      connect()
-    },
-  })
-  const rules = createRuleRunner(script, apply)
-  let isBlackholed = false
-  let isConnecting = false
-  let isUpgraded = false
-  let isResetting = false
-  let openSockets = 2
-
-  function note(event: ProxyEventName, details?: EventDetails): void {
-    const { bytes } = pipes[details?.direction === 'up' ? 'up' : 'down']
-    log.note(number, event, { frame: frames.count, bytes, ...details })
+  /** Connects an accepted client to the upstream, once started. */
+  constructor(
+    proxy: ProxyState,
+    number: number,
+    client: Socket,
+    script: ConnectionScript,
+    onClose: () => void,
+  ) {
+    this.#proxy = proxy
+    this.toxics = proxy.toxics
+    this.#number = number
+    this.#client = client
+    this.script = script
+    this.#onClose = onClose
+    const upstream = this.#upstream
+    const up = new Pipe('up', client, upstream, this)
+    this.#pipes = { up, down: new Pipe('down', upstream, client, this, this.#frames) }
+    const releaseUpstream = up.hold()
+    client.on('data', chunk => this.#readHead(chunk))
+    client.once('close', () => this.#onSocketClose())
+    upstream.setNoDelay(true)
+    upstream.once('close', () => this.#onSocketClose())
+    upstream.once('connect', () => {
+      this.note('connect')
+      releaseUpstream()
+    })
+    upstream.on('data', () => {
+      if (this.#isUpgraded || !this.#frames.isWebSocket) return
+      this.#isUpgraded = true
+      this.note('upgrade')
+    })
   }
 
-  function connect(): void {
-    if (isConnecting || isBlackholed || upstream.destroyed) return
-    isConnecting = true
-    upstream.connect(parts.upstream)
+  info(): ProxyConnection {
+    return {
+      ...{ number: this.#number, openedAt: this.#openedAt, ...this.#head },
+      isWebSocket: this.#frames.isWebSocket,
+      frames: this.#frames.count,
+      bytesUp: this.#pipes.up.bytes,
+      bytesDown: this.#pipes.down.bytes,
+    }
   }
 
-  function reset(cause?: EventDetails): void {
-    if (isResetting || (upstream.destroyed && client.destroyed)) return
-    isResetting = true
-    note('reset', cause)
-    clear()
-    pipes.reset()
+  /** False from a reset on: its sockets take a moment longer. */
+  get isOpen(): boolean {
+    return !this.#isResetting
   }
 
-  function clear(): void {
-    rules.clear()
-    pipes.clear()
+  /** Applies the rules of the opening, starts the timers of the timed rules, and connects the upstream. */
+  start(): void {
+    this.note('open')
+    for (const rule of this.script.opening()) this.strike({ rule })
+    for (const rule of this.script.timed) this.#schedule(rule, -1)
+    this.#connect()
   }
 
-  function onSocketClose(): void {
-    openSockets--
-    if (!isConnecting) upstream.destroy()
-    if (openSockets > 0) return
-    clear()
-    note('close')
-    parts.onClose()
+  /** Applies a fault; the returned function ends a fault that lasts. `cause` is for the log. */
+  apply(fault: Fault, cause?: EventDetails): () => void {
+    switch (fault.do) {
+      case 'reset':
+        this.#reset(cause)
+        break
+      case 'half-close':
+        for (const direction of directionsOf(fault.direction)) {
+          this.note('half-close', { ...cause, direction })
+          this.#pipes[direction].end()
+        }
+        break
+      case 'corrupt':
+        for (const pipe of this.#pipesOf(fault)) pipe.corruptNext(fault.bits ?? 1)
+        break
+      default:
+        return this.#applyLasting(fault, cause)
+    }
+    return () => {}
   }
 
-  client.on('data', request.read)
-  client.once('close', onSocketClose)
-  upstream.setNoDelay(true)
-  upstream.once('close', onSocketClose)
-  upstream.once('connect', function onConnect() {
-    note('connect')
-    releaseUpstream()
-  })
-  upstream.on('data', function noteUpgrade() {
-    if (isUpgraded || !frames.isWebSocket) return
-    isUpgraded = true
-    note('upgrade')
-  })
+  /** Applies changed toxics. */
+  update(): void {
+    for (const pipe of Object.values(this.#pipes)) pipe.pump()
+  }
 
-  return {
-    apply,
-    update: pipes.update,
-    info: () => ({
-      ...{ number, openedAt, ...request.head },
-      isWebSocket: frames.isWebSocket,
-      frames: frames.count,
-      bytesUp: pipes.up.bytes,
-      bytesDown: pipes.down.bytes,
-    }),
-    get isOpen() {
-      return !isResetting
-    },
-    start() {
-      note('open')
-      rules.start()
-      connect()
-    },
-    destroy() {
-      clear()
-      client.destroy()
-      upstream.destroy()
-    },
+  destroy(): void {
+    this.#clear()
+    this.#client.destroy()
+    this.#upstream.destroy()
+  }
+
+  random(purpose: string): () => number {
+    return seededRandom(this.#proxy.seed, `${purpose} connection ${this.#number}`)
+  }
+
+  note(event: ProxyEventName, details?: EventDetails): void {
+    const { bytes } = this.#pipes[details?.direction === 'up' ? 'up' : 'down']
+    this.#proxy.log.note(this.#number, event, { frame: this.#frames.count, bytes, ...details })
+  }
+
+  /** Applies a rule. */
+  strike({ rule, frame }: Omit<Strike, 'frame'> & Partial<Strike>): void {
+    const release = this.apply(rule, {
+      rule: rule.index,
+      ...(frame === undefined ? {} : { frame }),
+    })
+    if (rule.forMs !== Number.POSITIVE_INFINITY) this.#after(rule.forMs, release)
+  }
+
+  #pipesOf({ direction }: Fault): Pipe[] {
+    return directionsOf(direction).map(each => this.#pipes[each])
+  }
+
+  #applyLasting(fault: Fault, cause: EventDetails | undefined): () => void {
+    const { direction } = fault
+    const end = fault.do === 'blackhole' ? this.#blackhole(fault) : this.#slowDown(fault)
+    this.note(fault.do, { ...cause, direction })
+    return () => {
+      if (this.#openSockets > 0) this.note('release', { ...cause, direction })
+      end()
+    }
+  }
+
+  /** The upstream is not connected while a blackhole lasts. */
+  #blackhole(fault: Fault): () => void {
+    const releases = this.#pipesOf(fault).map(pipe => pipe.hold())
+    this.#blackholes++
+    return () => {
+      for (const release of releases) release()
+      this.#blackholes--
+      this.#connect()
+    }
+  }
+
+  #slowDown(fault: Fault): () => void {
+    const pipes = this.#pipesOf(fault)
+    // A copy, as a set contains an object once: two equal faults are two.
+    const added = { ...fault }
+    for (const { toxics } of pipes) toxics.add(added)
+    this.update()
+    return () => {
+      for (const { toxics } of pipes) toxics.delete(added)
+      this.update()
+    }
+  }
+
+  #after(ms: number, act: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer)
+      act()
+    }, ms)
+    this.#timers.add(timer)
+  }
+
+  /** Starts the timer of the first strike after `lastMs`, in ms since the opening. */
+  #schedule(rule: Rule, lastMs: number): void {
+    const ms = nextPlace(rule, lastMs)
+    if (ms === undefined) return
+    this.#after(ms - Math.max(0, lastMs), () => {
+      if (this.script.decide(rule)) this.strike({ rule })
+      this.#schedule(rule, ms)
+    })
+  }
+
+  #connect(): void {
+    if (this.#isConnecting || this.#blackholes > 0 || this.#upstream.destroyed) return
+    this.#isConnecting = true
+    const { host, port } = this.#proxy.upstream
+    this.#upstream.connect({ host, port })
+  }
+
+  #reset(cause?: EventDetails): void {
+    if (this.#isResetting || (this.#upstream.destroyed && this.#client.destroyed)) return
+    this.#isResetting = true
+    this.note('reset', cause)
+    this.#clear()
+    for (const pipe of Object.values(this.#pipes)) {
+      pipe.hold()
+      pipe.reset()
+    }
+  }
+
+  #clear(): void {
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers.clear()
+    for (const pipe of Object.values(this.#pipes)) pipe.clear()
+  }
+
+  #onSocketClose(): void {
+    this.#openSockets--
+    if (!this.#isConnecting) this.#upstream.destroy()
+    if (this.#openSockets > 0) return
+    this.#clear()
+    this.note('close')
+    this.#onClose()
+  }
+
+  /** Reads a client's bytes until the head of its first request is complete. */
+  #readHead(chunk: Buffer): void {
+    if (this.#headText === undefined) return
+    this.#headText += chunk.toString('latin1')
+    const end = this.#headText.indexOf('\r\n\r\n')
+    if (end < 0 && this.#headText.length < maxHeadBytes) return
+    this.#head = parseHead(this.#headText.slice(0, Math.max(end, 0)))
+    this.#headText = undefined
   }
 }

@@ -1,76 +1,252 @@
-import type { BitFlips } from './bit-flips.js'
-import type { FrameReader, FrameSpan } from './frames.js'
-import type { Direction } from './rules.js'
-import type { ConnectionScript, Strike } from './script.js'
+import type { ConnectionScript, Direction, Strike } from './rules.js'
 
-/** Cuts the bytes of a direction where rules strike, and flips their bits. */
-export interface Cutter {
-  /** Bytes and strikes in their order. */
-  readonly cut: (chunk: Buffer) => (Buffer | Strike)[]
-  /** The bytes that were still buffered when the direction ended. */
-  readonly end: () => Buffer
-  readonly corruptNext: (count: number) => void
+/** Where a data frame lies among the bytes of its direction. */
+interface FrameSpan {
+  readonly number: number
+  readonly start: number
+  readonly payload: number
+  readonly end: number
 }
 
-/** A cutter at the beginning of a connection. Without a frame reader there are no frames. */
-export function createCutter(
-  direction: Direction,
-  script: ConnectionScript,
-  flips: BitFlips,
-  reader: FrameReader | undefined,
-): Cutter {
-  const pending: { readonly at: number; readonly strike: Strike }[] = []
-  let position = 0
-  // A rule that would strike after a reset saves its strikes for the next connection.
-  let isClosing = false
+const empty = Buffer.alloc(0)
+const upgrade = Buffer.from('HTTP/1.1 101')
+const headEnd = Buffer.from('\r\n\r\n')
+/** A longer head is none of HTTP. */
+const maxHeadBytes = 65_536
 
-  function addStrike(at: number, strike: Strike): void {
-    const { do: kind, direction: ended } = strike.rule
-    isClosing ||=
-      kind === 'reset' || (kind === 'half-close' && (ended === direction || ended === 'both'))
-    const later = pending.findIndex(other => other.at > at)
-    pending.splice(later < 0 ? pending.length : later, 0, { at, strike })
+const minHeaderBytes = 2
+const maskBytes = 4
+const firstControlOpcode = 8
+
+/** The lengths of a frame's header and payload (RFC 6455, 5.2); undefined while the header is incomplete. */
+function measure(bytes: Buffer): { header: number; payload: number } | undefined {
+  if (bytes.length < minHeaderBytes) return undefined
+  const second = bytes[1] as number
+  const length = second & 0x7f
+  const lengthBytes = length === 127 ? 8 : length === 126 ? 2 : 0
+  const header = minHeaderBytes + lengthBytes + (second & 0x80 ? maskBytes : 0)
+  if (bytes.length < header) return undefined
+  if (lengthBytes === 0) return { header, payload: length }
+  const payload =
+    lengthBytes === 2
+      ? bytes.readUInt16BE(minHeaderBytes)
+      : Number(bytes.readBigUInt64BE(minHeaderBytes))
+  return { header, payload }
+}
+
+/** Finds the frames among a server's bytes, from the response on. A response other than 101 has no frames. */
+export class FrameReader {
+  #state: 'head' | 'frames' | 'other' = 'head'
+  #buffered: Buffer = empty
+  #position = 0
+  /** The bytes of the current frame that are still to come. */
+  #left = 0
+  #count = 0
+
+  /** Whether the server has answered with 101. */
+  get isWebSocket(): boolean {
+    return this.#state === 'frames'
   }
 
-  function planFrame({ number, start, payload, end }: FrameSpan): void {
+  /** How many data frames have begun. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** Adds bytes; returns those that belong to known frames, and the frames that begin in them. */
+  read(chunk: Buffer): { bytes: Buffer; frames: FrameSpan[] } {
+    const all = this.#buffered.length > 0 ? Buffer.concat([this.#buffered, chunk]) : chunk
+    const frames: FrameSpan[] = []
+    const head = this.#state === 'head' ? this.#headLength(all) : 0
+    let to = head ?? 0
+    if (this.#state === 'frames') to = this.#findFrames(all, to, frames)
+    else if (this.#state === 'other') to = all.length
+    this.#position += to
+    this.#buffered = all.subarray(to)
+    return { bytes: all.subarray(0, to), frames }
+  }
+
+  /** Returns and clears the bytes still buffered: an incomplete head of a response or a frame. */
+  rest(): Buffer {
+    const rest = this.#buffered
+    this.#buffered = empty
+    this.#position += rest.length
+    return rest
+  }
+
+  /** The length of the head; undefined while it is incomplete. */
+  #headLength(bytes: Buffer): number | undefined {
+    const known = Math.min(bytes.length, upgrade.length)
+    const isUpgrade = bytes.compare(upgrade, 0, known, 0, known) === 0
+    const end = bytes.indexOf(headEnd)
+    if (isUpgrade && end >= 0 && known === upgrade.length) {
+      this.#state = 'frames'
+      return end + headEnd.length
+    }
+    if (!isUpgrade || bytes.length >= maxHeadBytes) this.#state = 'other'
+    return undefined
+  }
+
+  /** Adds the frames from an index on to `frames`. Returns the end of the bytes whose frames are known. */
+  #findFrames(bytes: Buffer, from: number, frames: FrameSpan[]): number {
+    let at = from
+    for (;;) {
+      const step = Math.min(this.#left, bytes.length - at)
+      at += step
+      this.#left -= step
+      const size = measure(bytes.subarray(at))
+      if (this.#left > 0 || size === undefined) return at
+      const start = this.#position + at
+      const payload = start + size.header
+      if (((bytes[at] as number) & 0x0f) < firstControlOpcode)
+        frames.push({ number: ++this.#count, start, payload, end: payload + size.payload })
+      this.#left = size.header + size.payload
+    }
+  }
+}
+
+/** Which bits of a direction flip. Positions count the bytes of the direction. */
+export class BitFlips {
+  readonly #random: () => number
+  readonly #corruptRate: () => number
+  readonly #onFlip: (at: number, strike: Strike | undefined) => void
+  readonly #flips = new Map<number, { mask: number; strike: Strike | undefined }>()
+  /** The next flip of the rate is drawn ahead, so that it does not depend on how bytes are chunked. */
+  #nextFlip = Number.POSITIVE_INFINITY
+  #rate = 0
+
+  /** No flips yet. `onFlip` is called with the position of each flipped byte. */
+  constructor(
+    random: () => number,
+    corruptRate: () => number,
+    onFlip: (at: number, strike: Strike | undefined) => void,
+  ) {
+    this.#random = random
+    this.#corruptRate = corruptRate
+    this.#onFlip = onFlip
+  }
+
+  /** Flips a bit of each of `count` bytes from `at` on. */
+  plan(at: number, count: number, strike?: Strike): void {
+    for (let i = 0; i < count; i++) this.#set(at + i, strike)
+  }
+
+  /** Flips a bit of each of `count` random bytes from `start` up to `end`. */
+  planWithin(start: number, end: number, count: number, strike: Strike): void {
+    for (let i = 0; i < count; i++)
+      this.#set(start + Math.floor(this.#random() * (end - start)), strike)
+  }
+
+  /** Applies the planned flips of these bytes and those of the corruption rate. */
+  apply(bytes: Buffer, position: number): Buffer {
+    this.#planRate(position, position + bytes.length)
+    const due = [...this.#flips].filter(([at]) => at < position + bytes.length)
+    if (due.length === 0) return bytes
+    const flipped = Buffer.from(bytes)
+    for (const [at, { mask, strike }] of due) {
+      this.#flips.delete(at)
+      flipped[at - position] = (flipped[at - position] as number) ^ mask
+      this.#onFlip(at, strike)
+    }
+    return flipped
+  }
+
+  #set(at: number, strike: Strike | undefined): void {
+    this.#flips.set(at, { mask: 1 << Math.floor(this.#random() * 8), strike })
+  }
+
+  #drawNextFlip(from: number): void {
+    const rate = this.#rate
+    const gap =
+      rate === 0 ? Number.POSITIVE_INFINITY : Math.log(1 - this.#random()) / Math.log(1 - rate)
+    this.#nextFlip = from + Math.floor(gap)
+  }
+
+  /** Adds the flips of the rate, except where a rule flips already: the log names the rule. */
+  #planRate(from: number, to: number): void {
+    if (this.#rate !== this.#corruptRate()) {
+      this.#rate = this.#corruptRate()
+      this.#drawNextFlip(from)
+    }
+    for (; this.#nextFlip < to; this.#drawNextFlip(this.#nextFlip + 1))
+      if (!this.#flips.has(this.#nextFlip)) this.#set(this.#nextFlip, undefined)
+  }
+}
+
+/** Cuts the bytes of a direction where rules strike, and flips their bits. */
+export class Cutter {
+  readonly #direction: Direction
+  readonly #script: ConnectionScript
+  readonly #flips: BitFlips
+  readonly #reader: FrameReader | undefined
+  readonly #pending: { readonly at: number; readonly strike: Strike }[] = []
+  #position = 0
+  /** A rule that would strike after a reset saves its strikes for the next connection. */
+  #isClosing = false
+
+  /** A cutter at the beginning of a connection. Without a frame reader there are no frames. */
+  constructor(
+    direction: Direction,
+    script: ConnectionScript,
+    flips: BitFlips,
+    reader: FrameReader | undefined,
+  ) {
+    this.#direction = direction
+    this.#script = script
+    this.#flips = flips
+    this.#reader = reader
+  }
+
+  /** Returns bytes and strikes in their order. */
+  cut(chunk: Buffer): (Buffer | Strike)[] {
+    const { bytes, frames } = this.#reader?.read(chunk) ?? { bytes: chunk, frames: [] }
+    const start = this.#position
+    const end = start + bytes.length
+    for (const frame of frames) if (!this.#isClosing) this.#planFrame(frame)
+    if (!this.#isClosing) this.#planBytes(end)
+    const flipped = this.#flips.apply(bytes, start)
+    const pieces: (Buffer | Strike)[] = []
+    const passTo = (at: number): void => {
+      if (at > this.#position) pieces.push(flipped.subarray(this.#position - start, at - start))
+      this.#position = Math.max(this.#position, at)
+    }
+    const pending = this.#pending
+    for (let first = pending[0]; first !== undefined && first.at <= end; first = pending[0]) {
+      passTo(first.at)
+      pieces.push(first.strike)
+      pending.shift()
+    }
+    passTo(end)
+    return pieces
+  }
+
+  /** Flips a bit of each of the next bytes. */
+  corruptNext(count: number): void {
+    this.#flips.plan(this.#position, count)
+  }
+
+  #planFrame({ number, start, payload, end }: FrameSpan): void {
     const places = { start, middle: payload + Math.floor((end - payload) / 2), end }
-    for (const rule of script.frame(number)) {
+    for (const rule of this.#script.frame(number)) {
       const strike = { rule, frame: number }
-      if (rule.do === 'corrupt') flips.planWithin(payload, end, rule.bits, strike)
-      else addStrike(places[rule.at], strike)
+      if (rule.do === 'corrupt') this.#flips.planWithin(payload, end, rule.bits, strike)
+      else this.#addStrike(places[rule.at], strike)
     }
   }
 
-  function planBytes(to: number): void {
-    for (const { at, rule } of script.bytes(direction, position, to)) {
-      const strike = { rule, frame: reader?.count ?? 0 }
-      if (rule.do === 'corrupt') flips.plan(at, rule.bits, strike)
-      else addStrike(at, strike)
+  #planBytes(to: number): void {
+    for (const { at, rule } of this.#script.bytes(this.#direction, this.#position, to)) {
+      const strike = { rule, frame: this.#reader?.count ?? 0 }
+      if (rule.do === 'corrupt') this.#flips.plan(at, rule.bits, strike)
+      else this.#addStrike(at, strike)
     }
   }
 
-  return {
-    cut(chunk) {
-      const { bytes, frames } = reader?.read(chunk) ?? { bytes: chunk, frames: [] }
-      const start = position
-      const end = start + bytes.length
-      for (const frame of frames) if (!isClosing) planFrame(frame)
-      if (!isClosing) planBytes(end)
-      const flipped = flips.apply(bytes, start)
-      const pieces: (Buffer | Strike)[] = []
-      const passTo = (at: number): void => {
-        if (at > position) pieces.push(flipped.subarray(position - start, at - start))
-        position = Math.max(position, at)
-      }
-      for (let first = pending[0]; first !== undefined && first.at <= end; first = pending[0]) {
-        passTo(first.at)
-        pieces.push(first.strike)
-        pending.shift()
-      }
-      passTo(end)
-      return pieces
-    },
-    end: () => reader?.rest() ?? Buffer.alloc(0),
-    corruptNext: count => flips.plan(position, count),
+  #addStrike(at: number, strike: Strike): void {
+    const { do: kind, direction } = strike.rule
+    const ends = direction === this.#direction || direction === 'both'
+    this.#isClosing ||= kind === 'reset' || (kind === 'half-close' && ends)
+    const later = this.#pending.findIndex(other => other.at > at)
+    this.#pending.splice(later < 0 ? this.#pending.length : later, 0, { at, strike })
   }
 }

@@ -1,14 +1,25 @@
 import { createServer, type Socket } from 'node:net'
-import { checkNumber, checkOptions } from 'sluice/core'
+import { checkNumber, number, readOptions, ValidationError, withDefault } from 'sluice/core'
 import { asyncDispose } from 'sluice/internal'
 import { host, Listener } from '../listener.js'
-import { createConnection, type ProxyConnection } from './connection.js'
-import { createConnections, type WhichConnections } from './connections.js'
-import { createProxyLog, type ProxyEvent } from './log.js'
-import { checkFaultProxyOptions, type FaultProxyOptions } from './options.js'
-import { checkDirections, type Direction, type Directions } from './rules.js'
-import { createScript } from './script.js'
-import { checkSettings, directionsOf, noToxics, type ProxySettings, type Toxics } from './toxics.js'
+import { Connection, type ProxyConnection } from './connection.js'
+import { type ProxyEvent, ProxyLog } from './log.js'
+import {
+  checkFaultProxyOptions,
+  checkSettings,
+  directionsOf,
+  type FaultProxyOptions,
+  noToxics,
+  type ProxySettings,
+  type Toxics,
+} from './options.js'
+import {
+  checkDirections,
+  createScript,
+  type Direction,
+  type Directions,
+  type Fault,
+} from './rules.js'
 
 /** The direction a fault affects. */
 export interface FaultOptions {
@@ -66,13 +77,56 @@ export interface FaultProxy {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-function directionIn(
-  method: string,
-  options: FaultOptions | undefined,
-  usual: Directions,
-): Directions {
-  const { direction = usual } = checkOptions(method, options, { direction: true })
-  return checkDirections('direction', direction)
+/** One of the open connections by its number, or those a function picks. */
+export type WhichConnections = number | ((connection: ProxyConnection) => boolean)
+
+/** The connections of a proxy that are not closed yet. */
+class Connections {
+  readonly all = new Set<Connection>()
+  /** The faults of connections to come as well, and what releases the connections from each. */
+  readonly #lasting = new Map<Fault, Map<Connection, () => void>>()
+
+  /** Adds a connection, and applies the lasting faults to it. */
+  add(connection: Connection): void {
+    this.all.add(connection)
+    for (const [fault, releases] of this.#lasting) releases.set(connection, connection.apply(fault))
+  }
+
+  remove(connection: Connection): void {
+    this.all.delete(connection)
+    for (const releases of this.#lasting.values()) releases.delete(connection)
+  }
+
+  /** The open connections that are meant. */
+  find(which?: WhichConnections): Connection[] {
+    // A connection that is being reset takes a moment to close.
+    const open = [...this.all].filter(({ isOpen }) => isOpen)
+    if (which === undefined) return open
+    if (typeof which === 'number') return open.filter(each => each.info().number === which)
+    if (typeof which === 'function') return open.filter(each => which(each.info()))
+    throw new ValidationError('which must be the number of a connection or a function')
+  }
+
+  apply(which: WhichConnections | undefined, fault: Fault): number {
+    const found = this.find(which)
+    for (const connection of found) connection.apply(fault)
+    return found.length
+  }
+
+  /** Applies a fault until the returned function is called; without `which`, to connections to come as well. */
+  applyLasting(which: WhichConnections | undefined, fault: Fault): () => void {
+    const releases = new Map(this.find(which).map(each => [each, each.apply(fault)]))
+    if (which === undefined) this.#lasting.set(fault, releases)
+    return () => {
+      this.#lasting.delete(fault)
+      for (const release of releases.values()) release()
+      releases.clear()
+    }
+  }
+}
+
+function directionIn(method: string, options: FaultOptions | undefined, usual: Directions) {
+  return readOptions(method, options, { direction: withDefault(usual, checkDirections) })
 }
 
 /**
@@ -87,11 +141,11 @@ function directionIn(
  * const client = createClient({ apiKey, userSecret, endpoint: proxy.url, wsEndpoint: proxy.wsURL })
  */
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
-  const { upstream, isSecure, port, seed, script, logLimit } = checkFaultProxyOptions(options)
-  const log = createProxyLog(logLimit)
+  const { upstream, port, seed, script, logLimit } = checkFaultProxyOptions(options)
+  const log = new ProxyLog(logLimit)
   const scriptOf = createScript(script, seed)
   const toxics: Record<Direction, Toxics> = { up: noToxics, down: noToxics }
-  const connections = createConnections()
+  const connections = new Connections()
   const listener = new Listener(port, () =>
     createServer({ allowHalfOpen: true, noDelay: true }, accept),
   )
@@ -100,30 +154,24 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
 
   function accept(client: Socket): void {
     const number = ++accepted
-    const connection = createConnection({
-      ...{ number, client, upstream, seed, log, toxics },
-      script: scriptOf(number),
-      onClose: () => connections.remove(connection),
-    })
+    const state = { upstream, seed, log, toxics }
+    const connection = new Connection(state, number, client, scriptOf(number), () =>
+      connections.remove(connection),
+    )
     connections.add(connection)
     connection.start()
   }
 
-  async function refuse(on: boolean): Promise<void> {
-    log.note(undefined, on ? 'refuse' : 'accept')
-    if (on) void listener.close('drain')
-    else await listener.open()
-  }
-
   async function set(settings: ProxySettings = {}): Promise<void> {
-    const given = checkSettings(settings)
+    const { direction, refuse, ...given } = checkSettings(settings)
     if (isClosed) throw new Error('the fault proxy is closed')
-    const { direction: directions = 'both', refuse: isRefusing } = settings
-    for (const direction of directionsOf(directions))
-      toxics[direction] = { ...toxics[direction], ...given }
-    if (Object.keys(given).length > 0) log.note(undefined, 'set', { direction: directions })
+    for (const each of directionsOf(direction)) toxics[each] = { ...toxics[each], ...given }
+    if (Object.keys(given).length > 0) log.note(undefined, 'set', { direction })
     for (const connection of connections.all) connection.update()
-    if (isRefusing !== undefined) await refuse(isRefusing)
+    if (refuse === undefined) return
+    log.note(undefined, refuse ? 'refuse' : 'accept')
+    if (refuse) void listener.close('drain')
+    else await listener.open()
   }
 
   async function close(): Promise<void> {
@@ -134,48 +182,42 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
   }
 
   await listener.open()
+  const authority = `${upstream.isSecure ? 's' : ''}://${host}:${listener.port}`
 
   return {
-    url: `${isSecure ? 'https' : 'http'}://${host}:${listener.port}`,
-    wsURL: `${isSecure ? 'wss' : 'ws'}://${host}:${listener.port}`,
+    url: `http${authority}`,
+    wsURL: `ws${authority}`,
     host,
     port: listener.port,
     get connections() {
-      return connections.open().map(connection => connection.info())
+      return connections.find().map(connection => connection.info())
     },
     get accepted() {
       return accepted
     },
-    log: log.all,
+    log: () => log.all(),
     set,
     reset: which => connections.apply(which, { do: 'reset', direction: 'both' }),
-    halfClose(which, options) {
-      return connections.apply(which, {
-        do: 'half-close',
-        direction: directionIn('halfClose', options, 'down'),
-      })
-    },
-    blackhole(which, options) {
-      const direction = directionIn('blackhole', options, 'both')
-      return connections.applyLasting(which, { do: 'blackhole', direction })
-    },
+    halfClose: (which, options) =>
+      connections.apply(which, { do: 'half-close', ...directionIn('halfClose', options, 'down') }),
+    blackhole: (which, options) =>
+      connections.applyLasting(which, {
+        do: 'blackhole',
+        ...directionIn('blackhole', options, 'both'),
+      }),
     drip(bytesPerSecond, which, options) {
-      const direction = directionIn('drip', options, 'both')
       checkNumber('bytesPerSecond', bytesPerSecond, { min: 0.001 })
-      return connections.applyLasting(which, { do: 'drip', direction, bytesPerSecond })
+      const direction = directionIn('drip', options, 'both')
+      return connections.applyLasting(which, { do: 'drip', ...direction, bytesPerSecond })
     },
-    corrupt(which, options) {
-      const { bits = 1, ...rest } = checkOptions('corrupt', options, {
-        bits: true,
-        direction: true,
-      })
-      checkNumber('bits', bits, { min: 1, whole: true })
-      return connections.apply(which, {
+    corrupt: (which, options) =>
+      connections.apply(which, {
         do: 'corrupt',
-        direction: directionIn('corrupt', rest, 'down'),
-        bits,
-      })
-    },
+        ...readOptions('corrupt', options, {
+          bits: withDefault(1, number({ min: 1, whole: true })),
+          direction: withDefault('down', checkDirections),
+        }),
+      }),
     close,
     [asyncDispose]: close,
   }

@@ -51,28 +51,26 @@ export interface ProxyEvent {
 export type EventDetails = Partial<Omit<ProxyEvent, 'at' | 'connection' | 'event'>>
 
 /** The latest events, in order. */
-export interface ProxyLog {
-  readonly note: (
-    connection: number | undefined,
-    event: ProxyEventName,
-    facts?: EventDetails,
-  ) => void
-  readonly all: () => ProxyEvent[]
-}
+export class ProxyLog {
+  readonly #limit: number
+  readonly #events: ProxyEvent[] = []
 
-/** An empty log of at most `limit` events. */
-export function createProxyLog(limit: number): ProxyLog {
-  const events: ProxyEvent[] = []
+  constructor(limit: number) {
+    this.#limit = limit
+  }
 
-  function note(
+  note(
     connection: number | undefined,
     event: ProxyEventName,
     { direction, frame, bytes, rule, error }: EventDetails = {},
   ): void {
     const at = Date.now()
-    events.push(Object.freeze({ at, connection, event, direction, frame, bytes, rule, error }))
-    if (events.length > limit) events.shift()
+    const noted = { at, connection, event, direction, frame, bytes, rule, error }
+    this.#events.push(Object.freeze(noted))
+    if (this.#events.length > this.#limit) this.#events.shift()
   }
 
-  return { note, all: () => [...events] }
+  all(): ProxyEvent[] {
+    return [...this.#events]
+  }
 }

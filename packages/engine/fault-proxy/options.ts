@@ -1,12 +1,26 @@
 import {
+  checkBoolean,
   checkNumber,
   checkOptions,
   checkText,
-  type OptionNames,
+  MAX_TIMER,
+  number,
+  optional,
+  readOptions,
+  type Schema,
+  unchecked,
   ValidationError,
+  withDefault,
 } from 'sluice/core'
 import { checkURL } from 'sluice/internal'
-import { checkScript, type FaultRule, type Rule } from './rules.js'
+import {
+  checkDirections,
+  checkScript,
+  type Direction,
+  type Directions,
+  type FaultRule,
+  type Rule,
+} from './rules.js'
 
 /** The options of `startFaultProxy`. */
 export interface FaultProxyOptions {
@@ -29,36 +43,40 @@ export interface FaultProxyOptions {
   readonly logLimit?: number
 }
 
-const names: OptionNames<FaultProxyOptions> = {
-  upstream: true,
-  port: true,
-  seed: true,
-  script: true,
-  logLimit: true,
+/** The server behind a proxy. */
+export interface Upstream {
+  readonly host: string
+  readonly port: number
+  /** Whether clients speak TLS. */
+  readonly isSecure: boolean
 }
 
 /** The checked options, with their defaults. */
 export interface FaultProxySettings
   extends Required<Omit<FaultProxyOptions, 'upstream' | 'script'>> {
-  readonly upstream: { readonly host: string; readonly port: number }
-  /** Whether clients speak TLS. */
-  readonly isSecure: boolean
+  readonly upstream: Upstream
   readonly script: readonly Rule[]
 }
 
 const schemes = ['http:', 'https:', 'ws:', 'wss:'] as const
-const portRule = { min: 1, max: 65_535, whole: true } as const
+const portRule = { min: 1, max: 65_535, whole: true }
+const schema = {
+  upstream: checkUpstream,
+  port: withDefault(0, number({ ...portRule, min: 0 })),
+  seed: withDefault(1, number({ min: Number.MIN_SAFE_INTEGER, whole: true })),
+  script: unchecked<readonly FaultRule[] | undefined>,
+  logLimit: withDefault(10_000, number({ min: 1, whole: true })),
+} satisfies Schema<FaultProxyOptions>
 
-function checkUpstream(
-  upstream: FaultProxyOptions['upstream'],
-): Pick<FaultProxySettings, 'upstream' | 'isSecure'> {
+function checkUpstream(field: string, upstream: unknown): Upstream {
   if (typeof upstream === 'object' && upstream !== null) {
-    const { host, port } = checkOptions('upstream', upstream, { host: true, port: true })
+    const { host, port } = checkOptions<{ host?: string; port?: number }>(field, upstream, {
+      host: true,
+      port: true,
+    })
     return {
-      upstream: {
-        host: checkText('upstream.host', host),
-        port: checkNumber('upstream.port', port, portRule),
-      },
+      host: checkText('upstream.host', host),
+      port: checkNumber('upstream.port', port, portRule),
       isSecure: false,
     }
   }
@@ -67,27 +85,77 @@ function checkUpstream(
     throw new ValidationError(
       'upstream must be a URL with its scheme, as http://localhost:80, or { host, port }',
     )
-  const { hostname, port, protocol } = new URL(checkURL('upstream', upstream, schemes))
+  const { hostname, port, protocol } = new URL(checkURL(field, upstream as string, schemes))
   const isSecure = protocol === 'https:' || protocol === 'wss:'
   const host = hostname.replace(/^\[|\]$/g, '')
-  return { upstream: { host, port: Number(port) || (isSecure ? 443 : 80) }, isSecure }
+  return { host, port: Number(port) || (isSecure ? 443 : 80), isSecure }
 }
 
 /** Checks the options and fills in the defaults. */
 export function checkFaultProxyOptions(options: FaultProxyOptions): FaultProxySettings {
-  const {
-    upstream,
-    port = 0,
-    seed = 1,
-    script = [],
-    logLimit = 10_000,
-  } = checkOptions('startFaultProxy', options, names)
-  const target = checkUpstream(upstream)
-  return {
-    ...target,
-    port: checkNumber('port', port, { ...portRule, min: 0 }),
-    seed: checkNumber('seed', seed, { min: Number.MIN_SAFE_INTEGER, whole: true }),
-    script: checkScript(script, target.isSecure),
-    logLimit: checkNumber('logLimit', logLimit, { min: 1, whole: true }),
+  const { script = [], ...settings } = readOptions('startFaultProxy', options, schema)
+  return { ...settings, script: checkScript(script, settings.upstream.isSecure) }
+}
+
+/** The delays, limits and corruption of a direction. */
+export interface Toxics {
+  readonly latencyMs: number
+  readonly jitterMs: number
+  readonly bytesPerSecond: number
+  readonly corruptRate: number
+}
+
+/** Settings for all connections of a proxy, open and to come. Those left out stay as they are. */
+export interface ProxySettings {
+  /** Delays bytes and the end of a connection, in ms; 0 turns it off. */
+  readonly latencyMs?: number
+  /** Varies the delay at random by up to this many ms, in order; 0 turns it off. */
+  readonly jitterMs?: number
+  /** Limits the bytes of each connection per second; `Infinity` turns it off. */
+  readonly bytesPerSecond?: number
+  /** Flips a bit in this share of bytes, 0 to 1; 0 turns it off. */
+  readonly corruptRate?: number
+  /** The direction these are for. @default 'both' */
+  readonly direction?: Directions
+  /** Whether new connections are refused, as if nothing listened; open ones stay. */
+  readonly refuse?: boolean
+}
+
+export const noToxics: Toxics = {
+  latencyMs: 0,
+  jitterMs: 0,
+  bytesPerSecond: Number.POSITIVE_INFINITY,
+  corruptRate: 0,
+}
+
+const duration = { min: 0, max: MAX_TIMER }
+const settingSchema = {
+  latencyMs: optional(number(duration)),
+  jitterMs: optional(number(duration)),
+  bytesPerSecond: optional(number({ min: 0.001, infinite: true })),
+  corruptRate: optional(number({ min: 0, max: 1 })),
+  direction: withDefault('both', checkDirections),
+  refuse: optional(checkBoolean),
+} satisfies Schema<ProxySettings>
+
+/** Checks settings, and fills in the direction. */
+export function checkSettings(
+  given: ProxySettings,
+): ProxySettings & { readonly direction: Directions } {
+  return readOptions('settings', given, settingSchema)
+}
+
+export const directionsOf = (directions: Directions): readonly Direction[] =>
+  directions === 'both' ? ['up', 'down'] : [directions]
+
+/** The combined effect of several toxics. */
+export function sumToxics(all: Iterable<Partial<Toxics>>): Toxics {
+  let { latencyMs, jitterMs, bytesPerSecond, corruptRate } = noToxics
+  for (const toxics of all) {
+    latencyMs += toxics.latencyMs ?? 0
+    jitterMs += toxics.jitterMs ?? 0
+    bytesPerSecond = Math.min(bytesPerSecond, toxics.bytesPerSecond ?? Number.POSITIVE_INFINITY)
+    corruptRate = Math.max(corruptRate, toxics.corruptRate ?? 0)
   }
+  return { latencyMs, jitterMs, bytesPerSecond, corruptRate }
 }

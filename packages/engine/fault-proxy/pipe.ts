@@ -1,137 +1,250 @@
 import type { Socket } from 'node:net'
-import { seededRandom } from '../random.js'
-import { createBitFlips } from './bit-flips.js'
-import { createCutter } from './cutter.js'
-import type { FrameReader } from './frames.js'
+import { MAX_TIMER } from 'sluice/core'
+import { BitFlips, Cutter, type FrameReader } from './cutter.js'
 import type { EventDetails, ProxyEventName } from './log.js'
-import type { Direction } from './rules.js'
-import type { ConnectionScript, Strike } from './script.js'
-import { createSendQueue } from './send-queue.js'
-import { sumToxics, type Toxics } from './toxics.js'
+import { sumToxics, type Toxics } from './options.js'
+import type { ConnectionScript, Direction, Strike } from './rules.js'
 
-/** One direction of a connection. Bytes, faults, ends and resets keep their order. */
-export interface Pipe {
-  /** Lets nothing through until the returned function is called, once. */
-  readonly hold: () => () => void
-  /** Applies changed toxics. */
-  readonly update: () => void
-  /** Flips a bit of each of the next `count` bytes. */
-  readonly corruptNext: (count: number) => void
-  /** Sends a FIN now and drops what comes later. */
-  readonly end: () => void
-  /** How many bytes have gone through. */
-  readonly bytes: number
-  /** Resets the receiver, after it has had time to read what was written. */
-  readonly reset: () => void
-  /** Discards the queued bytes and actions. */
-  readonly clear: () => void
+/** Milliseconds that a receiver has for reading: Node reports a reset as a plain end if bytes are still unread. */
+const readMs = 20
+/** Beyond this, bytes stay with the sender. */
+const maxQueuedBytes = 1024 * 1024
+/** A throttled direction sends portions worth so many milliseconds. */
+const portionMs = 20
+/** Unused time adds up to so many milliseconds at most. */
+const savedMs = 100
+
+/** A token bucket that starts empty. */
+function createThrottle() {
+  let saved = 0
+  let since = performance.now()
+
+  /** The bytes that are worth a write of their own. */
+  const portionOf = (wanted: number, perMs: number): number =>
+    Math.max(1, Math.min(wanted, Math.floor(portionMs * perMs)))
+
+  return {
+    /** How many of the wanted bytes may be sent now. */
+    take(wanted: number, bytesPerSecond: number): number {
+      if (bytesPerSecond === Number.POSITIVE_INFINITY) return wanted
+      const now = performance.now()
+      const perMs = bytesPerSecond / 1000
+      saved = Math.min(saved + (now - since) * perMs, Math.max(1, savedMs * perMs))
+      since = now
+      if (saved < portionOf(wanted, perMs)) return 0
+      const taken = Math.min(wanted, Math.floor(saved))
+      saved -= taken
+      return taken
+    },
+    /** Milliseconds until `take` may return more than 0. */
+    wait(wanted: number, bytesPerSecond: number): number {
+      const perMs = bytesPerSecond / 1000
+      return (portionOf(wanted, perMs) - saved) / perMs
+    },
+  }
 }
 
-/** Both directions of a connection. */
-export interface Pipes extends Readonly<Record<Direction, Pipe>> {
-  /** Applies changed toxics. */
-  readonly update: () => void
-  /** Resets both sockets. */
-  readonly reset: () => void
-  readonly clear: () => void
+/** Bytes, or an action to run once everything before it is written. */
+type Content = Buffer | (() => void)
+
+interface Item {
+  readonly content: Content
+  readonly since: number
+  /** This item's share of the jitter, -1 to 1. */
+  readonly jitter: number
 }
 
-/** What the pipes of a connection are made from. */
-export interface PipeParts {
-  readonly number: number
-  readonly seed: number
+/** The connection of a pipe. */
+export interface PipeOwner {
   readonly script: ConnectionScript
   /** The toxics of the proxy as a whole. */
   readonly toxics: Readonly<Record<Direction, Toxics>>
-}
-
-/** The context of the pipes of a connection. */
-export interface PipeContext {
-  readonly parts: PipeParts
-  /** The toxics of this connection alone. */
-  readonly toxics: Readonly<Record<Direction, Set<Partial<Toxics>>>>
-  readonly note: (event: ProxyEventName, details: EventDetails) => void
+  random(purpose: string): () => number
+  note(event: ProxyEventName, details: EventDetails): void
   /** Applies a rule, once everything before it is written. */
-  readonly onStrike: (strike: Strike) => void
+  strike(strike: Strike): void
 }
 
-// Node reports a reset as a plain end if bytes are still unread when it comes.
-const readMs = 20
+/** One direction of a connection. Bytes, faults, ends and resets keep their order. */
+export class Pipe {
+  /** The toxics of this direction of this connection alone. */
+  readonly toxics: Set<Partial<Toxics>> = new Set()
+  /** How many bytes have gone through. */
+  bytes = 0
+  readonly #direction: Direction
+  readonly #from: Socket
+  readonly #to: Socket
+  readonly #owner: PipeOwner
+  readonly #jitter: () => number
+  readonly #cutter: Cutter
+  readonly #throttle = createThrottle()
+  #items: Item[] = []
+  #queuedBytes = 0
+  #pendingWrites = 0
+  /** When bytes were last written, on the clock of `performance`. */
+  #lastWrite = Number.NEGATIVE_INFINITY
+  #holds = 0
+  #timer: NodeJS.Timeout | undefined
+  #resetting: NodeJS.Timeout | undefined
+  #isEnded = false
 
-/** A pipe between two sockets, which need not be open yet; `reader` finds its frames, if it has any. */
-export function createPipe(
-  direction: Direction,
-  from: Socket,
-  to: Socket,
-  { parts, toxics: own, note, onStrike }: PipeContext,
-  reader?: FrameReader,
-): Pipe {
-  const random = (purpose: string): (() => number) =>
-    seededRandom(parts.seed, `${purpose} ${direction} connection ${parts.number}`)
-  const toxics = (): Toxics => sumToxics([parts.toxics[direction], ...own[direction]])
-  const queue = createSendQueue(to, toxics, random('jitter'), function limitQueue() {
-    if (queue.isFull) from.pause()
-    else if (from.isPaused()) from.resume()
-  })
-  const flips = createBitFlips(
-    random('corrupt'),
-    () => toxics().corruptRate,
-    function onFlip(bytes, strike) {
-      const cause = strike && { rule: strike.rule.index, frame: strike.frame }
-      note('corrupt', { direction, bytes, ...cause })
-    },
-  )
-  const cutter = createCutter(direction, parts.script, flips, reader)
-  let isEnded = false
-  let resetting: NodeJS.Timeout | undefined
-
-  function end(): void {
-    queue.clear()
-    isEnded = true
-    if (!to.destroyed) to.end()
+  /** A pipe between two sockets, which need not be open yet; `reader` finds its frames, if it has any. */
+  constructor(
+    direction: Direction,
+    from: Socket,
+    to: Socket,
+    owner: PipeOwner,
+    reader?: FrameReader,
+  ) {
+    this.#direction = direction
+    this.#from = from
+    this.#to = to
+    this.#owner = owner
+    this.#jitter = owner.random(`jitter ${direction}`)
+    const flips = new BitFlips(
+      owner.random(`corrupt ${direction}`),
+      () => this.#allToxics().corruptRate,
+      (bytes, strike) => {
+        const cause = strike && { rule: strike.rule.index, frame: strike.frame }
+        owner.note('corrupt', { direction, bytes, ...cause })
+      },
+    )
+    this.#cutter = new Cutter(direction, owner.script, flips, reader)
+    from.on('data', (chunk: Buffer) => {
+      if (this.#isEnded) return
+      for (const piece of this.#cutter.cut(chunk))
+        this.#add(Buffer.isBuffer(piece) ? piece : () => owner.strike(piece))
+      this.pump()
+    })
+    from.once('end', () => {
+      owner.note('end', { direction })
+      if (this.#isEnded) return
+      const rest = reader?.rest()
+      if (rest !== undefined && rest.length > 0) this.#add(rest)
+      this.#add(() => this.end())
+      this.pump()
+    })
+    from.on('error', (error: NodeJS.ErrnoException) => {
+      owner.note('error', { direction, error: error.code ?? error.message })
+      this.#add(() => this.reset())
+      this.pump()
+    })
   }
 
-  function reset(): void {
-    const wait = queue.lastWrite + readMs - performance.now()
+  /** Flips a bit of each of the next `count` bytes. */
+  corruptNext(count: number): void {
+    this.#cutter.corruptNext(count)
+  }
+
+  /** Lets nothing through until the returned function is called, once. */
+  hold(): () => void {
+    this.#holds++
+    return () => {
+      this.#holds--
+      this.pump()
+    }
+  }
+
+  /** Sends a FIN now and drops what comes later. */
+  end(): void {
+    this.#clearQueue()
+    this.#isEnded = true
+    if (!this.#to.destroyed) this.#to.end()
+  }
+
+  /** Resets the receiver, after it has had time to read what was written. */
+  reset(): void {
+    const to = this.#to
+    const wait = this.#lastWrite + readMs - performance.now()
     // A socket that is still connecting would be reset only once it is connected.
     if (to.pending) to.destroy()
     else if (wait <= 0) to.resetAndDestroy()
     // A receiver in this process reads before immediates run, however late timers are.
-    else resetting ??= setTimeout(() => setImmediate(() => to.resetAndDestroy()), wait)
+    else this.#resetting ??= setTimeout(() => setImmediate(() => to.resetAndDestroy()), wait)
   }
 
-  from.on('data', function onData(chunk: Buffer) {
-    if (isEnded) return
-    for (const piece of cutter.cut(chunk))
-      queue.add(Buffer.isBuffer(piece) ? piece : () => onStrike(piece))
-    queue.pump()
-  })
-  from.once('end', function onFIN() {
-    note('end', { direction })
-    if (isEnded) return
-    const rest = cutter.end()
-    if (rest.length > 0) queue.add(rest)
-    queue.add(end)
-    queue.pump()
-  })
-  from.on('error', function onError(error: NodeJS.ErrnoException) {
-    note('error', { direction, error: error.code ?? error.message })
-    queue.add(reset)
-    queue.pump()
-  })
+  /** Discards the queued bytes and actions. */
+  clear(): void {
+    clearTimeout(this.#resetting)
+    this.#clearQueue()
+  }
 
-  return {
-    hold: queue.hold,
-    update: queue.pump,
-    corruptNext: cutter.corruptNext,
-    end,
-    reset,
-    get bytes() {
-      return queue.sentBytes
-    },
-    clear() {
-      clearTimeout(resetting)
-      queue.clear()
-    },
+  /** Sends what may be sent now, as toxics and holds allow. */
+  pump(): void {
+    clearTimeout(this.#timer)
+    for (
+      let first = this.#items[0];
+      first !== undefined && this.#holds === 0;
+      first = this.#items[0]
+    ) {
+      if (this.#to.destroyed) this.#clearQueue()
+      else if (!this.#sendFirst(first)) break
+    }
+    if (this.#queuedBytes >= maxQueuedBytes) this.#from.pause()
+    else if (this.#from.isPaused()) this.#from.resume()
+  }
+
+  #allToxics(): Toxics {
+    return sumToxics([this.#owner.toxics[this.#direction], ...this.toxics])
+  }
+
+  #add(content: Content): void {
+    if (typeof content !== 'function') this.#queuedBytes += content.length
+    this.#items.push({ content, since: performance.now(), jitter: this.#jitter() * 2 - 1 })
+  }
+
+  #clearQueue(): void {
+    clearTimeout(this.#timer)
+    this.#items = []
+    this.#queuedBytes = 0
+  }
+
+  /** Returns false: nothing else may be sent until then. */
+  #pumpIn(ms: number): false {
+    const wait = Math.min(Math.max(1, Math.ceil(ms)), MAX_TIMER)
+    this.#timer = setTimeout(() => this.pump(), wait)
+    return false
+  }
+
+  /** Sends the first item, or a part of it. Returns whether the next one may follow now. */
+  #sendFirst(first: Item): boolean {
+    const { latencyMs, jitterMs, bytesPerSecond } = this.#allToxics()
+    const delay = Math.max(0, latencyMs + first.jitter * jitterMs)
+    const left = first.since + delay - performance.now()
+    if (left > 0) return this.#pumpIn(left)
+    const { content } = first
+    if (typeof content === 'function') {
+      // A reset would discard bytes that are not written yet.
+      if (this.#pendingWrites > 0) return false
+      this.#items.shift()
+      content()
+      return true
+    }
+    if (!this.#to.writable) {
+      this.#remove(first, content, content.length)
+      return true
+    }
+    if (this.#to.writableNeedDrain) return false
+    const count = this.#throttle.take(content.length, bytesPerSecond)
+    if (count === 0) return this.#pumpIn(this.#throttle.wait(content.length, bytesPerSecond))
+    this.#remove(first, content, count)
+    this.#write(content.subarray(0, count))
+    return true
+  }
+
+  #remove(first: Item, bytes: Buffer, count: number): void {
+    if (count === bytes.length) this.#items.shift()
+    else this.#items[0] = { ...first, content: bytes.subarray(count) }
+    this.#queuedBytes -= count
+  }
+
+  #write(bytes: Buffer): void {
+    this.bytes += bytes.length
+    this.#pendingWrites++
+    this.#lastWrite = performance.now()
+    this.#to.write(bytes, () => {
+      this.#pendingWrites--
+      this.pump()
+    })
   }
 }

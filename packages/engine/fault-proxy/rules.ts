@@ -1,10 +1,16 @@
 import {
-  checkNumber,
-  checkOptions,
+  checkObject,
   MAX_TIMER,
-  type OptionNames,
+  number,
+  oneOf,
+  optional,
+  type Rule as OptionRule,
+  readOptions,
+  type Schema,
   ValidationError,
+  withDefault,
 } from 'sluice/core'
+import { seededRandom } from '../random.js'
 
 /** From the client to the upstream, or back. */
 export type Direction = 'up' | 'down'
@@ -67,7 +73,8 @@ export interface FaultRule {
 }
 
 /** A rule with its defaults. */
-export interface Rule extends Required<Omit<FaultRule, 'connection' | 'every'>> {
+export interface Rule
+  extends Required<Omit<FaultRule, 'connection' | 'frame' | 'afterBytes' | 'afterMs' | 'every'>> {
   /** What `first` and `every` count. */
   readonly unit: 'connection' | 'frame' | 'bytes' | 'ms'
   readonly first: number
@@ -83,91 +90,51 @@ export interface Rule extends Required<Omit<FaultRule, 'connection' | 'every'>> 
 export type Fault = Pick<Rule, 'do' | 'direction'> &
   Partial<Pick<Rule, 'bytesPerSecond' | 'latencyMs' | 'jitterMs' | 'bits'>>
 
-const count = { min: 1, whole: true } as const
-const chance = { min: 0, max: 1 } as const
-const duration = { min: 0, max: MAX_TIMER } as const
+/** The rule of a direction. */
+export const checkDirections: OptionRule<Directions> = oneOf('up', 'down', 'both')
 
-/** The range of each number, and the faults it is for if not all. */
-const numbers: Readonly<
-  Record<
-    Exclude<keyof FaultRule, 'do' | 'at' | 'direction'>,
-    { range: Parameters<typeof checkNumber>[2]; only?: readonly FaultKind[] }
-  >
-> = {
-  connection: { range: count },
-  frame: { range: count },
-  afterBytes: { range: count },
-  afterMs: { range: duration },
-  every: { range: count },
-  times: { range: { ...count, infinite: true } },
-  probability: { range: chance },
-  forMs: { range: duration, only: ['blackhole', 'drip', 'latency'] },
-  bytesPerSecond: { range: { min: 0.001 }, only: ['drip'] },
-  latencyMs: { range: duration, only: ['latency'] },
-  jitterMs: { range: duration, only: ['latency'] },
-  bits: { range: count, only: ['corrupt'] },
-}
+const count = { min: 1, whole: true }
+const duration = { min: 0, max: MAX_TIMER }
+const lasting = { ...duration, infinite: true }
+const schema = {
+  do: oneOf(...kinds),
+  connection: optional(number(count)),
+  frame: optional(number(count)),
+  at: optional(oneOf('start', 'middle', 'end')),
+  afterBytes: optional(number(count)),
+  afterMs: optional(number(duration)),
+  every: optional(number(count)),
+  times: withDefault(Number.POSITIVE_INFINITY, number({ ...count, infinite: true })),
+  probability: withDefault(1, number({ min: 0, max: 1 })),
+  direction: optional(checkDirections),
+  forMs: withDefault(Number.POSITIVE_INFINITY, number(lasting)),
+  bytesPerSecond: withDefault(Number.POSITIVE_INFINITY, number({ min: 0.001, infinite: true })),
+  latencyMs: optional(number(duration)),
+  jitterMs: withDefault(0, number(duration)),
+  bits: withDefault(1, number(count)),
+} satisfies Schema<FaultRule>
 
-const names: OptionNames<FaultRule> = {
-  do: true,
-  connection: true,
-  frame: true,
-  at: true,
-  afterBytes: true,
-  afterMs: true,
-  every: true,
-  times: true,
-  probability: true,
-  direction: true,
-  forMs: true,
-  bytesPerSecond: true,
-  latencyMs: true,
-  jitterMs: true,
-  bits: true,
-}
+/** The faults that a field is for, if not for all. */
+const only = {
+  forMs: ['blackhole', 'drip', 'latency'],
+  bytesPerSecond: ['drip'],
+  latencyMs: ['latency'],
+  jitterMs: ['latency'],
+  bits: ['corrupt'],
+} as const satisfies { readonly [Name in keyof FaultRule]?: readonly FaultKind[] }
 
-const defaults = {
-  at: 'start',
-  frame: 0,
-  afterBytes: 0,
-  afterMs: 0,
-  times: Number.POSITIVE_INFINITY,
-  probability: 1,
-  forMs: Number.POSITIVE_INFINITY,
-  bytesPerSecond: Number.POSITIVE_INFINITY,
-  latencyMs: 0,
-  jitterMs: 0,
-  bits: 1,
-} as const
+/** The fields that a fault needs. */
+const required = { drip: 'bytesPerSecond', latency: 'latencyMs' } as const
 
-function checkWord<Word extends string>(
-  field: string,
-  value: unknown,
-  words: readonly Word[],
-): Word {
-  if (words.includes(value as Word)) return value as Word
-  throw new ValidationError(`${field} must be one of ${words.join(', ')}`)
-}
-
-/** One of the directions, or both. */
-export const checkDirections = (field: string, value: unknown): Directions =>
-  checkWord(field, value, ['up', 'down', 'both'])
-
-function checkNumbers(field: string, given: FaultRule): void {
-  for (const [name, { range, only }] of Object.entries(numbers)) {
-    const value = given[name as keyof FaultRule]
-    if (value === undefined) continue
-    checkNumber(`${field}.${name}`, value, range)
-    if (only?.includes(given.do) === false)
+function checkFields(field: string, given: FaultRule): void {
+  for (const [name, faults] of Object.entries<readonly FaultKind[]>(only))
+    if (given[name as keyof typeof only] !== undefined && !faults.includes(given.do))
       throw new ValidationError(
-        `${field}.${name} is not for ${given.do}, but for ${only.join(', ')}`,
+        `${field}.${name} is not for ${given.do}, but for ${faults.join(', ')}`,
       )
-  }
-  const required = { drip: 'bytesPerSecond', latency: 'latencyMs' } as const
-  for (const [kind, name] of Object.entries(required)) {
+  for (const [kind, name] of Object.entries(required))
     if (given.do === kind && given[name] === undefined)
       throw new ValidationError(`${field}.${name} is required for ${kind}`)
-  }
 }
 
 /** Rejects a direction that would change nothing, or only a part of what it says. */
@@ -176,7 +143,6 @@ function checkDirection(
   { do: kind, direction, frame, afterBytes }: FaultRule,
 ): void {
   if (direction === undefined) return
-  checkDirections(field, direction)
   if (kind === 'reset' && direction !== 'both' && afterBytes === undefined)
     throw new ValidationError(`${field} needs afterBytes: a reset always affects both`)
   if (kind !== 'corrupt') return
@@ -208,23 +174,14 @@ function placeOf(field: string, given: FaultRule): Pick<Rule, 'unit' | 'first' |
 }
 
 function checkRule(field: string, given: FaultRule, index: number, isSecure: boolean): Rule {
-  if (given === undefined) throw new ValidationError(`${field} must be an object`)
-  checkOptions(field, given, names)
-  const kind = checkWord(`${field}.do`, given.do, kinds)
-  checkNumbers(field, given)
+  const rule = readOptions(field, checkObject(field, given), schema, `${field}.`)
+  checkFields(field, given)
   checkDirection(`${field}.direction`, given)
-  if (given.at !== undefined) checkWord(`${field}.at`, given.at, ['start', 'middle', 'end'])
   if (isSecure && given.frame !== undefined)
     throw new ValidationError(`${field}.frame needs an upstream without TLS, which hides frames`)
-  const direction = kind === 'half-close' || kind === 'corrupt' ? 'down' : 'both'
-  const values = Object.entries(given).filter(([, value]) => value !== undefined)
-  return {
-    ...defaults,
-    direction,
-    ...(Object.fromEntries(values) as unknown as FaultRule),
-    ...placeOf(field, given),
-    index,
-  }
+  const usual = rule.do === 'half-close' || rule.do === 'corrupt' ? 'down' : 'both'
+  const { at = 'start', latencyMs = 0, direction = usual } = rule
+  return { ...rule, at, latencyMs, direction, ...placeOf(field, given), index }
 }
 
 /** Checks a script for an upstream with or without TLS, and fills in the defaults. */
@@ -232,4 +189,79 @@ export function checkScript(script: readonly FaultRule[], isSecure: boolean): re
   if (!Array.isArray(script)) throw new ValidationError('script must be an array of rules')
   // The array's own map would skip empty slots.
   return Array.from(script, (rule, index) => checkRule(`script[${index}]`, rule, index, isSecure))
+}
+
+/** A rule that is due. */
+export interface Strike {
+  readonly rule: Rule
+  /** The frame it strikes, or the last one that had begun. */
+  readonly frame: number
+}
+
+/** Decides which rules strike a connection, and where. Ask once about each place, in order. */
+export interface ConnectionScript {
+  readonly opening: () => Rule[]
+  readonly frame: (number: number) => Rule[]
+  /** The rules that strike after more than `from` and at most `to` bytes of a direction. */
+  readonly bytes: (direction: Direction, from: number, to: number) => { at: number; rule: Rule }[]
+  readonly timed: readonly Rule[]
+  /** Whether a rule strikes where it could. */
+  readonly decide: (rule: Rule) => boolean
+}
+
+/** The first place after `last` where a rule may strike; undefined if there is none. */
+export function nextPlace({ first, every }: Rule, last: number): number | undefined {
+  if (last < first) return first
+  return every > 0 ? first + (Math.floor((last - first) / every) + 1) * every : undefined
+}
+
+/** A script's decisions. Each rule has its own chance per connection; `times` counts across connections. */
+export function createScript(
+  rules: readonly Rule[],
+  seed: number,
+): (connection: number) => ConnectionScript {
+  const left = rules.map(({ times }) => times)
+
+  return function forConnection(connection) {
+    const chances = new Map<Rule, () => number>()
+    const applicable = rules.filter(({ only = connection }) => only === connection)
+    const rulesBy = (unit: Rule['unit']): Rule[] => applicable.filter(rule => rule.unit === unit)
+    const byFrame = rulesBy('frame')
+    const byBytes = rulesBy('bytes')
+
+    function chanceOf(rule: Rule): number {
+      const chance =
+        chances.get(rule) ?? seededRandom(seed, `rule ${rule.index} connection ${connection}`)
+      chances.set(rule, chance)
+      return chance()
+    }
+
+    function decide(rule: Rule): boolean {
+      const remaining = left[rule.index] as number
+      if (remaining <= 0) return false
+      if (rule.probability < 1 && chanceOf(rule) >= rule.probability) return false
+      left[rule.index] = remaining - 1
+      return true
+    }
+
+    const strikesAt = (place: number) => (rule: Rule) =>
+      nextPlace(rule, place - 1) === place && decide(rule)
+
+    return {
+      opening: () => rulesBy('connection').filter(strikesAt(connection)),
+      frame: number => byFrame.filter(strikesAt(number)),
+      bytes(direction, from, to) {
+        const strikes: { at: number; rule: Rule }[] = []
+        for (const rule of byBytes) {
+          if ((rule.direction === 'up') !== (direction === 'up')) continue
+          let at = nextPlace(rule, from)
+          for (; at !== undefined && at <= to; at = nextPlace(rule, at))
+            if (decide(rule)) strikes.push({ at, rule })
+        }
+        return strikes
+      },
+      timed: rulesBy('ms'),
+      decide,
+    }
+  }
 }

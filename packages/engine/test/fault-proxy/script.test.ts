@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { pause, until } from '@sluice/test-support/waiting.js'
 import fc from 'fast-check'
 import { WebSocket } from 'ws'
-import { createFrameReader } from '../../fault-proxy/frames.js'
+import { FrameReader } from '../../fault-proxy/cutter.js'
 import {
   type FaultProxy,
   type FaultRule,
@@ -319,7 +319,7 @@ test('frames are found however the bytes come', () => {
           Buffer.from(switching),
           ...list.map(({ opcode, payload }) => frameOf(Buffer.alloc(payload), opcode)),
         ])
-        const reader = createFrameReader()
+        const reader = new FrameReader()
         const found: { start: number; payload: number; end: number }[] = []
         const given: Buffer[] = []
         let out = 0
@@ -355,7 +355,7 @@ test.each([
   'SSH-2.0-x\r\n',
   '\x16\x03\x01',
 ])('what does not begin with 101 has no frames: %j', text => {
-  const reader = createFrameReader()
+  const reader = new FrameReader()
   const given = [...Buffer.from(text, 'latin1')].map(byte => {
     const { bytes, frames } = reader.read(Buffer.from([byte]))
     expect(frames).toEqual([])
