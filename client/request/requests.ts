@@ -262,10 +262,11 @@ class Scope implements RequestScope {
   readonly feedIDs: readonly string[]
   readonly log: Log
   readonly defer: RequestScope['defer']
+  declare readonly signal: AbortSignal
+  declare readonly client: PluginClient
   readonly #context: RequestsContext
   readonly #life: Lifetime
   readonly #pending: Promise<unknown>[] = []
-  #client: PluginClient | undefined
 
   constructor(context: RequestsContext, feedIDs: readonly string[], life: Lifetime) {
     this.#context = context
@@ -273,15 +274,12 @@ class Scope implements RequestScope {
     this.feedIDs = feedIDs
     this.log = context.log
     this.defer = life.defer
-  }
-
-  get signal(): AbortSignal {
-    return this.#life.signal
-  }
-
-  get client(): PluginClient {
-    this.#client ??= this.#context.clientOf(this)
-    return this.#client
+    let client: PluginClient | undefined
+    // They are made when they are first read, and are the scope's own: a plugin may copy a scope.
+    Object.defineProperties(this, {
+      signal: { enumerable: true, get: () => life.signal },
+      client: { enumerable: true, get: () => (client ??= context.clientOf(this)) },
+    })
   }
 
   readonly waitUntil = (work: Promise<unknown>): void => {
