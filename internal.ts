@@ -68,8 +68,7 @@ export {
   randomOwner,
 } from './plugins/confidential-http/secret-name.js'
 export { checkUse, isUse, withUse } from './plugins/confidential-http/secret-policy.js'
-export { createDelays } from './plugins/retry/delay.js'
-export { defaultDelays } from './plugins/retry/index.js'
+export { Delays } from './plugins/retry/delays.js'
 export { toError } from './plugins/verify/rejection.js'
 export { presetOf } from './presets/create-client.js'
 export { inMilliseconds } from './report/feed-id.js'

@@ -1,36 +1,38 @@
 import type { Plugin } from '../client/contract/plugin.js'
 import { abortable } from '../core/async.js'
 import { ValidationError } from '../core/errors.js'
-import { checkOptions, type OptionNames } from '../core/options.js'
+import { readOptions, type Schema } from '../core/options.js'
 
 /** Options of `bearerAuth`. */
 export interface BearerAuthOptions {
-  /** The token; or a function that returns it, which is asked before each attempt, so that an expired one is replaced. */
+  /** The token; or a function that returns it. The function is called before each attempt, so that it can replace an expired token. */
   readonly token: string | (() => string | Promise<string>)
 }
 
-const names: OptionNames<BearerAuthOptions> = { token: true }
+const schema = {
+  token: (_, value) =>
+    typeof value === 'function' ? (value as () => Promise<string>) : checkToken(value),
+} satisfies Schema<BearerAuthOptions>
 
 /**
  * Sends a token with every attempt, for a gateway in place of the service. A browser sends that of a stream as a subprotocol, since
  * its WebSocket has no other header. It stands below `retry`.
  */
 export function bearerAuth(options: BearerAuthOptions): Plugin<never> {
-  const { token } = checkOptions('bearerAuth', options, names)
-  const read = typeof token === 'function' ? token : () => token
-  if (typeof token !== 'function') checkToken(token)
+  const { token } = readOptions('bearerAuth', options, schema)
   return {
     name: 'bearer-auth',
     attempt: next =>
       async function authorize(call) {
-        const found = await abortable(Promise.resolve(read()), call.signal)
-        call.headers.set('authorization', `Bearer ${checkToken(found)}`)
+        const found = typeof token === 'function' ? token() : token
+        const current = await abortable(Promise.resolve(found), call.signal)
+        call.headers.set('authorization', `Bearer ${checkToken(current)}`)
         return next(call)
       },
   }
 }
 
-/** The value is not shown. */
+/** Checks a token. The error does not show it. */
 function checkToken(value: unknown): string {
   if (typeof value !== 'string' || !/^[\w.~+/=-]{1,4096}$/.test(value))
     throw new ValidationError(

@@ -1,17 +1,24 @@
 import { AuthenticationError, type Call } from '../../client/contract/call.js'
 import type { Handler, Plugin } from '../../client/contract/plugin.js'
 import { isStreamsError, ValidationError } from '../../core/errors.js'
-import { checkFunction, checkOptions, checkText, type OptionNames } from '../../core/options.js'
+import {
+  checkFunction,
+  checkText,
+  optional,
+  readOptions,
+  type Schema,
+  unchecked,
+  withDefault,
+} from '../../core/options.js'
 import type { ServiceKey } from '../../core/scope.js'
 import type { WebCrypto } from '../../crypto/crypto.js'
 import {
   type Credentials,
-  checkCredentials,
-  createKeyring,
-  type Keys,
+  checkKey,
+  Keyring,
   type RenewCredentials,
+  ServiceClock,
 } from './keyring.js'
-import { createServiceClock, type Moment, type ServiceClock } from './service-clock.js'
 
 export type { Credentials }
 
@@ -28,13 +35,13 @@ export interface HmacAuthOptions extends Credentials {
   readonly crypto?: WebCrypto
 }
 
-const names: OptionNames<HmacAuthOptions> = {
-  apiKey: true,
-  userSecret: true,
-  renewCredentials: true,
-  now: true,
-  crypto: true,
-}
+const schema = {
+  apiKey: checkKey,
+  userSecret: checkText,
+  renewCredentials: optional(checkFunction<RenewCredentials>),
+  now: withDefault(() => Date.now(), checkFunction<() => number>),
+  crypto: unchecked<WebCrypto | undefined>,
+} satisfies Schema<HmacAuthOptions>
 
 /**
  * Signs every attempt of every call, REST requests and stream upgrades alike. As it runs inside retry, no attempt
@@ -46,41 +53,18 @@ const names: OptionNames<HmacAuthOptions> = {
  * A clock is corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times.
  */
 export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
-  const given = checkOptions('hmacAuth', options, names)
-  const credentials = checkCredentials(given)
-  const { now = Date.now, crypto, renewCredentials } = given
-  checkFunction('now', now)
-  if (renewCredentials !== undefined) checkFunction('renewCredentials', renewCredentials)
-
+  const { now, crypto, renewCredentials, ...credentials } = readOptions('hmacAuth', options, schema)
   const signingClock: ServiceKey<ServiceClock> = { name: 'the clock of signatures' }
 
   function signed(next: Handler): Handler {
     let clock: ServiceClock | undefined
-    const keyring = createKeyring(credentials, renewCredentials, crypto)
-    const corrections = createCorrections()
-
-    /** The clock of the client; in an enclave there is no client. */
-    function findClock({ scope }: Call): ServiceClock {
-      return scope.client?.find(signingClock) ?? createServiceClock(now)
-    }
-
-    async function isCorrected(
-      error: AuthenticationError,
-      { keys, moment, clock }: Signature,
-      call: Call,
-    ): Promise<boolean> {
-      const offset = clock.offsetAfter(moment, error.serverTime)
-      if (offset === moment.offset) {
-        await keyring.renew(keys, call)
-        if (keyring.keys === keys) return false
-      }
-      corrections.set(call, offset)
-      return true
-    }
+    const keyring = new Keyring(credentials, renewCredentials, crypto)
+    const corrections = new Corrections()
 
     return async function signAttempt(call) {
       const { keys } = keyring
-      clock ??= findClock(call)
+      // In an enclave there is no client.
+      clock ??= call.scope.client?.find(signingClock) ?? new ServiceClock(now)
       const read = clock.read()
       const moment = { ...read, offset: corrections.take(call) ?? read.offset }
       const signature = await keys.sign(call.method, call.url, call.body, moment.at + moment.offset)
@@ -93,7 +77,12 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
         return reply
       } catch (error) {
         if (!isStreamsError(error, 'AUTHENTICATION')) throw error
-        if (!(await isCorrected(error, { keys, moment, clock }, call))) throw error
+        const offset = clock.offsetAfter(moment, error.serverTime)
+        if (offset === moment.offset) {
+          await keyring.renew(keys, call)
+          if (keyring.keys === keys) throw error
+        }
+        corrections.set(call, offset)
         throw corrected(error)
       }
     }
@@ -101,40 +90,36 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   return {
     name: 'hmac-auth',
     setup(scope) {
-      scope.provide(signingClock, createServiceClock(now))
+      scope.provide(signingClock, new ServiceClock(now))
     },
     attempt: signed,
   }
 }
 
-/** The clock offsets for the next attempts of calls. */
-interface Corrections {
-  set(call: Call, offset: number): void
+/**
+ * The clock offsets for the next attempts of calls. Attempts of a call have its scope, URL and origin in common; a plugin may give each
+ * a signal of its own.
+ */
+class Corrections {
+  readonly #scopes = new WeakMap<AbortSignal, Map<string, number>>()
+
+  set(call: Call, offset: number): void {
+    const { signal } = call.scope
+    const offsets = this.#scopes.get(signal) ?? new Map<string, number>()
+    this.#scopes.set(signal, offsets.set(keyOf(call), offset))
+  }
+
   /** Returns the offset of a call and forgets it. */
-  take(call: Call): number | undefined
+  take(call: Call): number | undefined {
+    const offsets = this.#scopes.get(call.scope.signal)
+    const offset = offsets?.get(keyOf(call))
+    offsets?.delete(keyOf(call))
+    return offset
+  }
 }
 
-/** Recognises the attempts of a call by its scope, URL and origin, since a plugin may give each a signal of its own. */
-function createCorrections(): Corrections {
-  const scopes = new WeakMap<AbortSignal, Map<string, number>>()
-
-  function keyOf({ url, originID = '' }: Call): string {
-    return `${url} ${originID}`
-  }
-
-  return {
-    set(call, offset) {
-      const { signal } = call.scope
-      const offsets = scopes.get(signal) ?? new Map<string, number>()
-      scopes.set(signal, offsets.set(keyOf(call), offset))
-    },
-    take(call) {
-      const offsets = scopes.get(call.scope.signal)
-      const offset = offsets?.get(keyOf(call))
-      offsets?.delete(keyOf(call))
-      return offset
-    },
-  }
+function keyOf({ url, originID = '' }: Call): string {
+  return `${url} ${originID}`
 }
 
 /** The same error, marked as corrected, so that the next attempt need not wait. */
@@ -149,13 +134,6 @@ function corrected(error: AuthenticationError): AuthenticationError {
     isRetryable: true,
     isCorrected: true,
   })
-}
-
-/** The keys and the time that an attempt was signed with, and the clock that this was read from. */
-interface Signature {
-  readonly keys: Keys
-  readonly moment: Moment
-  readonly clock: ServiceClock
 }
 
 /**

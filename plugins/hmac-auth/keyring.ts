@@ -1,11 +1,11 @@
 import type { Call } from '../../client/contract/call.js'
+import { sleep } from '../../core/async.js'
 import { isStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
 import { checkText } from '../../core/options.js'
-import { sleep } from '../../core/async.js'
 import type { WebCrypto } from '../../crypto/crypto.js'
-import type { createSigner, Signer } from './signer.js'
+import type { Signer } from './signer.js'
 
 /** The key and secret that sign requests. */
 export interface Credentials {
@@ -23,51 +23,79 @@ export interface Keys extends Credentials {
   readonly sign: Signer
 }
 
-/** The keys in use, and the request for others. */
-export interface Keyring {
-  readonly keys: Keys
-  /** Requests other keys in place of these, which were rejected. Rejects when the call's signal aborts meanwhile. */
-  renew(rejected: Keys, call: Call): Promise<void>
-}
-
-/** Milliseconds between two requests for other keys. */
+/** Milliseconds between two requests for other keys: many calls may be rejected at once. */
 const PAUSE = 1000
-/** Milliseconds that a call waits for an answer. */
+/** Milliseconds that a call waits for other keys. */
 const PATIENCE = 10_000
 
-/** Creates a keyring with these keys, which never change without `renewCredentials`. */
-export function createKeyring(
-  first: Credentials,
-  renewCredentials: RenewCredentials | undefined,
-  crypto: WebCrypto | undefined,
-): Keyring {
-  let keys = makeKeys(first)
-  let askedAt = Number.NEGATIVE_INFINITY
+/** The keys in use. Without `renewCredentials` they never change. */
+export class Keyring {
+  #keys: Keys
+  readonly #renewCredentials: RenewCredentials | undefined
+  readonly #crypto: WebCrypto | undefined
+  #askedAt = Number.NEGATIVE_INFINITY
   /** The request without an answer yet. */
-  let asking: Promise<void> | undefined
+  #asking: Promise<void> | undefined
 
-  function makeKeys({ apiKey, userSecret }: Credentials): Keys {
-    return { apiKey, userSecret, sign: createLateSigner(apiKey, userSecret, crypto) }
+  constructor(first: Credentials, renewCredentials?: RenewCredentials, crypto?: WebCrypto) {
+    this.#renewCredentials = renewCredentials
+    this.#crypto = crypto
+    this.#keys = this.#makeKeys(first)
   }
 
-  async function ask(now: number, log: Log): Promise<void> {
+  get keys(): Keys {
+    return this.#keys
+  }
+
+  /** Requests other keys in place of these, which were rejected. Rejects when the call's signal aborts meanwhile. */
+  async renew(rejected: Keys, call: Call): Promise<void> {
+    // Another call has found other keys since then.
+    if (this.#renewCredentials === undefined || rejected !== this.#keys) return
+    const now = performance.now()
+    if (now - this.#askedAt >= (this.#asking === undefined ? PAUSE : PATIENCE)) {
+      this.#askedAt = now
+      const request = this.#ask(now, call.scope.log).finally(() => this.#clear(request))
+      this.#asking = request
+    }
+    if (this.#asking !== undefined) await this.#wait(this.#asking, call)
+  }
+
+  /** The signer is loaded with the first signature. */
+  #makeKeys({ apiKey, userSecret }: Credentials): Keys {
+    const crypto = this.#crypto
+    let signer: Signer | undefined
+    async function load(): Promise<Signer> {
+      const { createSigner } = await import('./signer.js')
+      signer ??= createSigner(apiKey, userSecret, crypto)
+      return signer
+    }
+    return {
+      apiKey,
+      userSecret,
+      sign: (...request) =>
+        signer === undefined ? load().then(sign => sign(...request)) : signer(...request),
+    }
+  }
+
+  async #ask(now: number, log: Log): Promise<void> {
     let given: unknown
     try {
-      given = await renewCredentials?.()
+      given = await this.#renewCredentials?.()
     } catch {
       // The error may contain a secret.
       log.error?.('renewCredentials has failed: the keys stay as they are')
       return
     }
     // A late answer counts, unless there is a later request.
-    if (askedAt === now) adopt(given, log)
+    if (this.#askedAt === now) this.#adopt(given, log)
   }
 
-  function adopt(given: unknown, log: Log): void {
+  #adopt(given: unknown, log: Log): void {
     try {
-      const { apiKey, userSecret } = checkCredentials(given)
-      if (apiKey === keys.apiKey && userSecret === keys.userSecret) return
-      keys = makeKeys({ apiKey, userSecret })
+      const found = checkCredentials(given)
+      const { apiKey, userSecret } = this.#keys
+      if (found.apiKey === apiKey && found.userSecret === userSecret) return
+      this.#keys = this.#makeKeys(found)
       log.info?.('renewCredentials gave other keys: requests are signed with them')
     } catch (error) {
       const rule = isStreamsError(error, 'VALIDATION') ? error.message : "it can't be read"
@@ -77,18 +105,18 @@ export function createKeyring(
     }
   }
 
-  function clear(request: Promise<void>): void {
-    if (asking === request) asking = undefined
+  #clear(request: Promise<void>): void {
+    if (this.#asking === request) this.#asking = undefined
   }
 
   /** Waits for the answer, but not for too long. */
-  async function wait(request: Promise<void>, { signal, scope: { log } }: Call): Promise<void> {
+  async #wait(request: Promise<void>, { signal, scope: { log } }: Call): Promise<void> {
     const life = createLifetime(signal)
-    const left = askedAt + PATIENCE - performance.now()
+    const left = this.#askedAt + PATIENCE - performance.now()
     const tooLong = sleep(left, life.signal).then(() => {
-      if (asking === request)
+      if (this.#asking === request)
         log.error?.(`renewCredentials has not answered within ${PATIENCE / 1000} s`)
-      clear(request)
+      this.#clear(request)
     })
     try {
       await Promise.race([request, tooLong])
@@ -96,27 +124,10 @@ export function createKeyring(
       life.end()
     }
   }
-
-  return {
-    get keys() {
-      return keys
-    },
-    async renew(rejected, call) {
-      // Another call has found other keys since then.
-      if (renewCredentials === undefined || rejected !== keys) return
-      const now = performance.now()
-      if (now - askedAt >= (asking === undefined ? PAUSE : PATIENCE)) {
-        askedAt = now
-        const request = ask(now, call.scope.log).finally(() => clear(request))
-        asking = request
-      }
-      if (asking !== undefined) await wait(asking, call)
-    },
-  }
 }
 
 /** Checks credentials; errors name the field and never quote its value. */
-export function checkCredentials(given: unknown): Credentials {
+function checkCredentials(given: unknown): Credentials {
   const { apiKey, userSecret } = (given ?? {}) as Partial<Credentials>
   return {
     apiKey: checkKey('apiKey', apiKey),
@@ -124,23 +135,76 @@ export function checkCredentials(given: unknown): Credentials {
   }
 }
 
-/** Checks the key, which becomes a header: one that a header can't hold must fail here, where no error quotes it. */
-function checkKey(field: string, value: unknown): string {
+/** Checks the key, which becomes a header: a key that a header can't hold must fail here, where no error quotes it. */
+export function checkKey(field: string, value: unknown): string {
   const key = checkText(field, value)
   if (!/^[\x21-\x7e]+$/.test(key))
     throw new ValidationError(`${field} must be printable ASCII without spaces`)
   return key
 }
 
-/** A signer that is loaded with the first signature. */
-function createLateSigner(...given: Parameters<typeof createSigner>): Signer {
-  let signer: Signer | undefined
+/** A moment by this machine's clock, and its correction. */
+export interface Moment {
+  /** In Unix milliseconds. */
+  readonly at: number
+  /** Milliseconds to add. */
+  readonly offset: number
+  /** The offset that was confirmed at that moment. */
+  readonly usual: number
+  /** The same moment, in milliseconds of `performance.now`. */
+  readonly since: number
+}
 
-  async function load(): Promise<Signer> {
-    const loaded = await import('./signer.js')
-    signer ??= loaded.createSigner(...given)
-    return signer
+/** Milliseconds by which a clock may be off without being corrected: the service accepts such signatures. */
+const TOLERANCE = 2000
+/** The largest correction in milliseconds: a wrong `Date` must not get signatures for distant times. */
+const MAX_OFFSET = 86_400_000
+
+/** This machine's clock, corrected by the service's where the two differ. */
+export class ServiceClock {
+  readonly #now: () => number
+  #offset = 0
+
+  constructor(now: () => number) {
+    this.#now = now
   }
-  return (...request) =>
-    signer === undefined ? load().then(sign => sign(...request)) : signer(...request)
+
+  read(): Moment {
+    const at = Math.round(this.#now())
+    if (!Number.isSafeInteger(at) || at < 0)
+      throw new ValidationError('now must return Unix milliseconds')
+    return { at, offset: this.#offset, usual: this.#offset, since: performance.now() }
+  }
+
+  /**
+   * The offset for the next attempt, after an attempt signed for a moment was rejected at the service's time: the offset that was
+   * confirmed since, or the offset that this time shows.
+   */
+  offsetAfter({ at, offset: used, usual, since }: Moment, serverTime: number | undefined): number {
+    if (usual !== this.#offset) return this.#offset
+    if (serverTime === undefined) return used
+    // The header has whole seconds; this is the middle of one.
+    const time = serverTime + 500
+    // The service answered between the signing and now, so a time within these shows no difference.
+    const took = performance.now() - since
+    if (time > at + used - TOLERANCE && time < at + used + took + TOLERANCE) return used
+    const found = Math.round(time - at - took / 2)
+    if (Math.abs(found) > MAX_OFFSET) return used
+    return Math.abs(found) > TOLERANCE ? found : 0
+  }
+
+  /** Called when the service has accepted a signature with this offset. */
+  confirm(right: number, log: Log): void {
+    // Requests that are rejected at the same time find slightly different offsets.
+    if (Math.abs(right - this.#offset) <= TOLERANCE) return
+    this.#offset = right
+    log.info?.(describe(right))
+  }
+}
+
+function describe(offset: number): string {
+  if (offset === 0)
+    return "this machine's clock agrees with the service's again: requests are signed by it"
+  const seconds = Math.round(Math.abs(offset) / 1000)
+  return `this machine's clock is ${seconds} s ${offset > 0 ? 'behind' : 'ahead of'} the service's: requests are signed by the service's`
 }

@@ -2,13 +2,25 @@ import { type APIError, describeCall } from '../../client/contract/call.js'
 import type { Handler, Plugin, Sink } from '../../client/contract/plugin.js'
 import { asError, ValidationError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
-import { checkBoolean, checkFunction, checkOptions, type OptionNames } from '../../core/options.js'
-import { type LevelName, type Logger, levels } from './logger.js'
-import { isPino, pinoLogger } from './pino.js'
+import {
+  checkBoolean,
+  checkFunction,
+  optional,
+  type Rule,
+  readOptions,
+  type Schema,
+  withDefault,
+} from '../../core/options.js'
+import { isPino, type LevelName, type Logger, levels, pinoLogger } from './loggers.js'
 
-export type { LevelName, Logger } from './logger.js'
-export { type PinoLogger, pinoLogger } from './pino.js'
-export { type WinstonLogger, winstonLogger } from './winston.js'
+export {
+  type LevelName,
+  type Logger,
+  type PinoLogger,
+  pinoLogger,
+  type WinstonLogger,
+  winstonLogger,
+} from './loggers.js'
 
 /** The levels of the log; each includes those after it. `LogLevel[0]` is `'DEBUG'`. */
 export const LogLevel: {
@@ -61,23 +73,40 @@ export interface LoggingConfig {
   enableConnectionDebug?: boolean
 }
 
-const names: OptionNames<LoggingConfig> = {
-  logger: true,
-  logLevel: true,
-  enableConnectionDebug: true,
+const schema = {
+  logger: optional(named(checkLogger)),
+  logLevel: withDefault(LogLevel.INFO, named(checkLevel)),
+  enableConnectionDebug: withDefault(false, named(checkBoolean)),
+} satisfies Schema<LoggingConfig>
+
+/** Errors name `logging.logger`, since the options of a client hold these. */
+function named<Value>(rule: Rule<Value>): Rule<Value> {
+  return (field, value) => rule(`logging.${field}`, value)
+}
+
+function checkLogger(field: string, value: unknown): Logger {
+  const logger = value as Logger | null
+  const isObject = (typeof logger === 'object' || typeof logger === 'function') && logger !== null
+  if (!isObject || levels.every(level => logger[level] === undefined))
+    throw new ValidationError(`${field} must be an object with some of debug, info, warn and error`)
+  for (const level of levels)
+    if (logger[level] !== undefined) checkFunction(`${field}.${level}`, logger[level])
+  return isPino(logger) ? pinoLogger(logger) : logger
+}
+
+function checkLevel(field: string, value: unknown): LogLevel {
+  const level = typeof value === 'string' ? LogLevel[value as keyof typeof LogLevel] : value
+  if (typeof level !== 'number' || LogLevel[level as LogLevel] === undefined)
+    throw new ValidationError(`${field} must be one of LogLevel: 0, 1, 2, 3, or its name`)
+  return level as LogLevel
 }
 
 /**
  * Writes the log of the core and the plugins to a logger of yours. No line holds a secret, a signature, a body or an
  * Authorization value, and a logger that throws changes nothing.
  */
-export function logging(options: LoggingConfig = {}): Plugin<never> {
-  const given = checkOptions('logging', options, names)
-  const { logger, logLevel: level = LogLevel.INFO, enableConnectionDebug = false } = given
-  const logLevel = typeof level === 'string' ? LogLevel[level] : level
-  if (typeof logLevel !== 'number' || LogLevel[logLevel] === undefined)
-    throw new ValidationError('logging.logLevel must be one of LogLevel: 0, 1, 2, 3, or its name')
-  checkBoolean('logging.enableConnectionDebug', enableConnectionDebug)
+export function logging(options?: LoggingConfig): Plugin<never> {
+  const { logger, logLevel, enableConnectionDebug } = readOptions('logging', options, schema)
   const listener = createListener(logger, logLevel)
   if (enableConnectionDebug && listener.debug !== undefined) listener.connection = listener.debug
   return {
@@ -91,19 +120,10 @@ export function logging(options: LoggingConfig = {}): Plugin<never> {
 type Listener = { -readonly [Level in keyof Log]: Log[Level] }
 
 /** Makes a listener that writes the levels from `lowest` on to the logger. */
-function createListener(given: Logger | undefined, lowest: number): Listener {
+function createListener(logger: Logger = {}, lowest: number): Listener {
   const listener: Listener = {}
-  if (given === undefined) return listener
-  const isObject = (typeof given === 'object' || typeof given === 'function') && given !== null
-  if (!isObject || levels.every(level => given[level] === undefined))
-    throw new ValidationError(
-      'logging.logger must be an object with some of debug, info, warn and error',
-    )
-  const logger = isPino(given) ? pinoLogger(given) : given
-  for (const [index, level] of levels.entries()) {
+  for (const level of levels.slice(lowest)) {
     if (logger[level] === undefined) continue
-    checkFunction(`logging.logger.${level}`, logger[level])
-    if (index < lowest) continue
     listener[level] = function write(message, facts) {
       return facts === undefined ? logger[level]?.(message) : logger[level]?.(message, facts)
     }

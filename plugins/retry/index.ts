@@ -1,59 +1,10 @@
+import type { Reply, RequestCall } from '../../client/contract/call.js'
 import type { Handler, Plugin } from '../../client/contract/plugin.js'
-import {
-  checkFunction,
-  MAX_TIMER,
-  number,
-  readOptions,
-  type Schema,
-  withDefault,
-} from '../../core/options.js'
-import { createDelays, type DelaySettings } from './delay.js'
-import { retryRequest } from './request.js'
+import { sleep } from '../../core/async.js'
+import { asError, isStreamsError } from '../../core/errors.js'
+import { countCorrections, Delays, type RetryOptions, retryAfterOf } from './delays.js'
 
-/** Options of `retry`. */
-export interface RetryOptions {
-  /** How often a request is tried again. @default 3 */
-  readonly attempts?: number
-  /** Milliseconds before the first new try of a request, doubled for each further one, with jitter. @default 1000 */
-  readonly delay?: number
-  /** Milliseconds that no delay exceeds. @default 10000 */
-  readonly maxDelay?: number
-  /**
-   * Milliseconds the service may ask us to wait (Retry-After). When it asks for more, a request fails at once and says
-   * so, and a stream waits no longer than this. @default 60000
-   */
-  readonly maxRetryAfter?: number
-  /** Milliseconds that a connection must last to reset the count of failed attempts. @default 2000 */
-  readonly healthyAfter?: number
-  /**
-   * Milliseconds between two attempts for a connection that keeps failing, while others carry the stream. @default 30000
-   */
-  readonly probeInterval?: number
-  /**
-   * Milliseconds between two attempts for a connection that the service keeps rejecting (401, 403 and the like) after it,
-   * or another of its stream, was open: at least that many, and up to a tenth more. @default 60000
-   */
-  readonly refusedInterval?: number
-  /** From 0 to 1, for the jitter. @default Math.random */
-  readonly random?: () => number
-}
-
-const count = { min: 0, whole: true, infinite: true }
-const time = { min: 0, max: MAX_TIMER }
-const interval = { min: 1, max: MAX_TIMER }
-const schema = {
-  attempts: withDefault(3, number(count)),
-  delay: withDefault(1000, number(time)),
-  maxDelay: withDefault(10_000, number(time)),
-  maxRetryAfter: withDefault(60_000, number(time)),
-  healthyAfter: withDefault(2000, number({ min: 0 })),
-  probeInterval: withDefault(30_000, number(interval)),
-  refusedInterval: withDefault(60_000, number(interval)),
-  random: withDefault(() => Math.random(), checkFunction<() => number>),
-} satisfies Schema<RetryOptions>
-
-/** The settings that `retry` has by default. */
-export const defaultDelays: DelaySettings = readOptions('retry', {}, schema)
+export type { RetryOptions } from './delays.js'
 
 /**
  * Tries a request again where its error is `isRetryable` (429, 5xx, the network, a timeout), and opens a lost connection
@@ -66,19 +17,39 @@ export const defaultDelays: DelaySettings = readOptions('retry', {}, schema)
  * A stream that was accepted and is then rejected is tried once more as usual, since the rejection may be temporary; a second
  * one is a `degraded` status, and from then on the stream is tried every `refusedInterval`, until it is open again.
  */
-export function retry(options: RetryOptions = {}): Plugin<never> {
-  const settings = readOptions('retry', options, schema)
-  const { healthyAfter } = settings
-  const delays = createDelays(settings)
+export function retry(options?: RetryOptions): Plugin<never> {
+  const delays = new Delays(options)
+  return {
+    name: 'retry',
+    call: next =>
+      function retryCall(call) {
+        return call.kind === 'request'
+          ? retryRequest(next, call, delays)
+          : import('./reconnect.js').then(({ reconnect }) => reconnect(next, call, delays))
+      },
+  }
+}
 
-  function withRetry(next: Handler): Handler {
-    return function retryCall(call) {
-      return call.kind === 'request'
-        ? retryRequest(next, call, { ...settings, delays })
-        : import('./reconnect.js').then(({ reconnect }) =>
-            reconnect(next, call, { healthyAfter, delays }),
-          )
+/** Tries a request again, as long as its errors are retryable and attempts are left. */
+async function retryRequest(next: Handler, call: RequestCall, delays: Delays): Promise<Reply> {
+  const { operation, signal } = call
+  const { attempts, delay: base, maxRetryAfter } = delays.settings
+  const isCorrected = countCorrections()
+  for (let attempt = 1; ; ) {
+    try {
+      return await next(call)
+    } catch (error) {
+      if (signal.aborted) throw error
+      if (isCorrected(error)) continue
+      const isHopeless = !isStreamsError(error) || !error.isRetryable
+      if (isHopeless || attempt > attempts || retryAfterOf(error) > maxRetryAfter) throw error
+      const delay = delays.before(attempt, base, error)
+      call.scope.log.warn?.(
+        `${operation}: retry ${attempt} of ${attempts} in ${Math.round(delay)} ms, after: ${asError(error).message}`,
+        { operation },
+      )
+      await sleep(delay, signal)
+      attempt++
     }
   }
-  return { name: 'retry', call: withRetry }
 }

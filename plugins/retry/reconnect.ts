@@ -11,34 +11,23 @@ import type { Connections } from '../../client/contract/scope.js'
 import { createDeferred, sleep } from '../../core/async.js'
 import { asError, isStreamsError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
-import type { Delays } from './delay.js'
-import { countCorrections } from './request.js'
-
-/** How connections are opened again. */
-export interface Reconnections {
-  /** Milliseconds that a connection must last to reset the count of failed attempts. */
-  readonly healthyAfter: number
-  readonly delays: Delays
-}
+import { countCorrections, type Delays } from './delays.js'
 
 /**
  * Opens a connection, and opens it again whenever it is lost. Resolves once it is open for the first time; the reply's
  * `ended` settles when the connection is given up, or its signal aborts.
  */
-export function reconnect(
-  next: Handler,
-  call: StreamCall,
-  settings: Reconnections,
-): Promise<StreamReply> {
+export function reconnect(next: Handler, call: StreamCall, delays: Delays): Promise<StreamReply> {
   const opened = createDeferred<StreamReply>()
   const ended = createDeferred<StreamEnd>()
-  keepOpen(next, call, settings, () =>
-    opened.resolve({ kind: 'stream', ended: ended.promise }),
-  ).then(ended.resolve, thrown => {
-    const error = asError(thrown)
-    opened.reject(error)
-    ended.resolve({ lasted: 0, error })
-  })
+  keepOpen(next, call, delays, () => opened.resolve({ kind: 'stream', ended: ended.promise })).then(
+    ended.resolve,
+    thrown => {
+      const error = asError(thrown)
+      opened.reject(error)
+      ended.resolve({ lasted: 0, error })
+    },
+  )
   return opened.promise
 }
 
@@ -46,11 +35,12 @@ export function reconnect(
 async function keepOpen(
   next: Handler,
   call: StreamCall,
-  { healthyAfter, delays }: Reconnections,
+  delays: Delays,
   onOpen: () => void,
 ): Promise<StreamEnd> {
   const { scope, signal } = call
   const { connections } = scope
+  const { healthyAfter } = delays.settings
   const { maxReconnectAttempts: maxAttempts, reconnectInterval } = call.reconnect
   const facts = connectionFacts(call)
   let isCorrected = countCorrections()

@@ -1,7 +1,7 @@
 import type { Config } from 'sluice'
 import type { Feed, Rest } from 'sluice/client'
 import { isStreamsError, sleep } from 'sluice/core'
-import { createDelays, defaultDelays } from 'sluice/internal'
+import { Delays } from 'sluice/internal'
 import { findFeeds } from '../input/feeds.js'
 import { type IO, warn } from '../io.js'
 import { connect, type Service } from '../service/service.js'
@@ -49,7 +49,7 @@ export async function keepAsking<Answer>(
   { maxAttempts, isQuiet }: LookUp,
   io: IO,
 ): Promise<Answer> {
-  const delays = createDelays(defaultDelays)
+  const delays = new Delays()
   for (let attempt = 1; ; attempt++) {
     try {
       return await ask()

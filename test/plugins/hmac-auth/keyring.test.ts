@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import type { Call } from '../../../client/contract/call.js'
 import {
   type Credentials,
-  createKeyring,
+  Keyring,
   type RenewCredentials,
 } from '../../../plugins/hmac-auth/keyring.js'
 
@@ -18,7 +18,7 @@ function setUp(renewCredentials?: RenewCredentials) {
   const controller = new AbortController()
   const { signal } = controller
   const call = { signal, scope: { log: { info: write, error: write } } } as unknown as Call
-  const keyring = createKeyring(first, renewCredentials, undefined)
+  const keyring = new Keyring(first, renewCredentials)
   const renew = (refused = keyring.keys) => keyring.renew(refused, call)
   return { keyring, renew, lines, controller }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { createServiceClock } from '../../../plugins/hmac-auth/service-clock.js'
+import { ServiceClock } from '../../../plugins/hmac-auth/keyring.js'
 
 const HOUR = 3_600_000
 
@@ -8,7 +8,7 @@ function setUp(machine: number) {
   const lines: string[] = []
   const log = { info: (line: string) => void lines.push(line) }
   const time = { machine }
-  const clock = createServiceClock(() => time.machine)
+  const clock = new ServiceClock(() => time.machine)
   return {
     clock,
     lines,
