@@ -37,7 +37,7 @@ const folders = [
   ...packages,
 ]
 /** Modules that find files beside them. */
-const placed = { 'packages/cli': ['monitor/page-files'] }
+const placed = { 'packages/cli': ['monitor/server'] }
 const settings = [
   'build.mjs',
   'build/compile.mjs',

@@ -1,32 +1,31 @@
-import { Command } from 'commander'
+import { Command, CommanderError } from 'commander'
 import { VERSION } from 'sluice/client'
+import { asError } from 'sluice/core'
+import type { AddCommand } from './command.js'
 import { addAuditCommands } from './commands/audit.js'
-import { addBulkCommand } from './commands/bulk.js'
 import { addCompletionCommand } from './commands/completion.js'
 import { addDeadLettersCommand } from './commands/dead-letters.js'
 import { addDecodeCommand } from './commands/decode.js'
 import { addDemoCommand } from './commands/demo.js'
 import { addDoctorCommand } from './commands/doctor.js'
-import { addEnclaveCommands } from './commands/enclave.js'
-import { addFeedsCommand } from './commands/feeds.js'
+import { addEnclaveCommand, addKeygenCommand } from './commands/enclave.js'
+import { addReplayCommand, addServeCommand } from './commands/engine.js'
 import { addGapsCommand } from './commands/gaps.js'
 import { addHistoryCommand } from './commands/history.js'
-import { addLatestCommand } from './commands/latest.js'
 import { addMonitorCommand } from './commands/monitor.js'
-import { addPageCommand } from './commands/page.js'
 import { addRecordCommand } from './commands/record.js'
 import { addRelayCommand } from './commands/relay.js'
-import { addReplayCommand } from './commands/replay.js'
-import { addServeCommand } from './commands/serve.js'
+import {
+  addBulkCommand,
+  addFeedsCommand,
+  addLatestCommand,
+  addPageCommand,
+} from './commands/requests.js'
 import { addStreamCommand } from './commands/stream.js'
 import { addVaultCommands } from './commands/vault.js'
 import { addVerifyCommand } from './commands/verify.js'
-import { inOneLine } from './errors.js'
-import { rejectRepeats } from './input/arguments.js'
-import type { IO } from './io.js'
-
-/** What adds a command to the program. A command imports what it needs when it runs, so that the others start faster. */
-export type AddCommand = (program: Command, io: IO) => void
+import { exitCodeOf, inOneLine } from './errors.js'
+import { type IO, warn } from './io.js'
 
 /** In the order in which help lists them. */
 const commands: readonly AddCommand[] = [
@@ -48,7 +47,8 @@ const commands: readonly AddCommand[] = [
   addRelayCommand,
   addDeadLettersCommand,
   addVaultCommands,
-  addEnclaveCommands,
+  addKeygenCommand,
+  addEnclaveCommand,
   addAuditCommands,
   addCompletionCommand,
 ]
@@ -69,8 +69,21 @@ export function createProgram(io: IO): Command {
     .exitOverride()
     .addHelpText('after', overview)
   for (const add of commands) add(program, io)
-  rejectRepeats(program)
   return program
+}
+
+/** Runs the command with these arguments, and returns its exit code. Prints an error in one line. */
+export async function run(args: readonly string[], io: IO): Promise<number> {
+  try {
+    await createProgram(io).parseAsync(args, { from: 'user' })
+    return io.exitCode
+  } catch (thrown) {
+    // Commander has printed it. The error of --help has the code 0.
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
+    if (io.signal.aborted) return io.exitCode
+    warn(io, inOneLine(asError(thrown).message))
+    return exitCodeOf(thrown)
+  }
 }
 
 const overview = `

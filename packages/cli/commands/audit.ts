@@ -1,92 +1,79 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { AuditHead, AuditPlace } from '@sluice/confidential-http'
-import type { Command } from 'commander'
 import { ValidationError } from 'sluice/core'
 import { writeWhole } from 'sluice/internal'
-import { addExamples, number } from '../input/arguments.js'
-import { type IO, say } from '../io.js'
+import { type AddCommand, defineCommand, given, groupCommands } from '../command.js'
+import { say } from '../io.js'
 import { bold } from '../output/colours.js'
 
-/** Adds `audit` and its command. */
-export function addAuditCommands(program: Command, io: IO): void {
-  const audit = program
-    .command('audit')
-    .description('read the record of an enclave, a vault or one of its holders')
-  addExamples(audit.command('verify'), 'sluice audit verify audit.log --head 12:9f8e…')
-    .description('verify that no record was changed, added or removed, through all files of a log')
-    .argument(
-      '<file>',
-      'the one that sluice enclave --audit writes, or audit.jsonl of a vault or a holder',
-    )
-    .option(
-      '--head <number:hash>',
-      'a head that was printed before: without one, records that were removed from the end are not noticed',
-    )
-    .option(
-      '--first <n>',
-      'the number of the record that the log begins with, where its oldest files are elsewhere',
-      number,
-      1,
-    )
-    .option(
-      '--state <file>',
-      'remember here up to where the log was verified, and go on from there',
-    )
-    .option('--json', 'print JSON')
-    .action(async (file: string, { head, first: begin, state, json }: VerifyOptions) => {
-      const { verifyAudit } = await import('@sluice/confidential-http')
-      const seen = head === undefined ? {} : { head: readHead(head) }
-      const from = state === undefined ? undefined : readState(state)
-      const found = await verifyAudit(file, {
-        ...seen,
-        ...(from === undefined ? {} : { from }),
-        lastChange: lastChangeIn(dirname(resolve(file))),
-        first: begin,
-      })
-      if (state !== undefined && found.place !== undefined)
-        await writeWhole(resolve(state), `${JSON.stringify(found.place)}\n`)
-      if (json) {
-        say(io, JSON.stringify(found))
-        return
-      }
-      if (found.head.seq === 0) {
-        say(io, bold('The log is empty: it has no record'))
-        return
-      }
-      const { files, first, head: last, unanswered, unrecorded, cuts, isStopped } = found
-      const numbers = (list: readonly number[]): string =>
-        list.length === 0 ? 'none' : list.join(', ')
-      say(
-        io,
-        [
-          bold(`Records ${first} to ${last.seq} follow each other`),
-          `files       ${files.join(', ')}`,
-          `unanswered  ${numbers(unanswered)}`,
-          ...(unrecorded.length === 0 ? [] : [`unrecorded  ${numbers(unrecorded)}`]),
-          ...cuts.map(
-            cut => `cut line    ${cut.file}, at byte ${cut.at}, of which ${cut.bytes} are left`,
-          ),
-          `end         ${isStopped ? 'the enclave was closed' : 'the enclave runs, or was ended'}`,
-          `head        ${last.seq}:${last.hash}`,
-        ].join('\n'),
-      )
+const addVerifyCommand = defineCommand({
+  name: 'verify',
+  help: 'verify that no record was changed, added or removed, through all files of a log',
+  arguments: {
+    '<file>': 'the one that sluice enclave --audit writes, or audit.jsonl of a vault or a holder',
+  },
+  options: {
+    head: {
+      value: 'number:hash',
+      help: 'a head that was printed before: without one, records that were removed from the end are not noticed',
+    },
+    first: {
+      value: 'n',
+      help: 'the number of the record that the log begins with, where its oldest files are elsewhere',
+      is: 'number',
+      default: 1,
+    },
+    state: {
+      value: 'file',
+      help: 'remember here how far the log is verified, and start from there the next time',
+    },
+    json: { help: 'print JSON' },
+  },
+  examples: ['sluice audit verify audit.log --head 12:9f8e…'],
+  async run({ head, first, state, json }, io, { file }) {
+    const { verifyAudit } = await import('@sluice/confidential-http')
+    const found = await verifyAudit(file, {
+      ...given({
+        head: head === undefined ? undefined : readHead(head),
+        from: state === undefined ? undefined : readState(state),
+      }),
+      lastChange: lastChangeIn(dirname(resolve(file))),
+      first,
     })
-}
+    if (state !== undefined && found.place !== undefined)
+      await writeWhole(resolve(state), `${JSON.stringify(found.place)}\n`)
+    if (json) return say(io, JSON.stringify(found))
+    const { head: last, unanswered, unrecorded } = found
+    if (last.seq === 0) return say(io, bold('The log is empty: it has no record'))
+    const lines = [
+      bold(`Records ${found.first} to ${last.seq} follow each other`),
+      `files       ${found.files.join(', ')}`,
+      `unanswered  ${unanswered.join(', ') || 'none'}`,
+      ...(unrecorded.length === 0 ? [] : [`unrecorded  ${unrecorded.join(', ')}`]),
+      ...found.cuts.map(
+        cut => `cut line    ${cut.file}, at byte ${cut.at}, of which ${cut.bytes} are left`,
+      ),
+      `end         ${found.isStopped ? 'the enclave was closed' : 'the enclave runs, or was ended'}`,
+      `head        ${last.seq}:${last.hash}`,
+    ]
+    say(io, lines.join('\n'))
+  },
+})
 
-interface VerifyOptions {
-  readonly head?: string
-  readonly first: number
-  readonly state?: string
-  readonly json?: boolean
-}
+/** Adds `audit` and its command. */
+export const addAuditCommands: AddCommand = groupCommands(
+  'audit',
+  'read the record of an enclave, a vault or one of its holders',
+  [addVerifyCommand],
+)
 
 function readState(file: string): AuditPlace | undefined {
   if (!existsSync(file)) return undefined
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch {
-    throw new ValidationError(`--state: ${file} is not what sluice audit verify has written`)
+    throw new ValidationError(`--state: ${file} is not a file that sluice audit verify has written`)
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, createClient } from 'sluice'
 import type { Client, Fetch } from 'sluice/client'
-import { createLifetime, ValidationError } from 'sluice/core'
+import { createLifetime, type Lifetime, ValidationError } from 'sluice/core'
 import {
   checkEgress,
   createEgress,
@@ -12,8 +13,9 @@ import {
 } from 'sluice/internal'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import type { Credentials } from 'sluice/plugins/hmac-auth'
+import type { Report } from 'sluice/report'
+import { observedAt } from '../output/feeds.js'
 import type { LogOptions } from '../service/nats.js'
-import { type ClockReading, readClock } from './read-clock.js'
 
 /** The service that the doctor checks, and the machine that asks it. */
 export interface Subject {
@@ -37,75 +39,93 @@ export interface Subject {
   readonly folder: string
 }
 
-/** What checks work with. What several of them ask for is asked for once. */
-export interface Context extends Subject {
-  /** Aborts when the user stops the command. */
-  readonly signal: AbortSignal
+/** Milliseconds that a request of a check may take. */
+const TIMEOUT = 10_000
+
+/** The tools of the checks. Several checks share the answers that it remembers. */
+export class Context {
+  readonly subject: Subject
   /** Where REST and streams are, each host and port once. */
   readonly targets: readonly Target[]
   readonly wsEndpoints: readonly string[]
   readonly findProxy: FindProxy
-  /** Opens a connection without TLS: to the target, or through the tunnel of the proxy that leads there. */
-  open(target: Target, signal: AbortSignal): Promise<Socket>
-  /** Sends a request that nothing signs or tries again. */
+  /** Sends a request once, without a signature. */
   readonly fetch: Fetch
-  /** A client that tries each request once; where a clock is wrong, twice. */
-  client(): Client<DecodedReport>
-  /** The ids of the feeds that the credentials may read. */
-  readableFeeds(): Promise<readonly string[]>
-  /** The service's clock; undefined where its answers have no date. */
-  clock(): Promise<ClockReading | undefined>
-  /** Ends what is still open. */
-  close(): Promise<void>
-}
+  readonly #life: Lifetime
+  readonly #tls: Parameters<typeof createEgress>[0]['tls']
+  #client: Client<DecodedReport> | undefined
+  #feeds: Promise<readonly string[]> | undefined
+  #clock: Promise<ClockReading | undefined> | undefined
 
-const TIMEOUT = 10_000
+  /** Throws ValidationError where an option breaks its rule. */
+  constructor(subject: Subject, signal: AbortSignal) {
+    const { endpoint, wsEndpoint, network } = subject
+    this.subject = subject
+    this.#life = createLifetime(signal)
+    const { findProxy, tls } = checkEgress(network) ?? { findProxy: () => undefined, tls: {} }
+    this.findProxy = findProxy
+    this.#tls = tls
+    this.fetch = createTransport(network, this.#life).fetch ?? globalThis.fetch
+    this.wsEndpoints = wsEndpoint.split(',').map(url => url.trim())
+    const targets = [endpoint, ...this.wsEndpoints].map(url => targetOf(new URL(url)))
+    this.targets = [...new Map(targets.map(target => [nameOf(target), target])).values()]
+  }
 
-/** Makes the context of a run. Throws ValidationError where an option breaks its rule. */
-export function createContext(subject: Subject, signal: AbortSignal): Context {
-  const { endpoint, wsEndpoint, credentials, network } = subject
-  const life = createLifetime(signal)
-  const { findProxy, tls } = checkEgress(network) ?? { findProxy: () => undefined, tls: {} }
-  const { fetch = globalThis.fetch } = createTransport(network, life)
-  const wsEndpoints = wsEndpoint.split(',').map(url => url.trim())
-  const targets = new Map(
-    [endpoint, ...wsEndpoints]
-      .map(url => targetOf(new URL(url)))
-      .map(target => [nameOf(target), target]),
-  )
+  /** Aborts when the user stops the command. */
+  get signal(): AbortSignal {
+    return this.#life.signal
+  }
 
-  const client = once(function makeClient(): Client<DecodedReport> {
+  /** Opens a connection without TLS: to the target, or through the tunnel of the proxy that leads there. */
+  open(target: Target, until: AbortSignal): Promise<Socket> {
+    // The proxy depends on whether the target has TLS, so it is found before TLS is taken away.
+    const proxy = this.findProxy(target)
+    const egress = createEgress({ findProxy: () => proxy, tls: this.#tls }, this.signal)
+    return egress.openSocket({ ...target, isSecure: false }, until)
+  }
+
+  /** A client that tries each request once, or twice if a clock is wrong. */
+  client(): Client<DecodedReport> {
+    if (this.#client !== undefined) return this.#client
+    const { credentials, endpoint, wsEndpoint, network } = this.subject
     if (credentials === undefined) throw new ValidationError('there are no credentials')
     const { apiKey, userSecret } = credentials
     const config = { apiKey, userSecret, endpoint, wsEndpoint, ...network }
-    const made = createClient({ ...config, retryAttempts: 0, timeout: TIMEOUT })
-    life.defer(() => made.close())
-    return made
-  })
+    const client = createClient({ ...config, retryAttempts: 0, timeout: TIMEOUT })
+    this.#client = client
+    this.#life.defer(() => client.close())
+    return client
+  }
 
-  return {
-    ...subject,
-    signal: life.signal,
-    targets: [...targets.values()],
-    wsEndpoints,
-    findProxy,
-    fetch,
-    open(target, until) {
-      // Which proxy there is depends on TLS, so it is looked for before TLS is taken away.
-      const proxy = findProxy(target)
-      const egress = createEgress({ findProxy: () => proxy, tls }, life.signal)
-      return egress.openSocket({ ...target, isSecure: false }, until)
-    },
-    client,
-    readableFeeds: once(async () => {
-      const feeds = await client().listFeeds({ signal: life.signal })
-      return feeds.map(({ feedID }) => feedID)
-    }),
-    clock: once(() => readClock(fetch, endpoint, life.signal)),
-    async close() {
-      life.end()
-      if (credentials !== undefined) await client().close()
-    },
+  /** The ids of the feeds that the credentials may read. */
+  readableFeeds(): Promise<readonly string[]> {
+    this.#feeds ??= this.client()
+      .listFeeds({ signal: this.signal })
+      .then(feeds => feeds.map(({ feedID }) => feedID))
+    return this.#feeds
+  }
+
+  /** The service's clock; undefined if its answers have no date. */
+  clock(): Promise<ClockReading | undefined> {
+    this.#clock ??= readClock(this.fetch, this.subject.endpoint, this.signal)
+    return this.#clock
+  }
+
+  /** Milliseconds by which to correct this machine's clock; 0 if no error is visible. */
+  async correction(): Promise<number> {
+    const reading = await this.clock().catch(() => undefined)
+    return reading !== undefined && Math.abs(reading.offset) > reading.error ? reading.offset : 0
+  }
+
+  /** Milliseconds since the observations of a report, by the service's clock. */
+  async ageOf(report: Pick<Report, 'feedID' | 'observationsTimestamp'>): Promise<number> {
+    return Date.now() + (await this.correction()) - observedAt(report)
+  }
+
+  /** Ends every open connection. */
+  async close(): Promise<void> {
+    this.#life.end()
+    await this.#client?.close()
   }
 }
 
@@ -114,10 +134,56 @@ export function nameOf({ host, port }: Target): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-function once<Made>(make: () => Made): () => Made {
-  let made: { readonly value: Made } | undefined
-  return function get() {
-    made ??= { value: make() }
-    return made.value
+/** Milliseconds as people read them: `0.4 s`, `3 min`, `2 days`. */
+export function formatSeconds(ms: number): string {
+  const seconds = ms / 1000
+  if (Math.abs(seconds) < 100) return `${seconds.toFixed(1)} s`
+  if (Math.abs(seconds) < 6000) return `${Math.round(seconds / 60)} min`
+  return seconds < 172_800
+    ? `${Math.round(seconds / 3600)} h`
+    : `${Math.round(seconds / 86_400)} days`
+}
+
+/** The number in the middle of some; NaN of none. */
+export function median(numbers: readonly number[]): number {
+  const sorted = [...numbers].sort((one, other) => one - other)
+  return sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN
+}
+
+/** The service's clock, against this machine's. */
+export interface ClockReading {
+  /** Milliseconds by which the service's clock is ahead. */
+  readonly offset: number
+  /** Milliseconds by which the offset may be wrong. */
+  readonly error: number
+}
+
+/** A `Date` has whole seconds, so several requests at different parts of a second narrow the offset down. */
+const REQUESTS = 3
+const PAUSE = 333
+
+/** Compares the `Date` of the service's answers with this machine's clock. The requests need no signature. */
+async function readClock(
+  fetch: Fetch,
+  endpoint: string,
+  signal: AbortSignal,
+): Promise<ClockReading | undefined> {
+  let [least, most] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
+  for (let request = 0; request < REQUESTS; request++) {
+    if (request > 0) await wait(PAUSE, undefined, { signal })
+    const sentAt = Date.now()
+    const { headers, body } = await fetch(new URL('/', endpoint), {
+      method: 'HEAD',
+      redirect: 'manual',
+      signal,
+    })
+    const receivedAt = Date.now()
+    await body?.cancel()
+    const date = Date.parse(headers.get('date') ?? '')
+    if (Number.isNaN(date)) return undefined
+    // The service dated the answer between these two times, anywhere in the second of its date.
+    least = Math.max(least, date - receivedAt)
+    most = Math.min(most, date + 1000 - sentAt)
   }
+  return { offset: Math.round((least + most) / 2), error: Math.abs(most - least) / 2 }
 }

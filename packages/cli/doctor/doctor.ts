@@ -1,9 +1,39 @@
-import type { Status } from './check.js'
-import { checksFor } from './checks.js'
-import { createContext, type Subject } from './context.js'
-import { createHider } from './hide-secrets.js'
-import { formatCounts, formatLine, type Line, linesOf, reportOf } from './report.js'
-import { runChecks } from './runner.js'
+import { given } from '../command.js'
+import {
+  type Check,
+  type Facts,
+  type Finding,
+  type Outcome,
+  runChecks,
+  type Status,
+} from './check.js'
+import { clock, credentials, feeds, latency } from './checks/access.js'
+import { log } from './checks/log.js'
+import { node, packages } from './checks/machine.js'
+import { connection, dns, proxy } from './checks/network.js'
+import { origins } from './checks/origins.js'
+import { tls } from './checks/tls.js'
+import { Context, type Subject } from './context.js'
+
+const machine: readonly Check[] = [node, packages]
+/** A check stands below the checks that it needs. */
+const service: readonly Check[] = [
+  proxy,
+  dns,
+  connection,
+  tls,
+  clock,
+  credentials,
+  feeds,
+  latency,
+  origins,
+]
+
+/** The checks to run, in the order of the report. Without credentials, a reader of a log needs no service. */
+export function checksFor({ log: place, credentials }: Subject): readonly Check[] {
+  if (place === undefined) return [...machine, ...service]
+  return credentials === undefined ? [...machine, log] : [...machine, ...service, log]
+}
 
 /** Where findings are written, and how. */
 export interface DoctorOutput {
@@ -13,15 +43,16 @@ export interface DoctorOutput {
   colour(status: Status, text: string): string
 }
 
+/** The exit code of a doctor that was stopped: an unfinished check is not known to be well. */
 const STOPPED = 1
 
-/** Runs the checks and writes what they find, each line as soon as it is known. Returns the exit code. */
+/** Runs the checks, and writes each finding as soon as it is known. Returns the exit code. */
 export async function doctor(
   subject: Subject,
   signal: AbortSignal,
   { write, json, colour }: DoctorOutput,
 ): Promise<number> {
-  const context = createContext(subject, signal)
+  const context = new Context(subject, signal)
   const hide = createHider(subject)
   const lines: Line[] = []
   try {
@@ -34,9 +65,107 @@ export async function doctor(
   } finally {
     await context.close()
   }
-  // What was not finished is not known to be well.
   if (signal.aborted) return STOPPED
   const report = reportOf(lines)
   write(json ? `${JSON.stringify(report)}\n` : formatCounts(report))
   return report.exitCode
+}
+
+/** A finding, with the name of its check. */
+export interface Line extends Finding {
+  readonly check: string
+}
+
+/** The JSON of the command. */
+export interface DoctorReport {
+  readonly exitCode: number
+  readonly counts: Readonly<Record<Status, number>>
+  readonly findings: readonly Omit<Line, 'exitCode'>[]
+}
+
+/** The findings of an outcome, without secrets. */
+export function linesOf(
+  { check, findings }: Outcome,
+  hide: (text: string) => string,
+): readonly Line[] {
+  const hideIn = (facts: Facts): Facts => {
+    const hidden = Object.entries(facts).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? hide(value) : value,
+    ])
+    return Object.fromEntries(hidden)
+  }
+  return findings.map(({ text, advice, facts, ...finding }) => ({
+    check: check.name,
+    exitCode: check.exitCode,
+    ...finding,
+    text: hide(text),
+    ...given({ advice: advice && hide(advice), facts: facts && hideIn(facts) }),
+  }))
+}
+
+/** The report of a run: its exit code is that of the first failure. */
+export function reportOf(lines: readonly Line[]): DoctorReport {
+  const count = (status: Status): number => lines.filter(line => line.status === status).length
+  const firstFailure = lines.find(({ status }) => status === 'failed')
+  return {
+    exitCode: firstFailure?.exitCode ?? 0,
+    counts: {
+      ok: count('ok'),
+      warning: count('warning'),
+      failed: count('failed'),
+      'not checked': count('not checked'),
+    },
+    findings: lines.map(({ exitCode, ...line }) => line),
+  }
+}
+
+/** A finding as a line, and what to do as a second one. */
+export function formatLine(
+  { status, check, text, advice }: Line,
+  colour: (status: Status, text: string) => string,
+): string {
+  const line = `${colour(status, status.padEnd(11))}  ${check.padEnd(11)}  ${text}`
+  return advice === undefined ? `${line}\n` : `${line}\n${' '.repeat(26)}→ ${advice}\n`
+}
+
+/** The last line. */
+export function formatCounts({ counts }: DoctorReport): string {
+  const { failed, warning, ok } = counts
+  const rest = counts['not checked'] > 0 ? `, ${counts['not checked']} not checked` : ''
+  return `${failed} failed, ${warning} ${warning === 1 ? 'warning' : 'warnings'}, ${ok} ok${rest}\n`
+}
+
+/** The length from which on a secret is hidden: shorter ones are in many texts by chance. */
+const LEAST = 4
+const HIDDEN = '…'
+
+/** Makes a function that removes secrets, user names and passwords of URLs, and control characters from a text. */
+export function createHider({ credentials, network, env }: Subject): (text: string) => string {
+  const variables = Object.entries(env).filter(([name]) => /_proxy$/i.test(name))
+  const secrets = [
+    credentials?.apiKey,
+    credentials?.userSecret,
+    network.tls?.passphrase,
+    ...variables.flatMap(([, url]) => partsOf(url ?? '')),
+  ]
+  const hidden = secrets
+    .filter(secret => secret !== undefined)
+    .filter(secret => secret.length >= LEAST)
+    .sort((one, other) => other.length - one.length)
+  return function hide(text) {
+    const clean = text.replace(/\/\/[^/\s@]*@/g, `//${HIDDEN}@`).replace(/[\p{Cc}]+/gu, ' ')
+    return hidden.reduce((left, secret) => left.replaceAll(secret, HIDDEN), clean)
+  }
+}
+
+/** The password of a URL, encoded and decoded. The text may be no URL. */
+function partsOf(url: string): readonly string[] {
+  const [, password] = /^[^@]*:([^:@]*)@/.exec(url) ?? []
+  if (password === undefined) return []
+  try {
+    return [password, decodeURIComponent(password)]
+  } catch {
+    return [password]
+  }
 }

@@ -2,8 +2,7 @@ import { ValidationError } from 'sluice/core'
 import { isFeedID, ReportDecodingError } from 'sluice/report'
 import { type IO, warn } from '../io.js'
 import { createProgress } from '../output/progress.js'
-import { fileChunks } from './files.js'
-import { stdinChunks } from './stdin.js'
+import { fileChunks, stdinChunks } from './files.js'
 import { decompress, linesOf } from './decompress.js'
 
 /** A report, and the fields of the envelope around it. */

@@ -1,28 +1,12 @@
 import type { Feed } from 'sluice/client'
 import type { DecodedReport } from 'sluice/plugins/decoders'
-import type { Report } from 'sluice/report'
+import { formatPrice, type Report } from 'sluice/report'
+import { given } from '../command.js'
 import { feedName, shortID } from '../output/feeds.js'
+import { USUAL_DECIMALS } from '../output/format.js'
+import { fieldsOf } from '../output/prices.js'
 import type { Board } from './board.js'
 import type { FeedState } from './messages.js'
-import { digitsFor, priceOf, writePrice } from './price.js'
-
-/** The decimals of most feeds, for those of which they are not known. */
-const USUAL_DECIMALS = 18
-
-/** The feeds of a stream, and the latest report of each. */
-export interface FeedTable {
-  /** Takes a report: only notes it, for most are followed by another before anybody looks. */
-  take(report: Report<DecodedReport>, now: number): void
-  setState(feedIDs: readonly string[], state: FeedState): void
-  countGap(feedID: string): void
-  nameOf(feedID: string): string
-  /** How many feeds are in each state. */
-  states(): Readonly<Record<FeedState, number>>
-  /** The newest price of each feed, by index. */
-  prices(): (number | null)[]
-  /** Writes what has changed on the board. */
-  write(): void
-}
 
 interface Row {
   readonly index: number
@@ -30,7 +14,7 @@ interface Row {
   readonly name: string
   readonly decimals: number
   state: FeedState
-  /** The newest by its time, until it is written. */
+  /** The newest report by its time, until its price is read. */
   latest: Report<DecodedReport> | undefined
   newest: number
   seenAt: number | undefined
@@ -43,81 +27,91 @@ interface Row {
   digits: number | undefined
 }
 
-/** Makes the table of these feeds. */
-export function createFeedTable(board: Board, feeds: readonly Feed[]): FeedTable {
-  const rows = new Map(feeds.map((feed, index) => [feed.feedID, createRow(feed, index)]))
+/** The feeds of a stream, and the latest report of each. */
+export class FeedTable {
+  readonly #board: Board
+  readonly #rows: ReadonlyMap<string, Row>
 
-  /** Reads the price of the latest report, which a report without a decoder has not. */
-  function readPrice(row: Row): void {
-    const { latest, decimals } = row
-    if (latest === undefined) return
-    row.latest = undefined
-    try {
-      const price = priceOf(latest.decoded, decimals)
-      row.digits ??= digitsFor(price.number)
-      row.price = writePrice(price, decimals, row.digits)
-      row.number = price.number
-      row.field = price.field
-    } catch {
-      row.price = undefined
+  constructor(board: Board, feeds: readonly Feed[]) {
+    this.#board = board
+    this.#rows = new Map(feeds.map((feed, index) => [feed.feedID, createRow(feed, index)]))
+  }
+
+  /** Notes a report. Its price is read when somebody looks: most reports are followed by another before. */
+  take(report: Report<DecodedReport>, now: number): void {
+    const row = this.#rows.get(report.feedID)
+    if (row === undefined) return
+    row.reports++
+    row.seenAt = now
+    row.hasChanged = true
+    if (row.state === 'waiting') row.state = 'live'
+    if (report.observationsTimestamp < row.newest) return
+    row.newest = report.observationsTimestamp
+    row.latest = report
+  }
+
+  setState(feedIDs: readonly string[], state: FeedState): void {
+    for (const row of feedIDs.map(feedID => this.#rows.get(feedID))) {
+      if (row === undefined) continue
+      row.state = state
+      row.hasChanged = true
     }
   }
 
-  return {
-    take(report, now) {
-      const row = rows.get(report.feedID)
-      if (row === undefined) return
-      row.reports++
-      row.seenAt = now
-      row.hasChanged = true
-      if (row.state === 'waiting') row.state = 'live'
-      if (report.observationsTimestamp < row.newest) return
-      row.newest = report.observationsTimestamp
-      row.latest = report
-    },
-    setState(ids, state) {
-      for (const id of ids) {
-        const row = rows.get(id)
-        if (row === undefined) continue
-        row.state = state
-        row.hasChanged = true
-      }
-    },
-    countGap(feedID) {
-      const row = rows.get(feedID)
-      if (row === undefined) return
-      row.gaps++
-      row.hasChanged = true
-    },
-    nameOf: feedID => rows.get(feedID)?.name ?? shortID(feedID),
-    states() {
-      const counts = { waiting: 0, live: 0, stale: 0, refused: 0 }
-      for (const { state } of rows.values()) counts[state]++
-      return counts
-    },
-    prices() {
-      return Array.from(rows.values(), row => {
-        readPrice(row)
-        return row.number === null ? null : Number(row.number.toPrecision(7))
-      })
-    },
-    write() {
-      for (const row of rows.values()) {
-        if (!row.hasChanged) continue
-        row.hasChanged = false
-        readPrice(row)
-        const { index, feedID, name, field, state, price, seenAt, reports, gaps } = row
-        board.put('names', index, { index, feedID, name, field })
-        board.put('feeds', index, {
-          index,
-          state,
-          ...(price === undefined ? {} : { price }),
-          ...(seenAt === undefined ? {} : { seenAt }),
-          reports,
-          gaps,
-        })
-      }
-    },
+  countGap(feedID: string): void {
+    const row = this.#rows.get(feedID)
+    if (row === undefined) return
+    row.gaps++
+    row.hasChanged = true
+  }
+
+  readonly nameOf = (feedID: string): string => this.#rows.get(feedID)?.name ?? shortID(feedID)
+
+  /** How many feeds are in each state. */
+  states(): Readonly<Record<FeedState, number>> {
+    const counts = { waiting: 0, live: 0, stale: 0, refused: 0 }
+    for (const { state } of this.#rows.values()) counts[state]++
+    return counts
+  }
+
+  /** The newest price of each feed, by index. */
+  prices(): (number | null)[] {
+    return Array.from(this.#rows.values(), row => {
+      readPrice(row)
+      return row.number === null ? null : Number(row.number.toPrecision(7))
+    })
+  }
+
+  /** Writes the changes on the board. */
+  write(): void {
+    for (const row of this.#rows.values()) {
+      if (!row.hasChanged) continue
+      row.hasChanged = false
+      readPrice(row)
+      const { index, feedID, name, field, state, price, seenAt, reports, gaps } = row
+      this.#board.put('names', index, { index, feedID, name, field })
+      const some = given({ price, seenAt })
+      this.#board.put('feeds', index, { index, state, ...some, reports, gaps })
+    }
+  }
+}
+
+/** Reads the first price of the latest report. A report without a decoder has none. */
+function readPrice(row: Row): void {
+  const { latest, decimals } = row
+  if (latest === undefined) return
+  row.latest = undefined
+  try {
+    const { decoded } = latest
+    const [field = ''] = fieldsOf(decoded.feedID).prices
+    const value = decoded[field as keyof DecodedReport] as unknown as bigint
+    const number = Number(value) / 10 ** decimals
+    row.digits ??= digitsFor(number)
+    row.price = formatPrice(value, decimals, { digits: row.digits })
+    row.number = number
+    row.field = field
+  } catch {
+    row.price = undefined
   }
 }
 
@@ -140,4 +134,12 @@ function createRow(feed: Feed, index: number): Row {
     field: '',
     digits: undefined,
   }
+}
+
+/** How many digits behind the point say enough of a price: about six in all. */
+export function digitsFor(price: number): number {
+  const size = Math.abs(price)
+  if (size >= 1000) return 2
+  if (size >= 1) return 4
+  return size >= 0.01 ? 6 : 8
 }

@@ -1,13 +1,13 @@
 import { type Config, createClient } from 'sluice'
-import type { Client, ClientOptions, Plugin } from 'sluice/client'
+import type { Client, ClientOptions, Layer, Plugin, Plugins, Stage } from 'sluice/client'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { createTelemetry } from 'sluice/plugins/telemetry'
 import { haPreset } from 'sluice/presets/ha'
-import { type Ages, createAges } from './ages.js'
-import { countPlugins, type PluginCounts } from './count-plugins.js'
+import { given } from '../command.js'
+import type { Latency } from './messages.js'
 
-/** What a command gives to a client. */
-export type MeasuredConfig = Pick<
+/** The configuration of a measured client. */
+type MeasuredConfig = Pick<
   Config,
   'apiKey' | 'userSecret' | 'endpoint' | 'wsEndpoint' | 'proxy' | 'tls' | 'verify' | 'haMode'
 >
@@ -24,7 +24,7 @@ export function measureClient(
   options: Omit<ClientOptions, 'plugins'>,
   stack: readonly Plugin<DecodedReport>[],
 ): MeasuredClient {
-  const ages = createAges()
+  const ages = new Ages()
   const telemetry = createTelemetry((metric, value, attributes) => {
     if (metric === 'sluice.report.age' && attributes['sluice.report.source'] === 'live')
       ages.add(value * 1000, Date.now())
@@ -37,7 +37,106 @@ export function measureClient(
 /** The client that `createClient` makes of a configuration, measured. */
 export function measurePreset({ haMode, ...config }: MeasuredConfig): MeasuredClient {
   const { apiKey, userSecret, verify, ...options } = config
-  const stack = haPreset({ apiKey, userSecret, ...(verify === undefined ? {} : { verify }) })
+  const stack = haPreset({ apiKey, userSecret, ...given({ verify }) })
   const plugins = haMode ? stack : stack.filter(({ name }) => name !== 'ha-discovery')
   return measureClient(options, plugins)
+}
+
+/** The reports and calls that have passed a plugin. */
+export interface PluginCounts {
+  /** Reports that came to it from below; undefined if it has no stage. */
+  readonly reports: { in: number; out: number } | undefined
+  /** Calls that came to it from above; undefined if it has no layer. */
+  readonly calls: { made: number; failed: number } | undefined
+}
+
+/** The same stack, each plugin with a counter on either side of it. A name stands once in a stack. */
+export function countPlugins<Data>(plugins: readonly Plugin<Data>[]): {
+  readonly plugins: readonly Plugin<Data>[]
+  readonly counts: ReadonlyMap<string, PluginCounts>
+}
+export function countPlugins(plugins: Plugins): {
+  readonly plugins: Plugins
+  readonly counts: ReadonlyMap<string, PluginCounts>
+} {
+  const counts = new Map<string, PluginCounts>()
+  const counted = plugins.map((plugin): Plugin => {
+    const { name, report, call, attempt } = plugin
+    const reports = report && { in: 0, out: 0 }
+    const calls = (call ?? attempt) && { made: 0, failed: 0 }
+    counts.set(name, { reports, calls })
+    return {
+      ...plugin,
+      ...(report && reports && { report: countReports(report, reports) }),
+      ...(call && calls && { call: countCalls(call, calls) }),
+      ...(attempt && calls && { attempt: countCalls(attempt, calls) }),
+    }
+  })
+  return { plugins: counted, counts }
+}
+
+function countReports(stage: Stage, counts: { in: number; out: number }): Stage {
+  return function countStage(next, scope) {
+    // Reports of requests don't belong to the stream.
+    if (scope.kind === 'request') return stage(next, scope)
+    const inner = stage(function countOut(report) {
+      counts.out++
+      next(report)
+    }, scope)
+    return function countIn(report) {
+      counts.in++
+      inner(report)
+    }
+  }
+}
+
+function countCalls(layer: Layer, counts: { made: number; failed: number }): Layer {
+  return function countLayer(next) {
+    const inner = layer(next)
+    return async function countCall(call) {
+      counts.made++
+      try {
+        return await inner(call)
+      } catch (error) {
+        counts.failed++
+        throw error
+      }
+    }
+  }
+}
+
+/** The upper bounds of the bars, in milliseconds. One more bar has the older reports. */
+const BOUNDS = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 60_000]
+/** Milliseconds for which an age counts. */
+const WINDOW = 60_000
+/** More than a minute of ages: telemetry measures about 128 a second. */
+const CAPACITY = 8192
+
+/** The ages of reports at their delivery, in a ring. */
+export class Ages {
+  readonly #ages = new Float64Array(CAPACITY)
+  readonly #times = new Float64Array(CAPACITY).fill(Number.NEGATIVE_INFINITY)
+  #next = 0
+
+  add(ageMs: number, now: number): void {
+    this.#ages[this.#next] = ageMs
+    this.#times[this.#next] = now
+    this.#next = (this.#next + 1) % CAPACITY
+  }
+
+  /** The ages of the last minute. */
+  read(now: number): Latency {
+    const isRecent = (_: number, index: number) => (this.#times[index] as number) > now - WINDOW
+    const recent = this.#ages.filter(isRecent).sort()
+    const counts = new Array<number>(BOUNDS.length + 1).fill(0)
+    for (const age of recent) {
+      const bar = BOUNDS.findIndex(bound => age <= bound)
+      const at = bar === -1 ? BOUNDS.length : bar
+      counts[at] = (counts[at] as number) + 1
+    }
+    if (recent.length === 0) return { bounds: BOUNDS, counts }
+    const quantile = (share: number): number =>
+      Math.round(recent[Math.ceil(share * recent.length) - 1] as number)
+    return { bounds: BOUNDS, counts, p50: quantile(0.5), p99: quantile(0.99) }
+  }
 }

@@ -1,14 +1,14 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { ValidationError } from 'sluice/core'
-import { type Access, createAccess } from './access.js'
-import type { PageFile, PageFiles } from './page-files.js'
+import { isIP } from 'node:net'
+import { listen } from '../http.js'
 import type { Readers } from './readers.js'
 
-/** Connections at a time, those that read nothing included. */
+/** Connections at a time, with those that read nothing. */
 const MAX_CONNECTIONS = 64
 
-/** What the page may do: load its own files and read its own server. A text can't become HTML. */
+/** The rights of the page: it loads its own files and reads its own server. No text can become HTML. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -32,41 +32,33 @@ const HEADERS = {
   'Cache-Control': 'no-store',
 }
 
-/** What the server serves, and to whom. */
-export interface ServerOptions {
+/** The page, its readers, and their rights. */
+interface ServerOptions {
   readonly host: string
   /** 0 is any free one. */
   readonly port: number
-  /** What a reader must send; undefined where everybody on the machine may read. */
+  /** A secret that readers must send; undefined if everybody on the machine may read. */
   readonly token: string | undefined
   readonly files: PageFiles
   readonly readers: Readers
 }
 
-/** A server that listens. */
-export interface MonitorServer {
-  readonly port: number
-  close(): Promise<void>
-}
-
-/** Serves the page, and what it shows as server-sent events. */
-export async function startServer(options: ServerOptions): Promise<MonitorServer> {
-  const { host, port, token, files, readers } = options
-  const access = createAccess(host, token)
+/** Serves the page, and its data as server-sent events. */
+export async function startServer(
+  options: ServerOptions,
+): Promise<{ readonly port: number; close(): Promise<void> }> {
+  const { host, port, readers } = options
   const server = createServer({ maxHeaderSize: 8192 }, (request, response) =>
-    answer(request, response, { access, files, readers }),
+    answer(request, response, options),
   )
   server.maxConnections = MAX_CONNECTIONS
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', error => reject(listenError(host, port, error)))
-    server.listen(port, host, resolve)
-  })
+  const failure = `--port ${port} of ${host} can’t be listened on`
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listen(server, host, port, failure),
     close() {
       const isClosed = new Promise<void>(resolve => server.close(() => resolve()))
       readers.close()
-      // What has not ended by then is not read.
+      // A response that has not ended by then is not being read.
       setTimeout(() => server.closeAllConnections(), 200).unref()
       server.closeIdleConnections()
       return isClosed
@@ -74,51 +66,32 @@ export async function startServer(options: ServerOptions): Promise<MonitorServer
   }
 }
 
-function listenError(host: string, port: number, error: NodeJS.ErrnoException): Error {
-  const why =
-    { EADDRINUSE: 'it is in use', EACCES: 'that needs more rights' }[error.code ?? ''] ?? error.code
-  return new ValidationError(`--port ${port} of ${host} can’t be listened on: ${why}`)
-}
-
-interface Parts {
-  readonly access: Access
-  readonly files: PageFiles
-  readonly readers: Readers
-}
-
-/** Why a request gets nothing. */
-interface Refusal {
-  readonly status: number
-  readonly why: string
-}
-
-function answer(request: IncomingMessage, response: ServerResponse, parts: Parts): void {
+function answer(request: IncomingMessage, response: ServerResponse, options: ServerOptions): void {
   for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
   const path = (request.url ?? '/').replace(/\?.*/s, '')
-  const file = parts.files[path]
-  const refusal = findRefusal(request, path, parts)
-  if (refusal !== undefined) refuse(response, refusal)
+  const file = options.files[path]
+  const refusal = findRefusal(request, path, options)
+  if (refusal !== undefined) refuse(response, ...refusal)
   else if (file !== undefined) sendFile(response, file)
   else if (path === '/health') response.end('ok\n')
   else if (request.method === 'HEAD') response.end()
-  else if (!parts.readers.add(response))
-    refuse(response, { status: 503, why: 'too many pages are open' })
+  else if (!options.readers.add(response)) refuse(response, 503, 'too many pages are open')
 }
 
+/** The status and the reason of a request that is refused. */
 function findRefusal(
   request: IncomingMessage,
   path: string,
-  { access, files }: Parts,
-): Refusal | undefined {
-  if (!access.isOurs(request)) return { status: 421, why: 'this server has another name' }
-  if (!['GET', 'HEAD'].includes(request.method ?? ''))
-    return { status: 405, why: 'GET alone is answered' }
+  { host, token, files }: ServerOptions,
+): readonly [number, string] | undefined {
+  if (!isOurs(request, host)) return [421, 'this server has another name']
+  if (!['GET', 'HEAD'].includes(request.method ?? '')) return [405, 'only GET is answered']
   if (path === '/health' || files[path] !== undefined) return undefined
-  if (path !== '/events') return { status: 404, why: 'there is no such page' }
-  const may = access.mayRead(request)
-  if (may === 'other origin') return { status: 403, why: 'a page of another origin may not read' }
-  if (may === 'no token') return { status: 401, why: 'the token is missing or wrong' }
-  return undefined
+  if (path !== '/events') return [404, 'there is no such page']
+  if (isForeign(request)) return [403, 'a page of another origin may not read']
+  const { authorization = '' } = request.headers
+  if (token === undefined || isSameText(authorization, `Bearer ${token}`)) return undefined
+  return [401, 'the token is missing or wrong']
 }
 
 function sendFile(response: ServerResponse, { type, body }: PageFile): void {
@@ -127,6 +100,77 @@ function sendFile(response: ServerResponse, { type, body }: PageFile): void {
   response.end(body)
 }
 
-function refuse(response: ServerResponse, { status, why }: Refusal): void {
+function refuse(response: ServerResponse, status: number, why: string): void {
   response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' }).end(`${why}\n`)
+}
+
+/** A file of the page. */
+interface PageFile {
+  readonly type: string
+  readonly body: Uint8Array
+}
+
+/** The files of the page, by their paths at the server. */
+export type PageFiles = Readonly<Record<string, PageFile>>
+
+const types = {
+  'index.html': 'text/html; charset=utf-8',
+  'page.css': 'text/css; charset=utf-8',
+  'page.js': 'text/javascript; charset=utf-8',
+  'icon.svg': 'image/svg+xml',
+}
+
+/** Reads the files of the page, which the build puts beside this one. */
+export function readPage(folder: URL = new URL('./page/', import.meta.url)): PageFiles {
+  const files = Object.entries(types).map(([name, type]) => [
+    name === 'index.html' ? '/' : `/${name}`,
+    { type, body: readFileSync(new URL(name, folder)) },
+  ])
+  return Object.assign(Object.create(null), Object.fromEntries(files)) as PageFiles
+}
+
+/** True for the names and addresses of this machine alone. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+}
+
+/**
+ * Whether a request was sent to a name of the server on `host`. A page elsewhere can have any other name lead here; no page can
+ * have an address lead elsewhere.
+ */
+function isOurs({ headers }: IncomingMessage, host: string): boolean {
+  const name = nameIn(`http://${headers.host}`)
+  if (isLoopback(name)) return true
+  return !isLoopback(host) && (isIP(name) !== 0 || name === host.toLowerCase())
+}
+
+/** Whether a request comes from a page of another origin. */
+function isForeign({ headers }: IncomingMessage): boolean {
+  const { origin, host } = headers
+  if (origin !== undefined && hostIn(origin) !== hostIn(`http://${host}`)) return true
+  return !['same-origin', 'none'].includes(String(headers['sec-fetch-site'] ?? 'none'))
+}
+
+/** The name or address in a URL, without brackets; empty where it is none. */
+function nameIn(url: string): string {
+  return parse(url)?.hostname.replace(/^\[|\]$/g, '') ?? ''
+}
+
+/** Host and port. A proxy that ends TLS passes on `Host`, so the scheme is not compared. */
+function hostIn(url: string): string {
+  return parse(url)?.host ?? ''
+}
+
+function parse(url: string): URL | undefined {
+  try {
+    return new URL(url)
+  } catch {
+    return undefined
+  }
+}
+
+/** Compares texts in constant time. */
+function isSameText(one: string, other: string): boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+  return timingSafeEqual(digest(one), digest(other))
 }

@@ -1,19 +1,23 @@
 import type { Config } from 'sluice'
 import type { Feed, Rest } from 'sluice/client'
 import { asyncDispose } from 'sluice/internal'
+import { given } from '../command.js'
 import { factsOf, findFeeds } from '../input/feeds.js'
 import type { IO } from '../io.js'
-import type { LogOptions } from '../service/nats.js'
-import { configOf, findService, type Service } from '../service/service.js'
-import { findSigners } from '../service/signers.js'
+import { connectNats, type LogOptions } from '../service/nats.js'
+import { configOf, findService, type Service, type ServiceOptions } from '../service/service.js'
+import { findSigners, type SignerOptions } from '../service/signers.js'
 import { feedLister, hostOf, keepAsking } from '../stream/look-up.js'
 import { type MeasuredClient, measureClient, measurePreset } from './measured-client.js'
-import type { MonitorOptions } from './options.js'
 
-/** What is watched: a client, and the feeds of its stream. */
+type MonitorOptions = ServiceOptions &
+  SignerOptions &
+  Partial<LogOptions> & { readonly ha?: boolean; readonly demo?: boolean }
+
+/** A measured client, and the feeds of its stream. */
 export interface Source extends MeasuredClient, AsyncDisposable {
   readonly feeds: readonly Feed[]
-  /** What is watched, in words, and what stands below the stack. */
+  /** The source in words, and the words for the wire below the stack. */
   readonly name: string
   readonly wire: string
 }
@@ -22,21 +26,20 @@ type Verify = Pick<Config, 'verify'>
 
 /** Opens the source that the options name: the service, a log, or a local engine with faults. */
 export async function openSource(
-  given: readonly string[],
+  names: readonly string[],
   options: MonitorOptions,
   io: IO,
 ): Promise<Source> {
   const signers = await findSigners(options)
-  const verify: Verify = signers === undefined ? {} : { verify: { signers } }
+  const verify: Verify = given({ verify: signers && { signers } })
   const { client, network, close, lister = client, ...source } = await open(options, verify, io)
   async function closeAll(): Promise<void> {
     await client.close()
     await close?.()
   }
   try {
-    const how = { maxAttempts: Number.POSITIVE_INFINITY, isQuiet: false }
-    const choose = () => chooseFeeds(given, lister, { network }, io)
-    const feeds = await keepAsking(choose, source.name, how, io)
+    const choose = () => chooseFeeds(names, lister, { network }, io)
+    const feeds = await keepAsking(choose, source.name, {}, io)
     return { ...source, client, feeds, [asyncDispose]: closeAll }
   } catch (error) {
     await closeAll()
@@ -45,12 +48,12 @@ export async function openSource(
 }
 
 async function chooseFeeds(
-  given: readonly string[],
+  names: readonly string[],
   client: Pick<Rest, 'listFeeds'>,
   service: Pick<Service, 'network'>,
   io: IO,
 ): Promise<readonly Feed[]> {
-  if (given.length > 0) return findFeeds(given, client, service, io)
+  if (names.length > 0) return findFeeds(names, client, service, io)
   const listed = await client.listFeeds({ signal: io.signal })
   return listed.map(feed => ({ ...factsOf(feed.feedID), ...feed }))
 }
@@ -96,13 +99,9 @@ async function openDemo(verify: Verify): Promise<Opened> {
 
 async function openLog(options: LogOptions, verify: Verify): Promise<Opened> {
   const { stream, prefix } = options
-  const { connectNats } = await import('../service/nats.js')
   const { natsWire, workerPreset } = await import('@sluice/nats')
   const connection = await connectNats(options)
-  const wire = natsWire(connection, {
-    ...(stream === undefined ? {} : { stream }),
-    ...(prefix === undefined ? {} : { prefix }),
-  })
+  const wire = natsWire(connection, given({ stream, prefix }))
   return {
     ...measureClient(wire, workerPreset(verify)),
     name: `the log ${stream ?? 'SLUICE'} at ${connection.getServer()}`,

@@ -1,6 +1,7 @@
+import { count } from '../output/feeds.js'
 import type { FeedState, OriginRow, Verdict } from './messages.js'
 
-/** What a verdict is made of. */
+/** The facts of a verdict. */
 export interface Condition {
   readonly states: Readonly<Record<FeedState, number>>
   readonly origins: readonly OriginRow[]
@@ -18,7 +19,7 @@ export interface Condition {
 /** Milliseconds for which a gap or a conflict counts. */
 export const RECENT = 300_000
 
-/** Says whether all is well, in words that an operator reads in three seconds. */
+/** Says whether all is well, in a few words for an operator. */
 export function verdictOf(condition: Condition): Verdict {
   const { states, origins, recentGaps, recentConflicts, wasOpen, isBehind, ended } = condition
   const total = states.live + states.stale + states.waiting + states.refused
@@ -48,11 +49,6 @@ export function verdictOf(condition: Condition): Verdict {
 }
 
 const isUp = ({ open, connections }: OriginRow): boolean => open > 0 && open === connections
-
-/** The number and the noun: `1 gap`, `2 gaps`. */
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`
-}
 
 function describeFeeds(
   { live, stale, waiting, refused }: Condition['states'],

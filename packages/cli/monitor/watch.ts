@@ -1,111 +1,237 @@
-import type { Client, Feed, Stream } from 'sluice/client'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Client, Feed, Status, Stream } from 'sluice/client'
 import type { DecodedReport } from 'sluice/plugins/decoders'
-import type { Ages } from './ages.js'
-import type { Board } from './board.js'
-import type { PluginCounts } from './count-plugins.js'
-import { createFeedTable } from './feed-table.js'
-import { createJournal } from './journal.js'
-import { measureLoad } from './load.js'
-import { watchOrigins } from './origins.js'
-import { noteEvents } from './stream-events.js'
-import { verdictOf } from './verdict.js'
+import { given } from '../command.js'
+import { tellEvents } from '../stream/events.js'
+import { type Board, Journal } from './board.js'
+import { FeedTable } from './feed-table.js'
+import type { Ages, PluginCounts } from './measured-client.js'
+import type { FeedState, Load, OriginRow } from './messages.js'
+import { Readers } from './readers.js'
+import { RECENT, verdictOf } from './verdict.js'
 
-/** Milliseconds from one sample to the next, and how many are remembered. */
+/** Milliseconds from one sample to the next. */
 const SAMPLE_INTERVAL = 2000
+/** Samples that new readers get: those of three minutes. */
 const SAMPLES = 90
 
-/** What is watched, and where it is written. */
+/** A stream of a measured client. */
 export interface Watched {
-  readonly board: Board
   readonly client: Pick<Client, 'stack'>
   readonly stream: Stream<DecodedReport>
   readonly counts: ReadonlyMap<string, PluginCounts>
   readonly ages: Ages
   readonly feeds: readonly Feed[]
-  /** How many pages are open. */
-  readers(): number
-  readonly now?: () => number
 }
 
-/** A stream that is watched. */
-export interface Watch {
-  /** Writes the present on the board. */
-  refresh(): void
-  stop(): void
+/** The states of a feed by the status that begins them. */
+const states: Readonly<Partial<Record<Status['type'], FeedState>>> = {
+  stale: 'stale',
+  fresh: 'live',
+  subscribed: 'waiting',
+  unsubscribed: 'refused',
 }
+/** Events that repeat while a connection is lost: the journal leaves them out. */
+const repeated: ReadonlySet<string> = new Set(['attempt', 'unreachable'])
 
-/** Watches a stream from before its start to its end. */
-export function watchStream(watched: Watched): Watch {
-  const { board, client, stream, counts, ages, readers, now = Date.now } = watched
-  const feeds = createFeedTable(board, watched.feeds)
-  const journal = createJournal(board, now)
-  const origins = watchOrigins(stream)
-  const tally = noteEvents({ stream, feeds, journal, now })
-  const meter = measureLoad()
-  const sampler = createSampler(board, now)
-  let rate = 0
+/** Watches a stream from before its start to its end, and writes on a board for the readers of the page. */
+export class Watch {
+  readonly readers: Readers
+  readonly #board: Board
+  readonly #watched: Watched
+  readonly #feeds: FeedTable
+  readonly #journal: Journal
+  readonly #reconnects = new Map<string, number>()
+  readonly #gaps = new Recent()
+  readonly #conflicts = new Recent()
+  readonly #meter = new LoadMeter()
+  readonly #timer: NodeJS.Timeout
+  #errors = 0
+  #rate = 0
+  #samples = 0
+  #sampled = { accepted: 0, at: performance.now() }
+  #wasOpen = false
+  #isBehind = false
+  #ended: string | undefined
 
-  function refresh(): void {
-    feeds.write()
-    const rows = origins.read()
-    for (const row of rows) board.put('origins', `${row.name} ${row.host}`, row)
-    const { accepted, deduplicated, outOfOrder, backfilled, malformed, gaps, ...metrics } =
-      stream.getMetrics()
-    const { conflicts, errors } = tally
-    const reconnects = metrics.partialReconnects + metrics.fullReconnects
-    const totals = { accepted, deduplicated, outOfOrder, backfilled, malformed, gaps }
-    board.put('totals', 0, { rate, ...totals, conflicts, errors, reconnects })
-    board.put('latency', 0, ages.read(now()))
-    writeStack()
-    board.put('verdict', 0, verdictOf({ states: feeds.states(), origins: rows, ...tally.read() }))
+  constructor(board: Board, watched: Watched) {
+    this.#board = board
+    this.#watched = watched
+    this.#feeds = new FeedTable(board, watched.feeds)
+    this.#journal = new Journal(board, Date.now)
+    this.readers = new Readers(board, () => this.#refresh())
+    this.#listen(watched.stream)
+    this.#timer = setInterval(() => this.#sample(), SAMPLE_INTERVAL)
+    this.#refresh()
   }
 
-  function writeStack(): void {
-    // The monitor's own plugin is not counted, and no part of the picture.
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#meter.stop()
+  }
+
+  #listen(stream: Stream<DecodedReport>): void {
+    const feeds = this.#feeds
+    stream.on('report', report => feeds.take(report, Date.now()))
+    stream.on('gap', ({ feedID }) => {
+      feeds.countGap(feedID)
+      this.#gaps.add()
+    })
+    stream.on('conflict', () => this.#conflicts.add())
+    stream.on('connection-restored', ({ origin }) => {
+      this.#reconnects.set(origin, (this.#reconnects.get(origin) ?? 0) + 1)
+    })
+    stream.on('status', status => {
+      if (status.type === 'connected') this.#wasOpen = true
+      else if (status.type === 'behind') this.#isBehind = true
+      else if (status.type === 'caught-up') this.#isBehind = false
+      const state = states[status.type]
+      if (state !== undefined && 'feedIDs' in status) feeds.setState(status.feedIDs, state)
+    })
+    tellEvents(stream, feeds.nameOf, ({ level, kind, text, error }) => {
+      if (error !== undefined) this.#errors++
+      // A feed has a name here, also in the text of an error.
+      if (!repeated.has(kind))
+        this.#journal.add(level, kind, text.replace(/0x[0-9a-f]{64}/g, feeds.nameOf))
+    })
+    stream.closed.then(
+      () => {
+        this.#ended = 'it was closed'
+      },
+      ({ message }: Error) => {
+        this.#ended = message
+        this.#journal.add('bad', 'ended', message)
+      },
+    )
+  }
+
+  /** Brings the board up to date. */
+  #refresh(): void {
+    const board = this.#board
+    const { stream, ages } = this.#watched
+    const metrics = stream.getMetrics()
+    const origins = this.#originRows()
+    this.#feeds.write()
+    for (const row of origins) board.put('origins', `${row.name} ${row.host}`, row)
+    const { accepted, deduplicated, outOfOrder, backfilled, malformed, gaps } = metrics
+    board.put('totals', 0, {
+      ...{ rate: this.#rate, accepted, deduplicated, outOfOrder, backfilled, malformed, gaps },
+      conflicts: this.#conflicts.total,
+      errors: this.#errors,
+      reconnects: metrics.partialReconnects + metrics.fullReconnects,
+    })
+    board.put('latency', 0, ages.read(Date.now()))
+    this.#writeStack()
+    const condition = {
+      ...{ states: this.#feeds.states(), origins },
+      recentGaps: this.#gaps.count(),
+      recentConflicts: this.#conflicts.count(),
+      wasOpen: this.#wasOpen,
+      isBehind: this.#isBehind,
+      ...given({ ended: this.#ended }),
+    }
+    board.put('verdict', 0, verdictOf(condition))
+  }
+
+  /** The origins of the stream, each over all its connections. */
+  #originRows(): readonly OriginRow[] {
+    const { stream } = this.#watched
+    const details = stream.getConnectionDetails()
+    return Object.entries(stream.getMetrics().origins).map(([origin, metrics]): OriginRow => {
+      const { originID, status, received, first, outOfOrder, roundTripMs } = metrics
+      const own = details.filter(connection => connection.origin === origin)
+      const open = own.filter(({ state }) => state === 'connected').length
+      const host = own[0]?.host ?? new URL(origin).host
+      const reason = own.find(({ state }) => state !== 'connected')?.lastError?.message
+      return {
+        ...{ name: originID ?? host, host, status, open },
+        connections: own.length,
+        ...given({ roundTripMs: roundTripMs && Math.round(roundTripMs * 10) / 10 }),
+        ...{ received, first, outOfOrder },
+        reconnects: this.#reconnects.get(origin) ?? 0,
+        ...given({ reason: reason?.slice(0, 200) }),
+      }
+    })
+  }
+
+  #writeStack(): void {
+    const { client, counts } = this.#watched
+    // The monitor's own plugin is not counted, and not shown.
     const shown = client.stack.filter(({ name }) => counts.has(name))
-    for (const [index, { name, hooks, brings }] of shown.entries()) {
+    for (const [index, { name, hooks: all, brings }] of shown.entries()) {
+      const hooks = all.filter(hook => hook !== 'setup')
       const { reports, calls } = counts.get(name) as PluginCounts
-      board.put('stack', index, {
-        index,
-        name,
-        hooks: hooks.filter(hook => hook !== 'setup'),
-        brings,
-        ...(reports && { reports }),
-        ...(calls && { calls }),
-      })
+      this.#board.put('stack', index, { index, name, hooks, brings, ...given({ reports, calls }) })
     }
   }
 
-  function sample(): void {
-    const { accepted } = stream.getMetrics()
-    rate = sampler.add(accepted, feeds.prices())
-    board.put('load', 0, { ...meter.read(), readers: readers() })
-  }
-
-  const timer = setInterval(sample, SAMPLE_INTERVAL)
-  refresh()
-  return {
-    refresh,
-    stop() {
-      clearInterval(timer)
-      meter.stop()
-    },
+  #sample(): void {
+    const { accepted } = this.#watched.stream.getMetrics()
+    const at = performance.now()
+    const before = this.#sampled
+    this.#sampled = { accepted, at }
+    this.#rate = Math.round(((accepted - before.accepted) / (at - before.at)) * 10_000) / 10
+    const row = { at: Date.now(), rate: this.#rate, prices: this.#feeds.prices() }
+    this.#board.put('samples', ++this.#samples, row)
+    this.#board.remove('samples', this.#samples - SAMPLES)
+    this.#board.put('load', 0, { ...this.#meter.read(), readers: this.readers.count })
   }
 }
 
-/** Makes what writes samples on the board, and removes the oldest. */
-function createSampler(board: Board, now: () => number) {
-  let before = { accepted: 0, at: performance.now() }
-  let last = 0
-  return {
-    /** Returns the rate since the sample before. */
-    add(accepted: number, prices: (number | null)[]): number {
-      const at = performance.now()
-      const rate = Math.round(((accepted - before.accepted) / (at - before.at)) * 10_000) / 10
-      before = { accepted, at }
-      board.put('samples', ++last, { at: now(), rate, prices })
-      board.remove('samples', last - SAMPLES)
-      return rate
-    },
+/** Counts events: all of them, and those that are recent enough for the verdict. */
+class Recent {
+  readonly #times: number[] = []
+  total = 0
+
+  add(): void {
+    this.total++
+    this.#times.push(Date.now())
+    // More would make no difference to the verdict.
+    if (this.#times.length > 1000) this.#times.shift()
   }
+
+  count(): number {
+    const times = this.#times
+    while (times.length > 0 && (times[0] as number) < Date.now() - RECENT) times.shift()
+    return times.length
+  }
+}
+
+/** Milliseconds between two looks at the clock, which is the least delay that is seen. */
+const RESOLUTION = 10
+
+/** Measures what this process costs. */
+class LoadMeter {
+  readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION })
+  #cpu = process.cpuUsage()
+  #since = performance.now()
+
+  constructor() {
+    this.#delay.enable()
+  }
+
+  /** The load since the last reading. */
+  read(): Omit<Load, 'readers'> {
+    const { user, system } = process.cpuUsage(this.#cpu)
+    const elapsed = performance.now() - this.#since
+    const load = {
+      loopP99Ms: delayIn(this.#delay.percentile(99)),
+      loopMaxMs: delayIn(this.#delay.max),
+      cpu: Math.round(((user + system) / 1000 / elapsed) * 1000) / 1000,
+      memoryBytes: process.memoryUsage.rss(),
+    }
+    this.#delay.reset()
+    this.#cpu = process.cpuUsage()
+    this.#since = performance.now()
+    return load
+  }
+
+  stop(): void {
+    this.#delay.disable()
+  }
+}
+
+/** Nanoseconds of a timer as milliseconds of delay: each timer is late by its resolution. */
+function delayIn(nanoseconds: number): number {
+  return Number.isFinite(nanoseconds) ? Math.max(0, Math.round(nanoseconds / 1e6 - RESOLUTION)) : 0
 }

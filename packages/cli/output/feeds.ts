@@ -1,6 +1,7 @@
 import type { Feed } from 'sluice/client'
 import { feedResolution } from 'sluice/report'
 import { factsOf } from '../input/feeds.js'
+import { feedTimeMs } from '../values.js'
 
 /** Shortens a feed id for a column. */
 export function shortID(feedID: string): string {
@@ -37,27 +38,39 @@ export function count(number: number, name: string): string {
   return `${number} ${name}${number === 1 ? '' : 's'}`
 }
 
-/** A time of a feed as a time of day. */
+/** A time of a feed as a time of day: `12:00:01`, with milliseconds where the feed has them. */
 export function timeOfDay(feedID: string, time: number): string {
-  const isSeconds = feedResolution(feedID) === 's'
-  return new Date(isSeconds ? time * 1000 : time).toISOString().slice(11, isSeconds ? 19 : 23)
+  return dateTime(feedID, time).slice(11)
 }
 
-/** A time of a feed with its date, as UTC: `2027-01-31 12:00:01`. */
+/** A time of a feed with its date, in UTC: `2027-01-31 12:00:01`. */
 export function dateTime(feedID: string, time: number): string {
-  const isSeconds = feedResolution(feedID) === 's'
-  const text = new Date(isSeconds ? time * 1000 : time).toISOString()
-  return text.slice(0, isSeconds ? 19 : 23).replace('T', ' ')
+  const text = new Date(feedTimeMs(feedID, time)).toISOString()
+  return text.slice(0, feedResolution(feedID) === 's' ? 19 : 23).replace('T', ' ')
 }
 
-/** How long so many units of a feed are. */
+/** How long a range of so many units of a feed is: `6 s`, `2 h 5 m`. */
 export function duration(feedID: string, units: number): string {
-  const seconds = feedResolution(feedID) === 's' ? units : units / 1000
+  const seconds = feedTimeMs(feedID, units) / 1000
   if (seconds < 60) return `${seconds} s`
-  const [days, hours, minutes] = [seconds / 86_400, (seconds / 3600) % 24, (seconds / 60) % 60]
-  const parts = [Math.floor(days), Math.floor(hours), Math.floor(minutes)] as const
-  const texts = parts.map((value, at) => (value === 0 ? '' : `${value} ${'dhm'[at]}`))
-  return [...texts, seconds % 60 < 1 ? '' : `${Math.floor(seconds % 60)} s`]
-    .filter(Boolean)
+  const parts = [seconds / 86_400, (seconds / 3600) % 24, (seconds / 60) % 60, seconds % 60]
+  return parts
+    .map(Math.floor)
+    .flatMap((value, at) => (value === 0 ? [] : `${value} ${'dhms'[at]}`))
     .join(' ')
+}
+
+interface Timed {
+  readonly feedID: string
+  readonly observationsTimestamp: number
+}
+
+/** A key that distinguishes a report from all others. */
+export function keyOf({ feedID, observationsTimestamp }: Timed): string {
+  return `${feedID}:${observationsTimestamp}`
+}
+
+/** The time of a report's observations, in Unix milliseconds. */
+export function observedAt({ feedID, observationsTimestamp }: Timed): number {
+  return feedTimeMs(feedID, observationsTimestamp)
 }

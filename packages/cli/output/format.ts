@@ -1,23 +1,27 @@
-import type { Command } from 'commander'
 import type { Feed } from 'sluice/client'
 import { ValidationError } from 'sluice/core'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { getReportVersion } from 'sluice/report'
-import { wholeNumber } from '../input/arguments.js'
+import type { Values } from '../command.js'
 import { factsOf } from '../input/feeds.js'
-import { csvRow } from './csv.js'
 import { feedName, timeOfDay } from './feeds.js'
 import { fieldsOf, printFields, shortPrice } from './prices.js'
 
 /** The options of the commands that print reports. */
-export interface FormatOptions {
-  readonly json?: boolean
-  readonly csv?: boolean
-  readonly raw?: boolean
-  readonly decimals?: number
-}
+export const formatOptions = {
+  json: { help: 'print JSON, an object a line; prices also as decimal numbers', excludes: ['csv'] },
+  csv: { help: 'print CSV, with a head' },
+  raw: { help: 'print prices as the integers that are signed' },
+  decimals: {
+    value: 'n',
+    help: 'the decimals of feeds of which they are not known (default: 18)',
+    is: 'whole',
+    max: 255,
+  },
+} as const
+export type FormatOptions = Values<typeof formatOptions>
 
-/** What a command prints of a report. */
+/** The parts of a report that a command prints. */
 export interface PrintedReport {
   readonly feedID: string
   readonly fullReport: string
@@ -29,9 +33,9 @@ export interface PrintedReport {
 
 /** Writes reports as text. */
 export interface Format {
-  /** What stands before the first report, with its line break; empty but for CSV. */
+  /** Stands before the first report, with its line break. Only CSV has it. */
   readonly head: string
-  /** What stands between blocks. */
+  /** Stands between blocks. */
   readonly separator: string
   /** A report in a line, without a line break. */
   line(report: PrintedReport): string
@@ -39,27 +43,12 @@ export interface Format {
   block(report: PrintedReport): string
 }
 
-/** The decimals of most feeds, for those of which they are not known. */
-const USUAL_DECIMALS = 18
-const MAX_DECIMALS = 255
+/** The decimals of most feeds, for feeds whose decimals are not known. */
+export const USUAL_DECIMALS = 18
 
-/** Adds the options to a command. */
-export function addFormatOptions(command: Command): Command {
-  return command
-    .option('--json', 'print JSON, an object a line; prices besides as decimal numbers')
-    .option('--csv', 'print CSV, with a head')
-    .option('--raw', 'print prices as the integers that are signed')
-    .option(
-      '--decimals <n>',
-      'the decimals of feeds of which they are not known (default: 18)',
-      wholeNumber(0, MAX_DECIMALS),
-    )
-}
-
-/** Makes the format that the options ask for. CSV has the columns of these feeds. */
+/** Makes the format of the options. CSV has the columns of these feeds. */
 export function createFormat(options: FormatOptions, feeds: readonly Feed[] = []): Format {
   const { json, csv, raw } = options
-  if (json && csv) throw new ValidationError('--json and --csv exclude each other')
   const known = new Map(feeds.map(feed => [feed.feedID, feed]))
   const factOf = (feedID: string): Feed => known.get(feedID) ?? factsOf(feedID)
   const decimals = (feedID: string): number | undefined =>
@@ -116,6 +105,16 @@ function csvFormat(
     line,
     block: line,
   }
+}
+
+/** A row of CSV, by RFC 4180, without its line break. */
+function csvRow(values: readonly (string | number)[]): string {
+  return values
+    .map(value => {
+      const text = String(value)
+      return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+    })
+    .join(',')
 }
 
 function textFormat(factOf: (feedID: string) => Feed, decimalsOf: DecimalsOf): Format {

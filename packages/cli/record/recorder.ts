@@ -1,91 +1,78 @@
 import type { Report } from 'sluice/report'
-import type { RecordingFiles } from './files.js'
-import { keyOf } from './known.js'
+import { keyOf } from '../output/feeds.js'
 
-/** Writes reports into files, and acknowledges them once they are on the disk. */
-export interface Recorder {
-  add(report: Report): void
-  /** How many reports are on the disk by this recorder. */
-  readonly written: number
-  /** Writes what waits. */
-  flush(): Promise<void>
-  /** Rejects when the files can't be written. */
-  readonly failed: Promise<never>
-  /** Writes what waits, and ends. */
-  close(): Promise<void>
-}
-
-/** Characters that wait; more are written at once. */
+/** Characters that wait for the next flush. More are written at once. */
 const MOST = 1_048_576
 
-/** Makes a recorder. What `known` names is in the files already. */
-export function createRecorder(
-  files: RecordingFiles,
-  known: Set<string>,
-  flushMs: number,
-): Recorder {
-  let text = ''
-  let waiting: Report[] = []
-  let written = 0
-  let running: Promise<void> | undefined
-  let fail: (error: unknown) => void
-  const failed = new Promise<never>((_resolve, reject) => {
-    fail = reject
+/** Collects reports as lines, writes them every so many milliseconds, and acknowledges those that are on the disk. */
+export class Recorder {
+  readonly #append: (text: string) => Promise<void>
+  readonly #known: Set<string>
+  readonly #timer: NodeJS.Timeout
+  #text = ''
+  #waiting: Report[] = []
+  #written = 0
+  #running: Promise<void> | undefined
+  #fail: (error: unknown) => void = () => undefined
+  /** Rejects when the files can't be written. */
+  readonly failed: Promise<never> = new Promise<never>((_resolve, reject) => {
+    this.#fail = reject
   })
-  failed.catch(() => undefined)
 
-  async function write(): Promise<void> {
-    while (waiting.length > 0) {
-      const [lines, reports] = [text, waiting]
-      text = ''
-      waiting = []
-      await files.append(lines)
-      written += reports.length
+  /** `known` has the keys of the reports that the files hold already. */
+  constructor(append: (text: string) => Promise<void>, known: Set<string>, flushMs: number) {
+    this.#append = append
+    this.#known = known
+    this.failed.catch(() => undefined)
+    this.#timer = setInterval(this.#flushSoon, flushMs)
+  }
+
+  /** How many reports this recorder has written to the disk. */
+  get written(): number {
+    return this.#written
+  }
+
+  readonly add = (report: Report): void => {
+    if (this.#known.delete(keyOf(report))) {
+      report.acknowledge()
+      return
+    }
+    this.#text += lineOf(report)
+    this.#waiting.push(report)
+    if (this.#text.length > MOST) this.#flushSoon()
+  }
+
+  /** Writes the waiting reports. */
+  flush(): Promise<void> {
+    this.#running ??= this.#write().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  /** Writes the waiting reports, and ends. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.flush()
+  }
+
+  readonly #flushSoon = (): void => void this.flush().catch(this.#fail)
+
+  async #write(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const [lines, reports] = [this.#text, this.#waiting]
+      this.#text = ''
+      this.#waiting = []
+      await this.#append(lines)
+      this.#written += reports.length
       for (const report of reports) report.acknowledge()
     }
-  }
-
-  function flush(): Promise<void> {
-    running ??= write().finally(() => {
-      running = undefined
-    })
-    return running
-  }
-
-  const flushSoon = (): void => void flush().catch(fail)
-  const timer = setInterval(flushSoon, flushMs)
-  return {
-    get written() {
-      return written
-    },
-    failed,
-    flush,
-    add(report) {
-      if (known.delete(keyOf(report))) {
-        report.acknowledge()
-        return
-      }
-      text += lineOf(report)
-      waiting.push(report)
-      if (text.length > MOST) flushSoon()
-    },
-    async close() {
-      clearInterval(timer)
-      await flush()
-    },
   }
 }
 
 function lineOf(report: Report): string {
   const { feedID, validFromTimestamp, observationsTimestamp, fullReport, source, originID } = report
-  const line = {
-    feedID,
-    validFromTimestamp,
-    observationsTimestamp,
-    fullReport,
-    source,
-    originID,
-    receivedAt: Date.now(),
-  }
+  const times = { validFromTimestamp, observationsTimestamp }
+  const line = { feedID, ...times, fullReport, source, originID, receivedAt: Date.now() }
   return `${JSON.stringify(line)}\n`
 }

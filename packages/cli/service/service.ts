@@ -1,25 +1,35 @@
-import type { Command } from 'commander'
-import type { Config } from 'sluice'
-import { endpoints } from 'sluice'
+import * as util from 'node:util'
+import { type Config, createClient, endpoints } from 'sluice'
 import type { Client, Plugin } from 'sluice/client'
 import { ValidationError } from 'sluice/core'
-import { pickOptions } from 'sluice/internal'
+import { clientNames, pickOptions, presetOf } from 'sluice/internal'
 import type { DecodedReport } from 'sluice/plugins/decoders'
-import { addEnvFile } from '../input/env-file.js'
+import { given, type Values } from '../command.js'
+import { readFile } from '../input/files.js'
 import type { IO } from '../io.js'
-import { addNetworkOptions, type NetworkOptions, readNetwork } from './network.js'
 
 /** The networks of the service. */
 export type NetworkName = keyof typeof endpoints
 
-/** The options of the commands that talk to the service. */
-export interface ServiceOptions extends NetworkOptions {
-  readonly mainnet?: boolean
-  readonly testnet?: boolean
-  readonly endpoint?: string
-  readonly wsEndpoint?: string
-  readonly envFile?: string
-}
+/** The options of the commands that talk to the service: which one, and the way there. */
+export const serviceOptions = {
+  mainnet: { help: 'ask the mainnet', excludes: ['testnet', 'endpoint', 'wsEndpoint'] },
+  testnet: {
+    help: 'ask the testnet, which is the default',
+    excludes: ['endpoint', 'wsEndpoint'],
+  },
+  endpoint: { value: 'url', help: 'ask the service at this URL (default: REST_URL)' },
+  wsEndpoint: {
+    value: 'url',
+    help: 'stream from this URL, or from several, separated by commas (default: WS_URL)',
+  },
+  envFile: { value: 'file', help: 'read variables that the environment lacks from this file' },
+  proxy: { value: 'url', help: 'go through this proxy; env for that of HTTPS_PROXY and the like' },
+  ca: { value: 'file', help: 'trust only the authorities of this file, in PEM' },
+  cert: { value: 'file', help: 'show this client certificate, in PEM' },
+  key: { value: 'file', help: 'its private key, in PEM; TLS_PASSPHRASE decrypts it' },
+} as const
+export type ServiceOptions = Values<typeof serviceOptions>
 
 /** Which service is meant, and who asks it. */
 export interface Service {
@@ -33,20 +43,6 @@ export interface Service {
   readonly egress: Pick<Config, 'proxy' | 'tls'>
 }
 
-/** Adds them to a command. */
-export function addServiceOptions(command: Command): Command {
-  command
-    .option('--mainnet', 'ask the mainnet')
-    .option('--testnet', 'ask the testnet, which is the default')
-    .option('--endpoint <url>', 'ask the service at this URL (default: REST_URL)')
-    .option(
-      '--ws-endpoint <url>',
-      'stream from this URL, or from several, separated by commas (default: WS_URL)',
-    )
-    .option('--env-file <file>', 'read what the environment lacks from this file')
-  return addNetworkOptions(command)
-}
-
 /**
  * Reads which service is meant, by options and the environment. Credentials have all the names that the official documentation
  * uses; no option takes them, since others see the arguments of a process.
@@ -54,9 +50,6 @@ export function addServiceOptions(command: Command): Command {
 export function findService(options: ServiceOptions, io: IO): Service {
   const { mainnet, testnet, endpoint, wsEndpoint, envFile } = options
   const isNamed = mainnet === true || testnet === true
-  if (mainnet && testnet) throw new ValidationError('--mainnet and --testnet exclude each other')
-  if (isNamed && (endpoint !== undefined || wsEndpoint !== undefined))
-    throw new ValidationError('--mainnet and --testnet exclude --endpoint and --ws-endpoint')
   if (envFile !== undefined) addEnvFile(io, envFile)
   const { env } = io
   const apiKey = env.API_KEY || env.STREAMS_API_KEY
@@ -70,13 +63,42 @@ export function findService(options: ServiceOptions, io: IO): Service {
     ...urls,
     network: networkOf(urls.endpoint),
     credentials: apiKey && userSecret ? { apiKey, userSecret } : undefined,
-    egress: readNetwork(options, env),
+    egress: readEgress(options, env),
   }
 }
 
 function networkOf(endpoint: string): NetworkName | undefined {
   const names = Object.keys(endpoints) as NetworkName[]
   return names.find(name => endpoint.startsWith(endpoints[name].endpoint))
+}
+
+/** Adds the variables of a file to the environment, as `node --env-file` does. Set variables stay. */
+function addEnvFile({ env }: IO, path: string): void {
+  if (typeof util.parseEnv !== 'function')
+    throw new ValidationError('--env-file needs Node 20.12, or 21.7')
+  const added = util.parseEnv(readFile('--env-file', path).toString())
+  for (const [name, value] of Object.entries(added)) env[name] ??= value
+}
+
+/** Reads the way to the service: a proxy, and certificates. */
+function readEgress({ proxy, ca, cert, key }: ServiceOptions, env: IO['env']): Service['egress'] {
+  if (proxy?.includes('@'))
+    throw new ValidationError(
+      '--proxy must have no user name and password, which others could see: set HTTPS_PROXY, and give --proxy env',
+    )
+  const tls = readTLS({ ca, cert, key })
+  const passphrase = key !== undefined && env.TLS_PASSPHRASE
+  return given({ proxy, tls: passphrase ? { ...tls, passphrase } : tls })
+}
+
+/** Reads the files of certificates, by the names of their options; undefined without any. */
+export function readTLS(
+  paths: Readonly<Record<'ca' | 'cert' | 'key', string | undefined>>,
+  prefix = '--',
+): { readonly ca?: Buffer; readonly cert?: Buffer; readonly key?: Buffer } | undefined {
+  const named = Object.entries(given(paths))
+  if (named.length === 0) return undefined
+  return Object.fromEntries(named.map(([name, path]) => [name, readFile(`${prefix}${name}`, path)]))
 }
 
 /** The configuration of a client of a service. Throws without credentials. */
@@ -89,15 +111,13 @@ export function configOf({ endpoint, wsEndpoint, credentials, egress }: Service)
 }
 
 /** Makes a client of a service; `above` are plugins that stand above those of the preset. */
-export async function connect(
+export function connect(
   service: Service,
   more: Partial<Config> = {},
   above: readonly Plugin<never>[] = [],
-): Promise<Client<DecodedReport>> {
+): Client<DecodedReport> {
   const config = { ...configOf(service), ...more }
-  const { createClient } = await import('sluice')
   if (above.length === 0) return createClient(config)
-  const { clientNames, presetOf } = await import('sluice/internal')
   const plugins = [...above, ...(presetOf(config) as readonly Plugin<DecodedReport>[])]
   return createClient({ ...pickOptions(config, clientNames), plugins })
 }

@@ -1,46 +1,40 @@
-import type { Command } from 'commander'
 import { ValidationError } from 'sluice/core'
 import type { SignerSet, Signers } from 'sluice/plugins/verify'
-import { wholeNumber } from '../input/arguments.js'
+import type { Values } from '../command.js'
 import { parseJSON, readFile } from '../input/files.js'
 
 /** The options that say who may sign. */
-export interface SignerOptions {
-  readonly signers?: string
-  readonly f?: number
-  readonly onchain?: string
-  readonly verifier?: string
-}
-
-/** Adds them to a command. */
-export function addSignerOptions(command: Command): Command {
-  return command
-    .option(
-      '--signers <list|file>',
-      'verify: addresses, separated by commas, or a JSON file of one or several { signers, f, configDigest?, activeFrom?, activeUntil? }',
-    )
-    .option('--f <n>', 'how many of the listed signers may be faulty', wholeNumber(1, 10))
-    .option(
-      '--onchain <url>',
-      'verify: an Ethereum node, which is asked for the signers of the verifier contract',
-    )
-    .option(
-      '--verifier <address>',
-      'the contract: a VerifierProxy (default: that of the node’s network)',
-    )
-}
+export const signerOptions = {
+  signers: {
+    value: 'list|file',
+    help: 'verify: addresses, separated by commas, or a JSON file of one or several { signers, f, configDigest?, activeFrom?, activeUntil? }',
+  },
+  f: {
+    value: 'n',
+    help: 'how many of the listed signers may be faulty',
+    is: 'whole',
+    min: 1,
+    max: 10,
+    needs: ['signers'],
+  },
+  onchain: {
+    value: 'url',
+    help: 'verify: an Ethereum node, which is asked for the signers of the verifier contract',
+    excludes: ['signers', 'f'],
+  },
+  verifier: {
+    value: 'address',
+    help: 'the contract: a VerifierProxy (default: that of the node’s network)',
+    needs: ['onchain'],
+  },
+} as const
+export type SignerOptions = Values<typeof signerOptions>
 
 /** The signers that the options name; undefined where they name none. */
 export async function findSigners(options: SignerOptions): Promise<Signers | undefined> {
   const { signers, f, onchain, verifier } = options
-  if (onchain === undefined) {
-    if (verifier !== undefined) throw new ValidationError('--verifier goes with --onchain')
-    if (signers !== undefined) return readSigners(signers, f)
-    if (f !== undefined) throw new ValidationError('--f goes with --signers')
-    return undefined
-  }
-  if (signers !== undefined || f !== undefined)
-    throw new ValidationError('--onchain takes the place of --signers and --f')
+  if (signers !== undefined) return readSigners(signers, f)
+  if (onchain === undefined) return undefined
   const { findOnchainSigners } = await import('./onchain.js')
   return findOnchainSigners(onchain, verifier)
 }

@@ -1,13 +1,75 @@
 import type { ConnectionFacts, Feed, ReconnectingInfo, Status, Stream } from 'sluice/client'
 import type { Gap } from 'sluice/report'
 import { inOneLine } from '../errors.js'
-import { green, red, yellow } from '../output/colours.js'
-import { dateTime, duration, feedName, timeOfDay } from '../output/feeds.js'
+import type { EventLevel } from '../monitor/messages.js'
+import { bold, green, red, yellow } from '../output/colours.js'
+import { count, dateTime, duration, feedName, timeOfDay } from '../output/feeds.js'
 
-/** How much is printed of what happens to a stream: errors that end it alone, what matters, or all. */
+/** How much a command prints of a stream's events: only the error that ends it, the important ones, or all. */
 export type Verbosity = 'quiet' | 'normal' | 'verbose'
 
-/** Says in a line each what happens to a stream, as it happens. Returns whether an error has been said. */
+/** Something that has happened to a stream, in words for a line of a terminal or of the monitor's page. */
+export interface StreamEvent {
+  readonly level: EventLevel
+  /** A word: `gap`, `lost`, … */
+  readonly kind: string
+  readonly text: string
+  /** True if the log of a client says it, too. */
+  readonly isStatus?: boolean
+  readonly error?: Error
+}
+
+/** Feeds that a line names. */
+const MOST_NAMES = 10
+
+/** Tells each event of a stream in words, as it happens. `nameOf` names a feed. */
+export function tellEvents(
+  stream: Stream,
+  nameOf: (feedID: string) => string,
+  tell: (event: StreamEvent) => void,
+): void {
+  stream.on('error', error =>
+    tell({ level: 'bad', kind: 'error', text: inOneLine(error.message), error }),
+  )
+  stream.on('status', status => {
+    const [level, kind, text] = describeStatus(status, nameOf) ?? []
+    if (level !== undefined && kind !== undefined && text !== undefined)
+      tell({ level, kind, text, isStatus: true })
+  })
+  stream.on('gap', ({ feedID, from, to, cause }) => {
+    const range = `${dateTime(feedID, from)} to ${timeOfDay(feedID, to)} (${duration(feedID, to - from + 1)})`
+    tell({
+      level: 'warning',
+      kind: 'gap',
+      text: `${nameOf(feedID)}: gap from ${range}: ${causes[cause]}`,
+    })
+  })
+  stream.on('gap-filled', ({ report: { feedID, observationsTimestamp: time } }) =>
+    tell({
+      level: 'good',
+      kind: 'gap filled',
+      text: `${nameOf(feedID)}: the report of ${timeOfDay(feedID, time)} came after its gap`,
+    }),
+  )
+  stream.on('conflict', ({ first: { feedID, observationsTimestamp: time } }) =>
+    tell({
+      level: 'bad',
+      kind: 'conflict',
+      text: `${nameOf(feedID)}: two different reports of ${timeOfDay(feedID, time)}`,
+    }),
+  )
+}
+
+const colours: Readonly<Record<EventLevel, (text: string) => string>> = {
+  good: green,
+  info: text => text,
+  warning: yellow,
+  bad: red,
+}
+/** Kinds that a terminal leaves out. */
+const minor: ReadonlySet<string> = new Set(['joined', 'left', 'subscribed', 'unsubscribed'])
+
+/** Prints the events of a stream. Returns a function that says whether an error has been printed. */
 export function noteEvents(
   stream: Stream,
   feeds: readonly Feed[],
@@ -17,35 +79,22 @@ export function noteEvents(
   if (verbosity === 'quiet') return () => false
   const noted = new WeakSet<object>()
   const names = new Map(feeds.map(feed => [feed.feedID, feedName(feed)]))
-  const nameOf = (feedID: string): string => names.get(feedID) ?? feedID
   let isUnsaved = false
-  stream.on('error', error => {
-    noted.add(error)
-    // Each attempt to save them fails, once a second.
-    if (error.message.startsWith('cursors could not be saved')) {
-      if (isUnsaved) return
-      isUnsaved = true
-    }
-    note(red(inOneLine(error.message)))
-  })
-  // The log of -v has these, too.
-  if (verbosity === 'normal')
-    stream.on('status', status => {
-      const line = describeStatus(status, nameOf)
-      if (line !== undefined) note(line)
-    })
-  stream.on('gap', gap => note(yellow(`${nameOf(gap.feedID)}: ${describeGap(gap)}`)))
-  stream.on('gap-filled', ({ report: { feedID, observationsTimestamp: time } }) =>
-    note(green(`${nameOf(feedID)}: the report of ${timeOfDay(feedID, time)} came after its gap`)),
-  )
-  stream.on('conflict', ({ first: { feedID, observationsTimestamp: time } }) =>
-    note(red(`${nameOf(feedID)}: two different reports of ${timeOfDay(feedID, time)}`)),
+  tellEvents(
+    stream,
+    feedID => names.get(feedID) ?? feedID,
+    function noteEvent({ level, kind, text, isStatus, error }) {
+      if (error !== undefined) noted.add(error)
+      if (minor.has(kind) || (isStatus && verbosity === 'verbose')) return
+      // While cursors can't be saved, each attempt fails, once a second.
+      if (text.startsWith('cursors could not be saved')) {
+        if (isUnsaved) return
+        isUnsaved = true
+      }
+      note(colours[level](text))
+    },
   )
   return thrown => noted.has(thrown as object)
-}
-
-function describeGap({ feedID, from, to, cause }: Gap): string {
-  return `gap from ${dateTime(feedID, from)} to ${timeOfDay(feedID, to)} (${duration(feedID, to - from + 1)}): ${causes[cause]}`
 }
 
 const causes: Readonly<Record<Gap['cause'], string>> = {
@@ -55,56 +104,79 @@ const causes: Readonly<Record<Gap['cause'], string>> = {
   overflow: 'the reports were not taken in time',
 }
 
-/** A change of a connection or a feed in a line; undefined where it is not worth one. */
-function describeStatus(status: Status, nameOf: (feedID: string) => string): string | undefined {
-  const list = (feedIDs: readonly string[]): string => feedIDs.map(nameOf).join(', ')
-  switch (status.type) {
+/** A change of a connection or of feeds; undefined if it is not worth a line. */
+function describeStatus(
+  status: Status,
+  nameOf: (feedID: string) => string,
+): readonly [EventLevel, string, string] | undefined {
+  const { type } = status
+  const names = (feedIDs: readonly string[]): string => {
+    const more = feedIDs.length > MOST_NAMES ? ` and ${feedIDs.length - MOST_NAMES} more` : ''
+    return `${feedIDs.slice(0, MOST_NAMES).map(nameOf).join(', ')}${more}`
+  }
+  switch (type) {
     case 'connected':
-      return green(`${originOf(status)} is connected`)
+      return ['good', type, `${originOf(status)} is connected`]
     case 'disconnected':
       return status.wasOpen
-        ? yellow(`${originOf(status)} is lost: ${reasonOf(status.error)}`)
-        : describeAway(originOf(status), status.error)
+        ? ['warning', 'lost', `${originOf(status)} is lost: ${reasonOf(status.error)}`]
+        : ['warning', 'unreachable', awayText(originOf(status), status.error)]
     case 'reconnecting':
-      return describeAttempt(originOf(status), status)
-    case 'degraded':
-      return yellow(
-        `${originOf(status)} rejects again: ${reasonOf(status.error)}; next attempt in ${seconds(status.delayMs)}`,
-      )
+      return ['warning', 'attempt', attemptText(originOf(status), status)]
+    case 'degraded': {
+      const reason = reasonOf(status.error)
+      const next = `next attempt in ${seconds(status.delayMs)}`
+      return ['bad', type, `${originOf(status)} rejects again: ${reason}; ${next}`]
+    }
     case 'failed':
-      return red(`${originOf(status)} is given up`)
+      return ['bad', type, `${originOf(status)} is given up: ${reasonOf(status.error)}`]
+    case 'joined':
+    case 'left':
+      return ['info', type, originOf(status)]
     case 'stale':
-      return yellow(`no report for ${seconds(status.staleMs)}: ${list(status.feedIDs)}`)
+      return ['warning', type, `no report for ${seconds(status.staleMs)}: ${names(status.feedIDs)}`]
     case 'fresh':
-      return green(`reports again: ${list(status.feedIDs)}`)
+      return ['good', type, `reports again: ${names(status.feedIDs)}`]
+    case 'subscribed':
+    case 'unsubscribed':
+      return ['warning', type, names(status.feedIDs)]
     case 'backpressure':
-      return yellow(`${status.queued} reports wait to be printed`)
-    case 'behind':
-      return yellow(
-        `${status.waiting} reports wait ${status.cause === 'signers' ? 'for their signers' : 'to be verified'}, the oldest for ${seconds(status.oldestMs)}`,
-      )
+      return ['warning', type, `${status.queued} reports wait for their handler`]
+    case 'behind': {
+      const what = status.cause === 'signers' ? 'for their signers' : 'to be verified'
+      const oldest = `the oldest for ${seconds(status.oldestMs)}`
+      return ['bad', type, `${status.waiting} reports wait ${what}, ${oldest}`]
+    }
     case 'caught-up':
-      return green('reports are verified in time again')
+      return ['good', 'caught up', 'reports are verified in time again']
     default:
       return undefined
   }
 }
 
-/** Says that a host, or an origin, did not answer. */
-export function describeAway(name: string, error: Error): string {
-  return yellow(`${name} can’t be reached: ${reasonOf(error)}`)
+function awayText(name: string, error: Error): string {
+  return `${name} can’t be reached: ${reasonOf(error)}`
 }
 
-/** Says when it is asked again. */
-export function describeAttempt(
+function attemptText(
   name: string,
   { attempt, maxAttempts, delayMs }: Pick<ReconnectingInfo, 'attempt' | 'maxAttempts' | 'delayMs'>,
 ): string {
-  return yellow(`${name}: attempt ${attempt} of ${count(maxAttempts)} in ${seconds(delayMs)}`)
+  const most = maxAttempts === Number.POSITIVE_INFINITY ? 'any number' : maxAttempts
+  return `${name}: attempt ${attempt} of ${most} in ${seconds(delayMs)}`
+}
+
+/** Says in two lines that a service did not answer, and when the command asks again. */
+export function describeAway(
+  name: string,
+  error: Error,
+  next: Parameters<typeof attemptText>[1],
+): readonly string[] {
+  return [yellow(awayText(name, error)), yellow(attemptText(name, next))]
 }
 
 /** The short id of an origin, or else its host. */
-export function originOf({ originID, host }: Pick<ConnectionFacts, 'originID' | 'host'>): string {
+function originOf({ originID, host }: Pick<ConnectionFacts, 'originID' | 'host'>): string {
   return originID === undefined ? host : `origin ${originID}`
 }
 
@@ -113,10 +185,38 @@ function reasonOf({ message }: Error): string {
   return message.replace(/\n.*/s, '').replace(/GET \/api\/v1\/\S+:? /, '')
 }
 
-function count(attempts: number): string {
-  return attempts === Number.POSITIVE_INFINITY ? 'any number' : String(attempts)
-}
-
 function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`
+}
+
+/** The counts of a stream, in lines. There are none if it has failed before its first report. */
+export function describeTotals(
+  stream: Pick<Stream, 'getMetrics'>,
+  hasFailed: boolean,
+): readonly string[] {
+  const metrics = stream.getMetrics()
+  if (hasFailed && metrics.accepted === 0) return []
+  const { accepted, verified, verificationFailed, superseded } = metrics
+  // A report is rejected if it is malformed, or fails its verification.
+  const rejected = metrics.malformed + verificationFailed
+  const line = [
+    count(accepted, 'report'),
+    ...(verified + verificationFailed > 0 ? [`${verified} verified`] : []),
+    `duplicates ${metrics.deduplicated}`,
+    `out of order ${metrics.outOfOrder}`,
+    ...(superseded > 0 ? [`superseded ${superseded}`] : []),
+    `fetched later ${metrics.backfilled}`,
+    `gaps ${metrics.gaps}`,
+    `dropped ${metrics.dropped}`,
+    `rejected ${rejected}`,
+    `reconnections ${metrics.partialReconnects + metrics.fullReconnects}`,
+  ]
+  const origins = Object.values(metrics.origins).filter(({ originID }) => originID !== undefined)
+  return [
+    bold(line.join(', ')),
+    ...origins.map(({ originID, received, first, outOfOrder, roundTripMs }) => {
+      const trip = roundTripMs === undefined ? '' : `, round trip ${Math.round(roundTripMs)} ms`
+      return `origin ${originID}: received ${received}, first with ${first}, out of order with ${outOfOrder}${trip}`
+    }),
+  ]
 }

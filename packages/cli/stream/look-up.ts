@@ -5,21 +5,21 @@ import { Delays } from 'sluice/internal'
 import { findFeeds } from '../input/feeds.js'
 import { type IO, warn } from '../io.js'
 import { connect, type Service } from '../service/service.js'
-import { describeAttempt, describeAway } from './events.js'
+import { describeAway } from './events.js'
 
 /** Milliseconds before the first new attempt: the default of a stream. */
 const RECONNECT_INTERVAL = 1000
 
-/** How often the service is asked, and whether that is said. */
+/** How often a command asks again for feeds, and whether it says so. */
 export interface LookUp {
-  /** New attempts in a row. */
-  readonly maxAttempts: number
-  readonly isQuiet: boolean
+  /** New attempts in a row. @default Infinity */
+  readonly maxReconnects?: number
+  readonly quiet?: boolean
 }
 
 /**
- * Finds the feeds of a command that streams. While the service is away, names are looked up again as a stream connects again:
- * as often, after the same delays and with the same messages.
+ * Finds the feeds of a command that streams. While the service is away, it looks names up again as a stream connects again: as
+ * often, after the same delays and with the same messages.
  */
 export function lookUpFeeds(
   given: readonly string[],
@@ -36,17 +36,17 @@ export function lookUpFeeds(
 export function feedLister(service: Service, config: Partial<Config>): Pick<Rest, 'listFeeds'> {
   return {
     async listFeeds(options) {
-      await using client = await connect(service, { ...config, retryAttempts: 0 })
+      await using client = connect(service, { ...config, retryAttempts: 0 })
       return await client.listFeeds(options)
     },
   }
 }
 
-/** Asks again while the error is one of a service that is away. `name` says in messages who is asked. */
+/** Asks again while the service is away. `name` is the service in messages. */
 export async function keepAsking<Answer>(
   ask: () => Promise<Answer>,
   name: string,
-  { maxAttempts, isQuiet }: LookUp,
+  { maxReconnects: maxAttempts = Number.POSITIVE_INFINITY, quiet }: LookUp,
   io: IO,
 ): Promise<Answer> {
   const delays = new Delays()
@@ -57,10 +57,8 @@ export async function keepAsking<Answer>(
       const isAway = isStreamsError(thrown) && thrown.isRetryable
       if (!isAway || attempt > maxAttempts || io.signal.aborted) throw thrown
       const delayMs = delays.beforeConnecting(attempt, RECONNECT_INTERVAL, thrown)
-      if (!isQuiet) {
-        warn(io, describeAway(name, thrown))
-        warn(io, describeAttempt(name, { attempt, maxAttempts, delayMs }))
-      }
+      const next = { attempt, maxAttempts, delayMs }
+      if (!quiet) for (const line of describeAway(name, thrown, next)) warn(io, line)
       await sleep(delayMs, io.signal)
     }
   }

@@ -7,7 +7,7 @@ import { startDataEngine } from '@sluice/engine'
 import { read } from '@sluice/test-support/sources.js'
 import { tablesOf, tableUnder } from '@sluice/test-support/tables.js'
 import { until } from '@sluice/test-support/waiting.js'
-import { readSpec } from '../completion/spec.js'
+import { readSpec } from '../completion.js'
 import { createProgram } from '../program.js'
 import { runHere, start } from './support/cli.js'
 

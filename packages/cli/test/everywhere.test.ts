@@ -72,7 +72,7 @@ const cases: Readonly<Record<string, Case>> = {
   stream: {
     args: ['ETH/USD', 'BTC/USD', '--ha', ...signed],
     until: /BTC\/USD +V3/,
-    terminal: /\d reports, \d+ verified, copies/,
+    terminal: /\d reports, \d+ verified, duplicates/,
     pipe: line,
   },
   doctor: {

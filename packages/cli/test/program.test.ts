@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterAll, describe, expect, test } from '@jest/globals'
 import { startDataEngine } from '@sluice/engine'
-import { allOf, readSpec } from '../completion/spec.js'
+import { allOf, readSpec } from '../completion.js'
 import { createProgram } from '../program.js'
 import { runHere } from './support/cli.js'
 
@@ -72,10 +72,13 @@ describe('a wrong option, file or id', () => {
       "'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish.",
     ],
     [['latest', id, '--env-file', 'none.env'], '--env-file can’t be read from none.env: ENOENT'],
-    [['latest', id, '--mainnet', '--testnet'], '--mainnet and --testnet exclude each other'],
+    [
+      ['latest', id, '--mainnet', '--testnet'],
+      "option '--mainnet' cannot be used with option '--testnet'",
+    ],
     [
       ['latest', id, '--mainnet', '--endpoint', 'http://x'],
-      '--mainnet and --testnet exclude --endpoint',
+      "option '--mainnet' cannot be used with option '--endpoint <url>'",
     ],
     [['latest', id, '--endpoint', 'x'], 'endpoint must be a URL'],
     [['feeds'], 'API_KEY and USER_SECRET must be set'],
@@ -90,7 +93,7 @@ describe('a wrong option, file or id', () => {
 })
 
 describe('which service is asked', () => {
-  test('options stand before the environment, and that before a file, which is read only if asked', async () => {
+  test('options take precedence over the environment, and the environment over a file, which is read only if asked', async () => {
     const feedID = `0x0003${'5a'.repeat(30)}`
     await using engine = await startDataEngine({ feeds: [feedID] })
     const file = join(folder, '.env')

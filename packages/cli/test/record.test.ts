@@ -15,7 +15,7 @@ import { startCommand } from '@sluice/test-support/command.js'
 import { inForm } from '@sluice/test-support/long.js'
 import { pause, until } from '@sluice/test-support/waiting.js'
 import type { Report } from 'sluice/report'
-import { createRecorder } from '../record/recorder.js'
+import { Recorder } from '../record/recorder.js'
 import { type RunningHere, runHere, start } from './support/cli.js'
 
 const feeds = [`0x1003${'1a'.repeat(30)}`, `0x1008${'2b'.repeat(30)}`]
@@ -152,16 +152,12 @@ test('a report counts as acknowledged once it is on the disk, and not before', a
   let finishWrite = (): void => undefined
   const acknowledged: number[] = []
   const written: string[] = []
-  const recorder = createRecorder(
-    {
-      current: undefined,
-      append(text) {
-        written.push(text)
-        return new Promise(resolve => {
-          finishWrite = resolve
-        })
-      },
-      close: async () => undefined,
+  const recorder = new Recorder(
+    text => {
+      written.push(text)
+      return new Promise<void>(resolve => {
+        finishWrite = resolve
+      })
     },
     new Set([`${feeds[0]}:2`]),
     600_000,

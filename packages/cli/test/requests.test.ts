@@ -83,9 +83,7 @@ describe('sluice history', () => {
       expect(whole).toMatchObject({ code: 0, err: `sluice: 250 reports written to ${out}\n` })
       const text = readFileSync(out, 'utf8')
       truncateSync(out, Math.round(text.length / 3))
-      expect((await run(...args)).err).toMatch(
-        /^sluice: --out .* exists: --resume goes on with it\n$/,
-      )
+      expect((await run(...args)).err).toMatch(/^sluice: --out .* exists: --resume continues it\n$/)
       const resumed = await run(...args, '--resume')
       expect(resumed.code).toBe(0)
       expect(readFileSync(out, 'utf8').replace(/"source":"\w+"/g, '')).toBe(
@@ -163,7 +161,7 @@ describe('sluice history', () => {
     const { code, err } = await running.ended
     const written = linesOf(readFileSync(out, 'utf8')).length - 1
     expect([code, written > 0, written < COUNT]).toEqual([1, true, true])
-    expect(err).toContain(`sluice: ${written} reports written to ${out}; --resume goes on\n`)
+    expect(err).toContain(`sluice: ${written} reports written to ${out}; --resume continues it\n`)
   })
 
   test('ends with 2 where it would begin in the future', async () => {
@@ -187,11 +185,14 @@ describe('sluice history', () => {
   })
 
   test.each([
-    [['--json', '--csv'], '--json and --csv exclude each other'],
-    [['--resume'], '--resume goes with --out'],
-    [['--out', 'x'], '--out goes with --json, --csv or --parquet'],
+    [['--json', '--csv'], "option '--json' cannot be used with option '--csv'"],
+    [['--resume'], '--resume needs --out'],
+    [['--out', 'x'], '--out needs --json, --csv or --parquet'],
     [['--out', '/none/x', '--json'], '--out can’t be written to /none/x: ENOENT'],
-    [['--out', 'x', '--json', '--parquet'], '--parquet excludes --json, --csv and --resume'],
+    [
+      ['--out', 'x', '--json', '--parquet'],
+      "option '--parquet' cannot be used with option '--json'",
+    ],
   ])('%j ends with 2', async (args, message) => {
     expect(await run('history', eth, ...range, ...args)).toEqual({
       code: 2,

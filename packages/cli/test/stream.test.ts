@@ -67,7 +67,7 @@ describe('sluice stream', () => {
     // The copies may come after it was stopped.
     expect(err).toMatch(/sluice: origin 001 is connected\n/)
     expect(err).toMatch(
-      /sluice: 2 reports, copies \d, out of order 0, fetched later 0, gaps 0, dropped 0, /,
+      /sluice: 2 reports, duplicates \d, out of order 0, fetched later 0, gaps 0, dropped 0, /,
     )
     expect(err).toMatch(/sluice: origin 002: received \d, first with \d, out of order with \d/)
   })
@@ -185,8 +185,8 @@ describe('sluice stream', () => {
     ],
     [[eth, '--signers', 'none.json'], '--signers can’t be read from none.json: ENOENT'],
     [[eth, '--signers', '0x12'], '--f must be given with a list of signers'],
-    [[eth, '--f', '1'], '--f goes with --signers'],
-    [[eth, '--json', '--csv'], '--json and --csv exclude each other'],
+    [[eth, '--f', '1'], '--f needs --signers'],
+    [[eth, '--json', '--csv'], "option '--json' cannot be used with option '--csv'"],
     [[eth, '--max-reconnects', '-1'], "'-1' is invalid"],
     [[eth, '--decimals', '1.5'], "'1.5' is invalid"],
     [[eth, '--cursors', '/none/c.json'], '--cursors can’t be written to /none/c.json: ENOENT'],

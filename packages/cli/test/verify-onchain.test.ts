@@ -62,8 +62,11 @@ describe('sluice verify --onchain', () => {
 
   test.each([
     ['--signers or --onchain must be given', []],
-    ['--verifier goes with --onchain', ['--verifier', `0x${'ab'.repeat(20)}`]],
-    ['--onchain takes the place of --signers and --f', ['--onchain', 'http://x', '--f', '1']],
+    ['--verifier needs --onchain', ['--verifier', `0x${'ab'.repeat(20)}`]],
+    [
+      "'--onchain <url>' cannot be used with option '--f <n>'",
+      ['--onchain', 'http://x', '--f', '1'],
+    ],
     ['--onchain must begin with http', ['--onchain', 'ftp://x']],
     ['verifier must be 0x and 40', ['--onchain', 'http://127.0.0.1:9', '--verifier', '0x12']],
   ])('%s', async (message, args) => {

@@ -72,7 +72,7 @@ describe('sluice verify', () => {
       ...byList,
       '--feed',
       feedID,
-      '--count',
+      '--quorum',
       'exactly',
       '--json',
     ])
@@ -121,7 +121,7 @@ describe('sluice verify', () => {
       ['the report is neither hexadecimal nor', [`${fullReport.slice(2)}?`, ...byList]],
       ['addresses alone are given as', [fullReport, '--signers', file('plain.txt', list)]],
       ['the report must have a fullReport', ['-', ...byList], '{"report":{}}'],
-      ['count must be', [fullReport, ...byList, '--count', 'most']],
+      ['quorum must be', [fullReport, ...byList, '--quorum', 'most']],
       ['feedID must be', [fullReport, ...byList, '--feed', 'ETH']],
     ]
     await Promise.all(

@@ -6,9 +6,10 @@ import {
   type Inspection,
   inspectLog,
 } from '@sluice/nats'
+import { observedAt } from '../../output/feeds.js'
 import { connectNats, type LogOptions } from '../../service/nats.js'
-import { formatSeconds, observedAt } from '../age.js'
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
+import { formatSeconds } from '../context.js'
 
 /** Feeds and readers that are looked at, where no feeds are given. */
 const SOME = 20
@@ -22,7 +23,7 @@ export const log: Check = {
   name: 'log',
   needs: ['packages'],
   exitCode: exitCodes.service,
-  async run({ log: place, feedIDs }) {
+  async run({ subject: { log: place, feedIDs } }) {
     const options = place as LogOptions
     const { stream = DEFAULT_STREAM, prefix = DEFAULT_PREFIX } = options
     const connection = await connectNats(options, false)

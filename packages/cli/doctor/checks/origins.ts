@@ -1,11 +1,13 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Plugin } from 'sluice/client'
+import { createClient } from 'sluice/client'
 import { asError } from 'sluice/core'
 import { parseOrigins } from 'sluice/plugins/ha-discovery'
-import { generateAuthHeaders } from 'sluice/plugins/hmac-auth'
-import { correctionOf, formatSeconds } from '../age.js'
+import { generateAuthHeaders, hmacAuth } from 'sluice/plugins/hmac-auth'
+import { retry } from 'sluice/plugins/retry'
+import { observedAt } from '../../output/feeds.js'
 import { type Check, exitCodes, type Finding, failed, notChecked, ok, warning } from '../check.js'
-import type { Context } from '../context.js'
-import { median } from '../median.js'
-import { type Origin, type Watched, watchOrigin } from '../watch-origin.js'
+import { type Context, formatSeconds, median } from '../context.js'
 
 /** Feeds that are watched where none are given. */
 const SOME = 5
@@ -17,10 +19,10 @@ export const origins: Check = {
   name: 'origins',
   needs: ['credentials'],
   exitCode: exitCodes.service,
-  deadline: ({ seconds }) => seconds * 1000 + MARGIN,
+  deadline: ({ subject }) => subject.seconds * 1000 + MARGIN,
   async run(context, signal) {
     const readable = await context.readableFeeds()
-    const given = context.feedIDs.filter(feedID => readable.includes(feedID))
+    const given = context.subject.feedIDs.filter(feedID => readable.includes(feedID))
     const feedIDs = given.length > 0 ? given : readable.slice(0, SOME)
     const { found, finding } = await findOrigins(context, signal)
     if (feedIDs.length === 0) return [finding, notChecked('because no feed may be read')]
@@ -54,7 +56,7 @@ async function findOrigins(
       found,
       finding: warning(
         `high availability is not possible: ${host} has one origin`,
-        alone(host),
+        aloneAdvice(host),
         facts,
       ),
     }
@@ -63,13 +65,13 @@ async function findOrigins(
       found: [{ name: host, url, id: undefined }],
       finding: warning(
         `high availability is not possible: ${host} does not list its origins: ${asError(thrown).message}`,
-        alone(host),
+        aloneAdvice(host),
       ),
     }
   }
 }
 
-function alone(host: string): string {
+function aloneAdvice(host: string): string {
   return host.includes('testnet')
     ? 'only mainnet has several'
     : 'a stream has no second way when this one is lost; ask the service’s operator'
@@ -83,16 +85,16 @@ async function discover(
 ): Promise<readonly string[]> {
   const url = new URL('/', wsEndpoint)
   url.protocol = url.protocol === 'wss:' ? 'https:' : 'http:'
-  const { apiKey = '', userSecret = '' } = context.credentials ?? {}
-  const time = Date.now() + (await correctionOf(context))
+  const { apiKey = '', userSecret = '' } = context.subject.credentials ?? {}
+  const time = Date.now() + (await context.correction())
   const headers = await generateAuthHeaders(apiKey, userSecret, 'HEAD', url.href, '', time)
   const answer = await context.fetch(url, { method: 'HEAD', headers, redirect: 'manual', signal })
   if (!answer.ok) throw new Error(`HEAD / is answered with ${answer.status}`)
   return parseOrigins(answer.headers.get('x-cll-available-origins'))
 }
 
-/** What is to be said of an origin. */
-function describe({ name }: Origin, watched: Watched, { seconds }: Context): Finding {
+/** The finding on an origin. */
+function describe({ name }: Origin, watched: Watched, { subject: { seconds } }: Context): Finding {
   const { connectMs, roundTripMs, ages, error, isGone, losses } = watched
   const reports = ages.length
   const ageMs = median(ages)
@@ -124,4 +126,106 @@ function describe({ name }: Origin, watched: Watched, { seconds }: Context): Fin
   if (reports > 0) return ok(text, facts)
   const advice = 'the market of the feed may be closed: name another feed, or more --seconds'
   return warning(text, advice, facts)
+}
+
+/** Where a connection is opened to. */
+interface Origin {
+  /** As the report names it. */
+  readonly name: string
+  readonly url: string
+  /** The id that the upgrade asks for, if the service has given one. */
+  readonly id: string | undefined
+}
+
+/** The figures of an origin. */
+interface Watched {
+  /** Milliseconds for the first connection; undefined where there was none. */
+  readonly connectMs: number | undefined
+  readonly roundTripMs: number | undefined
+  /** Milliseconds from the observations to the arrival, of each report. */
+  readonly ages: readonly number[]
+  /** Why the connection could not be opened, or was lost, the last time. */
+  readonly error: Error | undefined
+  /** True where it was never open, or could not be opened again. */
+  readonly isGone: boolean
+  /** How often it was lost. */
+  readonly losses: number
+}
+
+/** How often the client tries again to open a connection. */
+const ATTEMPTS = 3
+/** Milliseconds before the client tries again. */
+const RECONNECT_INTERVAL = 200
+/** Reports whose ages are stored. */
+const MAX_AGES = 100_000
+
+/** Has every stream of a client ask for one origin. */
+function toOrigin(originID: string): Plugin<never> {
+  return {
+    name: 'to-origin',
+    call: next => call => {
+      if (call.kind !== 'stream') return next(call)
+      const headers = new Headers(call.headers)
+      headers.set('x-cll-origin', originID)
+      return next({ ...call, originID, headers })
+    },
+  }
+}
+
+/** Streams feeds from one origin for the seconds of the context, over a connection of its own. */
+async function watchOrigin(
+  context: Context,
+  { url, id }: Origin,
+  feedIDs: readonly string[],
+  signal: AbortSignal,
+): Promise<Watched> {
+  const { endpoint, network, seconds, credentials } = context.subject
+  const { apiKey = '', userSecret = '' } = credentials ?? {}
+  const correction = await context.correction()
+  const client = createClient({
+    endpoint,
+    wsEndpoint: url,
+    ...network,
+    plugins: [
+      ...(id === undefined ? [] : [toOrigin(id)]),
+      retry(),
+      hmacAuth({ apiKey, userSecret }),
+    ],
+  })
+  const ages: number[] = []
+  let connectingAt = performance.now()
+  let connectMs: number | undefined
+  let error: Error | undefined
+  let losses = 0
+  try {
+    const stream = client.createStream(feedIDs, {
+      signal,
+      maxReconnectAttempts: ATTEMPTS,
+      reconnectInterval: RECONNECT_INTERVAL,
+    })
+    stream.on('status', function note(status) {
+      if (status.type === 'connecting') connectingAt = performance.now()
+      if (status.type === 'connected') connectMs ??= Math.round(performance.now() - connectingAt)
+      if (status.type === 'disconnected' && status.wasOpen) losses++
+      if (status.type === 'disconnected' || status.type === 'failed') error = status.error
+    })
+    stream.on('error', failure => {
+      error ??= failure
+    })
+    stream.on('report', report => {
+      if (ages.length < MAX_AGES) ages.push(Date.now() + correction - observedAt(report))
+    })
+    const hasGone = await stream
+      .connect()
+      .then(() => Promise.race([wait(seconds * 1000, false, { signal }), stream.closed]))
+      .then(
+        () => false,
+        () => true,
+      )
+    const { origins } = stream.getMetrics()
+    const { roundTripMs } = Object.values(origins)[0] ?? {}
+    return { connectMs, roundTripMs, ages, error, losses, isGone: hasGone }
+  } finally {
+    await client.close()
+  }
 }

@@ -5,6 +5,7 @@ import type { Target } from 'sluice/internal'
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
 import { type Context, nameOf } from '../context.js'
 
+/** Milliseconds. */
 const DAY = 86_400_000
 /** Days before the end of a certificate from which on it is a warning. */
 const SOON = 14
@@ -36,7 +37,7 @@ function withoutTLS(target: Target): Finding {
 }
 
 /** Without `proxy` and `tls` Node opens the connections, as this variable says. */
-function unverified({ env, network }: Context): readonly Finding[] {
+function unverified({ subject: { env, network } }: Context): readonly Finding[] {
   if (env.NODE_TLS_REJECT_UNAUTHORIZED !== '0' || Object.keys(network).length > 0) return []
   const what = 'NODE_TLS_REJECT_UNAUTHORIZED is 0: Node trusts any certificate'
   return [warning(what, 'remove it, and give the authority with --ca')]
@@ -55,13 +56,11 @@ async function inspect(context: Context, target: Target, signal: AbortSignal): P
     const protocol = socket.getProtocol() ?? 'TLS'
     const name = nameOf(target)
     const facts = { target: name, protocol, expires: new Date(expiresAt).toISOString(), days }
-    if (!socket.authorized)
-      return reject(`${name}: certificate of ${by}`, String(socket.authorizationError), {
-        facts,
-        day,
-        wanted: servername,
-        names: leaf?.subjectaltname ?? '',
-      })
+    if (!socket.authorized) {
+      const code = String(socket.authorizationError)
+      const [rule, advice] = distrustOf(code, day, leaf?.subjectaltname ?? '', servername)
+      return failed(`${name}: certificate of ${by} ${rule}`, advice, facts)
+    }
     const text = `${name}: ${protocol}, certificate of ${by}, until ${day}, ${days} days`
     if (days >= SOON) return ok(text, facts)
     return warning(text, 'who runs the service must renew it', facts)
@@ -76,7 +75,7 @@ async function shakeHands(
   target: Target,
   signal: AbortSignal,
 ): Promise<{ readonly socket: TLSSocket; readonly servername: string }> {
-  const { ca, cert, key, passphrase, servername: given } = context.network.tls ?? {}
+  const { ca, cert, key, passphrase, servername: given } = context.subject.network.tls ?? {}
   const servername = given ?? target.host
   const way = await context.open(target, signal)
   const socket = connect({
@@ -112,38 +111,27 @@ function chainOf(
   return chain
 }
 
-function reject(
-  what: string,
+/** Why a certificate is not trusted, and how to mend it. */
+function distrustOf(
   code: string,
-  {
-    facts,
-    day,
-    wanted,
-    names,
-  }: {
-    readonly facts: Finding['facts']
-    readonly day: string
-    readonly wanted: string
-    readonly names: string
-  },
-): Finding {
-  if (code === 'CERT_HAS_EXPIRED')
-    return failed(
-      `${what} has expired on ${day}`,
-      'who runs the service must renew it; if the date of this machine is wrong, set it',
-      facts,
-    )
-  if (code === 'CERT_NOT_YET_VALID')
-    return failed(`${what} is not valid yet`, 'set the date of this machine', facts)
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
-    return failed(
-      `${what} is for ${names}, not for ${wanted}`,
-      'check the host in REST_URL and WS_URL',
-      facts,
-    )
-  return failed(
-    `${what} is not trusted: ${code}`,
-    'give the certificate of the authority that signed it with --ca FILE; a proxy that looks into TLS has one of its own',
-    facts,
-  )
+  day: string,
+  names: string,
+  wanted: string,
+): readonly [rule: string, advice: string] {
+  switch (code) {
+    case 'CERT_HAS_EXPIRED':
+      return [
+        `has expired on ${day}`,
+        'who runs the service must renew it; if the date of this machine is wrong, set it',
+      ]
+    case 'CERT_NOT_YET_VALID':
+      return ['is not valid yet', 'set the date of this machine']
+    case 'ERR_TLS_CERT_ALTNAME_INVALID':
+      return [`is for ${names}, not for ${wanted}`, 'check the host in REST_URL and WS_URL']
+    default:
+      return [
+        `is not trusted: ${code}`,
+        'give the certificate of the authority that signed it with --ca FILE; a proxy that looks into TLS has one of its own',
+      ]
+  }
 }

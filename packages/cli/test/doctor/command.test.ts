@@ -3,7 +3,7 @@ import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { startCommand } from '@sluice/test-support/command.js'
 import { until } from '@sluice/test-support/waiting.js'
 import { startProxy } from '@sluice/test-support/wire/egress.js'
-import type { DoctorReport } from '../../doctor/report.js'
+import type { DoctorReport } from '../../doctor/doctor.js'
 import { type Around, runHere, start } from '../support/cli.js'
 
 let engine: DataEngine
@@ -75,7 +75,7 @@ test('takes the proxy of the environment, whose password stays hidden', async ()
 
 test.each([
   [['doctor', 'nonsense'], /^sluice: "nonsense" is no feed/],
-  [['doctor', '--seconds', '0'], /--seconds.*must be a number of seconds up to 3600/],
+  [['doctor', '--seconds', '0'], /--seconds.*must be a number from 0.1 to 3600/],
   [['doctor', '--creds', '/nowhere', '--nats', '127.0.0.1:1'], /^$/],
 ])('%#: wrong arguments end it with 2', async (args, message) => {
   const { code, err, out } = await runHere(args, { env: args.includes('--nats') ? {} : env })

@@ -2,19 +2,14 @@ import { expect, test } from '@jest/globals'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { feed, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
 import { until } from '@sluice/test-support/waiting.js'
-import { checksFor } from '../../doctor/checks.js'
 import type { Subject } from '../../doctor/context.js'
-import { diagnose, patientOf } from '../support/cli/doctor.js'
+import { checksFor } from '../../doctor/doctor.js'
+import { diagnose, subjectOf } from '../support/cli/doctor.js'
 
 /** Who reads the log alone has no credentials. */
 function reader({ servers }: LogWorld, feedIDs: readonly string[] = []): Subject {
-  const log = {
-    nats: servers.servers.join(),
-    creds: undefined,
-    stream: undefined,
-    prefix: undefined,
-  }
-  return { ...patientOf('http://127.0.0.1:1'), credentials: undefined, feedIDs, log }
+  const log = { nats: servers.servers.join() }
+  return { ...subjectOf('http://127.0.0.1:1'), credentials: undefined, feedIDs, log }
 }
 
 test('finds a log in order, without credentials of the service', async () => {

@@ -1,12 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
 import { APIError } from 'sluice/client'
-import { type Check, failed, ok } from '../../doctor/check.js'
-import { createContext } from '../../doctor/context.js'
-import { createHider } from '../../doctor/hide-secrets.js'
-import { linesOf, reportOf } from '../../doctor/report.js'
-import { runChecks } from '../../doctor/runner.js'
-import { satisfies } from '../../doctor/version-range.js'
-import { patientOf } from '../support/cli/doctor.js'
+import { type Check, failed, ok, runChecks } from '../../doctor/check.js'
+import { satisfies } from '../../doctor/checks/machine.js'
+import { Context } from '../../doctor/context.js'
+import { createHider, linesOf, reportOf } from '../../doctor/doctor.js'
+import { subjectOf } from '../support/cli/doctor.js'
 
 const check = (name: string, run: Check['run'], more: Partial<Check> = {}): Check => ({
   ...{ name, needs: [], exitCode: 1, run },
@@ -16,7 +14,7 @@ const check = (name: string, run: Check['run'], more: Partial<Check> = {}): Chec
 /** The lines of a run, as `check status: text`, and its exit code. */
 async function linesFrom(checks: readonly Check[]) {
   const shown: string[] = []
-  const context = createContext(patientOf('http://127.0.0.1:1'), new AbortController().signal)
+  const context = new Context(subjectOf('http://127.0.0.1:1'), new AbortController().signal)
   const outcomes = await runChecks(checks, context, ({ check }) => shown.push(check.name))
   await context.close()
   expect(shown).toEqual(checks.map(({ name }) => name))
@@ -82,7 +80,7 @@ describe('checks', () => {
 
 describe('what is hidden', () => {
   const hide = createHider({
-    ...patientOf('http://127.0.0.1:1'),
+    ...subjectOf('http://127.0.0.1:1'),
     credentials: { apiKey: 'the-key', userSecret: 'the-secret' },
     env: { HTTPS_PROXY: 'http://me:pass%40word@proxy:3128', ALL_PROXY: 'me:other-word@proxy' },
   })

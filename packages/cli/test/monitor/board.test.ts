@@ -1,13 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
 import { knownFeeds, type Report } from 'sluice'
 import type { DecodedReport } from 'sluice/plugins/decoders'
-import { createAges } from '../../monitor/ages.js'
-import { createBoard } from '../../monitor/board.js'
-import { countPlugins } from '../../monitor/count-plugins.js'
-import { createFeedTable } from '../../monitor/feed-table.js'
-import { createJournal } from '../../monitor/journal.js'
+import { Board, Journal } from '../../monitor/board.js'
+import { digitsFor, FeedTable } from '../../monitor/feed-table.js'
+import { Ages, countPlugins } from '../../monitor/measured-client.js'
 import type { FeedState, Message, OriginRow } from '../../monitor/messages.js'
-import { digitsFor } from '../../monitor/price.js'
 import { type Condition, verdictOf } from '../../monitor/verdict.js'
 
 const read = (text: string): Message => JSON.parse(text)
@@ -16,7 +13,7 @@ const row = (index: number, reports: number) =>
 
 describe('the board', () => {
   test('gives everything once, then the latest of what has changed', () => {
-    const board = createBoard()
+    const board = new Board()
     board.put('feeds', 0, row(0, 1))
     board.put('feeds', 1, row(1, 1))
     const { seq, ...all } = read(board.since(0, 7))
@@ -33,9 +30,9 @@ describe('the board', () => {
 
 describe('the journal', () => {
   test('remembers 200 events, and counts the same event again', () => {
-    const board = createBoard()
+    const board = new Board()
     let now = 0
-    const journal = createJournal(board, () => now)
+    const journal = new Journal(board, () => now)
     for (let count = 0; count < 10_000; count++) journal.add('bad', 'gap', `feed ${count}`)
     expect(read(board.since(0, 0)).events?.map(({ text }) => text)).toEqual(
       Array.from({ length: 200 }, (_, index) => `feed ${9800 + index}`),
@@ -52,15 +49,15 @@ describe('the journal', () => {
   })
 
   test('shortens texts of the network, and replaces what is no character', () => {
-    const board = createBoard()
-    createJournal(board, Date.now).add('bad', 'error', `\u001b[31m\u202e${'x'.repeat(100_000)}`)
+    const board = new Board()
+    new Journal(board, Date.now).add('bad', 'error', `\u001b[31m\u202e${'x'.repeat(100_000)}`)
     const [event] = read(board.since(0, 0)).events ?? []
     expect(event?.text).toBe(`?[31m?${'x'.repeat(294)}`)
   })
 })
 
 test('ages are those of a minute: counts of bars, the median and the 99th of a hundred', () => {
-  const ages = createAges()
+  const ages = new Ages()
   expect(ages.read(0)).toEqual({ bounds: expect.anything(), counts: Array(13).fill(0) })
   ages.add(999_999, 0)
   for (let age = 1; age <= 100; age++) ages.add(age, 60_001)
@@ -97,8 +94,8 @@ describe('the table of feeds', () => {
     ({ feedID, observationsTimestamp, decoded: { feedID, price } }) as Report<DecodedReport>
 
   test('shows the newest report, and counts those that come after it', () => {
-    const board = createBoard()
-    const table = createFeedTable(board, [{ feedID, name: 'ETH/USD', decimals: 8 }])
+    const board = new Board()
+    const table = new FeedTable(board, [{ feedID, name: 'ETH/USD', decimals: 8 }])
     table.take(reportOf(10, 385_142_120_000n), 1000)
     table.take(reportOf(9, 1n), 1001)
     table.write()
@@ -108,8 +105,8 @@ describe('the table of feeds', () => {
   })
 
   test('shows a report that cannot be decoded as one without a price', () => {
-    const board = createBoard()
-    const table = createFeedTable(board, [{ feedID }])
+    const board = new Board()
+    const table = new FeedTable(board, [{ feedID }])
     const decoded = { ...reportOf(1, 1n), decoded: undefined }
     table.take(decoded as never, 1000)
     table.take({ ...decoded, feedID: 'another' } as never, 1000)

@@ -156,7 +156,7 @@ describe('sluice monitor', () => {
     [['ETH/USD'], 'API_KEY and USER_SECRET must be set'],
     [['0x12', '--demo'], '0x12'],
     [['--stale', '-1', '--demo'], '--stale'],
-    [['--f', '1', '--demo'], '--f goes with --signers'],
+    [['--f', '1', '--demo'], '--f needs --signers'],
   ])('%j ends with 2 and a line that names what is wrong', async (args, named) => {
     const { code, out, err } = await runHere(['monitor', ...args])
     expect([code, out]).toEqual([2, ''])

@@ -4,8 +4,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { closeAfterEach } from '@sluice/test-support/closing.js'
 import { until } from '@sluice/test-support/waiting.js'
-import { createBoard } from '../../monitor/board.js'
-import { createReaders, type Readers } from '../../monitor/readers.js'
+import { Board } from '../../monitor/board.js'
+import { Readers } from '../../monitor/readers.js'
 import { startServer } from '../../monitor/server.js'
 import { follow } from '../support/monitor/follow.js'
 
@@ -15,30 +15,22 @@ const files = { '/': { type: 'text/html', body: Buffer.from('<h1>page</h1>') } }
 interface Setting {
   readonly host?: string
   readonly token?: string
-  readonly patience?: number
+  readonly stallTimeout?: number
   /** Brings the board up to date. */
   refresh?(): void
 }
 
 /** A server, its board, and the responses of its readers. */
-async function start({ host = '127.0.0.1', token, patience, refresh }: Setting = {}) {
-  const board = createBoard()
+async function start({ host = '127.0.0.1', token, stallTimeout, refresh }: Setting = {}) {
+  const board = new Board()
   const given: ServerResponse[] = []
-  const inner = createReaders({
-    board,
-    refresh: () => refresh?.(),
-    ...(patience === undefined ? {} : { patience }),
-  })
-  const readers: Readers = {
-    ...inner,
-    get count() {
-      return inner.count
-    },
-    add(response) {
+  class WatchedReaders extends Readers {
+    override add(response: ServerResponse): boolean {
       given.push(response)
-      return inner.add(response)
-    },
+      return super.add(response)
+    }
   }
+  const readers = new WatchedReaders(board, () => refresh?.(), stallTimeout)
   const server = await startServer({ host, port: 0, token, files, readers })
   closers.push(() => server.close())
   return { board, readers, given, port: server.port }
@@ -207,7 +199,7 @@ describe('a reader', () => {
   test('is dropped when it does not read, while at most one message waits for it; others go on', async () => {
     const size = 4_000_000
     const { board, port, given, readers } = await start({
-      patience: 1000,
+      stallTimeout: 1000,
       refresh: () => {
         for (let index = 0; index < 4; index++)
           board?.put('about', index, {

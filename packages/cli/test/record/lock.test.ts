@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { startOf, thisProcess } from '@sluice/source/platform/node/running.js'
 import { built } from '@sluice/test-support/files.js'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
-import { lock } from '../../record/lock.js'
+import { Recording } from '../../record/recording.js'
 
 const NOBODY = 2 ** 22 + 1
 const onLinux = process.platform === 'linux' ? test : test.skip
@@ -20,6 +20,10 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(dir, { recursive: true }))
 
+const lock = async (directory: string): Promise<() => Promise<void>> => {
+  const recording = await Recording.open(directory)
+  return () => recording.close()
+}
 const write = (owner: object, to = path): void => writeFileSync(to, JSON.stringify(owner))
 const facts = thisProcess()
 const parent = { ...facts, pid: process.ppid, start: startOf(process.ppid) }
@@ -29,7 +33,7 @@ async function expectTaken(): Promise<void> {
   const unlock = await lock(dir)
   expect(readdirSync(dir)).toEqual(['recording.lock'])
   expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject(facts)
-  unlock()
+  await unlock()
   expect(readdirSync(dir)).toEqual([])
 }
 
@@ -81,16 +85,16 @@ test('nobody removes a lock while another process takes it over', async () => {
   await pause(300)
   expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ pid: NOBODY })
   rmSync(`${path}.next`)
-  ;(await locking)()
+  await (await locking)()
 })
 
 test('of many processes that find the lock of a dead one at once, one takes it', async () => {
-  const module = built('esm/shared/record/lock.js', 'cli')
-  const code = `import { lock } from ${JSON.stringify(module)}
+  const module = built('esm/internal.js')
+  const code = `import { takeLock } from ${JSON.stringify(module)}
 process.stdout.write('ready ')
 process.stdin.once('data', async () => {
-  try { await lock(${JSON.stringify(dir)}); process.stdout.write('taken ') }
-  catch (error) { process.stdout.write(error.message) }
+  const taken = await takeLock(${JSON.stringify(path)})
+  process.stdout.write(typeof taken === 'string' ? taken : 'taken ')
 }).once('end', () => process.exit())`
   const children = Array.from({ length: 4 }, () =>
     spawn(process.execPath, ['--input-type=module', '-e', code]),
@@ -107,7 +111,7 @@ process.stdin.once('data', async () => {
     for (const { stdin } of children) stdin.write('go')
     await until(() => outputs.every(output => output.length > 'ready '.length), 30_000)
     expect(outputs.filter(output => output === 'ready taken ')).toHaveLength(1)
-    for (const output of outputs) expect(output).toMatch(/^ready (taken $|--dir: )/)
+    for (const output of outputs) expect(output).toMatch(/^ready (taken $|process \d+ on )/)
   } finally {
     for (const child of children) child.kill()
   }

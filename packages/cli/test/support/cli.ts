@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import type { Ran } from '@sluice/test-support/command.js'
 import type { IO } from '../../io.js'
-import { run } from '../../run.js'
+import { run } from '../../program.js'
 
 /** What a command is given, where it runs in the test itself. */
 export interface Around {

@@ -6,8 +6,7 @@ import { closeAfterEach } from '@sluice/test-support/closing.js'
 import { root } from '@sluice/test-support/sources.js'
 import { pems, startTLSFront } from '@sluice/test-support/wire/egress.js'
 import type { Subject } from '../../../doctor/context.js'
-import { doctor } from '../../../doctor/doctor.js'
-import type { DoctorReport } from '../../../doctor/report.js'
+import { type DoctorReport, doctor } from '../../../doctor/doctor.js'
 
 export const closers: (() => unknown)[] = closeAfterEach()
 
@@ -31,12 +30,12 @@ export async function startService(
   const front = await startTLSFront(Number(new URL(engine.endpoint).port), tls)
   closers.push(() => front.close())
   const { apiKey, userSecret } = engine
-  const subject = patientOf(`https://localhost:${front.port}`)
+  const subject = subjectOf(`https://localhost:${front.port}`)
   return { engine, subject: { ...subject, credentials: { apiKey, userSecret } } }
 }
 
 /** A subject whose service is at a URL, without credentials. */
-export function patientOf(endpoint: string): Subject {
+export function subjectOf(endpoint: string): Subject {
   return {
     endpoint,
     wsEndpoint: endpoint.replace('http', 'ws'),

@@ -1,0 +1,177 @@
+import { Argument, type Command, Option } from 'commander'
+import { ValidationError } from 'sluice/core'
+import type { IO } from './io.js'
+import { type Kind, readers, type ValueOfKind } from './values.js'
+
+/** An option of a command, in one place: how it is written, read, checked, completed and explained. */
+export interface OptionSpec {
+  readonly help: string
+  /** The word for its value in the help. An option without it is a switch. */
+  readonly value?: string
+  /** The kind of its value. @default text, or one of `choices` */
+  readonly is?: Kind
+  readonly choices?: readonly string[]
+  /** The limits of a number. */
+  readonly min?: number
+  readonly max?: number
+  /** A text is read like one that the user gives. */
+  readonly default?: string | number
+  readonly required?: boolean
+  /** The letter of its short form. */
+  readonly short?: string
+  /** True for a switch that is on until `--no-NAME` turns it off. */
+  readonly isOn?: boolean
+  /** The options without which it means nothing. */
+  readonly needs?: readonly string[]
+  /** The options that contradict it. */
+  readonly excludes?: readonly string[]
+}
+
+/** The options of a command, by their names in camel case. */
+export type OptionSpecs = Readonly<Record<string, OptionSpec>>
+
+/** The arguments of a command, as help writes them: `<feed>`, `[feeds...]`. The value is the help, or a description. */
+export type ArgumentSpecs = Readonly<
+  Record<string, string | Pick<OptionSpec, 'help' | 'is' | 'choices'>>
+>
+
+type ValueOf<Spec> = Spec extends { readonly is: infer Name extends Kind }
+  ? ValueOfKind<Name>
+  : Spec extends { readonly choices: readonly (infer Choice)[] }
+    ? Choice
+    : Spec extends { readonly value: string }
+      ? string
+      : boolean
+type AlwaysSet =
+  | { readonly required: true }
+  | { readonly default: string | number }
+  | { readonly is: 'list' }
+  | { readonly isOn: true }
+
+/** The values of options. Those without a default are absent where the user does not give them. */
+export type Values<Specs> = {
+  readonly [Name in keyof Specs as Specs[Name] extends AlwaysSet ? Name : never]: ValueOf<
+    Specs[Name]
+  >
+} & {
+  readonly [Name in keyof Specs as Specs[Name] extends AlwaysSet ? never : Name]?: ValueOf<
+    Specs[Name]
+  >
+}
+
+type NameIn<Written> = Written extends `${'<' | '['}${infer Name}${'...' | ''}${'>' | ']'}`
+  ? Name extends `${infer Bare}...`
+    ? Bare
+    : Name
+  : never
+type ArgumentIn<Written, Spec> = Written extends `${string}...${string}`
+  ? readonly string[]
+  : ValueOf<Spec & { readonly value: string }> | (Written extends `[${string}` ? undefined : never)
+type ValuesOfArguments<Specs> = {
+  readonly [Written in keyof Specs as NameIn<Written>]: ArgumentIn<Written, Specs[Written]>
+}
+
+/** Adds a command to the program, or to a command above it. */
+export type AddCommand = (parent: Command, io: IO) => void
+
+/** Defines a command by its options, arguments, help and examples, which tests hold to each other. */
+export function defineCommand<
+  const Options extends OptionSpecs = Record<never, never>,
+  const Arguments extends ArgumentSpecs = Record<never, never>,
+>(spec: {
+  readonly name: string
+  readonly help: string
+  readonly arguments?: Arguments
+  readonly options?: Options
+  readonly examples: readonly string[]
+  /** What help says below the options. */
+  readonly after?: string
+  readonly run: (options: Values<Options>, io: IO, args: ValuesOfArguments<Arguments>) => unknown
+}): AddCommand {
+  return function addCommand(parent, io) {
+    const command = parent.command(spec.name).description(spec.help)
+    const written = Object.entries<string | Omit<OptionSpec, 'value'>>(spec.arguments ?? {})
+    for (const [name, given] of written) {
+      const { help, is, choices } = typeof given === 'string' ? { help: given } : given
+      const argument = new Argument(name, help)
+      if (choices !== undefined) argument.choices(choices)
+      if (is !== undefined) argument.argParser(text => readers[is](text, { name }))
+      command.addArgument(argument)
+    }
+    const options = Object.entries<OptionSpec>(spec.options ?? {})
+    for (const [name, option] of options) addOption(command, name, option)
+    if (spec.after !== undefined) command.addHelpText('after', `\n${spec.after}`)
+    const examples = spec.examples.map(example => `  $ ${example}`)
+    command.addHelpText('after', `\nExamples:\n${examples.join('\n')}`)
+    command.action(async (...given: unknown[]) => {
+      for (const [name, { needs = [] }] of options)
+        if (isGiven(command, name)) checkNeeds(command, name, needs)
+      const args = command.registeredArguments.map((argument, at) => [argument.name(), given[at]])
+      await spec.run(command.opts(), io, Object.fromEntries(args))
+    })
+  }
+}
+
+/** Defines a command that only has commands below it. */
+export function groupCommands(
+  name: string,
+  help: string,
+  commands: readonly AddCommand[],
+): AddCommand {
+  return function addGroup(parent, io) {
+    const group = parent.command(name).description(help)
+    for (const add of commands) add(group, io)
+  }
+}
+
+/** An option as it is written: `--max-age`. */
+export function flagOf(name: string, isOn = false): string {
+  return `--${isOn ? 'no-' : ''}${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
+}
+
+function addOption(command: Command, name: string, spec: OptionSpec): void {
+  const { help, value, is, choices, short, isOn, required = false, excludes = [] } = spec
+  const flag = flagOf(name, isOn)
+  const option = new Option(
+    `${short === undefined ? '' : `-${short}, `}${flag}${value === undefined ? '' : ` <${value}>`}`,
+    help,
+  )
+  const read =
+    is === undefined ? undefined : (text: string) => readers[is](text, { ...spec, name: flag })
+  if (choices !== undefined) option.choices(choices)
+  else if (is === 'list')
+    option.default([]).argParser((text, before: readonly string[]) => [...before, text])
+  else if (read !== undefined) option.argParser(read)
+  const standard = spec.default
+  if (typeof standard === 'string' && read !== undefined) option.default(read(standard), standard)
+  else if (standard !== undefined) option.default(standard)
+  command.addOption(option.conflicts([...excludes]).makeOptionMandatory(required))
+  if (is !== 'list') rejectRepeats(command, option)
+}
+
+/** Rejects an option that is given twice, because only the last value would count. A list may be repeated. */
+function rejectRepeats(command: Command, option: Option): void {
+  let isRepeated = false
+  command.on(`option:${option.name()}`, () => {
+    if (isRepeated) throw new ValidationError(`${option.long} must be given once only`)
+    isRepeated = true
+  })
+}
+
+function isGiven(command: Command, name: string): boolean {
+  return command.getOptionValueSource(name) === 'cli'
+}
+
+function checkNeeds(command: Command, name: string, needs: readonly string[]): void {
+  const { long } = command.options.find(option => option.attributeName() === name) as Option
+  const missing = needs.find(each => !isGiven(command, each))
+  if (missing !== undefined) throw new ValidationError(`${long} needs ${flagOf(missing)}`)
+}
+
+/** The members that are not undefined, for a function whose optional members must be absent. */
+export function given<Members extends object>(
+  members: Members,
+): { [Name in keyof Members]?: Exclude<Members[Name], undefined> } {
+  const entries = Object.entries(members).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as never
+}

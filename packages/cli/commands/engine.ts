@@ -1,0 +1,166 @@
+import { access, writeFile } from 'node:fs/promises'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { DataEngine, RecordedReport } from '@sluice/engine'
+import { type AddCommand, defineCommand, given } from '../command.js'
+import { readRecorded } from '../gaps.js'
+import { fileError } from '../input/files.js'
+import { type IO, say, stopped, warn } from '../io.js'
+import { bold } from '../output/colours.js'
+import { count } from '../output/feeds.js'
+import { createProgress } from '../output/progress.js'
+import { feedTimeMs } from '../values.js'
+
+/** The options of the commands that run a local data engine. */
+const engineOptions = {
+  port: { value: 'n', help: 'the port', is: 'whole', max: 65_535, default: 8080 },
+  host: { value: 'address', help: 'the address to listen on', default: '127.0.0.1' },
+  origins: {
+    value: 'n',
+    help: 'how many origins to run',
+    is: 'whole',
+    min: 1,
+    max: 999,
+    default: 1,
+  },
+  apiKey: { value: 'key', help: 'the API key of its user' },
+  userSecret: { value: 'secret', help: 'the secret of its user' },
+} as const
+
+/** Adds `serve`: runs a local data engine until the user ends it, and prints the settings of a client. */
+export const addServeCommand: AddCommand = defineCommand({
+  name: 'serve',
+  help: 'run a local data engine: REST, WebSocket and a network of signers, on loopback by default',
+  options: {
+    ...engineOptions,
+    interval: {
+      value: 'ms',
+      help: 'milliseconds between two reports of a feed',
+      is: 'number',
+      default: 1000,
+    },
+    seed: { value: 'n', help: 'the seed of keys and values', is: 'number', default: 1 },
+    feeds: { value: 'ids', help: 'feed ids, separated by commas' },
+    signersOut: {
+      value: 'file',
+      help: 'write the signers into a JSON file, as verify and stream take them',
+    },
+    replay: { value: 'file', help: 'publish the recorded reports of an NDJSON file instead' },
+  },
+  examples: [
+    'sluice serve --port 8080 --interval 250',
+    'sluice serve --origins 2 --signers-out signers.json',
+  ],
+  async run({ interval, feeds, signersOut, replay, ...others }, io) {
+    if (replay !== undefined)
+      await access(replay).catch((cause: unknown) => {
+        throw fileError('--replay', replay, cause)
+      })
+    const { startDataEngine } = await import('@sluice/engine')
+    await using engine = await startDataEngine({
+      ...others,
+      ...given({ replay, feeds: feeds?.split(',').map(id => id.trim()) }),
+      intervalMs: interval,
+      retain: 3600,
+    })
+    if (signersOut !== undefined)
+      await writeFile(signersOut, `${JSON.stringify(engine.network)}\n`).catch((cause: unknown) => {
+        throw fileError('--signers-out', signersOut, cause, 'written to')
+      })
+    describeEngine(engine, io)
+    // Recorded reports have signers of their own.
+    if (replay === undefined) {
+      const { f, signers } = engine.network
+      say(io, `every report is signed by ${f + 1} of ${signers.length} signers; f is ${f}:`)
+      for (const signer of signers) say(io, `  ${signer}`)
+    }
+    await stopped(io)
+  },
+})
+
+/** Milliseconds after the last report in which clients may read it, before the engine ends. */
+const DRAIN = 500
+/** Milliseconds between two looks at the number of connections, for `--wait`. */
+const LOOK = 50
+/** How many reports that are due together the engine publishes before its sockets get their turn. */
+const BATCH = 100
+
+/** Adds `replay`. */
+export const addReplayCommand: AddCommand = defineCommand({
+  name: 'replay',
+  help: 'publish recorded reports through a local data engine, unchanged, at any speed',
+  arguments: { '<files...>': 'recorded files, as record and history write them' },
+  options: {
+    ...engineOptions,
+    speed: {
+      value: 'n',
+      help: 'how many times as fast as they came, or max',
+      is: 'speed',
+      default: 1,
+    },
+    wait: { help: 'begin with the first connection' },
+    exit: { help: 'end after the last report' },
+  },
+  examples: [
+    'sluice replay recordings/*.ndjson.gz --speed 10',
+    'sluice replay reports.ndjson --speed max --wait --exit --port 8080',
+  ],
+  async run({ speed, wait: waits, exit, ...others }, io, { files }) {
+    const { signal } = io
+    const reports: Required<RecordedReport>[] = []
+    await readRecorded(files, io, report => reports.push(report))
+    const { startDataEngine } = await import('@sluice/engine')
+    await using engine = await startDataEngine({ ...others, replay: reports, intervalMs: 0 })
+    describeEngine(engine, io)
+    try {
+      if (waits) while (engine.connections === 0) await wait(LOOK, undefined, { signal })
+      await publishAll(engine, reports, speed, io)
+      warn(io, `${count(reports.length, 'report')} published`)
+      if (exit) await wait(DRAIN, undefined, { signal })
+      else await stopped(io)
+    } catch (thrown) {
+      if (!signal.aborted) throw thrown
+    }
+  },
+})
+
+/** Publishes reports with their recorded distances in time. A report that is older than one before it follows at once. */
+async function publishAll(
+  engine: DataEngine,
+  reports: readonly Required<RecordedReport>[],
+  speed: number,
+  io: IO,
+): Promise<void> {
+  const progress = createProgress(io, true)
+  const times = reports.map(each => feedTimeMs(each.feedID, each.observationsTimestamp))
+  const [first = 0] = times
+  const { signal } = io
+  const begin = performance.now()
+  try {
+    for (const [at, time] of times.entries()) {
+      const ahead = begin + (time - first) / speed - performance.now()
+      if (ahead > 1) await wait(ahead, undefined, { signal })
+      else if (at % BATCH === 0) await wait(0, undefined, { signal })
+      engine.replayNext()
+      progress.update(at / times.length, () => `${at} of ${times.length} reports`)
+    }
+  } finally {
+    progress.end()
+  }
+}
+
+/** Prints the settings of a client of an engine. */
+function describeEngine(engine: DataEngine, io: IO): void {
+  const { endpoint, wsEndpoint, apiKey, userSecret, origins, feeds } = engine
+  const lines = [
+    bold('A local data engine is running; Ctrl-C ends it'),
+    `REST_URL=${endpoint}`,
+    `WS_URL=${wsEndpoint}`,
+    `API_KEY=${apiKey}`,
+    `USER_SECRET=${userSecret}`,
+    'These four go into the environment of a client, or into a file for its --env-file.\n',
+    ...(origins.length > 1 ? origins.map(each => `origin ${each.id} at ${each.wsEndpoint}`) : []),
+    `${feeds.length} feeds:`,
+    ...feeds.map(feedID => `  ${feedID}`),
+  ]
+  for (const line of lines) say(io, line)
+}

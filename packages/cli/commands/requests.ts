@@ -1,0 +1,117 @@
+import type { Feed } from 'sluice/client'
+import { type AddCommand, defineCommand } from '../command.js'
+import { inOneLine } from '../errors.js'
+import { feedsText, feedText, findFeeds, findOneFeed } from '../input/feeds.js'
+import { print, say, warn } from '../io.js'
+import { count, describeFeed, escapeControls, feedName } from '../output/feeds.js'
+import { createFormat, formatOptions } from '../output/format.js'
+import { requestLogging } from '../output/log.js'
+import { connect, findService, serviceOptions } from '../service/service.js'
+import { feedTime, timeText } from '../values.js'
+
+/** Adds `feeds`. */
+export const addFeedsCommand: AddCommand = defineCommand({
+  name: 'feeds',
+  help: 'list the feeds that the credentials may read',
+  options: { ...serviceOptions, json: { help: 'print NDJSON' } },
+  examples: ['sluice feeds --mainnet', 'sluice feeds --json --env-file .env'],
+  async run(options, io) {
+    await using client = connect(findService(options, io), requestLogging(io))
+    for (const feed of await client.listFeeds({ signal: io.signal }))
+      if (options.json) say(io, escapeControls(JSON.stringify(feed)))
+      else say(io, io.stdout.isTTY ? describeFeed(feed) : feed.feedID)
+  },
+})
+
+/** Adds `latest`. */
+export const addLatestCommand: AddCommand = defineCommand({
+  name: 'latest',
+  help: 'fetch and decode the latest report of a feed',
+  arguments: { '<feed>': feedText },
+  options: { ...formatOptions, ...serviceOptions },
+  examples: [
+    'sluice latest ETH/USD --mainnet',
+    'sluice latest 0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782 --json',
+    'sluice latest ETH/USD --json | sluice verify - --signers signers.json',
+  ],
+  async run(options, io, args) {
+    const service = findService(options, io)
+    await using client = connect(service, requestLogging(io))
+    const feed = await findOneFeed(args.feed, client, service, io)
+    const format = createFormat(options, [feed])
+    const report = await client.getLatestReport(feed.feedID, { signal: io.signal })
+    io.stdout.write(`${format.head}${format.block(report)}\n`)
+  },
+})
+
+/** Adds `page`. */
+export const addPageCommand: AddCommand = defineCommand({
+  name: 'page',
+  help: 'fetch a page of reports of a feed, from a time on',
+  arguments: { '<feed>': feedText },
+  options: {
+    from: { value: 'time', help: timeText, is: 'past', required: true },
+    limit: { value: 'n', help: 'how many reports at most', is: 'whole', min: 1, max: 1_000_000 },
+    ...formatOptions,
+    ...serviceOptions,
+  },
+  examples: ['sluice page ETH/USD --from 5m', 'sluice page ETH/USD --from 1h --limit 10 --csv'],
+  async run(options, io, args) {
+    const service = findService(options, io)
+    await using client = connect(service, requestLogging(io))
+    const feed = await findOneFeed(args.feed, client, service, io)
+    const format = createFormat(options, [feed])
+    const { signal } = io
+    const from = feedTime(feed.feedID, options.from)
+    const reports = await client.getReportsPage(feed.feedID, from, options.limit, { signal })
+    await print(io, format.head)
+    for (const report of reports) await print(io, `${format.line(report)}\n`)
+    const { nextStartTime } = reports
+    if (nextStartTime === undefined) warn(io, `no reports from ${from} on`)
+    else warn(io, `${count(reports.length, 'report')}; the next page is --from ${nextStartTime}`)
+  },
+})
+
+/** Milliseconds after which a time has its reports: those of now are not published yet. */
+const PUBLISHED_AFTER = 5000
+
+/** Adds `bulk`. */
+export const addBulkCommand: AddCommand = defineCommand({
+  name: 'bulk',
+  help: 'fetch the reports of several feeds that hold at one time',
+  arguments: { '<feeds...>': feedsText },
+  options: {
+    at: { value: 'time', help: `${timeText} (default: five seconds ago)`, is: 'past' },
+    ...formatOptions,
+    ...serviceOptions,
+  },
+  after: 'Ends with 1 where a feed has no report.',
+  examples: ['sluice bulk ETH/USD BTC/USD', 'sluice bulk ETH/USD,BTC/USD --at 1h --json'],
+  async run(options, io, args) {
+    const service = findService(options, io)
+    await using client = connect(service)
+    const feeds = await findFeeds(args.feeds, client, service, io)
+    const format = createFormat(options, feeds)
+    await print(io, format.head)
+    for (const [time, group] of byTime(feeds, options.at ?? Date.now() - PUBLISHED_AFTER)) {
+      const feedIDs = group.map(({ feedID }) => feedID)
+      const reports = await client.getReportsBulk(feedIDs, time, { signal: io.signal })
+      for (const report of reports) await print(io, `${format.line(report)}\n`)
+      for (const { message } of reports.errors) warn(io, inOneLine(message))
+      for (const feed of group.filter(({ feedID }) => reports.missing.includes(feedID))) {
+        warn(io, `${feedName(feed)} has no report at ${time}`)
+        io.exitCode = 1
+      }
+    }
+  },
+})
+
+/** Groups feeds by their unit of time: a request has one time, in seconds or in milliseconds. */
+function byTime(feeds: readonly Feed[], ms: number): ReadonlyMap<number, readonly Feed[]> {
+  const groups = new Map<number, Feed[]>()
+  for (const feed of feeds) {
+    const time = feedTime(feed.feedID, ms)
+    groups.set(time, [...(groups.get(time) ?? []), feed])
+  }
+  return groups
+}

@@ -1,0 +1,77 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { ValidationError } from 'sluice/core'
+import { type AddCommand, defineCommand, given } from '../command.js'
+import { rejectInspector, rejectInstrumentation } from '../instrumentation.js'
+import { say, stopped } from '../io.js'
+import { bold } from '../output/colours.js'
+import { standardError } from '../output/log.js'
+
+/** Adds `vault holder`. */
+export const addHolderCommand: AddCommand = defineCommand({
+  name: 'holder',
+  help: 'run a holder of a vault: a process with a share of the key',
+  options: {
+    dir: {
+      value: 'dir',
+      help: "the holder's own directory; made if it is not there",
+      required: true,
+    },
+    listen: { value: 'host:port', help: 'the address to listen on', default: '127.0.0.1:7500' },
+    writer: {
+      value: 'key',
+      help: "of a new holder: the public key of the vault's writer, as init prints it",
+    },
+    caller: {
+      value: 'key',
+      help: 'of a new holder: the public key of an enclave; may be repeated',
+      is: 'list',
+      needs: ['writer'],
+    },
+    peer: {
+      value: 'key',
+      help: 'of a new holder: the public key of another holder; may be repeated',
+      is: 'list',
+      needs: ['writer'],
+    },
+    minThreshold: {
+      value: 'n',
+      help: 'of a new holder: the least threshold that it deals its share for (default: that of its first share)',
+      is: 'number',
+      needs: ['writer'],
+    },
+    insecurePermissions: { help: 'continue even if others can read or write the files' },
+    allowInstrumentation: { help: 'start even if others can see the secrets of the process' },
+  },
+  examples: [
+    'sluice vault holder --dir holder1 --listen 127.0.0.1:7500 --writer 4d5e… --caller 1a2b…',
+  ],
+  async run(options, io) {
+    const { dir: directory, writer, caller: callers, peer: peers, minThreshold } = options
+    const log = standardError(io)
+    if (!options.allowInstrumentation) {
+      rejectInstrumentation(io.env, process.execArgv)
+      rejectInspector(log)
+    }
+    const [, host, port] = /^\[?([^\]]+?)\]?:(\d{1,5})$/.exec(options.listen) ?? []
+    if (host === undefined) throw new ValidationError('--listen must be an address, : and a port')
+    if (writer === undefined && !existsSync(join(directory, 'holder.json')))
+      throw new ValidationError(
+        `--writer is required for a new holder: ${directory} has no holder.json`,
+      )
+    const trust =
+      writer === undefined ? undefined : { writer, callers, peers, ...given({ minThreshold }) }
+    const { startVaultHolder } = await import('@sluice/confidential-http/vault')
+    const holder = await startVaultHolder({
+      ...{ directory, host, log },
+      port: Number(port),
+      insecurePermissions: options.insecurePermissions === true,
+      ...given({ trust }),
+    })
+    say(io, bold('A holder is running; Ctrl-C ends it'))
+    say(io, `HOLDER_URL=${holder.url}`)
+    say(io, `HOLDER_KEY=${holder.publicKey}`)
+    await stopped(io)
+    await holder.close()
+  },
+})

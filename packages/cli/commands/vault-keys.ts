@@ -1,0 +1,97 @@
+import type { KeyChange, HolderAddress, Vault } from '@sluice/confidential-http/vault'
+import { ValidationError } from 'sluice/core'
+import { type AddCommand, defineCommand, given } from '../command.js'
+import { type IO, say, warn } from '../io.js'
+import { bold } from '../output/colours.js'
+import { keyOption, openVaultOf, vaultOptions } from './vault-options.js'
+
+// The commands that change the vault's key, or who has which share of it.
+
+/** Adds `vault reshare`. */
+export const addReshareCommand: AddCommand = defineCommand({
+  name: 'reshare',
+  help: 'give the holders new shares of the same key; the old ones are useless from then on',
+  options: {
+    ...vaultOptions,
+    holders: {
+      value: 'n',
+      help: 'how many holders there will be (default: as many as there are)',
+      is: 'number',
+    },
+    threshold: {
+      value: 'n',
+      help: 'how many will release a secret (default: as it is)',
+      is: 'number',
+    },
+    holder: {
+      value: 'url=key',
+      help: 'where a holder that is a process is, and its public key, as vault holder prints them; for each holder',
+      is: 'list',
+    },
+    shareLifetime: {
+      value: 'time',
+      help: 'when holders delete their shares, such as 90d: reshare before that; 0 for never (default: as it is)',
+      is: 'lifetime',
+    },
+  },
+  examples: ['sluice vault reshare --holders 7 --threshold 4'],
+  async run(options, io) {
+    const { holders, threshold, holder, shareLifetime } = options
+    const vault = await openVaultOf(options)
+    const addresses = holder.length === 0 ? undefined : holder.map(addressOf)
+    report(vault, await vault.reshare(given({ addresses, holders, threshold, shareLifetime })), io)
+  },
+})
+
+/** Adds `vault rotate`. */
+export const addRotateCommand: AddCommand = defineCommand({
+  name: 'rotate',
+  help: 'make a new key, and encrypt each secret with it; older versions and expired secrets are removed',
+  options: { ...vaultOptions, ...keyOption },
+  examples: ['sluice vault rotate'],
+  async run(options, io) {
+    const vault = await openVaultOf(options)
+    report(vault, await vault.rotate(), io)
+  },
+})
+
+/** Adds `vault recover`. */
+export const addRecoverCommand: AddCommand = defineCommand({
+  name: 'recover',
+  help: 'have a vault from a backup accepted by processes that have seen a newer state of it',
+  options: {
+    ...vaultOptions,
+    after: {
+      value: 'n',
+      help: 'the newest change that was seen, as the error ROLLBACK names it',
+      is: 'number',
+      required: true,
+    },
+  },
+  examples: ['sluice vault recover --after 57'],
+  // A file of --rollback-state has seen a newer state and would reject this one. It accepts the next.
+  async run({ after, rollbackState: _, ...options }, io) {
+    const { sequence, late } = await (await openVaultOf(options)).recover({ after })
+    for (const why of late) warn(io, why)
+    say(io, `The vault is at change ${sequence}`)
+  },
+})
+
+function addressOf(text: string): HolderAddress {
+  const at = text.lastIndexOf('=')
+  if (at < 0) throw new ValidationError('--holder must be a URL, = and a public key')
+  return { url: text.slice(0, at), key: text.slice(at + 1) }
+}
+
+/** Prints a change of the key, and warns of the holders that it has left out. */
+function report(vault: Vault, { generation, leftOut }: KeyChange, io: IO): void {
+  for (const why of leftOut) warn(io, `left out: ${why}`)
+  const { holders, threshold, publicKeyHex } = vault
+  say(
+    io,
+    bold(
+      `Generation ${generation}: ${holders.length} holders; ${threshold} of them release a secret`,
+    ),
+  )
+  say(io, `public key  ${publicKeyHex}`)
+}

@@ -1,0 +1,31 @@
+import type { Vault } from '@sluice/confidential-http/vault'
+import { given, type Values } from '../command.js'
+
+/** The options of each command that opens a vault. */
+export const vaultOptions = {
+  vault: { value: 'dir', help: 'its directory', default: './vault' },
+  insecurePermissions: { help: 'continue even if others can read or write the files' },
+  rollbackState: {
+    value: 'file',
+    help: 'a file that remembers the newest state of the vault, to reject older ones',
+  },
+} as const
+
+/** The option of the commands that talk to holders which are processes. */
+export const keyOption = {
+  key: {
+    value: 'file',
+    help: 'the key that holders which are processes know you by, made by keygen',
+  },
+} as const
+
+/** Opens the vault of a command. */
+export async function openVaultOf(
+  options: Values<typeof vaultOptions> & Values<typeof keyOption>,
+): Promise<Vault> {
+  const { openVault } = await import('@sluice/confidential-http/vault')
+  const { readKeyFile } = await import('@sluice/confidential-http')
+  const { vault, insecurePermissions = false, rollbackState, key } = options
+  const callerSecretKey = key === undefined ? undefined : readKeyFile(key, { insecurePermissions })
+  return openVault(vault, { insecurePermissions, ...given({ rollbackState, callerSecretKey }) })
+}

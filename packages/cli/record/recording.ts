@@ -1,0 +1,216 @@
+import { type FileHandle, mkdir, open, readdir, readFile, rm, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DataStreamsError, ValidationError } from 'sluice/core'
+import { codeOf, draftPrefix, type Lock, syncFolder, takeLock, writeWhole } from 'sluice/internal'
+import { complete } from '../gaps.js'
+import { fileError } from '../input/files.js'
+import { readReports } from '../input/reports.js'
+import type { IO } from '../io.js'
+import { keyOf } from '../output/feeds.js'
+import type { Compression } from './compression.js'
+
+/** How far a recording has come. All of it is on the disk. */
+interface Position {
+  /** The name of the file that is written, within the directory; undefined before the first. */
+  readonly file: string | undefined
+  /** How many bytes of it are whole. */
+  readonly bytes: number
+  /** For each feed the time, in its unit, up to which every report is in the files. */
+  readonly cursors: Readonly<Record<string, number>>
+}
+
+/** When a file is followed by the next one. */
+export interface Rotation {
+  readonly maxBytes: number
+  readonly maxMs: number
+}
+
+const LOCK = 'recording.lock'
+const JOURNAL = 'recording.json'
+/** `reports-000001-20270131T120000Z.ndjson.gz`: the order of the names is the order of time. */
+const pattern = /^reports-(\d{6,})-\d{8}T\d{6}Z\.ndjson(\.gz|\.zst)?$/
+
+/**
+ * A directory of recorded files, of which one is written. A lock keeps other processes out. A small journal holds the position,
+ * and is replaced whole after each part of a file. Bytes behind that position belong to a part that a killed process has not
+ * finished: they are cut off, and their reports are fetched again.
+ */
+export class Recording {
+  readonly #directory: string
+  readonly #lock: Lock
+  #position: Position
+  #lastWrite: Promise<void> = Promise.resolve()
+  /** The file that is written: its name, and its bytes on the disk. The journal follows. */
+  #file: FileHandle | undefined
+  #name: string | undefined
+  #bytes = 0
+  #openedAt = 0
+
+  private constructor(directory: string, lock: Lock, position: Position) {
+    this.#directory = directory
+    this.#lock = lock
+    this.#position = position
+    this.#name = position.file
+  }
+
+  /** Opens a directory, and makes it if it is absent. Throws if another process records into it. */
+  static async open(directory: string): Promise<Recording> {
+    await mkdir(directory, { recursive: true }).catch((cause: unknown) => {
+      throw fileError('--dir', directory, cause, 'written to')
+    })
+    const lock = await lockDirectory(directory)
+    try {
+      const recording = new Recording(directory, lock, await readPosition(directory))
+      await recording.#removeTorn()
+      return recording
+    } catch (thrown) {
+      lock.release()
+      throw thrown
+    }
+  }
+
+  get cursors(): Position['cursors'] {
+    return this.#position.cursors
+  }
+
+  /** Moves the cursors of these feeds. */
+  saveCursors(cursors: Position['cursors']): Promise<void> {
+    return this.#write(position => ({ cursors: { ...position.cursors, ...cursors } }))
+  }
+
+  /**
+   * The keys of the recorded reports behind the cursors, which a stream delivers again. A feed without a cursor gets the time of
+   * its earliest report as one. Reads the files from the newest back to one without such reports.
+   */
+  async readKnown(io: IO): Promise<Set<string>> {
+    const { cursors } = this
+    const keys = new Set<string>()
+    const earliest: Record<string, number> = {}
+    for (const name of [...(await listFiles(this.#directory))].reverse()) {
+      const before = keys.size
+      const path = join(this.#directory, name)
+      for await (const given of readReports(path, io, { mayBeEmpty: true })) {
+        const report = complete(given)
+        const { feedID, observationsTimestamp: time } = report
+        if (time <= (cursors[feedID] ?? Number.NEGATIVE_INFINITY)) continue
+        keys.add(keyOf(report))
+        if (cursors[feedID] === undefined)
+          earliest[feedID] = Math.min(time, earliest[feedID] ?? time)
+      }
+      if (keys.size === before) break
+    }
+    await this.saveCursors(earliest)
+    return keys
+  }
+
+  /** Appends lines to the file. They are on the disk, and in the journal, when the promise settles. */
+  async append(text: string, compression: Compression, rotation: Rotation): Promise<void> {
+    const part = await compression.compress(text)
+    const { maxBytes, maxMs } = rotation
+    const isOver = this.#bytes >= maxBytes || performance.now() - this.#openedAt >= maxMs
+    // Each process begins a file of its own: the last one may be compressed otherwise.
+    const file = this.#file === undefined || isOver ? await this.#rotate(compression) : this.#file
+    try {
+      await file.appendFile(part)
+      await file.datasync()
+    } catch (cause) {
+      throw new DataStreamsError(`${this.#name} can’t be written: ${codeOf(cause)}`, { cause })
+    }
+    this.#bytes += part.byteLength
+    const written = { file: this.#name, bytes: this.#bytes }
+    await this.#write(() => written)
+  }
+
+  /** Closes the file, and gives the directory free. */
+  async close(): Promise<void> {
+    try {
+      await this.#file?.close()
+    } finally {
+      this.#lock.release()
+    }
+  }
+
+  async #rotate({ ending }: Compression): Promise<FileHandle> {
+    await this.#file?.close()
+    this.#file = undefined
+    const number = this.#name === undefined ? 1 : numberOf(this.#name) + 1
+    const time = new Date().toISOString().replace(/[-:]|\.\d+/g, '')
+    this.#name = `reports-${String(number).padStart(6, '0')}-${time}${ending}`
+    this.#bytes = 0
+    this.#openedAt = performance.now()
+    this.#file = await open(join(this.#directory, this.#name), 'ax')
+    await syncFolder(this.#directory)
+    return this.#file
+  }
+
+  /** Replaces the journal. Calls wait for each other. */
+  #write(change: (position: Position) => Partial<Position>): Promise<void> {
+    const written = this.#lastWrite.then(async () => {
+      const next = { ...this.#position, ...change(this.#position) }
+      await writeWhole(join(this.#directory, JOURNAL), `${JSON.stringify(next)}\n`)
+      this.#position = next
+    })
+    this.#lastWrite = written.catch(() => undefined)
+    return written
+  }
+
+  /** Removes the part of a file that a killed process has not finished. */
+  async #removeTorn(): Promise<void> {
+    const { file, bytes } = this.#position
+    const directory = this.#directory
+    const names = await listFiles(directory)
+    if (file !== undefined && !names.includes(file))
+      throw new ValidationError(
+        `--dir: ${file} is missing in ${directory}, which its journal names`,
+      )
+    if (file !== undefined) await truncate(join(directory, file), bytes)
+    const newest = file === undefined ? 0 : numberOf(file)
+    for (const name of names) if (numberOf(name) > newest) await rm(join(directory, name))
+  }
+}
+
+/** The names of the recorded files of a directory, oldest first. */
+async function listFiles(directory: string): Promise<readonly string[]> {
+  const names = (await readdir(directory)).filter(name => pattern.test(name))
+  return names.sort((one, other) => numberOf(one) - numberOf(other))
+}
+
+function numberOf(name: string): number {
+  return Number(pattern.exec(name)?.[1])
+}
+
+/** Locks a directory for this process. The lock of a process that was killed is taken over. */
+async function lockDirectory(directory: string): Promise<Lock> {
+  const path = join(directory, LOCK)
+  const taken = await takeLock(path).catch((cause: unknown) => {
+    throw new ValidationError(`--dir: ${directory} can’t be written: ${codeOf(cause)}`, { cause })
+  })
+  if (typeof taken !== 'string') return taken
+  throw new ValidationError(`--dir: ${taken} records into ${directory}: ${path} is its lock`)
+}
+
+/** Reads the journal of a directory, or begins one where there are no files yet. */
+async function readPosition(directory: string): Promise<Position> {
+  const path = join(directory, JOURNAL)
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    if (codeOf(cause) === 'ENOENT') return undefined
+    throw new ValidationError(`--dir: ${path} can’t be read: ${codeOf(cause)}`, { cause })
+  })
+  // Drafts that killed processes have left.
+  for (const name of await readdir(directory))
+    if (name.startsWith(draftPrefix(path))) await rm(join(directory, name))
+  if (text === undefined) {
+    // Without a journal nobody knows which part of the last file is whole.
+    if ((await listFiles(directory)).length > 0)
+      throw new ValidationError(`--dir: ${directory} holds recorded files, and no ${JOURNAL}`)
+    return { file: undefined, bytes: 0, cursors: {} }
+  }
+  try {
+    const { file, bytes, cursors } = JSON.parse(text) as Position
+    if (!Number.isSafeInteger(bytes) || typeof cursors !== 'object' || cursors === null)
+      throw new TypeError('no position')
+    return { file, bytes, cursors }
+  } catch {
+    throw new ValidationError(`--dir: ${path} is not the journal of a recording`)
+  }
+}

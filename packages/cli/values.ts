@@ -1,0 +1,124 @@
+import { checkLogName, checkSubjectPrefix } from '@sluice/nats'
+import { InvalidArgumentError } from 'commander'
+import { ValidationError } from 'sluice/core'
+import { feedResolution } from 'sluice/report'
+
+/** The option or the argument that a value is of, as it is written, and the limits of a number. */
+interface Place {
+  readonly name: string
+  readonly min?: number
+  readonly max?: number
+}
+
+/** A host and a port. */
+export interface HostAndPort {
+  readonly host: string
+  readonly port: number
+}
+
+/** Milliseconds of the units of time. */
+const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+/** Unix times from here on are in milliseconds: in seconds they would lie after the year 5000. */
+const FIRST_MS = 100_000_000_000
+
+/** The help of a value of the kind `past`. */
+export const timeText =
+  'a date such as 2027-01-31T12:00Z, a Unix time, or how long ago: 90s, 15m, 2h, 1d'
+
+/** Reads the values of options and arguments, by their kind. A value that breaks the rule of its kind is an error. */
+export const readers = {
+  /** Repeatable: commander collects the values. */
+  list: (text: string): readonly string[] => [text],
+  number: (text: string, { min = 0, max }: Place): number => {
+    const value = Number(text)
+    if (text.trim() !== '' && value >= min && value <= (max ?? Number.POSITIVE_INFINITY))
+      return value
+    throw new InvalidArgumentError(
+      `must be a number from ${min} ${max === undefined ? 'on' : `to ${max}`}`,
+    )
+  },
+  whole: (text: string, { min = 0, max = Number.MAX_SAFE_INTEGER }: Place): number => {
+    const value = Number(text)
+    if (/^\d+$/.test(text) && value >= min && value <= max) return value
+    throw new InvalidArgumentError(`must be a whole number from ${min} to ${max}`)
+  },
+  count: (text: string): number => {
+    if (text === 'unlimited') return Number.POSITIVE_INFINITY
+    if (/^\d{1,9}$/.test(text)) return Number(text)
+    throw new InvalidArgumentError('must be a whole number, or unlimited')
+  },
+  /** A factor, in which `max` is without limit. */
+  speed: (text: string): number => {
+    const value = text === 'max' ? Number.POSITIVE_INFINITY : Number(text.replace(/x$/, ''))
+    if (value > 0) return value
+    throw new InvalidArgumentError('must be a number above 0, or max')
+  },
+  /** A length of time, in milliseconds. */
+  span: (text: string): number => {
+    const span = spanOf(text)
+    if (span) return span
+    throw new InvalidArgumentError('must be a time such as 90s, 15m, 2h or 1d')
+  },
+  /** A length of time, in milliseconds; 0 for no limit. */
+  lifetime: (text: string): number => {
+    const span = text === '0' ? 0 : spanOf(text)
+    if (span !== undefined) return span
+    throw new InvalidArgumentError('must be a time such as 90d, or 0')
+  },
+  /** A time in the past, as Unix milliseconds: a date, a Unix time, or how long ago. */
+  past: (text: string): number => {
+    const span = spanOf(text)
+    if (span !== undefined) return Date.now() - span
+    if (/^\d{1,16}$/.test(text)) return Number(text) * (Number(text) < FIRST_MS ? 1000 : 1)
+    return dateOf(text, timeText)
+  },
+  /** A time in the future, as Unix milliseconds: a date, or how long from now. */
+  future: (text: string): number => {
+    const span = spanOf(text)
+    if (span !== undefined) return Date.now() + span
+    return dateOf(text, 'a date such as 2027-01-31, or a time such as 90d')
+  },
+  /** A port, or a host and a port. The host is that of loopback without one. */
+  place: (text: string): HostAndPort => {
+    const [, host = '127.0.0.1', port = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(text) ?? []
+    if (port === '' || Number(port) > 65_535)
+      throw new InvalidArgumentError('must be a port, or a host and a port: 9464, 0.0.0.0:9464')
+    return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+  },
+  /** Names in a relay's log, and the start of its subjects. */
+  logName: (text: string, { name }: Place): string => checkLogName(name, text),
+  subject: (text: string, { name }: Place): string => checkSubjectPrefix(name, text),
+  /** The URLs of NATS servers. The error for an invalid value would quote a password. */
+  servers: (text: string, { name }: Place): string => {
+    if (!text.includes('@')) return text
+    throw new ValidationError(
+      `${name} must have no user name, password or token, which others could see: give --creds`,
+    )
+  },
+}
+
+/** The kind of an option's value. */
+export type Kind = keyof typeof readers
+/** The type of a value of a kind. */
+export type ValueOfKind<Name extends Kind> = ReturnType<(typeof readers)[Name]>
+
+function spanOf(text: string): number | undefined {
+  const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
+  return count === undefined ? undefined : Number(count) * (UNITS[unit] as number)
+}
+
+function dateOf(text: string, rule: string): number {
+  const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(time)) throw new InvalidArgumentError(`must be ${rule}`)
+  return time
+}
+
+/** Unix milliseconds in the unit of a feed, rounded to the past. */
+export function feedTime(feedID: string, ms: number): number {
+  return feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms)
+}
+
+/** A time of a feed as Unix milliseconds. */
+export function feedTimeMs(feedID: string, time: number): number {
+  return feedResolution(feedID) === 's' ? time * 1000 : time
+}
