@@ -36,7 +36,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   '@nats-io/transport-node': /^packages\/(nats\/|cli\/service\/nats\.ts$)/,
   asn1js: /^packages\/engine\/certificate\.ts$/,
   commander: /^packages\/cli\//,
-  'hyparquet-writer': /^packages\/cli\/history\/parquet-file\.ts$/,
+  'hyparquet-writer': /^packages\/cli\/output\/parquet-file\.ts$/,
   picocolors: /^packages\/cli\//,
   tldts: /^packages\/confidential-http\/vault\/public-suffix\.ts$/,
   uplot: /^packages\/cli\/monitor\/page\/charts\.ts$/,
