@@ -50,7 +50,7 @@ export {
   createPermissions,
   type PermissionOptions,
   type Permissions,
-  permissionNames,
+  permissionRules,
 } from './platform/node/permissions.js'
 export { describeProcess, readProcess, thisProcess } from './platform/node/running.js'
 export { sha256 } from './platform/sha256.js'

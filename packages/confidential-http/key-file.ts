@@ -5,7 +5,7 @@ import {
   formatKey,
   type PermissionOptions,
   parseKey,
-  permissionNames,
+  permissionRules,
 } from 'sluice/internal'
 
 /** More than a key and a line break. */
@@ -23,7 +23,7 @@ export function readKeyFile(file: string, options: PermissionOptions = {}): stri
   let size: number
   const handle = openKeyFile(file, 'r')
   try {
-    const permissions = createPermissions(checkOptions('readKeyFile', options, permissionNames))
+    const permissions = createPermissions(checkOptions('readKeyFile', options, permissionRules))
     permissions.checkFile(file, fstatSync(handle), 'secret')
     permissions.checkParents(file)
     size = readSync(handle, bytes, 0, MAX_BYTES, null)

@@ -2,7 +2,7 @@ import { lstatSync, readlinkSync, statSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import host from 'node:process'
 import { DataStreamsError } from '../../core/errors.js'
-import type { OptionNames } from '../../core/options.js'
+import { checkBoolean, type Rule, withDefault } from '../../core/options.js'
 
 /** The mode and owner of a file or folder. */
 export interface Entry {
@@ -28,9 +28,9 @@ export interface PermissionOptions {
   readonly insecurePermissions?: boolean
 }
 
-/** The names of these options. */
-export const permissionNames: OptionNames<PermissionOptions> = {
-  insecurePermissions: true,
+/** The rules of these options. */
+export const permissionRules: { readonly insecurePermissions: Rule<boolean> } = {
+  insecurePermissions: withDefault(false, checkBoolean),
 }
 
 const STICKY = 0o1000

@@ -38,7 +38,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   commander: /^packages\/cli\//,
   'hyparquet-writer': /^packages\/cli\/output\/parquet-file\.ts$/,
   picocolors: /^packages\/cli\//,
-  tldts: /^packages\/confidential-http\/vault\/public-suffix\.ts$/,
+  tldts: /^packages\/confidential-http\/vault\/secrets\.ts$/,
   uplot: /^packages\/cli\/monitor\/page\/charts\.ts$/,
 }
 

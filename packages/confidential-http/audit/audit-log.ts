@@ -13,7 +13,7 @@ import {
   codeOf,
   createPermissions,
   type PermissionOptions,
-  permissionNames,
+  permissionRules,
   takeLock,
 } from 'sluice/internal'
 import { type AuditContent, type AuditHead, auditError } from './record.js'
@@ -38,7 +38,7 @@ export interface AuditLogOptions extends PermissionOptions {
 }
 
 const names: OptionNames<AuditLogOptions> = {
-  ...permissionNames,
+  ...permissionRules,
   file: true,
   onRecord: true,
   maxBytes: true,

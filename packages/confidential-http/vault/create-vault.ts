@@ -1,24 +1,31 @@
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { checkNumber, checkOptions, isStreamsError, type OptionNames } from 'sluice/core'
+import {
+  checkNumber,
+  isStreamsError,
+  number,
+  optional,
+  readOptions,
+  type Schema,
+  withDefault,
+} from 'sluice/core'
 import {
   checkOwner,
   codeOf,
   createPermissions,
   type PermissionOptions,
-  permissionNames,
+  permissionRules,
   randomOwner,
 } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { generateKeys } from 'sluice/tdh2'
-import { createVaultFolder, fileError, makeFolder, type VaultFolder } from './files.js'
-import { readIdentity, VAULT_FILE, writeIdentity } from './identity.js'
+import { fileError, makeFolder, VaultFolder } from './files.js'
+import { createWriter, readIdentity, VAULT_FILE, writeIdentity, WRITER_FILE } from './identity.js'
 import { MAX_HOLDERS } from './manifest.js'
 import { MANIFESTS_FOLDER, writeFirst } from './manifest-log.js'
 import { checkDirectory, openVault } from './open-vault.js'
 import { claimGeneration, SHARES_FOLDER, writeShare } from './share-files.js'
 import type { Vault } from './vault.js'
-import { createWriter, WRITER_FILE } from './writer.js'
 
 /** The options of `createVault`. */
 export interface VaultOptions extends PermissionOptions {
@@ -32,12 +39,12 @@ export interface VaultOptions extends PermissionOptions {
   readonly owner?: string
 }
 
-const names: OptionNames<VaultOptions> = {
-  ...permissionNames,
-  holders: true,
-  threshold: true,
-  owner: true,
-}
+const schema = {
+  ...permissionRules,
+  holders: withDefault(3, number({ min: 1, max: MAX_HOLDERS, whole: true })),
+  threshold: optional(number({ min: 1, max: MAX_HOLDERS, whole: true })),
+  owner: optional(checkOwner),
+} satisfies Schema<VaultOptions>
 
 /**
  * Makes a vault with a fresh key in a directory, which may exist but must not be a vault. Anybody who can read the
@@ -58,14 +65,11 @@ const names: OptionNames<VaultOptions> = {
  */
 export async function createVault(directory: string, options: VaultOptions = {}): Promise<Vault> {
   const path = checkDirectory(directory)
-  const { holders = 3 } = checkOptions('createVault', options, names)
-  checkNumber('holders', holders, { min: 1, max: MAX_HOLDERS, whole: true })
-  const { threshold = Math.min(2, holders) } = options
+  const { insecurePermissions, ...given } = readOptions('createVault', options, schema)
+  const { holders, threshold = Math.min(2, holders), owner = randomOwner() } = given
   checkNumber('threshold', threshold, { min: 1, max: holders, whole: true })
-  const owner = options.owner === undefined ? randomOwner() : checkOwner('owner', options.owner)
-
-  const permissions = createPermissions(options)
-  const folder = createVaultFolder(path, permissions)
+  const permissions = createPermissions({ insecurePermissions })
+  const folder = new VaultFolder(path, permissions)
   try {
     await makeFolder(path)
     permissions.checkFolder(path, [])
@@ -82,7 +86,7 @@ export async function createVault(directory: string, options: VaultOptions = {})
   } catch (error) {
     throw isStreamsError(error) ? error : fileError(path, 'written', error)
   }
-  return openVault(path, { insecurePermissions: options.insecurePermissions === true })
+  return openVault(path, { insecurePermissions })
 }
 
 /** Reserves the directory: only one process can make the folder of the holders. */

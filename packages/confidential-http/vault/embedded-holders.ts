@@ -1,9 +1,36 @@
-import { type BoxKeys, boxKeys, openSealed, seal } from 'sluice/internal'
-import { receiveDealings, sealDealing } from './dealing.js'
+import { type BoxKeys, boxKeys, checkName, checkPublicKey, openSealed, seal } from 'sluice/internal'
+import type { SecretName } from 'sluice/plugins/confidential-http'
 import type { VaultFolder } from './files.js'
 import type { Manifest } from './manifest.js'
-import type { Dealer, Receiver } from './resharing.js'
+import { ShareMaker } from './release.js'
+import { type Dealer, type Receiver, receiveDealings, sealDealing } from './resharing.js'
 import { readShare, shareFile, writeShare } from './share-files.js'
+import { createBatch } from './turns.js'
+import type { RespondingHolder } from './vault.js'
+
+type Generation = Pick<Manifest, 'generation' | 'publicKey'>
+
+/** A holder of the vault in this directory. It reads its share for each release. */
+export function createEmbeddedHolder(
+  index: number,
+  folder: VaultFolder,
+  { generation, publicKey }: Generation,
+  ciphertextOf: (name: SecretName) => Promise<string>,
+): RespondingHolder {
+  const file = shareFile(generation, index)
+  // Requests at once share one reading, and the share is in memory no longer than they take.
+  const read = createBatch(() => readShare(folder, file, publicKey, index))
+  const maker = new ShareMaker(publicKey, read)
+  return {
+    index,
+    async release(given, recipient) {
+      checkPublicKey('recipient', recipient)
+      const name = checkName(given)
+      return maker.ofSecret(name, await ciphertextOf(name), recipient)
+    },
+    releaseResponse: (body, recipient) => maker.ofResponse(body, recipient),
+  }
+}
 
 /** A dealer in the vault's directory, with the key that it is invited by. */
 export interface EmbeddedDealer extends Dealer {
@@ -20,9 +47,10 @@ export type ReadInvitation = (
 /** The holders of the shares in a directory. Of a fresh key, they deal random secrets. */
 export function embeddedDealers(
   folder: VaultFolder,
-  { generation, publicKey }: Pick<Manifest, 'generation' | 'publicKey'>,
+  { generation, publicKey }: Generation,
   { count, threshold, isFresh }: { count: number; threshold: number; isFresh: boolean },
-  readInvitation: ReadInvitation = openInvitation,
+  // Within one process nobody can mistake a receiver for another.
+  readInvitation: ReadInvitation = (invitation, _receiver, keys) => openSealed(invitation, keys),
 ): readonly EmbeddedDealer[] {
   return Array.from({ length: count }, (_, index) => {
     const keys = boxKeys()
@@ -50,9 +78,10 @@ export function embeddedReceivers(
 ): readonly Receiver[] {
   return Array.from({ length: count }, (_, index) => {
     const keys = boxKeys()
+    const file = shareFile(generation, index)
     return {
       index,
-      shown: shareFile(generation, index),
+      shown: file,
       invite: async () => dealerKeys.map(key => seal(keys.publicKey, key)),
       async accept(dealings) {
         const received = receiveDealings(index, keys, dealings, isFresh)
@@ -60,17 +89,7 @@ export function embeddedReceivers(
         await writeShare(folder, generation, received.share)
         return []
       },
-      prove: async publicKey =>
-        void (await readShare(folder, shareFile(generation, index), publicKey, index)),
+      prove: async publicKey => void (await readShare(folder, file, publicKey, index)),
     }
   })
-}
-
-/** Within one process there is nobody to mistake a receiver for. */
-function openInvitation(
-  invitation: Uint8Array,
-  _receiver: number,
-  keys: BoxKeys,
-): Uint8Array | undefined {
-  return openSealed(invitation, keys)
 }

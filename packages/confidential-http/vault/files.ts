@@ -1,9 +1,19 @@
 import { chmod, type FileHandle, mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { isStreamsError } from 'sluice/core'
-import type { Content, Permissions } from 'sluice/internal'
-import { codeOf, readText, syncFolder, writeNew, writeWhole } from 'sluice/internal'
+import { isStreamsError, type Rule, ValidationError } from 'sluice/core'
+import {
+  type Content,
+  codeOf,
+  type Permissions,
+  readText,
+  syncFolder,
+  writeNew,
+  writeWhole,
+} from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
+
+/** An object of JSON whose fields are not checked yet. */
+export type Fields = Readonly<Record<string, unknown>>
 
 /** Creates a folder and its missing parents for their owner alone, whatever the umask. */
 export async function makeFolder(path: string): Promise<void> {
@@ -19,42 +29,51 @@ export async function makeFolder(path: string): Promise<void> {
   await syncFolder(dirname(path))
 }
 
-/** The files below the directory of a vault. Errors show their path below it. */
-export interface VaultFolder {
+/** The files below the directory of a vault or of a holder. Errors show their path below it. */
+export class VaultFolder {
   readonly directory: string
   readonly permissions: Permissions
-  /** The fields of the JSON object in a file; undefined if there is no file. */
-  readonly read: (
-    file: string,
-    maxBytes: number,
-    content: Content,
-  ) => Promise<Readonly<Record<string, unknown>> | undefined>
-  readonly write: (file: string, text: string) => Promise<void>
-  /** As `write`; rejects with EEXIST where the file exists. */
-  readonly writeNew: (file: string, text: string) => Promise<void>
-}
 
-/** Opens the files below a directory. */
-export function createVaultFolder(directory: string, permissions: Permissions): VaultFolder {
-  return {
-    directory,
-    permissions,
-    async read(file, maxBytes, content) {
-      try {
-        const text = await readText(
-          join(directory, file),
-          maxBytes,
-          rule => new VaultError(`${file} ${rule}`),
-          stats => permissions.checkFile(file, stats, content),
-        )
-        return parseObject(text, file)
-      } catch (error) {
-        if (isAbsence(error)) return undefined
-        throw isStreamsError(error) ? error : fileError(file, 'read', error)
-      }
-    },
-    write: (file, text) => writeWhole(join(directory, file), `${text}\n`, setMode),
-    writeNew: (file, text) => writeNew(join(directory, file), `${text}\n`, setMode),
+  constructor(directory: string, permissions: Permissions) {
+    this.directory = directory
+    this.permissions = permissions
+  }
+
+  /** The absolute path of a file. */
+  path(file: string): string {
+    return join(this.directory, file)
+  }
+
+  /** The text of a file without its last line break; undefined if there is no file. */
+  async readText(file: string, maxBytes: number, content: Content): Promise<string | undefined> {
+    try {
+      const text = await readText(
+        this.path(file),
+        maxBytes,
+        rule => new VaultError(`${file} ${rule}`),
+        stats => this.permissions.checkFile(file, stats, content),
+      )
+      return text.trimEnd()
+    } catch (error) {
+      if (isAbsence(error)) return undefined
+      throw isStreamsError(error) ? error : fileError(file, 'read', error)
+    }
+  }
+
+  /** The fields of the JSON object in a file; undefined if there is no file. */
+  async read(file: string, maxBytes: number, content: Content): Promise<Fields | undefined> {
+    const text = await this.readText(file, maxBytes, content)
+    return text === undefined ? undefined : parseFields(text, file)
+  }
+
+  /** Writes a file whole or not at all, for its owner alone. */
+  write(file: string, text: string): Promise<void> {
+    return writeWhole(this.path(file), `${text}\n`, setMode)
+  }
+
+  /** As `write`; rejects with EEXIST where the file exists. */
+  writeNew(file: string, text: string): Promise<void> {
+    return writeNew(this.path(file), `${text}\n`, setMode)
   }
 }
 
@@ -63,15 +82,59 @@ function setMode(draft: FileHandle): Promise<void> {
   return draft.chmod(0o600)
 }
 
-function parseObject(text: string, file: string): Readonly<Record<string, unknown>> {
+/** Parses a JSON object. Throws VaultError, which calls the text `shown`. */
+export function parseFields(text: string, shown: string): Fields {
   try {
     const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value))
-      return value as Record<string, unknown>
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
   } catch {
     // The message of JSON.parse quotes the text.
   }
-  throw new VaultError(`${file} is not a JSON object`)
+  throw new VaultError(`${shown} is not a JSON object`)
+}
+
+/** Checks fields by a rule for each. Throws VaultError, which calls the object `shown` and names the field and the rule. */
+export function checkFields(
+  shown: string,
+  fields: object,
+  rules: Readonly<Record<string, Rule<unknown>>>,
+): void {
+  try {
+    for (const [name, rule] of Object.entries(rules)) rule(name, (fields as Fields)[name])
+  } catch (error) {
+    throw new VaultError(`${shown}: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+/** The rule of a text that a pattern describes. */
+export function textLike(pattern: RegExp, what: string): Rule<string> {
+  return (field, value) => {
+    if (typeof value === 'string' && pattern.test(value)) return value
+    throw new ValidationError(`${field} must be ${what}`)
+  }
+}
+
+/** The rule of a public key, or of a digest. */
+export const hexText: Rule<string> = textLike(/^[0-9a-f]{64}$/, '64 lower-case hexadecimal digits')
+
+/** The rule of a list, of so many entries that keep a rule. */
+export function listOf<Value>(rule: Rule<Value>, max: number, min = 0): Rule<readonly Value[]> {
+  return (field, value) => {
+    if (!Array.isArray(value) || value.length > max || value.length < min)
+      throw new ValidationError(`${field} must be a list of ${min} to ${max} entries`)
+    return value.map((each, at) => rule(`${field}[${at}]`, each))
+  }
+}
+
+/** The rule of an object, with a rule for each of its fields. */
+export function objectOf(rules: Readonly<Record<string, Rule<unknown>>>): Rule<object> {
+  return (field, value) => {
+    if (typeof value !== 'object' || value === null)
+      throw new ValidationError(`${field} must be an object`)
+    for (const [name, rule] of Object.entries(rules))
+      rule(`${field}.${name}`, (value as Fields)[name])
+    return value
+  }
 }
 
 /** True for the error of a file system that finds nothing at a path. */

@@ -1,9 +1,17 @@
+import {
+  createPrivateKey,
+  createPublicKey,
+  type KeyObject,
+  randomBytes,
+  sign,
+  verify,
+} from 'node:crypto'
+import { stat } from 'node:fs/promises'
 import { checkOwner } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
-import type { VaultFolder } from './files.js'
-import { isWriterKey } from './writer.js'
+import { checkFields, hexText, textLike, type VaultFolder } from './files.js'
 
-/** What never changes of a vault: the contents of vault.json. */
+/** The facts of a vault that never change: the contents of vault.json. */
 export interface Identity {
   /** The owner of secrets put without one. */
   readonly owner: string
@@ -11,7 +19,9 @@ export interface Identity {
   readonly writer: string
 }
 
+/** The version of vault.json. */
 const VERSION = 2
+/** Both files hold two short texts. */
 const MAX_BYTES = 4096
 /** The file that makes a directory a vault. */
 export const VAULT_FILE = 'vault.json'
@@ -25,22 +35,79 @@ export async function writeIdentity(folder: VaultFolder, identity: Identity): Pr
 export async function readIdentity(folder: VaultFolder): Promise<Identity | undefined> {
   const fields = await folder.read(VAULT_FILE, MAX_BYTES, 'public')
   if (fields === undefined) return undefined
-  const { version, writer } = fields
+  const { version, writer, owner } = fields
   if (version === 1)
-    throw wrong('its version is 1, of sluice 0.1: make a vault, and put the secrets there')
-  if (version !== VERSION) throw wrong(`its version is not ${VERSION}`)
-  if (!isWriterKey(writer)) throw wrong('writer is not 64 lower-case hexadecimal digits')
-  return { owner: readOwner(fields.owner), writer }
+    throw new VaultError(
+      `${VAULT_FILE}: its version is 1, of sluice 0.1: make a vault, and put the secrets there`,
+    )
+  if (version !== VERSION) throw new VaultError(`${VAULT_FILE}: its version is not ${VERSION}`)
+  checkFields(VAULT_FILE, fields, { writer: hexText, owner: checkOwner })
+  return { owner: checkOwner('owner', owner), writer: writer as string }
 }
 
-function readOwner(owner: unknown): string {
-  try {
-    return checkOwner('owner', owner)
-  } catch (error) {
-    throw wrong((error as Error).message, error)
+/** Signs the manifests of a vault, and the orders to its holders. */
+export interface Writer {
+  /** The public key: 64 hexadecimal digits. */
+  readonly publicKey: string
+  /** The signature of a text, in base64. */
+  sign(text: string): string
+}
+
+/** The file of the writer's secret key. */
+export const WRITER_FILE = 'writer.json'
+/** The bytes before the 32 bytes of a key of Ed25519 in PKCS #8 and in SPKI. */
+const SECRET_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
+const PUBLIC_PREFIX = Buffer.from('302a300506032b6570032100', 'hex')
+
+/** Makes the writer of a new vault, and the text of its file. */
+export function createWriter(): { readonly writer: Writer; readonly text: string } {
+  const seed = randomBytes(32)
+  const secretKey = seed.toString('hex')
+  const writer = writerOf(seed)
+  return { writer, text: JSON.stringify({ publicKey: writer.publicKey, secretKey }, null, 2) }
+}
+
+/** Reads the writer of a vault with this public key. */
+export async function readWriter(folder: VaultFolder, publicKey: string): Promise<Writer> {
+  const fields = await folder.read(WRITER_FILE, MAX_BYTES, 'secret')
+  if (fields === undefined)
+    throw new VaultError(`${WRITER_FILE} is missing: only who has it can change the vault`)
+  checkFields(WRITER_FILE, fields, {
+    secretKey: textLike(/^[0-9a-f]{64}$/, '64 hexadecimal digits'),
+  })
+  const writer = writerOf(Buffer.from(fields.secretKey as string, 'hex'))
+  if (writer.publicKey !== publicKey)
+    throw new VaultError(`${WRITER_FILE} is not the key of this vault's writer`)
+  return writer
+}
+
+/** Rejects if others can read the file of the writer, if it is there. */
+export async function checkWriterFile(folder: VaultFolder): Promise<void> {
+  const entry = await stat(folder.path(WRITER_FILE)).catch(() => undefined)
+  if (entry?.isFile() === true) folder.permissions.checkFile(WRITER_FILE, entry, 'secret')
+}
+
+function writerOf(seed: Buffer): Writer {
+  const key = createPrivateKey({
+    key: Buffer.concat([SECRET_PREFIX, seed]),
+    format: 'der',
+    type: 'pkcs8',
+  })
+  const spki = createPublicKey(key).export({ format: 'der', type: 'spki' })
+  return {
+    publicKey: spki.subarray(PUBLIC_PREFIX.length).toString('hex'),
+    sign: text => sign(null, Buffer.from(text), key).toString('base64'),
   }
 }
 
-function wrong(what: string, cause?: unknown): VaultError {
-  return new VaultError(`${VAULT_FILE}: ${what}`, cause === undefined ? {} : { cause })
+/** True if the holder of a writer's key has signed the text. */
+export function isSigned(text: string, signature: string, publicKey: string): boolean {
+  let key: KeyObject
+  try {
+    const spki = Buffer.concat([PUBLIC_PREFIX, Buffer.from(publicKey, 'hex')])
+    key = createPublicKey({ key: spki, format: 'der', type: 'spki' })
+  } catch {
+    return false
+  }
+  return verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64'))
 }

@@ -1,13 +1,22 @@
 export type { PermissionOptions } from 'sluice/internal'
 export type { SecretPolicy, SecretRef, SecretUse } from 'sluice/plugins/confidential-http'
-export type { KeyChange, Recovery, ReshareOptions } from './change-key.js'
 export { createVault, type VaultOptions } from './create-vault.js'
 export type { HolderAddress } from './manifest.js'
-export type { VaultHolder } from './embedded-holder.js'
 export { type OpenVaultOptions, openVault } from './open-vault.js'
 export type { HolderTrust } from './process/holder-files.js'
-export type { RunningVaultHolder } from './process/holder-server.js'
-export { startVaultHolder, type VaultHolderOptions } from './process/start-holder.js'
-export type { DamagedSecret } from './secret-store.js'
-export type { PutOptions, SecretInfo, Vault } from './vault.js'
-export type { VaultState } from './vault-state.js'
+export {
+  type RunningVaultHolder,
+  startVaultHolder,
+  type VaultHolderOptions,
+} from './process/start-holder.js'
+export type {
+  DamagedSecret,
+  KeyChange,
+  PutOptions,
+  Recovery,
+  ReshareOptions,
+  SecretInfo,
+  Vault,
+  VaultHolder,
+  VaultState,
+} from './vault.js'

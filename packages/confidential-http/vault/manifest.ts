@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
-import { checkName, isUse } from 'sluice/internal'
+import { checkText, number, optional, type Rule, ValidationError } from 'sluice/core'
+import { checkName, formatName, isUse } from 'sluice/internal'
 import { type SecretName, type SecretUse, VaultError } from 'sluice/plugins/confidential-http'
 import { formatPublicKey, type PublicKey, parsePublicKey } from 'sluice/tdh2'
-import { isSigned, type Writer } from './writer.js'
+import { checkFields, hexText, listOf, objectOf, parseFields } from './files.js'
+import { isSigned, type Writer } from './identity.js'
 
 /** One version of a secret. */
 export interface SecretVersion extends SecretName {
@@ -99,7 +101,7 @@ export function signManifest(manifest: Manifest, writer: Writer): SignedManifest
   const body = {
     ...others,
     publicKey: hexOf(publicKey),
-    ...(addresses === undefined ? {} : { addresses }),
+    addresses,
     secrets,
   }
   const signed = JSON.stringify(body)
@@ -124,70 +126,59 @@ export function readManifest(text: string, writer: string, shown: string): Signe
   const signed = text.slice(BODY.length, -SIGNATURE_LENGTH)
   if (!isSigned(signed, signature, writer))
     throw new VaultError(`${shown} is not signed by the vault's writer`)
-  const fields = objectOf(signed, shown) as unknown as SignedFields
+  const fields = parseFields(signed, shown) as unknown as SignedFields
   const publicKey = publicKeyOf(fields.publicKey)
-  checkShape(fields, publicKey, shown)
+  if (publicKey.hArray.length > MAX_HOLDERS)
+    throw new VaultError(`${shown}: the key has more than ${MAX_HOLDERS} shares`)
+  checkFields(shown, fields, rulesFor(publicKey, fields))
   return { ...fields, publicKey, digest: digestOf(signed), text }
 }
 
-/** A writer of another version of this library may have signed something else. */
-function checkShape(
-  manifest: Omit<Manifest, 'publicKey'>,
+/** The rules of a manifest's fields: a writer of another version of this library may have signed something else. */
+const rulesFor = (
   { hArray }: PublicKey,
-  shown: string,
-): void {
-  const { sequence, history, generation, threshold, addresses, dropped = [], secrets } = manifest
-  const isCount = (value: unknown, max = Number.MAX_SAFE_INTEGER): boolean =>
-    Number.isInteger(value) && (value as number) >= 1 && (value as number) <= max
-  const rules: readonly (readonly [boolean, string])[] = [
-    [isCount(sequence), 'sequence is not a whole number from 1 on'],
-    [
-      Array.isArray(history) && history.length >= Math.min(sequence - 1, HISTORY),
-      'history is not that of its sequence',
-    ],
-    [isCount(generation), 'generation is not a whole number from 1 on'],
-    [isCount(hArray.length, MAX_HOLDERS), `there are not 1 to ${MAX_HOLDERS} holders`],
-    [isCount(threshold, hArray.length), `threshold is not a whole number of 1 to ${hArray.length}`],
-    [
-      addresses === undefined || addresses.length === hArray.length,
-      'addresses are not as many as the holders',
-    ],
-    [
-      Array.isArray(dropped) && dropped.length <= MAX_DROPPED && dropped.every(isAddress),
-      `dropped are not at most ${MAX_DROPPED} holders`,
-    ],
-    [
-      [manifest.shareLifetime ?? 0, manifest.sharesExpireAt ?? 0].every(Number.isFinite),
-      'shareLifetime and sharesExpireAt are not milliseconds',
-    ],
-    [Array.isArray(secrets) && secrets.every(isVersion), 'secrets are not versions of secrets'],
-  ]
-  const [, rule] = rules.find(([isRight]) => !isRight) ?? []
-  if (rule !== undefined) throw new VaultError(`${shown}: ${rule}`)
+  { sequence }: SignedFields,
+): Readonly<Record<string, Rule<unknown>>> => ({
+  sequence: whole,
+  history: listOf(hexText, HISTORY, Math.min(sequence - 1, HISTORY)),
+  generation: whole,
+  threshold: number({ min: 1, max: hArray.length, whole: true }),
+  addresses: optional(listOf(address, hArray.length, hArray.length)),
+  dropped: optional(listOf(address, MAX_DROPPED)),
+  shareLifetime: optional(milliseconds),
+  sharesExpireAt: optional(milliseconds),
+  secrets: listOf(version, Number.MAX_SAFE_INTEGER),
+})
+
+const whole = number({ min: 1, whole: true })
+const milliseconds = number({ min: 0 })
+const address = objectOf({ url: checkText, key: hexText })
+const versionFields = objectOf({
+  version: whole,
+  putAt: milliseconds,
+  expiresAt: optional(milliseconds),
+  policy: optional(checkShownPolicy),
+  digest: hexText,
+})
+
+function version(field: string, value: unknown): object {
+  checkName(versionFields(field, value) as SecretVersion)
+  return value as object
 }
 
-function isAddress({ url, key }: HolderAddress): boolean {
-  return typeof url === 'string' && /^[0-9a-f]{64}$/.test(key)
-}
-
-function isVersion(entry: SecretVersion): boolean {
-  try {
-    checkName(entry)
-  } catch {
-    return false
-  }
-  return (
-    Number.isInteger(entry.version) &&
-    Number.isFinite(entry.putAt) &&
-    (entry.expiresAt === undefined || Number.isFinite(entry.expiresAt)) &&
-    (entry.policy === undefined || isUse(entry.policy)) &&
-    /^[0-9a-f]{64}$/.test(entry.digest)
-  )
+function checkShownPolicy(field: string, value: unknown): unknown {
+  if (!isUse(value)) throw new ValidationError(`${field} must be a policy`)
+  return value
 }
 
 /** The published form of a public key: lower-case hexadecimal digits of its JSON text. */
 export function hexOf(publicKey: PublicKey): string {
   return Buffer.from(formatPublicKey(publicKey)).toString('hex')
+}
+
+/** True if the shares are the same. A change that was taken back leaves its number to the next change, whose shares are others. */
+export function hasSameShares(one: Manifest, other: Manifest): boolean {
+  return hexOf(one.publicKey) === hexOf(other.publicKey)
 }
 
 let latest: { readonly hex: string; readonly key: PublicKey } | undefined
@@ -203,10 +194,83 @@ export function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-function objectOf(text: string, shown: string): Readonly<Record<string, unknown>> {
-  try {
-    return (JSON.parse(text) ?? {}) as Record<string, unknown>
-  } catch {
-    throw new VaultError(`${shown} is not JSON`)
-  }
+/** The most secrets of an owner. */
+export const MAX_SECRETS = 100
+/** How many versions of a secret stay: the one in use, and those before it. */
+export const MAX_VERSIONS = 3
+
+/** The versions of a secret, the one in use first. Throws VaultError where there is no such secret. */
+export function versionsOf(
+  secrets: readonly SecretVersion[],
+  name: SecretName,
+): readonly [SecretVersion, ...SecretVersion[]] {
+  const [first, ...others] = secrets.filter(each => isNamed(each, name))
+  if (first === undefined) throw new VaultError(`key does not exist: ${formatName(name)}`)
+  return [first, ...others]
+}
+
+/** The version in use of each secret. */
+export function newestOf(secrets: readonly SecretVersion[]): readonly SecretVersion[] {
+  return secrets.filter((each, at) => {
+    const before = secrets[at - 1]
+    return before === undefined || !isNamed(before, each)
+  })
+}
+
+/** The version in use of a secret. Throws VaultError where there is none, or it has expired (`SECRET_EXPIRED`). */
+export function usableOf(
+  secrets: readonly SecretVersion[],
+  name: SecretName,
+  now: number = Date.now(),
+): SecretVersion {
+  const [newest] = versionsOf(secrets, name)
+  const { version, expiresAt } = newest
+  if (expiresAt !== undefined && expiresAt <= now)
+    throw new VaultError(
+      `${formatName(name)} expired at ${new Date(expiresAt).toISOString()}: put version ${version + 1}`,
+      { code: 'SECRET_EXPIRED' },
+    )
+  return newest
+}
+
+/** Adds a version above those there are, and leaves out what are too many. */
+export function addVersion(
+  secrets: readonly SecretVersion[],
+  added: Omit<SecretVersion, 'version'>,
+): readonly SecretVersion[] {
+  const before = secrets.filter(each => isNamed(each, added))
+  if (before.length === 0) checkRoom(secrets, added.owner)
+  const { owner, namespace, key, ...facts } = added
+  const newest = { owner, namespace, key, version: (before[0]?.version ?? 0) + 1, ...facts }
+  const others = secrets.filter(each => !isNamed(each, added))
+  return sorted([...others, newest, ...before.slice(0, MAX_VERSIONS - 1)])
+}
+
+/** Leaves out every version of a secret. Throws VaultError where there is none. */
+export function withoutSecret(
+  secrets: readonly SecretVersion[],
+  name: SecretName,
+): readonly SecretVersion[] {
+  versionsOf(secrets, name)
+  return secrets.filter(each => !isNamed(each, name))
+}
+
+function checkRoom(secrets: readonly SecretVersion[], owner: string): void {
+  const count = newestOf(secrets).filter(each => each.owner === owner).length
+  if (count >= MAX_SECRETS)
+    throw new ValidationError(
+      `owner 0x${owner} has ${MAX_SECRETS} secrets already, which is all an owner may have`,
+    )
+}
+
+function isNamed(one: SecretName, other: SecretName): boolean {
+  return one.key === other.key && one.namespace === other.namespace && one.owner === other.owner
+}
+
+function sorted(secrets: readonly SecretVersion[]): readonly SecretVersion[] {
+  const named = secrets.map(each => [formatName(each), each] as const)
+  named.sort(([one, a], [other, b]) =>
+    one === other ? b.version - a.version : one < other ? -1 : 1,
+  )
+  return named.map(([, each]) => each)
 }

@@ -1,32 +1,9 @@
-import type { Stats } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
-import type { DataStreamsError } from 'sluice/core'
+import { basename, dirname } from 'node:path'
 import { fileNameOf } from 'sluice/internal'
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { fileError, isAbsence, makeFolder, type VaultFolder } from './files.js'
-import { digestOf, type SecretVersion } from './manifest.js'
-
-/** The ciphertexts of a vault's secrets: a file for each version, which never changes. */
-export interface SecretStore {
-  /** Writes a file of its own, which the manifest does not name yet. Returns the ciphertext's digest. */
-  write(name: SecretName, ciphertext: string): Promise<string>
-  read(version: SecretVersion): Promise<string>
-  /** Removes the file of a version that the manifest no longer names. */
-  remove(version: SecretVersion): Promise<void>
-  /** Removes the files that killed processes have left: no version has them, and they are older than any change takes. */
-  removeLeftOver(versions: readonly SecretVersion[]): Promise<void>
-}
-
-/** A file that should hold a secret, and does not. */
-export interface DamagedSecret {
-  /** Its path below the vault's directory. */
-  readonly file: string
-  /** The owner of its folder. */
-  readonly owner: string
-  /** The reason, with the name of the file. */
-  readonly error: DataStreamsError
-}
+import { digestOf, type Manifest, type SecretVersion } from './manifest.js'
 
 /** The most bytes of a ciphertext. */
 export const MAX_CIPHERTEXT_BYTES = 2000
@@ -61,90 +38,105 @@ interface CachedCiphertext {
   readonly ciphertext: string
 }
 
-/** The store below a vault's directory. */
-export function createSecretStore(folder: VaultFolder): SecretStore {
-  const { directory } = folder
-  const cache = new Map<string, CachedCiphertext>()
+/** The ciphertexts of a vault's secrets: a file for each version, which never changes. */
+export class SecretStore {
+  readonly #folder: VaultFolder
+  readonly #cache = new Map<string, CachedCiphertext>()
 
-  /** What the file's entry is now, whose permissions are those of a public file. */
-  async function stampOf(file: string): Promise<string | undefined> {
-    const entry = await stat(join(directory, file)).catch(() => undefined)
+  constructor(folder: VaultFolder) {
+    this.#folder = folder
+  }
+
+  /** Writes a file of its own, which the manifest does not name yet. Returns the ciphertext's digest. */
+  async write({ owner, namespace, key }: SecretName, ciphertext: string): Promise<string> {
+    const digest = digestOf(ciphertext)
+    const file = fileOfVersion({ owner, namespace, key, digest })
+    const text = JSON.stringify({ owner, namespace, key, ciphertext }, null, 2)
+    try {
+      await makeFolder(dirname(this.#folder.path(file)))
+      await this.#folder.write(file, text)
+    } catch (error) {
+      throw fileError(file, 'written', error)
+    }
+    return digest
+  }
+
+  /** The ciphertext of a version. Throws VaultError where its file does not hold it. */
+  async read(version: SecretVersion): Promise<string> {
+    const file = fileOfVersion(version)
+    const stamp = await this.#stampOf(file)
+    const cached = this.#cache.get(file)
+    // The digest is that of a signed manifest: a forged entry of a file does not change which ciphertext is used.
+    if (cached !== undefined && cached.stamp === stamp && cached.digest === version.digest) {
+      this.#remember(file, cached)
+      return cached.ciphertext
+    }
+    const fields = await this.#folder.read(file, MAX_FILE_BYTES, 'public')
+    if (fields === undefined) throw new VaultError(`${file} is missing`)
+    const { ciphertext, owner, namespace, key } = fields
+    if (typeof ciphertext !== 'string') throw new VaultError(`${file} has no ciphertext`)
+    if (Buffer.byteLength(ciphertext) > MAX_CIPHERTEXT_BYTES)
+      throw new VaultError(`${file}: ciphertext has more than ${MAX_CIPHERTEXT_BYTES} bytes`)
+    if (owner !== version.owner || namespace !== version.namespace || key !== version.key)
+      throw new VaultError(`${file} is not the file of the secret it names`)
+    if (digestOf(ciphertext) !== version.digest)
+      throw new VaultError(`${file} does not hold the ciphertext that was put`)
+    if (stamp !== undefined) this.#remember(file, { stamp, digest: version.digest, ciphertext })
+    return ciphertext
+  }
+
+  /**
+   * Removes the files of the versions that a change has left out. With a settled change it also removes the files that killed processes
+   * have left: no version has them, and they are older than any change takes.
+   */
+  async removeDropped(base: Manifest, next: Manifest): Promise<void> {
+    const named = new Set(next.secrets.map(({ digest }) => digest))
+    for (const version of base.secrets) if (!named.has(version.digest)) await this.#remove(version)
+    // Until the holders have shown their shares of a new key, what the old one decrypts stays.
+    if (next.isUnsettled !== true) await this.#removeLeftOver(next.secrets)
+  }
+
+  async #remove(version: SecretVersion): Promise<void> {
+    const file = fileOfVersion(version)
+    try {
+      await rm(this.#folder.path(file))
+    } catch (error) {
+      if (!isAbsence(error)) throw fileError(file, 'removed', error)
+    }
+  }
+
+  async #removeLeftOver(versions: readonly SecretVersion[]): Promise<void> {
+    const named = new Set(versions.map(fileOfVersion))
+    const list = (path: string): Promise<string[]> =>
+      readdir(this.#folder.path(path)).then(
+        entries => entries.map(entry => `${path}/${entry}`),
+        () => [],
+      )
+    for (const owner of await list(SECRETS_FOLDER))
+      for (const namespace of await list(owner))
+        for (const file of await list(namespace))
+          if (!named.has(file) && OWN_FILE.test(basename(file)))
+            await removeOld(this.#folder.path(file))
+  }
+
+  /** Identifies the file's entry as it is now. Rejects permissions that are too wide. */
+  async #stampOf(file: string): Promise<string | undefined> {
+    const entry = await stat(this.#folder.path(file)).catch(() => undefined)
     if (entry === undefined) return undefined
-    folder.permissions.checkFile(file, entry, 'public')
-    return stampText(entry)
+    this.#folder.permissions.checkFile(file, entry, 'public')
+    const { dev, ino, size, mtimeMs, ctimeMs } = entry
+    return [dev, ino, size, mtimeMs, ctimeMs].join(' ')
   }
 
-  function remember(file: string, cached: CachedCiphertext): void {
-    cache.delete(file)
-    cache.set(file, cached)
-    const [oldest] = cache.keys()
-    if (cache.size > CACHED && oldest !== undefined) cache.delete(oldest)
-  }
-
-  return {
-    async write({ owner, namespace, key }, ciphertext) {
-      const digest = digestOf(ciphertext)
-      const file = fileOfVersion({ owner, namespace, key, digest })
-      try {
-        await makeFolder(dirname(join(directory, file)))
-        await folder.write(file, JSON.stringify({ owner, namespace, key, ciphertext }, null, 2))
-      } catch (error) {
-        throw fileError(file, 'written', error)
-      }
-      return digest
-    },
-    async read(version) {
-      const file = fileOfVersion(version)
-      const stamp = await stampOf(file)
-      const cached = cache.get(file)
-      // The digest is that of a signed manifest: who forges the entry of a file has the right ciphertext used all the same.
-      if (cached !== undefined && cached.stamp === stamp && cached.digest === version.digest) {
-        remember(file, cached)
-        return cached.ciphertext
-      }
-      const fields = await folder.read(file, MAX_FILE_BYTES, 'public')
-      if (fields === undefined) throw new VaultError(`${file} is missing`)
-      const { ciphertext, owner, namespace, key } = fields
-      if (typeof ciphertext !== 'string') throw new VaultError(`${file} has no ciphertext`)
-      if (Buffer.byteLength(ciphertext) > MAX_CIPHERTEXT_BYTES)
-        throw new VaultError(`${file}: ciphertext has more than ${MAX_CIPHERTEXT_BYTES} bytes`)
-      if (owner !== version.owner || namespace !== version.namespace || key !== version.key)
-        throw new VaultError(`${file} is not the file of the secret it names`)
-      if (digestOf(ciphertext) !== version.digest)
-        throw new VaultError(`${file} does not hold the ciphertext that was put`)
-      if (stamp !== undefined) remember(file, { stamp, digest: version.digest, ciphertext })
-      return ciphertext
-    },
-    async remove(version) {
-      const file = fileOfVersion(version)
-      try {
-        await rm(join(directory, file))
-      } catch (error) {
-        if (!isAbsence(error)) throw fileError(file, 'removed', error)
-      }
-    },
-    removeLeftOver: versions => removeLeftOver(directory, versions),
+  #remember(file: string, cached: CachedCiphertext): void {
+    this.#cache.delete(file)
+    this.#cache.set(file, cached)
+    const [oldest] = this.#cache.keys()
+    if (this.#cache.size > CACHED && oldest !== undefined) this.#cache.delete(oldest)
   }
 }
 
-async function removeLeftOver(
-  directory: string,
-  versions: readonly SecretVersion[],
-): Promise<void> {
-  const named = new Set(versions.map(fileOfVersion))
-  const list = (path: string): Promise<string[]> =>
-    readdir(join(directory, path)).then(
-      entries => entries.map(entry => `${path}/${entry}`),
-      () => [],
-    )
-  for (const owner of await list(SECRETS_FOLDER))
-    for (const namespace of await list(owner))
-      for (const file of await list(namespace))
-        if (!named.has(file) && OWN_FILE.test(basename(file)))
-          await removeOld(join(directory, file))
-}
-
-/** The change was made: what can't be removed now is by the next one. */
+/** The change was made: the next change removes the files that can't be removed now. */
 async function removeOld(path: string): Promise<void> {
   try {
     const { mtimeMs } = await stat(path)
@@ -152,8 +144,4 @@ async function removeOld(path: string): Promise<void> {
   } catch {
     return
   }
-}
-
-function stampText({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
-  return [dev, ino, size, mtimeMs, ctimeMs].join(' ')
 }

@@ -1,13 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import {
-  checkNumber,
-  checkOptions,
-  type DataStreamsError,
-  isStreamsError,
-  type OptionNames,
-  ValidationError,
-} from 'sluice/core'
-import { checkName, checkNamespace, checkOwner, checkUse, isBytes, withUse } from 'sluice/internal'
+import { checkNumber, checkOptions, type OptionNames, ValidationError } from 'sluice/core'
+import { checkName, checkUse, isBytes, withUse } from 'sluice/internal'
 import {
   type SecretName,
   type SecretRef,
@@ -15,21 +8,28 @@ import {
   VaultError,
 } from 'sluice/plugins/confidential-http'
 import { encrypt, ownerLabel, type PublicKey } from 'sluice/tdh2'
-import type { Act, SecretVersion, SignedManifest } from './manifest.js'
-import type { Change } from './manifest-log.js'
-import { isPublicSuffix } from './public-suffix.js'
-import {
-  type DamagedSecret,
-  fileOfVersion,
-  MAX_CIPHERTEXT_BYTES,
-  type SecretStore,
-} from './secret-store.js'
-import type { PutOptions, SecretInfo, Vault } from './vault.js'
-import { addVersion, newestOf, versionsOf, withoutSecret } from './versions.js'
+import { getPublicSuffix } from 'tldts'
+import { MAX_CIPHERTEXT_BYTES } from './secret-store.js'
+import type { PutOptions, SecretInfo } from './vault.js'
 
-const nameParts: OptionNames<SecretRef> = { key: true, namespace: true, owner: true }
-/** What `list` returns is a name too. */
-const infoParts: OptionNames<SecretInfo> = {
+// The checks of what users give a vault about a secret, and its encryption.
+
+/**
+ * Whether anybody can have a host below this name, by the public suffix list: registries (`co.uk`) and those who give names to
+ * their customers (`github.io`). So is a name whose every child is one (`kobe.jp`), and an address, which has no hosts below it.
+ */
+export function isPublicSuffix(name: string): boolean {
+  const suffixOf = (host: string): string | null =>
+    getPublicSuffix(host, { allowPrivateDomains: true, validateHostname: false })
+  const suffix = suffixOf(name)
+  const child = `any-name.${name}`
+  return suffix === null || suffix === name || suffixOf(child) === child
+}
+
+/** The parts of a secret's name. */
+export const nameParts: OptionNames<SecretRef> = { key: true, namespace: true, owner: true }
+/** An entry of `list` is accepted wherever a name is. */
+export const infoParts: OptionNames<SecretInfo> = {
   ...nameParts,
   version: true,
   putAt: true,
@@ -37,133 +37,30 @@ const infoParts: OptionNames<SecretInfo> = {
   policy: true,
 }
 
-const putNames: OptionNames<PutOptions> = { policy: true, expiresAt: true }
-
 /** The length of a value whose ciphertext has MAX_CIPHERTEXT_BYTES. */
 const MAX_VALUE_BYTES = 1022
 
-/** What the secrets of a vault are read from and written to. */
-export interface SecretsOf {
-  readonly owner: string
-  readonly store: SecretStore
-  head(): Promise<SignedManifest>
-  /** Makes the next state of the vault, and removes the files that it no longer names. */
-  change(make: (base: SignedManifest) => Change | Promise<Change>): Promise<SignedManifest>
+/** Checks a name, whose owner is that of the vault by default. */
+export function readName(
+  given: SecretRef,
+  owner: string,
+  parts: OptionNames<SecretRef> = infoParts,
+): SecretName {
+  const name = checkName(given, owner)
+  checkOptions('name', given, parts)
+  return name
 }
 
-/** The members of a vault that are about its secrets. */
-export function createSecrets({
-  owner,
-  store,
-  head,
-  change,
-}: SecretsOf): Pick<Vault, 'put' | 'versions' | 'restore' | 'list' | 'listDamaged' | 'remove'> {
-  function nameOf(given: SecretRef, parts: OptionNames<SecretRef> = infoParts): SecretName {
-    const name = checkName(given, owner)
-    checkOptions('name', given, parts)
-    return name
-  }
-
-  return {
-    async put(given, value, putOptions) {
-      // Nobody must believe that an expiry among the parts of a name counts.
-      const name = nameOf(given, nameParts)
-      const { policy, expiresAt: expiry } = checkOptions('put', putOptions, putNames)
-      const use = checkPolicy(name, policy)
-      const bytes = addPolicy(name, bytesOf(name, value), use)
-      const expiresAt = checkExpiry(expiry)
-      let made: { readonly publicKey: PublicKey; readonly digest: string } | undefined
-      await change(async function add({ publicKey, secrets }) {
-        const putAt = Date.now()
-        const until = expiresAt === undefined ? {} : { expiresAt }
-        const facts = { ...name, putAt, ...until, policy: use }
-        // Before the file is written: there may be no room.
-        addVersion(secrets, { ...facts, digest: '' })
-        // The key may have been rotated since the last try.
-        if (made?.publicKey !== publicKey)
-          made = { publicKey, digest: await store.write(name, await seal(publicKey, name, bytes)) }
-        const next = addVersion(secrets, { ...facts, digest: made.digest })
-        return { secrets: next, act: actOf('put', name, next) }
-      })
-    },
-    async versions(given) {
-      const name = nameOf(given)
-      return versionsOf((await head()).secrets, name).map(toInfo)
-    },
-    async restore(given, version) {
-      const name = nameOf(given)
-      const { secrets } = await change(base => {
-        const found = versionsOf(base.secrets, name).find(each => each.version === version)
-        if (found === undefined)
-          throw new VaultError(`there is no version ${version} of ${name.key}`)
-        const { version: _, ...facts } = found
-        const next = addVersion(base.secrets, { ...facts, putAt: Date.now() })
-        return { secrets: next, act: actOf('restore', name, next) }
-      })
-      return versionsOf(secrets, name)[0].version
-    },
-    async list(given) {
-      const filter = checkOptions('list', given, { owner: true, namespace: true })
-      const wanted = filter.namespace === undefined ? undefined : checkNamespace(filter.namespace)
-      const ofOwner = optionalOwner(filter.owner)
-      return newestOf((await head()).secrets)
-        .filter(each => ofOwner === undefined || each.owner === ofOwner)
-        .filter(({ namespace }) => wanted === undefined || namespace === wanted)
-        .map(toInfo)
-    },
-    async listDamaged(given) {
-      const filter = checkOptions('listDamaged', given, { owner: true })
-      const ofOwner = optionalOwner(filter.owner)
-      const { secrets } = await head()
-      const damaged: DamagedSecret[] = []
-      for (const version of newestOf(secrets)) {
-        if (ofOwner !== undefined && version.owner !== ofOwner) continue
-        const error = await store.read(version).then(() => undefined, asDamage)
-        if (error === undefined) continue
-        damaged.push({ file: fileOfVersion(version), owner: version.owner, error })
-      }
-      return damaged
-    },
-    async remove(given) {
-      const name = nameOf(given)
-      await change(({ secrets }) => ({
-        secrets: withoutSecret(secrets, name),
-        act: { type: 'remove', secret: pathOf(name) },
-      }))
-    },
-  }
-}
-
-const pathOf = ({ owner, namespace, key }: SecretName): string => `${owner}/${namespace}/${key}`
-
-function actOf(type: 'put' | 'restore', name: SecretName, secrets: readonly SecretVersion[]): Act {
-  return { type, secret: pathOf(name), version: versionsOf(secrets, name)[0].version }
-}
-
-function toInfo({ digest: _, ...info }: SecretVersion): SecretInfo {
-  return info
-}
-
-async function seal(publicKey: PublicKey, { owner }: SecretName, value: Uint8Array) {
-  const ciphertext = await encrypt(publicKey, value, { label: ownerLabel(owner) })
-  if (Buffer.byteLength(ciphertext) > MAX_CIPHERTEXT_BYTES)
-    throw new VaultError(`a ciphertext came out longer than ${MAX_CIPHERTEXT_BYTES} bytes`)
-  return ciphertext
-}
-
-function asDamage(error: unknown): DataStreamsError {
-  if (isStreamsError(error)) return error
-  throw error
-}
-
-function checkExpiry(expiresAt: PutOptions['expiresAt']): number | undefined {
+/** Checks the time from which on a secret is not released, in Unix milliseconds. */
+export function readExpiry(expiresAt: PutOptions['expiresAt']): number | undefined {
   if (expiresAt === undefined) return undefined
   const time = checkNumber('expiresAt', Number(expiresAt), { min: 0 })
   if (time <= Date.now()) throw new ValidationError('expiresAt must be in the future')
   return time
 }
 
-function checkPolicy({ key }: SecretName, policy: SecretUse): SecretUse {
+/** Checks where a secret may go. */
+export function readPolicy({ key }: SecretName, policy: SecretUse): SecretUse {
   if (policy === undefined)
     throw new ValidationError(
       `policy must say where ${key} may go: { hosts: ['api.example.com'] }, or 'anywhere'`,
@@ -171,18 +68,26 @@ function checkPolicy({ key }: SecretName, policy: SecretUse): SecretUse {
   return checkUse('policy', policy, isPublicSuffix)
 }
 
-/** A value with its policy. */
-function addPolicy({ key }: SecretName, value: Uint8Array, use: SecretUse): Uint8Array {
-  const bytes = withUse(use, value)
+/** The bytes to encrypt: a value with its policy. */
+export function readValue(name: SecretName, value: unknown, use: SecretUse): Uint8Array {
+  const bytes = withUse(use, bytesOf(name, value))
   if (bytes.byteLength > MAX_VALUE_BYTES)
     throw new ValidationError(
-      `the value of ${key} and its policy must have at most ${MAX_VALUE_BYTES} bytes together, not ${bytes.byteLength}`,
+      `the value of ${name.key} and its policy must have at most ${MAX_VALUE_BYTES} bytes together, not ${bytes.byteLength}`,
     )
   return bytes
 }
 
-function optionalOwner(owner: string | undefined): string | undefined {
-  return owner === undefined ? undefined : checkOwner('owner', owner)
+/** Encrypts a secret with the vault's key, for its owner. */
+export async function encryptSecret(
+  publicKey: PublicKey,
+  { owner }: SecretName,
+  value: Uint8Array,
+): Promise<string> {
+  const ciphertext = await encrypt(publicKey, value, { label: ownerLabel(owner) })
+  if (Buffer.byteLength(ciphertext) > MAX_CIPHERTEXT_BYTES)
+    throw new VaultError(`a ciphertext came out longer than ${MAX_CIPHERTEXT_BYTES} bytes`)
+  return ciphertext
 }
 
 /** A copy of a value's bytes. Error messages show only the size of a value. */

@@ -1,96 +1,91 @@
-import type { BoxKeys } from 'sluice/internal'
-import { checkName } from 'sluice/internal'
-import type { SecretName } from 'sluice/plugins/confidential-http'
-import type { PublicKey } from 'sluice/tdh2'
+import { type BoxKeys, checkName } from 'sluice/internal'
+import { createEmbeddedHolder } from './embedded-holders.js'
 import type { VaultFolder } from './files.js'
-import type { SignedManifest } from './manifest.js'
-import { createEmbeddedHolder, type RespondingHolder } from './embedded-holder.js'
+import { type SignedManifest, usableOf } from './manifest.js'
+import type { ManifestLog } from './manifest-log.js'
 import { createRemoteHolder, type HolderSource, sendManifest } from './process/remote-holders.js'
 import type { SecretStore } from './secret-store.js'
-import { usableOf } from './versions.js'
+import type { RespondingHolder, VaultState } from './vault.js'
 
-/** A vault as it is between two changes. */
-export interface VaultState {
-  /** How many changes there were. */
-  readonly sequence: number
-  /** Which shares are in use: each resharing and each rotation makes another generation. */
-  readonly generation: number
-  /** How many holders it takes to release a secret. */
-  readonly threshold: number
-  /** The key that secrets are encrypted with. */
-  readonly publicKey: PublicKey
-  /** The holders, each with a share of the key, by index. */
-  readonly holders: readonly RespondingHolder[]
-  /** The ciphertext of a secret's newest version. Rejects if there is none, or it has expired. */
-  ciphertext(name: SecretName): Promise<string>
-}
-
-/** Milliseconds between two tries to reach a holder that was dropped while it was away. */
+/** Milliseconds between two attempts to reach a holder that was dropped while it was away. */
 const DROPPED_INTERVAL = 60_000
 
-/** Makes the states of a vault, the same one for the same manifest. */
-export function createStates(
-  folder: VaultFolder,
-  store: SecretStore,
-  ciphertextNow: (name: SecretName) => Promise<string>,
-  head: () => Promise<SignedManifest>,
-  caller: BoxKeys | undefined,
-): (manifest: SignedManifest) => VaultState {
-  let latest: { readonly manifest: SignedManifest; readonly state: VaultState } | undefined
+/** The states of a vault: the same object for the same manifest. */
+export class VaultStates {
+  readonly #folder: VaultFolder
+  readonly #store: SecretStore
+  readonly #log: ManifestLog
+  readonly #caller: BoxKeys | undefined
+  #latest: { readonly manifest: SignedManifest; readonly state: VaultState } | undefined
+  /** Holders that have been reached since they were dropped. */
+  readonly #reached = new Set<string>()
+  /** When the other dropped holders were asked last. */
+  #sentAt = Number.NEGATIVE_INFINITY
 
-  const sourceOf = (manifest: SignedManifest): HolderSource => ({
-    manifest,
-    ciphertext: name => store.read(usableOf(manifest.secrets, name)),
-  })
-
-  function stateOf(manifest: SignedManifest): VaultState {
-    const { sequence, generation, threshold, publicKey } = manifest
-    const source = sourceOf(manifest)
-    const { addresses } = manifest
-    const isSameKey =
-      latest?.manifest.generation === generation && latest.manifest.publicKey === publicKey
-    const makeHolder = (index: number): RespondingHolder =>
-      createEmbeddedHolder(index, folder, { generation, publicKey }, ciphertextNow)
-    const holders =
-      addresses !== undefined
-        ? addresses.map((address, index) =>
-            createRemoteHolder(index, address, caller, source, async () => sourceOf(await head())),
-          )
-        : isSameKey && latest !== undefined
-          ? latest.state.holders
-          : publicKey.hArray.map((_, index) => makeHolder(index))
-    const state: VaultState = {
-      sequence,
-      generation,
-      threshold,
-      publicKey,
-      holders,
-      ciphertext: async given => source.ciphertext(checkName(given)),
-    }
-    return state
+  /** Holders that are processes are asked in the name of `caller`. */
+  constructor(folder: VaultFolder, store: SecretStore, log: ManifestLog, caller?: BoxKeys) {
+    this.#folder = folder
+    this.#store = store
+    this.#log = log
+    this.#caller = caller
   }
 
-  /** Holders that have been reached since they were dropped, and when the others were asked last. */
-  const reached = new Set<string>()
-  let sentAt = Number.NEGATIVE_INFINITY
+  /** The state now. */
+  async head(): Promise<VaultState> {
+    return this.of(await this.#log.head())
+  }
+
+  of(manifest: SignedManifest): VaultState {
+    this.#sendToDropped(manifest)
+    if (this.#latest?.manifest !== manifest)
+      this.#latest = { manifest, state: this.#stateOf(manifest) }
+    return this.#latest.state
+  }
+
+  #stateOf(manifest: SignedManifest): VaultState {
+    const { sequence, generation, threshold, publicKey } = manifest
+    const { ciphertext } = this.#sourceOf(manifest)
+    const holders = this.#holdersOf(manifest)
+    return {
+      ...{ sequence, generation, threshold, publicKey, holders },
+      ciphertext: async given => ciphertext(checkName(given)),
+    }
+  }
+
+  #sourceOf(manifest: SignedManifest): HolderSource {
+    return { manifest, ciphertext: name => this.#store.read(usableOf(manifest.secrets, name)) }
+  }
+
+  #holdersOf(manifest: SignedManifest): readonly RespondingHolder[] {
+    const { generation, publicKey, addresses } = manifest
+    if (addresses !== undefined) {
+      const latest = async () => this.#sourceOf(await this.#log.head())
+      const source = this.#sourceOf(manifest)
+      return addresses.map((address, index) =>
+        createRemoteHolder(index, address, this.#caller, source, latest),
+      )
+    }
+    const { manifest: before, state } = this.#latest ?? {}
+    if (state !== undefined && before?.generation === generation && before.publicKey === publicKey)
+      return state.holders
+    return publicKey.hArray.map((_, index) =>
+      createEmbeddedHolder(index, this.#folder, manifest, async name =>
+        (await this.head()).ciphertext(name),
+      ),
+    )
+  }
 
   /** Sends the manifest to dropped holders that come back: they delete their shares. Nobody waits for that. */
-  function sendToDropped(manifest: SignedManifest): void {
-    const { dropped = [], isUnsettled } = manifest
-    const left = dropped.filter(({ key }) => !reached.has(`${manifest.generation} ${key}`))
+  #sendToDropped(manifest: SignedManifest): void {
+    const { dropped = [], isUnsettled, generation } = manifest
+    const left = dropped.filter(({ key }) => !this.#reached.has(`${generation} ${key}`))
     const now = performance.now()
-    if (left.length === 0 || isUnsettled === true || now < sentAt + DROPPED_INTERVAL) return
-    sentAt = now
+    if (left.length === 0 || isUnsettled === true || now < this.#sentAt + DROPPED_INTERVAL) return
+    this.#sentAt = now
     for (const address of left)
       sendManifest(address, manifest).then(
-        () => reached.add(`${manifest.generation} ${address.key}`),
+        () => this.#reached.add(`${generation} ${address.key}`),
         () => undefined,
       )
-  }
-
-  return function toState(manifest) {
-    sendToDropped(manifest)
-    if (latest?.manifest !== manifest) latest = { manifest, state: stateOf(manifest) }
-    return latest.state
   }
 }

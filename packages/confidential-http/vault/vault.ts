@@ -1,9 +1,84 @@
+import type { DataStreamsError } from 'sluice/core'
 import type { SecretName, SecretRef, SecretUse } from 'sluice/plugins/confidential-http'
 import type { PublicKey } from 'sluice/tdh2'
-import type { KeyChange, Recovery, ReshareOptions } from './change-key.js'
-import type { VaultHolder } from './embedded-holder.js'
-import type { DamagedSecret } from './secret-store.js'
-import type { VaultState } from './vault-state.js'
+import type { HolderAddress } from './manifest.js'
+
+/** A holder of a vault. It holds one share of the key. */
+export interface VaultHolder {
+  /** From 0 on. */
+  readonly index: number
+  /** The URL of a holder that is a process of its own. */
+  readonly url?: string
+  /**
+   * The holder's decryption share of a stored secret, as JSON text sealed to `recipient`, an X25519 public key of 32
+   * bytes. The holder reads the secret's ciphertext itself, and rejects one that is not labelled with the owner's
+   * address.
+   */
+  release(name: SecretName, recipient: Uint8Array, signal?: AbortSignal): Promise<Uint8Array>
+}
+
+/** A holder, as the vault itself uses it. */
+export interface RespondingHolder extends VaultHolder {
+  /** As `release`, for an encrypted response: its label is zeros, which no secret has. */
+  releaseResponse(body: string, recipient: Uint8Array): Promise<Uint8Array>
+}
+
+/** A vault as it is between two changes. */
+export interface VaultState {
+  /** How many changes there were. */
+  readonly sequence: number
+  /** Which shares are in use: each resharing and each rotation makes another generation. */
+  readonly generation: number
+  /** How many holders it takes to release a secret. */
+  readonly threshold: number
+  /** The key that secrets are encrypted with. */
+  readonly publicKey: PublicKey
+  /** The holders, each with a share of the key, by index. */
+  readonly holders: readonly RespondingHolder[]
+  /** The ciphertext of a secret's newest version. Rejects if there is none, or it has expired. */
+  ciphertext(name: SecretName): Promise<string>
+}
+
+/** A file that should hold a secret, and does not. */
+export interface DamagedSecret {
+  /** Its path below the vault's directory. */
+  readonly file: string
+  /** The owner of its folder. */
+  readonly owner: string
+  /** The reason, with the name of the file. */
+  readonly error: DataStreamsError
+}
+
+/** Options of a vault's `reshare`. */
+export interface ReshareOptions {
+  /** How many holders there will be, at most 31. @default as many as there are */
+  readonly holders?: number
+  /** How many of them will release a secret. @default as many as it takes now */
+  readonly threshold?: number
+  /** The holders, where they are to be processes (`sluice vault holder`). @default those that the vault has */
+  readonly addresses?: readonly HolderAddress[]
+  /**
+   * Milliseconds after which holders that are processes delete their shares: reshare before that. 0 lets shares live on. @default as it
+   * is
+   */
+  readonly shareLifetime?: number
+}
+
+/** The result of a resharing or a rotation. */
+export interface KeyChange {
+  /** The generation of the shares that are in use now. */
+  readonly generation: number
+  /** The holders that did not deal, or lied, each with the reason. */
+  readonly leftOut: readonly string[]
+}
+
+/** The result of a recovery. */
+export interface Recovery {
+  /** The number of the change that the vault is at now. */
+  readonly sequence: number
+  /** The holders that have not got it yet, each with the reason. */
+  readonly late: readonly string[]
+}
 
 /** A secret, without its value. */
 export interface SecretInfo extends SecretName {

@@ -9,16 +9,16 @@ import { boxKeys, createKeys, createPermissions } from 'sluice/internal'
 import { readKeyFile } from '../../key-file.js'
 import { parseObject, sealRequestJSON } from '../../sealed-message.js'
 import { createVault } from '../../vault/create-vault.js'
-import { createVaultFolder } from '../../vault/files.js'
-import { createManifestLog } from '../../vault/manifest-log.js'
+import { VaultFolder } from '../../vault/files.js'
+import { ManifestLog } from '../../vault/manifest-log.js'
 import { openVault } from '../../vault/open-vault.js'
-import { createHolder } from '../../vault/process/holder.js'
-import { createHolderFiles } from '../../vault/process/holder-files.js'
+import { Holder } from '../../vault/process/holder.js'
+import { HolderFiles } from '../../vault/process/holder-files.js'
 import { signOrder } from '../../vault/process/order.js'
 import { type HolderRequest, openHolderRequest } from '../../vault/process/protocol.js'
 import { startVaultHolder } from '../../vault/process/start-holder.js'
-import { createSeen } from '../../vault/seen.js'
-import { readWriter } from '../../vault/writer.js'
+import { RollbackState } from '../../vault/rollback.js'
+import { readWriter } from '../../vault/identity.js'
 
 /** What a holder is asked: by its callers, and in a resharing of its key. */
 export async function vaultHolders(): Promise<readonly Target<never>[]> {
@@ -34,10 +34,7 @@ export async function vaultHolders(): Promise<readonly Target<never>[]> {
 
   const permissions = createPermissions({})
   const keys = boxKeys(Buffer.from(readKeyFile(join(directory, 'holder.key')), 'hex'))
-  const holder = await createHolder(
-    createHolderFiles(createVaultFolder(directory, permissions)),
-    keys,
-  )
+  const holder = await Holder.open(new HolderFiles(new VaultFolder(directory, permissions)), keys)
   const samples = await requestsOf(join(place, 'vault'), started.publicKey)
   const sealed = samples.map(sample =>
     sealRequestJSON(
@@ -54,7 +51,7 @@ export async function vaultHolders(): Promise<readonly Target<never>[]> {
       async text => {
         const request = parseObject(text)
         if (typeof request?.kind !== 'string') return undefined
-        return holder(request as HolderRequest, caller.publicKey)
+        return holder.answer(request as HolderRequest, caller.publicKey)
       },
       { share: 0.2 },
     ),
@@ -77,8 +74,12 @@ export async function vaultHolders(): Promise<readonly Target<never>[]> {
 async function requestsOf(directory: string, key: string): Promise<readonly JSONValue[]> {
   const { writerKey, owner } = await openVault(directory)
   const permissions = createPermissions({})
-  const folder = createVaultFolder(directory, permissions)
-  const log = createManifestLog(folder, writerKey, createSeen(undefined, permissions, writerKey))
+  const folder = new VaultFolder(directory, permissions)
+  const log = new ManifestLog(
+    folder,
+    writerKey,
+    new RollbackState(undefined, permissions, writerKey),
+  )
   const { text, sequence, digest, generation } = await log.head()
   const name = { owner, namespace: 'main', key: 'key' }
   const ciphertext = await (await openVault(directory)).ciphertext(name)

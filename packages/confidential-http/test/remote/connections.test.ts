@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { until } from '@sluice/test-support/waiting.js'
 import { ConfidentialHTTPClient, type Runtime } from '../../index.js'
-import { networkOf } from '../../remote/listen.js'
+import { networkOf } from '../../remote/http-server.js'
 import { inputOf, remoteRuntime } from '../support/sending.js'
 import { startWorld, type World } from '../support/world.js'
 

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import { boxKeys, createPermissions } from 'sluice/internal'
-import { createVaultFolder } from '../../vault/files.js'
+import { VaultFolder } from '../../vault/files.js'
 import { openVault } from '../../vault/open-vault.js'
 import { type Order, signOrder } from '../../vault/process/order.js'
 import { askHolder } from '../../vault/process/protocol.js'
-import { readWriter } from '../../vault/writer.js'
+import { readWriter } from '../../vault/identity.js'
 import {
   addressesOf,
   introduce,
@@ -78,12 +78,28 @@ describe('the least threshold of a holder', () => {
       (_order, key) => ({ receivers: [key, key] }),
       'the order is malformed',
     ],
-    ['half a threshold', () => ({ threshold: 2.5 }), 'the order is malformed'],
-    ['a threshold in words', () => ({ threshold: '2' }), 'the order is malformed'],
-    ['receivers that are none', () => ({ receivers: [1, 2] }), 'the order is malformed'],
-    ['nothing', () => ({ receivers: undefined }), 'the order is malformed'],
+    [
+      'half a threshold',
+      () => ({ threshold: 2.5 }),
+      'the order: threshold must be a whole number, not 2.5',
+    ],
+    [
+      'a threshold in words',
+      () => ({ threshold: '2' }),
+      'the order: threshold must be a number, not string',
+    ],
+    [
+      'receivers that are none',
+      () => ({ receivers: [1, 2] }),
+      'the order: receivers[0] must be 64 lower-case hexadecimal digits',
+    ],
+    [
+      'nothing',
+      () => ({ receivers: undefined }),
+      'the order: receivers must be a list of 0 to 31 entries',
+    ],
   ])('is held against an order of %s', async (_name, change, message) => {
-    const folder = createVaultFolder(vault.directory, createPermissions({}))
+    const folder = new VaultFolder(vault.directory, createPermissions({}))
     const writer = await readWriter(folder, vault.writerKey)
     const receivers = holders.map(({ key }) => key)
     const order = { generation: 2, threshold: 2, isFresh: false, receivers }

@@ -3,6 +3,7 @@ import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { failureOf } from '@sluice/test-support/waiting.js'
+import { createKeys } from 'sluice/internal'
 import type { Vault } from '../../vault/index.js'
 import { askHolder, type HolderRequest } from '../../vault/process/protocol.js'
 import { keysOf, standBefore } from '../support/vault/holder-attack.js'
@@ -134,7 +135,7 @@ test('a change that another process has settled is not taken back for a holder w
       return String(request.text).includes('"isUnsettled":true') ? 'nothing' : undefined
     stage = 'there'
     // Another process settles the change, and goes no further, as its new holder is away.
-    const away = { url: 'http://127.0.0.1:9', key: vault.writerKey }
+    const away = { url: 'http://127.0.0.1:9', key: createKeys().publicKey }
     await failureOf(remote.reshare({ addresses: [...addressesOf([first, second]), away] }))
     for (const holder of holders) expect(sharesOf(holder)).toEqual(['3.json'])
     await third.stop()

@@ -7,7 +7,7 @@ import {
   type SecretPolicy,
   VaultError,
 } from 'sluice/plugins/confidential-http'
-import { isPublicSuffix } from '../../vault/public-suffix.js'
+import { isPublicSuffix } from '../../vault/secrets.js'
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const policy = (given: Partial<SecretPolicy> = {}): SecretPolicy =>

@@ -310,7 +310,7 @@ describe('opening', () => {
     ['another version', spoil(all => ({ ...all, version: 3 })), /^vault\.json: its version is not/],
     ['version 1', spoil(all => ({ ...all, version: 1 })), /of sluice 0\.1: make a vault, and put/],
     ['no owner', spoil(({ owner, ...all }) => all), /^vault\.json: owner must be an address/],
-    ['no key of a writer', spoil(({ writer, ...all }) => all), /writer is not 64 lower-case/],
+    ['no key of a writer', spoil(({ writer, ...all }) => all), /writer must be 64 lower-case/],
     [
       'the key of another writer',
       spoil(all => ({ ...all, writer: 'ab'.repeat(32) })),

@@ -1,80 +1,119 @@
-import type { Log } from 'sluice/core'
-import { checkNumber, ValidationError } from 'sluice/core'
-import type { BoxKeys } from 'sluice/internal'
-import { checkName, formatKey, formatName } from 'sluice/internal'
+import { checkNumber, type Log, ValidationError } from 'sluice/core'
+import { type BoxKeys, checkName, formatKey, formatName } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
-import { digestOf, readManifest, type SignedManifest } from '../manifest.js'
-import { createShareMaker, type ShareMaker } from '../embedded-holder.js'
-import { compare, rollback } from '../seen.js'
-import { usableOf } from '../versions.js'
-import { createHolderResharing } from './holder-resharing.js'
+import { digestOf, readManifest, type SignedManifest, usableOf } from '../manifest.js'
+import { ShareMaker } from '../release.js'
+import { compare, rollback } from '../rollback.js'
+import { createTurns } from '../turns.js'
 import type { HolderFiles, HolderTrust } from './holder-files.js'
+import { HolderResharing, indexIn } from './holder-resharing.js'
 import { bytesOf, type HolderRequest, textOf } from './protocol.js'
 
-/** Answers what a holder is asked. */
-export type Holder = (request: HolderRequest, asker: string) => Promise<object>
+/** Answers a kind of request. */
+type Answer = (request: HolderRequest, trust: HolderTrust) => Promise<object>
 
-/** Kinds of requests, each with what answers it. */
-type Kinds = Readonly<
-  Record<string, (request: HolderRequest, trust: HolderTrust, asker: string) => Promise<object>>
->
+/** A holder that is a process of its own: it has one share, and goes by the newest manifest that it has seen. */
+export class Holder {
+  readonly #files: HolderFiles
+  readonly #ownKey: string
+  readonly #resharing: HolderResharing
+  #manifest: SignedManifest | undefined
+  #maker: ShareMaker | undefined
+  /** Each change goes by what the change before has written. */
+  readonly #inTurn = createTurns()
+  readonly #kinds: Readonly<Record<string, Answer>>
 
-/** Holds the share of a holder, and the newest manifest that it has seen. */
-export async function createHolder(files: HolderFiles, keys: BoxKeys, log?: Log): Promise<Holder> {
-  const ownKey = formatKey(keys.publicKey)
-  let manifest = await files.readManifest((await files.readTrust()).writer)
-  let maker: ShareMaker | undefined
-  let changing: Promise<unknown> = Promise.resolve()
-
-  /** One after another: each goes by what the one before has written. */
-  function inOrder<Value>(work: () => Promise<Value>): Promise<Value> {
-    const done = changing.then(work)
-    changing = done.catch(() => undefined)
-    return done
+  private constructor(files: HolderFiles, keys: BoxKeys, log: Log, manifest?: SignedManifest) {
+    this.#files = files
+    this.#ownKey = formatKey(keys.publicKey)
+    this.#resharing = new HolderResharing(files, keys, log)
+    this.#manifest = manifest
+    const inTurn =
+      (answer: Answer): Answer =>
+      (request, trust) =>
+        this.#inTurn(async () => answer(request, trust))
+    const resharing = this.#resharing
+    this.#kinds = {
+      manifest: inTurn((request, trust) => this.#take(textOf(request, 'text'), trust)),
+      release: request => this.#release(request),
+      response: request => this.#respond(request),
+      invite: inTurn(async (request, trust) => resharing.invite(request, trust, this.#known())),
+      deal: inTurn((request, trust) => resharing.deal(request, trust, this.#known())),
+      accept: inTurn((request, trust) => resharing.accept(request, trust, this.#known())),
+      prove: inTurn((request, trust) => resharing.prove(request, trust)),
+    }
   }
 
-  function checkExpiry({ generation, sharesExpireAt }: SignedManifest): void {
-    if (isExpired(sharesExpireAt))
-      throw new VaultError(
-        `the shares of generation ${generation} expired at ${new Date(sharesExpireAt ?? 0).toISOString()}`,
-      )
+  /** Opens the files of a holder with these keys. */
+  static async open(files: HolderFiles, keys: BoxKeys, log: Log = {}): Promise<Holder> {
+    return new Holder(files, keys, log, await files.readManifest())
   }
 
-  const indexIn = (of: SignedManifest): number =>
-    (of.addresses ?? []).findIndex(({ key }) => key === ownKey)
+  /** Answers what a holder is asked. Secrets and responses are released to callers only. */
+  async answer(request: HolderRequest, asker: string): Promise<object> {
+    const { kind } = request
+    const answer = Object.hasOwn(this.#kinds, kind) ? this.#kinds[kind] : undefined
+    if (answer === undefined) throw new ValidationError('the holder knows no such request')
+    const trust = await this.#files.readTrust()
+    const isRelease = kind === 'release' || kind === 'response'
+    if (isRelease && !trust.callers.includes(asker))
+      throw new VaultError('the holder does not know this caller')
+    return answer(request, trust)
+  }
 
-  function known(): SignedManifest {
-    if (manifest === undefined) throw new VaultError('the holder has seen no manifest yet')
-    return manifest
+  #known(): SignedManifest {
+    if (this.#manifest === undefined) throw new VaultError('the holder has seen no manifest yet')
+    return this.#manifest
   }
 
   /**
    * Goes by a newer manifest, and says whether the holder has its share of that generation. Old shares are deleted only where it has,
    * and all other new holders have theirs.
    */
-  async function take(text: string, { writer }: HolderTrust): Promise<object> {
+  async #take(text: string, { writer }: HolderTrust): Promise<object> {
+    const files = this.#files
     const next = readManifest(text, writer, 'the manifest')
-    compare(manifest, next, 'the vault')
+    compare(this.#manifest, next, 'the vault')
     const { generation, publicKey, addresses, isUnsettled = false } = next
-    const index = indexIn(next)
+    const index = indexIn(next, this.#ownKey)
     const hasShare = index >= 0 && (await files.adopt(generation, publicKey, index))
-    if (next.sequence !== manifest?.sequence) {
-      const isOther = generation !== manifest?.generation
+    if (next.sequence !== this.#manifest?.sequence) {
+      const isOther = generation !== this.#manifest?.generation
       await files.writeManifest(next)
-      manifest = next
+      this.#manifest = next
       if (isOther) {
-        maker = undefined
+        this.#maker = undefined
         await files.removePending()
       }
     }
     // A vault that has its holders in its directory may be about to make this one a holder.
     const isDone = !isUnsettled && addresses !== undefined && (hasShare || index < 0)
-    if (isDone) await files.removeOthers(hasShare ? generation : undefined)
+    if (isDone) await files.removeShares(each => !hasShare || each !== generation)
     return { hasShare: hasShare || index < 0 }
   }
 
-  /** Undefined where the asker has a newer manifest, which it must send. */
-  function current(request: HolderRequest): SignedManifest | undefined {
+  async #release(request: HolderRequest): Promise<object> {
+    const now = this.#current(request)
+    if (now === undefined) return { needs: 'manifest' }
+    const name = checkName(request.name as Parameters<typeof checkName>[0])
+    const ciphertext = textOf(request, 'ciphertext')
+    const { digest, version } = usableOf(now.secrets, name)
+    if (digest !== digestOf(ciphertext))
+      throw rollback(`${formatName(name)}: version ${version} is in use, and this is another`)
+    const recipient = bytesOf(request, 'recipient')
+    return { sealed: await this.#makerOf(now).ofSecret(name, ciphertext, recipient) }
+  }
+
+  async #respond(request: HolderRequest): Promise<object> {
+    const now = this.#current(request)
+    if (now === undefined) return { needs: 'manifest' }
+    const recipient = bytesOf(request, 'recipient')
+    return { sealed: await this.#makerOf(now).ofResponse(textOf(request, 'body'), recipient) }
+  }
+
+  /** Undefined if the caller has a newer manifest, which it must send. */
+  #current(request: HolderRequest): SignedManifest | undefined {
+    const manifest = this.#manifest
     const { generation, digest } = request
     const sequence = checkNumber('sequence', request.sequence, { min: 0, whole: true })
     if (manifest === undefined || sequence > manifest.sequence) return undefined
@@ -89,64 +128,29 @@ export async function createHolder(files: HolderFiles, keys: BoxKeys, log?: Log)
     return manifest
   }
 
-  function makerOf({ generation, publicKey, ...others }: SignedManifest): ShareMaker {
-    checkExpiry({ generation, publicKey, ...others })
-    const index = indexIn({ generation, publicKey, ...others })
+  #makerOf(manifest: SignedManifest): ShareMaker {
+    const { generation, publicKey, sharesExpireAt } = manifest
+    if (isExpired(sharesExpireAt))
+      throw new VaultError(
+        `the shares of generation ${generation} expired at ${new Date(sharesExpireAt).toISOString()}`,
+      )
+    const index = indexIn(manifest, this.#ownKey)
     if (index < 0) throw new VaultError('the vault has no holder with this key')
-    maker ??= createShareMaker({
-      publicKey,
-      readShare: () => files.readShare(generation, publicKey, index),
-    })
-    return maker
-  }
-
-  const resharing = createHolderResharing({ files, keys, log: log ?? {}, known, indexIn })
-  const kinds: Kinds = {
-    manifest: (request, trust) => inOrder(() => take(textOf(request, 'text'), trust)),
-    async release(request, trust, asker) {
-      checkCaller(trust, asker)
-      const now = current(request)
-      if (now === undefined) return { needs: 'manifest' }
-      const name = checkName(request.name as Parameters<typeof checkName>[0])
-      const ciphertext = textOf(request, 'ciphertext')
-      const { digest, version } = usableOf(now.secrets, name)
-      if (digest !== digestOf(ciphertext))
-        throw rollback(`${formatName(name)}: version ${version} is in use, and this is another`)
-      const recipient = bytesOf(request, 'recipient')
-      return { sealed: await makerOf(now).ofSecret(name, ciphertext, recipient) }
-    },
-    async response(request, trust, asker) {
-      checkCaller(trust, asker)
-      const now = current(request)
-      if (now === undefined) return { needs: 'manifest' }
-      const recipient = bytesOf(request, 'recipient')
-      return { sealed: await makerOf(now).ofResponse(textOf(request, 'body'), recipient) }
-    },
-    invite: (request, trust) => inOrder(async () => resharing.invite(request, trust)),
-    deal: (request, trust) => inOrder(() => resharing.deal(request, trust)),
-    accept: (request, trust) => inOrder(() => resharing.accept(request, trust)),
-    prove: (request, trust) => inOrder(() => resharing.prove(request, trust)),
-  }
-
-  return async function answer(request, asker) {
-    const answerKind = Object.hasOwn(kinds, request.kind) ? kinds[request.kind] : undefined
-    if (answerKind === undefined) throw new ValidationError('the holder knows no such request')
-    return answerKind(request, await files.readTrust(), asker)
+    this.#maker ??= new ShareMaker(publicKey, () =>
+      this.#files.readShare(generation, publicKey, index),
+    )
+    return this.#maker
   }
 }
 
 /** Deletes the shares of a holder whose time is over, whether or not anybody has said so since. */
 export async function expireShares(files: HolderFiles): Promise<void> {
-  const manifest = await files.readManifest((await files.readTrust()).writer)
+  const manifest = await files.readManifest()
   if (manifest === undefined || !isExpired(manifest.sharesExpireAt)) return
   // The share of the next generation may be there, and its manifest not yet.
-  await files.removeUpTo(manifest.generation)
+  await files.removeShares(generation => generation <= manifest.generation)
 }
 
-function isExpired(time: number | undefined): boolean {
+function isExpired(time: number | undefined): time is number {
   return time !== undefined && time <= Date.now()
-}
-
-function checkCaller({ callers }: HolderTrust, asker: string): void {
-  if (!callers.includes(asker)) throw new VaultError('the holder does not know this caller')
 }

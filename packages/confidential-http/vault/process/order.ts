@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
+import { checkBoolean, number, type Rule } from 'sluice/core'
 import { VaultError } from 'sluice/plugins/confidential-http'
-import { parseObject } from '../../sealed-message.js'
+import { checkFields, hexText, listOf, parseFields, textLike } from '../files.js'
 import { digestOf, MAX_HOLDERS } from '../manifest.js'
-import { isSigned, type Writer } from '../writer.js'
+import { isSigned, type Writer } from '../identity.js'
 
 /** What a vault's writer wants of its holders: to reshare its key, or to make a new one. */
 export interface Order {
@@ -79,22 +80,20 @@ function textOfStep({ content, ...step }: Step): string {
 export function readOrder(text: string, signature: string, writer: string): Order {
   if (!text.startsWith(PREFIX) || !isSigned(text, signature, writer))
     throw new VaultError("the order is not signed by the vault's writer")
-  const { id, signedAt, generation, threshold, isFresh, receivers } = (parseObject(
-    text.slice(PREFIX.length),
-  ) ?? {}) as Partial<Order>
-  const isRight =
-    /^[0-9a-f]{32}$/.test(String(id)) &&
-    Number.isSafeInteger(signedAt) &&
-    Number.isInteger(generation) &&
-    typeof isFresh === 'boolean' &&
-    Array.isArray(receivers) &&
-    receivers.length <= MAX_HOLDERS &&
-    receivers.every(key => /^[0-9a-f]{64}$/.test(String(key))) &&
-    // A holder that is named twice would get two shares.
-    new Set(receivers).size === receivers.length &&
-    Number.isInteger(threshold) &&
-    Number(threshold) >= 1 &&
-    Number(threshold) <= receivers.length
+  const order = parseFields(text.slice(PREFIX.length), 'the order') as unknown as Order
+  checkFields('the order', order, rules)
+  const { id, signedAt, generation, threshold, isFresh, receivers } = order
+  // A holder that is named twice would get two shares.
+  const isRight = new Set(receivers).size === receivers.length && threshold <= receivers.length
   if (!isRight) throw new VaultError('the order is malformed')
-  return { id, signedAt, generation, threshold, isFresh, receivers } as Order
+  return { id, signedAt, generation, threshold, isFresh, receivers }
+}
+
+const rules: Readonly<Record<keyof Order, Rule<unknown>>> = {
+  id: textLike(/^[0-9a-f]{32}$/, '32 hexadecimal digits'),
+  signedAt: number({ min: 0, whole: true }),
+  generation: number({ min: 1, whole: true }),
+  threshold: number({ min: 1, max: MAX_HOLDERS, whole: true }),
+  isFresh: checkBoolean,
+  receivers: listOf(hexText, MAX_HOLDERS),
 }

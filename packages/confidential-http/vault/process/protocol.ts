@@ -1,5 +1,12 @@
-import { createLifetime, ValidationError } from 'sluice/core'
-import { type BoxKeys, boxKeys, formatKey, isPublicKey, parseKey } from 'sluice/internal'
+import { createLifetime, isStreamsError, ValidationError } from 'sluice/core'
+import {
+  type BoxKeys,
+  boxKeys,
+  createHttp,
+  formatKey,
+  isPublicKey,
+  parseKey,
+} from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import {
   boxJSON,
@@ -9,10 +16,11 @@ import {
   sealRequestJSON,
   toJSON,
 } from '../../sealed-message.js'
-import { MAX_MANIFEST_BYTES } from '../manifest.js'
+import type { Fields } from '../files.js'
+import { MAX_HOLDERS, MAX_MANIFEST_BYTES } from '../manifest.js'
 
 /*
- * The protocol between a holder of a vault and its callers: sealed messages (local/sealed-message.ts) over HTTP.
+ * The protocol between a holder of a vault and its callers: sealed messages (sealed-message.ts) over HTTP.
  *
  *   POST /v1/holder       request of: 'N' ‖ JSON { version, replyTo, kind, … }, and of a manifest then a line feed ‖ its text
  *     answer            box from the holder to replyTo of: 'M' ‖ JSON { answer } or { failure: { code, message } }
@@ -41,7 +49,7 @@ const MAX_ANSWER_BYTES = 1_048_576
 const ANSWER_TIMEOUT = 10_000
 
 /** What a holder is asked: its kind, and fields of that kind. Bytes are base64. */
-export type HolderRequest = { readonly kind: string } & Readonly<Record<string, unknown>>
+export type HolderRequest = { readonly kind: string } & Fields
 
 /** A request that a holder has opened. */
 export interface OpenedRequest {
@@ -83,13 +91,15 @@ export function sealHolderAnswer(answer: object, replyTo: Uint8Array, holder: Bo
   return boxJSON('M', toJSON(answer), replyTo, holder)
 }
 
+const http = createHttp()
+
 /** Asks a holder. Rejects with VaultError, also where the answer is not the holder's own. */
 export async function askHolder(
   { url, key }: { readonly url: string; readonly key: string },
   asker: BoxKeys,
   { text, ...request }: HolderRequest,
   signal?: AbortSignal,
-): Promise<Readonly<Record<string, unknown>>> {
+): Promise<Fields> {
   const holder = parseKey('key', key)
   const replyTo = boxKeys()
   const life = createLifetime(signal)
@@ -98,12 +108,11 @@ export async function askHolder(
     const json = toJSON({ version: VERSION, replyTo: formatKey(replyTo.publicKey), ...request })
     const whole = typeof text === 'string' ? `${json}\n${text}` : json
     const sealed = sealRequestJSON('N', whole, holder, asker)
-    const body = await postTwice(url, sealed, life.signal)
-    const opened = openJSON('M', body, holder, replyTo)
+    const opened = openJSON('M', await post(url, sealed, life.signal), holder, replyTo)
     const answer = opened === undefined ? undefined : parseObject(opened)
     if (answer === undefined) throw unanswered('the answer is not of the holder with this key')
     if (answer.failure !== undefined) throw failureOf(answer.failure)
-    return objectOf(answer.answer)
+    return fieldsOf(answer.answer)
   } finally {
     clearTimeout(timer)
     life.end()
@@ -111,48 +120,28 @@ export async function askHolder(
   }
 }
 
-/** An idle connection may have been closed; the same bytes may be sent again. */
-async function postTwice(url: string, body: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
+/** Posts a sealed request, and once more if the connection fails: an idle one may have been closed. The same bytes may be sent again. */
+async function post(
+  url: string,
+  body: Uint8Array,
+  signal: AbortSignal,
+  isFirst = true,
+): Promise<Uint8Array> {
+  const headers = new Headers({ 'content-type': 'application/octet-stream' })
+  const request = { method: 'POST', url: `${url}${HOLDER_PATH}`, headers, body, signal }
   try {
-    return await post(url, body, signal)
+    const { status, body: answer } = await http(request, MAX_ANSWER_BYTES)
+    if (status === 200) return answer
+    throw unanswered(`it answered ${status}`)
   } catch (thrown) {
-    if (signal.aborted || thrown instanceof VaultError) throw unreached(thrown, signal)
+    if (thrown instanceof VaultError) throw thrown
+    if (isStreamsError(thrown)) throw unanswered('its answer is too long')
+    if (signal.aborted) throw unanswered('it did not answer in time')
+    if (isFirst) return post(url, body, signal, false)
+    const { cause } = thrown as { readonly cause?: { readonly code?: unknown } }
+    const code = typeof cause?.code === 'string' ? cause.code : 'the connection failed'
+    throw unanswered(`it could not be reached: ${code}`)
   }
-  try {
-    return await post(url, body, signal)
-  } catch (thrown) {
-    throw unreached(thrown, signal)
-  }
-}
-
-async function post(url: string, body: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
-  const response = await fetch(`${url}${HOLDER_PATH}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/octet-stream' },
-    body: body as Uint8Array<ArrayBuffer>,
-    redirect: 'error',
-    signal,
-  })
-  if (response.status !== 200) {
-    await response.body?.cancel()
-    throw unanswered(`it answered ${response.status}`)
-  }
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
-    size += chunk.byteLength
-    if (size > MAX_ANSWER_BYTES) throw unanswered('its answer is too long')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
-
-function unreached(thrown: unknown, signal: AbortSignal): VaultError {
-  if (thrown instanceof VaultError) return thrown
-  if (signal.aborted) return unanswered('it did not answer in time')
-  const { cause } = thrown as { readonly cause?: { readonly code?: unknown } }
-  const code = typeof cause?.code === 'string' ? cause.code : 'the connection failed'
-  return unanswered(`it could not be reached: ${code}`)
 }
 
 /** The error where the holder itself has said nothing, and may do so later. */
@@ -162,7 +151,7 @@ function unanswered(why: string): VaultError {
 
 /** What a holder says of a failure is shown only if it is plain text, as it may lie. */
 function failureOf(failure: unknown): VaultError {
-  const { code, message } = objectOf(failure)
+  const { code, message } = fieldsOf(failure)
   const text =
     typeof message === 'string' && /^[\x20-\x7e]{1,400}$/.test(message) ? message : 'it failed'
   return new VaultError(
@@ -171,26 +160,30 @@ function failureOf(failure: unknown): VaultError {
   )
 }
 
-function objectOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
 
 /** The bytes of a field in base64. */
-export function bytesOf(fields: Readonly<Record<string, unknown>>, field: string): Uint8Array {
+export function bytesOf(fields: Fields, field: string): Uint8Array {
   return new Uint8Array(Buffer.from(textOf(fields, field), 'base64'))
 }
 
 /** The text of a field. */
-export function textOf(fields: Readonly<Record<string, unknown>>, field: string): string {
+export function textOf(fields: Fields, field: string): string {
   const value = fields[field]
   if (typeof value !== 'string') throw new ValidationError(`${field} must be a string`)
   return value
 }
 
 /** The entries of a field that is a list of texts, at most 31. */
-export function textsOf(fields: Readonly<Record<string, unknown>>, field: string): string[] {
+export function textsOf(fields: Fields, field: string): string[] {
   const value = fields[field]
-  if (!Array.isArray(value) || value.length > 31 || value.some(each => typeof each !== 'string'))
-    throw new ValidationError(`${field} must be a list of at most 31 strings`)
+  if (
+    !Array.isArray(value) ||
+    value.length > MAX_HOLDERS ||
+    value.some(each => typeof each !== 'string')
+  )
+    throw new ValidationError(`${field} must be a list of at most ${MAX_HOLDERS} strings`)
   return value as string[]
 }

@@ -3,11 +3,17 @@ import { isStreamsError } from 'sluice/core'
 import { type BoxKeys, boxKeys, checkName, parseKey } from 'sluice/internal'
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { encrypt, parseCiphertext, parseDecryptionShare, verifyShare } from 'sluice/tdh2'
-import type { Complaints, SealedDealing } from '../dealing.js'
-import { hexOf, type HolderAddress, type SignedManifest } from '../manifest.js'
-import type { RespondingHolder } from '../embedded-holder.js'
-import type { Dealer, Receiver } from '../resharing.js'
-import type { Writer } from '../writer.js'
+import {
+  type Complaints,
+  type Dealer,
+  type Receiver,
+  reasonOf,
+  type SealedDealing,
+} from '../resharing.js'
+import { hasSameShares, hexOf, type HolderAddress, type SignedManifest } from '../manifest.js'
+import type { ManifestLog } from '../manifest-log.js'
+import type { RespondingHolder } from '../vault.js'
+import type { Writer } from '../identity.js'
 import { PROOF_LABEL } from './holder-resharing.js'
 import { type SignedOrder, signStep } from './order.js'
 import { askHolder, bytesOf, type HolderRequest, textOf, textsOf } from './protocol.js'
@@ -21,6 +27,71 @@ export async function sendManifest(
   // The writer's signature is what counts, not who brings it.
   const { hasShare } = await askHolder(address, boxKeys(), { kind: 'manifest', text }, signal)
   return hasShare !== false
+}
+
+/** Milliseconds for which a change waits for holders that do not answer. */
+const NOTIFY_TIMEOUT = 2000
+
+/** Notifies the holders of a change at once: they refuse an older state though no request has come between. */
+export async function notifyHolders(manifest: SignedManifest): Promise<void> {
+  const { addresses = [] } = manifest
+  const signal = AbortSignal.timeout(NOTIFY_TIMEOUT)
+  await Promise.all(
+    // A holder that is away gets the manifest with the next request.
+    addresses.map(each => sendManifest(each, manifest, signal).catch(() => undefined)),
+  )
+}
+
+/** A holder that does not go by a manifest yet. */
+export interface Unreached {
+  readonly address: HolderAddress
+  readonly why: string
+  /** It has answered that it has no share of the generation. */
+  readonly hasNoShare: boolean
+  /** It says that it has seen a newer manifest, or another history. */
+  readonly isRollback: boolean
+}
+
+/** Sends a manifest to holders. Returns the holders that could not be reached; they get it with the next request. */
+export async function sendToAll(
+  log: ManifestLog,
+  manifest: SignedManifest,
+  addresses: readonly HolderAddress[],
+): Promise<readonly Unreached[]> {
+  const { generation, sequence } = manifest
+  const distinct = [...new Map(addresses.map(each => [each.key, each])).values()]
+  const failures = await Promise.all(
+    distinct.map(async function send(address) {
+      const { url } = address
+      try {
+        if (await sendLatest(log, manifest, address)) return []
+        const why = `the holder at ${url} has no share of generation ${generation}`
+        return [{ address, why, hasNoShare: true, isRollback: false }]
+      } catch (thrown) {
+        const isRollback = isStreamsError(thrown, 'ROLLBACK')
+        const why = `the holder at ${url} has not got change ${sequence} yet: ${reasonOf(thrown)}`
+        return [{ address, why, hasNoShare: false, isRollback }]
+      }
+    }),
+  )
+  return failures.flat()
+}
+
+/** A holder that has seen a later change of the same shares, because a secret was put meanwhile, is sent the latest manifest. */
+async function sendLatest(
+  log: ManifestLog,
+  manifest: SignedManifest,
+  address: HolderAddress,
+): Promise<boolean> {
+  for (let latest = manifest; ; ) {
+    try {
+      return await sendManifest(address, latest)
+    } catch (thrown) {
+      const now = isStreamsError(thrown, 'ROLLBACK') ? await log.head() : latest
+      if (now.sequence <= latest.sequence || !hasSameShares(now, manifest)) throw thrown
+      latest = now
+    }
+  }
 }
 
 /** What a holder is asked by: a manifest, and the ciphertexts of its secrets. */

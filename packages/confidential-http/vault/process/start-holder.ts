@@ -1,29 +1,47 @@
 import { existsSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join, resolve } from 'node:path'
-import type { Log } from 'sluice/core'
+import { buffer } from 'node:stream/consumers'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import {
-  checkNumber,
-  checkOptions,
   checkText,
-  type OptionNames,
+  isStreamsError,
+  type Log,
+  number,
+  optional,
+  readOptions,
+  type Schema,
+  unchecked,
   ValidationError,
+  withDefault,
 } from 'sluice/core'
 import {
   asyncDispose,
+  type BoxKeys,
   boxKeys,
+  checkName,
   createKeys,
   createPermissions,
+  formatKey,
   type PermissionOptions,
   parseKey,
-  permissionNames,
+  permissionRules,
 } from 'sluice/internal'
-import { openAuditLog } from '../../audit/audit-log.js'
+import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
+import { type OpenAuditLog, openAuditLog } from '../../audit/audit-log.js'
 import { readKeyFile, writeKeyFile } from '../../key-file.js'
+import { type Connections, startServer } from '../../remote/http-server.js'
 import { ACTS_FILE } from '../act-log.js'
-import { createVaultFolder, makeFolder } from '../files.js'
-import { createHolder, expireShares } from './holder.js'
-import { checkTrust, createHolderFiles, type HolderTrust, TRUST_FILE } from './holder-files.js'
-import { type RunningVaultHolder, serveHolder } from './holder-server.js'
+import { makeFolder, VaultFolder } from '../files.js'
+import { expireShares, Holder } from './holder.js'
+import { checkTrust, HolderFiles, type HolderTrust, TRUST_FILE } from './holder-files.js'
+import {
+  HOLDER_PATH,
+  type HolderRequest,
+  MAX_REQUEST_BYTES,
+  openHolderRequest,
+  sealHolderAnswer,
+} from './protocol.js'
 
 /** Options of `startVaultHolder`. */
 export interface VaultHolderOptions extends PermissionOptions {
@@ -31,21 +49,31 @@ export interface VaultHolderOptions extends PermissionOptions {
   readonly directory: string
   /** Whom a new holder trusts: what its file `holder.json` will hold. A file that is there must say as much. @default what the file holds */
   readonly trust?: Partial<HolderTrust>
-  /** @default 0, any free one */
+  /** The port; 0 is any free one. @default 0 */
   readonly port?: number
-  /** @default '127.0.0.1' */
+  /** The address that the holder listens on. @default '127.0.0.1' */
   readonly host?: string
   /** Receives the holder's log. No line holds a secret. */
   readonly log?: Log
 }
 
-const names: OptionNames<VaultHolderOptions> = {
-  ...permissionNames,
-  directory: true,
-  trust: true,
-  port: true,
-  host: true,
-  log: true,
+const schema = {
+  ...permissionRules,
+  directory: (field, value) => resolve(checkText(field, value)),
+  trust: optional(unchecked<Partial<HolderTrust>>),
+  port: withDefault(0, number({ min: 0, max: 65_535, whole: true })),
+  host: withDefault('127.0.0.1', checkText),
+  log: withDefault({}, unchecked<Log>),
+} satisfies Schema<VaultHolderOptions>
+
+/** A running holder. */
+export interface RunningVaultHolder extends AsyncDisposable {
+  /** The URL that it is asked at: `http://HOST:PORT`. */
+  readonly url: string
+  /** The holder's public key: 64 hexadecimal digits. */
+  readonly publicKey: string
+  /** Ends every connection, and the server. */
+  close(): Promise<void>
 }
 
 const KEY_FILE = 'holder.key'
@@ -59,32 +87,29 @@ const EXPIRY_INTERVAL = 600_000
  * const holder = await startVaultHolder({ directory: './holder-0', port: 7500 })
  */
 export async function startVaultHolder(given: VaultHolderOptions): Promise<RunningVaultHolder> {
-  const options = checkOptions('startVaultHolder', given, names)
-  const port = checkNumber('port', options.port ?? 0, { min: 0, max: 65_535, whole: true })
-  const directory = resolve(checkText('directory', options.directory))
-  const { insecurePermissions = false, log = {} } = options
+  const { directory, trust, port, host, log, insecurePermissions } = readOptions(
+    'startVaultHolder',
+    given,
+    schema,
+  )
   const permissions = createPermissions({ insecurePermissions })
-  const folder = createVaultFolder(directory, permissions)
   await makeFolder(directory)
   permissions.checkFolder(directory, ['shares'])
   const keyFile = join(directory, KEY_FILE)
   if (!existsSync(keyFile)) writeKeyFile(keyFile, createKeys().secretKey)
   const keys = boxKeys(parseKey('key', readKeyFile(keyFile, { insecurePermissions })))
-  if (options.trust !== undefined) {
-    const trust = checkTrust(options.trust as Readonly<Record<string, unknown>>)
-    if (existsSync(join(directory, TRUST_FILE)))
-      checkSameTrust(trust, await createHolderFiles(folder).readTrust())
-    else await folder.write(TRUST_FILE, JSON.stringify(trust, null, 2))
+  const files = new HolderFiles(new VaultFolder(directory, permissions))
+  if (trust !== undefined) {
+    const wanted = checkTrust(trust)
+    if (existsSync(join(directory, TRUST_FILE))) checkSameTrust(wanted, await files.readTrust())
+    else await files.writeTrust(wanted)
   }
-  const files = createHolderFiles(folder)
   const expire = (): Promise<void> =>
     expireShares(files).catch(error => log.error?.(`shares could not be deleted: ${error.message}`))
   await expire()
-  const holder = await createHolder(files, keys, log)
-  const readCallers = async () => (await files.readTrust()).callers
-  const host = options.host ?? '127.0.0.1'
+  const holder = await Holder.open(files, keys, log)
   const records = await openAuditLog({ file: join(directory, ACTS_FILE), insecurePermissions })
-  const running = await serveHolder({ holder, readCallers, keys, port, host, log, records }).catch(
+  const running = await serveHolder({ holder, files, keys, port, host, log, records }).catch(
     async thrown => {
       await records.close()
       throw thrown
@@ -99,7 +124,7 @@ export async function startVaultHolder(given: VaultHolderOptions): Promise<Runni
   return { ...running, close, [asyncDispose]: close }
 }
 
-/** Throws ValidationError where a holder is to trust others than its file says, which may say more: it has been changed since. */
+/** Throws ValidationError where a holder is to trust others than its file says. The file may say more: it has been changed since. */
 function checkSameTrust(given: HolderTrust, known: HolderTrust): void {
   const fail = (field: string, value: unknown, other: unknown): never => {
     throw new ValidationError(
@@ -112,4 +137,133 @@ function checkSameTrust(given: HolderTrust, known: HolderTrust): void {
       if (!known[field].includes(key)) fail(field, key, known[field].join(', ') || 'none')
   const { minThreshold: least = 0 } = known
   if ((given.minThreshold ?? 0) > least) fail('minThreshold', given.minThreshold, least || 'none')
+}
+
+/** A holder to serve, and where. */
+export interface HolderServing {
+  readonly holder: Pick<Holder, 'answer'>
+  readonly files: Pick<HolderFiles, 'readTrust'>
+  readonly keys: BoxKeys
+  readonly host: string
+  readonly port: number
+  readonly log: Log
+  /** The holder records here what it releases, and its part in resharings. */
+  readonly records: OpenAuditLog
+}
+
+/** Enclaves and the commands that change the vault ask a holder. */
+const CONNECTIONS = { maxConnections: 256, maxConnectionsPerAddress: 256 }
+/** A longer request has a manifest in it: few of these are read at once, because they take memory. */
+const LONG = 1_048_576
+const MAX_LONG = 2
+/** Characters of an order in a record: its identifier comes first. */
+const MAX_ORDER = 80
+
+/** Serves what a holder answers. */
+export async function serveHolder(serving: HolderServing): Promise<RunningVaultHolder> {
+  const { files, keys, host, port, log, records } = serving
+  let long = 0
+
+  async function serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    connections: Connections,
+  ): Promise<void> {
+    if (request.method !== 'POST' || request.url !== HOLDER_PATH) return reject(response, 404)
+    const length = Number(request.headers['content-length'] ?? MAX_REQUEST_BYTES + 1)
+    if (!(length <= MAX_REQUEST_BYTES)) return reject(response, 413)
+    const isLong = length > LONG
+    if (isLong && long >= MAX_LONG) return reject(response, 503)
+    if (isLong) long++
+    try {
+      const sealed = await buffer(request)
+      // After a while without the processor, many callers are gone: their requests are not worth its time.
+      await nextTick()
+      if (response.destroyed) return
+      const { callers } = await files.readTrust()
+      const opened = openHolderRequest(sealed, keys, callers)
+      if (opened === undefined) return reject(response, 400)
+      const isCaller = callers.includes(opened.asker)
+      if (isCaller) connections.prove(request.socket)
+      const answer = await answerWith(serving, opened.request, opened.asker, isCaller)
+      response
+        .writeHead(200, { 'content-type': 'application/octet-stream' })
+        .end(sealHolderAnswer(answer, opened.replyTo, keys))
+    } catch {
+      reject(response, 500)
+    } finally {
+      if (isLong) long--
+    }
+  }
+
+  const server = await startServer({ host, port }, CONNECTIONS, serve)
+
+  async function close(): Promise<void> {
+    await server.end()
+    await records.close().catch(error => log.error?.(error.message))
+    keys.secretKey.fill(0)
+  }
+  return {
+    url: server.url,
+    publicKey: formatKey(keys.publicKey),
+    close,
+    [asyncDispose]: close,
+  }
+}
+
+async function answerWith(
+  { holder, log, records }: HolderServing,
+  request: HolderRequest,
+  asker: string,
+  isCaller: boolean,
+): Promise<object> {
+  const shown = `${request.kind} of ${asker.slice(0, 8)}...`
+  try {
+    const answer = await holder.answer(request, asker)
+    // An answer that can't be recorded is not given.
+    if (!('needs' in answer)) await record(records, request, asker, isCaller, answer)
+    log.debug?.(`answered: ${shown}`)
+    return { answer }
+  } catch (thrown) {
+    // The errors of others may quote a file.
+    const error = isStreamsError(thrown) ? thrown : new VaultError('the holder failed')
+    log.warn?.(`rejected: ${shown}: ${error.message}`)
+    if (!isStreamsError(thrown, 'AUDIT'))
+      await record(records, request, asker, isCaller, { code: error.code }).catch(() => undefined)
+    return { failure: { code: error.code, message: error.message } }
+  }
+}
+
+/** Records what a caller has asked to be released, and the holder's part in resharings: strangers must not fill the disk. */
+async function record(
+  records: OpenAuditLog,
+  { kind, name, order }: HolderRequest,
+  asker: string,
+  isCaller: boolean,
+  { code, complaints = [] }: { readonly code?: unknown; readonly complaints?: unknown },
+): Promise<void> {
+  const outcome = code === undefined ? {} : { code }
+  if (isCaller && (kind === 'release' || kind === 'response')) {
+    const secret = kind === 'release' ? { secret: shownName(name) } : {}
+    await records.append({ type: kind, caller: asker, ...secret, ...outcome })
+  } else if ((kind === 'deal' || kind === 'accept') && code === undefined)
+    await records.append({
+      ...{ type: kind, order: String(order).slice(0, MAX_ORDER) },
+      // It has done nothing, but complained of these.
+      ...(Array.isArray(complaints) && complaints.length > 0 ? { complaints } : {}),
+    })
+}
+
+function shownName(name: unknown): string {
+  try {
+    const { owner, namespace, key } = checkName(name as SecretName)
+    return `${owner}/${namespace}/${key}`
+  } catch {
+    return ''
+  }
+}
+
+function reject(response: ServerResponse, status: number): void {
+  if (response.headersSent || response.destroyed) return
+  response.writeHead(status, { connection: 'close' }).end()
 }

@@ -11,7 +11,7 @@ import type * as TDH2 from 'sluice/tdh2'
 import type * as VaultFiles from '../../../vault/files.js'
 import type * as Protocol from '../../../vault/process/protocol.js'
 import type * as Shares from '../../../vault/share-files.js'
-import type * as WriterFile from '../../../vault/writer.js'
+import type * as Identity from '../../../vault/identity.js'
 import { digestText } from './digest-text.js'
 import { Disk } from './disk.js'
 import { makeFastGroup } from './fast-group.js'
@@ -76,8 +76,8 @@ jest.mock('@sluice/source/crypto/sealed-box.js', () => {
 })
 
 // A signature is a digest: nobody in the model makes one for another.
-jest.mock('../../../vault/writer.js', () => ({
-  ...jest.requireActual<typeof WriterFile>('../../../vault/writer.js'),
+jest.mock('../../../vault/identity.js', () => ({
+  ...jest.requireActual<typeof Identity>('../../../vault/identity.js'),
   isSigned: (text: string, signature: string, key: string) => signature === digestText(text + key),
 }))
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { createRandom, type Random } from '@sluice/test-support/random.js'
-import { type BoxKeys, boxKeys, formatKey } from 'sluice/internal'
+import { type BoxKeys, boxKeys, formatKey, type Permissions } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import {
   combineSubShares,
@@ -11,21 +11,24 @@ import {
   parsePrivateShare,
 } from 'sluice/tdh2'
 import { openJSON, toJSON } from '../../../sealed-message.js'
-import { type ChangingVault, reshare, rotate } from '../../../vault/change-key.js'
-import { sealDealing } from '../../../vault/dealing.js'
-import type { VaultFolder } from '../../../vault/files.js'
+import { KeyChanger } from '../../../vault/change-key.js'
+import { sealDealing } from '../../../vault/resharing.js'
+import { VaultFolder } from '../../../vault/files.js'
 import {
   HISTORY,
   type HolderAddress,
   type SignedManifest,
   signManifest,
 } from '../../../vault/manifest.js'
-import { createHolder, expireShares, type Holder } from '../../../vault/process/holder.js'
+import type { ManifestLog } from '../../../vault/manifest-log.js'
+import { expireShares, Holder } from '../../../vault/process/holder.js'
 import { PROOF_LABEL } from '../../../vault/process/holder-resharing.js'
-import { createHolderFiles } from '../../../vault/process/holder-files.js'
+import { HolderFiles } from '../../../vault/process/holder-files.js'
 import { type Order, signOrder, signStep } from '../../../vault/process/order.js'
 import type { HolderRequest } from '../../../vault/process/protocol.js'
-import type { Writer } from '../../../vault/writer.js'
+import type { SecretStore } from '../../../vault/secret-store.js'
+import type { VaultStates } from '../../../vault/vault-state.js'
+import type { Writer } from '../../../vault/identity.js'
 import { digestText } from './digest-text.js'
 import { Crash } from './disk.js'
 import { ground } from './mocks.js'
@@ -44,6 +47,27 @@ interface Message {
 const KEYS: readonly BoxKeys[] = Array.from({ length: 7 }, () => boxKeys())
 const WRITER_KEY = 'aa'.repeat(32)
 const writer: Writer = { publicKey: WRITER_KEY, sign: text => digestText(text + WRITER_KEY) }
+
+const noPermissions: Permissions = {
+  checkFile: () => undefined,
+  checkFolder: () => undefined,
+  checkParents: () => undefined,
+}
+
+/** A folder on the disk of the world. */
+class DiskFolder extends VaultFolder {
+  override async readText(file: string): Promise<string | undefined> {
+    return ground.disk.read(this.path(file))
+  }
+
+  override async write(file: string, text: string): Promise<void> {
+    ground.disk.write(this.path(file), text)
+  }
+
+  override writeNew(file: string, text: string): Promise<void> {
+    return this.write(file, text)
+  }
+}
 
 class ModelHolder {
   readonly address: HolderAddress
@@ -66,22 +90,10 @@ class ModelHolder {
   }
 
   async start(): Promise<void> {
-    const { disk } = ground
-    const path = (file: string): string => `${this.directory}/${file}`
-    const folder = {
-      directory: this.directory,
-      permissions: { checkFile: () => undefined, checkFolder: () => undefined },
-      async read(file: string) {
-        const text = disk.read(path(file))
-        return text === undefined ? undefined : JSON.parse(text)
-      },
-      write: async (file: string, text: string) => disk.write(path(file), text),
-      writeNew: async (file: string, text: string) => disk.write(path(file), text),
-    } as unknown as VaultFolder
-    const files = createHolderFiles(folder)
+    const files = new HolderFiles(new DiskFolder(this.directory, noPermissions))
     this.expire = () => expireShares(files)
     await this.expire()
-    this.holder = await createHolder(files, this.keys)
+    this.holder = await Holder.open(files, this.keys)
   }
 }
 
@@ -213,7 +225,7 @@ export class World {
     this.lowerThresholds()
     const addresses = honest.map(({ address }) => address)
     const { text, isDone } = await this.drive(
-      outcomeOf(reshare(this.vault(), { addresses, threshold: 2 })),
+      outcomeOf(this.keys().reshare({ addresses, threshold: 2 })),
     )
     if (!isDone) this.broken.push(`honest holders alone can't go on: ${text}`)
     await this.heal()
@@ -243,7 +255,7 @@ export class World {
     }
     for (const holder of this.holders) {
       await holder.start()
-      if (!isEmbedded) await holder.holder?.({ kind: 'manifest', text: manifest.text }, '')
+      if (!isEmbedded) await holder.holder?.answer({ kind: 'manifest', text: manifest.text }, '')
     }
     this.holdersInUse = holders
   }
@@ -262,57 +274,45 @@ export class World {
     return this.manifests.at(-1) as SignedManifest
   }
 
-  private vault(): ChangingVault {
+  private keys(): KeyChanger {
     const world = this
     const stop = (): void => {
       if (world.isCrashed) throw new Crash('the writer has ended')
     }
-    return {
-      folder: {
-        directory: '/vault',
-        async read(file: string) {
-          const text = ground.disk.read(`/vault/${file}`)
-          return text === undefined ? undefined : JSON.parse(text)
-        },
-      } as unknown as VaultFolder,
-      writer,
-      store: {
-        remove: async () => undefined,
-        removeLeftOver: async () => undefined,
-      } as unknown as ChangingVault['store'],
-      stateOf: () => {
+    const folder = new DiskFolder('/vault', noPermissions)
+    const store = { removeDropped: async () => undefined } as unknown as SecretStore
+    const states = {
+      of: () => {
         throw new Error('the model has no secrets')
       },
-      log: {
-        async head() {
-          stop()
-          return world.head
-        },
-        async before(generation) {
-          return world.manifests.findLast(each => each.generation !== generation)
-        },
-        async commit(_writer, change) {
-          stop()
-          const base = world.head
-          const { digest, text: _, ...fields } = base
-          const made = { ...fields, ...(await change(base)) }
-          world.maybeCrash('before a commit')
-          stop()
-          const history = [digest, ...base.history].slice(0, HISTORY)
-          const next = signManifest({ ...made, sequence: base.sequence + 1, history }, writer)
-          world.manifests.push(next)
-          world.say(
-            `commits ${next.sequence}: generation ${next.generation}, threshold ${next.threshold}${next.isUnsettled ? ', unsettled' : ''}`,
-          )
-          world.maybeCrash('after a commit')
-          stop()
-          return { base, next }
-        },
-        async recover() {
-          throw new Error('the model has no backups')
-        },
+    } as unknown as VaultStates
+    const log: Pick<ManifestLog, 'head' | 'before' | 'commit'> = {
+      async head() {
+        stop()
+        return world.head
+      },
+      async before(generation) {
+        return world.manifests.findLast(each => each.generation !== generation)
+      },
+      async commit(_writer, change) {
+        stop()
+        const base = world.head
+        const { digest, text: _, ...fields } = base
+        const made = { ...fields, ...(await change(base)) }
+        world.maybeCrash('before a commit')
+        stop()
+        const history = [digest, ...base.history].slice(0, HISTORY)
+        const next = signManifest({ ...made, sequence: base.sequence + 1, history }, writer)
+        world.manifests.push(next)
+        world.say(
+          `commits ${next.sequence}: generation ${next.generation}, threshold ${next.threshold}${next.isUnsettled ? ', unsettled' : ''}`,
+        )
+        world.maybeCrash('after a commit')
+        stop()
+        return { base, next }
       },
     }
+    return new KeyChanger(folder, log as ManifestLog, store, states, writer)
   }
 
   private maybeCrash(when: string): void {
@@ -349,10 +349,10 @@ export class World {
     const addresses = inUse.map(({ address }) => address)
     const { shareLifetime = 0 } = this
     const options = { addresses, threshold, shareLifetime }
-    const work = outcomeOf(isFresh ? rotate(this.vault()) : reshare(this.vault(), options))
+    const work = outcomeOf(isFresh ? this.keys().rotate() : this.keys().reshare(options))
     const isCompeting = random.chance(0.1)
     if (isCompeting) this.say('and so is another')
-    const other = isCompeting ? outcomeOf(reshare(this.vault(), options)) : undefined
+    const other = isCompeting ? outcomeOf(this.keys().reshare(options)) : undefined
     const outcome = await this.drive(Promise.all([work, other]).then(([first]) => first))
     // Each of the two stands in the way of the other.
     if (isCompeting) this.hadFaults = true
@@ -489,7 +489,7 @@ export class World {
       if (willEnd && left-- === 0) throw new Crash('the holder has ended')
     }
     try {
-      const answer = await holder.holder?.(request, '')
+      const answer = await holder.holder?.answer(request, '')
       this.say(`${request.kind} to ${holder.at}: ${JSON.stringify(answer).slice(0, 40)}`)
       const fields = JSON.parse(toJSON(answer ?? {}))
       if (!holder.isMalicious) this.checkSecrecy(holder, request, fields)

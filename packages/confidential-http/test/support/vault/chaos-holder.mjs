@@ -5,12 +5,12 @@ import { pathToFileURL } from 'node:url'
 
 const [, , sources, directory, port] = process.argv
 const load = path => import(pathToFileURL(join(sources, `${path}.js`)).href)
-const [{ createHolder }, { createHolderFiles }, { serveHolder }, files, keyFile, audit] =
+const [{ Holder }, { HolderFiles }, { serveHolder }, { VaultFolder }, keyFile, audit] =
   await Promise.all(
     [
       'vault/process/holder',
       'vault/process/holder-files',
-      'vault/process/holder-server',
+      'vault/process/start-holder',
       'vault/files',
       'key-file',
       'audit/audit-log',
@@ -19,9 +19,9 @@ const [{ createHolder }, { createHolderFiles }, { serveHolder }, files, keyFile,
 const library = await import('sluice/internal')
 const tdh2 = await import('sluice/tdh2')
 const keys = library.boxKeys(Buffer.from(keyFile.readKeyFile(join(directory, 'holder.key')), 'hex'))
-const folder = files.createVaultFolder(directory, library.createPermissions())
-const holderFiles = createHolderFiles(folder)
-const honest = await createHolder(holderFiles, keys)
+const folder = new VaultFolder(directory, library.createPermissions())
+const files = new HolderFiles(folder)
+const honest = await Holder.open(files, keys)
 const say = line => writeSync(1, `${JSON.stringify(line)}\n`)
 
 /** A share of the right form that is not of this holder's part of the key, or no share at all. */
@@ -34,23 +34,23 @@ function lieAbout({ sealed }, { recipient }) {
   return { sealed: Math.random() < 0.5 ? library.seal(scalar, to) : Buffer.from(scalar) }
 }
 
-async function holder(request, asker) {
-  const answer = await honest(request, asker)
-  if (!existsSync(join(directory, 'lie'))) return answer
-  if (request.kind === 'release') return lieAbout(answer, request)
+async function answer(request, asker) {
+  const made = await honest.answer(request, asker)
+  if (!existsSync(join(directory, 'lie'))) return made
+  if (request.kind === 'release') return lieAbout(made, request)
   if (request.kind === 'deal') {
     say({ lied: 'deal' })
     return {
-      ...answer,
-      dealing: answer.dealing.replace(/"Commitments":\["....../, '"Commitments":["AAAAAA'),
+      ...made,
+      dealing: made.dealing.replace(/"Commitments":\["....../, '"Commitments":["AAAAAA'),
     }
   }
-  return answer
+  return made
 }
 
 const log = process.env.VERBOSE ? { warn: text => say({ warn: text }) } : {}
-const readCallers = async () => (await holderFiles.readTrust()).callers
 const records = await audit.openAuditLog({ file: join(directory, 'audit.jsonl') })
-const serving = { records, holder, readCallers, keys, host: '127.0.0.1', port: Number(port), log }
+const host = '127.0.0.1'
+const serving = { records, holder: { answer }, files, keys, host, port: Number(port), log }
 const running = await serveHolder(serving)
 say({ url: running.url, key: running.publicKey })

@@ -27,7 +27,7 @@ const paths = [
   'vault/index',
   'vault/process/holder',
   'vault/process/holder-files',
-  'vault/process/holder-server',
+  'vault/process/start-holder',
 ]
 await compile(paths, 'es', sources, here)
 const load = path => import(pathToFileURL(join(sources, `${path}.js`)).href)

@@ -1,11 +1,11 @@
 import { createPermissions, formatName } from 'sluice/internal'
 import type { SecretName, SecretUse } from 'sluice/plugins/confidential-http'
-import { createVaultFolder } from '../../../vault/files.js'
-import { createManifestLog } from '../../../vault/manifest-log.js'
-import { createSecretStore } from '../../../vault/secret-store.js'
-import { createSeen } from '../../../vault/seen.js'
+import { VaultFolder } from '../../../vault/files.js'
+import { ManifestLog } from '../../../vault/manifest-log.js'
+import { SecretStore } from '../../../vault/secret-store.js'
+import { RollbackState } from '../../../vault/rollback.js'
 import type { Vault } from '../../../vault/vault.js'
-import { readWriter } from '../../../vault/writer.js'
+import { readWriter } from '../../../vault/identity.js'
 
 /** Has the vault name a ciphertext of another's making, and a policy, as only who has its writer's key can. */
 export async function plant(
@@ -15,12 +15,12 @@ export async function plant(
   policy?: SecretUse,
 ): Promise<void> {
   const permissions = createPermissions()
-  const folder = createVaultFolder(into.directory, permissions)
-  const digest = await createSecretStore(folder).write(name, ciphertext)
-  const log = createManifestLog(
+  const folder = new VaultFolder(into.directory, permissions)
+  const digest = await new SecretStore(folder).write(name, ciphertext)
+  const log = new ManifestLog(
     folder,
     into.writerKey,
-    createSeen(undefined, permissions, into.writerKey),
+    new RollbackState(undefined, permissions, into.writerKey),
   )
   const writer = await readWriter(folder, into.writerKey)
   const planted = {

@@ -1,32 +1,78 @@
 import { isStreamsError, ValidationError } from 'sluice/core'
-import { type BoxKeys, boxKeys, isBytes, openSealed } from 'sluice/internal'
-import { VaultError } from 'sluice/plugins/confidential-http'
+import {
+  type BoxKeys,
+  boxKeys,
+  checkPublicKey,
+  formatName,
+  isBytes,
+  openSealed,
+  seal,
+} from 'sluice/internal'
+import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import {
   type Ciphertext,
   combine,
+  createCiphertextReader,
+  createShare,
   type DecryptionShare,
+  ownerLabel,
+  type PrivateShare,
   type PublicKey,
   parseCiphertext,
   parseDecryptionShare,
   verifyShare,
 } from 'sluice/tdh2'
-import type { RespondingHolder } from './embedded-holder.js'
+import type { RespondingHolder, VaultState } from './vault.js'
 
-/** What it takes to decrypt: a vault's key and its holders. */
-export interface Decrypting {
-  readonly publicKey: PublicKey
-  readonly threshold: number
-  readonly holders: readonly RespondingHolder[]
+/** The label of an encrypted response. No secret has it. */
+const RESPONSE_LABEL = new Uint8Array(32)
+
+/** Checks a ciphertext that a holder is asked to decrypt, and makes the holder's sealed decryption share. */
+export class ShareMaker {
+  readonly #readCiphertext: (json: string) => Ciphertext
+  readonly #readShare: () => Promise<PrivateShare>
+
+  constructor(publicKey: PublicKey, readShare: () => Promise<PrivateShare>) {
+    this.#readCiphertext = createCiphertextReader(publicKey)
+    this.#readShare = readShare
+  }
+
+  /** The share of a secret, whose label must be that of its owner. */
+  async ofSecret(name: SecretName, json: string, recipient: Uint8Array): Promise<Uint8Array> {
+    checkPublicKey('recipient', recipient)
+    let ciphertext: Ciphertext
+    try {
+      ciphertext = this.#readCiphertext(json)
+    } catch (error) {
+      throw new VaultError(`${formatName(name)}: ${(error as Error).message}`, { cause: error })
+    }
+    if (Buffer.compare(ciphertext.label, ownerLabel(name.owner)) !== 0)
+      throw new VaultError(`${formatName(name)} was encrypted for another owner`)
+    return this.#sealShare(ciphertext, recipient)
+  }
+
+  /** The share of an encrypted response, which no owner has a label for. */
+  async ofResponse(body: string, recipient: Uint8Array): Promise<Uint8Array> {
+    checkPublicKey('recipient', recipient)
+    const ciphertext = this.#readCiphertext(body)
+    if (Buffer.compare(ciphertext.label, RESPONSE_LABEL) !== 0)
+      throw new VaultError('the response has the label of a secret')
+    return this.#sealShare(ciphertext, recipient)
+  }
+
+  async #sealShare(ciphertext: Ciphertext, recipient: Uint8Array): Promise<Uint8Array> {
+    return seal(Buffer.from(createShare(ciphertext, await this.#readShare())), recipient)
+  }
 }
 
 /** Decrypts an encrypted response with the first `threshold` valid shares of the holders. */
 export async function decryptResponse(
-  decrypting: Decrypting,
+  state: VaultState,
   body: Uint8Array | string,
 ): Promise<Uint8Array> {
   const text = textOf(body)
   try {
-    return await decryptWithHolders(decrypting, text, (holder, recipient) =>
+    return await decryptWithHolders(state, text, (holder, recipient) =>
       holder.releaseResponse(text, recipient),
     )
   } catch (error) {
@@ -40,7 +86,7 @@ export async function decryptResponse(
 
 /** Decrypts a ciphertext with the first `threshold` valid shares, which `ask` gets of the holders. */
 export async function decryptWithHolders(
-  { publicKey, threshold, holders }: Decrypting,
+  { publicKey, threshold, holders }: VaultState,
   text: string,
   ask: (holder: RespondingHolder, recipient: Uint8Array) => Promise<Uint8Array>,
 ): Promise<Uint8Array> {
@@ -54,7 +100,7 @@ export async function decryptWithHolders(
       if (shares.length === threshold) break
       try {
         const sealed = await ask(holder, recipient.publicKey)
-        shares.push(readShare(sealed, recipient, publicKey, ciphertext, holder.index))
+        shares.push(openShare(sealed, recipient, publicKey, ciphertext, holder.index))
       } catch (error) {
         failures.add((error as Error).message)
         codes.add((error as Partial<VaultError>).code)
@@ -77,7 +123,7 @@ function textOf(body: Uint8Array | string): string {
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
 }
 
-function readShare(
+function openShare(
   sealed: Uint8Array,
   recipient: BoxKeys,
   publicKey: PublicKey,

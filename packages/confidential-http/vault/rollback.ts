@@ -1,0 +1,97 @@
+import { isStreamsError } from 'sluice/core'
+import { codeOf, type Permissions, readText, writeWhole } from 'sluice/internal'
+import { VaultError } from 'sluice/plugins/confidential-http'
+import { fileError } from './files.js'
+import type { SignedManifest } from './manifest.js'
+
+/** A state of a vault, as a process remembers it. */
+type SeenState = Pick<SignedManifest, 'sequence' | 'digest'>
+
+/** A state is a number and two digests. */
+const MAX_BYTES = 1024
+
+/**
+ * Remembers the newest state of a vault, so that an older one is noticed: in memory, and in a file if one is given. The file lies best
+ * on another disk than the vault.
+ */
+export class RollbackState {
+  readonly #file: string | undefined
+  readonly #permissions: Permissions
+  readonly #writer: string
+  #newest: SeenState | undefined
+  #isRead: boolean
+
+  constructor(file: string | undefined, permissions: Permissions, writer: string) {
+    this.#file = file
+    this.#permissions = permissions
+    this.#writer = writer
+    this.#isRead = file === undefined
+  }
+
+  async newest(): Promise<SeenState | undefined> {
+    if (!this.#isRead) this.#newest = await this.#read(this.#file as string)
+    this.#isRead = true
+    return this.#newest
+  }
+
+  /** Remembers a state if it is newer. */
+  async add({ sequence, digest }: SeenState): Promise<void> {
+    const before = await this.newest()
+    if (before !== undefined && before.sequence >= sequence) return
+    this.#newest = { sequence, digest }
+    const file = this.#file
+    if (file !== undefined)
+      await writeWhole(file, `${sequence} ${digest} ${this.#writer}\n`).catch(error => {
+        throw fileError(file, 'written', error)
+      })
+  }
+
+  async #read(file: string): Promise<SeenState | undefined> {
+    let text: string
+    try {
+      text = await readText(
+        file,
+        MAX_BYTES,
+        rule => new VaultError(`${file} ${rule}`),
+        stats => this.#permissions.checkFile(file, stats, 'public'),
+      )
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return undefined
+      throw isStreamsError(error) ? error : fileError(file, 'read', error)
+    }
+    const [, sequence, digest, writer] =
+      /^(\d{1,15}) ([0-9a-f]{64}) ([0-9a-f]{64})\s*$/.exec(text) ?? []
+    if (sequence === undefined || digest === undefined)
+      throw new VaultError(`${file} does not hold the newest state of a vault`)
+    // An attacker who can write the directory can sign manifests with a key of their own.
+    if (writer !== this.#writer)
+      throw rollback(
+        `the vault has another writer than ${file} has seen: ${this.#writer.slice(0, 8)}…`,
+      )
+    return { sequence: Number(sequence), digest }
+  }
+}
+
+/** Throws VaultError (`ROLLBACK`) for a manifest that is older than the state that was seen, or that does not descend from it. */
+export function compare(
+  seen: SeenState | undefined,
+  { sequence, digest, history }: SignedManifest,
+  shown: string,
+): void {
+  if (seen === undefined) return
+  if (sequence < seen.sequence)
+    throw rollback(
+      `${shown} is older than it was: change ${seen.sequence} was seen, and this is ${sequence}`,
+    )
+  const then = sequence === seen.sequence ? digest : history[sequence - seen.sequence - 1]
+  // Further back than the history reaches, any digest may have been the right one.
+  if (then !== undefined && then !== seen.digest)
+    throw rollback(
+      `${shown} has another history than was seen: its change ${seen.sequence} was another`,
+    )
+}
+
+/** The error for a vault that was put back to an older state. */
+export function rollback(message: string): VaultError {
+  return new VaultError(message, { code: 'ROLLBACK' })
+}
