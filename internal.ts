@@ -1,6 +1,6 @@
 /**
- * What the packages of this repository need besides the public entries. It is outside semantic versioning: whoever imports it pins the
- * exact version.
+ * What the packages of this repository need besides the public entries. It is outside semantic
+ * versioning: whoever imports it pins the exact version.
  */
 export { clientNames } from './client/client.js'
 export { createEgress } from './client/egress/egress.js'

@@ -1,4 +1,4 @@
-// What programs for the official SDK expect under its names, beside what `index.ts` exports.
+// Names that programs for the official SDK import, in addition to the exports of `index.ts`.
 import type { Feed } from './client/rest.js'
 import type { StreamOptions } from './client/stream/options.js'
 import { isStream } from './client/stream/stream.js'
@@ -16,27 +16,27 @@ import {
 } from './presets/defaults.js'
 import { Report as SignedReport } from './report/report.js'
 
-/** A client as the official SDK has it: what `createClient` returns, or a mock of these methods alone. */
+/** The official SDK's type of a client: a client of `createClient`, or a mock of these methods. */
 export interface DataStreamsClient {
-  /** The feeds that the credentials may read. */
+  /** Lists the feeds that your credentials may read. */
   listFeeds(): Promise<Feed[]>
-  /** The newest report of a feed. */
+  /** Fetches the newest report of a feed. */
   getLatestReport(feedID: string): Promise<ReportEnvelope>
-  /** The report of a feed that holds at a time, in the feed's unit. */
+  /** Fetches the report of a feed that is valid at a time, in the feed's unit. */
   getReportByTimestamp(feedID: string, timestamp: number): Promise<ReportEnvelope>
-  /** Reports of a feed from a time on, ascending. */
+  /** Fetches reports of a feed from a time on, in ascending order. */
   getReportsPage(feedID: string, startTime: number, limit?: number): Promise<ReportEnvelope[]>
-  /** The reports of several feeds that hold at a time. */
+  /** Fetches the reports of several feeds that are valid at a time. */
   getReportsBulk(feedIDs: string[], timestamp: number): Promise<ReportEnvelope[]>
-  /** Makes a stream, which connects when it is told to. */
+  /** Creates a stream. Call its `connect` to open it. */
   createStream(feedIDs: string | string[], options?: StreamOptions): DataStream
 }
 
-/** A stream as the official SDK has it: less than `Stream`, and every `Stream` is one. */
+/** The official SDK's type of a stream: a part of `Stream`. */
 export interface DataStream {
   /** Handles each report. */
   on(event: 'report', handler: (report: ReportEnvelope) => void): this
-  /** Handles what fails; the stream goes on, unless it gives up. */
+  /** Handles failures. The stream goes on, unless it gives up. */
   on(event: 'error', handler: (error: Error) => void): this
   /** Handles the loss of the last connection. */
   on(event: 'disconnected', handler: () => void): this
@@ -51,15 +51,15 @@ export interface DataStream {
   connect(): Promise<void>
   /** Closes the stream for good. */
   close(): Promise<void>
-  /** What has been counted so far. */
+  /** The counters of the stream. */
   getMetrics(): MetricsSnapshot
-  /** `multiple` where there are connections to more than one origin, else `single`. */
+  /** `multiple` with connections to several origins, else `single`. */
   getConnectionType(): string
-  /** The origins there are connections to, open or not. */
+  /** The origins of the connections, open or not. */
   getOrigins(): string[]
 }
 
-/** A stream's counts as the official SDK has them; `getMetrics` gives more. */
+/** The official SDK's type of a stream's counters; `getMetrics` returns more. */
 export type MetricsSnapshot = Pick<
   StreamMetrics,
   | 'accepted'
@@ -85,19 +85,19 @@ export interface ReportEnvelope {
 }
 
 /**
- * A report. With `Data` it is one that this library made, and its `decoded` is of that type; without, it is any object that
- * has the fields the service stores, such as one made by hand.
+ * A report. With `Data`, it is a report of this library whose `decoded` has that type. Without
+ * `Data`, it is any object with the fields that the service stores.
  */
 export type Report<Data = never> = [Data] extends [never]
   ? ReportEnvelope & Partial<Omit<SignedReport, keyof ReportEnvelope>>
   : SignedReport<Data>
 
-/** The class of reports, for `instanceof`; clients and streams make them. */
+/** The class of reports, for `instanceof`. Clients and streams create them. */
 export const Report: typeof SignedReport = SignedReport
 
 /**
- * A decoded report as text, one line per field; values are not scaled. The second argument is ignored: programs for the
- * official SDK give the version there, which the report itself has.
+ * Formats a decoded report, one line per field, without scaling values. The second argument, the
+ * version in the official SDK, is ignored: the report has it.
  */
 export function formatReport<Given extends { readonly version: string }>(
   report: Given,
@@ -110,7 +110,7 @@ export function formatReport<Given extends { readonly version: string }>(
     .join('\n')
 }
 
-/** A stream of reports, over one connection or several. */
+/** The class of streams, for `instanceof` and `new`. */
 export type Stream<Data = unknown> = AnyStream<Data>
 
 /** The type of the value `Stream`. */
@@ -120,37 +120,37 @@ export interface StreamConstructor {
     feedIDs: string | readonly string[],
     options?: StreamOptions,
   ): AnyStream<DecodedReport>
-  /** True for every stream of the library, however it was made. */
+  /** True for every stream of the library. */
   [Symbol.hasInstance](value: unknown): value is AnyStream
 }
 
-/** Makes a stream with a client of its own; `instanceof Stream` is true for every stream. It can't be extended. */
+/** Creates a stream with a client of its own. The class can't be extended. */
 export const Stream: StreamConstructor = /* @__PURE__ */ Object.defineProperties(
   function (config: Config, feedIDs: string | readonly string[], options?: StreamOptions) {
-    // A subclass has it as its prototype.
+    // `new.target` of a subclass has Stream as its prototype.
     if (new.target !== undefined && Object.getPrototypeOf(new.target) !== Function.prototype)
       throw new ValidationError("Stream can't be extended: wrap a stream instead")
     return createClient(config).createStream(feedIDs, options)
   },
-  // A bundler may rename a function, but not this property.
+  // A bundler may rename the function, but keeps this property.
   { name: { value: 'Stream' }, [Symbol.hasInstance]: { value: isStream } },
 ) as unknown as StreamConstructor
 
-/** The defaults of a client's configuration, and the testnet's endpoints; credentials are missing. */
+/** The defaults of a configuration, with the testnet's endpoints and without credentials. */
 export const DEFAULT_CONFIG: {
-  /** The URL of REST: that of the testnet. */
+  /** The URL of REST, of the testnet. */
   readonly endpoint: string
-  /** The URL of streams: that of the testnet. */
+  /** The URL of streams, of the testnet. */
   readonly wsEndpoint: string
-  /** How often a request is tried again: 3. */
+  /** How often a failed request is retried: 3. */
   readonly retryAttempts: number
-  /** Milliseconds before the first new try of a request: 1000. */
+  /** Milliseconds before the first retry of a request: 1000. */
   readonly retryDelay: number
-  /** Milliseconds one attempt of a request may take: 30000. */
+  /** Milliseconds for each attempt of a request: 30000. */
   readonly timeout: number
-  /** One connection, not one per origin: false. */
+  /** Whether there is one connection per origin: false. */
   readonly haMode: boolean
-  /** Milliseconds a connection may take to open in HA mode: 10000. */
+  /** Milliseconds for the opening of a connection in HA mode: 10000. */
   readonly haConnectionTimeout: number
   /** Logs nothing. */
   readonly logging?: LoggingConfig
@@ -163,7 +163,7 @@ export const DEFAULT_CONFIG: {
   haConnectionTimeout: DEFAULT_HA_CONNECTION_TIMEOUT,
 })
 
-/** The time now, in Unix seconds. */
+/** The present, in Unix seconds. */
 export function getCurrentTimestamp(): number {
   return Math.floor(Date.now() / 1000)
 }

@@ -1,4 +1,4 @@
-// Bytes and text, by Buffer: what these functions make is a Buffer, and what they write to or compare was made by them.
+// Bytes and text with Buffer. These functions return Buffers, and change only Buffers of their own.
 
 import { TextEncoder } from './globals.js'
 
@@ -9,12 +9,12 @@ export function viewBytes(buffer: ArrayBuffer, length: number): Uint8Array {
 
 const encoder = new TextEncoder()
 
-/** Writes text as UTF-8 to the start of bytes, as much of it as fits. */
+/** Writes text as UTF-8 to the start of bytes, up to their length. */
 export function writeText(bytes: Uint8Array, text: string): void {
   encoder.encodeInto(text, bytes)
 }
 
-/** The ASCII characters from one place to before another. */
+/** Reads ASCII characters, from one index to before another. */
 export function readText(bytes: Uint8Array, from: number, to: number): string {
   return (bytes as Buffer).toString('latin1', from, to)
 }
@@ -29,13 +29,13 @@ export function isSame(copy: Uint8Array, other: Uint8Array): boolean {
   return (copy as Buffer).equals(other)
 }
 
-/** The bytes of hexadecimal digits. */
+/** Decodes hexadecimal digits. */
 export function fromHex(digits: string): Uint8Array {
-  // Not a Buffer: under jsdom packages take that for no bytes, since it is of another realm.
+  // Not a Buffer: under jsdom a Buffer is of another realm, and packages reject it.
   return new Uint8Array(Buffer.from(digits, 'hex'))
 }
 
-/** The hexadecimal digits of bytes, in lower case. */
+/** Encodes bytes as hexadecimal digits, in lower case. */
 export function toHex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

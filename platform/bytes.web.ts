@@ -6,13 +6,13 @@ export function viewBytes(buffer: ArrayBuffer, length: number): Uint8Array {
   return new Uint8Array(buffer, 0, length)
 }
 
-/** Writes text as UTF-8 to the start of bytes, as much of it as fits. */
+/** Writes text as UTF-8 to the start of bytes, up to their length. */
 export function writeText(bytes: Uint8Array, text: string): void {
   encoder ??= new TextEncoder()
   encoder.encodeInto(text, bytes)
 }
 
-/** The ASCII characters from one place to before another. */
+/** Reads ASCII characters, from one index to before another. */
 export function readText(bytes: Uint8Array, from: number, to: number): string {
   decoder ??= new TextDecoder()
   return decoder.decode(bytes.subarray(from, to))
@@ -30,7 +30,7 @@ export function isSame(copy: Uint8Array, other: Uint8Array): boolean {
   return true
 }
 
-/** The bytes of hexadecimal digits. */
+/** Decodes hexadecimal digits. */
 export function fromHex(digits: string): Uint8Array {
   const bytes = new Uint8Array(digits.length / 2)
   for (let at = 0; at < bytes.length; at++)
@@ -38,7 +38,7 @@ export function fromHex(digits: string): Uint8Array {
   return bytes
 }
 
-/** The hexadecimal digits of bytes, in lower case. */
+/** Encodes bytes as hexadecimal digits, in lower case. */
 export function toHex(bytes: Uint8Array): string {
   return Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('')
 }

@@ -11,7 +11,7 @@ let port: { postMessage(message: unknown): void } | null | undefined
 
 /** Runs a task in the next iteration of the event loop. */
 export function setImmediate(task: () => void): void {
-  // A message is not delayed as timers are: by 4 ms, or by a second in a page that nobody sees.
+  // A message is not delayed, unlike a timer: 4 ms, or a second in a hidden page.
   if (port === undefined) port = openChannel()
   if (port === null) setTimeout(task, 0)
   else {
@@ -20,11 +20,11 @@ export function setImmediate(task: () => void): void {
   }
 }
 
-/** Null where there is no channel, or one that throws, as at Next's edge. */
+/** Null if the platform has no channel, or a channel that throws, like Next's edge. */
 function openChannel(): { postMessage(message: unknown): void } | null {
   try {
     const { port1, port2 } = new MessageChannel()
-    // Where this form runs on Node, an open port would keep the process alive.
+    // On Node, an open port would keep the process alive.
     const held: { ref?(): void; unref?(): void } = port1 as object
     Object.assign(port1, {
       onmessage() {
@@ -43,7 +43,7 @@ function openChannel(): { postMessage(message: unknown): void } | null {
   }
 }
 
-/** The platform's fetch; undefined where it has none. */
+/** The platform's fetch; undefined if the platform lacks it. */
 export async function findFetch(): Promise<typeof fetch | undefined> {
   return globalThis.fetch
 }

@@ -1,4 +1,4 @@
 import { webcrypto } from 'node:crypto'
 
-/** The platform's own WebCrypto: the default one of this library leaves copies of keys and texts, which nobody can wipe. */
+/** The platform's own WebCrypto. Other providers leave copies of keys and texts in memory. */
 export const nativeCrypto: unknown = webcrypto

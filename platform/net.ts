@@ -1,5 +1,5 @@
-// What Node has for connections through proxies and over TLS of one's own. (Values and not re-exports, which the build would
-// follow past this file.)
+// Node's functions for proxies and custom TLS. They are values, because the build follows
+// re-exports.
 import crypto from 'node:crypto'
 import events from 'node:events'
 import http from 'node:http'
@@ -14,9 +14,9 @@ export const isIP: typeof net.isIP = net.isIP
 export const createSecureContext: typeof tls.createSecureContext = tls.createSecureContext
 export const startTLS: typeof tls.connect = tls.connect
 
-/** Loads undici; resolves with the error where it is not installed. */
+/** Loads undici. Resolves with the error if undici is not installed. */
 export async function loadUndici(): Promise<typeof import('undici') | Error> {
-  // Bundlers let a package be absent that is imported within a `try`.
+  // Within a `try`, bundlers accept an import of a missing package.
   try {
     return await import('undici')
   } catch (thrown) {

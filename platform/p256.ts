@@ -4,7 +4,10 @@ import { createECDH } from 'node:crypto'
 export interface P256Scalar {
   /** Its product with the base point: 65 bytes, uncompressed. */
   readonly product: Uint8Array
-  /** The x coordinate of its product with a point in 65 bytes: as much as a Diffie-Hellman exchange needs. */
+  /**
+   * The x coordinate of its product with a point in 65 bytes: as much as a Diffie-Hellman exchange
+   * needs.
+   */
   xOfProduct(point: Uint8Array): Uint8Array
 }
 

@@ -8,7 +8,10 @@ export interface Sha256 {
   hmac(key: string, data: string): string
 }
 
-/** Node's own, which takes a third of the time of WebCrypto; undefined where the platform has WebCrypto alone. */
+/**
+ * Node's own, which takes a third of the time of WebCrypto; undefined where the platform has
+ * WebCrypto alone.
+ */
 export const sha256: Sha256 | undefined = {
   hash: data => crypto.createHash('sha256').update(data).digest('hex'),
   hmac: (key, data) => crypto.createHmac('sha256', key).update(data).digest('hex'),

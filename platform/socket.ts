@@ -15,13 +15,18 @@ export interface Upgrade {
   readonly compression: boolean
   /** A longer message closes the connection. */
   readonly maxMessageBytes: number
-  /** Where the stream goes on, for what can bring reports of the past: one object for all connections of a stream. */
+  /**
+   * Where the stream goes on, for what can bring reports of the past: one object for all
+   * connections of a stream.
+   */
   readonly cursors?: ResumedCursors
 }
 
 /** Where a stream with cursors goes on. */
 export interface ResumedCursors {
-  /** The time up to which a feed's reports were taken before the stream began, in the feed's unit. */
+  /**
+   * The time up to which a feed's reports were taken before the stream began, in the feed's unit.
+   */
   get(feedID: string): number | undefined
 }
 
@@ -35,26 +40,34 @@ export interface SocketEvents {
   alive(): void
   /** The upgrade was answered with a status other than 101. */
   refused(status: number, headers: Headers, body: Uint8Array): void
-  /** The connection has ended, with its close code (1006 without one) and what failed, if anything did. */
+  /**
+   * The connection has ended, with its close code (1006 without one) and what failed, if anything
+   * did.
+   */
   ended(closeCode: number, error: Error | undefined): void
 }
 
 /** A connection. Every method may be called at any time, any number of times. */
 export interface Socket {
   /**
-   * Sends a ping, which the other side has to answer. Without it, a dead connection is not noticed until its feeds are stale.
+   * Sends a ping, which the other side has to answer. Without it, a dead connection is not noticed
+   * until its feeds are stale.
    */
   ping?(): void
   /** Sends an unsolicited pong, which needs no answer. */
   pong?(): void
   /**
-   * Stops reading until `resume`, so that the other side has to wait; messages that were read already may still come.
-   * Without these two, a stream cannot pause a connection whose reports are read too slowly.
+   * Stops reading until `resume`, so that the other side has to wait; messages that were read
+   * already may still come. Without these two, a stream cannot pause a connection whose reports are
+   * read too slowly.
    */
   pause?(): void
   /** Reads on after `pause`. */
   resume?(): void
-  /** Stops reading until the next iteration of the event loop, so that other connections are read as well. */
+  /**
+   * Stops reading until the next iteration of the event loop, so that other connections are read as
+   * well.
+   */
   rest?(): void
   /** Starts the close handshake; the connection ends when the other side has answered it. */
   close(): void
@@ -65,7 +78,10 @@ export interface Socket {
 /** Opens a connection. */
 export type Connect = (upgrade: Upgrade, events: SocketEvents) => Promise<Socket>
 
-/** Node's http takes any stream, and its sockets read into one buffer. Bun and Deno have sockets for ws alone. */
+/**
+ * Node's http takes any stream, and its sockets read into one buffer. Bun and Deno have sockets for
+ * ws alone.
+ */
 const { bun, deno } = globalThis.process.versions
 const canBeFast = bun === undefined && deno === undefined
 

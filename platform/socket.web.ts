@@ -6,7 +6,10 @@ const ABNORMAL = 1006
 /** The code for a message that is too long. */
 const TOO_LONG = 1009
 
-/** Opens a connection through the platform's WebSocket, which sends no headers and no pings, and does not say why it fails. */
+/**
+ * Opens a connection through the platform's WebSocket, which sends no headers and no pings, and
+ * does not say why it fails.
+ */
 export const openWebSocket: OpenWebSocket = async function openWebSocket(upgrade, events) {
   const socket = createWebSocket(upgrade)
   let isEnded = false
@@ -59,8 +62,8 @@ function createWebSocket({ url, headers }: Upgrade): WebSocket {
 }
 
 /**
- * The one header that a browser lets be set is that of subprotocols: a token is handed over as one, as to Kubernetes, and so is in
- * no URL. The server answers with the other.
+ * The one header that a browser lets be set is that of subprotocols: a token is handed over as one,
+ * as to Kubernetes, and so is in no URL. The server answers with the other.
  */
 function protocolsOf(token: string): string[] {
   const digits = btoa(token).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')

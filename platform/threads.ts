@@ -16,8 +16,9 @@ export interface Thread {
 export const countCores: () => number = availableParallelism
 
 /**
- * Whether this module is in its own file. A bundler moves it into another, beside which no program of ours lies: whatever has the name
- * of one there is a stranger's. Some bundlers write down where the module lay when they ran, so the engine is asked for the file.
+ * Whether this module is in its own file. A bundler moves it into another, beside which no program
+ * of ours lies: whatever has the name of one there is a stranger's. Some bundlers write down where
+ * the module lay when they ran, so the engine is asked for the file.
  */
 function isInPlace(): boolean {
   const url = import.meta.url
@@ -33,8 +34,8 @@ function isInPlace(): boolean {
 }
 
 /**
- * Starts a thread that recovers signers. Undefined where it has no file, as in a bundle, and where the platform allows no more threads, as
- * under Node's permissions.
+ * Starts a thread that recovers signers. Undefined where it has no file, as in a bundle, and where
+ * the platform allows no more threads, as under Node's permissions.
  */
 export function startRecoveryThread(): Thread | undefined {
   if (!isInPlace()) return undefined
@@ -49,7 +50,10 @@ export function startRecoveryThread(): Thread | undefined {
   }
 }
 
-/** Within a thread, receives the messages of whoever has started it, each with a function that answers; elsewhere does nothing. */
+/**
+ * Within a thread, receives the messages of whoever has started it, each with a function that
+ * answers; elsewhere does nothing.
+ */
 export function receive(onMessage: (message: unknown, answer: Answer) => void): void {
   const port = parentPort
   port?.on('message', message => onMessage(message, answer => port.postMessage(answer)))

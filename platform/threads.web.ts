@@ -10,7 +10,10 @@ export function startRecoveryThread(): Thread | undefined {
   return undefined
 }
 
-/** Within a worker, receives the messages of whoever has started it, each with a function that answers; in a page does nothing. */
+/**
+ * Within a worker, receives the messages of whoever has started it, each with a function that
+ * answers; in a page does nothing.
+ */
 export function receive(
   onMessage: (message: unknown, answer: (answer: unknown) => void) => void,
 ): void {

@@ -1,6 +1,6 @@
-/** The platform's WebCrypto; undefined where it has none. */
+/** The platform's WebCrypto; undefined if the platform lacks it. */
 export async function loadWebCrypto(): Promise<unknown> {
-  // Up to 1.7.0: early releases of Node 20 and 22 load the ES module of later releases as CommonJS.
+  // At most 1.7.0: early releases of Node 20 and 22 load the ES module of later ones as CommonJS.
   const { Crypto } = await import('@peculiar/webcrypto')
   return new Crypto()
 }

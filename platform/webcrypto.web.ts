@@ -1,4 +1,6 @@
-/** The platform's WebCrypto; undefined where it has none, as in a page that came over http:. */
+/**
+ * The platform's WebCrypto; undefined if the platform lacks it, for example in a page over http:.
+ */
 export async function loadWebCrypto(): Promise<unknown> {
   return globalThis.crypto?.subtle === undefined ? undefined : globalThis.crypto
 }

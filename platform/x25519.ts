@@ -1,16 +1,16 @@
 import type { KeyObject } from 'node:crypto'
 import { createPrivateKey, createPublicKey, diffieHellman, generateKeyPairSync } from 'node:crypto'
 
-/** A secret key in the platform's memory, which wipes it when nobody uses it any more. The heap of JavaScript has none of it. */
+/** A secret key outside the JavaScript heap. The platform wipes it when nothing refers to it. */
 export interface X25519Key {
-  /** What the key is for: `private`. */
+  /** The kind of key: `private`. */
   readonly type: string
 }
 
-/** What a secret key of 32 bytes follows in PKCS #8. */
+/** The bytes before a 32-byte secret key in PKCS #8. */
 const PREFIX = Buffer.from('302e020100300506032b656e04220420', 'hex')
 
-/** Makes a key pair; undefined where the platform makes none, as in FIPS mode. */
+/** Makes a key pair; undefined if the platform refuses, as in FIPS mode. */
 export function generateX25519(): { publicKey: Uint8Array; key: X25519Key } | undefined {
   try {
     const { publicKey, privateKey } = generateKeyPairSync('x25519')
@@ -21,7 +21,7 @@ export function generateX25519(): { publicKey: Uint8Array; key: X25519Key } | un
   }
 }
 
-/** Takes a secret key of 32 bytes over; undefined where the platform takes none. */
+/** Imports a 32-byte secret key; undefined if the platform refuses. */
 export function importX25519(secretKey: Uint8Array): X25519Key | undefined {
   const bytes = Buffer.concat([PREFIX, secretKey])
   try {
@@ -33,7 +33,7 @@ export function importX25519(secretKey: Uint8Array): X25519Key | undefined {
   }
 }
 
-/** The 32 bytes of a secret key. */
+/** Exports the 32 bytes of a secret key. */
 export function exportX25519(key: X25519Key): Uint8Array {
   const bytes = (key as KeyObject).export({ format: 'der', type: 'pkcs8' })
   const secretKey = new Uint8Array(bytes.subarray(PREFIX.byteLength))
@@ -41,10 +41,13 @@ export function exportX25519(key: X25519Key): Uint8Array {
   return secretKey
 }
 
-/** The product of a secret key and another party's public key; undefined where the platform computes none, or it is zero. */
+/**
+ * Multiplies a secret key with a public key; undefined if the platform refuses or the product is
+ * zero.
+ */
 export function multiplyX25519(key: X25519Key, other: Uint8Array): Uint8Array | undefined {
   try {
-    // A key in this form takes a tenth of the time of one in DER.
+    // Importing a JWK takes a tenth of the time of DER.
     const x = Buffer.from(other).toString('base64url')
     const publicKey = createPublicKey({ key: { kty: 'OKP', crv: 'X25519', x }, format: 'jwk' })
     const product = diffieHellman({ privateKey: key as KeyObject, publicKey })

@@ -13,13 +13,13 @@ import { type HaPresetOptions, haNames, haPreset } from './ha.js'
 
 type Writable<Type> = { -readonly [Name in keyof Type]: Type[Name] }
 
-/** Configuration of a client with a preset stack. Changing it after the client was made has no effect. */
+/** Configuration of a client with a preset stack. Later changes of it have no effect. */
 export interface Config
   extends Writable<Omit<ClientOptions, 'plugins'>>,
     Writable<HaPresetOptions> {
-  /** One connection per origin, failover, and copies delivered once; on mainnet only. @default false */
+  /** One connection per origin, failover, and no duplicates; on mainnet only. @default false */
   haMode?: boolean
-  /** Not beside these options: a stack of your own takes the place of the preset (`ClientOptions`). */
+  /** Not together with these options: your own stack replaces the preset (`ClientOptions`). */
   readonly plugins?: never
 }
 
@@ -29,7 +29,10 @@ const names: OptionNames<Config> = {
   haMode: true,
 }
 
-/** Options of streams that programs for the official SDK have in a configuration, though neither library reads them there. */
+/**
+ * Options of streams that programs for the official SDK put here, although both libraries ignore
+ * them.
+ */
 const streamNames = ['reconnectInterval', 'maxReconnectAttempts'] as const
 
 type Given = (Config | ClientOptions) & {
@@ -43,7 +46,7 @@ const givenNames: OptionNames<Given> = {
 }
 
 /**
- * Makes a client: with the default preset from a configuration, or with your own stack from `plugins`.
+ * Creates a client from a configuration, with the preset stack, or from `plugins`, your own stack.
  *
  * @example
  * ```ts
@@ -74,10 +77,10 @@ export function createClient(given: Config | ClientOptions): Client {
   return createClientOf(client as ClientOptions)
 }
 
-/** The preset stack of a configuration. */
+/** Makes the preset stack of a configuration. */
 export function presetOf(config: Config): Plugins {
   const { haMode = false } = config
-  // The options of haPreset are checked in either mode.
+  // haPreset checks its options, so they are checked without haMode, too.
   const plugins = haPreset(pickOptions(config, haNames))
   if (checkBoolean('haMode', haMode)) return plugins
   const single = plugins.filter(({ name }) => name !== 'ha-discovery')
@@ -94,7 +97,7 @@ function streamOptionsIgnored(ignored: readonly string[]): Plugin<never> {
   }
 }
 
-/** Warns that only the first of several URLs is connected to. */
+/** Warns that the client connects only to the first of several URLs. */
 const firstEndpoint: Plugin<never> = {
   name: 'first-endpoint',
   setup({ log }) {

@@ -26,21 +26,25 @@ export interface DefaultPresetOptions {
   readonly apiKey: string
   /** The user secret. */
   readonly userSecret: string
-  /** Gives new credentials where the service rejects those in use. @default the rejection stands */
+  /**
+   * Returns new credentials after the service has rejected the current ones. @default no renewal
+   */
   readonly renewCredentials?: () => Credentials | Promise<Credentials>
-  /** How often a request is tried again. @default 3 */
+  /** How often a failed request is retried. @default 3 */
   readonly retryAttempts?: number
-  /** Milliseconds before the first new try of a request, doubled for each further one. @default 1000 */
+  /**
+   * Milliseconds before the first retry of a request, doubled for each further retry. @default 1000
+   */
   readonly retryDelay?: number
-  /** How missing reports are fetched, and in which order reports come. */
+  /** How missing reports are fetched, and the order of delivery. */
   readonly continuity?: ContinuityOptions
-  /** How signatures are verified, and who may sign. @default they are not verified */
+  /** How signatures are verified, and who may sign. @default no verification */
   readonly verify?: VerifyOptions
-  /** How many requests go out to an endpoint. @default 10 in a second */
+  /** The limit of requests to an endpoint. @default 10 a second */
   readonly rateLimit?: RateLimitOptions
-  /** Where log lines go, and how many. @default nothing is logged */
+  /** The logger, and its level. @default no log */
   readonly logging?: LoggingConfig
-  /** The wall clock, in milliseconds, that requests are signed by. @default Date.now */
+  /** The wall clock for signatures, in milliseconds. @default Date.now */
   readonly now?: () => number
 }
 
@@ -63,7 +67,7 @@ const schema = {
 /** The names of these options. */
 export const presetNames: OptionNames<DefaultPresetOptions> = schema
 
-/** One connection, every version decoded: the stack of `createClient` without `haMode`. */
+/** The stack of `createClient` without `haMode`: one connection, all decoders. */
 export function defaultPreset(given: DefaultPresetOptions): readonly Plugin<DecodedReport>[] {
   const options = readOptions('defaultPreset', given, schema)
   const { retryAttempts, retryDelay, continuity: fetching, rateLimit: rates, ...others } = options

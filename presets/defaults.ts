@@ -1,4 +1,6 @@
-/** The public endpoints of the service, to spread into a configuration: `{ ...endpoints.mainnet, apiKey, userSecret }`. */
+/**
+ * The public endpoints of the service: spread them, `{ ...endpoints.mainnet, apiKey, userSecret }`.
+ */
 export const endpoints: {
   /** The real service. */
   readonly mainnet: {
@@ -25,11 +27,11 @@ export const endpoints: {
   }),
 })
 
-/** Milliseconds one attempt of a request may take, unless the configuration says otherwise. */
+/** The default of `timeout`, in milliseconds. */
 export const DEFAULT_TIMEOUT = 30_000
-/** How often a request is tried again, unless the configuration says otherwise. */
+/** The default of `retryAttempts`. */
 export const DEFAULT_RETRY_ATTEMPTS = 3
-/** Milliseconds before the first new try of a request, unless the configuration says otherwise. */
+/** The default of `retryDelay`, in milliseconds. */
 export const DEFAULT_RETRY_DELAY = 1000
-/** Milliseconds a connection of high availability may take to open, unless the configuration says otherwise. */
+/** The default of `haConnectionTimeout`, in milliseconds. */
 export const DEFAULT_HA_CONNECTION_TIMEOUT = 10_000

@@ -7,7 +7,7 @@ import { DEFAULT_HA_CONNECTION_TIMEOUT } from './defaults.js'
 
 /** Options of `haPreset`. */
 export interface HaPresetOptions extends DefaultPresetOptions {
-  /** Milliseconds a connection of high availability may take to open. @default 10000 */
+  /** Milliseconds for the opening of a connection. @default 10000 */
   readonly haConnectionTimeout?: number
 }
 
@@ -17,7 +17,7 @@ export const haNames: OptionNames<HaPresetOptions> = {
   haConnectionTimeout: true,
 }
 
-/** One connection per origin, copies delivered once: the stack of `createClient` with `haMode: true`. */
+/** The stack of `createClient` with `haMode: true`: one connection per origin, no duplicates. */
 export function haPreset(options: HaPresetOptions): readonly Plugin<DecodedReport>[] {
   const { haConnectionTimeout = DEFAULT_HA_CONNECTION_TIMEOUT, ...others } = checkOptions(
     'haPreset',
