@@ -37,27 +37,27 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
   [
     'core/scope.ts',
     'ClientScope',
-    'plugins',
+    'plugin-contract',
     ['member of every scope', "member of a client's scope"],
   ],
   [
     'client/contract/scope.ts',
     'RequestScope',
-    'plugins',
+    'plugin-contract',
     ['member of every scope', "member of a request's scope"],
   ],
   [
     'client/contract/scope.ts',
     'StreamScope',
-    'plugins',
+    'plugin-contract',
     ['member of every scope', "member of a stream's scope"],
   ],
-  ['client/contract/scope.ts', 'PluginClient', 'plugins', ['member of the client']],
-  ['client/contract/scope.ts', 'Connections', 'plugins', ['member of connections']],
-  ['client/contract/scope.ts', 'ScopeEventMap', 'plugins', ['event for plugins']],
-  ['client/contract/status.ts', 'ConnectionState', 'plugins', ['field of a connection']],
-  ['client/rest.ts', 'RequestReply', 'plugins', ["field of a request's reply"]],
-  ['client/contract/call.ts', 'StreamReply', 'plugins', ["field of a stream's reply"]],
+  ['client/contract/scope.ts', 'PluginClient', 'plugin-contract', ['member of the client']],
+  ['client/contract/scope.ts', 'Connections', 'plugin-contract', ['member of connections']],
+  ['client/contract/scope.ts', 'ScopeEventMap', 'plugin-contract', ['event for plugins']],
+  ['client/contract/status.ts', 'ConnectionState', 'plugin-contract', ['field of a connection']],
+  ['client/rest.ts', 'RequestReply', 'plugin-contract', ["field of a request's reply"]],
+  ['client/contract/call.ts', 'StreamReply', 'plugin-contract', ["field of a stream's reply"]],
   ['client/rest.ts', 'Rest', 'requests', ['method']],
   ['client/request/history.ts', 'HistoryOptions', 'requests', ['option of `reports`']],
   ['plugins/retry/index.ts', 'RetryOptions', 'requests', ['option of `retry`']],
@@ -143,7 +143,7 @@ test.each(interfaces)('%s: %s is all in docs/%s.md', (path, name, page, columns)
 })
 
 test('every hook of a plugin is in the table of hooks', () => {
-  expect(sorted(['name', ...namesIn('docs/plugins.md', 'hook')])).toEqual(
+  expect(sorted(['name', ...namesIn('docs/plugin-contract.md', 'hook')])).toEqual(
     sorted(membersOf('client/contract/plugin.ts', 'Plugin')),
   )
 })
@@ -152,7 +152,7 @@ test('every field of a call is in the table of calls', () => {
   const fields = ['RequestCall', 'StreamCall'].flatMap(name =>
     membersOf('client/contract/call.ts', name),
   )
-  expect(sorted(namesIn('docs/plugins.md', 'field of a call'))).toEqual(sorted(fields))
+  expect(sorted(namesIn('docs/plugin-contract.md', 'field of a call'))).toEqual(sorted(fields))
 })
 
 test('every status is in the table of statuses', () => {
@@ -162,7 +162,7 @@ test('every status is in the table of statuses', () => {
       : [],
   )
   expect(types.length).toBeGreaterThan(10)
-  expect(sorted(namesIn('docs/plugins.md', 'type'))).toEqual(sorted(types.map(({ text }) => text)))
+  expect(sorted(namesIn('docs/plugin-contract.md', 'type'))).toEqual(sorted(types.map(({ text }) => text)))
 })
 
 test('every version has its fields in the table of versions, in the order of the encoding', () => {
