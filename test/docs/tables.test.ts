@@ -162,7 +162,9 @@ test('every status is in the table of statuses', () => {
       : [],
   )
   expect(types.length).toBeGreaterThan(10)
-  expect(sorted(namesIn('docs/plugin-contract.md', 'type'))).toEqual(sorted(types.map(({ text }) => text)))
+  expect(sorted(namesIn('docs/plugin-contract.md', 'type'))).toEqual(
+    sorted(types.map(({ text }) => text)),
+  )
 })
 
 test('every version has its fields in the table of versions, in the order of the encoding', () => {
