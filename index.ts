@@ -96,7 +96,7 @@ export {
   verify,
   verifyReport,
 } from './plugins/verify/index.js'
-export type { SignerSet, Signers, UnverifiedReport } from './plugins/verify/signers.js'
+export type { SignerSet, Signers, UnverifiedReport } from './plugins/verify/options.js'
 export { type Config, createClient } from './presets/create-client.js'
 export { type DefaultPresetOptions, defaultPreset } from './presets/default.js'
 export {

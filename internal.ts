@@ -69,7 +69,7 @@ export {
 } from './plugins/confidential-http/secret-name.js'
 export { checkUse, isUse, withUse } from './plugins/confidential-http/secret-policy.js'
 export { Delays } from './plugins/retry/delays.js'
-export { toError } from './plugins/verify/rejection.js'
+export { toError } from './plugins/verify/rule.js'
 export { presetOf } from './presets/create-client.js'
 export { inMilliseconds } from './report/feed-id.js'
 export { checkURL } from './client/urls.js'

@@ -2,7 +2,6 @@
 // function that is not Ethereum's. This file is loaded when it is needed.
 import { Field } from '@noble/curves/abstract/modular'
 import { ecdsa, weierstrassN } from '@noble/curves/abstract/weierstrass'
-import { keccak } from './keccak.js'
 
 /** secp256k1, as SEC 2 has it. */
 const numbers = {
@@ -24,10 +23,16 @@ const endo = {
   ] as [[bigint, bigint], [bigint, bigint]],
 }
 
-const { Signature } = ecdsa(weierstrassN(numbers, { Fp: Field(numbers.p), endo }), keccak)
+type RecoverKey = (pair: Uint8Array, v: number, hash: Uint8Array) => Uint8Array
 
-/** The key that signed a hash, uncompressed, from r and s in one array; throws where there is none. */
-export function recoverKey(pair: Uint8Array, v: number, hash: Uint8Array): Uint8Array {
-  const signature = Signature.fromBytes(pair, 'compact').addRecoveryBit(v)
-  return signature.recoverPublicKey(hash).toBytes(false)
+/**
+ * Returns a function that finds the key which signed a hash, uncompressed, from r and s in one array. The function throws if
+ * there is no such key.
+ */
+export function createRecoverKey(keccak: Parameters<typeof ecdsa>[1]): RecoverKey {
+  const { Signature } = ecdsa(weierstrassN(numbers, { Fp: Field(numbers.p), endo }), keccak)
+  return function recoverKey(pair, v, hash) {
+    const signature = Signature.fromBytes(pair, 'compact').addRecoveryBit(v)
+    return signature.recoverPublicKey(hash).toBytes(false)
+  }
 }

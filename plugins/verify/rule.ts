@@ -2,14 +2,36 @@ import { isStreamsError } from '../../core/errors.js'
 import { kindOf } from '../../core/options.js'
 import { feedResolution, feedVersion, isFeedID } from '../../report/feed-id.js'
 import { BLOB_DIGITS, DIGITS, HEAD_WORDS, readHead } from '../../report/full-report.js'
-import type { Rejection } from './rejection.js'
-import type { CheckedSet } from './signers.js'
+import type { Report } from '../../report/report.js'
+import { ReportVerificationError, type VerificationFailure } from '../../report/verifier.js'
+import type { CheckedSet, Quorum } from './options.js'
 
-/**
- * How many signatures a report needs: `at-least` f + 1, as newer verifier contracts require, or `exactly` f + 1, as older
- * ones do.
- */
-export type QuorumRule = 'at-least' | 'exactly'
+/** The reason that a report is not verified. Several reports may share it, so it is not an error yet. */
+export interface Rejection {
+  readonly reason: VerificationFailure
+  /** Ends the sentence "the report is not verified: …". */
+  readonly rule: string
+  readonly cause?: unknown
+}
+
+/** True for a rejection, false for a value. */
+export function isRejection<Value extends object>(found: Value | Rejection): found is Rejection {
+  return 'reason' in found
+}
+
+/** The error of one report. */
+export function toError(
+  { reason, rule, ...facts }: Rejection,
+  feedID: string | undefined,
+  report?: Report,
+): ReportVerificationError {
+  const name = feedID === undefined ? 'report' : `report of feed ${feedID}`
+  return new ReportVerificationError(`${name} is not verified: ${rule}`, {
+    reason,
+    report,
+    ...facts,
+  })
+}
 
 /** The signed fields of a report that its verification needs. */
 export interface Claim {
@@ -95,11 +117,11 @@ export function checkClaim(claim: Claim, expected: Expected): Rejection | undefi
 export function checkQuorum(
   { signatures }: Claim,
   { f, addresses }: CheckedSet,
-  rule: QuorumRule,
+  quorum: Quorum,
 ): Rejection | undefined {
   if (signatures <= f)
     return { reason: 'too-few-signatures', rule: `it has ${signatures} of ${f + 1} signatures` }
-  const most = rule === 'exactly' ? f + 1 : addresses.size
+  const most = quorum === 'exactly' ? f + 1 : addresses.size
   return signatures > most
     ? { reason: 'too-many-signatures', rule: `it has ${signatures} signatures, more than ${most}` }
     : undefined

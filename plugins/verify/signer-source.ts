@@ -1,43 +1,31 @@
-import { createOriginShares, type OriginShare } from './origin-share.js'
-import { isRejection, type Rejection } from './rejection.js'
+import { feedResolution } from '../../report/feed-id.js'
 import {
   type CheckedSet,
   checkSets,
   checkSigners,
-  chooseSet,
   type LookUp,
   type Signers,
-  setsFor,
   type UnverifiedReport,
-} from './signers.js'
+} from './options.js'
+import { isRejection, type Rejection } from './rule.js'
 
 /** Finds the signers of reports. */
 export interface SignerSource {
-  /** Calls `found` once: at once where the signers are known, else later. Returns a function that cancels the call. */
+  /** Calls `found` once: at once if the signers are known, else later. Returns a function that cancels the call. */
   find(configDigest: string, report: UnverifiedReport, found: Found): () => void
   /** Cancels all calls. */
   end(): void
 }
 
-type Found = (set: CheckedSet | Rejection) => void
+/** Called with the signers, or with the reason that there are none. */
+export type Found = (set: CheckedSet | Rejection) => void
 
 function nothing(): void {}
-
-// Anyone can invent digests, so the limits below bound their number and their lookups.
-
-/** Configurations whose signers are cached, and as many again that are known to have none. */
-const MAX_DIGESTS = 128
-/** Milliseconds that a lookup may take. */
-const MAX_LOOKUP = 10_000
-/** Milliseconds before a source that found no signers is called again: a rotation must be noticed soon. */
-const NONE_RETRY_AFTER = 10_000
-/** Milliseconds before a source is called again that failed, or found none for the time of a report. */
-const RETRY_AFTER = 1000
 
 /** Finds signers among given sets, or calls a function for them and caches its answers. Throws ValidationError. */
 export function createSignerSource(signers: Signers): SignerSource {
   const sets = checkSigners(signers)
-  if (typeof sets === 'function') return createLookupSource(sets)
+  if (typeof sets === 'function') return new LookupSource(sets)
   return {
     find(configDigest, report, found) {
       found(chooseSet(setsFor(sets, configDigest), configDigest, report))
@@ -47,94 +35,126 @@ export function createSignerSource(signers: Signers): SignerSource {
   }
 }
 
-/** An answer of the function. */
-interface Answer {
-  readonly sets: readonly CheckedSet[] | Rejection
-  /** When the source is called again for a report that it rejects. On the monotonic clock, in milliseconds. */
-  readonly retryAt: number
-  /** When it is called again for any: the first of the sets has ended. On the same clock. */
-  readonly endsAt: number
+/** The sets for a configuration: those that name it, or else those that name none. */
+function setsFor(sets: readonly CheckedSet[], configDigest: string): readonly CheckedSet[] {
+  const own = sets.filter(set => set.configDigest === configDigest)
+  return own.length > 0 ? own : sets.filter(set => set.configDigest === undefined)
 }
+
+/** Chooses the set of a report among those for its configuration. */
+function chooseSet(
+  sets: readonly CheckedSet[] | Rejection,
+  configDigest: string,
+  { feedID, observationsTimestamp }: UnverifiedReport,
+): CheckedSet | Rejection {
+  if (isRejection(sets)) return sets
+  const time = observationsTimestamp / (feedResolution(feedID) === 's' ? 1 : 1000)
+  const [latest] = sets
+    .filter(({ activeFrom, activeUntil }) => activeFrom <= time && time < activeUntil)
+    .sort((one, other) => other.activeFrom - one.activeFrom)
+  if (latest !== undefined) return latest
+  return sets.length === 0
+    ? { reason: 'unknown-digest', rule: `no signers are known for configDigest ${configDigest}` }
+    : {
+        reason: 'not-active',
+        rule: `no signers of configDigest ${configDigest} were active at its time, ${observationsTimestamp}`,
+      }
+}
+
+// Anyone can invent digests, so the limits below bound their number and their lookups.
+
+/** Configurations whose signers are cached, and as many again that are known to have none. */
+const MAX_DIGESTS = 128
+/** Milliseconds that a lookup may take. */
+const MAX_LOOKUP = 10_000
+/** Milliseconds before a source that found no signers is called again: a rotation must be noticed soon. */
+const NONE_RETRY_AFTER = 10_000
+/** Milliseconds before a source is called again that failed, or found no signers for the time of a report. */
+const RETRY_AFTER = 1000
 
 interface Waiting {
   readonly report: UnverifiedReport
   readonly found: Found
-  readonly share: OriginShare
+  readonly quota: LookupQuota
 }
 
 interface Lookup {
   readonly waiting: Set<Waiting>
   /** Keeps the process alive while reports wait. */
   readonly timer: ReturnType<typeof setTimeout>
-  /** On the monotonic clock, in milliseconds. At the edge, a lookup may end with the request that has begun it, without a word. */
+  /** On the monotonic clock, in milliseconds. At the edge, a lookup may end without a word, with the request that began it. */
   readonly overAt: number
 }
 
-function createLookupSource(lookUp: LookUp): SignerSource {
-  const answers = createAnswerCache()
-  const lookups = new Map<string, Lookup>()
-  const shareOf = createOriginShares()
+/** Calls a function for signers. */
+class LookupSource implements SignerSource {
+  readonly #lookUp: LookUp
+  readonly #answers = new AnswerCache()
+  readonly #lookups = new Map<string, Lookup>()
+  readonly #quotas = new LookupQuotas()
 
-  function find(configDigest: string, report: UnverifiedReport, found: Found): () => void {
-    const known = answers.find(configDigest, report)
+  constructor(lookUp: LookUp) {
+    this.#lookUp = lookUp
+  }
+
+  find(configDigest: string, report: UnverifiedReport, found: Found): () => void {
+    const known = this.#answers.find(configDigest, report)
     if (known !== undefined) {
       found(known)
       return nothing
     }
-    const begun = lookups.get(configDigest)
-    const lookup = begun && performance.now() < begun.overAt ? begun : undefined
-    const share = shareOf(report.origin)
-    const limit = share.enter(lookup === undefined)
-    if (limit === undefined)
-      return join(lookup ?? start(configDigest, report, share), { report, found, share })
-    found(unavailable(limit))
-    return nothing
-  }
-
-  function join(lookup: Lookup, one: Waiting): () => void {
-    lookup.waiting.add(one)
+    const begun = this.#lookups.get(configDigest)
+    const isRunning = begun !== undefined && performance.now() < begun.overAt
+    const quota = this.#quotas.of(report.origin)
+    const limit = quota.enter(!isRunning)
+    if (limit !== undefined) {
+      found(unavailable(limit))
+      return nothing
+    }
+    const lookup = isRunning ? begun : this.#start(configDigest, report, quota)
+    const waiting: Waiting = { report, found, quota }
+    lookup.waiting.add(waiting)
     lookup.timer.ref?.()
     return function leave(): void {
-      if (!lookup.waiting.delete(one)) return
-      one.share.leave()
+      if (!lookup.waiting.delete(waiting)) return
+      quota.waiting--
       if (lookup.waiting.size === 0) lookup.timer.unref?.()
     }
   }
 
-  function start(configDigest: string, report: UnverifiedReport, share: OriginShare): Lookup {
-    const timer = setTimeout(() => {
-      finish(unavailable(`the source took over ${MAX_LOOKUP} ms`))
-    }, MAX_LOOKUP)
-    const overAt = performance.now() + 2 * MAX_LOOKUP
-    const lookup: Lookup = { waiting: new Set(), timer, overAt }
-    lookups.set(configDigest, lookup)
-
-    function finish(sets: Answer['sets']): void {
-      if (lookups.get(configDigest) !== lookup) return
+  end(): void {
+    for (const { timer, waiting } of this.#lookups.values()) {
       clearTimeout(timer)
-      lookups.delete(configDigest)
-      share.lookupEnded()
+      waiting.clear()
+    }
+    this.#lookups.clear()
+  }
+
+  #start(configDigest: string, report: UnverifiedReport, quota: LookupQuota): Lookup {
+    const finish = (sets: Answer['sets']): void => {
+      if (this.#lookups.get(configDigest) !== lookup) return
+      clearTimeout(lookup.timer)
+      this.#lookups.delete(configDigest)
+      quota.lookups--
       const all = [...lookup.waiting]
       lookup.waiting.clear()
-      for (const each of all) each.share.leave()
-      answers.add(configDigest, toAnswer(sets))
-      for (const each of all) each.found(choose(sets, configDigest, each.report))
+      for (const each of all) each.quota.waiting--
+      this.#answers.add(configDigest, toAnswer(sets))
+      for (const each of all) each.found(chooseSet(sets, configDigest, each.report))
     }
-
-    callSource(lookUp, configDigest, report).then(finish, cause =>
+    const lookup: Lookup = {
+      waiting: new Set(),
+      timer: setTimeout(() => {
+        finish(unavailable(`the source took over ${MAX_LOOKUP} ms`))
+      }, MAX_LOOKUP),
+      overAt: performance.now() + 2 * MAX_LOOKUP,
+    }
+    this.#lookups.set(configDigest, lookup)
+    callSource(this.#lookUp, configDigest, report).then(finish, cause =>
       finish({ ...unavailable('the source failed'), cause }),
     )
     return lookup
   }
-
-  function end(): void {
-    for (const { timer, waiting } of lookups.values()) {
-      clearTimeout(timer)
-      waiting.clear()
-    }
-    lookups.clear()
-  }
-  return { find, end }
 }
 
 /** Calls the function later, and checks its result. */
@@ -152,6 +172,19 @@ async function callSource(
   return isNone ? [] : setsFor(checkSets('what the source of signers found', value), configDigest)
 }
 
+function unavailable(rule: string): Rejection {
+  return { reason: 'signers-unavailable', rule: `its signers are not available: ${rule}` }
+}
+
+/** An answer of the function. */
+interface Answer {
+  readonly sets: readonly CheckedSet[] | Rejection
+  /** When the source is called again for a report that it rejects. On the monotonic clock, in milliseconds. */
+  readonly retryAt: number
+  /** When the source is called again for any report: the first of the sets has ended. On the same clock. */
+  readonly endsAt: number
+}
+
 function hasSigners(sets: Answer['sets']): sets is readonly CheckedSet[] {
   return !isRejection(sets) && sets.length > 0
 }
@@ -159,7 +192,7 @@ function hasSigners(sets: Answer['sets']): sets is readonly CheckedSet[] {
 function toAnswer(sets: Answer['sets']): Answer {
   const now = performance.now()
   const isNone = !isRejection(sets) && sets.length === 0
-  // The sets that have ended already are those of reports that are as old.
+  // Sets that have ended already are those of reports that are as old.
   const times = hasSigners(sets)
     ? sets.map(each => 1000 * each.activeUntil - Date.now()).filter(time => time > 0)
     : []
@@ -170,60 +203,117 @@ function toAnswer(sets: Answer['sets']): Answer {
   }
 }
 
-/** The answers of a function, by the digest of the configuration. */
-interface AnswerCache {
-  /** The set of a report; undefined where it must be looked up. */
-  find(configDigest: string, report: UnverifiedReport): CheckedSet | Rejection | undefined
-  add(configDigest: string, answer: Answer): void
-}
+/** The answers of the function, by the digest of the configuration. */
+class AnswerCache {
+  readonly #withSigners = new Map<string, Answer>()
+  readonly #without = new Map<string, Answer>()
 
-function createAnswerCache(): AnswerCache {
-  const withSigners = new Map<string, Answer>()
-  const without = new Map<string, Answer>()
-
-  /** Adds an answer in place of the least recently used one. */
-  function put(map: Map<string, Answer>, configDigest: string, answer: Answer): void {
-    map.delete(configDigest)
-    if (map.size === MAX_DIGESTS) map.delete(map.keys().next().value as string)
-    map.set(configDigest, answer)
+  /** The set of a report; undefined if it must be looked up. */
+  find(configDigest: string, report: UnverifiedReport): CheckedSet | Rejection | undefined {
+    const now = performance.now()
+    const found = this.#withSigners.get(configDigest)
+    const isCurrent = found !== undefined && now < found.endsAt
+    const answer = isCurrent ? found : this.#without.get(configDigest)
+    if (answer === undefined) return undefined
+    const set = chooseSet(answer.sets, configDigest, report)
+    if (isRejection(set)) return now < answer.retryAt ? set : undefined
+    // Invented digests must not displace answers in use.
+    put(this.#withSigners, configDigest, answer)
+    return set
   }
 
-  return {
-    find(configDigest, report) {
+  add(configDigest: string, answer: Answer): void {
+    const old = this.#withSigners.get(configDigest)
+    if (hasSigners(answer.sets)) {
+      put(this.#withSigners, configDigest, answer)
+      this.#without.delete(configDigest)
+    } else if (old !== undefined && performance.now() < old.endsAt) {
+      // A report of a time without signers does not remove the sets before they end.
+      this.#withSigners.set(configDigest, { ...old, retryAt: answer.retryAt })
+    } else {
+      this.#withSigners.delete(configDigest)
+      put(this.#without, configDigest, answer)
+    }
+  }
+}
+
+/** Adds an answer in place of the least recently used answer. */
+function put(map: Map<string, Answer>, configDigest: string, answer: Answer): void {
+  map.delete(configDigest)
+  if (map.size === MAX_DIGESTS) map.delete(map.keys().next().value as string)
+  map.set(configDigest, answer)
+}
+
+interface Limits {
+  readonly owner: string
+  /** Lookups at a time. */
+  readonly lookups: number
+  /** Lookups in a row, after which there is one a second. */
+  readonly burst: number
+  readonly waiting: number
+}
+
+// Anyone can send reports of invented configurations: one origin must not use up the lookups of the others.
+const OF_ORIGIN: Limits = { owner: 'its origin', lookups: 4, burst: 8, waiting: 4096 }
+/** `verifyReport` knows no origin; how often it is called is the caller's choice. */
+const OF_CALLERS: Limits = {
+  owner: 'all callers',
+  lookups: 8,
+  burst: Number.POSITIVE_INFINITY,
+  waiting: 16_384,
+}
+/** Origins with a quota of their own. All others share one quota. */
+const MAX_ORIGINS = 64
+
+/** The quota of each origin, and one of all callers that name no origin. */
+class LookupQuotas {
+  readonly #callers = new LookupQuota(OF_CALLERS)
+  readonly #others = new LookupQuota(OF_ORIGIN)
+  readonly #origins = new Map<string, LookupQuota>()
+
+  of(origin: string | undefined): LookupQuota {
+    if (origin === undefined) return this.#callers
+    const known = this.#origins.get(origin)
+    if (known !== undefined) return known
+    if (this.#origins.size === MAX_ORIGINS) return this.#others
+    const quota = new LookupQuota(OF_ORIGIN)
+    this.#origins.set(origin, quota)
+    return quota
+  }
+}
+
+/** How many lookups one origin may cause, and how many of its reports may wait for them. */
+class LookupQuota {
+  /** Lookups that are running. */
+  lookups = 0
+  /** Reports that wait. */
+  waiting = 0
+  readonly #limits: Limits
+  #credit: number
+  #creditedAt = performance.now()
+
+  constructor(limits: Limits) {
+    this.#limits = limits
+    this.#credit = limits.burst
+  }
+
+  /** Admits a report that waits, with a new lookup if it needs one; or returns the limit that is reached. */
+  enter(needsLookup: boolean): string | undefined {
+    const { owner, burst, lookups, waiting } = this.#limits
+    if (this.waiting === waiting)
+      return `${waiting} reports of ${owner} wait for theirs, which is the maximum`
+    if (needsLookup) {
+      if (this.lookups === lookups)
+        return `${lookups} configurations of ${owner} are being looked up, which is the maximum`
       const now = performance.now()
-      const found = withSigners.get(configDigest)
-      const answer = found !== undefined && now < found.endsAt ? found : without.get(configDigest)
-      if (answer === undefined) return undefined
-      const set = choose(answer.sets, configDigest, report)
-      if (isRejection(set)) return now < answer.retryAt ? set : undefined
-      // Invented digests must not displace answers in use.
-      put(withSigners, configDigest, answer)
-      return set
-    },
-    add(configDigest, answer) {
-      const old = withSigners.get(configDigest)
-      if (hasSigners(answer.sets)) {
-        put(withSigners, configDigest, answer)
-        without.delete(configDigest)
-      } else if (old !== undefined && performance.now() < old.endsAt) {
-        // Until they end, no report for whose time there are none does away with the sets.
-        withSigners.set(configDigest, { ...old, retryAt: answer.retryAt })
-      } else {
-        withSigners.delete(configDigest)
-        put(without, configDigest, answer)
-      }
-    },
+      this.#credit = Math.min(burst, this.#credit + (now - this.#creditedAt) / 1000)
+      this.#creditedAt = now
+      if (this.#credit < 1)
+        return `${owner} causes too many lookups, which are limited to one a second`
+      this.#credit--
+      this.lookups++
+    }
+    this.waiting++
+    return undefined
   }
-}
-
-function choose(
-  sets: Answer['sets'],
-  configDigest: string,
-  report: UnverifiedReport,
-): CheckedSet | Rejection {
-  return isRejection(sets) ? sets : chooseSet(sets, configDigest, report)
-}
-
-function unavailable(rule: string): Rejection {
-  return { reason: 'signers-unavailable', rule: `its signers are not available: ${rule}` }
 }

@@ -1,117 +1,437 @@
 import type { Sink } from '../../client/contract/plugin.js'
 import type { StreamScope } from '../../client/contract/scope.js'
+import { createDeferred, type Deferred } from '../../core/async.js'
+import { asError, isStreamsError } from '../../core/errors.js'
+import { DIGITS, isSameBlob } from '../../report/full-report.js'
+import { createOverflowGaps, type OverflowGaps } from '../../report/overflow-gaps.js'
 import type { Report } from '../../report/report.js'
-import type { ReportVerifier } from '../../report/verifier.js'
-import { type Backlog, watchBacklog } from './backlog.js'
-import { createLines } from './lines.js'
-import {
-  createObservations,
-  findSame,
-  hasRoom,
-  type Observation,
-  type Slot,
-} from './observations.js'
-import { createOutcomes } from './outcomes.js'
-import type { VerifierState } from './verifier.js'
+import type { VerificationMetrics } from '../../report/verifier.js'
+import type { Verifier } from './verifier.js'
 
-/** The parts of a stream's stage. */
-export interface StreamStageParts {
-  readonly verifier: ReportVerifier
-  readonly state: VerifierState
-  /** What waits in each stream, by its scope. */
-  readonly backlogs: WeakMap<object, Backlog>
+/** One report of an observation, and its place in its queue. */
+interface Slot {
+  report: Report
+  /** A `ready` slot is passed on after the slots before it. */
+  state: 'waiting' | 'ready' | 'passed' | 'rejected'
+  /** Whether the verifier has checked the report, or is checking it. */
+  isChecked: boolean
+  /** When the first report of the slot arrived, as a time of `performance.now`. */
+  readonly since: number
+  /** Copies that arrived before the report was passed on. */
+  readonly copies: Report[]
+  readonly observation: Observation
+}
+
+/** The reports of one observation that are being verified or were passed on; no two are the same. */
+interface Observation {
+  readonly feedID: string
+  readonly time: number
+  readonly slots: Slot[]
+}
+
+/**
+ * Passed observations of a feed that are remembered, to recognise copies. Until copies can arrive one is enough, which saves
+ * the memory of whole reports.
+ */
+const REMEMBERED = 8
+/** Reports that may wait beside the first report of an observation, one of each origin. */
+const MAX_OTHERS = 8
+/** Digits of the report context. */
+const CONTEXT_DIGITS = 3 * DIGITS
+/** Observations whose retryable errors are remembered. */
+const MAX_FAILED = 4096
+/** Milliseconds for which a report may wait to be verified; when one waits longer, the stream is behind. */
+export const BEHIND = 2000
+/** Milliseconds from one look at the waiting reports to the next. */
+const LOOK_INTERVAL = 250
+
+/** The observations of a stream that are being verified, and those of each feed that were passed on last. */
+class Observations {
+  readonly #feeds = new Map<string, { byTime: Map<number, Observation>; passed: Observation[] }>()
+  #hasCopies = false
+  #firstOrigin: string | undefined
+
+  constructor(scope: StreamScope) {
+    scope.defer(
+      scope.connections.watch(({ type, origin }) => {
+        if (type !== 'connected') return
+        this.#firstOrigin ??= origin
+        this.#hasCopies ||= origin !== this.#firstOrigin
+      }),
+    )
+  }
+
+  find({ feedID, observationsTimestamp }: Report): Observation | undefined {
+    const observation = this.#feeds.get(feedID)?.byTime.get(observationsTimestamp)
+    this.#hasCopies ||= observation !== undefined
+    return observation
+  }
+
+  /** Adds a report to an observation, by default a new one. */
+  add(report: Report, observation: Observation = this.#begin(report)): Slot {
+    const slot: Slot = {
+      report,
+      state: 'ready',
+      isChecked: false,
+      since: performance.now(),
+      copies: [],
+      observation,
+    }
+    observation.slots.push(slot)
+    return slot
+  }
+
+  /** Remembers an observation that was passed on, while it is one of the last of its feed. */
+  remember(observation: Observation): void {
+    const { passed } = this.#feedOf(observation.feedID)
+    if (passed.includes(observation)) return
+    if (passed.length === (this.#hasCopies ? REMEMBERED : 1)) this.#remove(passed.shift())
+    passed.push(observation)
+  }
+
+  /** Forgets a report that was rejected, or whose copies need no comparison. */
+  forget(slot: Slot): void {
+    const { observation } = slot
+    const { slots } = observation
+    slots.splice(slots.indexOf(slot), 1)
+    if (slots.length === 0) this.#remove(observation)
+  }
+
+  #feedOf(feedID: string): { byTime: Map<number, Observation>; passed: Observation[] } {
+    let feed = this.#feeds.get(feedID)
+    if (feed === undefined) {
+      feed = { byTime: new Map(), passed: [] }
+      this.#feeds.set(feedID, feed)
+    }
+    return feed
+  }
+
+  #begin({ feedID, observationsTimestamp: time }: Report): Observation {
+    const observation: Observation = { feedID, time, slots: [] }
+    this.#feedOf(feedID).byTime.set(time, observation)
+    return observation
+  }
+
+  #remove(observation: Observation | undefined): void {
+    if (observation === undefined) return
+    const { byTime } = this.#feedOf(observation.feedID)
+    if (byTime.get(observation.time) === observation) byTime.delete(observation.time)
+  }
+}
+
+/** What a stream's stage is made of. */
+export interface StreamStageOptions {
+  readonly verifier: Verifier
+  /** Whether a `dedup` above drops copies. */
+  readonly isDeduplicated: boolean
   /** Whether the next report is to be verified. */
   readonly isChosen: () => boolean
   /** Reports that may wait before the connections are paused. */
   readonly maxPending: number
-  /** Whether a `dedup` above drops copies. */
-  readonly isDeduplicated: boolean
 }
 
 /**
  * Passes each report on once it is verified, in the order of its feed and configuration. A copy of a verified report costs no
  * further verification; a report that differs from another of its observation is verified beside it.
  */
-export function verifyStream(next: Sink, scope: StreamScope, parts: StreamStageParts): Sink {
-  const { verifier, isChosen } = parts
-  const observations = createObservations(scope)
-  const outcomes = createOutcomes(next, scope, observations)
-  const lines = createLines(scope, parts.maxPending, outcomes.pass)
-  const backlog = watchBacklog(scope, lines, parts.state)
-  parts.backlogs.set(scope, backlog)
-  const checked = new Map<Report, Slot>()
+export class StreamStage {
+  readonly #next: Sink
+  readonly #scope: StreamScope
+  readonly #options: StreamStageOptions
+  readonly #observations: Observations
+  /**
+   * The reports of each feed and configuration that wait, in order; no queue is empty. Invented configurations do not delay the
+   * others.
+   */
+  readonly #queues = new Map<string, Slot[]>()
+  #waiting = 0
+  /** The slots of the reports that the verifier has. */
+  readonly #checked = new Map<Report, Slot>()
+  /** The work that `inject` waits for. */
+  readonly #injected = new Map<Report, Deferred>()
+  readonly #failed = new Set<string>()
+  readonly #gaps: OverflowGaps
+  #pause: ReturnType<StreamScope['flow']['pause']> | undefined
+  /** What the oldest report waited for when the stream fell behind, until the stream has caught up. */
+  #cause: 'signers' | 'recovery' | undefined
+  /** Runs while reports wait. */
+  #timer: ReturnType<typeof setInterval> | undefined
 
-  function takeFirst(report: Report): void {
-    const mustCheck = isChosen()
-    if (!mustCheck && !lines.has(report)) outcomes.pass(observations.add(report))
-    else if (report.source !== 'live' || !lines.sheds(report))
-      enter(observations.add(report), mustCheck)
+  constructor(next: Sink, scope: StreamScope, options: StreamStageOptions) {
+    this.#next = next
+    this.#scope = scope
+    this.#options = options
+    this.#observations = new Observations(scope)
+    this.#gaps = createOverflowGaps(gap => scope.events.emit('gap', gap))
+    scope.events.on('ending', this.#gaps.flushAll)
+    scope.defer(() => this.#end())
   }
 
-  function takeOther(report: Report, observation: Observation): void {
-    const same = findSame(observation, report, parts.isDeduplicated)
+  /** Takes a report from below. */
+  take(report: Report): void {
+    const observation = this.#observations.find(report)
+    if (observation === undefined) this.#takeFirst(report)
+    else this.#takeOther(report, observation)
+  }
+
+  metrics(): VerificationMetrics {
+    // Reports that wait when the stream ends are not verified any more.
+    const waiting = this.#scope.signal.aborted ? 0 : this.#waiting
+    const oldestMs = waiting === 0 ? 0 : ageOf(this.#oldest())
+    return { waiting, oldestMs, ...this.#options.verifier.facts() }
+  }
+
+  #takeFirst(report: Report): void {
+    const mustCheck = this.#options.isChosen()
+    if (!mustCheck && !this.#queues.has(keyOf(report))) this.#pass(this.#observations.add(report))
+    else if (report.source !== 'live' || !this.#drops(report))
+      this.#enter(this.#observations.add(report), mustCheck)
+  }
+
+  #takeOther(report: Report, observation: Observation): void {
+    const same = this.#findSame(observation, report)
     const others = same?.copies ?? observation.slots.slice(1).map(slot => slot.report)
-    if (same?.state === 'passed') outcomes.passCopy(report, same.report)
+    if (same?.state === 'passed') this.#passCopy(report, same.report)
     else if (report.source === 'live' && !hasRoom(others, report))
-      scope.count('deduplicated', report)
-    else if (same === undefined) enter(observations.add(report, observation), true)
+      this.#scope.count('deduplicated', report)
+    else if (same === undefined) this.#enter(this.#observations.add(report, observation), true)
     else {
-      outcomes.expect(report)
+      this.#expect(report)
       same.copies.push(report)
     }
   }
 
-  function enter(slot: Slot, mustCheck: boolean): void {
-    outcomes.expect(slot.report)
-    lines.add(slot)
-    backlog.begun()
-    if (mustCheck) check(slot)
+  /**
+   * Finds the slot of the same report: with the same blob and context, whatever its signatures. Without a plugin above that
+   * drops copies, only the same bytes are the same report.
+   */
+  #findSame({ slots }: Observation, { fullReport }: Report): Slot | undefined {
+    for (const slot of slots) {
+      const other = slot.report.fullReport
+      if (other === fullReport) return slot
+      if (this.#options.isDeduplicated && contextOf(other) === contextOf(fullReport))
+        if (isSameBlob(other, fullReport)) return slot
+    }
+    return undefined
   }
 
-  function check(slot: Slot): void {
+  /** Adds a slot to its queue, after the others of its observation if they are in the same queue. */
+  #enter(slot: Slot, mustCheck: boolean): void {
+    const { observation, report } = slot
+    this.#expect(report)
+    const key = keyOf(report)
+    const queue = this.#queues.get(key) ?? []
+    this.#queues.set(key, queue)
+    const isFirst = observation.slots.length === 1
+    const last = isFirst ? -1 : queue.findLastIndex(each => each.observation === observation)
+    if (last === -1) queue.push(slot)
+    else queue.splice(last + 1, 0, slot)
+    this.#waiting++
+    if (this.#waiting >= this.#options.maxPending && this.#pause === undefined) {
+      this.#scope.log.warn?.(
+        `${this.#waiting} reports wait to be verified: the connections are paused`,
+      )
+      this.#pause = this.#scope.flow.pause()
+    }
+    if (this.#timer === undefined && !this.#scope.signal.aborted) {
+      this.#timer = setInterval(() => this.#look(), LOOK_INTERVAL)
+      this.#timer.unref?.()
+    }
+    if (mustCheck) this.#check(slot)
+  }
+
+  /** Drops a report if too many wait and a connection can't be paused: announces its gap and returns true. */
+  #drops(report: Report): boolean {
+    // Reports that were read before a connection was paused still arrive.
+    if (this.#waiting < 2 * this.#options.maxPending || this.#pause?.hasUnpausable !== true)
+      return false
+    this.#gaps.add(report)
+    return true
+  }
+
+  #check(slot: Slot): void {
     slot.isChecked = true
     if (slot.state === 'ready') slot.state = 'waiting'
-    checked.set(slot.report, slot)
-    verifier.check(slot.report, settled)
+    this.#checked.set(slot.report, slot)
+    this.#options.verifier.check(slot.report, this.#settled)
   }
 
-  function settled(failure: Error | undefined, report: Report): void {
-    const slot = checked.get(report)
-    if (slot === undefined || scope.signal.aborted) return
-    checked.delete(report)
-    if (failure === undefined) accept(slot)
-    else reject(slot, failure)
-    lines.advance(report)
+  readonly #settled = (failure: Error | undefined, report: Report): void => {
+    const slot = this.#checked.get(report)
+    if (slot === undefined || this.#scope.signal.aborted) return
+    this.#checked.delete(report)
+    if (failure === undefined) this.#accept(slot)
+    else this.#reject(slot, failure)
+    this.#advance(keyOf(report))
   }
 
-  function accept(slot: Slot): void {
-    scope.count('verified', slot.report)
+  #accept(slot: Slot): void {
+    this.#scope.count('verified', slot.report)
     if (slot.state === 'waiting') slot.state = 'ready'
     // Reports of one observation that differ are all verified, even if they were not chosen.
-    for (const other of slot.observation.slots) if (!other.isChecked) check(other)
+    for (const other of slot.observation.slots) if (!other.isChecked) this.#check(other)
   }
 
-  function reject(slot: Slot, failure: Error): void {
+  #reject(slot: Slot, failure: Error): void {
     const { report, copies } = slot
-    outcomes.reject(report, failure)
+    this.#countFailure(report, failure)
+    if (!isRetried(report, failure) || this.#addFailure(report)) {
+      this.#scope.log.warn?.(failure.message, { origin: report.origin })
+      this.#scope.events.emit('error', failure)
+    }
     if (slot.state === 'passed') return
     for (const copy of copies.splice(0)) {
-      if (copy.fullReport === report.fullReport) outcomes.rejectCopy(copy, failure)
+      if (copy.fullReport === report.fullReport) this.#countFailure(copy, failure)
       else copies.push(copy)
     }
     const successor = copies.shift()
     if (successor === undefined) {
       slot.state = 'rejected'
-      observations.forget(slot)
+      this.#observations.forget(slot)
     } else {
       slot.report = successor
-      check(slot)
+      this.#check(slot)
     }
   }
 
-  return function takeUnverified(report) {
-    const observation = observations.find(report)
-    if (observation === undefined) takeFirst(report)
-    else takeOther(report, observation)
+  #countFailure(report: Report, failure: Error): void {
+    this.#settleInjected(report, failure)
+    if (!isRetried(report, failure)) this.#scope.count('verificationFailed', report)
   }
+
+  /** Remembers a failed observation; false if it failed before, as `continuity` fetches it again and again. */
+  #addFailure({ feedID, observationsTimestamp }: Report): boolean {
+    const failed = this.#failed
+    const observation = `${feedID} ${observationsTimestamp}`
+    if (failed.has(observation)) return false
+    if (failed.size === MAX_FAILED) failed.delete(failed.values().next().value as string)
+    failed.add(observation)
+    return true
+  }
+
+  /** Passes on the ready reports at the head of a queue. */
+  #advance(key: string): void {
+    const queue = this.#queues.get(key)
+    if (queue === undefined) return
+    for (let first = queue[0]; first !== undefined && first.state !== 'waiting'; first = queue[0]) {
+      queue.shift()
+      if (first.state === 'ready') this.#pass(first)
+      this.#waiting--
+      if (this.#pause === undefined || this.#waiting > this.#options.maxPending >> 1) continue
+      this.#pause.resume()
+      this.#pause = undefined
+      this.#gaps.flushAll()
+    }
+    if (queue.length === 0) this.#queues.delete(key)
+  }
+
+  /** Passes a report on, and its copies. */
+  #pass(slot: Slot): void {
+    const { report, copies, observation } = slot
+    slot.state = 'passed'
+    // Many fetched reports arrive at a time; they must not displace live reports whose copies are still to come.
+    if (report.source === 'live') this.#observations.remember(observation)
+    else this.#observations.forget(slot)
+    this.#passOn(report)
+    for (const copy of copies.splice(0)) this.#passCopy(copy, report)
+  }
+
+  /** Passes on a copy of the same bytes, which `dedup` drops. Drops another copy, as its signatures are not verified. */
+  #passCopy(copy: Report, first: Report): void {
+    if (copy.fullReport === first.fullReport) this.#passOn(copy)
+    else {
+      this.#scope.count('deduplicated', copy)
+      this.#settleInjected(copy)
+    }
+  }
+
+  #passOn(report: Report): void {
+    if (this.#scope.signal.aborted) return
+    try {
+      this.#next(report)
+    } catch (thrown) {
+      const error = asError(thrown)
+      this.#scope.log.error?.(error.message)
+      this.#scope.events.emit('error', error)
+    }
+    this.#settleInjected(report)
+  }
+
+  /** Makes `inject` wait for a report, if it was injected. */
+  #expect(report: Report): void {
+    if (report.source !== 'backfill') return
+    const deferred = this.#injected.get(report) ?? createDeferred()
+    this.#injected.set(report, deferred)
+    this.#scope.waitUntil(deferred.promise, report)
+  }
+
+  #settleInjected(report: Report, failure?: Error): void {
+    const deferred = this.#injected.get(report)
+    if (deferred === undefined) return
+    this.#injected.delete(report)
+    if (failure === undefined) deferred.resolve()
+    else deferred.reject(failure)
+  }
+
+  /** The slot that waits longest. */
+  #oldest(): Slot | undefined {
+    let oldest: Slot | undefined
+    for (const queue of this.#queues.values())
+      for (const slot of queue) if (oldest === undefined || slot.since < oldest.since) oldest = slot
+    return oldest
+  }
+
+  /** Says when the stream falls behind, and when it has caught up. */
+  #look(): void {
+    const { verifier } = this.#options
+    const { events } = this.#scope
+    const waiting = this.#waiting
+    const oldest = this.#oldest()
+    const oldestMs = ageOf(oldest)
+    const { threads } = verifier.facts()
+    if (this.#cause === undefined && oldest !== undefined && oldestMs > BEHIND) {
+      this.#cause = verifier.awaitsSigners(oldest.report) ? 'signers' : 'recovery'
+      events.emit('status', { type: 'behind', waiting, oldestMs, cause: this.#cause, threads })
+    } else if (this.#cause !== undefined && oldestMs < BEHIND / 2) {
+      events.emit('status', { type: 'caught-up', waiting, oldestMs, cause: this.#cause, threads })
+      this.#cause = undefined
+    }
+    if (waiting === 0 && this.#cause === undefined) this.#stopLooking()
+  }
+
+  #stopLooking(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  #end(): void {
+    this.#stopLooking()
+    this.#gaps.flushAll()
+    for (const report of this.#injected.keys())
+      this.#settleInjected(report, asError(this.#scope.signal.reason))
+  }
+}
+
+function ageOf(slot: Slot | undefined): number {
+  return slot === undefined ? 0 : Math.round(performance.now() - slot.since)
+}
+
+/** The feed of a report, and the configuration that it names. */
+function keyOf({ feedID, fullReport }: Report): string {
+  return feedID + fullReport.slice(2, 2 + DIGITS).toLowerCase()
+}
+
+function contextOf(fullReport: string): string {
+  return fullReport.slice(2, 2 + CONTEXT_DIGITS).toLowerCase()
+}
+
+/** True if a report may wait beside these others. */
+function hasRoom(others: readonly Report[], { origin }: Report): boolean {
+  for (const other of others) if (other.origin === origin) return false
+  return others.length < MAX_OTHERS
+}
+
+/** True if `continuity` will fetch the report again, since the error says nothing about it. */
+function isRetried({ source }: Report, failure: Error): boolean {
+  return source === 'backfill' && isStreamsError(failure) && failure.isRetryable
 }

@@ -1,151 +1,289 @@
-import { setImmediate } from '../../platform/globals.js'
+import { asError } from '../../core/errors.js'
+import type { Log } from '../../core/log.js'
+import { opensSockets, setImmediate } from '../../platform/globals.js'
 import { countCores, startRecoveryThread, type Thread } from '../../platform/threads.js'
-import type { CurveLibraryChoice } from './curve-library.js'
-import { createLoopRecovery } from './loop-recovery.js'
-import type { Recovered } from './recover-signers.js'
-import { finish, type Job, type Recovery } from './recovery.js'
-import { type Answer, type Batch, type RecoveryWorker, runWorker } from './recovery-worker.js'
-import { createSpeed, type Speed } from './speed.js'
+import type { CheckedVerifyOptions, CurveLibraryChoice } from './options.js'
+import {
+  finish,
+  type Job,
+  LoopRecovery,
+  type Recovered,
+  type Recovery,
+  Speed,
+  type Task,
+  type Timed,
+} from './recovery.js'
 
 /** Jobs that a thread receives at a time. */
 const MAX_BATCH = 32
-/** Batches that a thread may hold, so that the next one is there when it finishes one. */
+/** Batches that a thread may hold: the next one is there when the thread finishes one. */
 const MAX_LOAD = 2
 /** Threads that may crash over a batch before it is recovered in the caller's thread. */
 const MAX_CRASHES = 2
 /** Threads in a row that may exit without any answer before no more are started. */
 const MAX_FAILED_STARTS = 2
+/** Milliseconds for an answer: a foreign program, or a thread that hangs, would never answer. */
+const ANSWER_LIMIT = 5000
 
-/** Threads that recover. */
-const inUse = new WeakSet<Thread>()
-
-/** The number of cores less one for the event loop: 1 to 4. */
-export function defaultThreads(): number {
-  return Math.min(4, Math.max(1, countCores() - 1))
+/** The answer of a thread to a batch. */
+export interface Answer {
+  /** In the order of the jobs. */
+  readonly recovered: readonly Recovered[]
+  readonly timed: Timed
 }
 
+/** Jobs that a thread receives together. */
+interface Batch {
+  readonly jobs: readonly Job[]
+  /** How many threads have exited without an answer to it. */
+  readonly crashes: number
+}
+
+/** A thread of Node's, or a worker of the web, with the events of its kind. */
+type AnyThread = Thread & {
+  on?(event: string, listener: (value: unknown) => void): void
+  addEventListener?(event: string, listener: (event: { data?: unknown }) => void): void
+}
+
+/** All threads that recover. */
+const inUse = new WeakSet<AnyThread>()
+
+/** A thread that recovers signers. It keeps the process alive while it has work. */
+class RecoveryThread {
+  /** The batches without an answer, in the order of the answers. */
+  readonly batches: Batch[] = []
+  hasAnswered = false
+  /** The error of the thread, if it is known. */
+  failure: unknown
+  readonly #thread: AnyThread
+  readonly #owner: ThreadRecovery
+  #hasEnded = false
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  /** Takes a thread over. Throws if the value is no thread. */
+  constructor(thread: AnyThread, choice: CurveLibraryChoice, owner: ThreadRecovery) {
+    this.#thread = thread
+    this.#owner = owner
+    if (typeof thread.on === 'function') {
+      thread.on('message', message => this.#receive(message))
+      // The event exit follows.
+      thread.on('error', thrown => {
+        this.failure = thrown
+      })
+      thread.on('exit', () => this.#end())
+    } else if (typeof thread.addEventListener === 'function') {
+      thread.addEventListener('message', ({ data }) => this.#receive(data))
+      // A worker of the web has no event for its end: one that fails is ended here.
+      thread.addEventListener('error', event => this.#end((event as { message?: unknown }).message))
+    } else throw new TypeError('it is no Worker')
+    thread.unref?.()
+    thread.postMessage(choice)
+  }
+
+  post(batch: Batch): void {
+    if (this.batches.push(batch) === 1) {
+      this.#thread.ref?.()
+      this.#wait()
+    }
+    try {
+      this.#thread.postMessage(
+        batch.jobs.map(({ fullReport, addresses }): Task => ({ fullReport, addresses })),
+      )
+    } catch (thrown) {
+      this.#end(thrown)
+    }
+  }
+
+  terminate(): void {
+    this.#hasEnded = true
+    clearTimeout(this.#timer)
+    this.#thread.terminate()
+  }
+
+  #receive(message: unknown): void {
+    if (this.#hasEnded) return
+    const [batch] = this.batches
+    if (batch === undefined || !isAnswer(message, batch.jobs.length)) {
+      this.#end(new Error('it has sent what is no answer: its program must be ours alone'))
+      return
+    }
+    this.hasAnswered = true
+    this.batches.shift()
+    if (this.batches.length === 0) this.#thread.unref?.()
+    this.#wait()
+    this.#owner.answered(batch, message)
+  }
+
+  /** Starts the timer of the next answer. */
+  #wait(): void {
+    clearTimeout(this.#timer)
+    if (this.batches.length === 0) return
+    const failure = new Error(`it has not answered for ${ANSWER_LIMIT} ms`)
+    this.#timer = setTimeout(() => this.#end(failure), ANSWER_LIMIT)
+    this.#timer.unref?.()
+  }
+
+  #end(failure?: unknown): void {
+    this.failure ??= failure
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    clearTimeout(this.#timer)
+    try {
+      this.#thread.terminate()
+    } catch {}
+    this.#owner.exited(this)
+  }
+}
+
+function isAnswer(message: unknown, jobs: number): message is Answer {
+  const { recovered, timed } = (message ?? {}) as Partial<Answer>
+  return (
+    Array.isArray(recovered) &&
+    recovered.length === jobs &&
+    recovered.every(each => typeof each === 'object' && each !== null) &&
+    Number.isFinite(timed?.reports) &&
+    Number.isFinite(timed?.ms)
+  )
+}
+
+/** The options that say which threads recover. */
+type ThreadOptions = Pick<CheckedVerifyOptions, 'curveLibrary' | 'workers' | 'worker'>
+
 /**
- * Recovers in threads, which are started as they are needed. Another thread takes the batches of one that exits; where no
+ * Recovers in threads, which are started as they are needed. Another thread takes the batches of a thread that exits. While no
  * thread can run, the caller's thread recovers.
  */
-export function createThreadRecovery(
-  choice: CurveLibraryChoice,
-  maxThreads: number,
-  speed: Speed = createSpeed(),
-  startThread: StartThread = startRecoveryThread,
-  onGivenUp: (reason: unknown) => void = () => undefined,
-): Recovery {
-  const workers = new Set<RecoveryWorker>()
-  const unanswered: Batch[] = []
-  let jobs: Job[] = []
-  let limit = maxThreads
-  let failedStarts = 0
-  let isScheduled = false
-  let isEnded = false
-  let local: Recovery | undefined
+export class ThreadRecovery implements Recovery {
+  readonly #options: ThreadOptions
+  readonly #speed: Speed
+  readonly #log: Log
+  readonly #threads = new Set<RecoveryThread>()
+  /** Batches of threads that have exited. */
+  readonly #unanswered: Batch[] = []
+  #jobs: Job[] = []
+  #limit: number
+  #failedStarts = 0
+  #isScheduled = false
+  #isEnded = false
+  #local: LoopRecovery | undefined
 
-  function start(): RecoveryWorker | undefined {
+  constructor(options: ThreadOptions, speed: Speed = new Speed(), log: Log = {}) {
+    this.#options = options
+    this.#speed = speed
+    this.#log = log
+    // One core stays with the event loop.
+    this.#limit = options.workers ?? Math.min(4, Math.max(1, countCores() - 1))
+  }
+
+  add(job: Job): void {
+    if (this.#isEnded) return
+    this.#jobs.push(job)
+    if (this.#isScheduled) return
+    // Jobs that are added together go into one batch.
+    this.#isScheduled = true
+    setImmediate(() => this.#assign())
+  }
+
+  end(): void {
+    this.#isEnded = true
+    this.#jobs = []
+    this.#local?.end()
+    for (const thread of this.#threads) thread.terminate()
+  }
+
+  /** Called by a thread with the answer to a batch. */
+  answered({ jobs }: Batch, { recovered, timed }: Answer): void {
+    this.#failedStarts = 0
+    this.#speed.add(timed, this.#limit)
+    jobs.forEach((job, index) => {
+      if (!this.#isEnded) finish(job, recovered[index] as Recovered)
+    })
+    this.#assign()
+  }
+
+  /** Called by a thread that has ended. */
+  exited(thread: RecoveryThread): void {
+    const { batches, failure, hasAnswered } = thread
+    this.#threads.delete(thread)
+    if (!hasAnswered && ++this.#failedStarts === MAX_FAILED_STARTS && !this.#isEnded)
+      this.#warn(failure)
+    for (const { jobs, crashes } of batches) this.#unanswered.push({ jobs, crashes: crashes + 1 })
+    this.#assign()
+  }
+
+  #assign(): void {
+    this.#isScheduled = false
+    while (!this.#isEnded && this.#unanswered.length + this.#jobs.length > 0) {
+      const [first] = this.#unanswered
+      if (first?.crashes === MAX_CRASHES) {
+        this.#unanswered.shift()
+        this.#recoverHere(first.jobs)
+        continue
+      }
+      const thread = this.#mayUseThreads() ? this.#findThread() : undefined
+      if (!this.#mayUseThreads()) {
+        for (const { jobs } of this.#unanswered.splice(0)) this.#recoverHere(jobs)
+        this.#recoverHere(this.#jobs.splice(0))
+        return
+      }
+      const batch = thread && (this.#unanswered.shift() ?? takeBatch(this.#jobs, this.#limit))
+      if (batch === undefined) return
+      thread?.post(batch)
+    }
+  }
+
+  #mayUseThreads(): boolean {
+    return this.#limit > 0 && this.#failedStarts < MAX_FAILED_STARTS
+  }
+
+  /** The thread for the next batch; undefined while all are busy. */
+  #findThread(): RecoveryThread | undefined {
+    let [freest] = this.#threads
+    for (const each of this.#threads)
+      if (freest === undefined || each.batches.length < freest.batches.length) freest = each
+    if (freest?.batches.length !== 0 && this.#threads.size < this.#limit)
+      freest = this.#start() ?? freest
+    return freest !== undefined && freest.batches.length < MAX_LOAD ? freest : undefined
+  }
+
+  #start(): RecoveryThread | undefined {
     try {
-      const thread = startThread()
+      const thread = (this.#options.worker ?? startRecoveryThread)()
       if (typeof thread?.postMessage !== 'function') {
         void endLater(thread)
         throw new TypeError('it is no Worker')
       }
-      // Each would take the answers of the other for its own.
+      // Each verifier would take the answers for its own.
       if (inUse.has(thread)) throw new TypeError('it is a Worker that runs already')
       inUse.add(thread)
-      const worker: RecoveryWorker = runWorker(thread, choice, {
-        answered,
-        exited: (left, hasAnswered, reason) => exited(worker, left, hasAnswered, reason),
-      })
-      workers.add(worker)
-      return worker
+      const started = new RecoveryThread(thread, this.#options.curveLibrary, this)
+      this.#threads.add(started)
+      return started
     } catch (thrown) {
-      limit = workers.size
-      if (limit === 0) onGivenUp(thrown)
+      this.#limit = this.#threads.size
+      if (this.#limit === 0) this.#warn(thrown)
       return undefined
     }
   }
 
-  function answered(batch: Batch, { recovered, timed }: Answer): void {
-    failedStarts = 0
-    speed.add(timed, limit)
-    batch.jobs.forEach((job, index) => {
-      if (!isEnded) finish(job, recovered[index] as Recovered)
-    })
-    assign()
+  #recoverHere(jobs: readonly Job[]): void {
+    this.#local ??= new LoopRecovery(this.#options.curveLibrary, this.#speed)
+    for (const job of jobs) this.#local.add(job)
   }
 
-  function exited(
-    worker: RecoveryWorker,
-    left: readonly Batch[],
-    hasAnswered: boolean,
-    reason: unknown,
-  ): void {
-    workers.delete(worker)
-    if (!hasAnswered) failedStarts++
-    if (!hasAnswered && failedStarts === MAX_FAILED_STARTS && !isEnded) onGivenUp(reason)
-    for (const { jobs, crashes } of left) unanswered.push({ jobs, crashes: crashes + 1 })
-    assign()
-  }
-
-  function recoverHere(batch: readonly Job[]): void {
-    local ??= createLoopRecovery(choice, speed)
-    for (const job of batch) local.add(job)
-  }
-
-  function mayUseThreads(): boolean {
-    return limit > 0 && failedStarts < MAX_FAILED_STARTS
-  }
-
-  /** The thread for the next batch; undefined where all are busy. */
-  function findWorker(): RecoveryWorker | undefined {
-    let [freest] = workers
-    for (const each of workers) if (freest === undefined || each.load < freest.load) freest = each
-    if (freest?.load !== 0 && workers.size < limit) freest = start() ?? freest
-    return freest !== undefined && freest.load < MAX_LOAD ? freest : undefined
-  }
-
-  function assign(): void {
-    isScheduled = false
-    if (isEnded) return
-    while (unanswered.length > 0 || jobs.length > 0) {
-      if (unanswered[0]?.crashes === MAX_CRASHES) {
-        recoverHere(unanswered.shift()?.jobs ?? [])
-        continue
-      }
-      const worker = mayUseThreads() ? findWorker() : undefined
-      if (!mayUseThreads()) {
-        for (const batch of unanswered.splice(0)) recoverHere(batch.jobs)
-        recoverHere(jobs.splice(0))
-        return
-      }
-      const batch = worker && (unanswered.shift() ?? takeBatch(jobs, limit))
-      if (worker === undefined || batch === undefined) return
-      worker.post(batch)
-    }
-  }
-
-  return {
-    add(job) {
-      if (isEnded) return
-      jobs.push(job)
-      if (isScheduled) return
-      // Jobs that are added together go into one batch.
-      isScheduled = true
-      setImmediate(assign)
-    },
-    end() {
-      isEnded = true
-      jobs = []
-      local?.end()
-      for (const worker of workers) worker.terminate()
-    },
+  /** Says that the event loop recovers. A page without the option `worker` expects nothing else. */
+  #warn(reason: unknown): void {
+    const place = 'verify runs in the event loop'
+    if (this.#options.worker !== undefined)
+      this.#log.warn?.(
+        `${place}: the threads of the option worker have failed: ${asError(reason).message}`,
+      )
+    else if (opensSockets)
+      this.#log.warn?.(
+        `${place}: no thread could be started. In a bundle, give it the option worker`,
+      )
   }
 }
-
-/** Starts a thread of the program `sluice/plugins/verify/thread`; undefined where there can be none. */
-export type StartThread = () => Thread | undefined
 
 /** Ends a thread that an async function has started: nobody waits for it. */
 async function endLater(starting: unknown): Promise<void> {
@@ -154,7 +292,7 @@ async function endLater(starting: unknown): Promise<void> {
   } catch {}
 }
 
-/** Takes the next jobs, shared between the threads where they are few; undefined where all were cancelled. */
+/** Takes the next jobs, shared between the threads if they are few; undefined if all were cancelled. */
 function takeBatch(jobs: Job[], threads: number): Batch | undefined {
   const size = Math.min(MAX_BATCH, Math.ceil(jobs.length / threads))
   const wanted: Job[] = []

@@ -1,23 +1,23 @@
-// The program of a thread that recovers signers. The first message names the curve library; each further one is a batch of reports, and the
-// batches are answered in their order.
+// The program of a thread that recovers signers. The first message names the curve library. Each further message is a batch of
+// reports; the thread answers the batches in their order.
 import { receive } from '../../platform/threads.js'
-import { type CurveLibraryChoice, loadCurveLibrary } from './curve-library.js'
-import { createTimedRecovery, type Task, type TimedRecovery } from './recovery.js'
-import type { Answer } from './recovery-worker.js'
+import type { CurveLibraryChoice } from './options.js'
+import { loadCurveLibrary, type Task, TimedRecovery } from './recovery.js'
+import type { Answer } from './thread-recovery.js'
 
 let loading: Promise<TimedRecovery> | undefined
 
-async function recoverAll(
-  recovery: Promise<TimedRecovery>,
-  tasks: readonly Task[],
-): Promise<Answer> {
-  const { recover, take } = await recovery
-  const recovered = tasks.map(recover)
-  return { recovered, timed: take() }
+async function load(choice: CurveLibraryChoice): Promise<TimedRecovery> {
+  return new TimedRecovery(await loadCurveLibrary(choice))
+}
+
+async function recoverAll(loaded: Promise<TimedRecovery>, tasks: readonly Task[]): Promise<Answer> {
+  const recovery = await loaded
+  const recovered = tasks.map(task => recovery.recover(task))
+  return { recovered, timed: recovery.take() }
 }
 
 receive((message, answer) => {
-  if (loading === undefined)
-    loading = loadCurveLibrary(message as CurveLibraryChoice).then(createTimedRecovery)
+  if (loading === undefined) loading = load(message as CurveLibraryChoice)
   else void recoverAll(loading, message as readonly Task[]).then(answer)
 })

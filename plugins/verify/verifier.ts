@@ -1,177 +1,158 @@
-import { asError } from '../../core/errors.js'
+import { onAbort } from '../../core/async.js'
+import { DataStreamsError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
-import { opensSockets } from '../../platform/globals.js'
 import type { Report } from '../../report/report.js'
-import type { ReportVerificationError, VerificationMetrics } from '../../report/verifier.js'
-import type { CurveLibraryChoice } from './curve-library.js'
-import { createLoopRecovery } from './loop-recovery.js'
-import type { Job, Recovery } from './recovery.js'
-import { isRejection, type Rejection, toError } from './rejection.js'
-import { type Claim, checkClaim, checkQuorum, readClaim } from './rule.js'
-import { createSignerSource } from './signer-source.js'
-import type { CheckedSet } from './signers.js'
-import { createSpeed, type Speed } from './speed.js'
 import {
-  type CheckedVerifierOptions,
-  checkVerifierOptions,
-  type VerifierOptions,
-} from './verifier-options.js'
+  ReportVerificationError,
+  type ReportVerifier,
+  type VerificationMetrics,
+} from '../../report/verifier.js'
+import type { Checker } from './checker.js'
+import type { CheckedVerifyOptions } from './options.js'
 
-/** Called with undefined if the report is verified, or with the error. */
-export type Settled = (failure: ReportVerificationError | undefined) => void
+type Settled = Parameters<ReportVerifier['check']>[1]
 
-/** Verifies reports as they arrive. */
-export interface Verifier {
-  /**
-   * Calls `settled` once, after `check` has returned: with undefined if the report is verified, or with the error. The order
-   * is not that of the calls. Returns a function that cancels the check.
-   */
-  check(report: Report, settled: Settled): () => void
-  /** Cancels all checks and ends all threads. */
-  end(): void
+/** A check in progress. */
+interface Check {
+  readonly listeners: Settled[]
+  cancel: (() => void) | undefined
 }
 
-/** What is known of a verifier. */
-export interface VerifierState {
-  /** What verifies, and how fast. */
-  facts(): Omit<VerificationMetrics, 'waiting' | 'oldestMs'>
-  /** Whether a report that is being checked waits for its signers. */
-  awaitsSigners(report: Report): boolean
-}
+const noFacts = {
+  curveLibrary: undefined,
+  threads: undefined,
+  f: undefined,
+  reportsPerSecond: undefined,
+} as const
 
-/** Makes a verifier, which loads its curve library and starts threads with the first report. Throws ValidationError. */
-export function createVerifier(options: VerifierOptions, log: Log = {}): Verifier & VerifierState {
-  const given = checkVerifierOptions(options)
-  const { quorum: rule, checkExpiry: checksExpiry, curveLibrary: choice, workers, now } = given
-  const wantsThreads = workers !== 0 && (given.worker !== undefined || opensSockets)
-  const source = createSignerSource(given.signers)
-  const speed = createSpeed(() => log.info?.(describe(facts(), choice), facts()))
+/**
+ * The verifier of a client. It checks each report once, and remembers the result as long as the report is in use. Everything
+ * that a check needs is loaded with the first report.
+ */
+export class Verifier implements ReportVerifier {
+  /** The stages of streams, by their scopes. */
+  readonly stages: WeakMap<object, { metrics(): VerificationMetrics }> = new WeakMap()
+  readonly #options: CheckedVerifyOptions
+  readonly #log: Log
+  /** The error of a rejected report, undefined for a verified one. */
+  readonly #known = new WeakMap<Report, Error | undefined>()
+  readonly #checks = new Map<Report, Check>()
+  #checker: Checker | undefined
+  #isEnded = false
 
-  function onNoThreads(reason: unknown): void {
-    if (!wantsThreads) return
-    const place = 'verify runs in the event loop'
-    if (given.worker === undefined)
-      log.warn?.(`${place}: no thread could be started. In a bundle, give it the option worker`)
-    else
-      log.warn?.(
-        `${place}: the threads of the option worker have failed: ${asError(reason).message}`,
-      )
+  constructor(options: CheckedVerifyOptions, log: Log = {}) {
+    this.#options = options
+    this.#log = log
   }
 
-  /** Reports whose signers are being looked up. */
-  const awaiting = new Set<Report>()
-  let f: number | undefined
-  let recovery: Recovery | undefined
-  let isEnded = false
-  /** Jobs that wait for the recovery to be loaded. */
-  const early: Job[] = []
-
-  async function open(): Promise<void> {
-    const load = await loadRecovery(given, onNoThreads)
-    if (isEnded) return
-    recovery ??= load(speed)
-    for (const job of early.splice(0)) recovery.add(job)
-  }
-
-  /** Each job that comes early loads what it needs: where a request ends, nothing that it has begun goes on at the edge. */
-  function recover(job: Job): void {
-    if (recovery !== undefined) recovery.add(job)
-    else if (early.push(job) > 0) void open()
-  }
-
-  function readAndCheck(report: Report): Claim | Rejection {
-    const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
-    const claim = readClaim(fullReport, feedID)
-    if (isRejection(claim)) return claim
-    const time = checksExpiry ? now() : undefined
-    return checkClaim(claim, { validFromTimestamp, observationsTimestamp, now: time }) ?? claim
-  }
-
-  function check(report: Report, settled: Settled): () => void {
-    let isWanted = true
-    let leave: (() => void) | undefined
-
-    function finish(rejection?: Rejection): void {
-      if (isEnded || !isWanted) return
-      isWanted = false
-      settled(rejection && toError(rejection, report.feedID, report))
-    }
-    const reject = (rejection: Rejection): void => queueMicrotask(() => finish(rejection))
-
-    function checkSignatures(claim: Claim, set: CheckedSet): void {
-      f = set.f
-      const miscount = checkQuorum(claim, set, rule)
-      if (miscount !== undefined) reject(miscount)
-      else
-        recover({
-          fullReport: report.fullReport,
-          addresses: set.addresses,
-          isWanted: () => isWanted,
-          done: recovered => finish(isRejection(recovered) ? recovered : undefined),
-        })
-    }
-
-    const claim = readAndCheck(report)
-    if (isRejection(claim)) reject(claim)
+  check(report: Report, settled: Settled): (() => void) | undefined {
+    if (this.#known.has(report)) queueMicrotask(() => settled(this.#known.get(report), report))
+    else if (this.#isEnded) queueMicrotask(() => settled(closed(), report))
     else {
-      awaiting.add(report)
-      leave = source.find(claim.configDigest, report, set => {
-        awaiting.delete(report)
-        if (isRejection(set)) reject(set)
-        else checkSignatures(claim, set)
-      })
+      const check = this.#checks.get(report) ?? this.#start(report)
+      check.listeners.push(settled)
+      return () => this.#leave(report, check, settled)
     }
-    return function cancel(): void {
-      isWanted = false
-      awaiting.delete(report)
-      leave?.()
-    }
+    return undefined
   }
 
-  function facts(): ReturnType<VerifierState['facts']> {
-    const { curveLibrary, threads, reportsPerSecond } = speed
-    return { curveLibrary, threads, f, reportsPerSecond }
+  /** Checks reports; the first failure rejects and cancels the other checks. After the signal aborts, it need not settle. */
+  checkAll(reports: readonly Report[], signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let left = reports.length
+      if (left === 0) resolve()
+      const cancelAll = (): void => {
+        for (const cancel of cancels) cancel?.()
+      }
+      const onVerdict: Settled = failure => {
+        left--
+        if (failure === undefined && left > 0) return
+        forget()
+        if (failure === undefined) return resolve()
+        cancelAll()
+        reject(failure)
+      }
+      const cancels = reports.map(report => this.check(report, onVerdict))
+      const forget = onAbort(signal, cancelAll)
+      if (signal.aborted) cancelAll()
+    })
   }
 
-  return {
-    facts,
-    awaitsSigners: report => awaiting.has(report),
-    check: (report, settled) => (isEnded ? () => undefined : check(report, settled)),
-    end() {
-      isEnded = true
-      early.length = 0
-      awaiting.clear()
-      source.end()
-      recovery?.end()
-    },
+  metricsOf(scope: object): VerificationMetrics | undefined {
+    return this.stages.get(scope)?.metrics()
+  }
+
+  /** What verifies, and how fast. */
+  facts(): Omit<VerificationMetrics, 'waiting' | 'oldestMs'> {
+    return this.#checker?.speed.facts() ?? noFacts
+  }
+
+  /** Whether a report that is being checked waits for its signers. */
+  awaitsSigners(report: Report): boolean {
+    return this.#checker?.awaitsSigners(report) === true
+  }
+
+  /** Fails every check in progress, since the client was closed, and ends all threads. */
+  end(): void {
+    this.#isEnded = true
+    this.#checker?.end()
+    for (const [report, check] of [...this.#checks]) this.#settle(report, check, closed())
+  }
+
+  #start(report: Report): Check {
+    const check: Check = { listeners: [], cancel: undefined }
+    this.#checks.set(report, check)
+    if (this.#checker === undefined) void this.#load(report, check)
+    else this.#run(this.#checker, report, check)
+    return check
+  }
+
+  /** At the edge, what a request begins ends with the request, so each early check loads the checker. */
+  async #load(report: Report, check: Check): Promise<void> {
+    let loaded: typeof import('./checker.js')
+    try {
+      loaded = await import('./checker.js')
+    } catch (cause) {
+      const reason = 'curve-library-unavailable'
+      const message = `report of feed ${report.feedID} is not verified: the code for it could not be loaded`
+      this.#settle(report, check, new ReportVerificationError(message, { reason, report, cause }))
+      return
+    }
+    if (this.#checks.get(report) !== check) return
+    this.#checker ??= new loaded.Checker(this.#options, this.#log)
+    this.#run(this.#checker, report, check)
+  }
+
+  #run(checker: Checker, report: Report, check: Check): void {
+    check.cancel = checker.check(
+      report,
+      () => this.#checks.get(report) === check,
+      failure => this.#settle(report, check, failure),
+    )
+  }
+
+  #settle(report: Report, check: Check, failure: Error | undefined): void {
+    if (this.#checks.get(report) !== check) return
+    this.#checks.delete(report)
+    if (!this.#isEnded) this.#known.set(report, failure)
+    const { listeners } = check
+    if (listeners.length === 1) listeners[0]?.(failure, report)
+    // A listener that throws must not stop the others.
+    else for (const each of listeners) queueMicrotask(() => each(failure, report))
+  }
+
+  #leave(report: Report, check: Check, settled: Settled): void {
+    const at = check.listeners.indexOf(settled)
+    if (this.#checks.get(report) !== check || at === -1) return
+    check.listeners.splice(at, 1)
+    if (check.listeners.length > 0) return
+    this.#checks.delete(report)
+    check.cancel?.()
   }
 }
 
-/** Says how fast reports are verified. */
-function describe(
-  { curveLibrary, threads = 0, f, reportsPerSecond }: ReturnType<VerifierState['facts']>,
-  choice: CurveLibraryChoice,
-): string {
-  const place = threads === 0 ? 'the event loop' : `${threads} thread${threads === 1 ? '' : 's'}`
-  const line = `${curveLibrary} in ${place} verifies about ${reportsPerSecond} reports a second, of f ${f}`
-  return curveLibrary === 'noble' && choice === 'auto'
-    ? `${line}: the package secp256k1 is faster, and is not installed`
-    : line
-}
-
-/** Loads what recovers: in threads, or where these can't be loaded or are not wanted, in the event loop. */
-async function loadRecovery(
-  { curveLibrary, workers, worker }: CheckedVerifierOptions,
-  onNoThreads: (reason: unknown) => void,
-): Promise<(speed: Speed) => Recovery> {
-  const inLoop = (speed: Speed): Recovery => createLoopRecovery(curveLibrary, speed)
-  if (workers === 0) return inLoop
-  try {
-    const { createThreadRecovery, defaultThreads } = await import('./thread-recovery.js')
-    return speed =>
-      createThreadRecovery(curveLibrary, workers ?? defaultThreads(), speed, worker, onNoThreads)
-  } catch {
-    // The runtime has no threads.
-    return inLoop
-  }
+function closed(): DataStreamsError {
+  return new DataStreamsError('the client was closed before the report was verified', {
+    code: 'CLOSED',
+  })
 }

@@ -1,24 +1,14 @@
 import { abortable } from '../../core/async.js'
-import {
-  checkBoolean,
-  checkNumber,
-  checkOptions,
-  checkSignal,
-  type OptionNames,
-} from '../../core/options.js'
+import { checkSignal, number, optional, readOptions, type Schema } from '../../core/options.js'
 import { parseFeedID } from '../../report/feed-id.js'
 import { readContext } from '../../report/report-context.js'
-import { loadCurveLibrary, noCurveLibrary } from './curve-library.js'
-import { recoverSigners } from './recover-signers.js'
-import { isRejection, type Rejection, toError } from './rejection.js'
-import { checkClaim, checkQuorum, readClaim } from './rule.js'
+import { ruleSchema, type Signers, type VerificationRules } from './options.js'
+import { loadCurveLibrary, noCurveLibrary, recoverSigners } from './recovery.js'
+import { checkClaim, checkQuorum, isRejection, type Rejection, readClaim, toError } from './rule.js'
 import { createSignerSource, type SignerSource } from './signer-source.js'
-import type { CheckedSet, Signers, UnverifiedReport } from './signers.js'
-import { checkQuorumRule, checkCurveLibrary, type VerifierOptions } from './verifier-options.js'
 
 /** Options of `verifyReport`. The answers of a function in `signers` are cached as long as that function exists. */
-export interface VerifyReportOptions
-  extends Pick<VerifierOptions, 'signers' | 'quorum' | 'checkExpiry' | 'curveLibrary'> {
+export interface VerifyReportOptions extends VerificationRules {
   /** The feed that the report must be of. Without it, compare the `feedID` of the result with the feed you expect. */
   readonly feedID?: string
   /** The time of the envelope, in the feed's unit. Version 1 does not sign it. */
@@ -35,7 +25,7 @@ export interface Verification {
   readonly feedID: string
   /** The configuration of the signers, `0x` and 64 digits in lower case. */
   readonly configDigest: string
-  /** The network's count of its reports; undefined for networks that count otherwise. */
+  /** The network's count of its reports; undefined for networks that count in another way. */
   readonly sequenceNumber: number | undefined
   /** In the feed's unit; undefined for version 1. */
   readonly validFromTimestamp: number | undefined
@@ -47,16 +37,14 @@ export interface Verification {
   readonly signers: readonly string[]
 }
 
-const names: OptionNames<VerifyReportOptions> = {
-  signers: true,
-  quorum: true,
-  feedID: true,
-  validFromTimestamp: true,
-  observationsTimestamp: true,
-  checkExpiry: true,
-  curveLibrary: true,
-  signal: true,
-}
+const time = optional(number({ min: 0, whole: true }))
+const schema = {
+  ...ruleSchema,
+  feedID: optional((_field, value) => parseFeedID(value as string)),
+  validFromTimestamp: time,
+  observationsTimestamp: time,
+  signal: checkSignal,
+} satisfies Schema<VerifyReportOptions>
 
 /** The sources of functions, which cache their answers. */
 const sources = new WeakMap<object, SignerSource>()
@@ -66,40 +54,32 @@ export async function verifyReport(
   fullReport: string,
   options: VerifyReportOptions,
 ): Promise<Verification> {
-  const given = checkOptions('verifyReport', options, names)
-  const quorum = checkQuorumRule(given.quorum)
-  const choice = checkCurveLibrary(given.curveLibrary)
-  const signal = checkSignal('signal', given.signal)
+  const given = readOptions('verifyReport', options, schema)
   const source = sourceOf(given.signers)
-  const expected = {
-    validFromTimestamp: checkTime('validFromTimestamp', given.validFromTimestamp),
-    observationsTimestamp: checkTime('observationsTimestamp', given.observationsTimestamp),
-    now: checkBoolean('checkExpiry', given.checkExpiry ?? false) ? Date.now() : undefined,
-  }
-  const wanted = given.feedID === undefined ? undefined : parseFeedID(given.feedID)
-  signal?.throwIfAborted()
+  given.signal?.throwIfAborted()
 
   function orThrow<Value extends object>(found: Value | Rejection): Value {
-    if (isRejection(found)) throw toError(found, wanted)
+    if (isRejection(found)) throw toError(found, given.feedID)
     return found
   }
 
-  const claim = orThrow(readClaim(fullReport, wanted))
-  orThrow(checkClaim(claim, expected) ?? claim)
+  const claim = orThrow(readClaim(fullReport, given.feedID))
+  const now = given.checkExpiry ? Date.now() : undefined
+  orThrow(checkClaim(claim, { ...given, now }) ?? claim)
   const { feedID, configDigest, validFromTimestamp, observationsTimestamp } = claim
-  const set = orThrow(
-    await find(source, configDigest, { feedID, fullReport, observationsTimestamp }, signal),
-  )
-  orThrow(checkQuorum(claim, set, quorum) ?? claim)
-  const curveLibrary = orThrow((await loadCurveLibrary(choice)) ?? noCurveLibrary)
-  const signers = orThrow(recoverSigners(fullReport, set.addresses, curveLibrary))
+  let leave: (() => void) | undefined
+  const finding = new Promise<Parameters<Parameters<SignerSource['find']>[2]>[0]>(resolve => {
+    leave = source.find(configDigest, { feedID, fullReport, observationsTimestamp }, resolve)
+  })
+  const { signal } = given
+  const found = await (signal === undefined ? finding : abortable(finding, signal)).finally(leave)
+  const set = orThrow(found)
+  orThrow(checkQuorum(claim, set, given.quorum) ?? claim)
+  const library = orThrow((await loadCurveLibrary(given.curveLibrary)) ?? noCurveLibrary)
+  const signers = orThrow(recoverSigners(fullReport, set.addresses, library))
   const { sequenceNumber } = readContext(fullReport, feedID)
   const times = { validFromTimestamp, observationsTimestamp }
   return { feedID, configDigest, sequenceNumber, ...times, f: set.f, signers }
-}
-
-function checkTime(field: string, value: unknown): number | undefined {
-  return value === undefined ? undefined : checkNumber(field, value, { min: 0, whole: true })
 }
 
 function sourceOf(signers: Signers): SignerSource {
@@ -108,21 +88,4 @@ function sourceOf(signers: Signers): SignerSource {
   const source = createSignerSource(signers)
   if (typeof signers === 'function') sources.set(signers, source)
   return source
-}
-
-async function find(
-  source: SignerSource,
-  configDigest: string,
-  report: UnverifiedReport,
-  signal: AbortSignal | undefined,
-): Promise<CheckedSet | Rejection> {
-  let leave: (() => void) | undefined
-  const finding = new Promise<CheckedSet | Rejection>(resolve => {
-    leave = source.find(configDigest, report, resolve)
-  })
-  try {
-    return await (signal === undefined ? finding : abortable(finding, signal))
-  } finally {
-    leave?.()
-  }
 }

@@ -83,7 +83,7 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
     ['option of `onchainSigners`'],
   ],
   ['plugins/dedup.ts', 'DedupOptions', 'high-availability', ['option of `dedup`']],
-  ['plugins/verify/index.ts', 'VerifyOptions', 'verification', ['option of `verify`']],
+  ['plugins/verify/options.ts', 'VerifyOptions', 'verification', ['option of `verify`']],
   ['report/price.ts', 'PriceFormat', 'reports', ['option of `formatPrice`']],
   ['report/decoder.ts', 'BaseFields', 'decoders', ['field of every version']],
   ['packages/engine/options.ts', 'DataEngineOptions', 'testing', ['option of `startDataEngine`']],

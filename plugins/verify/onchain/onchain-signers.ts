@@ -1,7 +1,7 @@
 import { ValidationError } from '../../../core/errors.js'
 import { checkNumber, checkOptions, checkText, type OptionNames } from '../../../core/options.js'
 import { ReportVerificationError } from '../../../report/verifier.js'
-import { checkSets, MAX_TIME, type SignerSet } from '../signers.js'
+import { checkSets, MAX_TIME, type SignerSet } from '../options.js'
 import { createContracts } from './contracts.js'
 import { createLogSearch } from './log-search.js'
 import { checkClient, createNode, type EthereumClient, NodeFailure } from './node.js'

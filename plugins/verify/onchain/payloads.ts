@@ -1,7 +1,6 @@
 import { ValidationError } from '../../../core/errors.js'
 import { kindOf } from '../../../core/options.js'
-import { isRejection } from '../rejection.js'
-import { readClaim } from '../rule.js'
+import { isRejection, readClaim } from '../rule.js'
 import { bytesWords, type Hex, numberWord, rightWord, selectors } from './abi.js'
 import { checkAddress } from './onchain-signers.js'
 

@@ -7,7 +7,7 @@ import {
   loadCurveLibrary,
   loadNative,
   loadNoble,
-} from '../../../plugins/verify/curve-library.js'
+} from '../../../plugins/verify/recovery.js'
 import { isNativeHere, ORDER, word } from '../../support/report/signed-reports.js'
 
 // The title names what is skipped: the binding of the optional peer is not installed on this machine.

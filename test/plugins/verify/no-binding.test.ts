@@ -1,8 +1,9 @@
 // Verification where secp256k1 has no binding. The package itself would continue with a library in JavaScript.
 import { beforeAll, expect, jest, test } from '@jest/globals'
 import { verifyReport } from '../../../index.js'
-import { loadCurveLibrary } from '../../../plugins/verify/curve-library.js'
-import { createVerifier } from '../../../plugins/verify/verifier.js'
+import { readVerifyOptions } from '../../../plugins/verify/options.js'
+import { loadCurveLibrary } from '../../../plugins/verify/recovery.js'
+import { Verifier } from '../../../plugins/verify/verifier.js'
 import { makeReport, reportOf, signers } from '../../support/report/signed-reports.js'
 
 const loaded: string[] = []
@@ -41,7 +42,9 @@ test('curveLibrary: secp256k1 gives an error, and no report passes', async () =>
   await expect(
     verifyReport(made.fullReport, { signers, curveLibrary: 'secp256k1' }),
   ).rejects.toMatchObject(failure)
-  const verifier = createVerifier({ signers, curveLibrary: 'secp256k1', workers: 0 })
+  const verifier = new Verifier(
+    readVerifyOptions({ signers, curveLibrary: 'secp256k1', workers: 0 }),
+  )
   const settled = new Promise(resolve => verifier.check(reportOf(made), resolve))
   expect(await settled).toMatchObject(failure)
 })

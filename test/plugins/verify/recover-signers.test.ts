@@ -1,9 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
-import { type CurveLibrary, loadCurveLibrary } from '../../../plugins/verify/curve-library.js'
-import { createLoopRecovery } from '../../../plugins/verify/loop-recovery.js'
-import { recoverSigners } from '../../../plugins/verify/recover-signers.js'
-import type { Recovery } from '../../../plugins/verify/recovery.js'
-import { createThreadRecovery } from '../../../plugins/verify/thread-recovery.js'
+import {
+  type CurveLibrary,
+  loadCurveLibrary,
+  LoopRecovery,
+  type Recovery,
+  recoverSigners,
+} from '../../../plugins/verify/recovery.js'
+import { ThreadRecovery } from '../../../plugins/verify/thread-recovery.js'
 import {
   addresses,
   type Making,
@@ -36,10 +39,9 @@ describe('recovery stops at the first signature that does not count', () => {
     ],
   ]
   test.each(cases)('%s', async (_, making, reason, times) => {
-    const { keccak, recover } = (await loadCurveLibrary('noble')) as CurveLibrary
+    const { recover } = (await loadCurveLibrary('noble')) as CurveLibrary
     let recoveries = 0
-    const library: Pick<CurveLibrary, 'keccak' | 'recover'> = {
-      keccak,
+    const library: Pick<CurveLibrary, 'recover'> = {
       recover(...args) {
         recoveries++
         return recover(...args)
@@ -52,8 +54,8 @@ describe('recovery stops at the first signature that does not count', () => {
 })
 
 describe.each<readonly [string, () => Recovery]>([
-  ['in the loop', () => createLoopRecovery('noble')],
-  ['in threads', () => createThreadRecovery('noble', 1)],
+  ['in the loop', () => new LoopRecovery('noble')],
+  ['in threads', () => new ThreadRecovery({ curveLibrary: 'noble', workers: 1 })],
 ])('%s', (_, create) => {
   test('a cancelled report is skipped', async () => {
     const recovery = create()

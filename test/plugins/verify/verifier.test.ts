@@ -3,9 +3,12 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import * as threads from 'node:worker_threads'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
-import type { SignerSet } from '../../../plugins/verify/signers.js'
-import { createVerifier, type Verifier } from '../../../plugins/verify/verifier.js'
-import type { VerifierOptions } from '../../../plugins/verify/verifier-options.js'
+import {
+  readVerifyOptions,
+  type SignerSet,
+  type VerifyOptions,
+} from '../../../plugins/verify/options.js'
+import { Verifier } from '../../../plugins/verify/verifier.js'
 import type { Report } from '../../../report/report.js'
 import type { ReportVerificationError } from '../../../report/verifier.js'
 import {
@@ -29,14 +32,16 @@ const many = Array.from({ length: 12 }, (_, index) =>
 )
 
 let verifier: Verifier
-const make = (options: Partial<VerifierOptions> = {}): Verifier => {
-  verifier = createVerifier({ signers, ...options })
+const make = (options: Partial<VerifyOptions> = {}): Verifier => {
+  verifier = new Verifier(readVerifyOptions({ signers, ...options }))
   return verifier
 }
 afterEach(() => verifier?.end())
 
 const check = (report: Report): Promise<ReportVerificationError | undefined> =>
-  new Promise(resolve => verifier.check(report, resolve))
+  new Promise(resolve =>
+    verifier.check(report, failure => resolve(failure as ReportVerificationError | undefined)),
+  )
 
 /** Collects the threads that are started from now on. */
 function watchThreads(): threads.Worker[] {
@@ -57,7 +62,7 @@ function watchThreads(): threads.Worker[] {
 let restore: () => void = () => undefined
 afterEach(() => restore())
 
-const ways: readonly (readonly [string, Partial<VerifierOptions>])[] = [
+const ways: readonly (readonly [string, Partial<VerifyOptions>])[] = [
   ['noble, in the loop', { curveLibrary: 'noble', workers: 0 }],
   ['noble, in threads', { curveLibrary: 'noble', workers: 2 }],
   ...(isNativeHere
@@ -76,7 +81,7 @@ describe.each(ways)('%s', (_, options) => {
     const given = [...many, forged, mirrored, whole]
     for (const report of given) {
       counts.set(report, [])
-      verifier.check(report, failure => void counts.get(report)?.push(failure?.reason))
+      void check(report).then(failure => counts.get(report)?.push(failure?.reason))
     }
     expect([...counts.values()].flat()).toEqual([])
     await until(() => [...counts.values()].every(each => each.length > 0))
@@ -96,7 +101,7 @@ describe.each(ways)('%s', (_, options) => {
     )
     const short = verifier.check(mirrored, () => settled.push(mirrored))
     first?.()
-    short()
+    short?.()
     await until(() => settled.length > 0)
     second?.()
     expect(await check(whole)).toBeUndefined()
@@ -153,11 +158,12 @@ test('a cancelled check waits for no signers', async () => {
   })
   const settled: string[] = []
   // As many as may wait.
+  const made = makeReport()
   const callOffs = Array.from({ length: 4096 }, () =>
-    verifier.check(whole, () => settled.push('called off')),
+    verifier.check(reportOf(made), () => settled.push('called off')),
   )
-  for (const callOff of callOffs) callOff()
-  verifier.check(forged, failure => settled.push(`${failure?.reason}`))
+  for (const callOff of callOffs) callOff?.()
+  void check(forged).then(failure => settled.push(`${failure?.reason}`))
   await until(() => origins.length > 0)
   answer(signers)
   await until(() => settled.length > 0)
@@ -176,7 +182,7 @@ test('wrong options are rejected at once', () => {
     [{ threads: 1 }, "unknown option 'threads' of verify"],
   ] as const)
     expect(() =>
-      createVerifier(Object.assign({ signers }, options) as unknown as VerifierOptions),
+      readVerifyOptions(Object.assign({ signers }, options) as unknown as VerifyOptions),
     ).toThrow(message)
 })
 
@@ -193,12 +199,15 @@ describe('threads', () => {
     const started = watchThreads()
     make({ curveLibrary: 'noble', workers: 2 })
     await check(whole)
-    const checking = Promise.all([...many, ...many, forged].map(check))
+    const made = Array.from({ length: 12 }, (_, index) =>
+      reportOf(makeReport({ sequenceNumber: index })),
+    )
+    const checking = Promise.all([...many, ...made, forged].map(check))
     await until(() => started.length === 2)
     for (const thread of [...started]) await thread.terminate()
     const reasons = (await checking).map(failure => failure?.reason)
     expect(reasons).toEqual(
-      [...many, ...many].map(() => undefined as string | undefined).concat('unknown-signer'),
+      [...many, ...made].map(() => undefined as string | undefined).concat('unknown-signer'),
     )
     expect(started.length).toBeGreaterThan(2)
   })
@@ -246,7 +255,7 @@ describe('threads', () => {
     expect(code).toBe(0)
   })
 
-  test('end with the verifier, which drops pending checks', async () => {
+  test('end with the verifier, which fails pending checks', async () => {
     const started = watchThreads()
     make({ curveLibrary: 'noble', workers: 2 })
     const settled: unknown[] = []
@@ -254,11 +263,11 @@ describe('threads', () => {
     await until(() => started.length === 2)
     const gone = started.map(thread => new Promise(resolve => thread.once('exit', resolve)))
     verifier.end()
-    const before = settled.length
     await Promise.all(gone)
     verifier.check(whole, failure => settled.push(failure))
     await new Promise(resolve => setTimeout(resolve, 50))
-    expect(settled.length).toBe(before)
+    expect(settled).toHaveLength(many.length + 1)
+    expect(settled.at(-1)).toMatchObject({ code: 'CLOSED' })
   })
 
   test('a callback that throws does not stop the others', async () => {
@@ -336,10 +345,13 @@ describe('a thread that is handed over', () => {
   const program = join(built, 'esm/plugins/verify/thread.js')
 
   /** What a verifier has logged while it checked some reports, and in how many threads. */
-  async function run(options: Partial<VerifierOptions>) {
+  async function run(options: Partial<VerifyOptions>) {
     const warnings: string[] = []
     const log = { warn: (text: string) => void warnings.push(text) }
-    const own = createVerifier({ signers, curveLibrary: 'noble', workers: 2, ...options }, log)
+    const own = new Verifier(
+      readVerifyOptions({ signers, curveLibrary: 'noble', workers: 2, ...options }),
+      log,
+    )
     verifier = own
     const given = [...many, forged]
     const failures = await Promise.all(given.map(check))
@@ -438,7 +450,7 @@ describe('a thread that is handed over', () => {
       make({ curveLibrary: 'noble', workers: 1, worker: () => eval_(text) })
       let left = 4
       for (let each = 0; each < 4; each++) {
-        const checking = check(whole).then(failure => {
+        const checking = check(many[each] as Report).then(failure => {
           expect(failure).toBeUndefined()
           left--
         })

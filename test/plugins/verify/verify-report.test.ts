@@ -297,8 +297,8 @@ test('wrong options are rejected, each by its name', async () => {
   const wrong = (options: object): Promise<unknown> =>
     verifyReport(fullReport, { signers, ...options }).catch(error => error)
   for (const [options, message] of [
-    [{ count: 'most' }, 'count must be at-least or exactly'],
-    [{ curveLibrary: 'elliptic' }, 'curveLibrary must be auto, noble or secp256k1'],
+    [{ quorum: 'most' }, "quorum must be 'at-least' or 'exactly', not 'most'"],
+    [{ curveLibrary: 'elliptic' }, "curveLibrary must be 'auto', 'noble' or 'secp256k1'"],
     [{ signers: undefined }, 'signers is required'],
     [{ signers: 'me' }, 'signers must be a set, a list of sets or a function, not string'],
     [{ feedID: '0x00' }, 'feedID must be 0x and 64 hexadecimal digits'],

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { encodeDeployData, encodeFunctionData, type Hex, parseAbi } from 'viem'
-import type { SignerSet } from '../../../plugins/verify/signers.js'
+import type { SignerSet } from '../../../plugins/verify/options.js'
 
 const abi = parseAbi([
   'constructor(address proxy)',

@@ -95,7 +95,7 @@ export function services(
     provide: (key: object, service: unknown) => void provided.set(key, service),
     defer: () => undefined,
   } as unknown as ClientScope)
-  provided.set(reportVerifier, verifier)
+  Object.assign(provided.get(reportVerifier) as ReportVerifier, { check: verifier.check })
   return { find: key => provided.get(key) }
 }
 

@@ -1,0 +1,124 @@
+import type { Log } from '../../core/log.js'
+import type { Report } from '../../report/report.js'
+import type { CheckedVerifyOptions } from './options.js'
+import { type Job, LoopRecovery, type Recovery, Speed } from './recovery.js'
+import {
+  type Claim,
+  checkClaim,
+  checkQuorum,
+  isRejection,
+  type Rejection,
+  readClaim,
+  toError,
+} from './rule.js'
+import { createSignerSource, type SignerSource } from './signer-source.js'
+
+/** Checks reports as they arrive. The recovery, and its threads, start with the first report. */
+export class Checker {
+  readonly speed: Speed
+  readonly #options: CheckedVerifyOptions
+  readonly #log: Log
+  readonly #source: SignerSource
+  /** Reports whose signers are being looked up. */
+  readonly #awaiting = new Set<Report>()
+  /** Jobs that wait for the recovery to be loaded. */
+  readonly #early: Job[] = []
+  #recovery: Recovery | undefined
+  #isEnded = false
+
+  constructor(options: CheckedVerifyOptions, log: Log) {
+    this.#options = options
+    this.#log = log
+    this.#source = createSignerSource(options.signers)
+    this.speed = new Speed(speed => log.info?.(describe(speed, options), speed.facts()))
+  }
+
+  /** Whether a report that is being checked waits for its signers. */
+  awaitsSigners(report: Report): boolean {
+    return this.#awaiting.has(report)
+  }
+
+  /**
+   * Calls `done` once, after `check` has returned: without a failure if the report is verified. The order is not that of the
+   * calls. A check that is not wanted any more may end without a call. Returns a function that cancels the lookup of signers.
+   */
+  check(report: Report, isWanted: () => boolean, done: (failure?: Error) => void): () => void {
+    const reject = (rejection: Rejection): void =>
+      queueMicrotask(() => done(toError(rejection, report.feedID, report)))
+    const claim = this.#readClaim(report)
+    if (isRejection(claim)) {
+      reject(claim)
+      return () => undefined
+    }
+    this.#awaiting.add(report)
+    const leave = this.#source.find(claim.configDigest, report, set => {
+      this.#awaiting.delete(report)
+      if (isRejection(set)) return reject(set)
+      this.speed.f = set.f
+      const miscount = checkQuorum(claim, set, this.#options.quorum)
+      if (miscount !== undefined) return reject(miscount)
+      this.#recover({
+        fullReport: report.fullReport,
+        addresses: set.addresses,
+        isWanted,
+        done: recovered =>
+          done(isRejection(recovered) ? toError(recovered, report.feedID, report) : undefined),
+      })
+    })
+    return () => {
+      this.#awaiting.delete(report)
+      leave()
+    }
+  }
+
+  end(): void {
+    this.#isEnded = true
+    this.#early.length = 0
+    this.#awaiting.clear()
+    this.#source.end()
+    this.#recovery?.end()
+  }
+
+  #readClaim(report: Report): Claim | Rejection {
+    const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
+    const claim = readClaim(fullReport, feedID)
+    if (isRejection(claim)) return claim
+    const now = this.#options.checkExpiry ? this.#options.now() : undefined
+    return checkClaim(claim, { validFromTimestamp, observationsTimestamp, now }) ?? claim
+  }
+
+  /** At the edge, what a request begins ends with the request, so each early job loads the recovery. */
+  #recover(job: Job): void {
+    if (this.#recovery !== undefined) this.#recovery.add(job)
+    else if (this.#early.push(job) > 0) void this.#open()
+  }
+
+  async #open(): Promise<void> {
+    const threads = this.#options.workers === 0 ? undefined : await loadThreads()
+    if (this.#isEnded) return
+    this.#recovery ??=
+      threads === undefined
+        ? new LoopRecovery(this.#options.curveLibrary, this.speed)
+        : new threads.ThreadRecovery(this.#options, this.speed, this.#log)
+    for (const job of this.#early.splice(0)) this.#recovery.add(job)
+  }
+}
+
+/** Loads the recovery in threads; undefined if the runtime has none. */
+async function loadThreads(): Promise<typeof import('./thread-recovery.js') | undefined> {
+  try {
+    return await import('./thread-recovery.js')
+  } catch {
+    return undefined
+  }
+}
+
+/** Says how fast reports are verified. */
+function describe(speed: Speed, options: CheckedVerifyOptions): string {
+  const { curveLibrary, threads = 0, f, reportsPerSecond } = speed.facts()
+  const place = threads === 0 ? 'the event loop' : `${threads} thread${threads === 1 ? '' : 's'}`
+  const line = `${curveLibrary} in ${place} verifies about ${reportsPerSecond} reports a second, of f ${f}`
+  return curveLibrary === 'noble' && options.curveLibrary === 'auto'
+    ? `${line}: the package secp256k1 is faster, and is not installed`
+    : line
+}

@@ -1,0 +1,295 @@
+import { ValidationError } from '../../core/errors.js'
+import {
+  checkBoolean,
+  checkFunction,
+  checkNumber,
+  checkOptions,
+  checkText,
+  kindOf,
+  number,
+  type OptionNames,
+  oneOf,
+  optional,
+  readOptions,
+  type Rule,
+  type Schema,
+  withDefault,
+} from '../../core/options.js'
+import type { Report } from '../../report/report.js'
+
+/** The signers of a configuration. */
+export interface SignerSet {
+  /** Their addresses, `0x` and 40 hexadecimal digits in either case: each once, more than 3 f of them, 31 at most. */
+  readonly signers: readonly string[]
+  /** How many of them may be faulty, 1 or more: a report needs the signatures of more than that. */
+  readonly f: number
+  /**
+   * The configuration, by the digest in its reports: `0x` and 64 hexadecimal digits.
+   * @default any that no other set of the list names
+   */
+  readonly configDigest?: string
+  /**
+   * The first time of observations that they sign, in seconds of Unix time for every feed.
+   * @default always
+   */
+  readonly activeFrom?: number
+  /**
+   * The time from which they no longer sign, in seconds of Unix time.
+   * @default never
+   */
+  readonly activeUntil?: number
+}
+
+/** The report for which a source of signers is called. None of it has been verified. */
+export interface UnverifiedReport
+  extends Pick<Report, 'feedID' | 'fullReport' | 'observationsTimestamp'> {
+  /** The origin it was received from, as in `report.origin`; missing in calls by `verifyReport`. */
+  readonly origin?: string
+}
+
+/**
+ * The signers: one set, several (for several configurations, or for one at different times), or a function that is called
+ * once for each new configuration. Of the sets that are active at a time, the one with the latest `activeFrom` is used.
+ *
+ * The sets that the function finds are cached until the first of them ends, by the clock of this machine: what it finds then
+ * takes their place, for reports of earlier times too, and if it finds none there are none. Before, it is called again only for
+ * a report of a time at which none of them is active, once a second at most. So a set without `activeUntil` stays valid, even if
+ * it is revoked later. After `undefined`, `null` or an empty list, which mean that there is no set, it is called again after
+ * ten seconds; after an error, or after ten seconds without an answer, in one second. The error it throws is the `cause` of
+ * the report's.
+ *
+ * Anyone can invent configurations. So each origin may cause four calls at a time, and eight in a row, then one a second;
+ * reports beyond that are rejected as `signers-unavailable`. `verifyReport` may cause eight at a time.
+ */
+export type Signers =
+  | SignerSet
+  | readonly SignerSet[]
+  | ((
+      configDigest: string,
+      report: UnverifiedReport,
+    ) => Promise<SignerSet | readonly SignerSet[] | undefined | null>)
+
+/**
+ * Which reports are verified before you get them: `all`, a random one of n (`{ sample: n }`), or none until you call
+ * `report.verify` (`on-demand`).
+ */
+export type VerifyMode =
+  | 'all'
+  | 'on-demand'
+  | {
+      /** One report of so many is verified, at random: a whole number from 1 to 1,000,000. */
+      readonly sample: number
+    }
+
+/**
+ * How many signatures a report needs: `at-least` f + 1, as newer verifier contracts require, or `exactly` f + 1, as older
+ * ones do.
+ */
+export type Quorum = 'at-least' | 'exactly'
+
+/** The library that recovers signers: `auto` is secp256k1 where it is installed, and noble elsewhere. */
+export type CurveLibraryChoice = 'auto' | 'noble' | 'secp256k1'
+
+/** A thread of Node (`Worker` of node:worker_threads), or a `Worker` of the web. */
+export interface VerifyWorker {
+  /** Hands a message over to the thread. */
+  postMessage(message: unknown): void
+  /** Ends the thread. */
+  terminate(): unknown
+}
+
+/** The rules for a verified report. */
+export interface VerificationRules {
+  /** The addresses that may sign. */
+  readonly signers: Signers
+  /** How many signatures a report needs. @default 'at-least' */
+  readonly quorum?: Quorum
+  /** Whether a report that has expired is rejected. @default false */
+  readonly checkExpiry?: boolean
+  /**
+   * The library that recovers the signers: `secp256k1` (an optional peer dependency, 0.06 ms a signature), `noble` (1.5 ms),
+   * or the first of them that is installed. @default 'auto'
+   */
+  readonly curveLibrary?: CurveLibraryChoice
+}
+
+/** Options of `verify`. */
+export interface VerifyOptions extends VerificationRules {
+  /**
+   * Which reports are verified before they are delivered: `all`, a random one of n (`{ sample: n }`), or none until you call
+   * `report.verify` (`on-demand`). @default 'all'
+   */
+  readonly mode?: VerifyMode
+  /**
+   * The number of threads that recover. With 0, the thread of the event loop recovers: a report of two signatures blocks it
+   * for 0.25 ms with secp256k1 and for 3 ms with noble.
+   * @default the number of cores less one, 1 to 4
+   */
+  readonly workers?: number
+  /**
+   * Starts a thread that recovers, for a bundle and for a page: in a file of its own, its program imports
+   * `sluice/plugins/verify/thread`. @default a file of the package, where it is installed and Node runs it
+   */
+  readonly worker?: () => VerifyWorker
+  /** Reports of a stream that wait to be verified before its connections are paused. @default 1024 */
+  readonly maxPending?: number
+  /** Unix time in milliseconds, for expiry. @default Date.now */
+  readonly now?: () => number
+  /** Draws the sample: returns unpredictable numbers from 0 up to 1. @default the platform's crypto */
+  readonly random?: () => number
+}
+
+/** The schema of these rules. */
+export const ruleSchema: {
+  readonly signers: Rule<Signers>
+  readonly quorum: Rule<Quorum>
+  readonly checkExpiry: Rule<boolean>
+  readonly curveLibrary: Rule<CurveLibraryChoice>
+} = {
+  signers: signersRule,
+  quorum: withDefault('at-least', oneOf('at-least', 'exactly')),
+  checkExpiry: withDefault(false, checkBoolean),
+  curveLibrary: withDefault('auto', oneOf('auto', 'noble', 'secp256k1')),
+} satisfies Schema<VerificationRules>
+
+const schema = {
+  ...ruleSchema,
+  mode: withDefault('all', checkMode),
+  workers: optional(number({ min: 0, max: 64, whole: true })),
+  worker: optional(checkFunction<() => VerifyWorker>),
+  maxPending: withDefault(1024, number({ min: 1, whole: true })),
+  now: withDefault(Date.now, checkFunction<() => number>),
+  random: optional(checkFunction<() => number>),
+} satisfies Schema<VerifyOptions>
+
+type Unset = 'workers' | 'worker' | 'random'
+/** The options of `verify`, checked. */
+export type CheckedVerifyOptions = Required<Omit<VerifyOptions, Unset>> & Pick<VerifyOptions, Unset>
+
+/** Checks the options of `verify`. Throws ValidationError. */
+export function readVerifyOptions(given: VerifyOptions): CheckedVerifyOptions {
+  return readOptions('verify', given, schema)
+}
+
+function signersRule(_field: string, value: unknown): Signers {
+  checkSigners(value as Signers)
+  return value as Signers
+}
+
+function checkMode(field: string, mode: unknown): VerifyMode {
+  if (mode === 'all' || mode === 'on-demand') return mode
+  if (typeof mode !== 'object')
+    throw new ValidationError(`${field} must be 'all', 'on-demand' or { sample: n }`)
+  const { sample } = checkOptions(field, mode as { sample?: number }, { sample: true })
+  return { sample: checkNumber(`${field}.sample`, sample, { min: 1, max: 1_000_000, whole: true }) }
+}
+
+/** A set that has been checked. */
+export interface CheckedSet {
+  /** In lower case. */
+  readonly addresses: ReadonlySet<string>
+  readonly f: number
+  /** In lower case. */
+  readonly configDigest: string | undefined
+  readonly activeFrom: number
+  readonly activeUntil: number
+}
+
+/** A function that is called for signers. */
+export type LookUp = Extract<Signers, (...args: never) => unknown>
+
+/** The last time that a report can have, in seconds. */
+export const MAX_TIME = 0xffff_ffff
+/** The limit of the verifier contracts. */
+const MAX_SIGNERS = 31
+const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
+
+const setNames: OptionNames<SignerSet> = {
+  signers: true,
+  f: true,
+  configDigest: true,
+  activeFrom: true,
+  activeUntil: true,
+}
+
+/** Checks the option `signers`: its sets, or the function. Throws ValidationError. */
+export function checkSigners(signers: Signers): readonly CheckedSet[] | LookUp {
+  if (typeof signers === 'function') return signers
+  if (signers === null || (signers !== undefined && typeof signers !== 'object'))
+    throw new ValidationError(
+      `signers must be a set, a list of sets or a function, not ${kindOf(signers)}`,
+    )
+  return checkSets('signers', signers)
+}
+
+/** Checks one set or a list of them, not empty. */
+export function checkSets(field: string, value: unknown): readonly CheckedSet[] {
+  if (!Array.isArray(value)) return [checkSet(field, value)]
+  if (value.length === 0) throw new ValidationError(`${field} must hold at least one set`)
+  const sets = value.map((each, index) => checkSet(`${field}[${index}]`, each))
+  const starts = new Set<string>()
+  sets.forEach(({ configDigest, activeFrom }, index) => {
+    const start = `${configDigest} ${activeFrom}`
+    if (starts.has(start))
+      throw new ValidationError(
+        `${field}[${index}].activeFrom must differ from that of every other set for its configDigest`,
+      )
+    starts.add(start)
+  })
+  return sets
+}
+
+function checkSet(field: string, value: unknown): CheckedSet {
+  if (value === undefined) throw new ValidationError(`${field} is required`)
+  const given = checkOptions(field, value as SignerSet, setNames)
+  const addresses = checkAddresses(`${field}.signers`, given.signers)
+  const f = checkNumber(`${field}.f`, given.f, { min: 1, whole: true })
+  if (addresses.size <= 3 * f)
+    throw new ValidationError(
+      `${field}.signers must be more than 3 f: ${addresses.size} are too few for an f of ${f}`,
+    )
+  const activeFrom = activeTime(`${field}.activeFrom`, given.activeFrom) ?? Number.NEGATIVE_INFINITY
+  const activeUntil =
+    activeTime(`${field}.activeUntil`, given.activeUntil) ?? Number.POSITIVE_INFINITY
+  if (activeUntil <= activeFrom)
+    throw new ValidationError(
+      `${field}.activeUntil must be later than activeFrom, not ${activeUntil}`,
+    )
+  const configDigest = optional(checkDigest)(`${field}.configDigest`, given.configDigest)
+  return { addresses, f, configDigest, activeFrom, activeUntil }
+}
+
+/** The maximum rejects milliseconds, which would be a time in the far future. */
+const activeTime = optional(number({ min: 0, max: MAX_TIME }))
+
+function checkAddresses(field: string, value: unknown): ReadonlySet<string> {
+  if (!Array.isArray(value))
+    throw new ValidationError(`${field} must be a list of addresses, not ${kindOf(value)}`)
+  if (value.length > MAX_SIGNERS)
+    throw new ValidationError(`${field} must be at most ${MAX_SIGNERS}, not ${value.length}`)
+  const addresses = new Set<string>()
+  value.forEach((each, index) => {
+    const address = checkAddress(`${field}[${index}]`, each)
+    if (address === ZERO_ADDRESS) throw new ValidationError(`${field}[${index}] must not be zero`)
+    if (addresses.has(address))
+      throw new ValidationError(`${field}[${index}] must not be a duplicate: ${address}`)
+    addresses.add(address)
+  })
+  return addresses
+}
+
+/** Checks an address, and returns it in lower case. */
+export const checkAddress: Rule<string> = hexadecimal(40)
+
+/** Checks the digest of a configuration, and returns it in lower case. */
+export const checkDigest: Rule<string> = hexadecimal(64)
+
+/** The rule of `0x` and so many digits, in lower case. */
+function hexadecimal(digits: number): Rule<string> {
+  return (field, value) => {
+    const text = checkText(field, value).toLowerCase()
+    if (!/^0x[0-9a-f]*$/.test(text) || text.length !== 2 + digits)
+      throw new ValidationError(`${field} must be 0x and ${digits} hexadecimal digits`)
+    return text
+  }
+}
