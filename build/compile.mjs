@@ -56,6 +56,7 @@ function sources(base, entries, format) {
       if (id.startsWith('\0')) return undefined
       if (id.startsWith('.')) {
         const path = join(dirname(importer), id)
+        if (id.endsWith('.json')) return path
         if (!importer.endsWith('.ts')) return /\.m?js$/.test(path) ? path : `${path}.js`
         const source = `${path.slice(0, -'.js'.length)}.ts`
         const name = nameOf(base, source)
@@ -69,6 +70,7 @@ function sources(base, entries, format) {
     },
     async transform(source, id) {
       if (id.startsWith('\0')) return undefined
+      if (id.endsWith('.json')) return { code: `export default ${source}`, map: { mappings: '' } }
       const isOurs = id.endsWith('.ts')
       const options = isOurs
         ? { loader: 'ts', sourcefile: id, sourcemap: true }

@@ -88,7 +88,7 @@ function wrongImports(path: string, text: string): string[] {
     const found = `${path} imports ${from}`
     if (from === NOT_LITERAL && path === 'packages/confidential-http/load-function.ts') return []
     if (isRelative(from)) {
-      if (!from.endsWith('.js')) return [`${found} without its extension`]
+      if (!/\.js(on)?$/.test(from)) return [`${found} without its extension`]
       const target = targetOf(path, from)
       if (house === 'plugins' && houseOf(target) === 'plugins') {
         const isOwn = target.startsWith(`${ownFolder(path)}/`)

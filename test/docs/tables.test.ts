@@ -77,7 +77,7 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
     ['option of `haDiscovery`'],
   ],
   [
-    'plugins/verify/onchain/onchain-signers.ts',
+    'plugins/verify/onchain/index.ts',
     'OnchainSignersOptions',
     'verification',
     ['option of `onchainSigners`'],

@@ -1,16 +1,180 @@
-export type { Hex } from './abi.js'
+import { ValidationError } from '../../../core/errors.js'
+import { number, readOptions, type Schema, withDefault } from '../../../core/options.js'
+import { ReportVerificationError } from '../../../report/verifier.js'
+import { checkAddress, checkDigest, checkSets, MAX_TIME, type SignerSet } from '../options.js'
+import { ConfigReader } from './contracts.js'
+import { checkClient, type EthereumClient, EthereumNode, NodeFailure } from './node.js'
+
 export type { EthereumClient, RequestingClient, SendingClient } from './node.js'
-export {
-  type OnchainSigners,
-  type OnchainSignersOptions,
-  onchainSigners,
-} from './onchain-signers.js'
 export {
   encodeParameterPayload,
   encodeVerify,
   encodeVerifyBulk,
+  type Hex,
+  type VerifierProxy,
+  verifierProxies,
   verifierProxyABI,
   verifyArgs,
   verifyBulkArgs,
 } from './payloads.js'
-export { type VerifierProxy, verifierProxies } from './verifier-proxies.js'
+
+/** Options of `onchainSigners`. */
+export interface OnchainSignersOptions {
+  /** Asks a node of the verifier’s network. Several must all give the same answer: one that lies is found out. */
+  readonly client: EthereumClient | readonly EthereumClient[]
+  /**
+   * The address of the network’s VerifierProxy, see `verifierProxies`. With that of a Verifier behind it, it can’t be asked
+   * whether a configuration was deactivated.
+   */
+  readonly verifier: string
+  /**
+   * The block from which a log is searched that is not in the block which the contract names. That of the contract’s creation
+   * saves the node a search.
+   * @default 0
+   */
+  readonly fromBlock?: number | bigint
+  /**
+   * Milliseconds after which the contract is asked again whether a configuration is still active, with the first report from
+   * then on. While no client can be reached, the last answer is used for up to 24 hours. `Infinity`: the contract is asked once.
+   * @default 3_600_000
+   */
+  readonly maxAge?: number
+  /** Milliseconds that one request may take. @default 5000 */
+  readonly timeout?: number
+}
+
+/** A source of signers that reads them from a verifier contract: the option `signers` of `verify` and `verifyReport`. */
+export type OnchainSigners = (configDigest: string) => Promise<SignerSet | undefined>
+
+const HOUR = 3_600_000
+/** Configurations that are cached. */
+const MAX_DIGESTS = 128
+/** Milliseconds for which an answer is used while the clients give no later one. */
+const MAX_STALE = 24 * HOUR
+/** Milliseconds for which a search goes on after the last report that waited for it: longer than any waits. */
+const WANTED = 15_000
+
+const schema = {
+  client: (_field, value) => checkClients(value),
+  verifier: checkAddress,
+  fromBlock: withDefault(0, checkBlock),
+  maxAge: withDefault(3_600_000, number({ min: 1000, infinite: true })),
+  timeout: withDefault(5000, number({ min: 1, max: 600_000 })),
+} satisfies Schema<OnchainSignersOptions>
+
+function checkClients(value: unknown): readonly EthereumClient[] {
+  if (!Array.isArray(value)) return [checkClient('client', value)]
+  if (value.length === 0) throw new ValidationError('client must not be an empty list')
+  return value.map((each, index) => checkClient(`client[${index}]`, each))
+}
+
+function checkBlock(field: string, value: unknown): number {
+  return number({ min: 0, whole: true })(field, typeof value === 'bigint' ? Number(value) : value)
+}
+
+interface Answer {
+  readonly set: SignerSet
+  /** On the monotonic clock. */
+  readonly at: number
+}
+
+interface Asking {
+  readonly answer: Promise<SignerSet | undefined>
+  /** On the monotonic clock. */
+  wantedUntil: number
+}
+
+/**
+ * Finds the signers of configurations in the `ConfigSet` events of a network’s verifier contract, each when a report of it is
+ * first seen. It finds none where the contract has none, or has deactivated it, and rejects where the contract can’t be read.
+ */
+export function onchainSigners(options: OnchainSignersOptions): OnchainSigners {
+  const given = readOptions('onchainSigners', options, schema)
+  const { client, verifier, fromBlock, maxAge, timeout } = given
+  const readers = client.map(
+    each => new ConfigReader(new EthereumNode(each, timeout), verifier, fromBlock),
+  )
+  const answers = new Map<string, Answer>()
+  const asked = new Map<string, Asking>()
+
+  function ask(configDigest: string): Promise<SignerSet | undefined> {
+    const wantedUntil = performance.now() + WANTED
+    const known = asked.get(configDigest)
+    if (known !== undefined) {
+      known.wantedUntil = wantedUntil
+      return known.answer
+    }
+    const isWanted = (): boolean => performance.now() < asking.wantedUntil
+    const asking: Asking = { answer: agree(readers, configDigest, isWanted), wantedUntil }
+    asked.set(configDigest, asking)
+    const forget = (): void => void asked.delete(configDigest)
+    asking.answer.then(forget, forget)
+    return asking.answer
+  }
+
+  /** A set that is valid for so long from now on. */
+  function validFor(set: SignerSet, time: number): SignerSet {
+    const activeUntil = Math.ceil((Date.now() + time) / 1000)
+    return activeUntil > MAX_TIME ? set : { ...set, activeUntil }
+  }
+
+  return async function findSigners(given) {
+    const configDigest = checkDigest('configDigest', given)
+    const answer = answers.get(configDigest)
+    const age = answer === undefined ? 0 : performance.now() - answer.at
+    // Half of maxAge: the clock of the reports may be ahead of ours.
+    if (answer !== undefined && age < maxAge / 2) return validFor(answer.set, maxAge - age)
+    try {
+      const set = await ask(configDigest)
+      answers.delete(configDigest)
+      if (set === undefined) return undefined
+      if (answers.size === MAX_DIGESTS) answers.delete(answers.keys().next().value as string)
+      answers.set(configDigest, { set, at: performance.now() })
+      return validFor(set, maxAge)
+    } catch (thrown) {
+      if (answer !== undefined && age < MAX_STALE) return validFor(answer.set, maxAge / 2)
+      throw toError(configDigest, verifier, thrown)
+    }
+  }
+}
+
+/** The answer of all readers, which must be the same. */
+async function agree(
+  readers: readonly ConfigReader[],
+  configDigest: string,
+  isWanted: () => boolean,
+): Promise<SignerSet | undefined> {
+  const [set, ...others] = await Promise.all(
+    readers.map(async reader => toSet(configDigest, await reader.read(configDigest, isWanted))),
+  )
+  const text = (one: typeof set): string =>
+    one === undefined ? '' : `${one.f} ${[...one.signers].sort().join()}`
+  if (others.some(each => text(each) !== text(set)))
+    throw new NodeFailure('the clients differ in their answers')
+  return set
+}
+
+/** Makes a set of what a contract has. A set that nobody can use must not be cached. */
+function toSet(
+  configDigest: string,
+  config: Awaited<ReturnType<ConfigReader['read']>>,
+): SignerSet | undefined {
+  if (config === undefined) return undefined
+  const set = { configDigest, ...config }
+  try {
+    checkSets('what the contract has', set)
+    return set
+  } catch (thrown) {
+    throw new NodeFailure((thrown as ValidationError).message)
+  }
+}
+
+function toError(configDigest: string, address: string, thrown: unknown): Error {
+  // Any other error is a fault of this code, and keeps its stack.
+  const isFailure = thrown instanceof NodeFailure
+  const rule = isFailure ? thrown.message : 'of an unexpected error'
+  return new ReportVerificationError(
+    `the signers of configDigest ${configDigest} can’t be read from the verifier ${address}: ${rule}`,
+    { reason: 'signers-unavailable', ...(isFailure ? {} : { cause: thrown }) },
+  )
+}

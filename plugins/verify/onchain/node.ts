@@ -2,8 +2,8 @@ import { ValidationError } from '../../../core/errors.js'
 import { kindOf } from '../../../core/options.js'
 
 /**
- * What asks an Ethereum node: a client of viem or another with EIP-1193’s `request`, or a provider of ethers (5 or 6) that has
- * `send`, as `JsonRpcProvider`, `WebSocketProvider` and `BrowserProvider` do.
+ * A client of an Ethereum node: a client of viem or another with EIP-1193’s `request`, or a provider of ethers (5 or 6) that
+ * has `send`, as `JsonRpcProvider`, `WebSocketProvider` and `BrowserProvider` do.
  */
 export type EthereumClient = RequestingClient | SendingClient
 
@@ -20,7 +20,7 @@ export interface SendingClient {
   send(method: string, params: unknown[]): Promise<unknown>
 }
 
-/** A node that failed, or answered what it must not. Its message holds no URL, which may hold a key. */
+/** A node failed, or gave a forbidden answer. The message holds no URL, which may hold a key. */
 export class NodeFailure extends Error {
   /** The data that a reverted call returned, `0x` and digits. */
   readonly revert: string | undefined
@@ -43,29 +43,15 @@ export interface Log {
   readonly data: string
 }
 
-/** Which logs are asked for. */
+/** The logs that are asked for. */
 export interface LogFilter {
   /** In lower case. */
   readonly address: string
-  /** One of the first, and the second. */
+  /** The first topic is one of the list, the second is this text. */
   readonly topics: readonly [readonly string[], string]
 }
 
-/** An Ethereum node, whose answers are checked for their form. */
-export interface EthereumNode {
-  /** Rejects with a NodeFailure, which has `revert` if the call was reverted. */
-  call(to: string, data: string, from?: string): Promise<string>
-  /** In the order of the chain. */
-  logs(filter: LogFilter, from: number, to: number): Promise<readonly Log[]>
-  blockNumber(): Promise<number>
-  /** What contracts of the block read as `block.number`, where the chain has numbers of its own: Arbitrum. */
-  parentBlockNumber(block: number | 'latest'): Promise<number | undefined>
-  chainID(): Promise<number>
-}
-
-type Ask = (method: string, params: unknown[]) => Promise<unknown>
-
-/** The most digits of an answer to a call, and of the data of a log: far more than any of ours has. */
+/** Digits of an answer to a call, and of the data of a log: far more than any of these contracts sends. */
 const MAX_DIGITS = 65_536
 const MAX_LOGS = 10_000
 
@@ -78,20 +64,61 @@ export function checkClient(field: string, value: unknown): EthereumClient {
   )
 }
 
-/** Makes a node of a client. No request takes longer than `timeout`, in milliseconds. */
-export function createNode(client: EthereumClient, timeout: number): EthereumNode {
-  const raw = rawAsk(client)
+/** An Ethereum node, whose answers are checked for their form. */
+export class EthereumNode {
+  readonly #client: EthereumClient
+  readonly #timeout: number
 
-  const ask: Ask = async (method, params) => {
+  /** Asks a client. No request takes longer than `timeout`, in milliseconds. */
+  constructor(client: EthereumClient, timeout: number) {
+    this.#client = client
+    this.#timeout = timeout
+  }
+
+  /** Rejects with a NodeFailure, which has `revert` if the call was reverted. */
+  async call(to: string, data: string, from?: string): Promise<string> {
+    const call = { to, data, ...(from === undefined ? {} : { from }) }
+    return checkHex('eth_call', await this.#ask('eth_call', [call, 'latest']))
+  }
+
+  /** The logs of a range of blocks, in the order of the chain. */
+  async logs(filter: LogFilter, from: number, to: number): Promise<readonly Log[]> {
+    const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) }
+    const found = await this.#ask('eth_getLogs', [{ ...filter, ...range }])
+    if (!Array.isArray(found) || found.length > MAX_LOGS)
+      throw new NodeFailure('eth_getLogs was not answered with a list of logs')
+    const logs = found.map(each => checkLog(each, filter, from, to))
+    return logs.sort((one, other) => one.block - other.block || one.index - other.index)
+  }
+
+  /** The number of the latest block. */
+  async blockNumber(): Promise<number> {
+    return checkQuantity('eth_blockNumber', await this.#ask('eth_blockNumber', []))
+  }
+
+  /** The number that contracts of the block read as `block.number`, if the chain has numbers of its own: Arbitrum. */
+  async parentBlockNumber(block: number | 'latest'): Promise<number | undefined> {
+    const name = block === 'latest' ? block : toQuantity(block)
+    const found = await this.#ask('eth_getBlockByNumber', [name, false])
+    if (typeof found !== 'object' || found === null)
+      throw new NodeFailure(`there is no block ${block}`)
+    const { l1BlockNumber } = found as { l1BlockNumber?: unknown }
+    return l1BlockNumber === undefined ? undefined : checkQuantity('l1BlockNumber', l1BlockNumber)
+  }
+
+  /** The number of the chain. */
+  async chainID(): Promise<number> {
+    return checkQuantity('eth_chainId', await this.#ask('eth_chainId', []))
+  }
+
+  async #ask(method: string, params: unknown[]): Promise<unknown> {
     let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(
-        () => reject(new NodeFailure(`${method} took over ${timeout} ms`)),
-        timeout,
-      )
+    const overdue = new Promise<never>((_resolve, reject) => {
+      const failure = new NodeFailure(`${method} took over ${this.#timeout} ms`)
+      timer = setTimeout(() => reject(failure), this.#timeout)
     })
     try {
-      return await Promise.race([raw(method, params), late])
+      return await Promise.race([send(this.#client, method, params), overdue])
     } catch (thrown) {
       if (thrown instanceof NodeFailure) throw thrown
       throw new NodeFailure(`${method} failed: ${describe(thrown)}`, findRevert(thrown))
@@ -99,40 +126,13 @@ export function createNode(client: EthereumClient, timeout: number): EthereumNod
       clearTimeout(timer)
     }
   }
-
-  return {
-    async call(to, data, from) {
-      const call = { to, data, ...(from === undefined ? {} : { from }) }
-      return checkHex('eth_call', await ask('eth_call', [call, 'latest']))
-    },
-    async logs(filter, from, to) {
-      const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) }
-      const found = await ask('eth_getLogs', [{ ...filter, ...range }])
-      if (!Array.isArray(found) || found.length > MAX_LOGS)
-        throw new NodeFailure('eth_getLogs was not answered with a list of logs')
-      const logs = found.map(each => checkLog(each, filter, from, to))
-      return logs.sort((one, other) => one.block - other.block || one.index - other.index)
-    },
-    blockNumber: async () => checkQuantity('eth_blockNumber', await ask('eth_blockNumber', [])),
-    async parentBlockNumber(block) {
-      const name = block === 'latest' ? block : toQuantity(block)
-      const found = await ask('eth_getBlockByNumber', [name, false])
-      if (typeof found !== 'object' || found === null)
-        throw new NodeFailure(`there is no block ${block}`)
-      const { l1BlockNumber } = found as { l1BlockNumber?: unknown }
-      return l1BlockNumber === undefined ? undefined : checkQuantity('l1BlockNumber', l1BlockNumber)
-    },
-    chainID: async () => checkQuantity('eth_chainId', await ask('eth_chainId', [])),
-  }
 }
 
-function rawAsk(client: EthereumClient): Ask {
-  if ('request' in client && typeof client.request === 'function') {
-    const { request } = client as { request(args: object): Promise<unknown> }
-    return async (method, params) => request.call(client, { method, params })
-  }
-  const { send } = client as SendingClient
-  return async (method, params) => send.call(client, method, params)
+async function send(client: EthereumClient, method: string, params: unknown[]): Promise<unknown> {
+  const { request } = client as { request?(args: object): Promise<unknown> }
+  return typeof request === 'function'
+    ? request.call(client, { method, params })
+    : (client as SendingClient).send(method, params)
 }
 
 function checkHex(what: string, value: unknown): string {
@@ -195,7 +195,7 @@ function findRevert(thrown: unknown): string | undefined {
   return undefined
 }
 
-/** What an error of a client says, without the URLs in it. */
+/** The texts of an error of a client, without the URLs in them. */
 function describe(thrown: unknown): string {
   const said = new Set<string>()
   for (const { shortMessage, reason, details, message } of errorsIn(thrown))

@@ -1,8 +1,44 @@
 import { ValidationError } from '../../../core/errors.js'
 import { kindOf } from '../../../core/options.js'
+import { checkAddress } from '../options.js'
 import { isRejection, readClaim } from '../rule.js'
-import { bytesWords, type Hex, numberWord, rightWord, selectors } from './abi.js'
-import { checkAddress } from './onchain-signers.js'
+import { bytesWords, numberWord, rightWord, selectors } from './contracts.js'
+import rows from './verifier-proxies.json' with { type: 'json' }
+
+/** `0x` and hexadecimal digits. */
+export type Hex = `0x${string}`
+
+/** The contract of a network that verifies reports. */
+export interface VerifierProxy {
+  /** The name by which the documentation of the service lists it. */
+  readonly network: string
+  /** Undefined if no source of both the name and the number is at hand. */
+  readonly chainID: number | undefined
+  /** Whether the network is one for tests. */
+  readonly isTestnet: boolean
+  /** With the capitals of its checksum. */
+  readonly address: Hex
+}
+
+type Row = readonly [network: string, chainID: number | null, isTestnet: boolean, address: Hex]
+
+/**
+ * The VerifierProxy of each EVM network that the service listed on 21 August 2026. Whether an address is still the right one can
+ * be seen on https://docs.chain.link/data-streams/supported-networks alone.
+ */
+// The addresses: src/features/feeds/data/StreamsNetworksData.ts of github.com/smartcontractkit/documentation at commit
+// 59e5cde702f77672c34c9cf76d27735c390a1f98 (2026-08-21), which is the table of that page. Its networks without an EVM (Aptos,
+// Canton, Solana, Stellar) are left out. The numbers of the chains: selectors.yml of
+// github.com/smartcontractkit/chain-selectors at commit 7bf600bc5765563ecc60c70548fca20e3a660928 (2026-08-11), if one name
+// there is clearly meant.
+export const verifierProxies: readonly VerifierProxy[] = /* @__PURE__ */ (
+  rows as unknown as readonly Row[]
+).map(([network, chainID, isTestnet, address]) => ({
+  network,
+  chainID: chainID ?? undefined,
+  isTestnet,
+  address,
+}))
 
 /** The functions of a VerifierProxy 2 that a caller needs, for viem, ethers and others. */
 export const verifierProxyABI = [
