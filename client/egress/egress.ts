@@ -32,7 +32,7 @@ export interface Egress {
 /** Milliseconds until a connection must be open. */
 const OPEN_TIMEOUT = 10_000
 
-/** Makes the ways out; they close when the signal aborts. */
+/** Makes the ways out. They close when the signal aborts. */
 export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSignal): Egress {
   const { ca, servername } = tls
   const context = createContext(tls)
@@ -41,8 +41,8 @@ export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSi
 
   async function openSocket(target: Target, signal?: AbortSignal): Promise<Socket> {
     const life = createLifetime(closed, signal)
-    const late = new Error(`it took more than ${OPEN_TIMEOUT} ms`)
-    const timer = setTimeout(() => life.end(late), OPEN_TIMEOUT)
+    const timedOut = new Error(`it took more than ${OPEN_TIMEOUT} ms`)
+    const timer = setTimeout(() => life.end(timedOut), OPEN_TIMEOUT)
     try {
       const proxy = findProxy(target)
       const tunnel = proxy && (await openTunnel(proxy, target, proxyContext, life.signal))
@@ -63,7 +63,7 @@ export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSi
   }
 }
 
-/** Certificates and keys as OpenSSL takes them. It ignores what is no certificate, so this does not. */
+/** Certificates and keys as OpenSSL takes them. OpenSSL ignores text that is no certificate; this function rejects it. */
 function createContext({ ca, cert, key, passphrase }: TLSSettings): SecureContext {
   for (const [index, text] of (ca ?? []).entries()) {
     for (const each of blocksOf(text))
@@ -73,7 +73,7 @@ function createContext({ ca, cert, key, passphrase }: TLSSettings): SecureContex
   return explained('tls', () => createSecureContext(options))
 }
 
-/** What OpenSSL says, in terms of the options. */
+/** Messages for OpenSSL's codes, in terms of the options. */
 const rules: Readonly<Record<string, string>> = {
   ERR_OSSL_X509_KEY_VALUES_MISMATCH: 'tls.key must be the key of tls.cert',
   ERR_OSSL_BAD_DECRYPT: 'tls.passphrase must decrypt tls.key',
@@ -97,7 +97,7 @@ interface Opening {
   readonly tunnel?: Socket | undefined
 }
 
-/** Opens a connection, which has shaken hands where it is over TLS. */
+/** Opens a connection. Over TLS, the handshake is done. */
 async function open(
   { host, port, isSecure }: Target,
   { context, servername = isIP(host) === 0 ? host : '', tunnel }: Opening,
@@ -123,13 +123,13 @@ async function open(
   }
 }
 
-/** Resolves with a socket when what it waits for has come; destroys it when that fails, or the signal aborts. */
+/** Resolves with a socket after an event of the socket. Destroys the socket if the event fails, or the signal aborts. */
 async function settled(
   socket: Socket,
   event: Promise<unknown>,
   signal: AbortSignal,
 ): Promise<Socket> {
-  // TLS emits an alert of the other side without destroying the socket, and undici would then report the end alone.
+  // TLS emits an alert of the peer without destroying the socket. Undici would then report the end alone.
   socket.on('error', error => socket.destroy(error))
   const forget = onAbort(signal, () => socket.destroy(signal.reason))
   if (signal.aborted) socket.destroy(signal.reason)
@@ -145,7 +145,7 @@ async function settled(
   }
 }
 
-/** Has a proxy open a tunnel. The target sees none of what the proxy is told, and the other way round. */
+/** Has a proxy open a tunnel. The target sees nothing that the proxy is told, nor the proxy what the target is told. */
 async function openTunnel(
   proxy: ProxyServer,
   target: Target,
@@ -173,7 +173,7 @@ async function openTunnel(
     await settled(socket, answered, signal)
     const [answer, , head] = await answered
     status = answer.statusCode ?? 0
-    // What came in one packet with the answer.
+    // The target's first bytes may come in one packet with the answer.
     socket.unshift(head)
   } catch (thrown) {
     throw proxyError(refusal, thrown)
@@ -193,7 +193,7 @@ function proxyError(what: string, thrown: unknown): ProxyError {
 
 type Undici = Exclude<Awaited<ReturnType<typeof loadUndici>>, Error>
 
-/** A fetch whose connections are opened that way. */
+/** A fetch whose connections `openSocket` opens. */
 function createFetch(openSocket: Egress['openSocket'], closed: AbortSignal): Fetch {
   let loading: ReturnType<typeof load> | undefined
 

@@ -1,5 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
-import { checkOptions, checkText, type OptionNames } from '../../core/options.js'
+import { checkText, optional, readOptions, type Schema } from '../../core/options.js'
 import { isBytes } from '../../crypto/bytes.js'
 import { TextDecoder } from '../../platform/globals.js'
 import { type FindProxy, parseProxies } from './proxies.js'
@@ -7,11 +7,11 @@ import { type FindProxy, parseProxies } from './proxies.js'
 /** Text in PEM, or the bytes of a file of it. */
 export type PEM = string | Uint8Array
 
-/** What TLS connections to the service trust, and what they show of you. */
+/** The authorities that TLS connections to the service trust, and the certificate that they show. */
 export interface TLSOptions {
-  /** The certificates of the authorities to trust, in place of those that Node trusts. @default those that Node trusts */
+  /** The certificates of the authorities to trust, in place of Node's. @default those that Node trusts */
   readonly ca?: PEM | readonly PEM[]
-  /** A client certificate, and behind it those between it and its authority. With `key`. @default none */
+  /** A client certificate, followed by the certificates between it and its authority. With `key`. @default none */
   readonly cert?: PEM
   /** The private key of `cert`. */
   readonly key?: PEM
@@ -21,22 +21,14 @@ export interface TLSOptions {
   readonly servername?: string
 }
 
-const tlsNames: OptionNames<TLSOptions> = {
-  ca: true,
-  cert: true,
-  key: true,
-  passphrase: true,
-  servername: true,
-}
-
-/** How connections leave this machine: requests and streams alike. */
+/** How the connections of requests and streams leave this machine. */
 export interface EgressOptions {
   /**
    * The URL of a proxy, or `'env'` for those that the environment names: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY.
    * @default no proxy
    */
   readonly proxy?: string
-  /** What TLS connections trust, and what they show of you. @default what Node trusts, and nothing */
+  /** The authorities that TLS connections trust, and the certificate that they show. @default what Node trusts, and no certificate */
   readonly tls?: TLSOptions
 }
 
@@ -46,53 +38,54 @@ export interface EgressSettings {
   readonly tls: TLSSettings
 }
 
-/** The options of TLS, checked, with texts for bytes. */
-export interface TLSSettings {
-  readonly ca?: readonly string[]
-  readonly cert?: string
-  readonly key?: string
-  readonly passphrase?: string
-  readonly servername?: string
-}
-
-/** Checks the options; undefined where connections need nothing of their own. */
+/** Checks the options. Returns undefined if connections need nothing of their own. */
 export function checkEgress({ proxy, tls }: EgressOptions): EgressSettings | undefined {
   const findProxy = proxy === undefined ? undefined : parseProxies(proxy)
   if (findProxy === undefined && tls === undefined) return undefined
   return { findProxy: findProxy ?? (() => undefined), tls: checkTLS(tls) }
 }
 
-function checkTLS(given: TLSOptions | undefined): TLSSettings {
-  const { ca, cert, key, passphrase, servername } = checkOptions('tls', given, tlsNames)
-  if ((cert === undefined) !== (key === undefined))
-    throw new ValidationError('tls.cert and tls.key must be given together')
-  if (passphrase !== undefined && typeof passphrase !== 'string')
-    throw new ValidationError(`tls.passphrase must be a string, not ${typeof passphrase}`)
-  if (passphrase !== undefined && key === undefined)
-    throw new ValidationError('tls.passphrase must be given with tls.key')
-  return {
-    ...(ca === undefined ? {} : { ca: checkAuthorities(ca) }),
-    ...(cert === undefined ? {} : { cert: checkPEM('tls.cert', cert, 'CERTIFICATE') }),
-    ...(key === undefined ? {} : { key: checkPEM('tls.key', key, 'PRIVATE KEY') }),
-    ...(passphrase === undefined ? {} : { passphrase }),
-    ...(servername === undefined ? {} : { servername: checkHostName(servername) }),
-  }
+const tlsSchema = {
+  ca: optional(checkAuthorities),
+  cert: optional((field, value) => checkPEM(field, value, 'CERTIFICATE')),
+  key: optional((field, value) => checkPEM(field, value, 'PRIVATE KEY')),
+  passphrase: optional((field, value) => {
+    if (typeof value === 'string') return value
+    throw new ValidationError(`${field} must be a string, not ${typeof value}`)
+  }),
+  servername: optional(checkHostName),
+} satisfies Schema<TLSOptions>
+
+/** The options of TLS, checked, with texts for bytes. */
+export interface TLSSettings extends Omit<TLSOptions, 'ca' | 'cert' | 'key'> {
+  readonly ca?: readonly string[]
+  readonly cert?: string
+  readonly key?: string
 }
 
-function checkAuthorities(ca: PEM | readonly PEM[]): readonly string[] {
-  const list = Array.isArray(ca) ? (ca as readonly PEM[]) : [ca as PEM]
-  if (list.length === 0) throw new ValidationError('tls.ca must not be empty')
+function checkTLS(given: TLSOptions | undefined): TLSSettings {
+  const tls = readOptions('tls', given, tlsSchema, 'tls.')
+  if ((tls.cert === undefined) !== (tls.key === undefined))
+    throw new ValidationError('tls.cert and tls.key must be given together')
+  if (tls.passphrase !== undefined && tls.key === undefined)
+    throw new ValidationError('tls.passphrase must be given with tls.key')
+  return tls
+}
+
+function checkAuthorities(field: string, value: unknown): readonly string[] {
+  const list: readonly unknown[] = Array.isArray(value) ? value : [value]
+  if (list.length === 0) throw new ValidationError(`${field} must not be empty`)
   return list.map((each, index) =>
-    checkPEM(list === ca ? `tls.ca[${index}]` : 'tls.ca', each, 'CERTIFICATE'),
+    checkPEM(list === value ? `${field}[${index}]` : field, each, 'CERTIFICATE'),
   )
 }
 
-/** Text in PEM of a kind. A path is none: files are the caller's to read. */
+/** Text in PEM of a kind. A path is refused: the caller reads files. */
 function checkPEM(field: string, value: unknown, kind: string): string {
   if (typeof value !== 'string' && !isBytes(value))
     throw new ValidationError(`${field} must be text in PEM, or its bytes`)
   const decoded = typeof value === 'string' ? value : new TextDecoder().decode(value)
-  // The mark of an encoding, with which some editors begin a file.
+  // Some editors begin a file with the mark of its encoding.
   const text = decoded.replaceAll('\ufeff', '')
   if (!new RegExp(`^-----BEGIN ([A-Z0-9]+ )*${kind}-----`, 'm').test(text))
     throw new ValidationError(
@@ -107,15 +100,15 @@ function checkPEM(field: string, value: unknown, kind: string): string {
   return text
 }
 
-/** The blocks of a text in PEM that are whole. */
+/** The whole blocks of a text in PEM. */
 export function blocksOf(text: string): readonly string[] {
   return text.match(/^-----BEGIN ([A-Z0-9 ]+)-----[\s\S]*?^-----END \1-----/gm) ?? []
 }
 
-function checkHostName(value: unknown): string {
-  const name = checkText('tls.servername', value)
+function checkHostName(field: string, value: unknown): string {
+  const name = checkText(field, value)
   const isAddress = /^[\d.]+$/.test(name)
   if (isAddress || !/^[a-z\d_-]+(\.[a-z\d_-]+)*\.?$/i.test(name))
-    throw new ValidationError('tls.servername must be a host name')
+    throw new ValidationError(`${field} must be a host name`)
   return name
 }

@@ -6,13 +6,13 @@ import type { Connect } from '../transport/socket.js'
 import type { Egress } from './egress.js'
 import { checkEgress, type EgressOptions, type EgressSettings } from './options.js'
 
-/** What a client reaches the network through; without `fetch` or `connect`, the platform's. */
+/** The functions through which a client reaches the network. Without them, it uses the platform's. */
 export interface Transport {
   readonly fetch?: Fetch | undefined
   readonly connect?: Connect | undefined
 }
 
-/** Takes the functions that are given, or makes those that obey `proxy` and `tls`. */
+/** Takes the given functions, or makes functions that obey `proxy` and `tls`. */
 export function createTransport(options: EgressOptions & Transport, client: Lifetime): Transport {
   if (!opensSockets && (options.proxy !== undefined || options.tls !== undefined))
     throw new ValidationError(
@@ -33,7 +33,7 @@ export function createTransport(options: EgressOptions & Transport, client: Life
   }
 }
 
-/** Loads what is Node's own with the first connection. */
+/** Loads the code for Node with the first connection. */
 function createLoader(settings: EgressSettings, client: Lifetime): () => Promise<Egress> {
   let loading: Promise<Egress> | undefined
   return function load() {

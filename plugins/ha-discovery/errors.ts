@@ -1,8 +1,8 @@
 import { DataStreamsError, type ErrorFacts } from '../../core/errors.js'
 
-/** The list of origins was not available; the static configuration is used instead. */
+/** The request for the list of origins has failed. The stream uses the configured URL instead. */
 export class OriginDiscoveryError extends DataStreamsError {
-  /** An error in place of the facts is the cause, as the official SDK has it. */
+  /** As in the official SDK, an error in place of the facts is the cause. */
   constructor(message: string, given: ErrorFacts | Error = {}) {
     // By its message, since `instanceof` is false for an Error of another realm.
     const facts = 'message' in given ? { cause: given } : given
@@ -31,21 +31,21 @@ export class MultiConnectionError extends DataStreamsError {
 
 /** The counts of a `PartialConnectionFailureError`. */
 interface PartialFailureCounts {
-  /** How many connections can't be had. */
+  /** How many connections have failed. */
   readonly failedConnections: number
   /** How many there should be. */
   readonly totalConnections: number
 }
 
-/** Some connections of a highly available stream failed; the others carry on. */
+/** Some connections of a highly available stream failed. The others carry on. */
 export class PartialConnectionFailureError extends DataStreamsError {
-  /** How many connections can't be had. */
+  /** How many connections have failed. */
   readonly failedConnections: number
   /** How many there should be. */
   readonly totalConnections: number
 
   constructor(message: string, facts: ErrorFacts & PartialFailureCounts)
-  /** Takes the two counts in place of the facts, as the official SDK has it. */
+  /** As in the official SDK, takes the two counts in place of the facts. */
   constructor(message: string, failedConnections: number, totalConnections: number)
   constructor(
     message: string,
@@ -79,7 +79,7 @@ export class InsufficientConnectionsError extends DataStreamsError {
   readonly requiredConnections: number
 
   constructor(message: string, facts: ErrorFacts & InsufficientCounts)
-  /** Takes the two counts in place of the facts, as the official SDK has it. */
+  /** As in the official SDK, takes the two counts in place of the facts. */
   constructor(message: string, availableConnections: number, requiredConnections: number)
   constructor(
     message: string,
@@ -101,11 +101,11 @@ export class InsufficientConnectionsError extends DataStreamsError {
 /** The codes of these errors. */
 declare module '../../core/errors.js' {
   interface ErrorClasses {
-    /** The origins could not be learned; the configured URL is used. */
+    /** The request for the origins has failed: the stream uses the configured URL. */
     ORIGIN_DISCOVERY: OriginDiscoveryError
     /** All connections failed for good, and the stream has ended. */
     ALL_CONNECTIONS_FAILED: MultiConnectionError
-    /** Some connections can't be had; the others carry on. */
+    /** Some connections have failed. The others carry on. */
     CONNECTIONS_PARTIAL: PartialConnectionFailureError
     /** Fewer connections are open than high availability needs. */
     NO_REDUNDANCY: InsufficientConnectionsError

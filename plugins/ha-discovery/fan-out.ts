@@ -17,21 +17,21 @@ import {
   PartialConnectionFailureError,
 } from './errors.js'
 
-/** Several connections that carry one stream, each a call of its own with its own retry. */
+/** Several connections that carry one stream. Each is a call of its own with its own retry. */
 export interface FanOut {
-  /** The origins that were joined and not left. */
+  /** The origins that have joined and not left. */
   readonly origins: readonly string[]
-  /** Starts a connection after a delay, unless its origin has one that has not ended for good. */
+  /** Starts a connection after a delay, unless its origin has a connection that goes on. */
   join(call: StreamCall, delayMs: number): void
   /** Ends the connection of an origin. */
   leave(origin: string): void
-  /** Resolves once a connection is open; rejects when the last one has ended for good before that. */
+  /** Resolves once a connection is open. Rejects if all have ended for good before. */
   readonly opened: Promise<StreamReply>
   /** Settles when all have ended. */
   readonly ended: Promise<StreamEnd>
 }
 
-/** With fewer connections than this, the loss of one more is the loss of the stream. */
+/** With fewer connections than this, the next loss stops the stream. */
 const REQUIRED = 2
 
 /** The call to one origin. */
@@ -42,7 +42,7 @@ interface Branch {
   failure: Error | undefined
 }
 
-/** Carries a stream over connections that come and go. All end with `call.signal`. */
+/** Carries a stream over connections that come and go. They all end with `call.signal`. */
 export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanOut {
   const { events } = scope
   const branches = new Map<string, Branch>()
@@ -115,14 +115,14 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
 }
 
 /**
- * Emits an error once when connections to some of the origins fail, and once when fewer are open than redundancy needs.
- * `joined` must be called with each new origin.
+ * Emits an error once when connections to some of the origins fail, and once when fewer are open than redundancy needs. The caller
+ * calls `joined` with each new origin.
  */
 function watchRedundancy(
   { connections, events, defer }: StreamScope,
   branches: ReadonlyMap<string, Branch>,
 ): { joined(origin: string): void } {
-  /** The origins whose failure has been reported. */
+  /** The origins whose failure was reported. */
   const reported = new Set<string>()
   let isThin = false
   defer(
@@ -150,7 +150,7 @@ function watchRedundancy(
     }
     if (open >= REQUIRED || isThin) return
     isThin = true
-    const message = `${state}, less than ${REQUIRED}: there is no redundancy`
+    const message = `${state}, fewer than ${REQUIRED}: there is no redundancy`
     const counts = { availableConnections: open, requiredConnections: REQUIRED }
     events.emit('error', new InsufficientConnectionsError(message, counts))
   }

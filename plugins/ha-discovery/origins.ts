@@ -7,7 +7,7 @@ import { InsufficientConnectionsError, OriginDiscoveryError } from './errors.js'
 import { createFanOut, type FanOut } from './fan-out.js'
 import { MAX_ORIGINS, parseOrigins } from './parse-origins.js'
 
-/** The options of `haDiscovery`, checked. */
+/** The checked options of `haDiscovery`. */
 export interface Settings {
   readonly connectTimeout: number
   readonly refreshInterval: number
@@ -17,7 +17,7 @@ export interface Settings {
 /** Milliseconds before the list is requested again after a failure. */
 const SOON = 30_000
 
-/** Opens a connection per origin; settles as the first of them does. */
+/** Opens a connection per origin. Settles as the first of them does. */
 export function openOrigins(next: Handler, call: StreamCall, settings: Settings): Promise<Reply> {
   const fanOut = createFanOut(next, call)
   const life = createLifetime(call.signal)
@@ -49,7 +49,7 @@ async function followList(fanOut: FanOut, call: StreamCall, settings: Settings):
   }
 }
 
-/** Leaves an origin that is no longer listed once another one is open, or when there are too many. */
+/** Leaves an origin that is no longer listed once a listed origin is open, or when there are too many. */
 function leaveOthers(fanOut: FanOut, { scope }: StreamCall, listed: readonly StreamCall[]): void {
   const names = new Set(listed.map(call => connectionFacts(call).origin))
   const isOpen = (origin: string) => (scope.connections.of(origin)?.open ?? 0) > 0
@@ -61,13 +61,13 @@ function leaveOthers(fanOut: FanOut, { scope }: StreamCall, listed: readonly Str
 }
 
 interface Found {
-  /** A call per origin; undefined where the list was not available. */
+  /** A call per origin. Undefined if the request for the list has failed. */
   readonly calls: readonly StreamCall[] | undefined
   /** Whether the list should be requested again soon. */
   readonly isDueSoon: boolean
 }
 
-/** Makes a call per origin. Without a list, it uses the configured URL at first, and keeps the known calls later. */
+/** Makes a call per origin. Without a list it uses the configured URL at first, and later keeps the known calls. */
 async function findCalls(call: StreamCall, settings: Settings, isFirst: boolean): Promise<Found> {
   const { scope, url, urls } = call
   const { connectTimeout } = settings
@@ -97,7 +97,7 @@ async function findCalls(call: StreamCall, settings: Settings, isFirst: boolean)
   }
 }
 
-/** Requests the origins from the service. Rejects where the answer has none. */
+/** Requests the origins from the service. Rejects if the answer names none. */
 async function discoverOrigins(call: StreamCall, timeout: number): Promise<readonly string[]> {
   const life = createLifetime(call.signal)
   const timer = setTimeout(() => life.end(new Error(`no answer within ${timeout} ms`)), timeout)

@@ -1,11 +1,11 @@
 import { ValidationError } from '../../core/errors.js'
 
-/** The most origins to connect to: a hostile list must not cause a storm of connections. */
+/** The most origins of a list: a hostile list must not cause a storm of connections. */
 export const MAX_ORIGINS = 16
 
 /**
- * Reads the origins in the header X-Cll-Available-Origins, `{001,002}` with or without braces. An id is sent as a header and
- * shown, so ids with unsafe characters and those that repeat a secret are dropped. Throws where no id is left.
+ * Reads the origins in the header X-Cll-Available-Origins, `{001,002}` with or without braces. An id is sent as a header and shown:
+ * ids with unsafe characters and ids that repeat a secret are dropped. Throws if no id is left.
  */
 export function parseOrigins(
   header: string | null,
